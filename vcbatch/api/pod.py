@@ -1,0 +1,125 @@
+"""Pods as controllers and the scheduler read them: trimmed to the fields that some decision needs."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from vcbatch.api.meta import ObjectMeta, Wire
+
+
+class PodPhase(StrEnum):
+    """`status.phase` of a pod (Kubernetes core/v1)."""
+
+    PENDING = "Pending"
+    RUNNING = "Running"
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+    UNKNOWN = "Unknown"
+
+
+class ResourceRequirements(Wire):
+    requests: dict[str, str | int | float] | None = None
+    limits: dict[str, str | int | float] | None = None
+
+
+class ContainerPort(Wire):
+    container_port: int = 0
+    host_port: int = 0
+    protocol: str = "TCP"
+    host_ip: str = msgspec.field(default="", name="hostIP")
+
+
+class Container(Wire):
+    name: str = ""
+    image: str = ""
+    resources: ResourceRequirements | None = None
+    ports: list[ContainerPort] | None = None
+    restart_policy: str | None = None
+
+
+class Toleration(Wire):
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+    effect: str = ""
+    toleration_seconds: int | None = None
+
+
+class SchedulingGate(Wire):
+    name: str = ""
+
+
+class PodSpec(Wire):
+    """`affinity`, `topology_spread_constraints`, `volumes` and `resource_claims` stay as decoded JSON:
+    few pods have them, and they are compiled once per equivalence class."""
+
+    node_name: str = ""
+    scheduler_name: str = ""
+    priority: int | None = None
+    priority_class_name: str = ""
+    preemption_policy: str | None = None
+    node_selector: dict[str, str] | None = None
+    affinity: dict[str, Any] | None = None
+    tolerations: list[Toleration] | None = None
+    containers: list[Container] = msgspec.field(default_factory=list[Container])
+    init_containers: list[Container] | None = None
+    overhead: dict[str, str | int | float] | None = None
+    scheduling_gates: list[SchedulingGate] | None = None
+    topology_spread_constraints: list[dict[str, Any]] | None = None
+    volumes: list[dict[str, Any]] | None = None
+    resource_claims: list[dict[str, Any]] | None = None
+    host_network: bool = False
+    restart_policy: str = "Always"
+
+
+class StateTerminated(Wire):
+    exit_code: int = 0
+    signal: int | None = None
+    reason: str = ""
+    message: str = ""
+    finished_at: str | None = None
+
+
+class StateWaiting(Wire):
+    reason: str = ""
+    message: str = ""
+
+
+class ContainerState(Wire):
+    terminated: StateTerminated | None = None
+    waiting: StateWaiting | None = None
+
+
+class ContainerStatus(Wire):
+    name: str = ""
+    ready: bool = False
+    restart_count: int = 0
+    state: ContainerState | None = None
+    last_state: ContainerState | None = None
+
+
+class PodCondition(Wire):
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+
+
+class PodStatus(Wire):
+    phase: str = ""
+    reason: str = ""
+    message: str = ""
+    pod_ip: str = msgspec.field(default="", name="podIP")
+    nominated_node_name: str = ""
+    conditions: list[PodCondition] | None = None
+    container_statuses: list[ContainerStatus] | None = None
+    init_container_statuses: list[ContainerStatus] | None = None
+
+
+class Pod(Wire):
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+    spec: PodSpec = msgspec.field(default_factory=PodSpec)
+    status: PodStatus = msgspec.field(default_factory=PodStatus)

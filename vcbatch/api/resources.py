@@ -1,0 +1,69 @@
+"""Which resources vcbatch speaks of, and where they live on the wire."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resource:
+    """One resource type: `group` is "" for the core group; `plural` is the path segment."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    namespaced: bool = True
+
+    @property
+    def api_version(self) -> str:
+        """The `apiVersion` string of an object of this type, such as `batch.volcano.sh/v1alpha1`."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    def path(self, *, namespace: str | None = None, name: str | None = None, subresource: str = "") -> str:
+        """The request path. Without a `namespace` a namespaced resource is addressed across all namespaces."""
+        parts = ["/apis", self.group, self.version] if self.group else ["/api", self.version]
+        if self.namespaced and namespace:
+            parts += ["namespaces", namespace]
+        parts.append(self.plural)
+        if name:
+            parts.append(name)
+        if subresource:
+            parts.append(subresource)
+        return "/".join(parts)
+
+
+JOBS = Resource(group="batch.volcano.sh", version="v1alpha1", plural="jobs", kind="Job")
+CRONJOBS = Resource(group="batch.volcano.sh", version="v1alpha1", plural="cronjobs", kind="CronJob")
+COMMANDS = Resource(group="bus.volcano.sh", version="v1alpha1", plural="commands", kind="Command")
+QUEUES = Resource(group="scheduling.volcano.sh", version="v1beta1", plural="queues", kind="Queue", namespaced=False)
+PODGROUPS = Resource(group="scheduling.volcano.sh", version="v1beta1", plural="podgroups", kind="PodGroup")
+JOBFLOWS = Resource(group="flow.volcano.sh", version="v1alpha1", plural="jobflows", kind="JobFlow")
+JOBTEMPLATES = Resource(group="flow.volcano.sh", version="v1alpha1", plural="jobtemplates", kind="JobTemplate")
+HYPERNODES = Resource(
+    group="topology.volcano.sh", version="v1alpha1", plural="hypernodes", kind="HyperNode", namespaced=False
+)
+
+CUSTOM_RESOURCES = (JOBS, CRONJOBS, COMMANDS, QUEUES, PODGROUPS, JOBFLOWS, JOBTEMPLATES, HYPERNODES)
+
+PODS = Resource(group="", version="v1", plural="pods", kind="Pod")
+NODES = Resource(group="", version="v1", plural="nodes", kind="Node", namespaced=False)
+NAMESPACES = Resource(group="", version="v1", plural="namespaces", kind="Namespace", namespaced=False)
+SERVICES = Resource(group="", version="v1", plural="services", kind="Service")
+CONFIGMAPS = Resource(group="", version="v1", plural="configmaps", kind="ConfigMap")
+SECRETS = Resource(group="", version="v1", plural="secrets", kind="Secret")
+EVENTS = Resource(group="", version="v1", plural="events", kind="Event")
+PERSISTENTVOLUMECLAIMS = Resource(group="", version="v1", plural="persistentvolumeclaims", kind="PersistentVolumeClaim")
+RESOURCEQUOTAS = Resource(group="", version="v1", plural="resourcequotas", kind="ResourceQuota")
+NETWORKPOLICIES = Resource(group="networking.k8s.io", version="v1", plural="networkpolicies", kind="NetworkPolicy")
+PRIORITYCLASSES = Resource(
+    group="scheduling.k8s.io", version="v1", plural="priorityclasses", kind="PriorityClass", namespaced=False
+)
+LEASES = Resource(group="coordination.k8s.io", version="v1", plural="leases", kind="Lease")
+CRDS = Resource(
+    group="apiextensions.k8s.io",
+    version="v1",
+    plural="customresourcedefinitions",
+    kind="CustomResourceDefinition",
+    namespaced=False,
+)

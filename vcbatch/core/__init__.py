@@ -1,0 +1,1 @@
+"""Decisions of the controllers: one pure state machine per resource. No I/O, no clock, no randomness."""

@@ -1,0 +1,122 @@
+"""What a decision is: the next status and the intents that make the world follow it.
+
+Deciding sends nothing. `vcbatch.runtime.apply` carries a decision out in one fixed order:
+
+    status  ->  marks  ->  ensures  ->  deletes  ->  creates  ->  events
+
+and stops at the first part that fails; the object is then looked at again. Replaying any prefix is harmless, since
+every intent names the UID it is about and a create of what exists (with the same owner UID) counts as done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from vcbatch.api.resources import Resource
+
+Json = dict[str, Any]
+
+
+class EventType(StrEnum):
+    """`type` of a core/v1 Event."""
+
+    NORMAL = "Normal"
+    WARNING = "Warning"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectRef:
+    """One object, and only the one with this UID."""
+
+    resource: Resource
+    namespace: str
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteStatus:
+    """Replace the object's `status`. Written only where it differs from what is stored; a conflict means that the
+    decision was made on a stale picture and is made again."""
+
+    ref: ObjectRef
+    resource_version: str
+    status: Json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """A merge patch that records something on an object before it is acted on."""
+
+    ref: ObjectRef
+    patch: Json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ensure:
+    """The object must exist with these contents: created where missing, and where it exists with the same controller
+    owner, merge-patched with `update` (nothing is sent when `update` is empty or changes nothing)."""
+
+    resource: Resource
+    body: Json
+    update: Json = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delete:
+    """Delete exactly this object; gone already counts as done."""
+
+    ref: ObjectRef
+    grace_seconds: int | None = None
+    propagation: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Create:
+    """Create a child with a deterministic name. AlreadyExists is done where the owner UID is ours; where it isn't,
+    the name is taken by somebody else, which is an error of its own."""
+
+    resource: Resource
+    body: Json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Emit:
+    """A core/v1 Event about `ref`, sent after everything else succeeded."""
+
+    ref: ObjectRef
+    type: EventType
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What follows from one look at an object. An empty decision means that nothing is to be done."""
+
+    status: WriteStatus | None = None
+    marks: Sequence[Mark] = ()
+    ensures: Sequence[Ensure] = ()
+    deletes: Sequence[Delete] = ()
+    creates: Sequence[Create] = ()
+    events: Sequence[Emit] = ()
+    look_again_at: datetime | None = None
+    """When time alone changes the decision (a policy timeout, a TTL): the earliest such moment."""
+
+
+def strip_unchanged(*, stored: Mapping[str, Any], decided: Mapping[str, Any]) -> Json:
+    """The merge patch that turns `stored` into what `decided` asks for, only keys that `decided` names."""
+    patch: Json = {}
+    for key, value in decided.items():
+        before = stored.get(key)
+        if isinstance(value, Mapping) and isinstance(before, Mapping):
+            inner = strip_unchanged(stored=before, decided=value)  # pyright: ignore[reportUnknownArgumentType]
+            if inner:
+                patch[key] = inner
+        elif before != value:
+            patch[key] = value
+    return patch

@@ -1,0 +1,117 @@
+"""Refusals as Kubernetes Status objects, with the texts that kubectl prints.
+
+Source of the texts: k8s.io/apimachinery `pkg/api/errors` and `pkg/util/validation/field`, as recorded answers show them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldError:
+    """One fault of an object. `reason` is the machine-readable cause (`FieldValueRequired`, …), `message` the whole
+    text after the field path (`Required value: must be set`)."""
+
+    reason: str
+    field: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.message}"
+
+
+@dataclass(eq=False)
+class StatusError(Exception):
+    """Answer the request with a `Status` of this code, reason, message and details."""
+
+    code: int
+    reason: str
+    message: str
+    details: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def __str__(self) -> str:
+        return self.message
+
+    def body(self) -> Json:
+        status: Json = {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": self.message,
+            "reason": self.reason,
+        }
+        if not self.reason:
+            del status["reason"]
+        if self.details:
+            status["details"] = dict(self.details)
+        status["code"] = self.code
+        return status
+
+
+def qualified(*, group: str, plural: str) -> str:
+    """`jobs.batch.volcano.sh`, or the bare plural in the core group: how messages name a resource."""
+    return f"{plural}.{group}" if group else plural
+
+
+def _object_details(*, group: str, plural: str, name: str) -> Json:
+    details: Json = {"name": name, "group": group, "kind": plural}
+    return {key: value for key, value in details.items() if value}
+
+
+def not_found(*, group: str, plural: str, name: str) -> StatusError:
+    return StatusError(
+        404,
+        "NotFound",
+        f'{qualified(group=group, plural=plural)} "{name}" not found',
+        _object_details(group=group, plural=plural, name=name),
+    )
+
+
+def already_exists(*, group: str, plural: str, name: str) -> StatusError:
+    return StatusError(
+        409,
+        "AlreadyExists",
+        f'{qualified(group=group, plural=plural)} "{name}" already exists',
+        _object_details(group=group, plural=plural, name=name),
+    )
+
+
+def conflict(*, group: str, plural: str, name: str, message: str) -> StatusError:
+    return StatusError(
+        409,
+        "Conflict",
+        f'Operation cannot be fulfilled on {qualified(group=group, plural=plural)} "{name}": {message}',
+        _object_details(group=group, plural=plural, name=name),
+    )
+
+
+def invalid(*, group: str, kind: str, name: str, errors: Sequence[FieldError]) -> StatusError:
+    """422: `Job.batch.volcano.sh "x" is invalid: …`, one cause for each fault."""
+    texts: list[str] = []
+    for error in errors:
+        if str(error) not in texts:
+            texts.append(str(error))
+    joined = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+    details = _object_details(group=group, plural=kind, name=name)
+    details["causes"] = [{"reason": e.reason, "message": e.message, "field": e.field} for e in errors]
+    return StatusError(422, "Invalid", f'{qualified(group=group, plural=kind)} "{name}" is invalid: {joined}', details)
+
+
+def bad_request(message: str) -> StatusError:
+    return StatusError(400, "BadRequest", message)
+
+
+def forbidden(*, group: str, plural: str, name: str, message: str) -> StatusError:
+    return StatusError(
+        403,
+        "Forbidden",
+        f'{qualified(group=group, plural=plural)} "{name}" is forbidden: {message}',
+        _object_details(group=group, plural=plural, name=name),
+    )

@@ -1,0 +1,24 @@
+"""The four seams to the world: `Clock`, `Api`, `Processes` and `Random`.
+
+Everything above `core` and `scheduler` that touches the world is handed these and never imports an implementation.
+So the whole control plane can run in one process, under a virtual clock, from one seed, with faults injected.
+"""
+
+from vcbatch.seams.api import Api, ApiError, Listing, PatchKind, WatchEvent
+from vcbatch.seams.clock import Clock
+from vcbatch.seams.processes import ProcessExit, ProcessRef, Processes, ProcessSpec
+from vcbatch.seams.random import Random
+
+__all__ = [
+    "Api",
+    "ApiError",
+    "Clock",
+    "Listing",
+    "PatchKind",
+    "ProcessExit",
+    "ProcessRef",
+    "ProcessSpec",
+    "Processes",
+    "Random",
+    "WatchEvent",
+]
