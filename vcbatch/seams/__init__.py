@@ -6,7 +6,7 @@ So the whole control plane can run in one process, under a virtual clock, from o
 
 from vcbatch.seams.api import Api, ApiError, Listing, PatchKind, WatchEvent
 from vcbatch.seams.clock import Clock
-from vcbatch.seams.processes import ProcessExit, ProcessRef, Processes, ProcessSpec
+from vcbatch.seams.processes import Processes, ProcessExit, ProcessRef, ProcessSpec
 from vcbatch.seams.random import Random
 
 __all__ = [

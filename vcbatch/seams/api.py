@@ -82,10 +82,10 @@ class ApiError(Exception):
 class Api(Protocol):
     """Reads and writes of Kubernetes objects. Every method raises `ApiError` for a refusal.
 
-    `type` is what items decode to: `dict` (plain JSON) or a `msgspec.Struct` with just the fields that are read.
+    `model` is what items decode to: `dict` (plain JSON) or a `msgspec.Struct` with just the fields that are read.
     """
 
-    async def get(self, resource: Resource, name: str, *, namespace: str | None = None, type: type[T] = dict) -> T: ...
+    async def get(self, resource: Resource, name: str, *, namespace: str | None = None, model: type[T] = dict) -> T: ...
 
     async def list(
         self,
@@ -94,7 +94,7 @@ class Api(Protocol):
         namespace: str | None = None,
         label_selector: str = "",
         field_selector: str = "",
-        type: type[T] = dict,
+        model: type[T] = dict,
     ) -> Listing[T]:
         """All objects that match, in pages behind the scenes, at one resourceVersion."""
         ...
@@ -107,7 +107,7 @@ class Api(Protocol):
         namespace: str | None = None,
         label_selector: str = "",
         field_selector: str = "",
-        type: type[T] = dict,
+        model: type[T] = dict,
     ) -> AsyncIterator[WatchEvent[T]]:
         """Changes after `resource_version`, bookmarks included. Ends when the server ends the stream;
         raises `ApiError` with `expired` when the version is too old."""
