@@ -55,6 +55,11 @@ class StatusError(Exception):
         return status
 
 
+class DecodeError(Exception):
+    """A built-in object that doesn't decode: the text that follows `… cannot be handled as a ConfigMap: `, such as
+    `json: cannot unmarshal number into Go struct field ConfigMap.data of type string`."""
+
+
 def qualified(*, group: str, plural: str) -> str:
     """`jobs.batch.volcano.sh`, or the bare plural in the core group: how messages name a resource."""
     return f"{plural}.{group}" if group else plural

@@ -1,8 +1,19 @@
-"""What the server serves: one `Served` entry per resource, built in or made by a CustomResourceDefinition."""
+"""What the server serves: one `Served` entry per resource, built in or made by a CustomResourceDefinition.
+
+This module is the contract between the server's core (store, verbs, watches), the built-in kinds and the custom kinds.
+
+* `kinds.served() -> list[Served]` gives the built-in resources; review kinds are entries with a `create` handler only.
+* `crds.CrdRegistry` is a `CustomKinds`: it turns CustomResourceDefinition objects into entries.
+* `discovery.documents(...)` and `openapi.documents(...)` are a `Documents`: the paths below /api, /apis and /openapi.
+* `protobuf.decode(body) -> Json` decodes `application/vnd.kubernetes.protobuf` request bodies (`k8s\\0` + Unknown).
+
+Validation of metadata (names, labels, annotations, owners, finalizers, what an update may change) is the core's; a
+strategy never does it. Tables are built by the core from `Served.columns`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
@@ -13,6 +24,14 @@ from vcbatch.local.apiserver.errors import FieldError
 Json = dict[str, Any]
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+
+
+def _nothing_stored(_resource: Resource, _namespace: str | None, _name: str) -> Json | None:
+    return None
+
+
+def _nothing_listed(_resource: Resource, _namespace: str | None) -> Sequence[Json]:
+    return ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,32 +45,42 @@ class RequestContext:
     subresource: str = ""
     dry_run: bool = False
     field_validation: str = "Strict"  # Strict | Warn | Ignore
-    lookup: Callable[[Resource, str | None, str], Json | None] = lambda _r, _ns, _n: None
+    lookup: Callable[[Resource, str | None, str], Json | None] = _nothing_stored
     """Another object as it is stored now, or None (for admission-like defaults: PriorityClass, Namespace, …)."""
+    listed: Callable[[Resource, str | None], Sequence[Json]] = _nothing_listed
+    """All objects of a resource, in one namespace or (None) in all: for what is handed out, as service addresses."""
+    warnings: list[str] = field(default_factory=list[str])
+    """Texts appended here reach the client as `Warning: 299` headers."""
 
 
 class Strategy(Protocol):
     """What is special about one kind. Methods change the object in place; they get plain JSON and never do I/O.
 
-    The order for a create is: `fields` (unknown and duplicate fields) -> metadata -> `default` -> admission (mutate)
-    -> `default` -> `validate` -> admission (validate) -> stored. For an update the same with the old object.
+    The order for a create is: `fields` (types, unknown and duplicate fields) -> metadata -> `default` -> admission
+    (mutate) -> `default` -> `validate` -> admission (validate) -> stored. For an update the same with the old object.
+    Any of them may raise `StatusError` for a refusal that isn't a list of field errors.
     """
 
     def fields(self, obj: Json, ctx: RequestContext) -> list[str]:
-        """The faults that strict field validation reports (`unknown field "spec.foo"`); prunes what isn't kept."""
+        """The faults that strict field validation reports (`unknown field "spec.foo"`); prunes what isn't kept.
+
+        Raises `errors.DecodeError` where a value has the wrong type for a built-in kind. Duplicate keys of the body
+        are found by the core's decoder."""
         ...
 
     def default(self, obj: Json, old: Json | None, ctx: RequestContext) -> None:
         """Set server-side defaults; on create drop what a client may not set (status where it is a subresource),
-        on update keep what this request may not change."""
+        on update keep what this request may not change (through `ctx.subresource == "status"` all but status and
+        metadata, else the status)."""
         ...
 
     def validate(self, obj: Json, old: Json | None, ctx: RequestContext) -> list[FieldError]:
         """All faults at once, in the order in which Kubernetes reports them."""
         ...
 
-    def changes_generation(self, obj: Json, old: Json) -> bool:
-        """Whether this update counts as a change of the desired state."""
+    def changes_generation(self, obj: Json, old: Json | None) -> bool:
+        """Whether this write counts as a change of the desired state. With `old` None (a create): whether the kind
+        has a generation at all (it then starts at 1)."""
         ...
 
 
@@ -67,6 +96,76 @@ class Column:
     cell: Callable[[Json, datetime], Any] = field(default=lambda _obj, _now: "")
 
 
+class Operations(Protocol):
+    """What a handler may do with stored objects, through the same verbs as any client: defaults, validation,
+    admission, conflicts and watches included. All raise `StatusError`."""
+
+    def now(self) -> datetime: ...
+
+    def get(self, resource: Resource, namespace: str | None, name: str) -> Json: ...
+
+    def list(self, resource: Resource, namespace: str | None) -> Sequence[Json]: ...
+
+    async def create(self, resource: Resource, namespace: str | None, obj: Json, ctx: RequestContext) -> Json: ...
+
+    async def change(
+        self,
+        resource: Resource,
+        namespace: str | None,
+        name: str,
+        change: Callable[[Json], None],
+        ctx: RequestContext,
+    ) -> Json:
+        """Read, let `change` edit the object in place, and write it without strategy or validation (the caller's rule
+        is the rule: a binding, an eviction's condition). Answers what is stored then."""
+        ...
+
+    async def delete(
+        self, resource: Resource, namespace: str | None, name: str, options: Json, ctx: RequestContext
+    ) -> Json: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HandlerRequest:
+    """One request to a subresource or a review kind that a `Handler` answers."""
+
+    served: Served
+    method: str
+    verb: str
+    name: str
+    query: Mapping[str, Sequence[str]]
+    headers: Mapping[str, str]
+    """Lower-case names."""
+    body: Json | None
+    ctx: RequestContext
+    operations: Operations
+    scope: Mapping[str, Any] | None = None
+    receive: Callable[[], Awaitable[Any]] | None = None
+    send: Callable[[Any], Awaitable[None]] | None = None
+    """The ASGI channel, for protocols of their own (exec, attach, port-forward); None when called in process."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """A handler's answer. `body`: JSON, bytes, or a stream of byte chunks."""
+
+    body: Json | bytes | AsyncIterator[bytes]
+    code: int = 200
+    content_type: str = "application/json"
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+Handler = Callable[[HandlerRequest], Awaitable[Reply | None]]
+"""Answers a request; None means that it has answered on the ASGI channel itself."""
+
+
+def dns_subdomain_name(name: str, prefix: bool) -> Sequence[str]:
+    """The default name rule: faults of `name` as an RFC 1123 subdomain; with `prefix` as a generateName."""
+    from vcbatch.local.apiserver.names import dns_subdomain
+
+    return dns_subdomain(name, prefix=prefix)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Served:
     """One served resource."""
@@ -79,17 +178,90 @@ class Served:
     categories: Sequence[str] = ()
     verbs: Sequence[str] = ALL_VERBS
     subresources: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
-    """Subresource name to its verbs: {"status": ("get", "patch", "update"), "log": ("get",), "binding": ("create",)}."""
+    """Subresource name to its verbs: {"status": ("get", "patch", "update"), "log": ("get",), "binding": ("create",)}.
+    "status" and "scale" are served by the core unless `handlers` has them."""
+    handlers: Mapping[str, Handler] = field(default_factory=dict[str, Handler])
+    """Subresource name to its handler; "" is the resource itself (review kinds, whose only verb is create)."""
+    subresource_kinds: Mapping[str, tuple[str, str, str]] = field(default_factory=dict[str, tuple[str, str, str]])
+    """Subresource name to (group, version, kind) for discovery where it isn't the resource's own."""
     list_kind: str = ""
     merge_keys: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Strategic merge: dotted list path (without indexes) to its merge key; empty for custom resources, which refuse
-    strategic merge patches."""
+    """Strategic merge: dotted list path (without indexes) to its merge key ("" for a list of scalars that merges);
+    empty for custom resources, which refuse strategic merge patches."""
     strategic: bool = False
     selectable_fields: Sequence[str] = ()
     """Field selectors beside metadata.name and metadata.namespace, as dotted paths."""
+    field_values: Callable[[Json], Mapping[str, str]] | None = None
+    """The values of the selectable fields where they aren't the plain strings at their paths."""
     schema: Json | None = None
     """The OpenAPI v3 schema that discovery publishes, with descriptions."""
     scale: Mapping[str, str] | None = None
     """JSON paths specReplicasPath, statusReplicasPath, labelSelectorPath of a CRD's scale subresource."""
     generated: bool = False
     """Whether it comes from a CustomResourceDefinition."""
+    storage: Resource | None = None
+    """Under which resource objects are kept, where that isn't `resource` itself: another version of a custom
+    resource, or events.k8s.io over core events. The other entry must be served too or be storage only."""
+    to_storage: Callable[[Json], Json] | None = None
+    from_storage: Callable[[Json], Json] | None = None
+    """Conversions between this entry's version and the stored one; without them only `apiVersion` changes."""
+    name_rule: Callable[[str, bool], Sequence[str]] = dns_subdomain_name
+    """(name, whether it is a generateName prefix) -> the faults of the name, as Kubernetes words them."""
+    validates_whole_on_update: bool = True
+    """Kubernetes reports metadata faults of most updates once more for validating the whole object again."""
+    unconditional_update: bool = True
+    """Whether a PUT without a resourceVersion overwrites; custom resources answer `must be specified for an update`."""
+    create_on_update: bool = False
+    """Whether a PUT of a missing object creates it."""
+    grace_period: Callable[[Json, int | None], int | None] | None = None
+    """(object, gracePeriodSeconds asked for) -> the seconds a deletion waits for its kubelet: 0 deletes at once,
+    None keeps no grace at all. Without a function deletions are immediate."""
+    returns_deleted: bool = False
+    """Whether DELETE answers the deleted object instead of a Status (pods, services, …)."""
+    row_conditions: Callable[[Json], Sequence[Json]] | None = None
+    """Conditions of a table row: a pod's `Completed`."""
+    default_propagation: str = "Background"
+    """What a DELETE without a policy does with dependents."""
+    warn_on_create: Callable[[Json], Sequence[str]] | None = None
+
+    @property
+    def stored_as(self) -> Resource:
+        """The resource under which the store keeps the objects."""
+        return self.storage or self.resource
+
+
+class CustomKinds(Protocol):
+    """Keeps the entries that CustomResourceDefinitions make. Implemented by `crds.CrdRegistry()`.
+
+    The core calls `reconcile` for every definition at start and after every write to one, and `remove` when one is
+    gone. The definition's own `Served` entry is a built-in kind, with its validation in its strategy.
+    """
+
+    def reconcile(self, crd: Json, now: datetime) -> Json | None:
+        """Take in a definition: names accepted or in conflict, entries made, changed or withdrawn. Answers its new
+        `status` where that differs from the stored one (conditions, acceptedNames, storedVersions), else None."""
+        ...
+
+    def remove(self, name: str) -> None: ...
+
+    def served(self) -> Sequence[Served]:
+        """The entries of all established definitions, one for each served version."""
+        ...
+
+
+class Documents(Protocol):
+    """The discovery and OpenAPI documents. Implemented by functions of `discovery` and `openapi`:
+
+    `documents(served: Sequence[Served], path: str, headers: Mapping[str, str], query: Mapping[str, Sequence[str]])
+    -> Reply | None` answers GET of `path` (without its query), or None where that isn't one of its paths. `discovery`
+    has /api, /apis, /api/v1, /apis/G, /apis/G/V and /version; `openapi` has /openapi/v3 and what is below. Both must
+    be cheap when called again with the same `served` list object (the core hands out a new list only when it changed).
+    """
+
+    def __call__(
+        self,
+        served: Sequence[Served],
+        path: str,
+        headers: Mapping[str, str],
+        query: Mapping[str, Sequence[str]],
+    ) -> Reply | None: ...
