@@ -1,0 +1,14 @@
+"""The Command (`bus.volcano.sh/v1alpha1`): a user's request to a controller, deleted when it is taken."""
+
+from __future__ import annotations
+
+from vcbatch.api.model import Object, OwnerReference
+
+
+class Command(Object):
+    """Do `action` to `target`, a Job of the same namespace or a Queue. There is no spec and no status."""
+
+    action: str = ""
+    target: OwnerReference | None = None
+    reason: str = ""
+    message: str = ""

@@ -1,0 +1,57 @@
+"""The CronJob (`batch.volcano.sh/v1alpha1`): jobs made on a schedule."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pydantic import Field
+
+from vcbatch.api.job import JobSpec
+from vcbatch.api.model import Metadata, Model, Object
+
+
+class ConcurrencyPolicy(StrEnum):
+    """What happens when a slot comes while the last slot's job still runs."""
+
+    ALLOW = "Allow"
+    FORBID = "Forbid"
+    REPLACE = "Replace"
+
+
+class EmbeddedJob(Model):
+    """The job to make: of its metadata only labels and annotations are copied."""
+
+    metadata: Metadata = Field(default_factory=Metadata)
+    spec: JobSpec = Field(default_factory=JobSpec)
+
+
+class CronJobSpec(Model):
+    schedule: str = ""
+    time_zone: str | None = None
+    starting_deadline_seconds: int | None = None
+    concurrency_policy: str = ""
+    suspend: bool | None = None
+    job_template: EmbeddedJob = Field(default_factory=EmbeddedJob)
+    successful_jobs_history_limit: int | None = None
+    failed_jobs_history_limit: int | None = None
+
+
+class ObjectReference(Model):
+    api_version: str = ""
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    field_path: str = ""
+
+
+class CronJobStatus(Model):
+    active: list[ObjectReference] = Field(default_factory=list[ObjectReference])
+    last_schedule_time: str | None = None
+    last_successful_time: str | None = None
+
+
+class CronJob(Object):
+    spec: CronJobSpec = Field(default_factory=CronJobSpec)
+    status: CronJobStatus = Field(default_factory=CronJobStatus)

@@ -1,0 +1,79 @@
+"""Go durations (`1h30m`, `600s`, `1.5s`): how Volcano's API writes spans of time."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+_UNITS = {"ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
+_PART = re.compile(r"(\d*)(?:\.(\d*))?(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
+_LONGEST = 2**63 - 1
+_MOST_CHARACTERS = 256
+
+
+class MalformedDuration(ValueError):  # noqa: N818 - it names what is wrong
+    """Text that Go's `time.ParseDuration` refuses."""
+
+
+def parse_nanoseconds(text: str) -> int:
+    """The duration in nanoseconds, by the rules of Go's `time.ParseDuration`: signed, units `ns us ms s m h`, decimal
+    fractions, no spaces, only `0` without a unit, at most 2**63 - 1 ns. Raises `MalformedDuration`."""
+    body = text[1:] if text[:1] in ("+", "-") else text
+    if body == "0":
+        return 0
+    if not body or len(text) > _MOST_CHARACTERS:
+        raise MalformedDuration(f'invalid duration "{text[:64]}"')
+    total = 0
+    position = 0
+    while position < len(body):
+        part = _PART.match(body, position)
+        if part is None or not (part[1] or part[2]):
+            raise MalformedDuration(f'invalid duration "{text}"')
+        unit = _UNITS[part[3]]
+        fraction = part[2] or ""
+        total += int(part[1] or "0") * unit
+        if fraction:
+            total += int(fraction) * unit // 10 ** len(fraction)
+        position = part.end()
+    limit = _LONGEST + 1 if text[0] == "-" else _LONGEST
+    if total > limit:
+        raise MalformedDuration(f'invalid duration "{text}"')
+    return -total if text[0] == "-" else total
+
+
+def parse_duration(text: str) -> timedelta:
+    """The duration, cut to whole microseconds. Raises `MalformedDuration`."""
+    nanoseconds = parse_nanoseconds(text)
+    microseconds = abs(nanoseconds) // 1000
+    return timedelta(microseconds=microseconds if nanoseconds >= 0 else -microseconds)
+
+
+def format_nanoseconds(nanoseconds: int) -> str:
+    """As Go's `time.Duration.String` writes it: `1h30m0s`, `1.5s`, `100ms`, `0s`."""
+    sign = "-" if nanoseconds < 0 else ""
+    rest = abs(nanoseconds)
+    if rest == 0:
+        return "0s"
+    if rest < 10**9:
+        for unit in ("ms", "µs", "ns"):
+            if rest >= _UNITS[unit]:
+                return sign + _decimal(rest, _UNITS[unit]) + unit
+    minutes, rest = divmod(rest, _UNITS["m"])
+    hours, minutes = divmod(minutes, 60)
+    text = _decimal(rest, _UNITS["s"]) + "s"
+    if hours:
+        return f"{sign}{hours}h{minutes}m{text}"
+    return f"{sign}{minutes}m{text}" if minutes else sign + text
+
+
+def format_duration(duration: timedelta) -> str:
+    """As Go writes it."""
+    return format_nanoseconds((duration // timedelta(microseconds=1)) * 1000)
+
+
+def _decimal(value: int, unit: int) -> str:
+    whole, rest = divmod(value, unit)
+    if not rest:
+        return str(whole)
+    digits = str(rest).rjust(len(str(unit)) - 1, "0").rstrip("0")
+    return f"{whole}.{digits}"

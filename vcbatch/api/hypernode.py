@@ -1,0 +1,55 @@
+"""The HyperNode (`topology.volcano.sh/v1alpha1`, cluster-scoped): nodes that are near each other in the network."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pydantic import Field
+
+from vcbatch.api.model import Json, Model, Object
+
+
+class MemberType(StrEnum):
+    NODE = "Node"
+    HYPERNODE = "HyperNode"
+
+
+class ExactMatch(Model):
+    name: str = ""
+
+
+class RegexMatch(Model):
+    """An unanchored RE2 pattern."""
+
+    pattern: str = ""
+
+
+class MemberSelector(Model):
+    """Exactly one of the three. `label_match` is for nodes only, and selects nothing when empty."""
+
+    exact_match: ExactMatch | None = None
+    regex_match: RegexMatch | None = None
+    label_match: Json | None = None
+
+
+class Member(Model):
+    type: str = ""
+    selector: MemberSelector = Field(default_factory=MemberSelector)
+
+
+class HyperNodeSpec(Model):
+    """The lower the `tier`, the tighter the network inside."""
+
+    tier: int = 0
+    tier_name: str = ""
+    members: list[Member] = Field(default_factory=list[Member])
+
+
+class HyperNodeStatus(Model):
+    conditions: list[Json] = Field(default_factory=list[Json])
+    node_count: int = 0
+
+
+class HyperNode(Object):
+    spec: HyperNodeSpec = Field(default_factory=HyperNodeSpec)
+    status: HyperNodeStatus = Field(default_factory=HyperNodeStatus)

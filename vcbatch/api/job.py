@@ -1,0 +1,217 @@
+"""The Job (`batch.volcano.sh/v1alpha1`): a gang of pods in one or more tasks, run to completion."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field
+
+from vcbatch.api.model import Json, Model, NetworkTopology, Object
+
+
+class JobPhase(StrEnum):
+    """`status.state.phase`. The set is closed: integrations fail on a phase that they don't know."""
+
+    PENDING = "Pending"
+    ABORTING = "Aborting"
+    ABORTED = "Aborted"
+    RUNNING = "Running"
+    RESTARTING = "Restarting"
+    COMPLETING = "Completing"
+    COMPLETED = "Completed"
+    TERMINATING = "Terminating"
+    TERMINATED = "Terminated"
+    FAILED = "Failed"
+
+    @property
+    def finished(self) -> bool:
+        """Whether the job can never run again."""
+        return self in _FINISHED
+
+
+_FINISHED = frozenset({JobPhase.COMPLETED, JobPhase.FAILED, JobPhase.TERMINATED})
+
+
+class Action(StrEnum):
+    """What to do with a job or a queue: asked for by a policy or a Command, or by the controller itself."""
+
+    ABORT_JOB = "AbortJob"
+    RESTART_JOB = "RestartJob"
+    RESTART_TASK = "RestartTask"
+    RESTART_POD = "RestartPod"
+    RESTART_PARTITION = "RestartPartition"
+    TERMINATE_JOB = "TerminateJob"
+    COMPLETE_JOB = "CompleteJob"
+    RESUME_JOB = "ResumeJob"
+    SYNC_JOB = "SyncJob"
+    ENQUEUE_JOB = "EnqueueJob"
+    SYNC_QUEUE = "SyncQueue"
+    OPEN_QUEUE = "OpenQueue"
+    CLOSE_QUEUE = "CloseQueue"
+
+
+class Event(StrEnum):
+    """What can happen to a job, as lifecycle policies name it."""
+
+    ANY = "*"
+    POD_PENDING = "PodPending"
+    POD_RUNNING = "PodRunning"
+    POD_FAILED = "PodFailed"
+    POD_EVICTED = "PodEvicted"
+    JOB_UNKNOWN = "Unknown"
+    TASK_COMPLETED = "TaskCompleted"
+    TASK_FAILED = "TaskFailed"
+    OUT_OF_SYNC = "OutOfSync"
+    COMMAND_ISSUED = "CommandIssued"
+    JOB_UPDATED = "JobUpdated"
+
+
+class LifecyclePolicy(Model):
+    """When one of these events (or this exit code) happens, do `action`, after `timeout` (a Go duration)."""
+
+    action: str = ""
+    event: str = ""
+    events: list[str] = Field(default_factory=list[str])
+    exit_code: int | None = None
+    timeout: str | None = None
+
+    @property
+    def all_events(self) -> tuple[str, ...]:
+        """`events` and `event` together."""
+        return (*self.events, self.event) if self.event else tuple(self.events)
+
+
+class DependsOn(Model):
+    """The tasks that have to be up (or done) before this one starts; `iteration` is `any`, else all of them."""
+
+    name: list[str] = Field(default_factory=list[str])
+    iteration: str = ""
+
+
+class PartitionPolicy(Model):
+    """Groups of `partition_size` pods that are placed and restarted together."""
+
+    total_partitions: int = 0
+    partition_size: int = 0
+    min_partitions: int = 0
+    network_topology: NetworkTopology | None = None
+
+
+class VolumeSpec(Model):
+    """A claim, existing or made by the controller, that every container mounts."""
+
+    mount_path: str = ""
+    volume_claim_name: str = ""
+    volume_claim: Json | None = None
+
+
+class TaskSpec(Model):
+    """`replicas` pods of one template."""
+
+    name: str = ""
+    replicas: int = 0
+    min_available: int | None = None
+    template: Json = Field(default_factory=dict[str, Any])
+    policies: list[LifecyclePolicy] = Field(default_factory=list[LifecyclePolicy])
+    topology_policy: str = ""
+    max_retry: int = 0
+    depends_on: DependsOn | None = None
+    partition_policy: PartitionPolicy | None = None
+
+    @property
+    def pod_metadata(self) -> Json:
+        """`template.metadata`, never None."""
+        return self.template.get("metadata") or {}
+
+    @property
+    def pod_spec(self) -> Json:
+        """`template.spec`, never None."""
+        return self.template.get("spec") or {}
+
+    @property
+    def min_pods(self) -> int:
+        """The task's own gang minimum: all replicas where none is named."""
+        return self.replicas if self.min_available is None else self.min_available
+
+
+def _no_arguments(value: Any) -> Any:
+    return [] if value is None else value
+
+
+Arguments = Annotated[list[str], BeforeValidator(_no_arguments)]
+"""Plugin arguments; a plugin written without any (`env:`) has none."""
+
+
+class JobSpec(Model):
+    scheduler_name: str = ""
+    min_available: int = 0
+    volumes: list[VolumeSpec] = Field(default_factory=list[VolumeSpec])
+    tasks: list[TaskSpec] = Field(default_factory=list[TaskSpec])
+    policies: list[LifecyclePolicy] = Field(default_factory=list[LifecyclePolicy])
+    plugins: dict[str, Arguments] = Field(default_factory=dict[str, Arguments])
+    running_estimate: str | None = None
+    queue: str = ""
+    max_retry: int = 0
+    ttl_seconds_after_finished: int | None = None
+    priority_class_name: str = ""
+    min_success: int | None = None
+    network_topology: NetworkTopology | None = None
+
+    @property
+    def total_replicas(self) -> int:
+        return sum(task.replicas for task in self.tasks)
+
+    def task(self, name: str) -> TaskSpec | None:
+        """The task of this name."""
+        return next((task for task in self.tasks if task.name == name), None)
+
+
+class JobState(Model):
+    phase: str = ""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str | None = None
+
+
+class JobCondition(Model):
+    """One entry of the log of phases: `status` is a phase."""
+
+    status: str = ""
+    last_transition_time: str | None = None
+
+
+class TaskState(Model):
+    """Pods of one task by pod phase. Readers take the map's first entry, so a task without pods has no TaskState."""
+
+    phase: dict[str, int] = Field(default_factory=dict[str, int])
+
+
+class JobStatus(Model):
+    state: JobState = Field(default_factory=JobState)
+    min_available: int = 0
+    task_status_count: dict[str, TaskState] = Field(default_factory=dict[str, TaskState])
+    pending: int = 0
+    running: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    terminating: int = 0
+    unknown: int = 0
+    version: int = 0
+    retry_count: int = 0
+    running_duration: str | None = None
+    controlled_resources: dict[str, str] = Field(default_factory=dict[str, str])
+    conditions: list[JobCondition] = Field(default_factory=list[JobCondition])
+
+
+class Job(Object):
+    spec: JobSpec = Field(default_factory=JobSpec)
+    status: JobStatus = Field(default_factory=JobStatus)
+
+    @property
+    def phase(self) -> JobPhase:
+        """The phase; a job whose phase is empty or unknown counts as Pending."""
+        try:
+            return JobPhase(self.status.state.phase)
+        except ValueError:
+            return JobPhase.PENDING

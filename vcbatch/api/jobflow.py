@@ -1,0 +1,120 @@
+"""The JobFlow (`flow.volcano.sh/v1alpha1`): jobs made from JobTemplates, in the order of a graph."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pydantic import Field
+
+from vcbatch.api.job import JobSpec, TaskState
+from vcbatch.api.model import Model, Object
+
+
+class JobFlowPhase(StrEnum):
+    SUCCEED = "Succeed"
+    TERMINATING = "Terminating"
+    FAILED = "Failed"
+    RUNNING = "Running"
+    PENDING = "Pending"
+
+
+class RetainPolicy(StrEnum):
+    """Whether a flow's jobs stay when it is done. Empty on the wire means `retain`."""
+
+    RETAIN = "retain"
+    DELETE = "delete"
+
+
+class HttpHeader(Model):
+    name: str = ""
+    value: str = ""
+
+
+class HttpGet(Model):
+    task_name: str = ""
+    path: str = ""
+    port: int = 0
+    http_header: HttpHeader | None = None
+
+
+class TcpSocket(Model):
+    task_name: str = ""
+    port: int = 0
+
+
+class TaskStatus(Model):
+    task_name: str = ""
+    phase: str = ""
+
+
+class Probe(Model):
+    http_get_list: list[HttpGet] = Field(default_factory=list[HttpGet])
+    tcp_socket_list: list[TcpSocket] = Field(default_factory=list[TcpSocket])
+    task_status_list: list[TaskStatus] = Field(default_factory=list[TaskStatus])
+
+
+class FlowDependsOn(Model):
+    targets: list[str] = Field(default_factory=list[str])
+    probe: Probe | None = None
+
+
+class Patch(Model):
+    job_spec: JobSpec | None = None
+
+
+class Flow(Model):
+    """One job of the flow: `name` is a JobTemplate of the same namespace."""
+
+    name: str = ""
+    depends_on: FlowDependsOn | None = None
+    patch: Patch | None = None
+
+
+class JobFlowSpec(Model):
+    flows: list[Flow] = Field(default_factory=list[Flow])
+    job_retain_policy: str = ""
+
+
+class RunningHistory(Model):
+    start_timestamp: str | None = None
+    end_timestamp: str | None = None
+    state: str = ""
+
+
+class FlowJobStatus(Model):
+    name: str = ""
+    state: str = ""
+    start_timestamp: str | None = None
+    end_timestamp: str | None = None
+    restart_count: int = 0
+    running_histories: list[RunningHistory] = Field(default_factory=list[RunningHistory])
+
+
+class FlowCondition(Model):
+    phase: str = ""
+    create_time: str | None = None
+    running_duration: str | None = None
+    task_status_count: dict[str, TaskState] = Field(default_factory=dict[str, TaskState])
+
+
+class JobFlowState(Model):
+    phase: str = ""
+
+
+class JobFlowStatus(Model):
+    """Job names by phase. `unknown_jobs` is spelled `unKnowJobs` on the wire."""
+
+    pending_jobs: list[str] = Field(default_factory=list[str])
+    running_jobs: list[str] = Field(default_factory=list[str])
+    failed_jobs: list[str] = Field(default_factory=list[str])
+    completed_jobs: list[str] = Field(default_factory=list[str])
+    terminated_jobs: list[str] = Field(default_factory=list[str])
+    unknown_jobs: list[str] = Field(default_factory=list[str])
+    job_status_list: list[FlowJobStatus] = Field(default_factory=list[FlowJobStatus])
+    conditions: dict[str, FlowCondition] = Field(default_factory=dict[str, FlowCondition])
+    state: JobFlowState = Field(default_factory=JobFlowState)
+
+
+class JobFlow(Object):
+    spec: JobFlowSpec = Field(default_factory=JobFlowSpec)
+    status: JobFlowStatus = Field(default_factory=JobFlowStatus)
