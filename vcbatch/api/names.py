@@ -1,0 +1,206 @@
+"""Every name of the wire: groups, labels, annotations, environment variables, name patterns.
+
+The only place with these strings. What a task is called in a pod's labels, which annotation ties a pod to its gang and
+so on are Volcano's, since manifests, dashboards and other controllers match on them.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+# API groups ----------------------------------------------------------------------------------------------------------
+
+BATCH_GROUP: Final = "batch.volcano.sh"
+SCHEDULING_GROUP: Final = "scheduling.volcano.sh"
+BUS_GROUP: Final = "bus.volcano.sh"
+FLOW_GROUP: Final = "flow.volcano.sh"
+TOPOLOGY_GROUP: Final = "topology.volcano.sh"
+
+DEFAULT_SCHEDULER: Final = "volcano"
+"""`schedulerName` of pods that are ours to place."""
+
+# Pods of a Job -------------------------------------------------------------------------------------------------------
+
+JOB_NAME: Final = "volcano.sh/job-name"
+"""Label and annotation: the job."""
+JOB_NAMESPACE: Final = "volcano.sh/job-namespace"
+"""Label: the job's namespace, as services and network policies select it."""
+TASK_SPEC: Final = "volcano.sh/task-spec"
+"""Label and annotation: the task."""
+TASK_INDEX: Final = "volcano.sh/task-index"
+"""Label and annotation: the pod's index in its task."""
+QUEUE_NAME: Final = "volcano.sh/queue-name"
+"""Label and annotation: the job's queue. On a Namespace: nothing reads it."""
+JOB_VERSION: Final = "volcano.sh/job-version"
+"""Annotation: `status.version` when the pod was made; older pods are stale."""
+JOB_RETRY_COUNT: Final = "volcano.sh/job-retry-count"
+"""Annotation: `status.retryCount` when the pod was made."""
+TEMPLATE_UID: Final = "volcano.sh/template-uid"
+"""Annotation: `<job>-<task>`; pods that share it are alike to the scheduler."""
+PARTITION_ID: Final = "volcano.sh/partition-id"
+"""Label: the pod's partition."""
+OUT_OF_SYNC: Final = "volcano.sh/controller-out-of-sync"
+"""Annotation `"true"`: the job controller itself is deleting this pod, so its end is nobody's failure."""
+TASK_PRIORITY: Final = "volcano.sh/task-priority"
+"""Pod annotation: an integer that overrides the pod's priority inside its job."""
+CLI_JOB: Final = "job.volcano.sh"
+"""Pod label that the command-line tools set to the job's name."""
+
+# Jobs ----------------------------------------------------------------------------------------------------------------
+
+JOB_TYPE: Final = "volcano.sh/job-type"
+"""Label: what kind of job a user says this is (listed by the CLI)."""
+JOB_FORWARDING: Final = "volcano.sh/job-forwarding"
+FORWARD_CLUSTER: Final = "volcano.sh/forward-cluster"
+CREATED_BY_JOB_TEMPLATE: Final = "volcano.sh/createdByJobTemplate"
+"""Label and annotation `<namespace>.<template>`."""
+CREATED_BY_JOB_FLOW: Final = "volcano.sh/createdByJobFlow"
+"""Label and annotation `<namespace>.<flow>`."""
+CRONJOB_SCHEDULED_TIMESTAMP: Final = "volcano.sh/cronjob-scheduled-timestamp"
+"""Annotation: the slot that a CronJob's job was made for."""
+
+# Gangs ---------------------------------------------------------------------------------------------------------------
+
+GROUP_NAME: Final = "scheduling.k8s.io/group-name"
+"""Pod annotation: the PodGroup that the pod belongs to. The one that matters."""
+VOLCANO_GROUP_NAME: Final = "scheduling.volcano.sh/group-name"
+"""Pod annotation: the same, less often read."""
+SCHEDULING_QUEUE_NAME: Final = "scheduling.volcano.sh/queue-name"
+"""Annotation on a pod: the queue of its generated PodGroup. On a Namespace: its default queue."""
+GROUP_MIN_MEMBER: Final = "scheduling.volcano.sh/group-min-member"
+"""Annotation on a pod's owner: minMember of the generated PodGroup."""
+GROUP_MIN_RESOURCES: Final = "scheduling.volcano.sh/group-min-resources"
+QUEUE_ALLOCATION_GATE: Final = "scheduling.volcano.sh/queue-allocation-gate"
+"""Pod annotation `"true"`, and the name of the scheduling gate that it asks for."""
+GENERATED_POD_GROUP_PREFIX: Final = "podgroup-"
+"""A PodGroup made for pods of foreign owners is called this and the owner's UID."""
+VOLCANO_PREFIX: Final = "volcano.sh/"
+"""Annotations of a foreign owner under this prefix are copied to its generated PodGroup."""
+
+# Scheduling ----------------------------------------------------------------------------------------------------------
+
+PREEMPTABLE: Final = "volcano.sh/preemptable"
+COOLDOWN_TIME: Final = "volcano.sh/cooldown-time"
+REVOCABLE_ZONE: Final = "volcano.sh/revocable-zone"
+JDB_MIN_AVAILABLE: Final = "volcano.sh/jdb-min-available"
+JDB_MAX_UNAVAILABLE: Final = "volcano.sh/jdb-max-unavailable"
+SLA_WAITING_TIME: Final = "volcano.sh/sla-waiting-time"
+QOS_LEVEL: Final = "volcano.sh/qos-level"
+NUMA_TOPOLOGY_POLICY: Final = "volcano.sh/numa-topology-policy"
+TOPOLOGY_DECISION: Final = "volcano.sh/topology-decision"
+TASK_TOPOLOGY_AFFINITY: Final = "volcano.sh/task-topology-affinity"
+TASK_TOPOLOGY_ANTI_AFFINITY: Final = "volcano.sh/task-topology-anti-affinity"
+TASK_TOPOLOGY_TASK_ORDER: Final = "volcano.sh/task-topology-task-order"
+NETWORK_TOPOLOGY_MODE: Final = "volcano.sh/network-topology-mode"
+NETWORK_TOPOLOGY_HIGHEST_TIER: Final = "volcano.sh/network-topology-highest-tier"
+NETWORK_TOPOLOGY_SOURCE: Final = "volcano.sh/network-topology-source"
+"""Label of a HyperNode: which discovery made it."""
+JOB_ALLOCATED_HYPERNODE: Final = "volcano.sh/job-allocated-hypernode"
+RESOURCE_STRATEGY_SCORING_TYPE: Final = "volcano.sh/resource-strategy-scoring-type"
+RESOURCE_STRATEGY_WEIGHT: Final = "volcano.sh/resource-strategy-weight"
+RESOURCE_GROUP: Final = "volcano.sh/resource-group"
+HCCL_RANK_INDEX: Final = "hccl/rankIndex"
+
+# Queues and nodes ----------------------------------------------------------------------------------------------------
+
+HIERARCHY: Final = "volcano.sh/hierarchy"
+HIERARCHY_WEIGHTS: Final = "volcano.sh/hierarchy-weights"
+CLOSED_BY_PARENT: Final = "volcano.sh/closed-by-parent"
+NODEGROUP_NAME: Final = "volcano.sh/nodegroup-name"
+NODEGROUP_RESOURCE_LIMITS: Final = "volcano.sh/nodegroup-resource-limits"
+OVERSUBSCRIPTION: Final = "volcano.sh/oversubscription"
+OVERSUBSCRIPTION_CPU: Final = "volcano.sh/oversubscription-cpu"
+OVERSUBSCRIPTION_MEMORY: Final = "volcano.sh/oversubscription-memory"
+OFFLINE_JOB_EVICTING: Final = "volcano.sh/offline-job-evicting"
+
+# Kubernetes' own -----------------------------------------------------------------------------------------------------
+
+HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
+NAMESPACE_LABEL: Final = "kubernetes.io/metadata.name"
+
+# Environment of containers -------------------------------------------------------------------------------------------
+
+ENV_TASK_INDEX: Final = "VC_TASK_INDEX"
+ENV_TASK_INDEX_OLD: Final = "VK_TASK_INDEX"
+ENV_MASTER_ADDR: Final = "MASTER_ADDR"
+ENV_MASTER_PORT: Final = "MASTER_PORT"
+ENV_WORLD_SIZE: Final = "WORLD_SIZE"
+ENV_RANK: Final = "RANK"
+ENV_TF_CONFIG: Final = "TF_CONFIG"
+ENV_MPI_HOST: Final = "MPI_HOST"
+
+
+def env_task_hosts(task: str) -> str:
+    """The variable with a task's host names: `VC_<TASK>_HOSTS`."""
+    return f"VC_{task.upper().replace('-', '_')}_HOSTS"
+
+
+def env_task_count(task: str) -> str:
+    """The variable with a task's number of hosts: `VC_<TASK>_NUM`."""
+    return f"VC_{task.upper().replace('-', '_')}_NUM"
+
+
+# Job plugins ---------------------------------------------------------------------------------------------------------
+
+
+class Plugin(StrEnum):
+    """The job plugins, as `spec.plugins` names them."""
+
+    ENV = "env"
+    SVC = "svc"
+    SSH = "ssh"
+    TENSORFLOW = "tensorflow"
+    MPI = "mpi"
+    PYTORCH = "pytorch"
+    RAY = "ray"
+    HCCLRANK = "hcclrank"
+
+
+SVC_MOUNT_PATH: Final = "/etc/volcano"
+PYTORCH_PORT_NAME: Final = "pytorchjob-port"
+MPI_PORT_NAME: Final = "mpijob-port"
+WAIT_FOR_MASTER_CONTAINER: Final = "wait-for-master"
+
+
+def svc_config_map(job: str) -> str:
+    """The ConfigMap with the host lists of the svc plugin, and the name of the volume that mounts it."""
+    return f"{job}-svc"
+
+
+def svc_hosts_key(task: str) -> str:
+    """The key in that ConfigMap with a task's hosts, one a line."""
+    return f"{task.replace('-', '_')}.host"
+
+
+def ssh_secret(job: str) -> str:
+    """The Secret of the ssh plugin."""
+    return f"{job}-ssh"
+
+
+def plugin_resource_key(plugin: str) -> str:
+    """The key of `status.controlledResources` that says that a plugin has made its objects."""
+    return f"plugin-{plugin}"
+
+
+# Names of children ---------------------------------------------------------------------------------------------------
+
+
+def pod_name(job: str, task: str, index: int) -> str:
+    """The pod of a task: deterministic, so that a replayed create finds what is there."""
+    return f"{job}-{task}-{index}"
+
+
+def pod_group_name(job: str, uid: str) -> str:
+    """The PodGroup of a job."""
+    return f"{job}-{uid}"
+
+
+def default_task_name(index: int) -> str:
+    """What a task without a name is called."""
+    return f"default{index}"
+
+
+def template_uid(job: str, task: str) -> str:
+    """The value of `TEMPLATE_UID`."""
+    return f"{job}-{task}"

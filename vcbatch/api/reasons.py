@@ -1,0 +1,211 @@
+"""Every reason that users, dashboards and autoscalers match on: of events, conditions and pods, with their messages.
+
+The only place with these strings. Reasons are closed sets; a message is made by a function from the numbers that it
+states, is bounded in size, and says the same thing for the same numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import Final
+
+LONGEST_MESSAGE: Final = 1024
+"""Events and conditions stay under 1 KiB (Kubernetes refuses longer event messages)."""
+
+
+def shorten(message: str, *, limit: int = LONGEST_MESSAGE) -> str:
+    """The message, cut to `limit` bytes of UTF-8 with an ellipsis where it is longer."""
+    encoded = message.encode()
+    if len(encoded) <= limit:
+        return message
+    return encoded[: limit - 3].decode(errors="ignore") + "..."
+
+
+# Events of the controllers -------------------------------------------------------------------------------------------
+
+
+class JobReason(StrEnum):
+    """Reasons of events on a Job."""
+
+    EXECUTE_ACTION = "ExecuteAction"
+    COMMAND_ISSUED = "CommandIssued"
+    JOB_STATUS_ERROR = "JobStatusError"
+    PLUGIN_ERROR = "PluginError"
+    PVC_ERROR = "PVCError"
+    POD_GROUP_ERROR = "PodGroupError"
+    POD_GROUP_PENDING = "PodGroupPending"
+    FAILED_CREATE = "FailedCreate"
+    FAILED_DELETE = "FailedDelete"
+    SUCCESSFUL_CREATE = "SuccessfulCreate"
+    SUCCESSFUL_DELETE = "SuccessfulDelete"
+    UNSUPPORTED = "Unsupported"
+    """Not one of Volcano's: the job uses what this version can't run yet."""
+    POD_FAILED = "PodFailed"
+    """Not one of Volcano's: a pod was lost, and why."""
+
+
+class QueueReason(StrEnum):
+    """Reasons of events on a Queue."""
+
+    OPEN_QUEUE = "OpenQueue"
+    CLOSE_QUEUE = "CloseQueue"
+
+
+class JobFlowReason(StrEnum):
+    """Reasons of events on a JobFlow."""
+
+    CREATED = "Created"
+
+
+class CronJobReason(StrEnum):
+    """Reasons of events on a CronJob."""
+
+    SAW_COMPLETED_JOB = "SawCompletedJob"
+    SUCCESSFUL_CREATE = "SuccessfulCreate"
+    SUCCESSFUL_DELETE = "SuccessfulDelete"
+    ORPHANED_JOB = "OrphanedJob"
+    STALE_REFERENCE = "StaleReference"
+    FAILED_CREATE = "FailedCreate"
+    FAILED_DELETE = "FailedDelete"
+    FAILED_GET = "FailedGet"
+    FORBID_CONCURRENT = "ForbidConcurrent"
+    REPLACE_CONCURRENT = "ReplaceConcurrent"
+    NAMESPACE_TERMINATING = "NamespaceTerminating"
+    FOREIGN_JOB = "ForeignJob"
+    INVALID_SCHEDULE = "InvalidSchedule"
+    TOO_MANY_MISSED_TIMES = "TooManyMissedTimes"
+    UNSUPPORTED_SCHEDULE = "UnsupportedSchedule"
+    INVALID_TIME_ZONE = "InvalidTimeZone"
+    UNPARSEABLE_SCHEDULE = "UnParseableCronJobSchedule"
+
+
+# Scheduling ----------------------------------------------------------------------------------------------------------
+
+
+class SchedulingEvent(StrEnum):
+    """Reasons of the scheduler's events, on pods and PodGroups."""
+
+    FAILED_SCHEDULING = "FailedScheduling"
+    SCHEDULED = "Scheduled"
+    UNSCHEDULABLE = "Unschedulable"
+    EVICT = "Evict"
+
+
+class PodGroupConditionType(StrEnum):
+    """`type` of a PodGroup's conditions."""
+
+    UNSCHEDULABLE = "Unschedulable"
+    SCHEDULED = "Scheduled"
+
+
+class PodGroupReason(StrEnum):
+    """`reason` of a PodGroup's conditions."""
+
+    NOT_ENOUGH_RESOURCES = "NotEnoughResources"
+    NOT_ENOUGH_TASKS = "NotEnoughTasks"
+    NOT_ENOUGH_PODS_OF_TASK = "NotEnoughPodsOfTask"
+    POD_FAILED = "PodFailed"
+    POD_DELETED = "PodDeleted"
+    READY = "tasks in gang are ready to be scheduled"
+    """Of the condition Scheduled; Volcano puts a sentence where a reason belongs, and tools show it."""
+
+
+class PodConditionType(StrEnum):
+    """`type` of the pod conditions that the scheduler writes."""
+
+    POD_SCHEDULED = "PodScheduled"
+    READY = "Ready"
+    DISRUPTION_TARGET = "DisruptionTarget"
+
+
+class PodReason(StrEnum):
+    """`reason` of the pod conditions that the scheduler writes."""
+
+    UNSCHEDULABLE = "Unschedulable"
+    SCHEDULABLE = "Schedulable"
+    """Would fit, and waits for the rest of its gang: a new node wouldn't help."""
+    SCHEDULER_ERROR = "SchedulerError"
+    EVICT = "Evict"
+    PREEMPTION_BY_SCHEDULER = "PreemptionByScheduler"
+
+
+POD_GROUP_READY: Final = "pod group is ready"
+POD_GROUP_NOT_READY: Final = "pod group is not ready"
+ALL_NODES_UNAVAILABLE: Final = "all nodes are unavailable"
+
+
+def gang_unschedulable(*, unready: int, total: int, why: str) -> str:
+    """What the condition Unschedulable says: `2/3 tasks in gang unschedulable: …`."""
+    return shorten(f"{unready}/{total} tasks in gang unschedulable: {why}")
+
+
+def gang_counts(*, ready: bool, statuses: Mapping[str, int], min_available: int) -> str:
+    """How the members of a gang stand: `pod group is not ready, 2 Pending, 1 Running, 3 minAvailable`."""
+    counts = sorted(f"{count} {status}" for status, count in statuses.items() if count)
+    return ", ".join([POD_GROUP_READY if ready else POD_GROUP_NOT_READY, *counts, f"{min_available} minAvailable"])
+
+
+def node_histogram(*, examined: int, reasons: Mapping[str, int]) -> str:
+    """Why no node fits: `0/5 nodes are unavailable: 2 Insufficient cpu, 3 node(s) were unschedulable.`."""
+    counts = ", ".join(sorted(f"{count} {reason}" for reason, count in reasons.items() if count))
+    return shorten(f"0/{examined} nodes are unavailable: {counts}." if counts else ALL_NODES_UNAVAILABLE)
+
+
+def insufficient(resource: str) -> str:
+    """Why a node doesn't fit."""
+    return f"Insufficient {resource}"
+
+
+def quota_insufficient(resources: Sequence[str]) -> str:
+    """Why a gang isn't let into its queue."""
+    listed = ", ".join(f"insufficient {resource}" for resource in resources)
+    return shorten(f"queue resource quota insufficient: {listed}")
+
+
+def overused(resources: Sequence[str]) -> str:
+    """Why a gang isn't let into the cluster."""
+    listed = ", ".join(f"overused {resource}" for resource in resources)
+    return shorten(f"resource in cluster is overused: {listed}")
+
+
+def assigned(*, namespace: str, pod: str, node: str) -> str:
+    """A pod was bound, in the words of kube-scheduler."""
+    return f"Successfully assigned {namespace}/{pod} to {node}"
+
+
+def possibly_assigned(*, node: str, once: str) -> str:
+    """A pod has its place and waits, `once` saying for what."""
+    return f"pod can possibly be assigned to {node} once {once}"
+
+
+ONCE_MIN_AVAILABLE: Final = "minAvailable is satisfied"
+ONCE_RELEASED: Final = "resource is released and minAvailable is satisfied"
+
+
+# What the job controller says ----------------------------------------------------------------------------------------
+
+
+def executing(*, action: str, cause: str = "") -> str:
+    """The event before an action, with what asked for it."""
+    return shorten(f"Start to execute action {action}{f': {cause}' if cause else ''}")
+
+
+def delayed(*, action: str, delay: str, cause: str = "") -> str:
+    """The event when a policy has a timeout; `delay` is a Go duration."""
+    return shorten(f"Execute action {action} after {delay}{f': {cause}' if cause else ''}")
+
+
+def gave_up(*, action: str, cause: str) -> str:
+    """The event when an action was tried too often; the job is terminated then."""
+    return shorten(f"Action {action} failed and its retry limit is reached, terminating the job: {cause}")
+
+
+def command_issued(*, action: str, target: str) -> str:
+    """The event when a Command is taken."""
+    return shorten(f"Command {action} taken for {target}")
+
+
+def retries_exhausted(*, retries: int, max_retry: int) -> str:
+    """Why a job failed that would have been restarted."""
+    return f"the job was restarted {retries} times, and maxRetry is {max_retry}"
