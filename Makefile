@@ -1,0 +1,70 @@
+# Every target does its own set-up in virtual environments beside this file; nothing is installed elsewhere.
+#
+#   make demo            train a model across three pods on this machine
+#   make test            all tests but the training ones
+#   make test-training   the example jobs with real frameworks (installs some 6 GB of them)
+#   make check           formatting, lint, types and import contracts
+#   make bench           figures of this machine
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+VENV := .venv
+TRAINING := .venv-training
+PY := $(VENV)/bin/python
+JOBS ?= 2
+
+# The first Python that is new enough; PYTHON=... chooses another.
+PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
+	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	&& { echo $$p; break; }; done)
+
+.PHONY: help demo test test-training check bench crds clean
+
+help:
+	@sed -n '3,7s/^#   //p' Makefile
+
+$(VENV)/.ready: pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "vcbatch needs Python 3.11 or newer on the PATH (or PYTHON=/path/to/python3.11)" >&2; exit 1; }
+	@echo "Setting up $(VENV) with $$($(PYTHON) --version) ..."
+	@$(PYTHON) -m venv $(VENV)
+	@$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt "pip>=25.1"
+	@$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[local]" --group dev
+	@touch $@
+
+$(TRAINING)/.ready: pyproject.toml constraints-training.txt
+	@test -n "$(PYTHON)" || { echo "vcbatch needs Python 3.11 or newer on the PATH (or PYTHON=/path/to/python3.11)" >&2; exit 1; }
+	@echo "Installing PyTorch and scikit-learn into $(TRAINING) (several GB, a few minutes the first time) ..."
+	@$(PYTHON) -m venv $(TRAINING)
+	@$(TRAINING)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-training.txt torch scikit-learn
+	@touch $@
+
+$(TRAINING)/.tensorflow: $(TRAINING)/.ready
+	@echo "Installing TensorFlow into $(TRAINING) ..."
+	@$(TRAINING)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-training.txt tensorflow
+	@touch $@
+
+demo: $(VENV)/.ready $(TRAINING)/.ready
+	@PATH="$(CURDIR)/$(TRAINING)/bin:$$PATH" $(PY) examples/demo.py
+
+test: $(VENV)/.ready
+	$(PY) -m pytest -n $(JOBS) --dist loadgroup -m "not training"
+
+test-training: $(VENV)/.ready $(TRAINING)/.ready $(TRAINING)/.tensorflow
+	PATH="$(CURDIR)/$(TRAINING)/bin:$$PATH" $(PY) -m pytest -m training tests/training
+
+check: $(VENV)/.ready
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/pyright
+	$(VENV)/bin/lint-imports
+
+bench: $(VENV)/.ready
+	$(PY) -m tests.perf.bench
+
+crds: $(VENV)/.ready
+	$(VENV)/bin/vcbatch crds --output crds
+
+clean:
+	rm -rf $(VENV) $(TRAINING) .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,228 @@
+"""The main job, start to end: a PyTorch model trained by three pods on this machine.
+
+Run by `make demo`, which puts a Python with PyTorch first on the PATH: the pods' `python` is that one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from datetime import datetime
+from pathlib import Path
+
+import yaml
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from vcbatch.api.names import JOB_NAME_KEY
+from vcbatch.api.resources import CONFIGMAPS, JOBS, PODGROUPS, PODS
+from vcbatch.runtime.client import HttpApi
+from vcbatch.runtime.clock import SystemClock
+from vcbatch.runtime.kubeconfig import load
+from vcbatch.runtime.random import SystemRandom
+from vcbatch.seams import Api, ApiError
+
+HERE = Path(__file__).resolve().parent
+MANIFEST = HERE / "pytorch-ddp.yaml"
+JOB = "digits"
+RANK0 = "digits-master-0"
+NAMESPACE = "default"
+ENOUGH = 0.95
+PATIENCE = 300.0  # seconds without any change before the demo gives up
+ENDED = ("Completed", "Failed", "Aborted", "Terminated")
+
+console = Console(highlight=False)
+BY_KIND = {"ConfigMap": CONFIGMAPS, "Job": JOBS}
+
+
+class DemoError(Exception):
+    """What went wrong, said to the person at the screen."""
+
+
+def heading(text: str) -> None:
+    console.print(f"\n[bold]{text}[/]")
+
+
+def vcbatch(*arguments: str) -> str:
+    command = [sys.executable, "-m", "vcbatch", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise DemoError(f"`vcbatch {' '.join(arguments)}` failed:\n{done.stderr.strip() or done.stdout.strip()}")
+    return done.stdout
+
+
+async def submit(api: Api, kubeconfig: Path) -> None:
+    """With the user's own kubectl where there is one; otherwise with vcbatch's client."""
+    shown = MANIFEST.relative_to(HERE.parent)
+    kubectl = shutil.which("kubectl")
+    if kubectl:
+        console.print(f"  [dim]$[/] kubectl apply -f {shown}")
+        command = [kubectl, "--kubeconfig", str(kubeconfig), "apply", "-f", str(MANIFEST)]
+        done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise DemoError(done.stderr.strip())
+        for line in done.stdout.splitlines():
+            console.print(f"  {line}")
+        return
+    console.print(f"  no kubectl on the PATH: submitting {shown} with vcbatch's own client")
+    for document in yaml.safe_load_all(MANIFEST.read_text(encoding="utf-8")):
+        await api.create(BY_KIND[document["kind"]], document, namespace=NAMESPACE)
+        console.print(f"  {document['kind'].lower()}/{document['metadata']['name']} created")
+
+
+class Screen:
+    """Prints a line whenever the job, its gang or one of its pods changes, and every line of training."""
+
+    def __init__(self) -> None:
+        self.started = time.monotonic()
+        self.changed = self.started
+        self.log: list[str] = []
+        self.accuracy = 0.0
+        self._last: dict[str, str] = {}
+
+    def look(self, job: dict, gangs: list[dict], pods: list[dict]) -> None:
+        for gang in gangs:
+            self._state("gang", gang_state(gang))
+        for pod in sorted(pods, key=lambda pod: pod["metadata"]["name"]):
+            self._state(pod["metadata"]["name"], pod_state(pod))
+        self._state("job", job_phase(job))
+
+    def training_line(self, line: str) -> None:
+        self.log.append(line)
+        if found := re.fullmatch(r"test accuracy ([0-9.]+)", line):
+            self.accuracy = float(found[1])
+        self._print("rank 0", f"[cyan]{escape(line)}[/]")
+
+    def _state(self, what: str, state: str) -> None:
+        if state and self._last.get(what) != state:
+            self._last[what] = state
+            self._print(what, escape(state))
+
+    def _print(self, what: str, text: str) -> None:
+        self.changed = time.monotonic()
+        console.print(f"  [dim]{self.changed - self.started:5.1f} s[/]  {what:<16} {text}")
+
+
+def gang_state(gang: dict) -> str:
+    status = gang.get("status") or {}
+    phase = status.get("phase") or "Pending"
+    for condition in status.get("conditions") or []:
+        if condition["type"] == "Unschedulable" and condition["status"] == "True" and phase in ("Pending", "Inqueue"):
+            return f"{phase}: {condition.get('message', '')}"
+    return phase
+
+
+def pod_state(pod: dict) -> str:
+    status = pod.get("status") or {}
+    phase = status.get("phase", "Pending")
+    node = pod["spec"].get("nodeName")
+    return f"{phase} on {node}" if node else f"{phase}, not placed yet"
+
+
+def job_phase(job: dict) -> str:
+    return ((job.get("status") or {}).get("state") or {}).get("phase", "")
+
+
+async def show_training(api: HttpApi, screen: Screen) -> None:
+    """Rank 0's log, line by line as it is written."""
+    while True:
+        try:
+            async for line in api.log_lines(RANK0, namespace=NAMESPACE, follow=True):
+                screen.training_line(line.decode(errors="replace"))
+            return
+        except ApiError as error:
+            if error.code not in (400, 404):  # not started yet, not made yet
+                raise
+            await asyncio.sleep(0.1)
+
+
+async def watch_job(api: Api, screen: Screen, training: asyncio.Task[None]) -> tuple[dict, list[dict]]:
+    """Show every change until the job has ended and its log is read; the job and its pods as they ended."""
+    while True:
+        job = await api.get(JOBS, JOB, namespace=NAMESPACE)
+        gangs = await api.list(PODGROUPS, namespace=NAMESPACE)
+        pods = await api.list(PODS, namespace=NAMESPACE, label_selector=f"{JOB_NAME_KEY}={JOB}")
+        screen.look(job, list(gangs.items), list(pods.items))
+        if job_phase(job) in ENDED:
+            await asyncio.wait({training}, timeout=10)
+            return job, list(pods.items)
+        if time.monotonic() - screen.changed > PATIENCE:
+            raise DemoError(f"nothing has changed for {PATIENCE:.0f} s: see `kubectl describe vcjob {JOB}`")
+        await asyncio.sleep(0.1)
+
+
+def summarise(screen: Screen, job: dict, pods: list[dict]) -> None:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for column in ("  POD", "PHASE", "EXIT CODE", "RAN"):
+        table.add_column(column, justify="right" if column in ("EXIT CODE", "RAN") else "left")
+    for pod in sorted(pods, key=lambda pod: pod["metadata"]["name"]):
+        ended = pod["status"]["containerStatuses"][0]["state"].get("terminated") or {}
+        began, finished = (datetime.fromisoformat(ended[key]) for key in ("startedAt", "finishedAt"))
+        ran = f"{(finished - began).total_seconds():.0f} s"
+        table.add_row("  " + pod["metadata"]["name"], pod["status"]["phase"], str(ended.get("exitCode", "")), ran)
+    console.print(table)
+    console.print(
+        f"\n  job {JOB}: [bold]{job_phase(job)}[/] after {time.monotonic() - screen.started:.1f} s, "
+        f"test accuracy [bold]{screen.accuracy:.4f}[/]"
+    )
+
+
+async def demo(state: Path) -> None:
+    console.print("[bold]vcbatch demo[/]: a PyTorch job on three pods of this machine")
+
+    heading("1  Start vcbatch")
+    began = time.monotonic()
+    await asyncio.to_thread(vcbatch, "up", "--detach", "--port", "0", "--state-dir", str(state))
+    kubeconfig = state / "kubeconfig"
+    console.print(f"  ready after {time.monotonic() - began:.1f} s")
+
+    async with HttpApi(load(kubeconfig), clock=SystemClock(), random=SystemRandom()) as api:
+        heading("2  Submit the job")
+        screen = Screen()
+        await submit(api, kubeconfig)
+        heading("3  The gang waits, starts and trains")
+        training = asyncio.create_task(show_training(api, screen))
+        try:
+            job, pods = await watch_job(api, screen, training)
+        finally:
+            training.cancel()
+            await asyncio.gather(training, return_exceptions=True)
+
+    heading("4  The end")
+    if job_phase(job) != "Completed":
+        raise DemoError(f"the job ended {job_phase(job)}; rank 0 said:\n" + "\n".join(screen.log[-20:]))
+    summarise(screen, job, pods)
+    if screen.accuracy <= ENOUGH:
+        raise DemoError(f"the accuracy {screen.accuracy:.4f} isn't above {ENOUGH}")
+
+
+def main() -> int:
+    code = 0
+    with tempfile.TemporaryDirectory(prefix="vcbatch-demo-") as folder:
+        state = Path(folder) / "state"
+        try:
+            asyncio.run(demo(state))
+        except KeyboardInterrupt:
+            console.print("\n  stopped")
+            code = 130
+        except (DemoError, ApiError) as error:
+            console.print(f"\n  [red]The demo failed:[/] {error}", markup=True)
+            code = 1
+        finally:
+            vcbatch("down", "--state-dir", str(state))
+    if code == 0:
+        console.print(
+            "\n  Everything is stopped again. To go on yourself: [bold].venv/bin/vcbatch up[/], "
+            "and [bold]kubectl apply -f examples/anything.yaml[/] in another terminal.\n"
+        )
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
