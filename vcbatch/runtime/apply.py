@@ -1,0 +1,315 @@
+"""Carrying a decision out: status, marks, ensures, deletes, creates, events, in this order and no other.
+
+The order is what makes a crash between any two writes harmless: what a decision remembers is stored before it acts,
+and every act names the UID it is about, so that the same or the next decision can be carried out again on top.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import msgspec
+
+from vcbatch.api.resources import Resource
+from vcbatch.api.timestamps import format_time
+from vcbatch.core.machine import Create, Decision, Delete, Ensure, Mark, ObjectRef, WriteStatus, strip_unchanged
+from vcbatch.runtime import wire
+from vcbatch.runtime.cache import Cache, deleting
+from vcbatch.runtime.recorder import Recorder
+from vcbatch.seams.api import Api, ApiError, Json
+from vcbatch.seams.clock import Clock
+
+T = TypeVar("T")
+log = logging.getLogger(__name__)
+
+# Ensured objects whose contents are remembered, so that an unchanged one costs no request.
+_REMEMBERED = 65_536
+
+
+@dataclass(eq=False)
+class StaleError(Exception):
+    """The decision was made on a picture that is no longer true; the cache has been brought up to date."""
+
+    what: str
+
+    def __str__(self) -> str:
+        return self.what
+
+
+@dataclass(eq=False)
+class NotAppliedError(Exception):
+    """A part of the decision was refused; what follows it in the order was not tried."""
+
+    part: str
+    """The verb and kind that failed, such as `create Pod`."""
+    error: ApiError
+    failed: int = 1
+    done: int = 0
+
+    def __str__(self) -> str:
+        counts = f" ({self.failed} failed, {self.done} done)" if self.failed + self.done > 1 else ""
+        return f"{self.part}: {self.error}{counts}"
+
+
+def merge_diff(stored: Any, wanted: Mapping[str, Any]) -> Json:
+    """The JSON merge patch (RFC 7386) that turns `stored` into exactly `wanted`; empty where they are equal."""
+    before: Mapping[str, Any] = stored if isinstance(stored, Mapping) else {}
+    patch: Json = {key: None for key in before if key not in wanted}
+    for key, value in wanted.items():
+        if key not in before:
+            patch[key] = value
+        elif isinstance(value, Mapping) and isinstance(before[key], Mapping):
+            inner = merge_diff(before[key], value)
+            if inner:
+                patch[key] = inner
+        elif before[key] != value:
+            patch[key] = value
+    return patch
+
+
+class Applier:
+    """Carries decisions out through the API, and puts every answer into the cache of its resource at once.
+
+    `without_status` lists the kinds whose status is part of the object (PodGroup), not a subresource.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        caches: Mapping[Resource, Cache[Any]],
+        recorder: Recorder,
+        *,
+        clock: Clock,
+        without_status: Iterable[Resource] = (),
+        concurrency: int = 48,
+    ) -> None:
+        self._api = api
+        self._caches = caches
+        self._recorder = recorder
+        self._clock = clock
+        self._without_status = frozenset(without_status)
+        self._slots = asyncio.Semaphore(concurrency)
+        self._ensured: OrderedDict[tuple[str, ...], bytes] = OrderedDict()
+
+    async def carry_out(self, decision: Decision) -> None:
+        """Raises `StaleError` where the object has to be looked at again now, `NotAppliedError` where later."""
+        if decision.status is not None:
+            await self._write_status(decision.status)
+        await self._all("mark", decision.marks, self._mark, lambda mark: mark.ref.resource)
+        for ensure in decision.ensures:
+            await self._ensure(ensure)
+        await self._all("delete", decision.deletes, self._delete, lambda delete: delete.ref.resource)
+        await self._create_slowly(decision.creates)
+        for event in decision.events:
+            self._recorder.emit(event)
+
+    # The parts
+
+    async def _write_status(self, write: WriteStatus) -> None:
+        ref = write.ref
+        stored = self._stored(ref)
+        if stored is None:
+            raise StaleError(f"{ref.resource.kind} {ref.namespace}/{ref.name} is gone")
+        if stored["metadata"].get("resourceVersion") != write.resource_version:
+            raise StaleError(f"{ref.resource.kind} {ref.namespace}/{ref.name} has changed")
+        patch = merge_diff(stored.get("status"), write.status)
+        if not patch:
+            return
+        body: Json = {"metadata": {"uid": ref.uid, "resourceVersion": write.resource_version}, "status": patch}
+        subresource = "" if ref.resource in self._without_status else "status"
+        try:
+            answer = await self._api.patch(
+                ref.resource, ref.name, body, namespace=ref.namespace or None, subresource=subresource
+            )
+        except ApiError as error:
+            if error.conflict or error.not_found:
+                await self._refresh(ref)
+                raise StaleError(str(error)) from error
+            raise NotAppliedError(f"write status of {ref.resource.kind}", error) from error
+        self._remember(ref.resource, answer)
+
+    async def _mark(self, mark: Mark) -> None:
+        ref = mark.ref
+        patch = {**mark.patch, "metadata": {**mark.patch.get("metadata", {}), "uid": ref.uid}}
+        try:
+            answer = await self._api.patch(ref.resource, ref.name, patch, namespace=ref.namespace or None)
+        except ApiError as error:
+            if error.not_found or error.conflict:
+                await self._refresh(ref)
+                raise StaleError(str(error)) from error
+            raise
+        self._remember(ref.resource, answer)
+
+    async def _ensure(self, ensure: Ensure) -> None:
+        key = _ensure_key(ensure)
+        digest = hashlib.blake2b(wire.encode((ensure.body, ensure.update)), digest_size=16).digest()
+        cache = self._caches.get(ensure.resource)
+        if cache is None and self._ensured.get(key) == digest:
+            return
+        stored = cache.by_key(_key_of(ensure.body)) if cache is not None else None
+        try:
+            if stored is None:
+                stored = await self._create_or_get(ensure.resource, ensure.body)
+            await self._bring_up_to_date(ensure, stored)
+        except ApiError as error:
+            raise NotAppliedError(f"ensure {ensure.resource.kind}", error) from error
+        if cache is None:
+            self._ensured[key] = digest
+            self._ensured.move_to_end(key)
+            while len(self._ensured) > _REMEMBERED:
+                self._ensured.popitem(last=False)
+
+    async def _bring_up_to_date(self, ensure: Ensure, stored: Json) -> None:
+        metadata = ensure.body["metadata"]
+        _refuse_foreign(ensure.resource, stored, ensure.body)
+        if stored["metadata"].get("deletionTimestamp"):
+            raise ApiError(
+                409,
+                "Conflict",
+                f"{ensure.resource.kind} {metadata['name']} is being deleted; it is made anew after that",
+            )
+        patch = strip_unchanged(stored=stored, decided=ensure.update)
+        if not patch:
+            return
+        patch["metadata"] = {**patch.get("metadata", {}), "uid": stored["metadata"]["uid"]}
+        answer = await self._api.patch(
+            ensure.resource, metadata["name"], patch, namespace=metadata.get("namespace") or None
+        )
+        self._remember(ensure.resource, answer)
+
+    async def _delete(self, delete: Delete) -> None:
+        ref = delete.ref
+        cache = self._caches.get(ref.resource)
+        try:
+            await self._api.delete(
+                ref.resource,
+                ref.name,
+                namespace=ref.namespace or None,
+                uid=ref.uid,
+                propagation=delete.propagation,
+                grace_seconds=delete.grace_seconds,
+            )
+        except ApiError as error:
+            if not (error.not_found or error.conflict):
+                raise
+            # Gone, or another object has the name: either way this one is no more.
+            if cache is not None:
+                cache.discard(ref.uid)
+            return
+        held = cache.get(ref.uid) if cache is not None else None
+        if cache is not None and held is not None:
+            cache.amend(deleting(held, at=format_time(self._clock.now())))
+
+    async def _create_slowly(self, creates: Sequence[Create]) -> None:
+        """1, then 2, 4, 8 …: what refuses one (a quota, an admission rule) refuses the rest unasked. As the Kubernetes
+        Job controller does (`slowStartBatch`)."""
+        done, size = 0, 1
+        while done < len(creates):
+            batch = creates[done : done + size]
+            await self._all("create", batch, self._create, lambda create: create.resource, already=done)
+            done += len(batch)
+            size *= 2
+
+    async def _create(self, create: Create) -> None:
+        stored = await self._create_or_get(create.resource, create.body)
+        _refuse_foreign(create.resource, stored, create.body)
+
+    # What they share
+
+    async def _create_or_get(self, resource: Resource, body: Json) -> Json:
+        namespace, name = body["metadata"].get("namespace") or None, body["metadata"]["name"]
+        try:
+            stored = await self._api.create(resource, body, namespace=namespace)
+        except ApiError as error:
+            if not error.already_exists:
+                raise
+            stored = await self._api.get(resource, name, namespace=namespace)
+        self._remember(resource, stored)
+        return stored
+
+    async def _all(
+        self,
+        verb: str,
+        intents: Sequence[T],
+        act: Callable[[T], Awaitable[None]],
+        resource: Callable[[T], Resource],
+        *,
+        already: int = 0,
+    ) -> None:
+        """Act on all of them, so many at a time, whatever becomes of the single one; then report the first refusal."""
+        if not intents:
+            return
+
+        async def one(intent: T) -> ApiError | StaleError | None:
+            async with self._slots:
+                try:
+                    await act(intent)
+                except (ApiError, StaleError) as error:
+                    return error
+            return None
+
+        refusals = [error for error in await asyncio.gather(*map(one, intents)) if error is not None]
+        for error in refusals:
+            if isinstance(error, ApiError):
+                done = already + len(intents) - len(refusals)
+                raise NotAppliedError(f"{verb} {resource(intents[0]).kind}", error, failed=len(refusals), done=done)
+        if refusals:
+            raise refusals[0]
+
+    def _stored(self, ref: ObjectRef) -> Json | None:
+        cache = self._caches.get(ref.resource)
+        if cache is None or cache.model is not dict:
+            raise TypeError(f"the status of a {ref.resource.kind} is written from a cache of whole objects")
+        return cache.get(ref.uid)
+
+    def _remember(self, resource: Resource, answer: Json) -> None:
+        cache = self._caches.get(resource)
+        if cache is None:
+            return
+        cache.put(answer if cache.model is dict else msgspec.convert(answer, cache.model))
+
+    async def _refresh(self, ref: ObjectRef) -> None:
+        """Bring the cache up to date by a read of its own: the watch may be far behind."""
+        cache = self._caches.get(ref.resource)
+        if cache is None:
+            return
+        try:
+            current = await self._api.get(ref.resource, ref.name, namespace=ref.namespace or None, model=cache.model)
+        except ApiError as error:
+            if error.not_found:
+                cache.discard(ref.uid)
+            return  # the next look finds out
+        cache.put(current)
+
+
+def _refuse_foreign(resource: Resource, stored: Json, body: Json) -> None:
+    """A name that is taken by an object with another controller is an error that no retry cures."""
+    wanted, found = _controller_uid(body), _controller_uid(stored)
+    if wanted == found:
+        return
+    metadata = body["metadata"]
+    where = f"{metadata['namespace']}/{metadata['name']}" if metadata.get("namespace") else metadata["name"]
+    owner = f"an object with controller {found}" if found else "an object without a controller"
+    raise ApiError(409, "AlreadyExists", f"{resource.kind} {where} can't be made: the name is taken by {owner}")
+
+
+def _controller_uid(obj: Json) -> str:
+    for owner in obj["metadata"].get("ownerReferences") or ():
+        if owner.get("controller"):
+            return owner.get("uid", "")
+    return ""
+
+
+def _key_of(body: Json) -> str:
+    metadata = body["metadata"]
+    return f"{metadata['namespace']}/{metadata['name']}" if metadata.get("namespace") else metadata["name"]
+
+
+def _ensure_key(ensure: Ensure) -> tuple[str, ...]:
+    return (ensure.resource.group, ensure.resource.plural, _key_of(ensure.body), _controller_uid(ensure.body))

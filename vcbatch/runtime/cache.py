@@ -1,0 +1,222 @@
+"""Objects of one resource as last seen, kept by UID, with indexes.
+
+Three rules make it safe to decide from: an older picture never overwrites a newer one, whichever way it comes;
+the answer to our own write is in here before the next decision; and an object that was deleted stays deleted.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from vcbatch.api.meta import ObjectMeta
+from vcbatch.seams.api import Listing
+
+T = TypeVar("T")
+log = logging.getLogger(__name__)
+
+# UIDs of deleted objects that are remembered, so that a late event or answer can't bring them back.
+_TOMBSTONES = 16_384
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What a cache needs to know of an object. `version` is None where it isn't a number."""
+
+    uid: str
+    key: str
+    version: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change(Generic[T]):
+    """`old` is None for an object that appears, `new` for one that went."""
+
+    old: T | None
+    new: T | None
+
+    @property
+    def current(self) -> T:
+        """The object as it is now, or as it was last."""
+        return self.new if self.new is not None else self.old  # type: ignore[return-value]
+
+
+def identity(obj: Any) -> Identity:
+    """UID, `namespace/name` and resourceVersion of a JSON object or of a trimmed struct."""
+    if isinstance(obj, dict):
+        meta: Mapping[str, Any] = obj.get("metadata") or {}
+        name, namespace = meta.get("name") or "", meta.get("namespace") or ""
+        uid, version = meta.get("uid") or "", meta.get("resourceVersion") or ""
+    else:
+        struct: ObjectMeta = obj.metadata
+        name, namespace, uid, version = struct.name, struct.namespace, struct.uid, struct.resource_version
+    return Identity(uid, f"{namespace}/{name}" if namespace else name, _number(version))
+
+
+def _number(version: str) -> int | None:
+    # Versions are opaque by contract, and decimal on every server there is (Kubernetes says so since 1.35).
+    return int(version) if version.isdecimal() else None
+
+
+class Cache(Generic[T]):
+    """The objects of one resource. Not thread-safe: one event loop reads and writes it."""
+
+    def __init__(
+        self, *, model: type[T] = dict, indexes: Mapping[str, Callable[[T], Iterable[str]]] | None = None
+    ) -> None:
+        self.model = model
+        self._objects: dict[str, T] = {}
+        self._versions: dict[str, int | None] = {}
+        self._keys: dict[str, str] = {}  # key -> uid
+        self._index_functions = dict(indexes or {})
+        self._indexes: dict[str, dict[str, set[str]]] = {name: {} for name in self._index_functions}
+        self._tombstones: OrderedDict[str, None] = OrderedDict()
+        self._listeners: list[Callable[[Change[T]], None]] = []
+
+    # Reading
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(list(self._objects.values()))
+
+    def get(self, uid: str) -> T | None:
+        return self._objects.get(uid)
+
+    def by_key(self, key: str) -> T | None:
+        """By `namespace/name`, or by the bare name of a cluster-scoped object."""
+        uid = self._keys.get(key)
+        return self._objects.get(uid) if uid is not None else None
+
+    def indexed(self, index: str, value: str) -> list[T]:
+        """The objects whose index function gave `value`, in no particular order."""
+        return [self._objects[uid] for uid in self._indexes[index].get(value, ())]
+
+    def listen(self, listener: Callable[[Change[T]], None]) -> None:
+        """Call `listener` with every change from now on, in order, within the call that brings it."""
+        self._listeners.append(listener)
+
+    # Writing
+
+    def observe(self, event_type: str, obj: T) -> bool:
+        """What a watch told. True where it changed something."""
+        if event_type == "DELETED":
+            who = identity(obj)
+            self._bury(who.uid)
+            return self._remove(who.uid)
+        return self.put(obj)
+
+    def put(self, obj: T) -> bool:
+        """An object as the server gave it: from a watch, a read, or the answer to a write. True where it is news."""
+        who = identity(obj)
+        if not who.uid or who.uid in self._tombstones:
+            return False
+        if who.uid in self._objects:
+            if not _newer(who.version, self._versions[who.uid]):
+                return False
+        elif (other := self._keys.get(who.key)) is not None:
+            # The name was given anew. Whichever is older is gone, whatever order we hear of it in.
+            if not _newer(who.version, self._versions[other]):
+                self._bury(who.uid)
+                return False
+            self._bury(other)
+            self._remove(other)
+        self._store(who, obj)
+        return True
+
+    def amend(self, obj: T) -> None:
+        """Replace the picture by one that says more at the same version (a deletion that we just asked for)."""
+        who = identity(obj)
+        if who.uid in self._objects and self._versions[who.uid] == who.version:
+            self._store(who, obj)
+
+    def discard(self, uid: str) -> bool:
+        """The server says that there is no such object any more."""
+        self._bury(uid)
+        return self._remove(uid)
+
+    def replace(self, listing: Listing[T]) -> int:
+        """Take a complete list over: what it lacks was deleted, unless it is newer than the list. Returns how many
+        objects differed from what was held."""
+        at = _number(listing.resource_version)
+        listed = {identity(obj).uid for obj in listing.items}
+        changed = 0
+        for uid in [uid for uid in self._objects if uid not in listed]:
+            version = self._versions[uid]
+            if at is not None and version is not None and version > at:
+                continue  # made after the list was taken
+            self._bury(uid)
+            changed += self._remove(uid)
+        for obj in listing.items:
+            changed += self.put(obj)
+        return changed
+
+    def _store(self, who: Identity, obj: T) -> None:
+        old = self._objects.get(who.uid)
+        self._objects[who.uid] = obj
+        self._versions[who.uid] = who.version
+        self._keys[who.key] = who.uid
+        self._reindex(who.uid, old, obj)
+        self._tell(Change(old=old, new=obj))
+
+    def _remove(self, uid: str) -> bool:
+        old = self._objects.pop(uid, None)
+        if old is None:
+            return False
+        del self._versions[uid]
+        key = identity(old).key
+        if self._keys.get(key) == uid:
+            del self._keys[key]
+        self._reindex(uid, old, None)
+        self._tell(Change(old=old, new=None))
+        return True
+
+    def _reindex(self, uid: str, old: T | None, new: T | None) -> None:
+        for name, function in self._index_functions.items():
+            before = set(function(old)) if old is not None else set[str]()
+            after = set(function(new)) if new is not None else set[str]()
+            index = self._indexes[name]
+            for value in before - after:
+                members = index[value]
+                members.discard(uid)
+                if not members:
+                    del index[value]
+            for value in after - before:
+                index.setdefault(value, set()).add(uid)
+
+    def _bury(self, uid: str) -> None:
+        self._tombstones[uid] = None
+        self._tombstones.move_to_end(uid)
+        while len(self._tombstones) > _TOMBSTONES:
+            self._tombstones.popitem(last=False)
+
+    def _tell(self, change: Change[T]) -> None:
+        for listener in self._listeners:
+            try:
+                listener(change)
+            except Exception:  # one listener's fault is no reason to lose the object for the others
+                log.exception("a listener failed on a change")
+
+
+def _newer(candidate: int | None, held: int | None) -> bool:
+    """Versions that aren't numbers can't be compared; then the last word heard wins."""
+    return candidate is None or held is None or candidate > held
+
+
+def deleting(obj: T, *, at: str) -> T:
+    """A copy of `obj` that carries `at` as its deletion timestamp, or `obj` where it has one."""
+    if isinstance(obj, dict):
+        metadata = dict(obj.get("metadata") or {})
+        if metadata.get("deletionTimestamp"):
+            return obj
+        return {**obj, "metadata": {**metadata, "deletionTimestamp": at}}  # type: ignore[return-value]
+    meta: ObjectMeta = obj.metadata  # type: ignore[attr-defined]
+    if meta.deletion_timestamp:
+        return obj
+    return msgspec.structs.replace(obj, metadata=msgspec.structs.replace(meta, deletion_timestamp=at))  # type: ignore[type-var]

@@ -1,0 +1,169 @@
+"""Who a request comes from: each kind of credentials gives the `Authorization` header when one is needed.
+
+A header is asked for with every request, so that rotation needs nothing else; what is slow to get is kept until
+it expires or the server refuses it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Protocol
+
+Json = dict[str, Any]
+
+# The kubelet replaces a service account's token long before it ends; client-go reads the file at most once a minute.
+_FILE_SECONDS = 60.0
+_EXPIRY_MARGIN = timedelta(seconds=30)
+
+
+class Credentials(Protocol):
+    """Gives the value of the `Authorization` header, or None where none is sent."""
+
+    async def authorization(self, *, now: datetime) -> str | None: ...
+
+    def refused(self) -> None:
+        """The server answered 401: get them anew for the next request."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class NoCredentials:
+    """Nothing in a header: a client certificate says who we are, or nothing does."""
+
+    async def authorization(self, *, now: datetime) -> str | None:
+        return None
+
+    def refused(self) -> None:
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StaticToken:
+    token: str = field(repr=False)
+
+    async def authorization(self, *, now: datetime) -> str | None:
+        return f"Bearer {self.token}"
+
+    def refused(self) -> None:
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BasicAuth:
+    username: str
+    password: str = field(repr=False)
+
+    async def authorization(self, *, now: datetime) -> str | None:
+        pair = base64.b64encode(f"{self.username}:{self.password}".encode()).decode()
+        return f"Basic {pair}"
+
+    def refused(self) -> None:
+        return None
+
+
+@dataclass(slots=True, kw_only=True)
+class TokenFile:
+    """A token that somebody else rotates, read again after a minute and after a refusal."""
+
+    path: Path
+    _header: str | None = field(default=None, repr=False)
+    _until: datetime | None = None
+
+    async def authorization(self, *, now: datetime) -> str | None:
+        if self._header is None or self._until is None or now >= self._until:
+            # A small local file: a thread would cost more than the read.
+            try:
+                token = self.path.read_text().strip()
+            except OSError:
+                # Mid-rotation; the one we have is usually still good.
+                if self._header is None:
+                    raise
+            else:
+                self._header = f"Bearer {token}"
+            self._until = now + timedelta(seconds=_FILE_SECONDS)
+        return self._header
+
+    def refused(self) -> None:
+        self._until = None
+
+
+@dataclass(slots=True, kw_only=True)
+class ExecPlugin:
+    """A client-go credential plugin (`users[].user.exec`), run by the official client's own code.
+
+    Plugins that answer with a client certificate in place of a token are refused.
+    """
+
+    config: Json = field(repr=False)
+    folder: Path
+    cluster: Json = field(repr=False)
+    _header: str | None = field(default=None, repr=False)
+    _until: datetime | None = None
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
+
+    async def authorization(self, *, now: datetime) -> str | None:
+        async with self._lock:
+            if self._header is None or (self._until is not None and now >= self._until):
+                status = await asyncio.to_thread(self._run)
+                token = status.get("token")
+                if not isinstance(token, str) or not token:
+                    command = self.config.get("command")
+                    raise PermissionError(
+                        f"the credential plugin {command!r} gave no token (client certificates from plugins aren't "
+                        "supported)"
+                    )
+                self._header = f"Bearer {token}"
+                self._until = _expiry(status.get("expirationTimestamp"))
+            return self._header
+
+    def _run(self) -> Json:
+        from kubernetes.config.exec_provider import ExecProvider
+        from kubernetes.config.kube_config import ConfigNode
+
+        provider = ExecProvider(ConfigNode("exec", self.config), str(self.folder), ConfigNode("cluster", self.cluster))
+        return dict(provider.run(None))
+
+    def refused(self) -> None:
+        self._header = None
+
+
+@dataclass(slots=True, kw_only=True)
+class AuthProvider:
+    """The older `auth-provider` entries (OIDC and the clouds'), resolved by the official client's own code."""
+
+    file: Path
+    context: str
+    _header: str | None = field(default=None, repr=False)
+    _until: datetime | None = None
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
+
+    async def authorization(self, *, now: datetime) -> str | None:
+        async with self._lock:
+            if self._header is None or self._until is None or now >= self._until:
+                self._header = await asyncio.to_thread(self._load)
+                self._until = now + timedelta(seconds=_FILE_SECONDS)
+            return self._header
+
+    def _load(self) -> str | None:
+        from kubernetes.client import Configuration
+        from kubernetes.config import load_kube_config
+
+        configuration = Configuration()
+        load_kube_config(config_file=str(self.file), context=self.context, client_configuration=configuration)
+        return configuration.get_api_key_with_prefix("authorization")
+
+    def refused(self) -> None:
+        self._until = None
+
+
+def _expiry(text: object) -> datetime | None:
+    if not isinstance(text, str) or not text:
+        return None
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return moment - _EXPIRY_MARGIN

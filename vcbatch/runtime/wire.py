@@ -1,0 +1,141 @@
+"""Bytes to objects and back: what the API client decodes and encodes."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from vcbatch.seams.api import ApiError
+
+T = TypeVar("T")
+Json = dict[str, Any]
+
+log = logging.getLogger(__name__)
+
+# Reasons of answers that carry no Status (a proxy, a load balancer), as k8s.io/apimachinery names them.
+_REASONS: Mapping[int, str] = {
+    400: "BadRequest",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "NotFound",
+    405: "MethodNotAllowed",
+    406: "NotAcceptable",
+    409: "Conflict",
+    410: "Expired",
+    413: "RequestEntityTooLarge",
+    415: "UnsupportedMediaType",
+    422: "Invalid",
+    429: "TooManyRequests",
+    500: "InternalError",
+    503: "ServiceUnavailable",
+    504: "Timeout",
+}
+_MESSAGE_LIMIT = 1024
+
+
+class ListMeta(msgspec.Struct, rename={"continue_": "continue", "resource_version": "resourceVersion"}):
+    resource_version: str = ""
+    continue_: str | None = None
+
+
+class Page(msgspec.Struct, Generic[T]):
+    """One page of a list."""
+
+    metadata: ListMeta = msgspec.field(default_factory=ListMeta)
+    items: list[T] | None = None
+
+
+class Frame(msgspec.Struct):
+    """One line of a watch; the object is decoded once its type is known."""
+
+    type: str
+    object: msgspec.Raw
+
+
+class _Versioned(msgspec.Struct):
+    metadata: ListMeta = msgspec.field(default_factory=ListMeta)
+
+
+class _Status(msgspec.Struct, rename="camel"):
+    kind: str = ""
+    reason: str = ""
+    message: str = ""
+    code: int = 0
+    details: dict[str, Any] | None = None
+
+
+_FRAMES = msgspec.json.Decoder(Frame)
+_VERSIONED = msgspec.json.Decoder(_Versioned)
+_STATUS = msgspec.json.Decoder(_Status)
+_JSON = msgspec.json.Decoder()
+_ENCODER = msgspec.json.Encoder()
+
+
+def encode(body: Any) -> bytes:
+    return _ENCODER.encode(body)
+
+
+def decode_json(data: bytes) -> Json:
+    """Raises `msgspec.DecodeError` for anything but a JSON object."""
+    value = _JSON.decode(data)
+    if not isinstance(value, dict):
+        raise msgspec.DecodeError(f"expected an object, got {type(value).__name__}")
+    return value
+
+
+@cache
+def decoder(model: type[T]) -> msgspec.json.Decoder[T]:
+    return msgspec.json.Decoder(Json if model is dict else model)  # type: ignore[arg-type]
+
+
+@cache
+def _page_decoder(model: type[Any]) -> msgspec.json.Decoder[Page[Any]]:
+    return msgspec.json.Decoder(Page[Json if model is dict else model])  # type: ignore[misc, valid-type]
+
+
+def decode_page(data: bytes, model: type[T]) -> Page[T]:
+    """A page of a list. An item that doesn't fit the model is left out and logged: one bad object stops no other."""
+    try:
+        return _page_decoder(model).decode(data)
+    except msgspec.ValidationError:
+        raw = msgspec.json.decode(data, type=Page[msgspec.Raw])
+        items = [item for item in (decode_item(bytes(part), model) for part in raw.items or ()) if item is not None]
+        return Page(metadata=raw.metadata, items=items)
+
+
+def decode_item(data: bytes | msgspec.Raw, model: type[T]) -> T | None:
+    """One object, or None (logged) where it doesn't fit the model."""
+    try:
+        return decoder(model).decode(data)
+    except msgspec.ValidationError as error:
+        log.warning("an object that doesn't decode is ignored", extra={"model": model.__name__, "error": str(error)})
+        return None
+
+
+def decode_frame(line: bytes) -> Frame:
+    """Raises `msgspec.DecodeError` for a line that isn't a watch event."""
+    return _FRAMES.decode(line)
+
+
+def resource_version(data: msgspec.Raw) -> str:
+    return _VERSIONED.decode(data).metadata.resource_version
+
+
+def error_from(code: int, data: bytes, *, retry_after: float | None = None) -> ApiError:
+    """The refusal that an answer's body describes, whoever sent it."""
+    try:
+        status = _STATUS.decode(data)
+    except msgspec.DecodeError:
+        status = _Status()
+    if status.kind != "Status":
+        text = data[:_MESSAGE_LIMIT].decode(errors="replace").strip()
+        return ApiError(code, _REASONS.get(code, "Unknown"), text or f"the server answered {code}", {}, retry_after)
+    details = status.details or {}
+    seconds = details.get("retryAfterSeconds")
+    if retry_after is None and isinstance(seconds, int | float) and seconds > 0:
+        retry_after = float(seconds)
+    return ApiError(status.code or code, status.reason or _REASONS.get(code, ""), status.message, details, retry_after)
