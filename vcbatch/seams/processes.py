@@ -10,7 +10,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BindMount:
-    """`source` on the host appears at `target` inside the container."""
+    """`source` on the host appears at the absolute path `target` inside the container."""
 
     source: Path
     target: str
@@ -21,25 +21,25 @@ class BindMount:
 class ProcessSpec:
     """One container to run: everything that is settled before it starts.
 
-    `record` is a directory that outlives this program: its pid, start time and exit status are kept there, so that
-    a process can be adopted, with its exit code, by the next program.
+    `record` is an existing directory that outlives this program: the container's pid, start time, log and exit status
+    are kept there, so that it can be adopted, with its exit code, by the next program. The log is the file `log` in it,
+    with older parts in `log.1`, `log.2` and so on.
     """
 
     record: Path
     argv: Sequence[str]
     env: Mapping[str, str]
     working_dir: str
-    stdout: Path
     hostname: str
-    hosts_file: Path
     mounts: Sequence[BindMount] = field(default=())
-    cpus: Sequence[int] = field(default=())
-    memory_limit: int | None = None  # bytes of resident memory, over the whole process tree
+    cpus: Sequence[int] = field(default=())  # the processors it may run on; all when empty
+    log_max_bytes: int = 10 * 1024 * 1024  # of one log file
+    log_max_files: int = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessRef:
-    """A started process: pid alone is not enough, since the kernel gives pids out again."""
+    """A started container's first process: a pid alone is not enough, since the kernel gives pids out again."""
 
     pid: int
     start_time: int  # clock ticks since boot, from /proc/PID/stat
@@ -48,27 +48,59 @@ class ProcessRef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessExit:
-    """How it ended: `exit_code` is 128 + signal where a signal ended it."""
+    """How a container ended: `exit_code` is 128 + signal where a signal ended its command."""
 
     exit_code: int
     signal: int | None = None
-    reason: str = ""  # "OOMKilled", or "" where the code says it all
     finished_at: float = 0.0  # seconds since the epoch
+    start_error: str = ""  # why the command never ran; "" when it did
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandResult:
+    """What one command that was run inside a container returned: 124 is a timeout."""
+
+    exit_code: int
+    output: str = ""
+
+
+class ProcessStartError(Exception):
+    """A container's command couldn't be started; `exit_code` is 127 (not found), 126 (not executable) or 128."""
+
+    def __init__(self, exit_code: int, message: str) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
 
 
 class Processes(Protocol):
-    """Starts, adopts, signals and reaps processes; a container's whole process tree counts as one."""
+    """Starts, adopts, signals and reaps containers; a container's whole process tree counts as one."""
 
     async def start(self, spec: ProcessSpec) -> ProcessRef:
-        """Raises `OSError` where the command can't be started at all."""
+        """Returns once the command runs; raises `ProcessStartError` where it can't be started."""
         ...
 
     async def adopt(self, record: Path) -> ProcessRef | ProcessExit | None:
-        """What a former program left: still running, ended meanwhile, or nothing known."""
+        """What a former program left: still running, ended meanwhile, or None where it never started."""
         ...
 
-    async def wait(self, ref: ProcessRef) -> ProcessExit: ...
+    async def wait(self, ref: ProcessRef) -> ProcessExit:
+        """Returns once nothing of the container's tree is left."""
+        ...
 
-    async def signal(self, ref: ProcessRef, signal: int) -> None:
-        """To the main process; with SIGKILL the whole tree is ended."""
+    async def signal(self, ref: ProcessRef, number: int) -> None:
+        """To the container's command; SIGKILL ends the whole tree. A container that has ended is left alone."""
+        ...
+
+    async def run_in(
+        self, ref: ProcessRef, *, argv: Sequence[str], env: Mapping[str, str], working_dir: str, timeout: float
+    ) -> CommandResult:
+        """Run a command inside a running container (exec probes and hooks), for at most `timeout` seconds."""
+        ...
+
+    def resident_bytes(self, ref: ProcessRef) -> int:
+        """Memory that the container's tree holds now, pages shared inside it counted once; 0 when it has ended."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of everything that was started, without ending it."""
         ...

@@ -1,0 +1,1 @@
+"""The process kubelet: runs a node's pods as processes of this machine."""

@@ -1,0 +1,272 @@
+"""Containers as processes of this machine: the real implementation of the `Processes` seam."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from vcbatch.local.kubelet import proctree
+from vcbatch.local.kubelet.sandbox import Namespaces
+from vcbatch.local.kubelet.supervisor.container import KILL_TREE
+from vcbatch.local.kubelet.supervisor.main import boot_id
+from vcbatch.seams.processes import (
+    CommandResult,
+    ProcessExit,
+    ProcessRef,
+    ProcessSpec,
+    ProcessStartError,
+)
+
+_SUPERVISOR = "import sys; sys.path.append(sys.argv[1]); from supervisor.main import main; main()"
+_POLL_SECONDS = 0.1  # how often an exit is looked for where the kernel has no process descriptors
+_KILL_PATIENCE = 5.0  # seconds an init has to end its tree before it is killed itself
+
+
+class SupervisorLostError(Exception):
+    """The supervisor ended while a request was under way; the request may be made again."""
+
+
+class LocalProcesses:
+    """Starts containers through the supervisor and waits for them by process descriptor.
+
+    `namespaces` is what every container gets; it must be possible on this machine (see `sandbox.choose_mode`).
+    """
+
+    def __init__(self, namespaces: Namespaces) -> None:
+        self._namespaces = namespaces
+        self._supervisor = _Supervisor()
+
+    async def start(self, spec: ProcessSpec) -> ProcessRef:
+        scratch = spec.record / "scratch"
+        scratch.mkdir(mode=0o700, exist_ok=True)
+        document = {
+            "argv": list(spec.argv),
+            "env": dict(spec.env),
+            "working_dir": spec.working_dir,
+            "hostname": spec.hostname,
+            "cpus": list(spec.cpus),
+            "log_max_bytes": spec.log_max_bytes,
+            "log_max_files": spec.log_max_files,
+            "mounts": [{"source": str(m.source), "target": m.target, "read_only": m.read_only} for m in spec.mounts],
+            "namespaces": self._namespaces.document(),
+            "scratch": str(scratch),
+        }
+        _write_private(spec.record / "spec.json", json.dumps(document))
+        reply = await self._supervisor.ask({"op": "start", "record": str(spec.record)})
+        if "error" in reply:
+            raise ProcessStartError(int(reply.get("exit_code", 128)), str(reply["error"]))
+        return ProcessRef(pid=reply["pid"], start_time=reply["start_time"], record=spec.record)
+
+    async def adopt(self, record: Path) -> ProcessRef | ProcessExit | None:
+        reference = _read_json(record / "pid.json")
+        if reference is None:
+            return _read_exit(record)
+        ref = ProcessRef(pid=reference["pid"], start_time=reference["start_time"], record=record)
+        if reference["boot_id"] == boot_id() and proctree.is_alive(ref.pid, ref.start_time):
+            return ref
+        return _exit_of(record)
+
+    async def wait(self, ref: ProcessRef) -> ProcessExit:
+        await _until_gone(ref)
+        return _exit_of(ref.record)
+
+    async def signal(self, ref: ProcessRef, number: int) -> None:
+        if number != signal.SIGKILL:
+            proctree.send(ref.pid, ref.start_time, number)
+            return
+        if self._namespaces.pid:
+            # The init is PID 1 of the container's PID namespace: the kernel ends everything in it.
+            proctree.send(ref.pid, ref.start_time, signal.SIGKILL)
+            return
+        tree = proctree.descendants(ref.pid)
+        if not proctree.send(ref.pid, ref.start_time, KILL_TREE):
+            return
+        try:
+            await asyncio.wait_for(_until_gone(ref), _KILL_PATIENCE)
+        except TimeoutError:
+            for member in (*tree, *proctree.descendants(ref.pid)):
+                proctree.send(member.pid, member.start_time, signal.SIGKILL)
+            proctree.send(ref.pid, ref.start_time, signal.SIGKILL)
+
+    async def run_in(
+        self, ref: ProcessRef, *, argv: Sequence[str], env: Mapping[str, str], working_dir: str, timeout: float
+    ) -> CommandResult:
+        target = next(iter(proctree.children(ref.pid)), ref.pid)
+        path = ref.record / f"exec-{next(_exec_numbers)}.json"
+        document = {
+            "argv": list(argv),
+            "env": dict(env),
+            "working_dir": working_dir,
+            "timeout": timeout,
+            "namespaces": self._namespaces.document(),
+        }
+        _write_private(path, json.dumps(document))
+        reply = await self._supervisor.ask({"op": "exec", "pid": target, "spec": str(path)})
+        if "error" in reply:
+            return CommandResult(exit_code=126, output=str(reply["error"]))
+        return CommandResult(exit_code=reply["exit_code"], output=reply["output"])
+
+    def resident_bytes(self, ref: ProcessRef) -> int:
+        return proctree.resident_bytes(ref.pid)
+
+    async def close(self) -> None:
+        await self._supervisor.close()
+
+
+_exec_numbers = itertools.count(1)
+
+
+async def probe(namespaces: Namespaces) -> bool:
+    """Whether this machine lets this user have these namespaces: tried for real."""
+    supervisor = _Supervisor()
+    try:
+        reply = await supervisor.ask({"op": "probe", "namespaces": namespaces.document()})
+    except (SupervisorLostError, OSError):
+        return False
+    finally:
+        await supervisor.close()
+    return bool(reply.get("possible"))
+
+
+class _Supervisor:
+    """The connection to the supervisor process, which is started when first needed and again when it has ended."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._socket: socket.socket | None = None
+        self._numbers = itertools.count(1)
+        self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
+
+    async def ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        if self._socket is None:
+            self._launch()
+        assert self._socket is not None  # noqa: S101
+        number = next(self._numbers)
+        future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        self._waiting[number] = future
+        try:
+            await asyncio.get_running_loop().sock_sendall(self._socket, json.dumps({**request, "id": number}).encode())
+            return await future
+        except (BrokenPipeError, ConnectionError) as error:
+            self._disconnect()
+            raise SupervisorLostError("the container supervisor has ended") from error
+        finally:
+            self._waiting.pop(number, None)
+
+    def _launch(self) -> None:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        ours.setblocking(False)
+        command = [sys.executable, "-I", "-S", "-c", _SUPERVISOR, str(Path(__file__).parent), str(theirs.fileno())]
+        with theirs:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+                cwd="/",
+                env={"LC_ALL": "C.UTF-8"},
+            )
+        self._socket = ours
+        asyncio.get_running_loop().add_reader(ours.fileno(), self._on_readable)
+
+    def _on_readable(self) -> None:
+        assert self._socket is not None  # noqa: S101
+        try:
+            message = self._socket.recv(65536)
+        except BlockingIOError:
+            return
+        except ConnectionError:
+            message = b""
+        if not message:
+            self._disconnect()
+            return
+        reply = json.loads(message)
+        future = self._waiting.get(reply.pop("id"))
+        if future is not None and not future.done():
+            future.set_result(reply)
+
+    def _disconnect(self) -> None:
+        if self._socket is None:
+            return
+        asyncio.get_running_loop().remove_reader(self._socket.fileno())
+        self._socket.close()
+        self._socket = None
+        for future in self._waiting.values():
+            if not future.done():
+                future.set_exception(SupervisorLostError("the container supervisor has ended"))
+
+    async def close(self) -> None:
+        self._disconnect()
+        process, self._process = self._process, None
+        if process is not None:
+            # It ends by itself now that its socket is closed.
+            await asyncio.to_thread(process.wait)
+
+
+async def _until_gone(ref: ProcessRef) -> None:
+    try:
+        descriptor = os.pidfd_open(ref.pid)
+    except ProcessLookupError:
+        return
+    except (OSError, AttributeError):
+        while proctree.is_alive(ref.pid, ref.start_time):
+            await asyncio.sleep(_POLL_SECONDS)
+        return
+    loop = asyncio.get_running_loop()
+    gone = asyncio.Event()
+    try:
+        if not proctree.is_alive(ref.pid, ref.start_time):
+            return
+        loop.add_reader(descriptor, gone.set)
+        try:
+            await gone.wait()
+        finally:
+            loop.remove_reader(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _exit_of(record: Path) -> ProcessExit:
+    """The exit that was written down; where none was, the init itself was killed, and its tree with it."""
+    return _read_exit(record) or ProcessExit(exit_code=137, signal=signal.SIGKILL, finished_at=_last_change(record))
+
+
+def _read_exit(record: Path) -> ProcessExit | None:
+    document = _read_json(record / "exit.json")
+    if document is None:
+        return None
+    return ProcessExit(
+        exit_code=document["exit_code"],
+        signal=document.get("signal"),
+        finished_at=document["finished_at"],
+        start_error=document.get("error", ""),
+    )
+
+
+def _last_change(record: Path) -> float:
+    with contextlib.suppress(OSError):
+        return (record / "log").stat().st_mtime
+    return 0.0
+
+
+def _read_json(path: Path) -> dict[str, Any] | None:
+    try:
+        return json.loads(path.read_bytes())
+    except (FileNotFoundError, ValueError):
+        return None
+
+
+def _write_private(path: Path, text: str) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(text)

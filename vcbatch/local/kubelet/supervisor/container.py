@@ -1,0 +1,249 @@
+"""The init process of one container: starts its command, keeps its log, writes down how it ended."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import select
+import signal
+import time
+
+from .logfile import LogFile
+
+KILL_TREE = signal.SIGUSR2
+"""What the kubelet sends to this process to end the container's whole tree with SIGKILL."""
+
+_FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1)
+_EXIT_FILE = "exit.json"
+# Signals that Python ignores by itself and a container's command must not inherit as ignored.
+_RESTORED = ("SIGPIPE", "SIGXFSZ")
+
+
+class StartError(Exception):
+    """The command couldn't be started: `exit_code` is what a shell would give (127 not found, 126 not executable)."""
+
+    def __init__(self, exit_code: int, message: str) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+class Container:
+    """One container from its first process to its exit status.
+
+    `alone` says that this process is PID 1 of a PID namespace, so that every other process in it is the container's.
+    Without one, orphans of the container are handed to this process as their subreaper.
+    """
+
+    def __init__(self, *, spec: dict, record_fd: int, alone: bool) -> None:
+        self._spec = spec
+        self._record_fd = record_fd
+        self._alone = alone
+        self._main = 0
+        self._status: int | None = None
+        self._ending = False  # a signal to end was forwarded
+        self._killing = False
+        self._wakeup, wakeup_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        os.set_blocking(wakeup_write, False)
+        signal.set_wakeup_fd(wakeup_write, warn_on_full_buffer=False)
+        for number in (*_FORWARDED, KILL_TREE, signal.SIGCHLD):
+            signal.signal(number, lambda *_: None)
+        self._output, self._output_write = os.pipe2(os.O_CLOEXEC)
+
+    def start(self) -> None:
+        """Start the command; raises `StartError`."""
+        failure_read, failure_write = os.pipe2(os.O_CLOEXEC)
+        self._main = os.fork()
+        if self._main == 0:
+            _exec(self._spec, self._output_write, failure_write)
+        os.close(self._output_write)
+        os.close(failure_write)
+        with os.fdopen(failure_read, "rb") as pipe:
+            failure = pipe.read()
+        if failure:
+            os.waitpid(self._main, 0)
+            code, message = json.loads(failure)
+            raise StartError(code, message)
+
+    def run(self) -> None:
+        """Until the container has ended: copy its output to the log, pass signals on, reap its processes."""
+        log = LogFile(
+            dir_fd=self._record_fd,
+            name="log",
+            max_bytes=self._spec["log_max_bytes"],
+            max_files=self._spec["log_max_files"],
+        )
+        poll = select.poll()
+        poll.register(self._wakeup, select.POLLIN)
+        poll.register(self._output, select.POLLIN)
+        others = True
+        while self._status is None or (others and self._ending and not self._killing):
+            for fd, _ in poll.poll():
+                if fd == self._wakeup:
+                    others = self._on_signals(os.read(fd, 512))
+                elif not _copy(self._output, log):
+                    poll.unregister(self._output)
+        self._end_tree()
+        os.set_blocking(self._output, False)
+        while _copy(self._output, log):
+            pass
+        log.close()
+        write_exit(self._record_fd, _outcome(self._status))
+
+    def _on_signals(self, numbers: bytes) -> bool:
+        """Returns whether any process of the container is left."""
+        for number in set(numbers):
+            if number == KILL_TREE:
+                self._killing = True
+                self._end_tree()
+            elif number in _FORWARDED:
+                self._ending = True
+                self._forward(number)
+        return self._reap(os.WNOHANG)
+
+    def _forward(self, number: int) -> None:
+        # To the process group, so that the program behind `sh -c` hears it too: a shell doesn't pass signals on.
+        try:
+            os.killpg(self._main, number)
+        except ProcessLookupError:
+            return
+
+    def _reap(self, options: int) -> bool:
+        while True:
+            try:
+                pid, status = os.waitpid(-1, options)
+            except ChildProcessError:
+                return False
+            if pid == 0:
+                return True
+            if pid == self._main:
+                self._status = status
+
+    def _end_tree(self) -> None:
+        """SIGKILL to everything that the container has started, daemons included, until nothing is left."""
+        while True:
+            if self._alone:
+                try:
+                    os.kill(-1, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+            else:
+                for child in _children():
+                    _kill(child)
+            try:
+                pid, status = os.waitpid(-1, 0)
+            except ChildProcessError:
+                return
+            if pid == self._main:
+                self._status = status
+            if self._status is not None and not self._reap(os.WNOHANG):
+                return
+
+
+def write_exit(record_fd: int, outcome: dict) -> None:
+    """Write the exit record in one step: it is there whole or not at all."""
+    outcome["finished_at"] = time.time()
+    temporary = f"{_EXIT_FILE}.new"
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600, dir_fd=record_fd)
+    with os.fdopen(fd, "w") as file:
+        json.dump(outcome, file)
+    os.replace(temporary, _EXIT_FILE, src_dir_fd=record_fd, dst_dir_fd=record_fd)
+
+
+def _outcome(status: int | None) -> dict:
+    if status is None:
+        return {"exit_code": 137, "signal": int(signal.SIGKILL)}
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        return {"exit_code": 128 + number, "signal": number}
+    return {"exit_code": os.WEXITSTATUS(status)}
+
+
+def _copy(fd: int, log: LogFile) -> bool:
+    try:
+        chunk = os.read(fd, 65536)
+    except BlockingIOError:
+        return False
+    if chunk:
+        log.write(chunk)
+    return bool(chunk)
+
+
+def _children() -> list[int]:
+    try:
+        with open("/proc/self/task/%d/children" % os.getpid(), encoding="ascii") as file:
+            return [int(pid) for pid in file.read().split()]
+    except OSError:
+        return _children_by_scan()
+
+
+def _children_by_scan() -> list[int]:
+    me = os.getpid()
+    found: list[int] = []
+    for name in os.listdir("/proc"):
+        if not name.isdigit():
+            continue
+        try:
+            with open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as file:
+                fields = file.read().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[1]) == me:
+            found.append(int(name))
+    return found
+
+
+def _kill(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+
+
+def _exec(spec: dict, output: int, failure: int) -> None:
+    """In the forked child: become the container's command. Never returns."""
+    try:
+        _become(spec, output)
+    except OSError as error:
+        os.write(failure, json.dumps(_explain(spec, error)).encode())
+    except BaseException as error:  # noqa: BLE001
+        os.write(failure, json.dumps([128, f"{type(error).__name__}: {error}"]).encode())
+    os._exit(127)
+
+
+def _become(spec: dict, output: int) -> None:
+    os.setsid()
+    signal.set_wakeup_fd(-1)
+    for number in (*_FORWARDED, KILL_TREE, signal.SIGCHLD):
+        signal.signal(number, signal.SIG_DFL)
+    for name in _RESTORED:
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
+    null = os.open("/dev/null", os.O_RDONLY)
+    os.dup2(null, 0)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    if spec["cpus"] and hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, spec["cpus"])
+    os.umask(0o022)
+    os.chdir(spec["working_dir"])
+    os.execvpe(spec["argv"][0], spec["argv"], spec["env"])
+
+
+def _explain(spec: dict, error: OSError) -> list:
+    command = spec["argv"][0]
+    if error.filename == spec["working_dir"] and error.filename != command:
+        return [128, f'working directory "{spec["working_dir"]}": {os.strerror(error.errno or 0)}']
+    if error.errno in (errno.ENOENT, errno.ENOTDIR):
+        if "/" in command and os.path.exists(command):
+            return [127, f'exec: "{command}": its interpreter (the #! line or the dynamic loader) is not found']
+        where = "no such file or directory" if "/" in command else "executable file not found in $PATH"
+        return [127, f'exec: "{command}": {where}']
+    if error.errno == errno.EACCES:
+        return [126, f'exec: "{command}": permission denied']
+    if error.errno == errno.ENOEXEC:
+        return [126, f'exec: "{command}": exec format error (a script needs a #! line)']
+    if error.errno == errno.E2BIG:
+        return [126, f'exec: "{command}": arguments and environment are too long']
+    return [126, f'exec: "{command}": {os.strerror(error.errno or 0)}']

@@ -1,0 +1,244 @@
+"""The supervisor's loop: one request per message, one fork per request.
+
+The kubelet holds the other end of a sequenced-packet socket. When it goes away, for whatever reason, this process ends
+and the containers go on: each has its own init by then.
+
+Requests are JSON: `{"id": N, "op": "start", "record": DIR}` (the container's specification is in `DIR/spec.json`, which
+is removed once read, since its environment may hold secrets), `{"id": N, "op": "exec", "pid": P, "spec": FILE}`, and
+`{"id": N, "op": "probe"}`. Answers carry the same id.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+
+from . import syscalls as sys_
+from .container import Container, StartError, write_exit
+from .mounts import MountError, View
+
+_NAMESPACES = sys_.CLONE_NEWNS | sys_.CLONE_NEWUTS
+MAX_EXEC_OUTPUT = 10 * 1024
+
+
+def main() -> None:
+    """Serve requests from the socket whose descriptor is the last argument, until the kubelet closes it."""
+    connection = socket.socket(fileno=int(sys.argv[-1]))
+    connection.set_inheritable(False)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps the short-lived forks
+    gc.disable()
+    gc.freeze()  # forks share the heap as long as nobody writes into it
+    while True:
+        message = connection.recv(65536)
+        if not message:
+            return
+        request = json.loads(message)
+        if os.fork() == 0:
+            _answer(connection, request)
+
+
+def _answer(connection: socket.socket, request: dict) -> None:
+    """In the fork: carry one request out and answer it. Never returns."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD):
+        signal.signal(number, signal.SIG_DFL)
+    try:
+        operation = {"start": _start, "exec": _exec, "probe": _probe}[request["op"]]
+        reply = operation(request)
+    except BaseException as error:  # noqa: BLE001
+        reply = {"error": str(error) or type(error).__name__, "exit_code": 128}
+    try:
+        connection.send(json.dumps({"id": request["id"], **reply}).encode())
+    finally:
+        os._exit(0)
+
+
+def _start(request: dict) -> dict:
+    os.setsid()
+    record_fd = os.open(request["record"], os.O_RDONLY | os.O_DIRECTORY)
+    with open("spec.json", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, dir_fd=record_fd)) as file:
+        spec = json.load(file)
+    os.unlink("spec.json", dir_fd=record_fd)
+    namespaces = spec["namespaces"]
+    if namespaces["mount"]:
+        enter_namespaces(user=namespaces["user"], pid=namespaces["pid"])
+    # Opened inside the new mount namespace (elsewhere they couldn't be bound in it), and before any mount can hide them.
+    sources = [os.open(mount["source"], os.O_PATH) for mount in spec["mounts"]]
+    go_read, go_write = os.pipe()
+    outcome_read, outcome_write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(go_write)
+        os.close(outcome_read)
+        _init(spec, record_fd, sources, go_read, outcome_write)
+    os.close(go_read)
+    os.close(outcome_write)
+    reference = {"pid": pid, "start_time": start_time(pid), "boot_id": boot_id()}
+    _write_reference(record_fd, reference)
+    os.write(go_write, b"1")
+    with os.fdopen(outcome_read, "rb") as pipe:
+        outcome = pipe.read()
+    return {**reference, **json.loads(outcome or b'{"error": "ended while starting", "exit_code": 137}')}
+
+
+def _write_reference(record_fd: int, reference: dict) -> None:
+    fd = os.open("pid.json.new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600, dir_fd=record_fd)
+    with os.fdopen(fd, "w") as file:
+        json.dump(reference, file)
+    os.replace("pid.json.new", "pid.json", src_dir_fd=record_fd, dst_dir_fd=record_fd)
+
+
+def _init(spec: dict, record_fd: int, sources: list[int], go: int, outcome: int) -> None:
+    """In the container's first process. Never returns."""
+    try:
+        if not os.read(go, 1):
+            os._exit(1)  # nobody wrote down that this container exists: it must not run
+        os.close(go)
+        started = _run(spec, record_fd, sources, outcome)
+        if started:
+            os._exit(0)
+    except BaseException as error:  # noqa: BLE001
+        _give_up(record_fd, outcome, 128, f"{type(error).__name__}: {error}")
+    os._exit(1)
+
+
+def _run(spec: dict, record_fd: int, sources: list[int], outcome: int) -> bool:
+    namespaces = spec["namespaces"]
+    try:
+        if namespaces["mount"]:
+            _furnish(spec, sources, new_proc=namespaces["pid"])
+        elif sys.platform == "linux":
+            sys_.prctl(sys_.PR_SET_CHILD_SUBREAPER, 1)
+        for fd in sources:
+            os.close(fd)
+        _detach_stdio()
+        container = Container(spec=spec, record_fd=record_fd, alone=namespaces["pid"])
+        container.start()
+    except StartError as error:
+        _give_up(record_fd, outcome, error.exit_code, str(error))
+        return False
+    except (MountError, OSError) as error:
+        _give_up(record_fd, outcome, 128, str(error))
+        return False
+    os.write(outcome, b"{}")
+    os.close(outcome)
+    container.run()
+    return True
+
+
+def _furnish(spec: dict, sources: list[int], *, new_proc: bool) -> None:
+    socket.sethostname(spec["hostname"])
+    view = View(spec["scratch"])
+    view.prepare([mount["target"] for mount in spec["mounts"]])
+    for mount, fd in zip(spec["mounts"], sources, strict=True):
+        view.add(source_fd=fd, target=mount["target"], read_only=mount["read_only"])
+    view.enter(new_proc=new_proc)
+
+
+def _give_up(record_fd: int, outcome: int, exit_code: int, message: str) -> None:
+    failure = {"error": message[:2048], "exit_code": exit_code}
+    write_exit(record_fd, dict(failure))
+    os.write(outcome, json.dumps(failure).encode())
+
+
+def _detach_stdio() -> None:
+    null = os.open("/dev/null", os.O_RDWR)
+    for fd in (0, 1, 2):
+        os.dup2(null, fd)
+    os.close(null)
+
+
+def enter_namespaces(*, user: bool, pid: bool) -> None:
+    """New mount and UTS namespaces (and, for the next child, a PID namespace) for this process; with `user`, inside a
+    user namespace in which this process keeps its user and group and gains the right to mount."""
+    uid, gid = os.geteuid(), os.getegid()
+    flags = _NAMESPACES | (sys_.CLONE_NEWPID if pid else 0) | (sys_.CLONE_NEWUSER if user else 0)
+    sys_.unshare(flags)
+    if not user:
+        return
+    _write_map("setgroups", "deny")
+    _write_map("uid_map", f"{uid} {uid} 1")
+    _write_map("gid_map", f"{gid} {gid} 1")
+
+
+def _write_map(name: str, text: str) -> None:
+    fd = os.open(f"/proc/self/{name}", os.O_WRONLY)
+    try:
+        os.write(fd, text.encode())
+    finally:
+        os.close(fd)
+
+
+def _exec(request: dict) -> dict:
+    """Run one command inside a running container, for probes and hooks; its output comes back, cut to 10 KiB."""
+    with open(request["spec"], encoding="utf-8") as file:
+        spec = json.load(file)
+    os.unlink(request["spec"])
+    if spec["namespaces"]["mount"]:
+        _join(request["pid"], spec["namespaces"])
+    try:
+        done = subprocess.run(  # noqa: S603
+            spec["argv"],
+            env=spec["env"],
+            cwd=spec["working_dir"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=spec["timeout"],
+            start_new_session=True,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return {"exit_code": 124, "output": f"command timed out after {spec['timeout']:g} s"}
+    except OSError as error:
+        return {"exit_code": 126, "output": str(error)}
+    code = done.returncode if done.returncode >= 0 else 128 - done.returncode
+    return {"exit_code": code, "output": done.stdout[:MAX_EXEC_OUTPUT].decode(errors="replace")}
+
+
+def _join(pid: int, namespaces: dict) -> None:
+    kinds = [("user", sys_.CLONE_NEWUSER)] if namespaces["user"] else []
+    kinds += [("uts", sys_.CLONE_NEWUTS), ("pid", sys_.CLONE_NEWPID), ("mnt", sys_.CLONE_NEWNS)]
+    if not namespaces["pid"]:
+        kinds.remove(("pid", sys_.CLONE_NEWPID))
+    opened = [(os.open(f"/proc/{pid}/ns/{name}", os.O_RDONLY), kind) for name, kind in kinds]
+    for fd, kind in opened:
+        sys_.setns(fd, kind)
+        os.close(fd)
+
+
+def _probe(request: dict) -> dict:
+    """Which namespaces this machine lets this user have: tried for real, in a process that ends afterwards."""
+    wanted = request["namespaces"]
+    enter_namespaces(user=wanted["user"], pid=wanted["pid"])
+    child = os.fork()
+    if child == 0:
+        try:
+            with tempfile.TemporaryDirectory() as scratch:
+                View(scratch).enter(new_proc=wanted["pid"])
+            os._exit(0)
+        except BaseException:  # noqa: BLE001
+            os._exit(1)
+    _, status = os.waitpid(child, 0)
+    return {"possible": os.waitstatus_to_exitcode(status) == 0}
+
+
+def start_time(pid: int) -> int:
+    """When a process was started, in clock ticks since boot: with the pid, this names it for good."""
+    with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+        return int(file.read().rpartition(")")[2].split()[19])
+
+
+def boot_id() -> str:
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
