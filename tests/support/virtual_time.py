@@ -1,0 +1,85 @@
+"""An event loop whose time passes only when nothing is left to do: hours cost milliseconds, and no test sleeps."""
+
+from __future__ import annotations
+
+import asyncio
+import selectors
+from collections.abc import Coroutine
+from datetime import UTC, datetime, timedelta
+from random import Random
+from typing import Any, TypeVar
+from uuid import UUID
+
+T = TypeVar("T")
+EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class Deadlock(Exception):
+    """Every task waits, and no timer would ever wake one."""
+
+
+class _JumpingSelector(selectors.DefaultSelector):
+    """Where a real selector would block until the next timer, this one lets the time jump there."""
+
+    loop: VirtualTimeLoop
+
+    def select(self, timeout: float | None = None) -> list[Any]:
+        ready = super().select(0)
+        if ready or timeout == 0:
+            return ready
+        if timeout is None:
+            raise Deadlock("every task waits for something that nobody will do")
+        self.loop.elapsed += max(timeout, 0.0)
+        return []
+
+
+class VirtualTimeLoop(asyncio.SelectorEventLoop):
+    def __init__(self) -> None:
+        self.elapsed = 0.0
+        selector = _JumpingSelector()
+        selector.loop = self
+        super().__init__(selector)
+
+    def time(self) -> float:
+        return self.elapsed
+
+
+class VirtualClock:
+    """The clock seam on the running `VirtualTimeLoop`; `shift` makes the wall clock jump without time passing."""
+
+    def __init__(self, epoch: datetime = EPOCH) -> None:
+        self._epoch = epoch
+
+    def now(self) -> datetime:
+        return self._epoch + timedelta(seconds=self.monotonic())
+
+    def monotonic(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(max(seconds, 0.0))
+
+    def shift(self, seconds: float) -> None:
+        self._epoch += timedelta(seconds=seconds)
+
+
+class SeededRandom:
+    """The randomness seam from one seed."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = Random(seed)
+
+    def random(self) -> float:
+        return self._random.random()
+
+    def token(self, length: int) -> str:
+        return "".join(self._random.choices("bcdfghjklmnpqrstvwxz2456789", k=length))
+
+    def uid(self) -> str:
+        return str(UUID(int=self._random.getrandbits(128), version=4))
+
+
+def run(main: Coroutine[Any, Any, T]) -> T:
+    """Run to the end in virtual time; tasks left over are cancelled."""
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        return runner.run(main)
