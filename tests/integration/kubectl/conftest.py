@@ -1,0 +1,38 @@
+"""One `vcbatch up` for all kubectl tests of a worker; every test has a namespace of its own."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.support.up import Kubectl, RunningVcbatch
+
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningVcbatch]:
+    if shutil.which("kubectl") is None:
+        pytest.skip("no kubectl on the PATH")
+    program = RunningVcbatch(tmp_path_factory.mktemp("kubectl"))
+    program.up()
+    try:
+        yield program
+    finally:
+        program.down()
+
+
+@pytest.fixture
+def kubectl(running: RunningVcbatch) -> Iterator[Callable[..., Kubectl]]:
+    """kubectl in a new namespace, which is deleted afterwards."""
+    namespace = f"t{next(_numbers)}"
+    running.kubectl("create", "namespace", namespace).ok()
+
+    def call(*arguments: str, stdin: str | None = None, env: dict[str, str] | None = None) -> Kubectl:
+        return running.kubectl("-n", namespace, *arguments, stdin=stdin, env=env)
+
+    yield call
+    running.kubectl("delete", "namespace", namespace, "--wait=false").ok()
