@@ -1,0 +1,409 @@
+"""What a CRD says of a field beyond its type: bounds, enums, defaults and the sentence that `kubectl explain` shows.
+
+The types come from the models. Bounds are Volcano's (its CRDs after v1.15), field for field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Final
+
+from vcbatch.api import cronjob, hypernode, jobflow, jobtemplate, podgroup, queue
+from vcbatch.api.command import Command
+from vcbatch.api.crd import schemas
+from vcbatch.api.job import (
+    DependsOn,
+    Event,
+    Job,
+    JobCondition,
+    JobPhase,
+    JobSpec,
+    JobState,
+    JobStatus,
+    LifecyclePolicy,
+    PartitionPolicy,
+    TaskSpec,
+    TaskState,
+    VolumeSpec,
+)
+from vcbatch.api.model import Json, Model, NetworkTopology, OwnerReference
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facet:
+    """`schema` replaces the type that the model gives, `limits` are added to it."""
+
+    description: str = ""
+    required: bool = False
+    schema: Json | None = None
+    limits: Json = field(default_factory=dict[str, Any])
+    item_limits: Json = field(default_factory=dict[str, Any])
+
+
+def _of(description: str, *, required: bool = False, schema: Json | None = None, **limits: Any) -> Facet:
+    return Facet(description=description, required=required, schema=schema, limits=limits)
+
+
+def _natural(description: str, **limits: Any) -> Facet:
+    return Facet(description=description, limits={"minimum": 0, **limits})
+
+
+def _enum(description: str, values: type[StrEnum] | list[str], **limits: Any) -> Facet:
+    return Facet(description=description, limits={"enum": [str(value) for value in values], **limits})
+
+
+def _time(description: str) -> Facet:
+    return Facet(description=description, schema=schemas.TIME)
+
+
+def _subdomain(description: str, **limits: Any) -> Facet:
+    return Facet(description=description, limits={"maxLength": 253, "pattern": schemas.DNS_SUBDOMAIN, **limits})
+
+
+_SELECTOR: Final = schemas.core_type("LabelSelector")
+_NUMA_POLICIES: Final = ["none", "best-effort", "restricted", "single-numa-node"]
+_PORT: Final[Json] = {"minimum": 0, "maximum": 65535}
+
+_JOB: Final[Mapping[type[Model], Mapping[str, Facet]]] = {
+    Job: {
+        "spec": _of("What is to run."),
+        "status": _of("How it goes. Written by the job controller."),
+    },
+    JobSpec: {
+        "scheduler_name": _of("Scheduler of all pods whose template names none. Default: volcano.", maxLength=63),
+        "min_available": _natural("Gang size: start only when this many pods fit. Default: the sum over the tasks."),
+        "volumes": _of("Claims that are mounted in all containers."),
+        "tasks": _of("The groups of pods that the job consists of.", minItems=1),
+        "policies": _of("What to do when something happens to a pod, where its task's own policies are silent."),
+        "plugins": _of("Job plugins (env, svc, pytorch, ...) and their arguments."),
+        "running_estimate": _of("How long the job is expected to run, as a Go duration. Informational."),
+        "queue": _subdomain("The queue that the job is submitted to.", default="default"),
+        "max_retry": _natural("How often the job may be restarted before it fails.", default=3),
+        "ttl_seconds_after_finished": _natural("Delete the job so long after it finished. Absent: keep it."),
+        "priority_class_name": _subdomain("PriorityClass of all pods whose template names none."),
+        "min_success": _of("Complete the job as soon as this many pods succeeded.", minimum=1),
+        "network_topology": _of("How far apart in the network the pods may be placed."),
+    },
+    TaskSpec: {
+        "name": _of("Name of the task, part of its pods' names.", maxLength=63, pattern=schemas.DNS_LABEL),
+        "replicas": _natural("Pods of this task."),
+        "min_available": _natural("The task's own gang minimum. Default: replicas."),
+        "template": _of("The pod to run, a core/v1 PodTemplateSpec.", schema=schemas.core_type("PodTemplateSpec")),
+        "policies": _of("What to do when something happens to a pod of this task; asked before the job's policies."),
+        "topology_policy": _enum("NUMA alignment.", _NUMA_POLICIES),
+        "max_retry": _natural("Restarts of containers before the event TaskFailed. Default: 3."),
+        "depends_on": _of("Tasks that have to be up before this one starts."),
+        "partition_policy": _of("Groups of pods inside the task that are placed and restarted together."),
+    },
+    LifecyclePolicy: {
+        "action": _of(
+            "What to do: AbortJob, RestartJob, RestartTask, RestartPod, RestartPartition, TerminateJob, "
+            "CompleteJob or ResumeJob."
+        ),
+        "event": _enum("The event that this is about.", Event),
+        "events": Facet(description="The events that this is about.", item_limits={"enum": [str(e) for e in Event]}),
+        "exit_code": _of("The exit code of a container that this is about; excludes events."),
+        "timeout": _of("How long to wait before acting, as a Go duration."),
+    },
+    DependsOn: {
+        "name": _of("Names of tasks."),
+        "iteration": _of("any: one of them suffices; all: each is needed."),
+    },
+    PartitionPolicy: {
+        "total_partitions": _of("Number of partitions.", required=True, minimum=1),
+        "partition_size": _of("Pods in each partition.", required=True, minimum=1),
+        "min_partitions": _natural("Partitions that have to fit before any starts.", default=0),
+        "network_topology": _of("How far apart in the network the pods of one partition may be placed."),
+    },
+    VolumeSpec: {
+        "mount_path": _of("Where containers see the volume.", required=True, minLength=1, pattern="^[^:]+$"),
+        "volume_claim_name": _of("An existing claim.", maxLength=253),
+        "volume_claim": _of("The claim to make.", schema=schemas.core_type("PersistentVolumeClaimSpec")),
+    },
+    NetworkTopology: {
+        "mode": _enum("hard: never farther apart; soft: preferably not.", ["hard", "soft"], default="hard"),
+        "highest_tier_allowed": Facet(
+            description="Highest tier of HyperNode to span.", schema=schemas.INT, limits={"minimum": 0}
+        ),
+        "highest_tier_name": _of("The same by the tier's name; excludes highestTierAllowed.", maxLength=253),
+    },
+    JobStatus: {
+        "state": _of("Where the job is in its life."),
+        "min_available": _natural("Gang size."),
+        "task_status_count": _of("Pods of each task by phase."),
+        "pending": _natural("Pods that are Pending."),
+        "running": _natural("Pods that are Running."),
+        "succeeded": _natural("Pods that Succeeded."),
+        "failed": _natural("Pods that Failed."),
+        "terminating": _natural("Pods that are being deleted."),
+        "unknown": _natural("Pods in phase Unknown."),
+        "version": _of("Rises with each restart of the whole job."),
+        "retry_count": _of("Restarts so far."),
+        "running_duration": _of("From creation to end, as a Go duration."),
+        "controlled_resources": _of("Objects that plugins and volumes have made."),
+        "conditions": _of("The phases that the job went through."),
+    },
+    JobState: {
+        "phase": _enum("The phase.", JobPhase),
+        "reason": _of("Why, in one word."),
+        "message": _of("Why, in a sentence."),
+        "last_transition_time": _time("When the phase began."),
+    },
+    JobCondition: {
+        "status": _of("The phase.", required=True),
+        "last_transition_time": _time("When it began."),
+    },
+    TaskState: {"phase": _of("Pods by pod phase.")},
+}
+
+_CRONJOB: Final[Mapping[type[Model], Mapping[str, Facet]]] = {
+    cronjob.CronJob: {"spec": _of("When to run what."), "status": _of("Written by the controller.")},
+    cronjob.CronJobSpec: {
+        "schedule": _of("Five cron fields or a descriptor such as @hourly.", required=True),
+        "time_zone": _of("IANA time zone of the schedule. Absent: the controller's."),
+        "starting_deadline_seconds": Facet(
+            description="A slot missed by more than this is skipped.", schema=schemas.INT64, limits={"minimum": 0}
+        ),
+        "concurrency_policy": _enum(
+            "What to do while the last job still runs.", cronjob.ConcurrencyPolicy, default="Allow"
+        ),
+        "suspend": _of("Start no new jobs.", default=False),
+        "job_template": _of("The job to make.", required=True),
+        "successful_jobs_history_limit": _natural("Completed jobs to keep.", default=3),
+        "failed_jobs_history_limit": _natural("Failed jobs to keep.", default=1),
+    },
+    cronjob.EmbeddedJob: {
+        "metadata": _of("Labels and annotations of the jobs.", schema=schemas.METADATA),
+        "spec": _of("Their spec."),
+    },
+    cronjob.CronJobStatus: {
+        "active": Facet(
+            description="Jobs that run.",
+            limits={"x-kubernetes-list-type": "atomic"},
+            item_limits={"x-kubernetes-map-type": "atomic"},
+        ),
+        "last_schedule_time": _time("The slot of the last job that was made."),
+        "last_successful_time": _time("When a job last completed."),
+    },
+}
+
+_QUEUE: Final[Mapping[type[Model], Mapping[str, Facet]]] = {
+    queue.Queue: {"spec": _of("Who may use how much."), "status": _of("Written by controller and scheduler.")},
+    queue.QueueSpec: {
+        "weight": _of("Share of the cluster in proportion to other queues.", minimum=1, maximum=65535, default=1),
+        "capability": _of("Never use more than this."),
+        "reclaimable": _of("Whether other queues may take back what this one uses beyond its share. Default: true."),
+        "extend_clusters": _of("Clusters that jobs may be forwarded to."),
+        "guarantee": _of("Resources kept for this queue even while it doesn't use them."),
+        "affinity": _of("Groups of nodes that the queue's pods go to or stay away from."),
+        "type": _of("A free classification.", maxLength=253),
+        "parent": _subdomain("The queue that this one is a part of. Default: root."),
+        "deserved": _of("What the queue gets when all want theirs; more may be reclaimed from it."),
+        "priority": _natural("Queues of higher priority come first."),
+        "dequeue_strategy": _enum(
+            "traverse: a job that doesn't fit is passed over; fifo: it blocks those behind it.",
+            queue.DequeueStrategy,
+            default="traverse",
+        ),
+    },
+    queue.Guarantee: {"resource": _of("Amounts.")},
+    queue.Affinity: {
+        "node_group_affinity": _of("Groups of nodes to go to."),
+        "node_group_anti_affinity": _of("Groups of nodes to stay away from."),
+    },
+    queue.NodeGroupAffinity: {
+        "required_during_scheduling_ignored_during_execution": _of("Names of groups, strictly."),
+        "preferred_during_scheduling_ignored_during_execution": _of("Names of groups, preferably."),
+    },
+    queue.Cluster: {"name": _of("The cluster."), "weight": _of("Its share."), "capacity": _of("Its size.")},
+    queue.QueueStatus: {
+        "state": _enum("Only an Open queue takes jobs.", queue.QueueState),
+        "unknown": _of("PodGroups in phase Unknown."),
+        "pending": _of("PodGroups in phase Pending."),
+        "running": _of("PodGroups in phase Running."),
+        "inqueue": _of("PodGroups in phase Inqueue."),
+        "completed": _of("PodGroups in phase Completed."),
+        "reservation": _of("Nodes locked for the queue. Not used any more."),
+        "allocated": _of("What the queue's pods hold."),
+    },
+    queue.Reservation: {"nodes": _of("Names of nodes."), "resource": _of("Amounts.")},
+}
+
+_PODGROUP: Final[Mapping[type[Model], Mapping[str, Facet]]] = {
+    podgroup.PodGroup: {"spec": _of("What the gang needs."), "status": _of("Written by the scheduler.")},
+    podgroup.PodGroupSpec: {
+        "min_member": _natural("Gang size: place this many pods or none."),
+        "min_task_member": _of("The same for each task."),
+        "queue": _subdomain("The queue that the gang is in.", default="default"),
+        "priority_class_name": _of("PriorityClass of the gang.", maxLength=253),
+        "min_resources": _of("What has to be free before the gang's pods are considered."),
+        "network_topology": _of("How far apart in the network the pods may be placed."),
+        "sub_group_policy": _of("Gangs inside the gang."),
+    },
+    podgroup.SubGroupPolicy: {
+        "name": _of("Name of the policy.", maxLength=253),
+        "network_topology": _of("How far apart in the network the pods of one subgroup may be placed."),
+        "sub_group_size": _of("Pods in a subgroup.", minimum=1, default=1),
+        "min_sub_groups": _natural("Subgroups that have to fit.", default=0),
+        "label_selector": _of("The pods that this is about.", schema=_SELECTOR),
+        "match_label_keys": Facet(
+            description="Labels whose values tell subgroups apart.", limits={"x-kubernetes-list-type": "atomic"}
+        ),
+    },
+    podgroup.PodGroupStatus: {
+        "phase": _enum("The phase.", podgroup.PodGroupPhase),
+        "conditions": _of("Why the gang waits, or that it doesn't."),
+        "running": _of("Pods that run."),
+        "succeeded": _of("Pods that succeeded."),
+        "failed": _of("Pods that failed."),
+    },
+    podgroup.PodGroupCondition: {
+        "type": _of("Unschedulable or Scheduled."),
+        "status": _of("True, False or Unknown."),
+        "transition_id": _of("The scheduling session that found out."),
+        "last_transition_time": _time("When this became so."),
+        "reason": _of("Why, in one word."),
+        "message": _of("Why, with numbers."),
+    },
+}
+
+_FLOW: Final[Mapping[type[Model], Mapping[str, Facet]]] = {
+    jobflow.JobFlow: {"spec": _of("The graph of jobs."), "status": _of("Written by the controller.")},
+    jobflow.JobFlowSpec: {
+        "flows": _of("The jobs."),
+        "job_retain_policy": _enum("What becomes of the jobs when the flow is done.", jobflow.RetainPolicy),
+    },
+    jobflow.Flow: {
+        "name": _of("A JobTemplate of this namespace.", required=True, minLength=1),
+        "depends_on": _of("What has to be done before."),
+        "patch": _of("Changes to the template."),
+    },
+    jobflow.FlowDependsOn: {"targets": _of("Names of other flows."), "probe": _of("When these count as done.")},
+    jobflow.Probe: {
+        "http_get_list": _of("URLs that have to answer."),
+        "tcp_socket_list": _of("Ports that have to be open."),
+        "task_status_list": _of("Phases that tasks have to be in."),
+    },
+    jobflow.HttpGet: {
+        "task_name": _of("The task.", maxLength=253),
+        "path": _of("The path."),
+        "port": Facet(description="The port.", schema=schemas.INT, limits=_PORT),
+        "http_header": _of("A header to send."),
+    },
+    jobflow.HttpHeader: {"name": _of("Its name.", required=True), "value": _of("Its value.", required=True)},
+    jobflow.TcpSocket: {
+        "task_name": _of("The task.", maxLength=253),
+        "port": Facet(description="The port.", required=True, schema=schemas.INT, limits=_PORT),
+    },
+    jobflow.TaskStatus: {
+        "task_name": _of("The task.", maxLength=253),
+        "phase": _of("The phase.", maxLength=63),
+    },
+    jobflow.Patch: {"job_spec": _of("Fields of the job's spec.")},
+    jobflow.JobFlowStatus: {
+        "pending_jobs": _of("Jobs that are Pending."),
+        "running_jobs": _of("Jobs that are Running."),
+        "failed_jobs": _of("Jobs that Failed."),
+        "completed_jobs": _of("Jobs that are Completed."),
+        "terminated_jobs": _of("Jobs that were Terminated."),
+        "unknown_jobs": _of("Jobs in any other phase."),
+        "job_status_list": _of("Each job."),
+        "conditions": _of("Each job by its name."),
+        "state": _of("Where the flow is in its life."),
+    },
+    jobflow.JobFlowState: {"phase": _enum("The phase.", jobflow.JobFlowPhase)},
+    jobflow.FlowJobStatus: {
+        "start_timestamp": _time("When it began."),
+        "end_timestamp": _time("When it ended."),
+    },
+    jobflow.RunningHistory: {
+        "start_timestamp": _time("When it began."),
+        "end_timestamp": _time("When it ended."),
+    },
+    jobflow.FlowCondition: {"create_time": _time("When the job was made.")},
+    jobtemplate.JobTemplate: {"spec": _of("A job's spec."), "status": _of("Written by the controller.")},
+    jobtemplate.JobTemplateStatus: {"job_depends_on_list": _of("Jobs made from this template.")},
+}
+
+_TOPOLOGY: Final[Mapping[type[Model], Mapping[str, Facet]]] = {
+    hypernode.HyperNode: {"spec": _of("Which nodes are near each other."), "status": _of("Written by the controller.")},
+    hypernode.HyperNodeSpec: {
+        "tier": Facet(
+            description="Level in the network; lower is tighter.",
+            required=True,
+            schema=schemas.INT,
+            limits={"minimum": 0},
+        ),
+        "tier_name": _of("Name of the level.", maxLength=253),
+        "members": _of("Nodes or HyperNodes inside.", minItems=1),
+    },
+    hypernode.Member: {
+        "type": Facet(
+            description="What the selector selects.",
+            required=True,
+            limits={"enum": [str(value) for value in hypernode.MemberType]},
+        ),
+        "selector": Facet(
+            description="Exactly one way to select.",
+            limits={
+                "x-kubernetes-validations": [
+                    {
+                        "rule": "has(self.exactMatch) || has(self.regexMatch) || has(self.labelMatch)",
+                        "message": "Either exactMatch or regexMatch or labelMatch must be specified",
+                    },
+                    {
+                        "rule": "(has(self.exactMatch) ? 1 : 0) + (has(self.regexMatch) ? 1 : 0) + "
+                        "(has(self.labelMatch) ? 1 : 0) <= 1",
+                        "message": "Only one of exactMatch, regexMatch, or labelMatch can be specified",
+                    },
+                ]
+            },
+        ),
+    },
+    hypernode.MemberSelector: {
+        "exact_match": _of("By name."),
+        "regex_match": _of("By a pattern of the name."),
+        "label_match": _of("By labels of the node.", schema=_SELECTOR),
+    },
+    hypernode.ExactMatch: {
+        "name": Facet(
+            description="The name.",
+            required=True,
+            limits={"minLength": 1, "maxLength": 253, "pattern": schemas.DNS_SUBDOMAIN},
+        )
+    },
+    hypernode.RegexMatch: {"pattern": _of("An RE2 expression, matched anywhere.", required=True, minLength=1)},
+    hypernode.HyperNodeStatus: {
+        "conditions": _of("Conditions.", schema=schemas.array(schemas.CONDITION)),
+        "node_count": Facet(description="Nodes inside.", schema=schemas.INT64, limits={"minimum": 0}),
+    },
+}
+
+_COMMAND: Final[Mapping[type[Model], Mapping[str, Facet]]] = {
+    Command: {
+        "action": _of("AbortJob, ResumeJob, RestartJob, TerminateJob, CompleteJob, OpenQueue or CloseQueue."),
+        "target": Facet(
+            description="The Job of this namespace, or the Queue.", limits={"x-kubernetes-map-type": "atomic"}
+        ),
+        "reason": _of("Why, in one word."),
+        "message": _of("Why, in a sentence."),
+    },
+    OwnerReference: {
+        "api_version": _of("", required=True),
+        "kind": _of("", required=True),
+        "name": _of("", required=True),
+        "uid": _of("", required=True),
+    },
+}
+
+FACETS: Final[Mapping[type[Model], Mapping[str, Facet]]] = {
+    **_JOB,
+    **_CRONJOB,
+    **_QUEUE,
+    **_PODGROUP,
+    **_FLOW,
+    **_TOPOLOGY,
+    **_COMMAND,
+}
