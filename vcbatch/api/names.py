@@ -119,6 +119,16 @@ OFFLINE_JOB_EVICTING: Final = "volcano.sh/offline-job-evicting"
 HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
 NAMESPACE_LABEL: Final = "kubernetes.io/metadata.name"
 
+# Ours ----------------------------------------------------------------------------------------------------------------
+
+KOPF_FINALIZER: Final = "vcbatch.batch.volcano.sh/never-set"
+"""What kopf is told its finalizer is called. Nothing carries it: kopf takes a finalizer of this name off objects that
+it has no deletion handler for, so its default name would undo the work of other operators."""
+CONTROLLERS_LEASE: Final = "vcbatch-controllers"
+SCHEDULER_LEASE: Final = "vcbatch-scheduler"
+CONTROLLERS_COMPONENT: Final = "vc-controller-manager"
+"""`source.component` of the controllers' events, as Volcano's say it."""
+
 # Environment of containers -------------------------------------------------------------------------------------------
 
 ENV_TASK_INDEX: Final = "VC_TASK_INDEX"

@@ -1,0 +1,160 @@
+"""The scheduler as a running program: deltas in as they come, a cycle as soon as one matters, its results behind it.
+
+A cycle costs what changed, so there is no reason to wait for a tick: it starts a moment after a change, long enough
+for a gang's pods to arrive together.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from vcbatch.api.node import Node
+from vcbatch.api.pod import Pod
+from vcbatch.api.resources import NODES, PODGROUPS, PODS, PRIORITYCLASSES, QUEUES, Resource
+from vcbatch.api.scheduling import PodGroupView, PriorityClassView, QueueView
+from vcbatch.runtime.binder import Binder
+from vcbatch.runtime.cache import Change
+from vcbatch.runtime.informers import Informers
+from vcbatch.runtime.meter import Meter, NoMeter
+from vcbatch.runtime.recorder import Recorder
+from vcbatch.runtime.scheduler_writes import SchedulerWrites
+from vcbatch.runtime.supervise import Part
+from vcbatch.scheduler import Scheduler
+from vcbatch.seams.api import Api
+from vcbatch.seams.clock import Clock
+from vcbatch.seams.random import Random
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopConfig:
+    """Times in seconds. `period` is how long a cycle may be put off at most; `settle` how long changes that come in a
+    burst are waited for; `rest` the share of a cycle's own time that is left to everything else after it."""
+
+    period: float = 1.0
+    settle: float = 0.005
+    rest: float = 0.5
+
+
+class SchedulerLoop:
+    """Feeds one `Scheduler` and carries its decisions out."""
+
+    def __init__(
+        self,
+        api: Api,
+        scheduler: Scheduler,
+        informers: Informers,
+        recorder: Recorder,
+        *,
+        clock: Clock,
+        random: Random,
+        config: LoopConfig | None = None,
+        meter: Meter | None = None,
+    ) -> None:
+        self.scheduler = scheduler
+        self._clock = clock
+        self._config = config or LoopConfig()
+        self._meter = meter or NoMeter()
+        self._wake = asyncio.Event()
+        self._look_again: datetime | None = None
+        self.cycles = 0
+        pods = informers.follow(PODS, Pod)
+        podgroups = informers.follow(PODGROUPS, PodGroupView)
+        queues = informers.follow(QUEUES, QueueView)
+        for resource, cache in (
+            (PRIORITYCLASSES, informers.follow(PRIORITYCLASSES, PriorityClassView)),
+            (QUEUES, queues),
+            (NODES, informers.follow(NODES, Node)),
+            (PODGROUPS, podgroups),
+            (PODS, pods),
+        ):
+            cache.listen(self._feeder(resource))
+        self._binder = Binder(api, clock=clock, random=random, meter=self._meter, failed=self._bind_failed)
+        self._writes = SchedulerWrites(
+            api,
+            clock=clock,
+            meter=self._meter,
+            recorder=recorder,
+            pods=pods,
+            podgroups=podgroups,
+            queues=queues,
+            podgroup_failed=self._podgroup_failed,
+        )
+        self._informers = informers
+
+    def parts(self) -> list[Part]:
+        """What has to run, beside the informers."""
+        return [
+            Part(name="binding pods", run=self._binder.run),
+            Part(name="writing the scheduler's results", run=self._writes.run),
+            # A scheduler whose picture may be broken is not to be trusted with another cycle.
+            Part(name="scheduling", run=self.run, restart=False),
+        ]
+
+    @property
+    def idle(self) -> bool:
+        """Nothing is left to decide or to write."""
+        return not self.scheduler.dirty and self._binder.idle and self._writes.idle
+
+    def _feeder(self, resource: Resource) -> Callable[[Change[Any]], None]:
+        def feed(change: Change[Any]) -> None:
+            event = "DELETED" if change.new is None else "ADDED" if change.old is None else "MODIFIED"
+            self.scheduler.apply(resource, event, change.current)
+            self._wake.set()
+
+        return feed
+
+    def _bind_failed(self, uid: str, error: str) -> None:
+        self.scheduler.bind_failed(uid, error)
+        self._wake.set()
+
+    def _podgroup_failed(self, uid: str) -> None:
+        self.scheduler.podgroup_write_failed(uid)
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Cycle until cancelled. Nothing is decided before every cache has its first list."""
+        await self._informers.synced()
+        while True:
+            due = self._look_again is not None and self._clock.now() >= self._look_again
+            if self.scheduler.dirty or due:
+                await self._clock.sleep(self._config.settle)
+                spent = self.cycle()
+                await self._clock.sleep(min(spent * self._config.rest, self._config.period))
+            else:
+                await self._wait()
+
+    def cycle(self) -> float:
+        """One cycle, its results handed on. Returns the seconds it took."""
+        self._wake.clear()
+        started = self._clock.monotonic()
+        result = self.scheduler.cycle(self._clock.now())
+        spent = self._clock.monotonic() - started
+        self.cycles += 1
+        self._look_again = result.look_again_at
+        self._meter.seconds("cycle_seconds", spent)
+        self._binder.submit(result.binds)
+        self._writes.submit(result)
+        return spent
+
+    async def _wait(self) -> None:
+        """Until a change comes, or the time that the last cycle named."""
+        if self._look_again is None:
+            await self._wake.wait()
+            return
+        left = max(0.0, (self._look_again - self._clock.now()).total_seconds())
+        # In steps: the wall clock may jump, and what it says then counts.
+        timer = asyncio.ensure_future(self._clock.sleep(min(left, max(self._config.period, 0.05))))
+        woken = asyncio.ensure_future(self._wake.wait())
+        try:
+            await asyncio.wait((timer, woken), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (timer, woken):
+                task.cancel()
+            await asyncio.gather(timer, woken, return_exceptions=True)

@@ -1,0 +1,186 @@
+"""What a scheduling cycle decided beside binds, written: statuses, conditions, evictions, events.
+
+Outside the cycle and only where something changed. Of several writes for one object the last counts, and they are
+made one after the other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from vcbatch.api.pod import Pod
+from vcbatch.api.reasons import PodConditionType, PodReason
+from vcbatch.api.resources import PODGROUPS, PODS, QUEUES
+from vcbatch.api.scheduling import PodGroupStatusView, PodGroupView, QueueView
+from vcbatch.api.timestamps import format_time
+from vcbatch.core.machine import Emit, EventType, ObjectRef
+from vcbatch.runtime.cache import Cache
+from vcbatch.runtime.meter import Meter
+from vcbatch.runtime.recorder import Recorder
+from vcbatch.scheduler import CycleResult
+from vcbatch.scheduler.result import EventRecord, Eviction, PodConditionUpdate, PodGroupUpdate, QueueStatusUpdate
+from vcbatch.seams.api import Api, ApiError, Json, PatchKind
+from vcbatch.seams.clock import Clock
+
+log = logging.getLogger(__name__)
+
+Write = Callable[[], Awaitable[None]]
+
+
+class SchedulerWrites:
+    """Writes results of cycles in the background. `podgroup_failed(uid)` is called where a PodGroup's status was not
+    stored, so that it is decided again."""
+
+    def __init__(
+        self,
+        api: Api,
+        *,
+        clock: Clock,
+        meter: Meter,
+        recorder: Recorder,
+        pods: Cache[Pod],
+        podgroups: Cache[PodGroupView],
+        queues: Cache[QueueView],
+        podgroup_failed: Callable[[str], None],
+        concurrency: int = 16,
+    ) -> None:
+        self._api = api
+        self._clock = clock
+        self._meter = meter
+        self._recorder = recorder
+        self._pods = pods
+        self._podgroups = podgroups
+        self._queues = queues
+        self._podgroup_failed = podgroup_failed
+        self._concurrency = concurrency
+        self._pending: OrderedDict[tuple[str, str], Write] = OrderedDict()
+        self._busy: set[tuple[str, str]] = set()
+        self._work = asyncio.Event()
+
+    @property
+    def idle(self) -> bool:
+        return not self._pending and not self._busy
+
+    def submit(self, result: CycleResult) -> None:
+        for eviction in result.evictions:
+            self._put("evict", eviction.uid, self._evict, eviction)
+        for podgroup in result.podgroup_updates:
+            self._put("podgroup", podgroup.uid, self._update_podgroup, podgroup)
+        for condition in result.pod_conditions:
+            self._put("condition", condition.uid, self._set_condition, condition)
+        for queue in result.queue_statuses:
+            self._put("queue", queue.uid, self._update_queue, queue)
+        for event in result.events:
+            self._recorder.emit(_emit(event))
+
+    def _put(self, kind: str, uid: str, act: Callable[[Any], Awaitable[None]], what: object) -> None:
+        self._pending[(kind, uid)] = lambda: act(what)
+        self._work.set()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(self._concurrency):
+                group.create_task(self._serve())
+
+    async def _serve(self) -> None:
+        while True:
+            key = next((key for key in self._pending if key not in self._busy), None)
+            if key is None:
+                self._work.clear()
+                await self._work.wait()
+                continue
+            write = self._pending.pop(key)
+            self._busy.add(key)
+            try:
+                await write()
+            except ApiError as error:
+                self._meter.count("scheduler_writes_failed", kind=key[0])
+                level = logging.DEBUG if error.not_found or error.conflict else logging.WARNING
+                log.log(level, "a write of the scheduler failed: %s", error.message, extra={"uid": key[1]})
+            finally:
+                self._busy.discard(key)
+                self._work.set()  # what waited for this object may go
+
+    async def _update_podgroup(self, update: PodGroupUpdate) -> None:
+        # The kind has no status subresource, and the status is replaced: what it lacks is taken away by a null.
+        status = {key: None for key in _STATUS_KEYS if key not in update.status} | dict(update.status)
+        patch: Json = {"metadata": {"uid": update.uid, "resourceVersion": update.resource_version}, "status": status}
+        try:
+            answer = await self._api.patch(PODGROUPS, update.name, patch, namespace=update.namespace)
+        except ApiError:
+            self._podgroup_failed(update.uid)
+            raise
+        self._podgroups.put(msgspec.convert(answer, PodGroupView))
+
+    async def _set_condition(self, update: PodConditionUpdate) -> None:
+        pod = self._pods.get(update.uid)
+        if pod is None or pod.spec.node_name or pod.metadata.deletion_timestamp:
+            return  # it says nothing any more
+        condition: Json = {
+            "type": PodConditionType.POD_SCHEDULED.value,
+            "status": "False",
+            "reason": update.reason,
+            "message": update.message,
+        }
+        await self._patch_conditions(update.namespace, update.name, update.uid, [condition])
+
+    async def _evict(self, eviction: Eviction) -> None:
+        """Say why on the pod, then delete it: a controller that sees the deletion finds the reason there."""
+        conditions: list[Json] = [
+            {
+                "type": PodConditionType.READY.value,
+                "status": "False",
+                "reason": PodReason.EVICT.value,
+                "message": eviction.message,
+            },
+            {
+                "type": PodConditionType.DISRUPTION_TARGET.value,
+                "status": "True",
+                "reason": PodReason.PREEMPTION_BY_SCHEDULER.value,
+                "message": eviction.message,
+            },
+        ]
+        try:
+            await self._patch_conditions(eviction.namespace, eviction.name, eviction.uid, conditions)
+            await self._api.delete(PODS, eviction.name, namespace=eviction.namespace, uid=eviction.uid)
+        except ApiError as error:
+            if not (error.not_found or error.conflict):
+                raise
+
+    async def _patch_conditions(self, namespace: str, name: str, uid: str, conditions: list[Json]) -> None:
+        pod = self._pods.get(uid)
+        before: Mapping[str, str] = (
+            {held.type: held.status for held in pod.status.conditions or ()} if pod is not None else {}
+        )
+        now = format_time(self._clock.now())
+        for condition in conditions:
+            if before.get(condition["type"]) != condition["status"]:
+                condition["lastTransitionTime"] = now
+        patch: Json = {"metadata": {"uid": uid}, "status": {"conditions": conditions}}
+        answer = await self._api.patch(
+            PODS, name, patch, namespace=namespace, subresource="status", kind=PatchKind.STRATEGIC
+        )
+        self._pods.put(msgspec.convert(answer, Pod))
+
+    async def _update_queue(self, update: QueueStatusUpdate) -> None:
+        queue = self._queues.get(update.uid)
+        held = (queue.status.allocated if queue is not None else None) or {}
+        allocated: Json = {key: None for key in held if key not in update.allocated} | dict(update.allocated)
+        patch: Json = {"metadata": {"uid": update.uid}, "status": {"allocated": allocated}}
+        answer = await self._api.patch(QUEUES, update.name, patch, subresource="status")
+        self._queues.put(msgspec.convert(answer, QueueView))
+
+
+_STATUS_KEYS = tuple(field.encode_name for field in msgspec.structs.fields(PodGroupStatusView))
+
+
+def _emit(event: EventRecord) -> Emit:
+    ref = ObjectRef(resource=event.resource, namespace=event.namespace, name=event.name, uid=event.uid)
+    return Emit(ref=ref, type=EventType(event.type), reason=event.reason, message=event.message)
