@@ -187,6 +187,68 @@ class TaskState(Model):
     phase: dict[str, int] = Field(default_factory=dict[str, int])
 
 
+class TaskLedger(Model):
+    """What became of a task's pods in this attempt. Each field is a set of indices, written as ranges: `0-3,7`."""
+
+    seen: str = ""
+    """Pods that existed at the last look: one that is gone at the next was lost in between."""
+    succeeded: str = ""
+    failed: str = ""
+    """Failed by their own doing, which counts even when the pod is deleted."""
+    evicted: str = ""
+    """Failed by the infrastructure's doing: when the pod is gone the index may run again."""
+    carried: str = ""
+    """Succeeded before the job was suspended, and not to be done again when it is resumed."""
+
+
+class RestartTarget(Model):
+    """A part of the job that is being restarted: a task, or one pod of it. Pods made before `retry_count` must go."""
+
+    task: str = ""
+    index: int | None = None
+    retry_count: int = 0
+
+
+class DelayedPolicy(Model):
+    """A happening whose policy has a timeout that is still running."""
+
+    event: str = ""
+    task: str = ""
+    index: int | None = None
+    since: str | None = None
+
+
+class PodLoss(Model):
+    """The evidence of one lost or failed pod, which outlives the pod."""
+
+    pod: str = ""
+    uid: str = ""
+    cause: str = ""
+    exit_code: int | None = None
+    node: str = ""
+    message: str = ""
+    version: int = 0
+    time: str | None = None
+
+
+class Ledger(Model):
+    """What the job controller has to remember between two looks. Written before it is acted on, so that a controller
+    that was down, or died between two writes, neither misses a failure nor answers one twice. Not one of Volcano's."""
+
+    tasks: dict[str, TaskLedger] = Field(default_factory=dict[str, TaskLedger])
+    restarting_job: bool = False
+    """All pods are being replaced, not just those of `restarting`."""
+    restarting: list[RestartTarget] = Field(default_factory=list[RestartTarget])
+    resumes: int = 0
+    """How many of `retryCount` were resumes, which cost no retry."""
+    infrastructure_retries: int = 0
+    """How many of `retryCount` were no fault of the job's own: they have a budget of their own."""
+    delayed: list[DelayedPolicy] = Field(default_factory=list[DelayedPolicy])
+    commands: list[str] = Field(default_factory=list[str])
+    """UIDs of the Commands that were carried out last: each is done at most once."""
+    losses: list[PodLoss] = Field(default_factory=list[PodLoss])
+
+
 class JobStatus(Model):
     state: JobState = Field(default_factory=JobState)
     min_available: int = 0
@@ -202,6 +264,7 @@ class JobStatus(Model):
     running_duration: str | None = None
     controlled_resources: dict[str, str] = Field(default_factory=dict[str, str])
     conditions: list[JobCondition] = Field(default_factory=list[JobCondition])
+    ledger: Ledger = Field(default_factory=Ledger)
 
 
 class Job(Object):

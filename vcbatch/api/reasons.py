@@ -43,6 +43,47 @@ class JobReason(StrEnum):
     """Not one of Volcano's: the job uses what this version can't run yet."""
     POD_FAILED = "PodFailed"
     """Not one of Volcano's: a pod was lost, and why."""
+    RETRIES_EXHAUSTED = "RetriesExhausted"
+    """Not one of Volcano's: a policy asked for a restart and the budget is used up."""
+    COMMAND_REJECTED = "CommandRejected"
+    """Not one of Volcano's: a Command was removed without effect, and why."""
+    QUEUE_NOT_FOUND = "QueueNotFound"
+    """Not one of Volcano's: the job waits for a queue that doesn't exist."""
+
+
+class LossCause(StrEnum):
+    """Why a pod was lost: one cause per loss. The infrastructure's causes never use up a job's own retries."""
+
+    EVICTED = "Evicted"
+    PREEMPTED = "Preempted"
+    NODE_LOST = "NodeLost"
+    NODE_SHUTDOWN = "NodeShutdown"
+    REJECTED = "Rejected"
+    """The node's kubelet refused the pod after it was placed there."""
+    DELETED = "Deleted"
+    """Somebody other than the job controller deleted the pod."""
+    OOM_KILLED = "OOMKilled"
+    DEADLINE_EXCEEDED = "DeadlineExceeded"
+    EXITED = "Exited"
+    FAILED = "Failed"
+    """Failed with no exit code to tell why."""
+
+    @property
+    def infrastructure(self) -> bool:
+        """Whether the cluster, not the program, is to blame."""
+        return self in _INFRASTRUCTURE
+
+
+_INFRASTRUCTURE = frozenset(
+    {
+        LossCause.EVICTED,
+        LossCause.PREEMPTED,
+        LossCause.NODE_LOST,
+        LossCause.NODE_SHUTDOWN,
+        LossCause.REJECTED,
+        LossCause.DELETED,
+    }
+)
 
 
 class QueueReason(StrEnum):
@@ -209,3 +250,59 @@ def command_issued(*, action: str, target: str) -> str:
 def retries_exhausted(*, retries: int, max_retry: int) -> str:
     """Why a job failed that would have been restarted."""
     return f"the job was restarted {retries} times, and maxRetry is {max_retry}"
+
+
+# What the kubelet says -----------------------------------------------------------------------------------------------
+
+
+class ContainerReason(StrEnum):
+    """`reason` of a container's waiting or terminated state, as the kubelet of Kubernetes writes them."""
+
+    CONTAINER_CREATING = "ContainerCreating"
+    POD_INITIALIZING = "PodInitializing"
+    CRASH_LOOP_BACK_OFF = "CrashLoopBackOff"
+    CONFIG_ERROR = "CreateContainerConfigError"
+    """Also: what this node can't do for a container, and what to write instead."""
+    COMPLETED = "Completed"
+    ERROR = "Error"
+    OOM_KILLED = "OOMKilled"
+    START_ERROR = "StartError"
+    STATUS_UNKNOWN = "ContainerStatusUnknown"
+
+
+class PodStatusReason(StrEnum):
+    """`status.reason` of a pod that the kubelet ended or refused."""
+
+    DEADLINE_EXCEEDED = "DeadlineExceeded"
+    TERMINATED = "Terminated"
+    UNEXPECTED_ADMISSION_ERROR = "UnexpectedAdmissionError"
+    EVICTED = "Evicted"
+
+
+class KubeletConditionReason(StrEnum):
+    """`reason` of the pod and node conditions that the kubelet writes."""
+
+    CONTAINERS_NOT_INITIALIZED = "ContainersNotInitialized"
+    CONTAINERS_NOT_READY = "ContainersNotReady"
+    POD_COMPLETED = "PodCompleted"
+    POD_FAILED = "PodFailed"
+    TERMINATION_BY_KUBELET = "TerminationByKubelet"
+    KUBELET_READY = "KubeletReady"
+    KUBELET_NOT_READY = "KubeletNotReady"
+
+
+class KubeletEvent(StrEnum):
+    """Reasons of the kubelet's events on pods."""
+
+    STARTED = "Started"
+    KILLING = "Killing"
+    FAILED = "Failed"
+    BACK_OFF = "BackOff"
+    FAILED_MOUNT = "FailedMount"
+    UNHEALTHY = "Unhealthy"
+    FAILED_POST_START_HOOK = "FailedPostStartHook"
+    FAILED_PRE_STOP_HOOK = "FailedPreStopHook"
+    PORT_REMAPPED = "PortRemapped"
+    """Not one of Kubernetes': the port that the job names is taken on this machine, so it was given another."""
+    NOT_ISOLATED = "NotIsolated"
+    """Not one of Kubernetes': part of the pod's specification has no effect on this machine."""

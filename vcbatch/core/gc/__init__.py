@@ -1,0 +1,1 @@
+"""When finished objects go."""

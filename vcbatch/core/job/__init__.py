@@ -1,0 +1,11 @@
+"""The job controller's decisions.
+
+`decide` looks at a `JobView` and says what follows; `wanted_children` says which objects beside pods and the PodGroup
+the view has to show.
+"""
+
+from vcbatch.core.job.children import wanted_children
+from vcbatch.core.job.decide import decide
+from vcbatch.core.job.view import ChildKey, JobView
+
+__all__ = ["ChildKey", "JobView", "decide", "wanted_children"]

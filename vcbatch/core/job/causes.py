@@ -1,0 +1,137 @@
+"""Why a pod was lost: exactly one cause, found in one place.
+
+An eviction ends in a failed pod as often as a crash does, and policies, budgets and people have to tell the two apart
+(volcano#5885, volcano#2560). What a pod says of itself is read from the most to the least specific: its
+DisruptionTarget condition (KEP-3329), the reason that a kubelet or the node controller gave, its containers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from vcbatch.api.pod import Container, ContainerStatus, Pod, StateTerminated
+from vcbatch.api.reasons import LossCause, PodConditionType, shorten
+from vcbatch.api.timestamps import parse_time
+
+_MESSAGE_LIMIT = 256
+
+_BY_DISRUPTION = {
+    "PreemptionByScheduler": LossCause.PREEMPTED,
+    "PreemptionByKubeScheduler": LossCause.PREEMPTED,
+    "EvictionByEvictionAPI": LossCause.EVICTED,
+    "DeletionByTaintManager": LossCause.NODE_LOST,
+    "DeletionByPodGC": LossCause.NODE_LOST,
+}
+
+_BY_STATUS_REASON = {
+    "Evicted": LossCause.EVICTED,
+    "Preempting": LossCause.PREEMPTED,
+    "NodeLost": LossCause.NODE_LOST,
+    "NodeShutdown": LossCause.NODE_SHUTDOWN,
+    "Shutdown": LossCause.NODE_SHUTDOWN,
+    "Terminated": LossCause.NODE_SHUTDOWN,
+    "DeadlineExceeded": LossCause.DEADLINE_EXCEEDED,
+    "NodeAffinity": LossCause.REJECTED,
+    "NodeName": LossCause.REJECTED,
+    "UnexpectedAdmissionError": LossCause.REJECTED,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """How a pod ended. `exit_codes` are those of its containers that failed, the earliest first; `at` is the moment
+    when the last of them ended, where they say it."""
+
+    cause: LossCause
+    exit_codes: tuple[int, ...] = ()
+    at: datetime | None = None
+    message: str = ""
+
+
+def failure_of(pod: Pod) -> Failure:
+    """Judge a pod in phase Failed."""
+    ended = sorted(_failed_containers(pod), key=lambda state: state.finished_at or "")
+    times = [time for time in map(_time, ended) if time is not None]
+    return Failure(
+        cause=_cause(pod, ended),
+        exit_codes=tuple(state.exit_code for state in ended),
+        at=max(times, default=None),
+        message=shorten(_message(pod, ended), limit=_MESSAGE_LIMIT),
+    )
+
+
+def describe(*, pod: str, failure: Failure) -> str:
+    """One sentence for people: which pod, what happened to it."""
+    match failure.cause:
+        case LossCause.EXITED:
+            what = f"exited with code {failure.exit_codes[0]}"
+        case LossCause.OOM_KILLED:
+            what = "was killed for using more memory than its limit"
+        case LossCause.EVICTED:
+            what = "was evicted"
+        case LossCause.PREEMPTED:
+            what = "was preempted"
+        case LossCause.NODE_LOST:
+            what = "was lost with its node"
+        case LossCause.NODE_SHUTDOWN:
+            what = "ended with the shutdown of its node"
+        case LossCause.REJECTED:
+            what = "was refused by its node"
+        case LossCause.DELETED:
+            what = "was deleted"
+        case LossCause.DEADLINE_EXCEEDED:
+            what = "ran longer than its activeDeadlineSeconds"
+        case LossCause.FAILED:
+            what = "failed"
+    detail = f" ({failure.message})" if failure.message else ""
+    return f"pod {pod} {what}{detail}"
+
+
+def _cause(pod: Pod, ended: list[StateTerminated]) -> LossCause:
+    for condition in pod.status.conditions or ():
+        if condition.type == PodConditionType.DISRUPTION_TARGET and condition.status == "True":
+            return _BY_DISRUPTION.get(condition.reason, LossCause.EVICTED)
+    reason = pod.status.reason
+    if reason in _BY_STATUS_REASON:
+        return _BY_STATUS_REASON[reason]
+    if reason.startswith("OutOf"):
+        return LossCause.REJECTED
+    if pod.metadata.deletion_timestamp is not None:
+        return LossCause.DELETED
+    if any(state.reason == "OOMKilled" for state in ended):
+        return LossCause.OOM_KILLED
+    return LossCause.EXITED if ended else LossCause.FAILED
+
+
+def _failed_containers(pod: Pod) -> Iterator[StateTerminated]:
+    """How each container that failed ended. Restartable init containers (KEP-753) are left out where a regular one
+    failed too: they are told to stop when the pod is over, and what they say then isn't its cause."""
+    regular = [state for state in map(_terminated, pod.status.container_statuses or ()) if state]
+    failed = [state for state in regular if state.exit_code != 0]
+    sidecars = {container.name for container in pod.spec.init_containers or () if _restarts(container)}
+    for status in pod.status.init_container_statuses or ():
+        state = _terminated(status)
+        if state and state.exit_code != 0 and not (failed and status.name in sidecars):
+            yield state
+    yield from failed
+
+
+def _terminated(status: ContainerStatus) -> StateTerminated | None:
+    return status.state.terminated if status.state else None
+
+
+def _restarts(container: Container) -> bool:
+    return container.restart_policy == "Always"
+
+
+def _time(state: StateTerminated) -> datetime | None:
+    try:
+        return parse_time(state.finished_at) if state.finished_at else None
+    except ValueError:
+        return None
+
+
+def _message(pod: Pod, ended: list[StateTerminated]) -> str:
+    return pod.status.message or next((state.message.strip() for state in ended if state.message.strip()), "")

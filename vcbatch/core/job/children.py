@@ -1,0 +1,85 @@
+"""The objects that plugins keep beside a job's pods: making, mending and removing them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from vcbatch.api import names
+from vcbatch.api.job import Job
+from vcbatch.api.model import owner_of
+from vcbatch.api.resources import JOBS
+from vcbatch.core.job.plan import plan_of
+from vcbatch.core.job.plugins import Child, PluginSet, load
+from vcbatch.core.job.view import ChildKey, JobView
+from vcbatch.core.machine import Delete, Ensure, Json, ObjectRef
+
+
+def wanted_children(job: Job) -> tuple[ChildKey, ...]:
+    """The objects that a `JobView` of this job has to look for, in the job's namespace."""
+    plugins = load(plan_of(job))
+    return tuple((child.resource, child.name) for child in _children(plugins))
+
+
+def ensures(view: JobView, plugins: PluginSet) -> Iterator[Ensure]:
+    """Make what is missing, and mend what the plugins own of what exists. An object of somebody else that has the name
+    is for the one who carries this out to find: the pods can't work with it."""
+    for child in _children(plugins):
+        stored = view.children.get((child.resource, child.name))
+        if stored is None:
+            yield Ensure(resource=child.resource, body=_body(view.job, child))
+            continue
+        update = {field: _patch(child.body[field], stored.get(field)) for field in child.owned}
+        update = {field: patch for field, patch in update.items() if patch}
+        if update:
+            yield Ensure(resource=child.resource, body=_body(view.job, child), update=update)
+
+
+def deletes(view: JobView, plugins: PluginSet) -> Iterator[Delete]:
+    """Remove what there is of them, by UID, and only what is the job's."""
+    for child in _children(plugins):
+        stored = view.children.get((child.resource, child.name))
+        if stored is not None and _owned(view.job, stored):
+            metadata = stored["metadata"]
+            yield Delete(
+                ref=ObjectRef(
+                    resource=child.resource,
+                    namespace=view.job.namespace,
+                    name=child.name,
+                    uid=metadata["uid"],
+                )
+            )
+
+
+def controlled_resources(plugins: PluginSet) -> dict[str, str]:
+    """`status.controlledResources` of a job whose plugins are at work."""
+    return {names.plugin_resource_key(name): str(name) for name in plugins.plugins}
+
+
+def _children(plugins: PluginSet) -> Iterator[Child]:
+    for plugin in plugins.plugins.values():
+        yield from plugin.children()
+
+
+def _body(job: Job, child: Child) -> Json:
+    return {
+        "apiVersion": child.resource.api_version,
+        "kind": child.resource.kind,
+        "metadata": {
+            "name": child.name,
+            "namespace": job.namespace,
+            "ownerReferences": [owner_of(job, JOBS).dump()],
+        },
+        **child.body,
+    }
+
+
+def _patch(wanted: Json, stored: Json | None) -> Json:
+    """The merge patch from a stored flat map to the wanted one."""
+    have = stored or {}
+    changed: Json = {key: value for key, value in wanted.items() if have.get(key) != value}
+    return changed | dict.fromkeys(have.keys() - wanted.keys())
+
+
+def _owned(job: Job, stored: Json) -> bool:
+    owners = stored.get("metadata", {}).get("ownerReferences") or ()
+    return any(owner.get("uid") == job.uid and owner.get("controller") for owner in owners)

@@ -1,0 +1,77 @@
+"""What a job's events say. Each is told once: with the status write that it belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import timedelta
+
+from vcbatch.api import reasons
+from vcbatch.api.duration import format_duration
+from vcbatch.api.job import Action, Job
+from vcbatch.api.podgroup import PodGroup, PodGroupCondition
+from vcbatch.api.reasons import JobReason, PodGroupConditionType
+from vcbatch.api.resources import JOBS
+from vcbatch.core.job.causes import describe
+from vcbatch.core.job.ledger import Loss
+from vcbatch.core.job.status import Explanation
+from vcbatch.core.machine import Emit, EventType, ObjectRef
+
+_MOST_PODS_NAMED = 3
+
+
+def reference(job: Job) -> ObjectRef:
+    return ObjectRef(resource=JOBS, namespace=job.namespace, name=job.name, uid=job.uid)
+
+
+def warning(job: Job, reason: JobReason, message: str) -> Emit:
+    return Emit(ref=reference(job), type=EventType.WARNING, reason=reason, message=reasons.shorten(message))
+
+
+def executing(job: Job, action: Action, cause: str) -> Emit:
+    message = reasons.executing(action=action, cause=cause)
+    return Emit(ref=reference(job), type=EventType.NORMAL, reason=JobReason.EXECUTE_ACTION, message=message)
+
+
+def command_issued(job: Job, action: Action) -> Emit:
+    message = reasons.command_issued(action=action, target=f"job {job.key}")
+    return Emit(ref=reference(job), type=EventType.NORMAL, reason=JobReason.COMMAND_ISSUED, message=message)
+
+
+def delayed(job: Job, begun: Iterable[tuple[Action, timedelta, str]]) -> Iterator[Emit]:
+    """Policies whose timeout began."""
+    for action, delay, cause in begun:
+        message = reasons.delayed(action=action, delay=format_duration(delay), cause=cause)
+        yield Emit(ref=reference(job), type=EventType.NORMAL, reason=JobReason.EXECUTE_ACTION, message=message)
+
+
+def losses(job: Job, lost: Sequence[Loss]) -> Iterator[Emit]:
+    """One event for all pods that were lost since the last look, naming the first few."""
+    if not lost:
+        return
+    told = [describe(pod=loss.pod, failure=loss.failure) for loss in lost[:_MOST_PODS_NAMED]]
+    if len(lost) > _MOST_PODS_NAMED:
+        told.append(f"and {len(lost) - _MOST_PODS_NAMED} more")
+    yield warning(job, JobReason.POD_FAILED, "; ".join(told))
+
+
+def pod_group_trouble(pod_group: PodGroup | None) -> Explanation | None:
+    """Why the gang doesn't start, as the scheduler says it: the newest condition that holds, unless that is
+    Scheduled."""
+    if pod_group is None:
+        return None
+    holding = [condition for condition in pod_group.status.conditions if condition.status == "True"]
+    if not holding:
+        return None
+    newest = max(holding, key=_time)
+    if newest.type == PodGroupConditionType.SCHEDULED:
+        return None
+    return Explanation(newest.reason or JobReason.POD_GROUP_PENDING, newest.message)
+
+
+def pod_group_pending(job: Job, pod_group: PodGroup, trouble: Explanation) -> Emit:
+    where = f"PodGroup {pod_group.namespace}:{pod_group.name}"
+    return warning(job, JobReason.POD_GROUP_PENDING, f"{where} unschedulable, reason: {trouble.message}")
+
+
+def _time(condition: PodGroupCondition) -> str:
+    return condition.last_transition_time or ""

@@ -1,0 +1,37 @@
+"""KillJob and KillTarget: which pods are to go."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from vcbatch.api.pod import PodPhase
+from vcbatch.core.job.ledger import Ledger
+from vcbatch.core.job.roster import Member, Roster
+from vcbatch.core.job.states import Retain
+
+
+def whole_job(roster: Roster, *, retain: Retain) -> list[Member]:
+    """Every pod but those that are retained or on their way out already."""
+    return [member for member in roster.all() if not member.terminating and not _retained(member, retain)]
+
+
+def doomed(roster: Roster, ledger: Ledger) -> list[Member]:
+    """The pods of what is being restarted."""
+    return [member for member in roster.all() if not member.terminating and ledger.doomed(member)]
+
+
+def drained(roster: Roster, ledger: Ledger) -> bool:
+    """Whether all of them are gone for good."""
+    return not any(ledger.doomed(member) for member in roster.all())
+
+
+def _retained(member: Member, retain: Retain) -> bool:
+    match retain:
+        case Retain.NOTHING:
+            return False
+        case Retain.SUCCEEDED:
+            return member.phase == PodPhase.SUCCEEDED
+        case Retain.FINISHED:
+            return member.finished
+        case _:
+            assert_never(retain)

@@ -1,0 +1,311 @@
+"""What a job has to remember from look to look, and how a look brings it up to date.
+
+A decision may depend on what is, never on which event came. The little that pods themselves can't tell (that one
+existed and is gone, that one had succeeded before somebody deleted it, which kills are ours) is kept here, in the
+job's status, and written before anything is done about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from vcbatch.api import job as api
+from vcbatch.api.names import pod_name
+from vcbatch.api.pod import PodPhase
+from vcbatch.api.reasons import LossCause
+from vcbatch.api.timestamps import format_time, parse_time
+from vcbatch.core.job.causes import Failure, failure_of
+from vcbatch.core.job.indices import format_indices, parse_indices
+from vcbatch.core.job.plan import Plan
+from vcbatch.core.job.roster import Member, Roster
+from vcbatch.core.machine import Json
+
+MOST_LOSSES = 16
+MOST_COMMANDS = 16
+
+
+@dataclass(slots=True)
+class TaskRecord:
+    """The fates of one task's indices in this attempt."""
+
+    seen: set[int] = field(default_factory=set[int])
+    succeeded: set[int] = field(default_factory=set[int])
+    failed: set[int] = field(default_factory=set[int])
+    evicted: set[int] = field(default_factory=set[int])
+    carried: set[int] = field(default_factory=set[int])
+
+    @property
+    def done(self) -> set[int]:
+        """Indices that succeeded, now or before a suspension: nothing is left to do for them."""
+        return self.succeeded | self.carried
+
+    def forget(self, indices: set[int]) -> None:
+        """These are to be run anew."""
+        self.seen -= indices
+        self.succeeded -= indices
+        self.failed -= indices
+        self.evicted -= indices
+        self.carried -= indices
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A task (`index` None) or one pod of it that is being restarted: members made before `retry_count` must go."""
+
+    task: str
+    index: int | None
+    retry_count: int
+
+    def covers(self, member: Member) -> bool:
+        return member.task == self.task and self.index in (None, member.index) and member.retry_count < self.retry_count
+
+
+@dataclass(frozen=True, slots=True)
+class DelayKey:
+    """What a policy's timeout waits on."""
+
+    event: str
+    task: str
+    index: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loss:
+    """A pod that failed or vanished since the last look. `gone` where the object itself is no more."""
+
+    task: str
+    index: int
+    pod: str
+    uid: str
+    node: str
+    failure: Failure
+    gone: bool
+
+
+@dataclass(slots=True, kw_only=True)
+class Ledger:
+    """A working copy of `status.ledger` with `version` and `retryCount`; a decision changes it and dumps it once."""
+
+    version: int
+    retry_count: int
+    resumes: int
+    infrastructure_retries: int
+    restarting_job: bool
+    targets: list[Target]
+    tasks: dict[str, TaskRecord]
+    delayed: dict[DelayKey, datetime]
+    commands: list[str]
+    losses: list[api.PodLoss]
+
+    @property
+    def own_retries(self) -> int:
+        """Restarts that the job itself is to blame for."""
+        return self.retry_count - self.resumes - self.infrastructure_retries
+
+    def doomed(self, member: Member) -> bool:
+        """Whether this pod belongs to what is being restarted, or to an attempt that is over."""
+        if member.version < self.version:
+            return not (member.phase == PodPhase.SUCCEEDED and member.index in self.tasks[member.task].carried)
+        return any(target.covers(member) for target in self.targets)
+
+    def end_attempt(self) -> None:
+        """All its pods are to go: from now on they are of an older version and concern no policy."""
+        self.version += 1
+        self.targets = []
+        self.delayed = {}
+        for record in self.tasks.values():
+            record.seen = set()
+
+    def begin_anew(self) -> None:
+        """Start over with every index."""
+        self.restarting_job = True
+        self.tasks = {name: TaskRecord() for name in self.tasks}
+
+    def begin_resumed(self) -> None:
+        """Start over with every index that hadn't succeeded."""
+        self.restarting_job = True
+        self.tasks = {name: TaskRecord(carried=record.done) for name, record in self.tasks.items()}
+
+    def aim(self, *, task: str, index: int | None) -> None:
+        """Restart this part: what its members have done so far is void."""
+        self.targets.append(Target(task, index, self.retry_count))
+        record = self.tasks[task]
+        record.forget(record.seen | record.failed | record.done if index is None else {index})
+        self.delayed = {
+            key: since for key, since in self.delayed.items() if key.task != task or index not in (None, key.index)
+        }
+
+    def drop_met_targets(self, roster: Roster) -> None:
+        """Forget the targets whose pods are all gone."""
+        if self.targets:
+            members = list(roster.all())
+            self.targets = [target for target in self.targets if any(target.covers(member) for member in members)]
+
+    def add_losses(self, losses: Sequence[Loss], *, now: datetime) -> None:
+        """Keep the evidence: the first losses of an attempt, which the others usually follow from."""
+        for loss in losses:
+            if len(self.losses) >= MOST_LOSSES and self.losses[0].version == self.version:
+                return
+            self.losses = [*self.losses[-MOST_LOSSES + 1 :], _evidence(loss, version=self.version, now=now)]
+
+    def remember_command(self, uid: str, *, present: set[str]) -> None:
+        """A Command was carried out; those that are gone need no memory."""
+        self.commands = [*(known for known in self.commands if known in present), uid][-MOST_COMMANDS:]
+
+    def dump(self) -> Json:
+        """`status.ledger`, without whatever is empty."""
+        wire: Json = {
+            "tasks": {name: dumped for name, record in self.tasks.items() if (dumped := _dump_record(record))},
+            "restartingJob": self.restarting_job,
+            "restarting": [_dump_target(target) for target in self.targets],
+            "resumes": self.resumes,
+            "infrastructureRetries": self.infrastructure_retries,
+            "delayed": [_dump_delay(key, since) for key, since in self.delayed.items()],
+            "commands": self.commands,
+            "losses": [loss.dump() for loss in self.losses],
+        }
+        return {key: value for key, value in wire.items() if value}
+
+
+def read_ledger(plan: Plan) -> Ledger:
+    """The ledger as stored. What it says of tasks or indices that the spec no longer has is dropped."""
+    status = plan.job.status
+    stored = status.ledger
+    tasks: dict[str, TaskRecord] = {}
+    for name, task in plan.tasks.items():
+        record = stored.tasks.get(name)
+        tasks[name] = _read_record(record, below=task.replicas) if record else TaskRecord()
+    return Ledger(
+        version=status.version,
+        retry_count=status.retry_count,
+        resumes=stored.resumes,
+        infrastructure_retries=stored.infrastructure_retries,
+        restarting_job=stored.restarting_job,
+        targets=[
+            Target(target.task, target.index, target.retry_count)
+            for target in stored.restarting
+            if target.task in plan.tasks
+        ],
+        tasks=tasks,
+        delayed={key: since for key, since in map(_read_delay, stored.delayed) if since and key.task in {"", *tasks}},
+        commands=list(stored.commands),
+        losses=list(stored.losses),
+    )
+
+
+def observe(ledger: Ledger, *, plan: Plan, roster: Roster) -> list[Loss]:
+    """Bring the ledger of a live attempt up to date and return what was lost since it was written.
+
+    A loss is returned once: its index changes sets with the same status write that answers it. A pod that failed by
+    the infrastructure's doing, or while somebody was deleting it, isn't held against its index for good: once it is
+    gone the index may run again.
+    """
+    losses: list[Loss] = []
+    for name, members in roster.places.items():
+        record = ledger.tasks[name]
+        for member in members.values():
+            if member.version >= ledger.version and not ledger.doomed(member):
+                loss = _observe_member(record, member)
+                if loss:
+                    losses.append(loss)
+        for index in sorted(record.seen - members.keys()):
+            record.seen.discard(index)
+            if index not in record.done and index not in record.failed and index not in record.evicted:
+                losses.append(_vanished(plan, name, index))
+            record.evicted.discard(index)
+    return losses
+
+
+def _observe_member(record: TaskRecord, member: Member) -> Loss | None:
+    index = member.index
+    record.seen.add(index)
+    if member.phase == PodPhase.SUCCEEDED:
+        record.succeeded.add(index)
+    elif member.phase != PodPhase.FAILED:
+        record.evicted.discard(index)
+    elif index not in record.failed and index not in record.evicted:
+        failure = failure_of(member.pod)
+        (record.evicted if failure.cause.infrastructure else record.failed).add(index)
+        return _loss(member, failure)
+    return None
+
+
+def _loss(member: Member, failure: Failure) -> Loss:
+    return Loss(
+        task=member.task,
+        index=member.index,
+        pod=member.name,
+        uid=member.uid,
+        node=member.pod.spec.node_name,
+        failure=failure,
+        gone=False,
+    )
+
+
+def _vanished(plan: Plan, task: str, index: int) -> Loss:
+    return Loss(
+        task=task,
+        index=index,
+        pod=pod_name(plan.job.name, task, index),
+        uid="",
+        node="",
+        failure=Failure(cause=LossCause.DELETED),
+        gone=True,
+    )
+
+
+def _evidence(loss: Loss, *, version: int, now: datetime) -> api.PodLoss:
+    given: Json = {
+        "pod": loss.pod,
+        "uid": loss.uid,
+        "cause": str(loss.failure.cause),
+        "exitCode": loss.failure.exit_codes[0] if loss.failure.exit_codes else None,
+        "node": loss.node,
+        "message": loss.failure.message,
+        "version": version,
+        "time": format_time(loss.failure.at or now),
+    }
+    return api.PodLoss.parse({key: value for key, value in given.items() if value not in (None, "")})
+
+
+def _read_record(record: api.TaskLedger, *, below: int) -> TaskRecord:
+    return TaskRecord(
+        seen=parse_indices(record.seen, below=below),
+        succeeded=parse_indices(record.succeeded, below=below),
+        failed=parse_indices(record.failed, below=below),
+        evicted=parse_indices(record.evicted, below=below),
+        carried=parse_indices(record.carried, below=below),
+    )
+
+
+def _dump_record(record: TaskRecord) -> Json:
+    sets = {
+        "seen": record.seen,
+        "succeeded": record.succeeded,
+        "failed": record.failed,
+        "evicted": record.evicted,
+        "carried": record.carried,
+    }
+    return {key: format_indices(indices) for key, indices in sets.items() if indices}
+
+
+def _dump_target(target: Target) -> Json:
+    wire: Json = {"task": target.task, "retryCount": target.retry_count}
+    return wire if target.index is None else {**wire, "index": target.index}
+
+
+def _read_delay(delay: api.DelayedPolicy) -> tuple[DelayKey, datetime | None]:
+    key = DelayKey(delay.event, delay.task, delay.index)
+    try:
+        return key, parse_time(delay.since) if delay.since else None
+    except ValueError:
+        return key, None
+
+
+def _dump_delay(key: DelayKey, since: datetime) -> Json:
+    wire: Json = {"event": key.event, "since": format_time(since)}
+    if key.task:
+        wire["task"] = key.task
+    return wire if key.index is None else {**wire, "index": key.index}

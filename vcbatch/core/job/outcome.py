@@ -1,0 +1,33 @@
+"""Whether a running job is over, and how it went (volcano-controllers.md 2.6, Running + Sync)."""
+
+from __future__ import annotations
+
+from vcbatch.api.job import JobPhase
+from vcbatch.core.job.counts import Counts
+from vcbatch.core.job.plan import Plan
+
+
+def running_outcome(plan: Plan, counts: Counts) -> JobPhase:
+    """The phase that follows for a running job: Running where it goes on."""
+    if plan.replicas == 0:
+        return JobPhase.RUNNING
+    if plan.min_success is not None and counts.succeeded >= plan.min_success:
+        return JobPhase.COMPLETED
+    if counts.succeeded + counts.failed == plan.replicas:
+        return JobPhase.COMPLETED if _enough_succeeded(plan, counts) else JobPhase.FAILED
+    if counts.pending > plan.replicas - plan.min_available:
+        return JobPhase.PENDING
+    return JobPhase.RUNNING
+
+
+def _enough_succeeded(plan: Plan, counts: Counts) -> bool:
+    """Judge a job all of whose pods are finished. The tasks' own minimums count where the job's is no smaller than
+    their sum: below that the job as a whole may go on without some of them."""
+    if plan.min_available >= plan.min_task_sum and any(
+        task.explicit_minimum and task.name in counts.tasks and counts.succeeded_of(task.name) < task.min_pods
+        for task in plan.tasks.values()
+    ):
+        return False
+    if plan.min_success is not None:
+        return False
+    return counts.succeeded >= plan.min_available

@@ -1,0 +1,75 @@
+"""What a job asks for, with the defaults that admission would have filled in.
+
+The controllers must not depend on a webhook having run: a job stored without one means the same here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from vcbatch.api import names
+from vcbatch.api.defaults import DEFAULT_MAX_RETRY
+from vcbatch.api.job import Job, LifecyclePolicy, TaskSpec
+from vcbatch.api.queue import DEFAULT
+
+UNLIMITED_RESTARTS = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """One task. `min_pods` is its own gang minimum, `explicit_minimum` whether it was named."""
+
+    name: str
+    replicas: int
+    min_pods: int
+    explicit_minimum: bool
+    container_restarts: int
+    policies: tuple[LifecyclePolicy, ...]
+    spec: TaskSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """The job as asked for; `tasks` in the order of the spec."""
+
+    job: Job
+    queue: str
+    tasks: Mapping[str, Task]
+    replicas: int
+    min_available: int
+    min_success: int | None
+    max_retry: int
+    policies: tuple[LifecyclePolicy, ...]
+
+    @property
+    def min_task_sum(self) -> int:
+        """The sum of the tasks' own minimums."""
+        return sum(task.min_pods for task in self.tasks.values())
+
+
+def plan_of(job: Job) -> Plan:
+    """Read a job's spec. `minAvailable` 0 means the sum of the tasks' minimums, `maxRetry` 0 means 3, and a task
+    without a name is called `default<index>` (Volcano's mutating webhook)."""
+    tasks: dict[str, Task] = {}
+    for position, spec in enumerate(job.spec.tasks):
+        name = spec.name or names.default_task_name(position)
+        tasks[name] = Task(
+            name=name,
+            replicas=max(spec.replicas, 0),
+            min_pods=spec.min_pods,
+            explicit_minimum=spec.min_available is not None,
+            container_restarts=spec.max_retry or DEFAULT_MAX_RETRY,
+            policies=tuple(spec.policies),
+            spec=spec,
+        )
+    return Plan(
+        job=job,
+        queue=job.spec.queue or DEFAULT,
+        tasks=tasks,
+        replicas=sum(task.replicas for task in tasks.values()),
+        min_available=job.spec.min_available or sum(task.min_pods for task in tasks.values()),
+        min_success=job.spec.min_success,
+        max_retry=job.spec.max_retry or DEFAULT_MAX_RETRY,
+        policies=tuple(job.spec.policies),
+    )

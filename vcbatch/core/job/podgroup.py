@@ -1,0 +1,147 @@
+"""The PodGroup of a job: what the scheduler is told about the gang."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from vcbatch.api import names
+from vcbatch.api.job import Job
+from vcbatch.api.model import owner_of
+from vcbatch.api.podgroup import PodGroup, PodGroupPhase
+from vcbatch.api.resources import JOBS, PODGROUPS
+from vcbatch.core.job.plan import Plan, Task
+from vcbatch.core.machine import Ensure, Json, ObjectRef
+from vcbatch.core.usage import Amounts, add, pod_usage, wire
+
+LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+"""Says what a person applied as this object; on a copy it would be a lie that breaks their next `kubectl apply`."""
+
+
+def lets_create(pod_group: PodGroup | None) -> bool:
+    """Whether the scheduler let the gang in, so that its pods may be created."""
+    return pod_group is not None and pod_group.status.phase not in ("", PodGroupPhase.PENDING)
+
+
+def reference(pod_group: PodGroup) -> ObjectRef:
+    return ObjectRef(resource=PODGROUPS, namespace=pod_group.namespace, name=pod_group.name, uid=pod_group.metadata.uid)
+
+
+def ensure(plan: Plan, pod_group: PodGroup | None, priority_classes: Mapping[str, int]) -> Ensure | None:
+    """Make the PodGroup, or bring its fields up to date with the job; None where they are."""
+    body = _body(plan, priority_classes)
+    if pod_group is None:
+        return Ensure(resource=PODGROUPS, body=body)
+    update = _changes(body, pod_group)
+    return Ensure(resource=PODGROUPS, body=body, update=update) if update else None
+
+
+def min_resources(plan: Plan, priority_classes: Mapping[str, int]) -> Json:
+    """What minAvailable pods need, those of the highest priority first.
+
+    Where the job asks for no more than its tasks' minimums together, pods are taken task by task. Where it asks for
+    more, each task first gives its minimum and then its other replicas. Tasks of equal priority keep their order, so
+    that the result doesn't flap.
+    """
+    tasks = sorted(plan.tasks.values(), key=lambda task: -_priority(task, priority_classes))
+    taken = _taken(plan, tasks)
+    total: Amounts = {}
+    for task in tasks:
+        if taken[task.name]:
+            add(total, pod_usage(task.spec.pod_spec), times=taken[task.name])
+    return dict(wire(total))
+
+
+def _taken(plan: Plan, tasks: list[Task]) -> dict[str, int]:
+    left = plan.min_available
+    taken = dict.fromkeys(plan.tasks, 0)
+    if plan.min_available < plan.min_task_sum:
+        for task in tasks:
+            taken[task.name] = min(task.replicas, left)
+            left -= taken[task.name]
+        return taken
+    for task in tasks:
+        if task.explicit_minimum:
+            taken[task.name] = min(task.min_pods, left)
+            left -= taken[task.name]
+    for task in tasks:
+        more = min(max(task.replicas - taken[task.name], 0), left)
+        taken[task.name] += more
+        left -= more
+    return taken
+
+
+def _priority(task: Task, priority_classes: Mapping[str, int]) -> int:
+    name = task.spec.pod_spec.get("priorityClassName")
+    return priority_classes.get(name, 0) if isinstance(name, str) else 0
+
+
+def _body(plan: Plan, priority_classes: Mapping[str, int]) -> Json:
+    job = plan.job
+    spec: Json = {
+        "queue": plan.queue,
+        "minMember": plan.min_available,
+        "minTaskMember": {task.name: task.min_pods for task in plan.tasks.values()},
+        "minResources": min_resources(plan, priority_classes),
+    }
+    if job.spec.priority_class_name:
+        spec["priorityClassName"] = job.spec.priority_class_name
+    if job.spec.network_topology is not None:
+        spec["networkTopology"] = _topology(job)
+    metadata: Json = {
+        "name": names.pod_group_name(job.name, job.uid),
+        "namespace": job.namespace,
+        "ownerReferences": [owner_of(job, JOBS).dump()],
+    }
+    if job.metadata.labels:
+        metadata["labels"] = dict(job.metadata.labels)
+    annotations = {key: value for key, value in job.metadata.annotations.items() if key != LAST_APPLIED}
+    if annotations:
+        metadata["annotations"] = annotations
+    return {"apiVersion": PODGROUPS.api_version, "kind": PODGROUPS.kind, "metadata": metadata, "spec": spec}
+
+
+def _topology(job: Job) -> Json:
+    """The mode, and one of the two ways to name the highest tier."""
+    given = job.spec.network_topology
+    topology: Json = {}
+    if given is None:
+        return topology
+    if given.mode:
+        topology["mode"] = given.mode
+    if given.highest_tier_allowed is not None:
+        topology["highestTierAllowed"] = given.highest_tier_allowed
+    elif given.highest_tier_name:
+        topology["highestTierName"] = given.highest_tier_name
+    return topology
+
+
+def _changes(body: Json, stored: PodGroup) -> Json:
+    """The merge patch for what the job decides. The queue is left alone: admission may have put the group into its
+    namespace's queue; labels and annotations of others stay."""
+    patch: Json = {}
+    wanted, have = body["spec"], stored.spec
+    if wanted["minMember"] != have.min_member:
+        patch["minMember"] = wanted["minMember"]
+    minimums: dict[str, int] = wanted["minTaskMember"]
+    tasks: Json = {task: count for task, count in minimums.items() if have.min_task_member.get(task) != count}
+    tasks |= dict.fromkeys(have.min_task_member.keys() - minimums.keys())
+    if tasks:
+        patch["minTaskMember"] = tasks
+    resources: Json = wanted["minResources"]
+    present = have.min_resources or {}
+    if resources != present:
+        patch["minResources"] = resources | dict.fromkeys(present.keys() - resources.keys())
+    priority = wanted.get("priorityClassName", "")
+    if priority != have.priority_class_name:
+        patch["priorityClassName"] = priority or None
+    changes: Json = {"spec": patch} if patch else {}
+    metadata: Json = {}
+    for field, have_all in (("labels", stored.metadata.labels), ("annotations", stored.metadata.annotations)):
+        wanted_all: dict[str, str] = body["metadata"].get(field, {})
+        changed = {key: value for key, value in wanted_all.items() if have_all.get(key) != value}
+        if changed:
+            metadata[field] = changed
+    if metadata:
+        changes["metadata"] = metadata
+    return changes

@@ -1,0 +1,99 @@
+"""A job's pods as members of their tasks: who is which index, of which attempt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from vcbatch.api import names
+from vcbatch.api.pod import Pod, PodPhase
+from vcbatch.core.job.plan import Plan
+
+FINISHED = (PodPhase.SUCCEEDED, PodPhase.FAILED)
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One pod of the job. `version` is the attempt that it was made in, `retry_count` the job's count at that time."""
+
+    pod: Pod
+    task: str
+    index: int
+    version: int
+    retry_count: int
+
+    @property
+    def name(self) -> str:
+        return self.pod.metadata.name
+
+    @property
+    def uid(self) -> str:
+        return self.pod.metadata.uid
+
+    @property
+    def phase(self) -> str:
+        return self.pod.status.phase or PodPhase.PENDING
+
+    @property
+    def terminating(self) -> bool:
+        return self.pod.metadata.deletion_timestamp is not None
+
+    @property
+    def finished(self) -> bool:
+        return self.pod.status.phase in FINISHED
+
+
+@dataclass(frozen=True, slots=True)
+class Roster:
+    """`places` has the member at each index that the spec asks for, `surplus` those beyond (scaled down)."""
+
+    places: Mapping[str, Mapping[int, Member]]
+    surplus: Sequence[Member]
+
+    def all(self) -> Iterator[Member]:
+        for members in self.places.values():
+            yield from members.values()
+        yield from self.surplus
+
+    def placed(self) -> Iterator[Member]:
+        for members in self.places.values():
+            yield from members.values()
+
+
+def roster_of(plan: Plan, pods: Sequence[Pod]) -> Roster:
+    """Sort the pods into their tasks. A pod of another owner (by UID), without Volcano's annotations or of a task that
+    the spec doesn't have is none of ours to judge and left alone."""
+    places: dict[str, dict[int, Member]] = {name: {} for name in plan.tasks}
+    surplus: list[Member] = []
+    uid = plan.job.uid
+    for pod in pods:
+        owner = pod.metadata.controller_owner()
+        if owner is None or owner.uid != uid:
+            continue
+        member = _member(pod)
+        if member is None or member.task not in places:
+            continue
+        expected = names.pod_name(plan.job.name, member.task, member.index)
+        if member.index < plan.tasks[member.task].replicas and pod.metadata.name == expected:
+            places[member.task][member.index] = member
+        else:
+            surplus.append(member)
+    return Roster(places, surplus)
+
+
+def _member(pod: Pod) -> Member | None:
+    annotations = pod.metadata.annotations or {}
+    task = annotations.get(names.TASK_SPEC)
+    version = _number(annotations.get(names.JOB_VERSION))
+    if task is None or version is None:
+        return None
+    index = _number(annotations.get(names.TASK_INDEX))
+    if index is None:  # pods made by Volcano 1.8 have it in their name only
+        index = _number(pod.metadata.name.rpartition("-")[2])
+    if index is None:
+        return None
+    return Member(pod, task, index, version, _number(annotations.get(names.JOB_RETRY_COUNT)) or 0)
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 10 else None

@@ -1,0 +1,36 @@
+"""Running: the gang holds at least minAvailable members.
+
+Every action other than a plain sync leaves this phase; the sync decides the outcome from the ledger, never from which
+pods happen to still exist (volcano#791, volcano#3296).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from vcbatch.api.job import Action, JobPhase
+from vcbatch.core.job.outcome import running_outcome
+from vcbatch.core.job.states.cells import Cell, Outlook, Row, Rule, Verb, leave, restart_all, restart_part
+
+
+def _outcome(outlook: Outlook) -> JobPhase:
+    return running_outcome(outlook.plan, outlook.counts)
+
+
+RUNNING: Final[Row] = {
+    Action.RESTART_JOB: restart_all(),
+    Action.RESTART_TASK: restart_part(),
+    Action.RESTART_POD: restart_part(),
+    Action.ABORT_JOB: leave(JobPhase.ABORTING),
+    Action.COMPLETE_JOB: leave(JobPhase.COMPLETING),
+    Action.TERMINATE_JOB: leave(JobPhase.TERMINATING),
+    Action.SYNC_JOB: Cell(
+        Verb.SYNC,
+        Rule(
+            "Completed or Failed by minSuccess, the tasks' minAvailable and minAvailable; "
+            "Pending when pending > replicas − minAvailable",
+            (JobPhase.COMPLETED, JobPhase.FAILED, JobPhase.PENDING),
+            _outcome,
+        ),
+    ),
+}

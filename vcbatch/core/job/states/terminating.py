@@ -1,0 +1,12 @@
+"""Terminating: ended for good, the pods that aren't finished are being deleted."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from vcbatch.api.job import Action, JobPhase
+from vcbatch.core.job.states.cells import Cell, Retain, Row, Verb, gone
+
+TERMINATING: Final[Row] = {
+    Action.SYNC_JOB: Cell(Verb.KILL, gone(JobPhase.TERMINATED), retain=Retain.FINISHED),
+}

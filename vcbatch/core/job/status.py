@@ -1,0 +1,104 @@
+"""`status` of a job, written whole: counts, phase, the log of phases and the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from vcbatch.api.duration import format_duration
+from vcbatch.api.job import Job, JobPhase
+from vcbatch.api.timestamps import format_time, parse_time
+from vcbatch.core.job.counts import Counts
+from vcbatch.core.job.ledger import Ledger
+from vcbatch.core.job.plan import Plan
+from vcbatch.core.machine import Json
+
+_ENDED = frozenset({JobPhase.ABORTED, JobPhase.COMPLETED, JobPhase.FAILED, JobPhase.TERMINATED})
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """`state.reason` and `state.message`: why the job is in its phase."""
+
+    reason: str = ""
+    message: str = ""
+
+
+def explanation_of(job: Job) -> Explanation:
+    """The stored one."""
+    return Explanation(job.status.state.reason, job.status.state.message)
+
+
+def build(
+    plan: Plan,
+    *,
+    phase: JobPhase,
+    entered: bool,
+    counts: Counts,
+    ledger: Ledger,
+    explanation: Explanation,
+    controlled: Mapping[str, str],
+    now: datetime,
+) -> Json:
+    """The status that follows. `entered`: the phase begins now, so it gets its time and its place at the end of the
+    log, which has each phase once. Zero values are left out, as in Volcano's; fields of others are kept."""
+    stored = plan.job.status.dump()
+    state: Json = {"phase": str(phase)}
+    if explanation.reason:
+        state["reason"] = explanation.reason
+    if explanation.message:
+        state["message"] = explanation.message
+    conditions: list[Json] = stored.get("conditions") or []
+    if entered:
+        state["lastTransitionTime"] = format_time(now)
+        conditions = [condition for condition in conditions if condition.get("status") != phase]
+        conditions = [*conditions, {"status": str(phase), "lastTransitionTime": format_time(now)}]
+    elif plan.job.status.state.last_transition_time:
+        state["lastTransitionTime"] = plan.job.status.state.last_transition_time
+    return (
+        stored
+        | {"state": state, "conditions": conditions}
+        | _numbers(plan, counts, ledger)
+        | {
+            "runningDuration": _duration(plan.job, phase, entered=entered, now=now),
+            "controlledResources": dict(controlled),
+            "ledger": ledger.dump(),
+        }
+    )
+
+
+def trimmed(status: Json) -> Json:
+    """Without the fields that say nothing."""
+    return {key: value for key, value in status.items() if value not in (None, 0, "", {}, [])}
+
+
+def _numbers(plan: Plan, counts: Counts, ledger: Ledger) -> Json:
+    return {
+        "minAvailable": plan.min_available,
+        "taskStatusCount": {
+            task: {"phase": {str(phase): number for phase, number in sorted(phases.items())}}
+            for task, phases in counts.tasks.items()
+        },
+        "pending": counts.pending,
+        "running": counts.running,
+        "succeeded": counts.succeeded,
+        "failed": counts.failed,
+        "terminating": counts.terminating,
+        "unknown": counts.unknown,
+        "version": ledger.version,
+        "retryCount": ledger.retry_count,
+    }
+
+
+def _duration(job: Job, phase: JobPhase, *, entered: bool, now: datetime) -> str | None:
+    """From creation to the end of the run, while the job isn't running."""
+    if phase not in _ENDED:
+        return None
+    if not entered:
+        return job.status.running_duration
+    try:
+        created = parse_time(job.metadata.creation_timestamp or "")
+    except ValueError:
+        return None
+    return format_duration(max(now - created, now - now))

@@ -1,0 +1,41 @@
+"""SyncJob: the pods that the spec asks for, against those that there are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from vcbatch.core.job.ledger import Ledger
+from vcbatch.core.job.plan import Plan
+from vcbatch.core.job.roster import FINISHED, Member, Roster
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """`missing` indices by task, and pods in the way: scaled down, or left over from what was restarted."""
+
+    missing: dict[str, list[int]]
+    superfluous: list[Member]
+
+
+def compare(plan: Plan, roster: Roster, ledger: Ledger) -> Difference:
+    """What is to be created and deleted.
+
+    An index that succeeded or failed by its own doing is not run again, whoever deleted its pod. Nothing is created
+    while a pod of an older attempt is still alive, and no name is reused before its pod is gone.
+    """
+    superfluous = [member for member in roster.surplus if not member.terminating]
+    missing: dict[str, list[int]] = {}
+    barred = False
+    for name, task in plan.tasks.items():
+        members, record = roster.places[name], ledger.tasks[name]
+        for member in members.values():
+            if ledger.doomed(member):
+                barred = barred or (member.version < ledger.version and member.pod.status.phase not in FINISHED)
+                if not member.terminating:
+                    superfluous.append(member)
+        if len(members) < task.replicas:
+            settled = record.done | record.failed
+            absent = [index for index in range(task.replicas) if index not in members and index not in settled]
+            if absent:
+                missing[name] = absent
+    return Difference({} if barred else missing, superfluous)

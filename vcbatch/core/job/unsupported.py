@@ -1,0 +1,38 @@
+"""What a job asks for that this version can't do yet. Admission refuses such a job; one that got past it stays Pending
+and says why, and is never run otherwise than it was written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from vcbatch.api.job import Action
+from vcbatch.api.model import Json
+from vcbatch.api.supported import THIS_VERSION
+from vcbatch.core.job.plan import Plan
+from vcbatch.core.job.plugins import KNOWN
+
+_ACTIONS: Final = frozenset({Action.RESTART_PARTITION})
+
+
+def refusal_of(plan: Plan) -> str:
+    """Why this job can't be run, naming every field; empty where it can."""
+    return "; ".join(_faults(plan))
+
+
+def _faults(plan: Plan) -> Iterator[str]:
+    spec = plan.job.spec.dump()
+    for field in _used(spec, THIS_VERSION.job_fields):
+        yield f"spec.{field} isn't supported yet"
+    for position, task in enumerate(plan.job.spec.tasks):
+        for field in _used(task.dump(), THIS_VERSION.task_fields):
+            yield f"spec.tasks[{position}].{field} isn't supported yet"
+    for name in sorted(plan.job.spec.plugins.keys() - KNOWN.keys()):
+        yield f"spec.plugins.{name} isn't supported yet, want some of {', '.join(KNOWN)}"
+    policies = (*plan.policies, *(policy for task in plan.tasks.values() for policy in task.policies))
+    for action in sorted({policy.action for policy in policies} & _ACTIONS):
+        yield f"the policy action {action} isn't supported yet"
+
+
+def _used(given: Json, fields: frozenset[str]) -> list[str]:
+    return sorted(field for field in fields if given.get(field))

@@ -1,0 +1,40 @@
+"""The picture on which a job is decided."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from vcbatch.api.command import Command
+from vcbatch.api.job import Job
+from vcbatch.api.pod import Pod
+from vcbatch.api.podgroup import PodGroup
+from vcbatch.api.queue import Queue
+from vcbatch.api.resources import Resource
+from vcbatch.core.machine import Json
+
+ChildKey = tuple[Resource, str]
+"""A plugin's object: its type and its name in the job's namespace."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobView:
+    """One job and everything that its decision reads. Nothing in it is changed by deciding.
+
+    Everything must be at least as new as `job`: a picture that shows the job's status of now and its pods of a minute
+    ago looks like lost pods. (Lists are consistent reads; each object of ours enters the picture with its write.)
+    """
+
+    job: Job
+    pods: Sequence[Pod] = ()
+    """The pods whose controller is this job, by UID. Others are ignored."""
+    pod_group: PodGroup | None = None
+    """The PodGroup `<job>-<uid>`."""
+    children: Mapping[ChildKey, Json] = field(default_factory=dict[ChildKey, Json])
+    """Of `vcbatch.core.job.wanted_children(job)`, those that exist, as they are stored."""
+    queue: Queue | None = None
+    """The queue that the job names; None where there is no such queue."""
+    priority_classes: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Value by name, of every PriorityClass."""
+    commands: Sequence[Command] = ()
+    """Commands in the job's namespace whose target is a Job of its name."""
