@@ -1,10 +1,12 @@
 """Refusals as Kubernetes Status objects, with the texts that kubectl prints.
 
-Source of the texts: k8s.io/apimachinery `pkg/api/errors` and `pkg/util/validation/field`, as recorded answers show them.
+Source of the texts: k8s.io/apimachinery `pkg/api/errors` and `pkg/util/validation/field`, as recorded
+answers show them.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -34,6 +36,7 @@ class StatusError(Exception):
     message: str
     details: Mapping[str, Any] = field(default_factory=dict[str, Any])
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def __str__(self) -> str:
         return self.message
@@ -42,7 +45,7 @@ class StatusError(Exception):
         status: Json = {
             "kind": "Status",
             "apiVersion": "v1",
-            "metadata": {},
+            "metadata": dict(self.metadata),
             "status": "Failure",
             "message": self.message,
             "reason": self.reason,
@@ -50,7 +53,8 @@ class StatusError(Exception):
         if not self.reason:
             del status["reason"]
         if self.details:
-            status["details"] = dict(self.details)
+            # An empty key asks for `details: {}`, which answers of the router have.
+            status["details"] = {key: value for key, value in self.details.items() if key}
         status["code"] = self.code
         return status
 
@@ -119,4 +123,57 @@ def forbidden(*, group: str, plural: str, name: str, message: str) -> StatusErro
         "Forbidden",
         f'{qualified(group=group, plural=plural)} "{name}" is forbidden: {message}',
         _object_details(group=group, plural=plural, name=name),
+    )
+
+
+def go_value(value: Any) -> str:
+    """A value as Kubernetes prints it in a field error: strings quoted, null for none, the rest as JSON."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def invalid_value(path: str, value: Any, detail: str) -> FieldError:
+    return FieldError(reason="FieldValueInvalid", field=path, message=f"Invalid value: {go_value(value)}: {detail}")
+
+
+def required(path: str, detail: str = "") -> FieldError:
+    message = f"Required value: {detail}" if detail else "Required value"
+    return FieldError(reason="FieldValueRequired", field=path, message=message)
+
+
+def forbidden_field(path: str, detail: str) -> FieldError:
+    return FieldError(reason="FieldValueForbidden", field=path, message=f"Forbidden: {detail}")
+
+
+def not_supported(path: str, value: Any, allowed: Sequence[str]) -> FieldError:
+    names = ", ".join(f'"{name}"' for name in allowed)
+    message = f"Unsupported value: {go_value(value)}: supported values: {names}"
+    return FieldError(reason="FieldValueNotSupported", field=path, message=message)
+
+
+def too_many_bytes(path: str, maximum: int) -> FieldError:
+    message = f"Too long: may not be more than {maximum} bytes"
+    return FieldError(reason="FieldValueTooLong", field=path, message=message)
+
+
+def unknown_route() -> StatusError:
+    """404 for a path below a served group version that names no resource."""
+    return StatusError(404, "NotFound", "the server could not find the requested resource", {"": None})
+
+
+def method_not_allowed() -> StatusError:
+    return StatusError(
+        405, "MethodNotAllowed", "the server does not allow this method on the requested resource", {"": None}
+    )
+
+
+def unprocessable() -> StatusError:
+    """422 without a cause: a JSON patch that can't be carried out."""
+    return StatusError(422, "Invalid", "the server rejected our request due to an error in our request", {"": None})
+
+
+def unsupported_media_type(accepted: Sequence[str]) -> StatusError:
+    return StatusError(
+        415,
+        "UnsupportedMediaType",
+        "the body of the request was in an unknown format - accepted media types include: " + ", ".join(accepted),
     )

@@ -1,0 +1,205 @@
+"""Delete: preconditions, grace, finalizers and what becomes of dependents.
+
+Source of the rules: k8s.io/apiserver `pkg/registry/rest/delete.go` and `pkg/registry/generic/registry/store.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from vcbatch.api.resources import CRDS, NAMESPACES
+from vcbatch.local.apiserver import definitions, namespaces
+from vcbatch.local.apiserver.engine import Engine
+from vcbatch.local.apiserver.errors import (
+    StatusError,
+    bad_request,
+    conflict,
+    invalid,
+    invalid_value,
+    not_supported,
+)
+from vcbatch.local.apiserver.metadata import FOREGROUND, ORPHAN, timestamp
+from vcbatch.local.apiserver.registry import RequestContext, Served
+from vcbatch.local.apiserver.store import Record
+
+Json = dict[str, Any]
+
+POLICIES = ("Foreground", "Background", "Orphan")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteOptions:
+    """What a DELETE asks for. `propagation` "" is the kind's default; `grace_seconds` None the object's own."""
+
+    propagation: str = ""
+    grace_seconds: int | None = None
+    uid: str | None = None
+    resource_version: str | None = None
+    dry_run: bool = False
+
+
+def parse_delete_options(body: Json | None, query: Mapping[str, Any]) -> DeleteOptions:
+    """From the body, or without one from the query. Raises 400 for wrong types and 422 for values not allowed."""
+    source = body or _from_query(query)
+    preconditions = source.get("preconditions") or {}
+    grace = source.get("gracePeriodSeconds")
+    orphan = source.get("orphanDependents")
+    propagation = source.get("propagationPolicy")
+    dry_run = source.get("dryRun") or []
+    for name, value, wanted in (
+        ("preconditions", preconditions, dict),
+        ("gracePeriodSeconds", grace, int),
+        ("orphanDependents", orphan, bool),
+        ("propagationPolicy", propagation, str),
+        ("dryRun", dry_run, list),
+    ):
+        if value is not None and (not isinstance(value, wanted) or (wanted is int and isinstance(value, bool))):
+            raise bad_request(f"json: cannot unmarshal into Go struct field DeleteOptions.{name}")
+    errors = []
+    if propagation is not None and orphan is not None:
+        detail = "orphanDependents and deletionPropagation cannot be both set"
+        errors.append(invalid_value("propagationPolicy", propagation, detail))
+    if propagation is not None and propagation not in POLICIES:
+        errors.append(not_supported("propagationPolicy", propagation, [*POLICIES, "nil"]))
+    errors += [not_supported("dryRun", value, ["All"]) for value in dry_run if value != "All"]
+    if errors:
+        raise invalid(group="meta.k8s.io", kind="DeleteOptions", name="", errors=errors)
+    if propagation is None and orphan is not None:
+        propagation = "Orphan" if orphan else "Background"
+    return DeleteOptions(
+        propagation=propagation or "",
+        grace_seconds=grace,
+        uid=preconditions.get("uid"),
+        resource_version=preconditions.get("resourceVersion"),
+        dry_run=bool(dry_run),
+    )
+
+
+def _from_query(query: Mapping[str, Any]) -> Json:
+    source: Json = {}
+    for name in ("propagationPolicy", "gracePeriodSeconds", "orphanDependents", "dryRun"):
+        values = query.get(name)
+        if not values:
+            continue
+        text = values[0]
+        if name == "gracePeriodSeconds":
+            if not text.lstrip("-").isdigit():
+                raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax')
+            source[name] = int(text)
+        elif name == "orphanDependents":
+            source[name] = text.lower() not in ("false", "0")
+        elif name == "dryRun":
+            source[name] = [value for value in values if value]
+        else:
+            source[name] = text
+    return source
+
+
+class Deleter:
+    """Carries out deletions on an `Engine`. Nothing here waits."""
+
+    def __init__(self, engine: Engine, store_change: Callable[[Served, Record, Json, Json, RequestContext], Record]):
+        self._engine = engine
+        self._store_change = store_change
+
+    def delete(self, entry: Served, name: str, options: DeleteOptions, ctx: RequestContext) -> tuple[Record, bool]:
+        """Delete or begin to. Answers the object and whether it is gone now."""
+        engine = self._engine
+        record = engine.find(entry, ctx.namespace, name)
+        old = engine.decode(entry, record)
+        engine.admit(engine.admission.validate, "DELETE", entry, None, old, ctx)
+        self._check_preconditions(entry, record, options)
+        obj = engine.decode(entry, record)
+        metadata = obj["metadata"]
+        if entry.resource == CRDS:
+            definitions.begin_delete(obj, ctx.now)
+            return self._store_change(entry, record, old, obj, ctx), False
+        if entry.resource == NAMESPACES:
+            namespaces.begin_delete(obj, ctx.now)
+            self._set_finalizers(entry, metadata, options)
+            return self._store_change(entry, record, old, obj, ctx), False
+        graceful = self._apply_grace(entry, obj, options, ctx.now)
+        self._set_finalizers(entry, metadata, options)
+        if graceful or metadata.get("finalizers"):
+            if not graceful:
+                _mark(metadata, ctx.now)
+            return self._store_change(entry, record, old, obj, ctx), False
+        if ctx.dry_run:
+            return record, True
+        return engine.store.remove(entry.stored_as, record), True
+
+    @staticmethod
+    def _check_preconditions(entry: Served, record: Record, options: DeleteOptions) -> None:
+        def refused(message: str) -> StatusError:
+            resource = entry.resource
+            return conflict(group=resource.group, plural=resource.kind, name=record.name, message=message)
+
+        if options.uid is not None and options.uid != record.uid:
+            raise refused(
+                f"the UID in the precondition ({options.uid}) does not match the UID in record ({record.uid}). "
+                "The object might have been deleted and then recreated"
+            )
+        if options.resource_version is not None and options.resource_version != str(record.version):
+            raise refused(
+                f"the ResourceVersion in the precondition ({options.resource_version}) does not match the "
+                f"ResourceVersion in record ({record.version}). The object might have been modified"
+            )
+
+    @staticmethod
+    def _apply_grace(entry: Served, obj: Json, options: DeleteOptions, now: datetime) -> bool:
+        """Set or shorten the grace of a kind that has one (pods). Answers whether the object stays meanwhile."""
+        if entry.grace_period is None:
+            return False
+        metadata = obj["metadata"]
+        grace = entry.grace_period(obj, options.grace_seconds)
+        if grace is None:
+            return False
+        if "deletionTimestamp" in metadata:
+            current = metadata.get("deletionGracePeriodSeconds") or 0
+            if options.grace_seconds is None or grace >= current:
+                # A second delete may shorten the grace, never lengthen it.
+                return bool(current)
+            began = _parse(metadata["deletionTimestamp"]) - timedelta(seconds=current)
+            metadata["deletionTimestamp"] = timestamp(max(now, began + timedelta(seconds=grace)))
+            metadata["deletionGracePeriodSeconds"] = grace
+            return grace > 0
+        if grace <= 0:
+            return False
+        metadata["deletionTimestamp"] = timestamp(now + timedelta(seconds=grace))
+        metadata["deletionGracePeriodSeconds"] = grace
+        if "generation" in metadata:
+            metadata["generation"] += 1
+        return True
+
+    @staticmethod
+    def _set_finalizers(entry: Served, metadata: Json, options: DeleteOptions) -> None:
+        """What becomes of dependents is remembered as a finalizer until the garbage collector has seen to it."""
+        finalizers = list(metadata.get("finalizers", ()))
+        policy = options.propagation
+        if not policy:
+            kept = [name for name in finalizers if name in (ORPHAN, FOREGROUND)]
+            policy = {ORPHAN: "Orphan", FOREGROUND: "Foreground"}[kept[0]] if kept else entry.default_propagation
+        wanted = {"Orphan": ORPHAN, "Foreground": FOREGROUND}.get(policy)
+        result = [name for name in finalizers if name not in (ORPHAN, FOREGROUND) or name == wanted]
+        if wanted and wanted not in result:
+            result.append(wanted)
+        if result:
+            metadata["finalizers"] = result
+        else:
+            metadata.pop("finalizers", None)
+
+
+def _mark(metadata: Json, now: datetime) -> None:
+    if "deletionGracePeriodSeconds" not in metadata and "generation" in metadata:
+        metadata["generation"] += 1
+    stamp = timestamp(now)
+    if "deletionTimestamp" not in metadata or metadata["deletionTimestamp"] > stamp:
+        metadata["deletionTimestamp"] = stamp
+    metadata["deletionGracePeriodSeconds"] = 0
+
+
+def _parse(stamp: str) -> datetime:
+    return datetime.strptime(stamp, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)

@@ -1,0 +1,202 @@
+"""The verbs over stored objects, for HTTP and in-process callers alike.
+
+A write reads, decides and writes without waiting, so no other request comes between; only then does it wait for the
+disk. What callers get are `Record`s: encoded objects, so that answering needs no second encoding.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from vcbatch.api.resources import NAMESPACES, Resource
+from vcbatch.local.apiserver.admission import Admission, AdmissionRequest, Rules
+from vcbatch.local.apiserver.errors import StatusError, not_found
+from vcbatch.local.apiserver.registry import RequestContext, Served
+from vcbatch.local.apiserver.served import ServedSet
+from vcbatch.local.apiserver.store import Record, Store
+from vcbatch.seams import Clock, Random
+
+Json = dict[str, Any]
+
+log = logging.getLogger(__name__)
+
+
+class Engine:
+    """What all verbs share: the store, the served kinds, the clock, chance, and admission."""
+
+    def __init__(
+        self, *, store: Store, served: ServedSet, clock: Clock, random: Random, admission: Admission | None = None
+    ) -> None:
+        self.store = store
+        self.served = served
+        self.clock = clock
+        self.random = random
+        self.admission: Admission = admission or Rules()
+
+    def now(self) -> datetime:
+        return self.clock.now()
+
+    def context(
+        self,
+        *,
+        namespace: str | None = None,
+        user: str = "system:apiserver",
+        groups: Sequence[str] = ("system:masters",),
+        subresource: str = "",
+        dry_run: bool = False,
+        field_validation: str = "Ignore",
+    ) -> RequestContext:
+        """A request's context; by default that of the server's own housekeeping."""
+        return RequestContext(
+            user=user,
+            groups=groups,
+            now=self.clock.now(),
+            namespace=namespace,
+            subresource=subresource,
+            dry_run=dry_run,
+            field_validation=field_validation,
+            lookup=self.lookup,
+            listed=self.listed,
+        )
+
+    def entry(self, resource: Resource) -> Served:
+        """The entry that serves `resource`; `StatusError` 404 where there is none."""
+        entry = self.served.at(resource.group, resource.version, resource.plural)
+        if entry is None:
+            raise not_found(group=resource.group, plural=resource.plural, name="")
+        return entry
+
+    def lookup(self, resource: Resource, namespace: str | None, name: str) -> Json | None:
+        """A stored object in the form that `resource` serves, uncommitted writes included."""
+        entry = self.served.at(resource.group, resource.version, resource.plural)
+        if entry is None:
+            return None
+        record = self.store.get(entry.stored_as, namespace if resource.namespaced else None, name)
+        return self.decode(entry, record) if record else None
+
+    def listed(self, resource: Resource, namespace: str | None) -> Sequence[Json]:
+        entry = self.served.at(resource.group, resource.version, resource.plural)
+        if entry is None:
+            return ()
+        return [self.decode(entry, record) for record in self.store.collection(entry.stored_as).sorted(namespace)]
+
+    def find(self, entry: Served, namespace: str | None, name: str) -> Record:
+        """The stored record, uncommitted writes included; `StatusError` 404 where there is none."""
+        record = self.store.get(entry.stored_as, namespace if entry.resource.namespaced else None, name)
+        if record is None:
+            raise not_found(group=entry.resource.group, plural=entry.resource.plural, name=name)
+        return record
+
+    @staticmethod
+    def decode(entry: Served, record: Record) -> Json:
+        """The object in the version that `entry` serves; a fresh copy."""
+        obj = record.decode()
+        if entry.from_storage:
+            return entry.from_storage(obj)
+        obj["apiVersion"] = entry.resource.api_version
+        return obj
+
+    @staticmethod
+    def body(entry: Served, record: Record) -> bytes:
+        """The encoded object in the version that `entry` serves, without decoding where that is the stored one."""
+        if entry.storage is None and entry.from_storage is None:
+            return record.body
+        return msgspec.json.encode(Engine.decode(entry, record))
+
+    @staticmethod
+    def stored_form(entry: Served, obj: Json) -> Json:
+        """The object as it is kept: version and kind first, which lists rely on to cut them off."""
+        if entry.to_storage:
+            obj = entry.to_storage(obj)
+        rest = {key: value for key, value in obj.items() if key not in ("apiVersion", "kind")}
+        kind = obj.get("kind") or entry.resource.kind
+        return {"apiVersion": entry.stored_as.api_version, "kind": kind, **rest}
+
+    def write(self, entry: Served, obj: Json, old: Record | None, ctx: RequestContext) -> Record:
+        """Put `obj` into the store, or only make its record for a dry run."""
+        stored = self.stored_form(entry, obj)
+        if ctx.dry_run:
+            return dry_record(stored, old)
+        return self.store.put(entry.stored_as, stored, old)
+
+    def admit(
+        self,
+        chain: Callable[[AdmissionRequest], None],
+        operation: str,
+        entry: Served,
+        obj: Json | None,
+        old: Json | None,
+        ctx: RequestContext,
+    ) -> None:
+        shown = obj if obj is not None else old or {}
+        chain(
+            AdmissionRequest(
+                operation=operation,
+                resource=entry.resource,
+                subresource=ctx.subresource,
+                namespace=ctx.namespace or "",
+                name=shown.get("metadata", {}).get("name", ""),
+                object=obj,
+                old=old,
+                ctx=ctx,
+            )
+        )
+
+    def require_namespace(self, entry: Served, ctx: RequestContext, name: str) -> None:
+        """404 for a namespace that isn't there, 403 for one that is being deleted: nothing new is made in those."""
+        if not entry.resource.namespaced or not self.served.at("", "v1", "namespaces"):
+            return
+        namespace = ctx.namespace or ""
+        record = self.store.get(NAMESPACES, None, namespace)
+        if record is None:
+            raise not_found(group="", plural="namespaces", name=namespace)
+        if record.deleting:
+            resource = entry.resource
+            message = f"unable to create new content in namespace {namespace} because it is being terminated"
+            qualified = f"{resource.plural}.{resource.group}" if resource.group else resource.plural
+            raise StatusError(
+                403,
+                "Forbidden",
+                f'{qualified} "{name}" is forbidden: {message}',
+                {
+                    key: value
+                    for key, value in {
+                        "name": name,
+                        "group": resource.group,
+                        "kind": resource.plural,
+                        "causes": [
+                            {
+                                "reason": "NamespaceTerminating",
+                                "message": f"namespace {namespace} is being terminated",
+                                "field": "metadata.namespace",
+                            }
+                        ],
+                    }.items()
+                    if value
+                },
+            )
+
+
+def dry_record(stored: Json, old: Record | None) -> Record:
+    """What a dry run answers: as it would be stored, without a new resourceVersion."""
+    metadata = stored["metadata"]
+    if old is not None:
+        metadata["resourceVersion"] = str(old.version)
+    else:
+        metadata.pop("resourceVersion", None)
+    return Record(
+        "",
+        metadata.get("namespace", ""),
+        metadata.get("name", ""),
+        metadata.get("uid", ""),
+        old.version if old else 0,
+        msgspec.json.encode(stored),
+        metadata.get("labels"),
+        (),
+        "deletionTimestamp" in metadata,
+    )

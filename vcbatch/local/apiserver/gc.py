@@ -1,0 +1,200 @@
+"""The garbage collector: dependents go with their owners, or are let go, as the deletion asked.
+
+Level-triggered: a wake-up names an object or an owner's UID, and what is done depends only on what is stored then. So
+doing it twice, or after a restart, is harmless. Source of the rules: Kubernetes' garbage collector controller.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from vcbatch.local.apiserver.deleting import DeleteOptions, Deleter
+from vcbatch.local.apiserver.engine import Engine
+from vcbatch.local.apiserver.errors import StatusError
+from vcbatch.local.apiserver.history import Change
+from vcbatch.local.apiserver.metadata import FOREGROUND, ORPHAN
+from vcbatch.local.apiserver.registry import Served
+from vcbatch.local.apiserver.store import Record
+from vcbatch.local.apiserver.writing import Writer
+
+Json = dict[str, Any]
+
+log = logging.getLogger(__name__)
+
+Key = tuple[str, str, str]
+
+
+class GarbageCollector:
+    """Call `observe` for every change and `step` when it asks for it; neither waits."""
+
+    def __init__(self, engine: Engine, writer: Writer, deleter: Deleter) -> None:
+        self._engine = engine
+        self._writer = writer
+        self._deleter = deleter
+        self._objects: dict[Key, None] = {}
+        self._uids: set[str] = set()
+
+    @property
+    def has_work(self) -> bool:
+        return bool(self._objects)
+
+    def start(self) -> None:
+        """Look at all that is stored: an owner may have gone just before the last end."""
+        for collection in self._engine.store.collections():
+            for record in collection.sorted(None):
+                self._uids.add(record.uid)
+                if record.owners or record.deleting:
+                    self._remember(record)
+
+    def observe(self, _key: str, change: Change) -> None:
+        record = change.record
+        if change.type == "DELETED":
+            self._uids.discard(record.uid)
+            for dependent in self._engine.store.dependents(record.uid):
+                self._remember(dependent)
+            for uid in record.owners:
+                self._remember_owner(record, uid)
+            return
+        self._uids.add(record.uid)
+        if record.deleting:
+            self._remember(record)
+        if record.owners and (change.type == "ADDED" or (change.old and change.old.owners != record.owners)):
+            self._remember(record)
+        if change.old and change.old.owners != record.owners:
+            for uid in change.old.owners:
+                self._remember_owner(change.old, uid)
+
+    def _remember(self, record: Record) -> None:
+        self._objects[record.collection, record.namespace, record.name] = None
+
+    def _remember_owner(self, record: Record, uid: str) -> None:
+        """An owner that waits for this dependent may be able to go now."""
+        owner = self._find_owner(record, uid)
+        if owner is not None and owner.deleting:
+            self._remember(owner)
+
+    def _find_owner(self, record: Record, uid: str) -> Record | None:
+        """The object with this UID that `record` names as its owner."""
+        for reference in record.decode()["metadata"].get("ownerReferences", ()):
+            if reference.get("uid") == uid:
+                return self._resolve(record, reference)
+        return None
+
+    def _resolve(self, record: Record, reference: Json) -> Record | None:
+        entry = self._engine.served.of_kind(reference.get("apiVersion", ""), reference.get("kind", ""))
+        if entry is None:
+            return None
+        namespace = record.namespace if entry.resource.namespaced else None
+        owner = self._engine.store.get(entry.stored_as, namespace, reference.get("name", ""))
+        return owner if owner and owner.uid == reference.get("uid") else None
+
+    def step(self) -> None:
+        """See to everything that changed since the last step. A failure keeps its object for the next step."""
+        objects, self._objects = self._objects, {}
+        for key in objects:
+            collection, namespace, name = key
+            entry = self._engine.served.of_collection(collection)
+            if entry is None:
+                continue
+            record = self._engine.store.get(entry.stored_as, namespace, name)
+            if record is None:
+                continue
+            try:
+                self._attend(entry, record)
+            except StatusError as error:
+                if error.code not in (404, 409):
+                    log.warning("garbage collection of %s %s/%s failed: %s", collection, namespace, name, error)
+                if error.code != 404:
+                    self._objects[key] = None
+
+    def _attend(self, entry: Served, record: Record) -> None:
+        if record.deleting:
+            self._attend_deleting(entry, record)
+            record = self._engine.store.get(entry.stored_as, record.namespace, record.name) or record
+            if record.deleting:
+                return
+        if record.owners:
+            self._attend_owned(entry, record)
+
+    def _attend_deleting(self, entry: Served, record: Record) -> None:
+        finalizers = record.decode()["metadata"].get("finalizers", ())
+        if ORPHAN in finalizers:
+            for dependent in self._engine.store.dependents(record.uid):
+                self._drop_owners(dependent, lambda uid: uid == record.uid)
+            self._drop_finalizer(entry, record, ORPHAN)
+        elif FOREGROUND in finalizers and not self._delete_dependents(record):
+            self._drop_finalizer(entry, record, FOREGROUND)
+
+    def _delete_dependents(self, owner: Record) -> bool:
+        """Delete what depends on an owner that goes in the foreground. Answers whether something blocks it."""
+        blocked = False
+        for dependent in self._engine.store.dependents(owner.uid):
+            obj = dependent.decode()
+            reference = next(r for r in obj["metadata"]["ownerReferences"] if r.get("uid") == owner.uid)
+            blocks = bool(reference.get("blockOwnerDeletion"))
+            others = [
+                r
+                for r in obj["metadata"]["ownerReferences"]
+                if r.get("uid") != owner.uid and self._resolve(dependent, r)
+            ]
+            if others:
+                self._drop_owners(dependent, lambda uid: uid == owner.uid)
+                continue
+            if not dependent.deleting:
+                self._delete(dependent, "Foreground" if self._engine.store.dependents(dependent.uid) else "")
+            blocked = blocked or (blocks and self._exists(dependent))
+        return blocked
+
+    def _exists(self, record: Record) -> bool:
+        entry = self._engine.served.of_collection(record.collection)
+        found = entry and self._engine.store.get(entry.stored_as, record.namespace, record.name)
+        return bool(found and found.uid == record.uid)
+
+    def _attend_owned(self, entry: Served, record: Record) -> None:
+        references = record.decode()["metadata"].get("ownerReferences", ())
+        owners = {reference.get("uid", ""): self._resolve(record, reference) for reference in references}
+        present = {uid for uid, owner in owners.items() if owner is not None}
+        if not present:
+            self._delete(record, "")
+        elif len(present) < len(owners):
+            self._drop_owners(record, lambda uid: uid not in present)
+
+    def _delete(self, record: Record, propagation: str) -> None:
+        entry = self._engine.served.of_collection(record.collection)
+        if entry is None:
+            return
+        ctx = self._engine.context(namespace=record.namespace or None, user=_USER)
+        options = DeleteOptions(propagation=propagation, uid=record.uid)
+        self._deleter.delete(entry, record.name, options, ctx)
+
+    def _drop_owners(self, record: Record, gone: Callable[[str], bool]) -> None:
+        def edit(obj: Json) -> None:
+            metadata = obj["metadata"]
+            rest = [owner for owner in metadata.get("ownerReferences", ()) if not gone(owner.get("uid", ""))]
+            if rest:
+                metadata["ownerReferences"] = rest
+            else:
+                metadata.pop("ownerReferences", None)
+
+        self._edit(record, edit)
+
+    def _drop_finalizer(self, entry: Served, record: Record, finalizer: str) -> None:
+        def edit(obj: Json) -> None:
+            rest = [name for name in obj["metadata"].get("finalizers", ()) if name != finalizer]
+            if rest:
+                obj["metadata"]["finalizers"] = rest
+            else:
+                obj["metadata"].pop("finalizers", None)
+
+        self._edit(record, edit)
+
+    def _edit(self, record: Record, edit: Callable[[Json], None]) -> None:
+        entry = self._engine.served.of_collection(record.collection)
+        if entry is not None:
+            ctx = self._engine.context(namespace=record.namespace or None, user=_USER)
+            self._writer.change(entry, record.name, edit, ctx)
+
+
+_USER = "system:serviceaccount:kube-system:generic-garbage-collector"

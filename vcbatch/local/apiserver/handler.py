@@ -1,0 +1,453 @@
+"""One request to one answer: routes, verbs, media types. Knows nothing of sockets."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from vcbatch.local.apiserver.deleting import DeleteOptions, Deleter, parse_delete_options
+from vcbatch.local.apiserver.engine import Engine
+from vcbatch.local.apiserver.errors import StatusError, method_not_allowed, not_found, unknown_route
+from vcbatch.local.apiserver.operations import StoreOperations
+from vcbatch.local.apiserver.patch.transform import parse_patch
+from vcbatch.local.apiserver.reading import ListOptions, Reader, parse_list_options
+from vcbatch.local.apiserver.registry import Documents, HandlerRequest, Reply, RequestContext, Served
+from vcbatch.local.apiserver.request import (
+    Accepted,
+    Body,
+    Target,
+    WriteOptions,
+    decode_body,
+    first,
+    negotiate,
+    parse_path,
+    write_options,
+)
+from vcbatch.local.apiserver.response import (
+    EventEncoder,
+    Response,
+    encode,
+    error_event,
+    error_response,
+    json_response,
+    list_response,
+    object_response,
+    page_not_found,
+    text_response,
+    warning_headers,
+)
+from vcbatch.local.apiserver.scale import read_scale, write_scale
+from vcbatch.local.apiserver.store import Record
+from vcbatch.local.apiserver.writing import Writer
+
+Json = dict[str, Any]
+
+log = logging.getLogger(__name__)
+
+ADMINISTRATORS = "system:masters"
+_OPTION_KINDS = {"create": "CreateOptions", "update": "UpdateOptions", "patch": "PatchOptions"}
+_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "GET": "get"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class User:
+    """Who asks. Members of `system:masters` may do all, anybody else nothing but discovery."""
+
+    name: str
+    groups: Sequence[str] = ()
+
+    @property
+    def administrator(self) -> bool:
+        return ADMINISTRATORS in self.groups
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    method: str
+    path: str
+    query: Mapping[str, Sequence[str]]
+    headers: Mapping[str, str]
+    """Lower-case names."""
+    body: bytes
+    user: User
+    scope: Mapping[str, Any] | None = None
+    receive: Callable[[], Awaitable[Any]] | None = None
+    send: Callable[[Any], Awaitable[None]] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Call:
+    """A request to a served resource, with everything about it that is settled."""
+
+    request: Request
+    target: Target
+    entry: Served
+    verb: str
+    namespace: str | None
+    options: WriteOptions
+    warnings: list[str] = field(default_factory=list[str])
+
+    @property
+    def name(self) -> str:
+        return self.target.name
+
+
+class Handler:
+    """Answers requests from an `Engine`. `documents` serve discovery and OpenAPI; `protobuf` decodes such bodies."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        documents: Sequence[Documents] = (),
+        protobuf: Callable[[bytes], Json] | None = None,
+    ) -> None:
+        self.engine = engine
+        self.reader = Reader(engine)
+        self.writer = Writer(engine)
+        self.deleter = Deleter(engine, self.writer.store_change)
+        self.operations = StoreOperations(engine, self.reader, self.writer, self.deleter)
+        self._documents = documents
+        self._protobuf = protobuf
+
+    async def handle(self, request: Request) -> Response | None:
+        """The answer; None where a handler has answered on the ASGI channel itself. Never raises for a bad request;
+        a defect of the server becomes a 500 for this one request."""
+        try:
+            return await self._route(request)
+        except StatusError as error:
+            return error_response(error)
+        except Exception:
+            log.exception("a request failed: %s %s", request.method, request.path)
+            return error_response(StatusError(500, "InternalError", "Internal error occurred: see the server's log"))
+
+    async def _route(self, request: Request) -> Response | None:
+        target = parse_path(request.path)
+        if target is None:
+            return self._document(request)
+        entry = self.engine.served.at(target.group, target.version, target.plural)
+        if entry is None:
+            self._authorize(request, target, request.method.lower(), None)
+            return self._nothing_there(target)
+        call = self._call(request, target, entry)
+        self._authorize(request, target, call.verb, entry)
+        response = await self._serve(call)
+        if response is not None and call.warnings:
+            response = replace(response, headers=[*response.headers, *warning_headers(call.warnings)])
+        return response
+
+    def _document(self, request: Request) -> Response:
+        if request.method != "GET":
+            if not request.user.administrator:
+                raise _forbidden_path(request)
+            return page_not_found()
+        if request.path in ("/healthz", "/livez", "/readyz"):
+            return text_response("ok")
+        for document in self._documents:
+            reply = document(self.engine.served.all, request.path, request.headers, request.query)
+            if reply is not None:
+                return _from_reply(reply)
+        if not request.user.administrator:
+            raise _forbidden_path(request)
+        parts = request.path.strip("/").split("/")
+        if parts[0] == "api" and len(parts) == 2:
+            raise unknown_route()
+        if parts[0] == "apis" and len(parts) == 3 and parts[1] in self.engine.served.built_in_groups:
+            raise unknown_route()
+        return page_not_found()
+
+    def _nothing_there(self, target: Target) -> Response:
+        if target.group in self.engine.served.built_in_groups or not target.group:
+            raise unknown_route()
+        return page_not_found()
+
+    @staticmethod
+    def _authorize(request: Request, target: Target, verb: str, entry: Served | None) -> None:
+        """403 for all but administrators: there is one account, whoever holds its token runs code as its owner."""
+        if request.user.administrator:
+            return
+        what = f'{target.plural} "{target.name}"' if target.name else target.plural
+        where = f'in the namespace "{target.namespace}"' if target.namespace else "at the cluster scope"
+        resource = f"{target.plural}/{target.subresource}" if target.subresource else target.plural
+        qualified = what.replace(target.plural, f"{target.plural}.{target.group}", 1) if target.group else what
+        details = {"name": target.name, "group": target.group, "kind": target.plural}
+        raise StatusError(
+            403,
+            "Forbidden",
+            f'{qualified} is forbidden: User "{request.user.name}" cannot {verb} resource "{resource}" in API group '
+            f'"{target.group}" {where}',
+            {key: value for key, value in details.items() if value},
+        )
+
+    def _call(self, request: Request, target: Target, entry: Served) -> _Call:
+        verb = _verb(request, target)
+        if not entry.resource.namespaced and target.namespace:
+            raise unknown_route()
+        if entry.resource.namespaced and not target.namespace:
+            if target.name:
+                raise unknown_route()
+            if verb not in ("list", "watch"):
+                raise method_not_allowed()
+        options = WriteOptions()
+        if verb in _OPTION_KINDS:
+            options = write_options(request.query, _OPTION_KINDS[verb])
+        return _Call(
+            request=request,
+            target=target,
+            entry=entry,
+            verb=verb,
+            namespace=target.namespace or None,
+            options=options,
+        )
+
+    def _context(self, call: _Call) -> RequestContext:
+        user = call.request.user
+        return RequestContext(
+            user=user.name,
+            groups=user.groups,
+            now=self.engine.now(),
+            namespace=call.namespace,
+            subresource=call.target.subresource,
+            dry_run=call.options.dry_run,
+            field_validation=call.options.field_validation,
+            lookup=self.engine.lookup,
+            listed=self.engine.listed,
+            warnings=call.warnings,
+        )
+
+    # -- verbs ------------------------------------------------------------------------------------------------------
+
+    async def _serve(self, call: _Call) -> Response | None:
+        if call.target.subresource:
+            return await self._serve_subresource(call)
+        entry = call.entry
+        if call.verb not in entry.verbs:
+            raise method_not_allowed()
+        if "" in entry.handlers:
+            return await self._delegate(call, entry.handlers[""])
+        match call.verb:
+            case "get":
+                return self._get(call)
+            case "list":
+                return self._list(call)
+            case "watch":
+                return self._watch(call)
+            case "create":
+                return await self._create(call)
+            case "update" | "patch":
+                return await self._update(call)
+            case "delete":
+                return await self._delete(call)
+            case _:
+                return await self._delete_collection(call)
+
+    async def _serve_subresource(self, call: _Call) -> Response | None:
+        entry, name = call.entry, call.target.subresource
+        verbs = entry.subresources.get(name)
+        if verbs is None:
+            if entry.generated:
+                self.reader.get(entry, call.namespace, call.name)
+                raise not_found(group=entry.resource.group, plural=entry.resource.plural, name=call.name)
+            raise unknown_route()
+        if call.verb not in verbs:
+            raise method_not_allowed()
+        if name in entry.handlers:
+            return await self._delegate(call, entry.handlers[name])
+        if name == "scale":
+            return await self._scale(call)
+        if call.verb == "get":
+            return self._get(call)
+        if call.verb in ("update", "patch"):
+            return await self._update(call)
+        raise method_not_allowed()
+
+    def _accepted(self, call: _Call, *, listing: bool = False) -> Accepted:
+        accept = call.request.headers.get("accept", "")
+        return negotiate(accept, listing=listing, custom=call.entry.generated)
+
+    def _body(self, call: _Call) -> Body:
+        request = call.request
+        return decode_body(
+            request.body,
+            request.headers.get("content-type", ""),
+            kind=call.entry.resource.kind,
+            custom=call.entry.generated,
+            protobuf=self._protobuf,
+        )
+
+    def _answer(self, call: _Call, record: Record, accepted: Accepted, code: int = 200) -> Response:
+        return object_response(call.entry, record, accepted, code=code, now=self.engine.now(), query=call.request.query)
+
+    def _get(self, call: _Call) -> Response:
+        accepted = self._accepted(call)
+        return self._answer(call, self.reader.get(call.entry, call.namespace, call.name), accepted)
+
+    def _list_options(self, call: _Call) -> ListOptions:
+        return parse_list_options(call.entry, call.namespace, call.request.query)
+
+    def _list(self, call: _Call) -> Response:
+        accepted = self._accepted(call, listing=True)
+        page = self.reader.list(call.entry, self._list_options(call))
+        return list_response(call.entry, page, accepted, now=self.engine.now(), query=call.request.query)
+
+    def _watch(self, call: _Call) -> Response:
+        accepted = negotiate(call.request.headers.get("accept", ""), listing=True, custom=call.entry.generated)
+        watch = self.reader.watch(call.entry, replace(self._list_options(call), watch=True))
+        encoder = EventEncoder(call.entry, accepted, self.engine.now, call.request.query)
+
+        async def stream() -> AsyncIterator[bytes]:
+            try:
+                async for events in watch:
+                    yield encoder.encode(events)
+            except StatusError as error:
+                yield error_event(error)
+
+        return Response(body=stream())
+
+    async def _create(self, call: _Call) -> Response:
+        accepted = self._accepted(call)
+        record = self.writer.create(call.entry, self._body(call), self._context(call))
+        await self.engine.store.settled()
+        return self._answer(call, record, accepted, 201)
+
+    async def _update(self, call: _Call) -> Response:
+        accepted = self._accepted(call)
+        ctx, created = self._context(call), False
+        if call.verb == "patch":
+            patch = parse_patch(call.request.body, call.request.headers.get("content-type", ""), call.entry)
+            record = self.writer.patch(call.entry, call.name, patch, ctx)
+        else:
+            record, created = self.writer.update(call.entry, call.name, self._body(call), ctx)
+        await self.engine.store.settled()
+        return self._answer(call, record, accepted, 201 if created else 200)
+
+    def _delete_options(self, call: _Call) -> DeleteOptions:
+        body: Json | None = None
+        if call.request.body:
+            decoded = decode_body(
+                call.request.body,
+                call.request.headers.get("content-type", ""),
+                kind="DeleteOptions",
+                custom=False,
+                protobuf=self._protobuf,
+            )
+            body = decoded.value
+        return parse_delete_options(body, call.request.query)
+
+    async def _delete(self, call: _Call) -> Response:
+        accepted = self._accepted(call)
+        options = self._delete_options(call)
+        ctx = replace(self._context(call), dry_run=options.dry_run)
+        record, gone = self.deleter.delete(call.entry, call.name, options, ctx)
+        await self.engine.store.settled()
+        if gone and not call.entry.returns_deleted:
+            return json_response(_deleted(call.entry, record), accepted=accepted)
+        return self._answer(call, record, replace(accepted, transform=""))
+
+    async def _delete_collection(self, call: _Call) -> Response:
+        accepted = self._accepted(call, listing=True)
+        options = self._delete_options(call)
+        ctx = replace(self._context(call), dry_run=options.dry_run)
+        page = self.reader.list(call.entry, self._list_options(call))
+        for record in page.records:
+            try:
+                self.deleter.delete(call.entry, record.name, options, replace(ctx, namespace=record.namespace or None))
+            except StatusError as error:
+                if error.code != 404:
+                    raise
+        await self.engine.store.settled()
+        now = self.engine.now()
+        return list_response(call.entry, page, replace(accepted, transform=""), now=now, query={})
+
+    # -- subresources -----------------------------------------------------------------------------------------------
+
+    async def _scale(self, call: _Call) -> Response:
+        entry = call.entry
+        if call.verb == "get":
+            record = self.reader.get(entry, call.namespace, call.name)
+            return json_response(read_scale(entry, self.engine.decode(entry, record)))
+        patch, body = None, None
+        if call.verb == "patch":
+            patch = parse_patch(call.request.body, call.request.headers.get("content-type", ""), entry)
+        else:
+            body = self._body(call).value
+        ctx = replace(self._context(call), subresource="", field_validation="Ignore")
+        record = write_scale(self.engine, self.writer, entry, call.name, patch=patch, body=body, ctx=ctx)
+        await self.engine.store.settled()
+        return json_response(read_scale(entry, self.engine.decode(entry, record)))
+
+    async def _delegate(self, call: _Call, handler: Any) -> Response | None:
+        request = call.request
+        body: Json | None = None
+        faults: Sequence[str] = ()
+        if request.body and call.verb in ("create", "update", "delete"):
+            decoded = self._body(call)
+            body, faults = decoded.value, decoded.faults
+        call.warnings.extend(faults if call.options.field_validation == "Warn" else ())
+        self.engine.store.flush()
+        reply = await handler(
+            HandlerRequest(
+                served=call.entry,
+                method=request.method,
+                verb=call.verb,
+                name=call.name,
+                query=request.query,
+                headers=request.headers,
+                body=body,
+                ctx=self._context(call),
+                operations=self.operations,
+                scope=request.scope,
+                receive=request.receive,
+                send=request.send,
+            )
+        )
+        return None if reply is None else _from_reply(reply)
+
+
+def _verb(request: Request, target: Target) -> str:
+    verb = _VERBS.get(request.method)
+    if verb is None:
+        raise method_not_allowed()
+    if target.name:
+        if verb == "create" and not target.subresource:
+            raise method_not_allowed()
+        if verb == "get" and not target.subresource and _watching(request):
+            return "watch"
+        return verb
+    if verb == "get":
+        return "watch" if _watching(request) else "list"
+    if verb == "delete":
+        return "deletecollection"
+    if verb != "create":
+        raise method_not_allowed()
+    return verb
+
+
+def _watching(request: Request) -> bool:
+    value = first(request.query, "watch")
+    return bool(request.query.get("watch")) and value.lower() not in ("false", "0")
+
+
+def _forbidden_path(request: Request) -> StatusError:
+    method = request.method.lower()
+    message = f'forbidden: User "{request.user.name}" cannot {method} path "{request.path}"'
+    return StatusError(403, "Forbidden", message, {"": None})
+
+
+def _deleted(entry: Served, record: Record) -> Json:
+    resource = entry.resource
+    details = {"name": record.name, "group": resource.group, "kind": resource.plural, "uid": record.uid}
+    return {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Success",
+        "details": {key: value for key, value in details.items() if value},
+    }
+
+
+def _from_reply(reply: Reply) -> Response:
+    body = encode(reply.body) if isinstance(reply.body, dict) else reply.body
+    return Response(code=reply.code, body=body, content_type=reply.content_type, headers=list(reply.headers.items()))

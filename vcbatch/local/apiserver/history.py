@@ -1,0 +1,113 @@
+"""What happened to a collection lately: the ring that watches read, each at its own pace.
+
+A watcher holds a position and no queue, so a slow one costs nothing; what falls out of the ring is answered with 410.
+Every change is encoded once for all watchers that see it alike.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+if TYPE_CHECKING:
+    from vcbatch.local.apiserver.store import Record
+
+Json = dict[str, Any]
+
+HISTORY_LENGTH = 4096
+HISTORY_BYTES = 64 * 1024 * 1024
+
+
+class Change:
+    """One write: ADDED, MODIFIED or DELETED, the object then and the object before."""
+
+    __slots__ = ("_decoded", "_lines", "old", "record", "type")
+
+    def __init__(self, type_: str, record: Record, old: Record | None) -> None:
+        self.type = type_
+        self.record = record
+        self.old = old
+        self._decoded: dict[bool, Json] = {}
+        self._lines: dict[str, bytes] = {}
+
+    def line(self, type_: str) -> bytes:
+        """The watch event with the object as it was stored, encoded once."""
+        found = self._lines.get(type_)
+        if found is None:
+            found = b'{"type":"%b","object":%b}\n' % (type_.encode(), self.record.body)
+            self._lines[type_] = found
+        return found
+
+    def decoded(self, *, before: bool = False) -> Json:
+        """The object now, or `before` the change, decoded once; not to be changed."""
+        found = self._decoded.get(before)
+        if found is None:
+            record = self.old if before and self.old else self.record
+            found = self._decoded[before] = record.decode()
+        return found
+
+    def previous_at_this_version(self) -> bytes:
+        """The former object with this change's resourceVersion: what a watcher that loses sight of it is shown."""
+        if self.old is None:
+            return self.record.body
+        obj = self.old.decode()
+        obj["metadata"]["resourceVersion"] = str(self.record.version)
+        return msgspec.json.encode(obj)
+
+
+class History:
+    """The ring. `floor`: changes up to this resourceVersion are no longer known."""
+
+    def __init__(self, floor: int) -> None:
+        self.floor = floor
+        self.last = floor
+        self.closed = False
+        self._first = 0
+        self._changes: list[Change] = []
+        self._bytes = 0
+        self._waiting: set[asyncio.Event] = set()
+
+    def append(self, change: Change) -> None:
+        self._changes.append(change)
+        self._bytes += len(change.record.body)
+        self.last = change.record.version
+        if len(self._changes) > 2 * HISTORY_LENGTH or self._bytes > HISTORY_BYTES:
+            self._trim()
+
+    def _trim(self) -> None:
+        cut = max(1, len(self._changes) // 2)
+        self.floor = self._changes[cut - 1].record.version
+        del self._changes[:cut]
+        self._first += cut
+        self._bytes = sum(len(change.record.body) for change in self._changes)
+
+    def wake(self) -> None:
+        for event in self._waiting:
+            event.set()
+
+    def close(self) -> None:
+        """End all watches: the kind is no longer served, or the server stops."""
+        self.closed = True
+        self.wake()
+
+    def register(self, event: asyncio.Event) -> None:
+        self._waiting.add(event)
+
+    def unregister(self, event: asyncio.Event) -> None:
+        self._waiting.discard(event)
+
+    def position_after(self, version: int) -> int | None:
+        """Where a watch from `version` starts, or None where that is too long ago."""
+        if version < self.floor:
+            return None
+        return self._first + bisect_right(self._changes, version, key=lambda change: change.record.version)
+
+    def since(self, position: int) -> Sequence[Change] | None:
+        """The changes from a position on, or None where it fell out of the ring."""
+        if position < self._first:
+            return None
+        return self._changes[position - self._first :]

@@ -1,0 +1,61 @@
+"""The server without its sockets: store, verbs, kinds and housekeeping put together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from vcbatch.local.apiserver.admission import Admission
+from vcbatch.local.apiserver.engine import Engine
+from vcbatch.local.apiserver.handler import Handler
+from vcbatch.local.apiserver.inprocess import InProcessApi
+from vcbatch.local.apiserver.lifecycle import Lifecycle
+from vcbatch.local.apiserver.persistence import Persistence
+from vcbatch.local.apiserver.registry import CustomKinds, Documents, Served
+from vcbatch.local.apiserver.served import ServedSet
+from vcbatch.local.apiserver.store import Store
+from vcbatch.seams import Clock, Random
+
+Json = dict[str, Any]
+
+
+class Kernel:
+    """Use `start`, then `handler` (any request) or `api` (the `Api` seam), then `stop`.
+
+    With `state_dir` None nothing is kept. Raises `persistence.StateError` for a directory that can't be used.
+    """
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        random: Random,
+        built_in: Sequence[Served],
+        custom: CustomKinds | None = None,
+        documents: Sequence[Documents] = (),
+        protobuf: Callable[[bytes], Json] | None = None,
+        admission: Admission | None = None,
+        state_dir: Path | None = None,
+        root_ca: str = "",
+    ) -> None:
+        self.persistence = Persistence(state_dir) if state_dir else None
+        self.store = Store(persistence=self.persistence)
+        self.engine = Engine(
+            store=self.store,
+            served=ServedSet(built_in, custom),
+            clock=clock,
+            random=random,
+            admission=admission,
+        )
+        self.handler = Handler(self.engine, documents=documents, protobuf=protobuf)
+        self.api = InProcessApi(self.handler)
+        self._lifecycle = Lifecycle(self.engine, self.handler.writer, self.handler.deleter, root_ca=root_ca)
+
+    async def start(self) -> None:
+        await self._lifecycle.start()
+
+    async def stop(self) -> None:
+        """End all watches and close the state."""
+        await self._lifecycle.stop()
+        self.store.close()

@@ -1,0 +1,284 @@
+"""What the server does by itself: namespaces and definitions that come and go, garbage, and old events.
+
+One task, woken by changes; it writes through the same verbs as anybody else. On an idle server it sleeps.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from datetime import timedelta
+from typing import Any
+
+from vcbatch.api.resources import CONFIGMAPS, CRDS, EVENTS, NAMESPACES, Resource
+from vcbatch.local.apiserver import definitions, namespaces
+from vcbatch.local.apiserver.deleting import DeleteOptions, Deleter
+from vcbatch.local.apiserver.engine import Engine
+from vcbatch.local.apiserver.errors import StatusError
+from vcbatch.local.apiserver.gc import GarbageCollector
+from vcbatch.local.apiserver.history import Change
+from vcbatch.local.apiserver.metadata import timestamp
+from vcbatch.local.apiserver.registry import Served
+from vcbatch.local.apiserver.request import Body
+from vcbatch.local.apiserver.store import Record, collection_of
+from vcbatch.local.apiserver.writing import Writer
+
+Json = dict[str, Any]
+
+log = logging.getLogger(__name__)
+
+SERVICE_ACCOUNTS = Resource(group="", version="v1", plural="serviceaccounts", kind="ServiceAccount")
+SYSTEM_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+
+_DEBOUNCE_SECONDS = 0.05
+_RETRY_SECONDS = 1.0
+_EVENT_SWEEP_SECONDS = 60.0
+EVENT_AGE = timedelta(hours=1)
+EVENT_COUNT = 10_000
+
+
+class Lifecycle:
+    """Start it once the engine is complete; `stop` ends its task."""
+
+    def __init__(self, engine: Engine, writer: Writer, deleter: Deleter, *, root_ca: str = "") -> None:
+        self._engine = engine
+        self._writer = writer
+        self._deleter = deleter
+        self._root_ca = root_ca
+        self._gc = GarbageCollector(engine, writer, deleter)
+        self._namespaces: set[str] = set()
+        self._definitions: set[str] = set()
+        self._wake = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._next_sweep = engine.clock.monotonic() + _EVENT_SWEEP_SECONDS
+
+    async def start(self) -> None:
+        """Take in what is stored, make what a new cluster has, and begin to watch."""
+        engine = self._engine
+        for crd in engine.store.collection(CRDS).sorted(None):
+            engine.served.reconcile(crd.decode(), engine.now())
+        engine.store.subscribe(self._observe)
+        if engine.served.at("", "v1", "namespaces"):
+            for name in SYSTEM_NAMESPACES:
+                if engine.store.get(NAMESPACES, None, name) is None:
+                    self._create(NAMESPACES, None, {"metadata": {"name": name}})
+            self._namespaces.update(record.name for record in engine.store.collection(NAMESPACES).sorted(None))
+        self._definitions.update(
+            record.name for record in engine.store.collection(CRDS).sorted(None) if record.deleting
+        )
+        self._gc.start()
+        self._step()
+        await engine.store.settled()
+        self._task = asyncio.create_task(self._run(), name="apiserver-lifecycle")
+
+    async def stop(self) -> None:
+        if self._task:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            self._task = None
+
+    # -- what happened ----------------------------------------------------------------------------------------------
+
+    def _observe(self, key: str, change: Change) -> None:
+        record = change.record
+        if key == _CRDS:
+            self._observe_definition(change)
+        elif key == _NAMESPACES:
+            if change.type != "DELETED":
+                self._namespaces.add(record.name)
+                if change.type == "ADDED":
+                    self._furnish(record.name)
+        elif change.type == "DELETED" and record.namespace:
+            owner = self._engine.store.get(NAMESPACES, None, record.namespace)
+            if owner is not None and owner.deleting:
+                self._namespaces.add(record.namespace)
+        if change.type == "DELETED" and self._definitions:
+            self._wake.set()
+        self._gc.observe(key, change)
+        if self._gc.has_work or self._namespaces or self._definitions:
+            self._wake.set()
+
+    def _observe_definition(self, change: Change) -> None:
+        engine, record = self._engine, change.record
+        if change.type == "DELETED":
+            crd = record.decode()
+            engine.served.remove(record.name)
+            spec = crd.get("spec", {})
+            engine.store.forget(f"{spec.get('group')}/{spec.get('names', {}).get('plural')}")
+            return
+        status = engine.served.reconcile(record.decode(), engine.now())
+        if record.deleting:
+            self._definitions.add(record.name)
+        if status is not None:
+            entry = engine.entry(CRDS)
+            self._writer.change(entry, record.name, lambda crd: crd.update(status=status), engine.context())
+
+    # -- what is to be done -----------------------------------------------------------------------------------------
+
+    async def _run(self) -> None:
+        clock = self._engine.clock
+        while True:
+            await self._wait()
+            await clock.sleep(_DEBOUNCE_SECONDS)
+            try:
+                self._step()
+                await self._engine.store.settled()
+            except StatusError as error:
+                log.warning("housekeeping will be tried again: %s", error)
+                await clock.sleep(_RETRY_SECONDS)
+                self._wake.set()
+            except Exception:
+                log.exception("housekeeping failed")
+                await clock.sleep(_RETRY_SECONDS)
+
+    async def _wait(self) -> None:
+        """Until something changed, or the next sweep of old events is due and there are any."""
+        clock = self._engine.clock
+        if self._wake.is_set():
+            self._wake.clear()
+            return
+        waiting = asyncio.create_task(self._wake.wait())
+        timer = asyncio.create_task(clock.sleep(max(0.0, self._next_sweep - clock.monotonic())))
+        try:
+            await asyncio.wait((waiting, timer), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            waiting.cancel()
+            timer.cancel()
+        self._wake.clear()
+
+    def _step(self) -> None:
+        names, self._namespaces = self._namespaces, set()
+        for name in sorted(names):
+            self._attend_namespace(name)
+        for name in sorted(self._definitions):
+            self._attend_definition(name)
+        self._gc.step()
+        if self._engine.clock.monotonic() >= self._next_sweep:
+            self._next_sweep = self._engine.clock.monotonic() + _EVENT_SWEEP_SECONDS
+            self._sweep_events()
+        if self._gc.has_work:
+            self._wake.set()
+
+    def _create(self, resource: Resource, namespace: str | None, obj: Json) -> None:
+        entry = self._engine.served.at(resource.group, resource.version, resource.plural)
+        if entry is None or self._engine.store.get(resource, namespace, obj["metadata"]["name"]):
+            return
+        full = {"apiVersion": resource.api_version, "kind": resource.kind, **obj}
+        self._writer.create(entry, Body(full), self._engine.context(namespace=namespace))
+
+    def _furnish(self, namespace: str) -> None:
+        """Give a namespace what every namespace has."""
+        record = self._engine.store.get(NAMESPACES, None, namespace)
+        if record is None or record.deleting:
+            return
+        try:
+            self._create(SERVICE_ACCOUNTS, namespace, namespaces.default_service_account())
+            self._create(CONFIGMAPS, namespace, namespaces.root_ca(self._root_ca))
+        except StatusError as error:
+            log.warning("namespace %s lacks its defaults: %s", namespace, error)
+            self._namespaces.add(namespace)
+
+    def _attend_namespace(self, name: str) -> None:
+        record = self._engine.store.get(NAMESPACES, None, name)
+        if record is None:
+            return
+        if not record.deleting:
+            self._furnish(name)
+            return
+        if self._empty(name):
+            entry = self._engine.entry(NAMESPACES)
+            self._writer.change(entry, name, _release_namespace, self._engine.context())
+
+    def _empty(self, namespace: str) -> bool:
+        """Delete what is in a namespace; whether nothing is left. Pods keep their grace."""
+        rest = 0
+        for collection in self._engine.store.collections():
+            entry = self._engine.served.of_collection(collection.key)
+            if entry is None or not entry.resource.namespaced:
+                continue
+            for record in list(collection.sorted(namespace)):
+                rest += not self._delete(entry, record)
+        return rest == 0
+
+    def _delete(self, entry: Served, record: Record) -> bool:
+        """Delete, once; answers whether the object is gone."""
+        if record.deleting:
+            return False
+        ctx = self._engine.context(namespace=record.namespace or None, user="system:serviceaccount:kube-system")
+        try:
+            _, gone = self._deleter.delete(entry, record.name, DeleteOptions(propagation="Background"), ctx)
+        except StatusError as error:
+            log.warning("%s %s/%s can't be deleted yet: %s", record.collection, record.namespace, record.name, error)
+            return False
+        return gone
+
+    def _attend_definition(self, name: str) -> None:
+        engine = self._engine
+        record = engine.store.get(CRDS, None, name)
+        if record is None or not record.deleting:
+            self._definitions.discard(name)
+            return
+        spec = record.decode().get("spec", {})
+        group, plural = spec.get("group", ""), spec.get("names", {}).get("plural", "")
+        collection = next((c for c in engine.store.collections() if c.key == f"{group}/{plural}"), None)
+        entry = engine.served.of_collection(f"{group}/{plural}")
+        if collection is not None and entry is not None and collection.count:
+            rest = [record for record in list(collection.sorted(None)) if not self._delete(entry, record)]
+            if rest:
+                return
+        now = engine.now()
+
+        def release(crd: Json) -> None:
+            finalizers = [one for one in crd["metadata"].get("finalizers", ()) if one != definitions.CLEANUP]
+            crd["metadata"]["finalizers"] = finalizers
+            definitions.set_condition(
+                crd.setdefault("status", {}),
+                {
+                    "type": "Terminating",
+                    "status": "False",
+                    "lastTransitionTime": timestamp(now),
+                    "reason": "InstanceDeletionCompleted",
+                    "message": "removed all instances",
+                },
+            )
+            if not finalizers:
+                del crd["metadata"]["finalizers"]
+
+        self._writer.change(engine.entry(CRDS), name, release, engine.context())
+        self._definitions.discard(name)
+
+    def _sweep_events(self) -> None:
+        """Forget events that are too old, and the oldest where there are too many."""
+        entry = self._engine.served.at(EVENTS.group, EVENTS.version, EVENTS.plural)
+        if entry is None:
+            return
+        collection = self._engine.store.collection(EVENTS)
+        if not collection.count:
+            return
+        aged = sorted(
+            ((_last_seen(record.decode()), record) for record in collection.sorted(None)),
+            key=lambda pair: (pair[0], pair[1].version),
+        )
+        limit = timestamp(self._engine.now() - EVENT_AGE)
+        surplus = len(aged) - EVENT_COUNT
+        for index, (seen, record) in enumerate(aged):
+            if index >= surplus and seen >= limit:
+                break
+            self._engine.store.remove(EVENTS, record)
+
+
+def _last_seen(event: Json) -> str:
+    series = event.get("series") or {}
+    times = (series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"))
+    return max((t for t in (*times, event["metadata"].get("creationTimestamp")) if t), default="")
+
+
+def _release_namespace(namespace: Json) -> None:
+    spec = namespace.setdefault("spec", {})
+    spec["finalizers"] = [name for name in spec.get("finalizers", ()) if name != namespaces.FINALIZER]
+    if not spec["finalizers"]:
+        del spec["finalizers"]
+
+
+_CRDS = collection_of(CRDS)
+_NAMESPACES = collection_of(NAMESPACES)

@@ -1,0 +1,228 @@
+"""Answers on the wire: objects, lists, tables, partial metadata, watch events, and the Status of a refusal."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from vcbatch.local.apiserver import yaml
+from vcbatch.local.apiserver.engine import Engine
+from vcbatch.local.apiserver.errors import StatusError
+from vcbatch.local.apiserver.reading import Page, Seen
+from vcbatch.local.apiserver.registry import Served
+from vcbatch.local.apiserver.request import JSON_TYPE, YAML_TYPE, Accepted
+from vcbatch.local.apiserver.store import Record
+
+Json = dict[str, Any]
+
+encode = msgspec.json.Encoder().encode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Response:
+    """`body` is a stream for watches and logs."""
+
+    code: int = 200
+    body: bytes | AsyncIterator[bytes] = b""
+    content_type: str = JSON_TYPE
+    headers: Sequence[tuple[str, str]] = field(default=())
+
+
+def json_response(value: Any, *, code: int = 200, accepted: Accepted | None = None, pretty: bool = False) -> Response:
+    if accepted and accepted.media_type == YAML_TYPE:
+        return Response(code=code, body=yaml.dump(value), content_type=YAML_TYPE)
+    if pretty:
+        return Response(code=code, body=json.dumps(value, indent=2, ensure_ascii=False).encode() + b"\n")
+    return Response(code=code, body=encode(value))
+
+
+def text_response(text: str, *, code: int = 200) -> Response:
+    return Response(code=code, body=text.encode(), content_type="text/plain; charset=utf-8")
+
+
+def error_response(error: StatusError) -> Response:
+    return Response(code=error.code, body=encode(error.body()), headers=list(error.headers.items()))
+
+
+def page_not_found() -> Response:
+    """For a path that no group version has, in the words of Go's HTTP library."""
+    return text_response("404 page not found\n", code=404)
+
+
+def warning_headers(warnings: Sequence[str]) -> list[tuple[str, str]]:
+    escaped = (text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ") for text in warnings)
+    return [("Warning", f'299 - "{text}"') for text in escaped]
+
+
+def object_response(
+    entry: Served, record: Record, accepted: Accepted, *, code: int = 200, now: datetime, query: Mapping[str, Any]
+) -> Response:
+    """One object, as it is stored unless the client asked for another form."""
+    if accepted.transform == "Table":
+        obj = Engine.decode(entry, record)
+        table = _table([obj], entry, now, _include(query), headers=True)
+        table["metadata"]["resourceVersion"] = str(record.version)
+        return json_response(table, code=code, accepted=accepted)
+    if accepted.transform:
+        return json_response(_partial(Engine.decode(entry, record)), code=code, accepted=accepted)
+    if accepted.media_type == YAML_TYPE or _pretty(query):
+        return json_response(Engine.decode(entry, record), code=code, accepted=accepted, pretty=_pretty(query))
+    return Response(code=code, body=Engine.body(entry, record))
+
+
+def _pretty(query: Mapping[str, Any]) -> bool:
+    values = query.get("pretty")
+    return bool(values) and values[0].lower() not in ("false", "0")
+
+
+def _include(query: Mapping[str, Any]) -> str:
+    values = query.get("includeObject")
+    return values[0] if values and values[0] else "Metadata"
+
+
+def list_response(
+    entry: Served, page: Page, accepted: Accepted, *, now: datetime, query: Mapping[str, Any]
+) -> Response:
+    metadata: Json = {"resourceVersion": str(page.version)}
+    if page.continue_:
+        metadata["continue"] = page.continue_
+    if page.remaining is not None:
+        metadata["remainingItemCount"] = page.remaining
+    if accepted.transform == "Table":
+        table = _table(
+            [Engine.decode(entry, record) for record in page.records], entry, now, _include(query), headers=True
+        )
+        table["metadata"] = metadata
+        return json_response(table, accepted=accepted)
+    if accepted.transform:
+        items = [_partial(Engine.decode(entry, record)) for record in page.records]
+        return json_response(
+            {
+                "kind": "PartialObjectMetadataList",
+                "apiVersion": "meta.k8s.io/v1",
+                "metadata": metadata,
+                "items": items,
+            },
+            accepted=accepted,
+        )
+    body = _list_body(entry, page.records, metadata)
+    if accepted.media_type == YAML_TYPE or _pretty(query):
+        return json_response(msgspec.json.decode(body), accepted=accepted, pretty=_pretty(query))
+    return Response(body=body)
+
+
+def list_kind(entry: Served) -> str:
+    return entry.list_kind or f"{entry.resource.kind}List"
+
+
+def _list_body(entry: Served, records: Sequence[Record], metadata: Json) -> bytes:
+    """The list, joined from encoded objects. Items of built-in kinds come without version and kind, as from Go."""
+    resource = entry.resource
+    head = encode({"kind": list_kind(entry), "apiVersion": resource.api_version, "metadata": metadata})
+    bodies: list[bytes] = [Engine.body(entry, record) for record in records]
+    if not entry.generated:
+        prefix = encode({"apiVersion": resource.api_version, "kind": resource.kind})[:-1] + b","
+        size = len(prefix)
+        bodies = [b"{" + body[size:] if body.startswith(prefix) else body for body in bodies]
+    return b'%b,"items":[%b]}' % (head[:-1], b",".join(bodies))
+
+
+def _partial(obj: Json) -> Json:
+    return {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": obj["metadata"]}
+
+
+def _table(objects: Sequence[Json], entry: Served, now: datetime, include: str, *, headers: bool) -> Json:
+    """A meta.k8s.io/v1 Table. `include`: None, Metadata or Object, what each row carries beside its cells."""
+    rows: list[Json] = []
+    for obj in objects:
+        row: Json = {"cells": [column.cell(obj, now) for column in entry.columns]}
+        conditions = entry.row_conditions(obj) if entry.row_conditions else ()
+        if conditions:
+            row["conditions"] = list(conditions)
+        row["object"] = None if include == "None" else obj if include == "Object" else _partial(obj)
+        rows.append(row)
+    columns = [
+        {
+            "name": column.name,
+            "type": column.type,
+            "format": column.format,
+            "description": column.description,
+            "priority": column.priority,
+        }
+        for column in entry.columns
+    ]
+    return {
+        "kind": "Table",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": {},
+        "columnDefinitions": columns if headers else None,
+        "rows": rows,
+    }
+
+
+class EventEncoder:
+    """Encodes what one watcher sees. Plain JSON of the stored version is shared between watchers."""
+
+    def __init__(self, entry: Served, accepted: Accepted, now: Callable[[], datetime], query: Mapping[str, Any]):
+        self._entry = entry
+        self._transform = accepted.transform
+        self._now = now
+        self._include = _include(query)
+        self._shared = not accepted.transform and entry.storage is None and entry.from_storage is None
+        self._first = True
+
+    def encode(self, events: Sequence[Seen]) -> bytes:
+        return b"".join([self._encode(event) for event in events])
+
+    def _encode(self, event: Seen) -> bytes:
+        if event.type == "BOOKMARK":
+            return encode({"type": "BOOKMARK", "object": self._bookmark(event)}) + b"\n"
+        if self._shared:
+            if event.before and event.change:
+                return b'{"type":"DELETED","object":%b}\n' % event.change.previous_at_this_version()
+            if event.change:
+                return event.change.line(event.type)
+            return b'{"type":"ADDED","object":%b}\n' % event.record.body if event.record else b""
+        return encode({"type": event.type, "object": self._shown(self.object(event))}) + b"\n"
+
+    def object(self, event: Seen) -> Json:
+        """The object of an event, in the served version; a fresh copy."""
+        if event.before and event.change:
+            obj = msgspec.json.decode(event.change.previous_at_this_version())
+            if self._entry.from_storage:
+                return self._entry.from_storage(obj)
+            return {**obj, "apiVersion": self._entry.resource.api_version}
+        assert event.record is not None  # noqa: S101
+        return Engine.decode(self._entry, event.record)
+
+    def _bookmark(self, event: Seen) -> Json:
+        metadata: Json = {"resourceVersion": str(event.version), "creationTimestamp": None}
+        if event.initial_end:
+            metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
+        resource = self._entry.resource
+        bookmark = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": metadata}
+        if self._transform == "Table":
+            table = _table([], self._entry, self._now(), self._include, headers=self._first)
+            self._first = False
+            table["metadata"] = {"resourceVersion": str(event.version)}
+            if event.initial_end:
+                table["rows"] = [{"cells": [], "object": _partial(bookmark)}]
+            return table
+        return _partial(bookmark) if self._transform else bookmark
+
+    def _shown(self, obj: Json) -> Json:
+        if self._transform == "Table":
+            table = _table([obj], self._entry, self._now(), self._include, headers=self._first)
+            self._first = False
+            table["metadata"] = {"resourceVersion": obj["metadata"]["resourceVersion"]}
+            return table
+        return _partial(obj) if self._transform else obj
+
+
+def error_event(error: StatusError) -> bytes:
+    return encode({"type": "ERROR", "object": error.body()}) + b"\n"

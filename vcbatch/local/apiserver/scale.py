@@ -1,0 +1,79 @@
+"""The scale subresource of custom resources: an autoscaling/v1 Scale over three paths of the object."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from vcbatch.local.apiserver.engine import Engine
+from vcbatch.local.apiserver.errors import bad_request, conflict, invalid, invalid_value
+from vcbatch.local.apiserver.patch.transform import Patch
+from vcbatch.local.apiserver.registry import RequestContext, Served
+from vcbatch.local.apiserver.store import Record
+from vcbatch.local.apiserver.writing import MODIFIED, Writer
+
+Json = dict[str, Any]
+
+
+def _path(entry: Served, name: str) -> list[str]:
+    text = (entry.scale or {}).get(name, "")
+    return [part for part in text.split(".") if part]
+
+
+def _at(obj: Json, path: list[str]) -> Any:
+    node: Any = obj
+    for part in path:
+        node = node.get(part) if isinstance(node, dict) else None
+    return node
+
+
+def read_scale(entry: Served, obj: Json) -> Json:
+    """The Scale of an object."""
+    metadata = obj["metadata"]
+    kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+    replicas = _at(obj, _path(entry, "specReplicasPath")) or 0
+    status: Json = {"replicas": _at(obj, _path(entry, "statusReplicasPath")) or 0}
+    selector = _at(obj, _path(entry, "labelSelectorPath"))
+    if selector:
+        status["selector"] = selector
+    return {
+        "kind": "Scale",
+        "apiVersion": "autoscaling/v1",
+        "metadata": {key: metadata[key] for key in kept if key in metadata},
+        "spec": {"replicas": replicas} if replicas else {},
+        "status": status,
+    }
+
+
+def write_scale(
+    engine: Engine,
+    writer: Writer,
+    entry: Served,
+    name: str,
+    *,
+    patch: Patch | None,
+    body: Json | None,
+    ctx: RequestContext,
+) -> Record:
+    """Set the replicas that a Scale (`body`), or a patch of the present one, asks for."""
+    record = engine.find(entry, ctx.namespace, name)
+    old = engine.decode(entry, record)
+    scale = body if body is not None else {}
+    if patch is not None:
+        scale, _ = patch.apply(read_scale(entry, engine.decode(entry, record)), entry)
+    spec = scale.get("spec") or {}
+    replicas = spec.get("replicas", 0) if isinstance(spec, dict) else None
+    if not isinstance(replicas, int) or isinstance(replicas, bool):
+        raise bad_request('Scale in version "v1" cannot be handled as a Scale: spec.replicas must be an integer')
+    if replicas < 0:
+        errors = [invalid_value("spec.replicas", replicas, "must be greater than or equal to 0")]
+        raise invalid(group="autoscaling", kind="Scale", name=name, errors=errors)
+    version = (scale.get("metadata") or {}).get("resourceVersion")
+    if version and version != str(record.version):
+        raise conflict(group=entry.resource.group, plural=entry.resource.plural, name=name, message=MODIFIED)
+    obj = engine.decode(entry, record)
+    node = obj
+    *parents, last = _path(entry, "specReplicasPath")
+    for part in parents:
+        node = node.setdefault(part, {})
+    node[last] = replicas
+    return writer.replace(entry, record, old, obj, ctx)

@@ -1,0 +1,167 @@
+"""Table columns as `kubectl get` shows them: shared cells and the words Kubernetes prints for ages and selectors.
+
+Source of the columns and cells: kubernetes `pkg/printers/internalversion`, `k8s.io/apimachinery/pkg/util/duration`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from vcbatch.local.apiserver.registry import Column, Json
+
+NONE = "<none>"
+UNKNOWN = "<unknown>"
+UNSET = "<unset>"
+
+Cell = Callable[[Json, datetime], Any]
+
+
+def parse_time(text: object) -> datetime | None:
+    """A timestamp of the API as an aware datetime, or None for an absent or malformed one."""
+    if not isinstance(text, str) or not text:
+        return None
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return None
+
+
+def human_duration(span: timedelta) -> str:
+    """A duration in the two most telling units: `90s`, `4m30s`, `3h`, `2d4h`, `1y12d`."""
+    seconds = int(span.total_seconds())
+    if seconds < -1:
+        return "<invalid>"
+    if seconds < 0:
+        return "0s"
+    if seconds < 120:
+        return f"{seconds}s"
+    minutes, hours, days = seconds // 60, seconds // 3600, seconds // 86400
+    if minutes < 10:
+        return _two(minutes, "m", seconds % 60, "s")
+    if minutes < 180:
+        return f"{minutes}m"
+    if hours < 8:
+        return _two(hours, "h", minutes % 60, "m")
+    if hours < 48:
+        return f"{hours}h"
+    if hours < 192:
+        return _two(days, "d", hours % 24, "h")
+    if days < 730:
+        return f"{days}d"
+    if days < 2920:
+        return _two(days // 365, "y", days % 365, "d")
+    return f"{days // 365}y"
+
+
+def _two(big: int, big_unit: str, small: int, small_unit: str) -> str:
+    return f"{big}{big_unit}{small}{small_unit}" if small else f"{big}{big_unit}"
+
+
+def since(text: object, now: datetime) -> str:
+    """The age of a timestamp of the API, or `<unknown>`."""
+    moment = parse_time(text)
+    return UNKNOWN if moment is None else human_duration(now - moment)
+
+
+def dig(obj: Any, *path: str) -> Any:
+    """The value at a path of keys, or None as soon as one is missing."""
+    for key in path:
+        if not isinstance(obj, dict):
+            return None
+        obj = obj.get(key)  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+    return obj  # pyright: ignore[reportUnknownVariableType]
+
+
+def name_cell(obj: Json, _now: datetime) -> Any:
+    return dig(obj, "metadata", "name")
+
+
+def age_cell(obj: Json, now: datetime) -> str:
+    return since(dig(obj, "metadata", "creationTimestamp"), now)
+
+
+def created_cell(obj: Json, _now: datetime) -> Any:
+    return dig(obj, "metadata", "creationTimestamp")
+
+
+def at(*path: str, default: Any = "") -> Cell:
+    """A cell that shows the value at `path` as it is, or `default`."""
+
+    def cell(obj: Json, _now: datetime) -> Any:
+        value = dig(obj, *path)
+        return default if value is None else value
+
+    return cell
+
+
+def count(*path: str) -> Cell:
+    """A cell that shows how many entries the list or map at `path` has."""
+    return lambda obj, _now: len(dig(obj, *path) or ())
+
+
+def column(name: str, cell: Cell, *, wide: bool = False, type: str = "string", format: str = "") -> Column:
+    return Column(name=name, type=type, format=format, priority=1 if wide else 0, cell=cell)
+
+
+NAME = column("Name", name_cell, format="name")
+AGE = column("Age", age_cell)
+CREATED_AT = column("Created At", created_cell)
+DEFAULT_COLUMNS: Sequence[Column] = (NAME, AGE)
+"""For kinds without columns of their own."""
+PLAIN_COLUMNS: Sequence[Column] = (NAME, Column(name="Created At", type="date", cell=created_cell))
+"""For kinds for which Kubernetes has no printer."""
+
+
+def labels_text(labels: Mapping[str, str] | None) -> str:
+    """`a=b,c=d` in order of the keys, or `<none>`."""
+    if not labels:
+        return NONE
+    return ",".join(f"{key}={labels[key]}" for key in sorted(labels))
+
+
+def selector_text(selector: Json | None) -> str:
+    """A label selector object in the grammar of `-l`: `a=b,c in (d,e),!f`, or `<none>`."""
+    if not selector:
+        return NONE
+    terms = [f"{key}={value}" for key, value in (selector.get("matchLabels") or {}).items()]
+    for expression in selector.get("matchExpressions") or ():
+        terms.append(_expression_text(expression))
+    return ",".join(sorted(terms)) or NONE
+
+
+def _expression_text(expression: Json) -> str:
+    key = expression.get("key", "")
+    values = ",".join(sorted(expression.get("values") or ()))
+    match expression.get("operator"):
+        case "In":
+            return f"{key} in ({values})"
+        case "NotIn":
+            return f"{key} notin ({values})"
+        case "DoesNotExist":
+            return f"!{key}"
+        case _:
+            return str(key)
+
+
+def containers_of(*path: str) -> tuple[Column, Column]:
+    """The wide columns with the names and images of the containers at `path`."""
+
+    def joined(key: str) -> Cell:
+        return lambda obj, _now: ",".join(str(item.get(key, "")) for item in dig(obj, *path) or ())
+
+    return column("Containers", joined("name"), wide=True), column("Images", joined("image"), wide=True)
+
+
+def selector_column(*path: str) -> Column:
+    return column("Selector", lambda obj, _now: selector_text(dig(obj, *path)), wide=True)
+
+
+_MODES = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX", "ReadWriteOncePod": "RWOP"}
+
+
+def access_modes_text(modes: Sequence[str] | None) -> str:
+    """Access modes in kubectl's short form, each once, in a fixed order."""
+    given = set(modes or ())
+    return ",".join(short for mode, short in _MODES.items() if mode in given)
