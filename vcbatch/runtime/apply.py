@@ -7,9 +7,7 @@ and every act names the UID it is about, so that the same or the next decision c
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -19,7 +17,6 @@ import msgspec
 from vcbatch.api.resources import Resource
 from vcbatch.api.timestamps import format_time
 from vcbatch.core.machine import Create, Decision, Delete, Ensure, Mark, ObjectRef, WriteStatus, strip_unchanged
-from vcbatch.runtime import wire
 from vcbatch.runtime.cache import Cache, deleting
 from vcbatch.runtime.recorder import Recorder
 from vcbatch.seams.api import Api, ApiError, Json
@@ -27,9 +24,6 @@ from vcbatch.seams.clock import Clock
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
-
-# Ensured objects whose contents are remembered, so that an unchanged one costs no request.
-_REMEMBERED = 65_536
 
 
 @dataclass(eq=False)
@@ -76,7 +70,8 @@ def merge_diff(stored: Any, wanted: Mapping[str, Any]) -> Json:
 class Applier:
     """Carries decisions out through the API, and puts every answer into the cache of its resource at once.
 
-    `without_status` lists the kinds whose status is part of the object (PodGroup), not a subresource.
+    `without_status` lists the kinds whose status is part of the object (PodGroup), not a subresource; `unfollowed`
+    those whose caches no watch keeps up to date, so that what we delete has to be taken out at once.
     """
 
     def __init__(
@@ -87,6 +82,7 @@ class Applier:
         *,
         clock: Clock,
         without_status: Iterable[Resource] = (),
+        unfollowed: Iterable[Resource] = (),
         concurrency: int = 48,
     ) -> None:
         self._api = api
@@ -94,8 +90,8 @@ class Applier:
         self._recorder = recorder
         self._clock = clock
         self._without_status = frozenset(without_status)
+        self._unfollowed = frozenset(unfollowed)
         self._slots = asyncio.Semaphore(concurrency)
-        self._ensured: OrderedDict[tuple[str, ...], bytes] = OrderedDict()
 
     async def carry_out(self, decision: Decision) -> None:
         """Raises `StaleError` where the object has to be looked at again now, `NotAppliedError` where later."""
@@ -147,23 +143,17 @@ class Applier:
         self._remember(ref.resource, answer)
 
     async def _ensure(self, ensure: Ensure) -> None:
-        key = _ensure_key(ensure)
-        digest = hashlib.blake2b(wire.encode((ensure.body, ensure.update)), digest_size=16).digest()
         cache = self._caches.get(ensure.resource)
-        if cache is None and self._ensured.get(key) == digest:
-            return
         stored = cache.by_key(_key_of(ensure.body)) if cache is not None else None
         try:
             if stored is None:
                 stored = await self._create_or_get(ensure.resource, ensure.body)
             await self._bring_up_to_date(ensure, stored)
         except ApiError as error:
+            if error.not_found and cache is not None and stored is not None:
+                cache.discard(stored["metadata"]["uid"])  # somebody removed it; the next look makes it anew
+                raise StaleError(str(error)) from error
             raise NotAppliedError(f"ensure {ensure.resource.kind}", error) from error
-        if cache is None:
-            self._ensured[key] = digest
-            self._ensured.move_to_end(key)
-            while len(self._ensured) > _REMEMBERED:
-                self._ensured.popitem(last=False)
 
     async def _bring_up_to_date(self, ensure: Ensure, stored: Json) -> None:
         metadata = ensure.body["metadata"]
@@ -202,8 +192,12 @@ class Applier:
             if cache is not None:
                 cache.discard(ref.uid)
             return
-        held = cache.get(ref.uid) if cache is not None else None
-        if cache is not None and held is not None:
+        if cache is None:
+            return
+        held = cache.get(ref.uid)
+        if ref.resource in self._unfollowed:
+            cache.discard(ref.uid)
+        elif held is not None:
             cache.amend(deleting(held, at=format_time(self._clock.now())))
 
     async def _create_slowly(self, creates: Sequence[Create]) -> None:
@@ -309,7 +303,3 @@ def _controller_uid(obj: Json) -> str:
 def _key_of(body: Json) -> str:
     metadata = body["metadata"]
     return f"{metadata['namespace']}/{metadata['name']}" if metadata.get("namespace") else metadata["name"]
-
-
-def _ensure_key(ensure: Ensure) -> tuple[str, ...]:
-    return (ensure.resource.group, ensure.resource.plural, _key_of(ensure.body), _controller_uid(ensure.body))

@@ -66,15 +66,13 @@ def _number(version: str) -> int | None:
 class Cache(Generic[T]):
     """The objects of one resource. Not thread-safe: one event loop reads and writes it."""
 
-    def __init__(
-        self, *, model: type[T] = dict, indexes: Mapping[str, Callable[[T], Iterable[str]]] | None = None
-    ) -> None:
+    def __init__(self, *, model: type[T] = dict) -> None:
         self.model = model
         self._objects: dict[str, T] = {}
         self._versions: dict[str, int | None] = {}
         self._keys: dict[str, str] = {}  # key -> uid
-        self._index_functions = dict(indexes or {})
-        self._indexes: dict[str, dict[str, set[str]]] = {name: {} for name in self._index_functions}
+        self._index_functions: dict[str, Callable[[T], Iterable[str]]] = {}
+        self._indexes: dict[str, dict[str, set[str]]] = {}
         self._tombstones: OrderedDict[str, None] = OrderedDict()
         self._listeners: list[Callable[[Change[T]], None]] = []
 
@@ -97,6 +95,16 @@ class Cache(Generic[T]):
     def indexed(self, index: str, value: str) -> list[T]:
         """The objects whose index function gave `value`, in no particular order."""
         return [self._objects[uid] for uid in self._indexes[index].get(value, ())]
+
+    def add_index(self, index: str, function: Callable[[T], Iterable[str]]) -> None:
+        """Keep an index under that name from now on. The same name always means the same function."""
+        if index in self._index_functions:
+            return
+        self._index_functions[index] = function
+        self._indexes[index] = {}
+        for uid, obj in self._objects.items():
+            for value in function(obj):
+                self._indexes[index].setdefault(value, set()).add(uid)
 
     def listen(self, listener: Callable[[Change[T]], None]) -> None:
         """Call `listener` with every change from now on, in order, within the call that brings it."""

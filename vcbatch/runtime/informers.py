@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from vcbatch.api.resources import Resource
@@ -32,17 +31,11 @@ class Informers:
         self._meter = meter or NoMeter()
         self._reflectors: dict[tuple[Resource, type[Any]], Reflector[Any]] = {}
 
-    def follow(
-        self,
-        resource: Resource,
-        model: type[T] = dict,
-        *,
-        indexes: Mapping[str, Callable[[T], Iterable[str]]] | None = None,
-    ) -> Cache[T]:
-        """The cache of that resource in that form. Whoever asks first settles its indexes."""
+    def follow(self, resource: Resource, model: type[T] = dict) -> Cache[T]:
+        """The cache of that resource in that form."""
         key = (resource, model)
         if key not in self._reflectors:
-            cache: Cache[T] = Cache(model=model, indexes=indexes)
+            cache: Cache[T] = Cache(model=model)
             self._reflectors[key] = Reflector(
                 self._api,
                 resource,

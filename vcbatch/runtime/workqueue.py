@@ -108,23 +108,25 @@ class WorkQueue(Generic[K]):
             self._ready.append(key)
             self._has_work.set()
 
-    async def run(self, look: Callable[[K], Awaitable[None]], *, workers: int) -> None:
-        """Give every key to `look`, `workers` at a time, until cancelled. A look that raises is repeated later."""
+    async def run(self, look: Callable[[K], Awaitable[bool]], *, workers: int) -> None:
+        """Give every key to `look`, `workers` at a time, until cancelled. A look that says False or raises is repeated
+        later."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._serve_timers())
             for _ in range(workers):
                 group.create_task(self._work(look))
 
-    async def _work(self, look: Callable[[K], Awaitable[None]]) -> None:
+    async def _work(self, look: Callable[[K], Awaitable[bool]]) -> None:
         while True:
             key = await self.get()
             try:
-                await look(key)
+                if await look(key):
+                    self.succeeded(key)
+                else:
+                    self.retry(key)
             except Exception:
                 delay = self.retry(key)
                 log.exception("a look failed, trying again", extra={"key": str(key), "delay": round(delay, 3)})
-            else:
-                self.succeeded(key)
             finally:
                 self.done(key)
 

@@ -1,0 +1,130 @@
+"""The reflector: whatever becomes of its watches, the cache ends up equal to the server."""
+
+from __future__ import annotations
+
+import asyncio
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.fakes.api import FakeApi
+from tests.fakes.faults import Fault, FaultyApi, by_chance
+from tests.support.virtual_time import SeededRandom, VirtualClock, run
+from vcbatch.api.resources import PODS
+from vcbatch.runtime.cache import Cache
+from vcbatch.runtime.watch import Reflector
+
+_ACTIONS = st.lists(
+    st.tuples(
+        st.sampled_from(["create", "patch", "delete", "break", "forget", "wait"]), st.integers(0, 4), st.floats(0, 20)
+    ),
+    max_size=40,
+)
+
+
+@given(actions=_ACTIONS, seed=st.integers(0, 2**16), share=st.floats(0, 0.6))
+@settings(deadline=None, max_examples=80)
+def test_the_cache_becomes_the_truth_under_any_loss(actions, seed, share):
+    async def main() -> None:
+        server, clock = FakeApi(), VirtualClock()
+        faults = by_chance(seed, share, (Fault.REFUSED, Fault.BUSY, Fault.BROKEN, Fault.LOST))
+        faulty = {"on": True}
+
+        def plan():
+            while True:
+                yield next(faults) if faulty["on"] else Fault.NONE
+
+        cache: Cache[dict] = Cache()
+        api = FaultyApi(server, plan(), verbs=("list", "watch"))
+        reflector = Reflector(api, PODS, cache, clock=clock, random=SeededRandom(seed))  # type: ignore[arg-type]
+        task = asyncio.ensure_future(reflector.run())
+        for action, number, pause in actions:
+            name = f"pod-{number}"
+            exists = (PODS, "ns", name) in server.objects
+            if action == "create" and not exists:
+                server.seed(PODS, {"metadata": {"name": name, "namespace": "ns"}})
+            elif action == "patch" and exists:
+                await server.patch(PODS, name, {"spec": {"nodeName": str(pause)}}, namespace="ns")
+            elif action == "delete" and exists:
+                server.remove(PODS, name, "ns")
+            elif action == "break":
+                server.break_watches()
+            elif action == "forget":
+                server.forget_history()
+            await clock.sleep(pause)
+        faulty["on"] = False
+        await clock.sleep(120)
+        key = lambda item: item["metadata"]["name"]  # noqa: E731
+        assert sorted(cache, key=key) == sorted(server.all(PODS), key=key)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    run(main())
+
+
+def test_a_watch_that_ends_goes_on_where_it_was_without_a_list():
+    async def main() -> None:
+        server, clock = FakeApi(), VirtualClock()
+        cache: Cache[dict] = Cache()
+        reflector = Reflector(server, PODS, cache, clock=clock, random=SeededRandom(1))
+        task = asyncio.ensure_future(reflector.run())
+        await reflector.synced.wait()
+        for number in range(5):
+            server.break_watches()
+            server.seed(PODS, {"metadata": {"name": f"p{number}", "namespace": "ns"}})
+            await clock.sleep(60)
+        assert server.lists == 1
+        assert len(cache) == 5
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    run(main())
+
+
+def test_deletions_that_happened_during_an_outage_are_told():
+    async def main() -> None:
+        server, clock = FakeApi(), VirtualClock()
+        cache: Cache[dict] = Cache()
+        relists: list[int] = []
+        gone: list[str] = []
+        server.seed(PODS, {"metadata": {"name": "p", "namespace": "ns"}})
+        cache.listen(lambda change: gone.append(change.current["metadata"]["name"]) if change.new is None else None)
+        reflector = Reflector(
+            server, PODS, cache, clock=clock, random=SeededRandom(1), on_relist=lambda count: relists.append(count)
+        )
+        task = asyncio.ensure_future(reflector.run())
+        await reflector.synced.wait()
+        server.remove(PODS, "p", "ns")
+        server.forget_history()
+        await clock.sleep(60)
+        assert gone == ["p"]
+        assert relists == [1]
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    run(main())
+
+
+def test_a_server_that_is_down_is_asked_less_and_less_often():
+    async def main() -> None:
+        server, clock = FakeApi(), VirtualClock()
+        calls: list[float] = []
+
+        class Down:
+            async def list(self, *_: object, **__: object) -> None:
+                calls.append(clock.monotonic())
+                from vcbatch.seams.api import ApiError
+
+                raise ApiError(0, "ConnectionLost", "connection refused")
+
+            watch = server.watch
+
+        reflector = Reflector(Down(), PODS, Cache(), clock=clock, random=SeededRandom(1))  # type: ignore[arg-type]
+        task = asyncio.ensure_future(reflector.run())
+        await clock.sleep(600)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        assert calls[1] - calls[0] < 0.1
+        assert len(calls) < 150
+
+    run(main())

@@ -1,0 +1,77 @@
+"""`vcbatch down`: end the server of a state directory, and every process that its pods left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import click
+
+from vcbatch.cli.options import state_dir_option
+from vcbatch.cli.output import CliError, note, say
+from vcbatch.cli.state import Server, StateDir
+
+_POLL = 0.02
+
+
+@click.command("down")
+@state_dir_option
+@click.option(
+    "--timeout", type=click.FloatRange(min=0), default=45.0, show_default=True, metavar="SECONDS",
+    help="How long pods may take to end before they are killed.",
+)  # fmt: skip
+def command(state_dir: Path, timeout: float) -> int:
+    """Stop the local server and the processes of its pods. Jobs and their state are kept for the next `vcbatch up`.
+
+    Where nothing runs there is nothing to do, and that is no error.
+    """
+    state = StateDir(state_dir)
+    if not state.exists():
+        say(f"vcbatch isn't running ({state.path} doesn't exist)")
+        return 0
+    server = state.running()
+    if server is not None:
+        _stop(server, timeout)
+    leftover = _end_leftovers(state)
+    state.forget()
+    if server is None and not leftover:
+        say("vcbatch isn't running")
+    else:
+        extra = f", and {leftover} process{'es' if leftover != 1 else ''} that pods had left" if leftover else ""
+        say(f"vcbatch is stopped{extra}" if server else f"ended{extra.removeprefix(', and')}")
+    return 0
+
+
+def _stop(server: Server, timeout: float) -> None:
+    try:
+        os.kill(server.pid, signal.SIGTERM)
+    except ProcessLookupError:
+        return
+    except PermissionError:
+        raise CliError(f"vcbatch (pid {server.pid}) belongs to another user") from None
+    if _gone(server, timeout):
+        return
+    note(f"vcbatch (pid {server.pid}) didn't stop in {timeout:.0f} s; killing it")
+    with suppress(ProcessLookupError):
+        os.kill(server.pid, signal.SIGKILL)
+    if not _gone(server, 10.0):
+        raise CliError(f"vcbatch (pid {server.pid}) can't be killed")
+
+
+def _gone(server: Server, timeout: float) -> bool:
+    deadline = time.monotonic() + timeout
+    while server.alive():
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(_POLL)
+    return True
+
+
+def _end_leftovers(state: StateDir) -> int:
+    """A server that was killed leaves its pods' processes behind; its records say which they are."""
+    from vcbatch.cli.local import end_leftovers
+
+    return end_leftovers(state)

@@ -1,0 +1,63 @@
+"""The command `vcbatch`. Each subcommand is imported when it is called, so that none pays for the others."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import NoReturn
+
+import click
+
+from vcbatch._version import __version__
+from vcbatch.cli.output import CliError, complain
+
+# name -> (module, one line of help). The help is here so that `vcbatch --help` imports nothing.
+_COMMANDS: dict[str, tuple[str, str]] = {
+    "up": ("vcbatch.cli.up", "Start everything on this machine: no cluster, no containers, no root."),
+    "down": ("vcbatch.cli.down", "Stop what `vcbatch up` started, and every process of its pods."),
+    "status": ("vcbatch.cli.status", "Show the local server, its nodes, queues and jobs."),
+    "controllers": ("vcbatch.cli.controllers", "Run the controllers on a cluster."),
+    "scheduler": ("vcbatch.cli.scheduler", "Run the gang scheduler on a cluster."),
+    "crds": ("vcbatch.cli.crds", "Print or write the CustomResourceDefinitions."),
+}
+
+
+class _Lazy(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        known = _COMMANDS.get(cmd_name)
+        return importlib.import_module(known[0]).command if known else None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in _COMMANDS.items()])
+
+
+@click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, "-V", "--version", message="vcbatch %(version)s")
+def cli() -> None:
+    """Gang-scheduled batch jobs for machine-learning training, with Volcano's API.
+
+    Start with `vcbatch up`, then use kubectl.
+    """
+
+
+def main() -> NoReturn:
+    """Exit code 0 for success, 1 for an error, 2 for wrong usage, 130 after Ctrl-C."""
+    try:
+        sys.exit(cli.main(standalone_mode=False) or 0)
+    except click.exceptions.Exit as done:
+        sys.exit(done.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        sys.exit(130)
+    except CliError as error:
+        complain(error)
+        sys.exit(error.exit_code)
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader has gone, and so has anybody to complain to
+        sys.exit(141)

@@ -1,0 +1,153 @@
+"""`vcbatch up`: everything on this machine, in the foreground or detached."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from vcbatch.cli.options import state_dir_option
+from vcbatch.cli.output import CliError, note, say
+from vcbatch.cli.state import StateDir
+
+_DETACH_SECONDS = 60.0
+_LOG_BYTES = 32 * 1024 * 1024
+
+
+@click.command("up")
+@state_dir_option
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=None, metavar="N",
+    help="Port of the API server on 127.0.0.1; 0 takes a free one.  [default: the last one used, else 6443]",
+)  # fmt: skip
+@click.option("--detach", "-d", is_flag=True, help="Return once it is ready; `vcbatch down` stops it.")
+@click.option(
+    "--virtual-nodes", type=click.IntRange(0, 10_000), default=0, metavar="N",
+    help="Also have N nodes whose pods only pretend to run, to try out scheduling at scale.",
+)  # fmt: skip
+@click.option(
+    "--kubelet-mode", type=click.Choice(["auto", "userns", "nss", "plain"]), default="auto", show_default=True,
+    help="How pods are set apart from each other and from the machine.",
+)  # fmt: skip
+@click.option("--ready-fd", type=int, default=None, hidden=True)
+def command(
+    state_dir: Path, port: int | None, detach: bool, virtual_nodes: int, kubelet_mode: str, ready_fd: int | None
+) -> int:
+    """Start an API server, the controllers, the scheduler and a kubelet on this machine.
+
+    kubectl works with the kubeconfig that is printed. Pods run as processes of yours: no root, no container engine.
+    """
+    state = StateDir(state_dir)
+    if detach:
+        arguments = ["--virtual-nodes", str(virtual_nodes), "--kubelet-mode", kubelet_mode]
+        if port is not None:
+            arguments += ["--port", str(port)]
+        return _detached(state, arguments)
+
+    from vcbatch.cli.local import LocalOptions, run
+
+    started = time.monotonic()
+    options = LocalOptions(state=state, port=port, virtual_nodes=virtual_nodes, kubelet_mode=kubelet_mode)
+
+    def ready(report: dict[str, Any]) -> None:
+        if ready_fd is not None:
+            _tell(ready_fd, {"ready": report})
+            return
+        _announce(state, report, time.monotonic() - started)
+        say("Ctrl-C stops it.")
+
+    try:
+        return run(options, ready=ready, to_log=ready_fd is not None)
+    except CliError as error:
+        if ready_fd is None:
+            raise
+        _tell(ready_fd, {"error": str(error), "hint": error.hint})
+        return error.exit_code
+
+
+def _tell(fd: int, message: dict[str, Any]) -> None:
+    """One line to the command that waits for us, which may have been ended meanwhile."""
+    try:
+        os.write(fd, json.dumps(message).encode() + b"\n")
+        os.close(fd)
+    except OSError:
+        pass
+
+
+def _announce(state: StateDir, report: dict[str, Any], seconds: float) -> None:
+    say(f"vcbatch is ready ({seconds:.1f} s): {report['machine']}")
+    say()
+    say(f"  export KUBECONFIG={state.kubeconfig}")
+    say("  kubectl apply -f job.yaml")
+    say("  kubectl get vcjobs,pods --watch")
+    say()
+
+
+def _detached(state: StateDir, arguments: list[str]) -> int:
+    """Start the same command in a session of its own, its output in the log, and wait until it says how it went."""
+    started = time.monotonic()
+    state.create()
+    if (running := state.running()) is not None:
+        raise CliError(
+            f"vcbatch is already running on {state.path} (pid {running.pid})",
+            hint="Stop it with `vcbatch down`, or start another with --state-dir DIR.",
+        )
+    reading, writing = os.pipe()
+    with _open_log(state.log) as log:
+        child = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "vcbatch", "up"),
+                *("--state-dir", str(state.path), "--ready-fd", str(writing)),
+                *arguments,
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            pass_fds=(writing,),
+            start_new_session=True,
+        )
+    os.close(writing)
+    try:
+        answer = _wait_for(reading, child)
+    except BaseException:
+        # Nobody has been told that it runs, so it doesn't.
+        child.terminate()
+        raise
+    finally:
+        os.close(reading)
+    if "error" in answer:
+        raise CliError(answer["error"], hint=answer.get("hint", ""))
+    _announce(state, answer["ready"], time.monotonic() - started)
+    say(f"It runs in the background: `vcbatch down` stops it, {state.log} has its log.")
+    return 0
+
+
+def _open_log(path: Path) -> Any:
+    """The log of this run; the one before is kept beside it, and neither grows for ever."""
+    if path.exists() and path.stat().st_size > _LOG_BYTES:
+        path.replace(path.with_suffix(".old"))
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab")
+
+
+def _wait_for(reading: int, child: subprocess.Popen[bytes]) -> dict[str, Any]:
+    deadline = time.monotonic() + _DETACH_SECONDS
+    data = b""
+    while not data.endswith(b"\n"):
+        left = deadline - time.monotonic()
+        if left <= 0:
+            note("vcbatch isn't ready yet; see its log")
+            raise CliError(f"vcbatch did not get ready in {_DETACH_SECONDS:.0f} s")
+        if select.select([reading], [], [], min(left, 0.5))[0]:
+            chunk = os.read(reading, 65536)
+            if not chunk:  # it closed the pipe without a word
+                code = child.wait(timeout=10)
+                raise CliError(f"vcbatch ended at once with exit code {code}", hint="Its log says why.")
+            data += chunk
+    return json.loads(data)

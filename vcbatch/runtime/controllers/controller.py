@@ -1,0 +1,92 @@
+"""What all controllers share: a queue of UIDs, a look that decides and applies, and what follows a refusal."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from vcbatch.core.machine import Decision
+from vcbatch.runtime.apply import Applier, NotAppliedError, StaleError
+from vcbatch.runtime.meter import Meter, NoMeter
+from vcbatch.runtime.supervise import Part
+from vcbatch.runtime.workqueue import WorkQueue
+from vcbatch.seams.clock import Clock
+from vcbatch.seams.random import Random
+
+log = logging.getLogger(__name__)
+
+# How long a wish to look again is slept on at most. Waiting is by the monotonic clock and wishes are by the wall
+# clock, which may jump; a look that comes too early costs nothing.
+_LONGEST_WAIT = 300.0
+
+Decide = Callable[[str, datetime], Awaitable[Decision | None]]
+"""The decision about the object with that UID; None where it is gone."""
+Refused = Callable[[str, NotAppliedError], None]
+"""Told when a decision could not be carried out, to say so on the object."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerConfig:
+    """`workers` is how many objects are looked at side by side."""
+
+    name: str
+    workers: int = 16
+
+
+class Controller:
+    """Looks at one object at a time per UID, again after a failure, and again when the decision says so."""
+
+    def __init__(
+        self,
+        config: ControllerConfig,
+        decide: Decide,
+        applier: Applier,
+        *,
+        clock: Clock,
+        random: Random,
+        meter: Meter | None = None,
+        refused: Refused | None = None,
+    ) -> None:
+        self.name = config.name
+        self.queue: WorkQueue[str] = WorkQueue(clock=clock, random=random)
+        self._workers = config.workers
+        self._decide = decide
+        self._applier = applier
+        self._clock = clock
+        self._meter = meter or NoMeter()
+        self._refused = refused
+
+    def part(self) -> Part:
+        """What has to run for the objects to be looked at."""
+        return Part(name=self.name, run=lambda: self.queue.run(self.look, workers=self._workers))
+
+    async def look(self, uid: str) -> bool:
+        """One look; False asks for another one later."""
+        started = self._clock.monotonic()
+        result = await self._look(uid)
+        self._meter.count("looks", controller=self.name, result=result)
+        self._meter.seconds("look_seconds", self._clock.monotonic() - started, controller=self.name)
+        self._meter.gauge("queue_depth", len(self.queue), controller=self.name)
+        return result in ("done", "gone")
+
+    async def _look(self, uid: str) -> str:
+        decision = await self._decide(uid, self._clock.now())
+        if decision is None:
+            self.queue.forget(uid)
+            return "gone"
+        try:
+            await self._applier.carry_out(decision)
+        except StaleError as stale:
+            log.debug("a decision was out of date: %s", stale, extra={"controller": self.name, "uid": uid})
+            return "stale"
+        except NotAppliedError as error:
+            log.warning("%s", error, extra={"controller": self.name, "uid": uid, "code": error.error.code})
+            if self._refused is not None:
+                self._refused(uid, error)
+            return "refused"
+        if decision.look_again_at is not None:
+            wait = (decision.look_again_at - self._clock.now()).total_seconds()
+            self.queue.add_after(uid, min(max(wait, 0.001), _LONGEST_WAIT))
+        return "done"

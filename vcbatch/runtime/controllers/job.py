@@ -1,0 +1,202 @@
+"""The job controller: which events concern which job, and the view that its decision is made on."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from vcbatch.api.command import Command
+from vcbatch.api.job import Job
+from vcbatch.api.model import MalformedObject
+from vcbatch.api.pod import Pod
+from vcbatch.api.podgroup import PodGroup
+from vcbatch.api.queue import Queue
+from vcbatch.api.reasons import JobReason, shorten
+from vcbatch.api.resources import JOBS, PODS
+from vcbatch.api.scheduling import PriorityClassView
+from vcbatch.core.job import JobView, decide, wanted_children
+from vcbatch.core.machine import Decision, Emit, EventType, ObjectRef
+from vcbatch.runtime.apply import Applier, NotAppliedError
+from vcbatch.runtime.cache import Cache, Change, identity
+from vcbatch.runtime.controllers.children import Children
+from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
+from vcbatch.runtime.meter import Meter
+from vcbatch.runtime.recorder import Recorder
+from vcbatch.runtime.supervise import Part
+from vcbatch.seams.api import Json
+from vcbatch.seams.clock import Clock
+from vcbatch.seams.random import Random
+
+log = logging.getLogger(__name__)
+
+_OWNER = "job that controls it"
+_TARGET = "job that it is for"
+_QUEUE = "queue"
+_DEFAULT_QUEUE = "default"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSources:
+    """The caches that a job's view is made from."""
+
+    jobs: Cache[Json]
+    pods: Cache[Pod]
+    podgroups: Cache[Json]
+    queues: Cache[Json]
+    commands: Cache[Json]
+    priority_classes: Cache[PriorityClassView]
+    children: Children
+
+
+class JobController:
+    """Looks at a job whenever it, a pod or the PodGroup of its, its queue, or a Command for it changes."""
+
+    def __init__(
+        self,
+        sources: JobSources,
+        applier: Applier,
+        recorder: Recorder,
+        *,
+        clock: Clock,
+        random: Random,
+        meter: Meter | None = None,
+    ) -> None:
+        self._sources = sources
+        self._recorder = recorder
+        self.controller = Controller(
+            ControllerConfig(name="job-controller"),
+            self.decide,
+            applier,
+            clock=clock,
+            random=random,
+            meter=meter,
+            refused=self._refused,
+        )
+        self._listen()
+
+    def part(self) -> Part:
+        return self.controller.part()
+
+    # Which events concern which job
+
+    def _listen(self) -> None:
+        sources = self._sources
+        sources.jobs.add_index(_QUEUE, _queue_of)
+        sources.pods.add_index(_OWNER, _job_of_pod)
+        sources.commands.add_index(_TARGET, _target_of)
+        sources.jobs.listen(self._on_job)
+        sources.pods.listen(self._on_pod)
+        sources.podgroups.listen(self._on_podgroup)
+        sources.queues.listen(self._on_queue)
+        sources.commands.listen(self._on_command)
+
+    def _on_job(self, change: Change[Json]) -> None:
+        who = identity(change.current)
+        if change.new is None:
+            self._sources.children.forget(who.uid, change.current["metadata"].get("namespace", ""))
+        self.controller.queue.add(who.uid)
+
+    def _on_pod(self, change: Change[Pod]) -> None:
+        for uid in _job_of_pod(change.current):
+            self.controller.queue.add(uid)
+
+    def _on_podgroup(self, change: Change[Json]) -> None:
+        for owner in change.current["metadata"].get("ownerReferences") or ():
+            if owner.get("kind") == JOBS.kind and owner.get("apiVersion") == JOBS.api_version:
+                self.controller.queue.add(owner.get("uid", ""))
+
+    def _on_queue(self, change: Change[Json]) -> None:
+        if change.old is not None and change.new is not None and _state(change.old) == _state(change.new):
+            return  # its counts changed, which decides nothing
+        for job in self._sources.jobs.indexed(_QUEUE, change.current["metadata"]["name"]):
+            self.controller.queue.add(identity(job).uid)
+
+    def _on_command(self, change: Change[Json]) -> None:
+        for key in _target_of(change.current):
+            job = self._sources.jobs.by_key(key)
+            if job is not None:
+                self.controller.queue.add(identity(job).uid)
+
+    # What a look decides
+
+    async def decide(self, uid: str, now: datetime) -> Decision | None:
+        stored = self._sources.jobs.get(uid)
+        if stored is None:
+            return None
+        try:
+            view = await self._view(stored)
+        except MalformedObject as error:
+            # Nothing can be decided on it until somebody changes it, and that is an event.
+            log.warning("a job can't be read: %s", error, extra={"uid": uid})
+            return Decision()
+        return decide(view, now=now)
+
+    async def _view(self, stored: Json) -> JobView:
+        sources = self._sources
+        job = Job.parse(stored)
+        # Waited for first: after it nothing is waited for, so that the picture is of one moment.
+        children = await sources.children.of(job.uid, job.namespace, wanted_children(job))
+        current = sources.jobs.get(job.uid)
+        if current is not None and current is not stored:
+            job = Job.parse(current)
+        return JobView(
+            job=job,
+            pods=sources.pods.indexed(_OWNER, job.uid),
+            pod_group=self._pod_group(job),
+            children=children,
+            queue=self._queue(job),
+            priority_classes={item.metadata.name: item.value for item in sources.priority_classes},
+            commands=[Command.parse(item) for item in sources.commands.indexed(_TARGET, job.key)],
+        )
+
+    def _pod_group(self, job: Job) -> PodGroup | None:
+        stored = self._sources.podgroups.by_key(f"{job.namespace}/{job.name}-{job.uid}")
+        return PodGroup.parse(stored) if stored is not None else None
+
+    def _queue(self, job: Job) -> Queue | None:
+        stored = self._sources.queues.by_key(job.spec.queue or _DEFAULT_QUEUE)
+        return Queue.parse(stored) if stored is not None else None
+
+    def _refused(self, uid: str, error: NotAppliedError) -> None:
+        """Say on the job what the server doesn't let us do; what passes by itself isn't worth a word."""
+        job = self._sources.jobs.get(uid)
+        reason = _REASONS.get(error.part)
+        if job is None or reason is None or error.error.transient or error.error.conflict:
+            return
+        metadata = job["metadata"]
+        ref = ObjectRef(resource=JOBS, namespace=metadata.get("namespace", ""), name=metadata["name"], uid=uid)
+        self._recorder.emit(Emit(ref=ref, type=EventType.WARNING, reason=reason, message=shorten(str(error))))
+
+
+_REASONS = {
+    f"create {PODS.kind}": JobReason.FAILED_CREATE,
+    f"delete {PODS.kind}": JobReason.FAILED_DELETE,
+    "ensure PodGroup": JobReason.POD_GROUP_ERROR,
+    "ensure Service": JobReason.PLUGIN_ERROR,
+    "ensure ConfigMap": JobReason.PLUGIN_ERROR,
+    "ensure Secret": JobReason.PLUGIN_ERROR,
+    "ensure NetworkPolicy": JobReason.PLUGIN_ERROR,
+    "write status of Job": JobReason.JOB_STATUS_ERROR,
+}
+
+
+def _job_of_pod(pod: Pod) -> Iterable[str]:
+    owner = pod.metadata.controller_owner()
+    if owner is not None and owner.kind == JOBS.kind and owner.api_version == JOBS.api_version:
+        yield owner.uid
+
+
+def _queue_of(job: Json) -> Iterable[str]:
+    yield (job.get("spec") or {}).get("queue") or _DEFAULT_QUEUE
+
+
+def _target_of(command: Json) -> Iterable[str]:
+    target = command.get("target") or {}
+    if target.get("kind") == JOBS.kind and target.get("apiVersion") == JOBS.api_version:
+        yield f"{command['metadata'].get('namespace', '')}/{target.get('name', '')}"
+
+
+def _state(queue: Json) -> str:
+    return (queue.get("status") or {}).get("state") or ""
