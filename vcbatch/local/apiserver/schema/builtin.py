@@ -1,6 +1,6 @@
 """Decodes built-in objects as Kubernetes' Go types do: unknown fields, wrong types, zero values that come and go.
 
-Source of the texts: `sigs.k8s.io/json` (Go's `encoding/json`), and the `UnmarshalJSON` of Quantity, Time and IntOrString.
+Source of the texts: `sigs.k8s.io/json` (Go's `encoding/json`) and `UnmarshalJSON` of Quantity, Time and IntOrString.
 `required` of the published schemas is never enforced here, as Go fills in zero values; what a kind needs is said by its
 own validation.
 """
@@ -19,7 +19,7 @@ from vcbatch.local.apiserver.schema.types import OPAQUE, Field, Struct, kind_str
 Json = dict[str, Any]
 
 _QUANTITY = re.compile(r"([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)")
-_QUANTITY_FAULT = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"  # noqa: S105
+_QUANTITY_FAULT = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 _RANGES = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1), "uint8": (0, 255)}
 _MAX_DEPTH = 100
 _OMIT_ZERO_TIME = frozenset({"creationTimestamp"})
@@ -31,13 +31,20 @@ def decode(type_name: str, obj: Json) -> list[str]:
     the faults that strict field validation reports. Unknown fields are dropped. Raises `DecodeError`."""
     decoder = _Decoder()
     decoder.struct(obj, struct(type_name), path="", trail="", depth=0)
-    return decoder.unknown
+    return [f'unknown field "{path}"' for path in decoder.unknown]
 
 
 def decode_kind(kind: str, obj: Json) -> list[str]:
     """`decode` for an object that names its own apiVersion: tells the Events of two groups apart."""
     known = kind_struct(api_version=str(obj.get("apiVersion") or "v1"), kind=kind)
     return decode(known.key if known else kind, obj)
+
+
+def decode_at(type_name: str, obj: Json, *, path: str) -> list[str]:
+    """`decode` for a part of an object: answers the paths of the unknown fields, each with `path` in front."""
+    decoder = _Decoder()
+    decoder.struct(obj, struct(type_name), path=path, trail="", depth=0)
+    return decoder.unknown
 
 
 class _Decoder:
@@ -54,7 +61,7 @@ class _Decoder:
         for name in list(obj):
             field = fields.get(name)
             if field is None:
-                self.unknown.append(f'unknown field "{path}{name}"')
+                self.unknown.append(f"{path}{name}")
                 del obj[name]
                 continue
             value = obj[name]

@@ -1,0 +1,237 @@
+"""What a CustomResourceDefinition may say.
+
+Source: apiextensions-apiserver `pkg/apis/apiextensions/validation`. Conversion webhooks are refused, as this server
+calls none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from vcbatch.local.apiserver import names as rules
+from vcbatch.local.apiserver.crds.columns import MalformedPath, compile_path
+from vcbatch.local.apiserver.crds.schemas import schema_faults
+from vcbatch.local.apiserver.errors import FieldError
+from vcbatch.local.apiserver.kinds import faults
+from vcbatch.local.apiserver.registry import Json
+
+_COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
+_COLUMN_FORMATS = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")
+_SCOPES = ("Cluster", "Namespaced")
+_STRATEGIES = ("None", "Webhook")
+_MAX_SELECTABLE = 8
+
+
+def definition_faults(crd: Json) -> list[FieldError]:
+    """The faults of a definition as it is."""
+    return [*_name_faults(crd), *_spec_faults(crd.get("spec") or {})]
+
+
+def update_faults(crd: Json, old: Json) -> list[FieldError]:
+    """The faults of a change."""
+    found = [*_name_faults(crd), *_spec_faults(crd.get("spec") or {})]
+    spec, before = crd.get("spec") or {}, old.get("spec") or {}
+    if spec.get("group") != before.get("group"):
+        found += faults.immutable("spec.group", spec.get("group"), before.get("group"))
+    names, names_before = spec.get("names") or {}, before.get("names") or {}
+    if names.get("plural") != names_before.get("plural"):
+        found += faults.immutable("spec.names.plural", names.get("plural"), names_before.get("plural"))
+    if _established(old):
+        found += faults.immutable("spec.scope", spec.get("scope"), before.get("scope"))
+        found += faults.immutable("spec.names.kind", names.get("kind"), names_before.get("kind"))
+    return [*found, *_stored_version_faults(crd)]
+
+
+def _established(crd: Json) -> bool:
+    conditions: Sequence[Json] = (crd.get("status") or {}).get("conditions") or ()
+    return any(one.get("type") == "Established" and one.get("status") == "True" for one in conditions)
+
+
+def _stored_version_faults(crd: Json) -> Iterator[FieldError]:
+    known = {version.get("name") for version in (crd.get("spec") or {}).get("versions") or ()}
+    for index, name in enumerate((crd.get("status") or {}).get("storedVersions") or ()):
+        if name not in known:
+            detail = f"missing from spec.versions; {name} was previously a storage version, and must remain in "
+            detail += "spec.versions until a storage migration ensures no data remains persisted in "
+            detail += f"{name} and removes {name} from status.storedVersions"
+            yield faults.invalid(f"status.storedVersions[{index}]", name, detail)
+
+
+def _name_faults(crd: Json) -> Iterator[FieldError]:
+    spec: Json = crd.get("spec") or {}
+    plural = (spec.get("names") or {}).get("plural") or ""
+    name = (crd.get("metadata") or {}).get("name") or ""
+    if name and name != f"{plural}.{spec.get('group') or ''}":
+        yield faults.invalid("metadata.name", name, 'must be spec.names.plural+"."+spec.group')
+
+
+def _spec_faults(spec: Json) -> Iterator[FieldError]:
+    yield from _group_faults(spec.get("group") or "")
+    scope = spec.get("scope") or ""
+    if not scope:
+        yield faults.required("spec.scope")
+    elif scope not in _SCOPES:
+        yield faults.unsupported("spec.scope", scope, _SCOPES)
+    versions: Sequence[Json] = spec.get("versions") or ()
+    yield from _version_set_faults(versions)
+    yield from _names_faults(spec.get("names") or {}, "spec.names")
+    for index, version in enumerate(versions):
+        yield from _version_faults(version, f"spec.versions[{index}]", spec)
+    yield from _conversion_faults(spec.get("conversion") or {})
+    if spec.get("preserveUnknownFields") is True:
+        detail = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema "
+        detail += "instead"
+        yield faults.invalid("spec.preserveUnknownFields", True, detail)
+
+
+def _group_faults(group: str) -> Iterator[FieldError]:
+    if not group:
+        yield faults.required("spec.group")
+        return
+    found = rules.dns_subdomain(group)
+    if found:
+        yield faults.invalid("spec.group", group, ",".join(found))
+    elif "." not in group:
+        yield faults.invalid("spec.group", group, "should be a domain with at least one dot")
+
+
+def _version_set_faults(versions: Sequence[Json]) -> Iterator[FieldError]:
+    seen: list[Any] = []
+    unique = True
+    for index, version in enumerate(versions):
+        name = version.get("name") or ""
+        unique = unique and name not in seen
+        seen.append(name)
+        found = rules.dns1035_label(name)
+        if found:
+            yield faults.invalid(f"spec.versions[{index}].name", name, ",".join(found))
+    if not unique:
+        yield faults.invalid("spec.versions", list(versions), "must contain unique version names")
+    if sum(bool(version.get("storage")) for version in versions) != 1:
+        yield faults.invalid("spec.versions", list(versions), "must have exactly one version marked as storage version")
+
+
+def _names_faults(names: Json, path: str) -> Iterator[FieldError]:
+    for key in ("plural", "singular", "kind", "listKind"):
+        value = names.get(key) or ""
+        if not value:
+            yield faults.required(f"{path}.{key}")
+            continue
+        mixed = key in ("kind", "listKind")
+        found = rules.dns1035_label(value.lower() if mixed else value)
+        if found:
+            prefix = "may have mixed case, but should otherwise match: " if mixed else ""
+            yield faults.invalid(f"{path}.{key}", value, prefix + ",".join(found))
+    for index, short in enumerate(names.get("shortNames") or ()):
+        if found := rules.dns1035_label(short):
+            yield faults.invalid(f"{path}.shortNames[{index}]", short, ",".join(found))
+    if names.get("kind") and names.get("kind") == names.get("listKind"):
+        yield faults.invalid(f"{path}.listKind", names["listKind"], "kind and listKind may not be the same")
+    for index, category in enumerate(names.get("categories") or ()):
+        if found := rules.dns1035_label(category):
+            yield faults.invalid(f"{path}.categories[{index}]", category, ",".join(found))
+
+
+def _conversion_faults(conversion: Json) -> Iterator[FieldError]:
+    strategy = conversion.get("strategy")
+    if strategy == "Webhook":
+        yield faults.forbidden("spec.conversion.strategy", "conversion webhooks aren't supported here: use None")
+    elif strategy not in _STRATEGIES:
+        yield faults.unsupported("spec.conversion.strategy", strategy, _STRATEGIES)
+    elif conversion.get("webhook"):
+        yield faults.forbidden("spec.conversion.webhook", "should not be set when strategy is not set to Webhook")
+
+
+def _version_faults(version: Json, path: str, spec: Json) -> Iterator[FieldError]:
+    schema = (version.get("schema") or {}).get("openAPIV3Schema")
+    if schema is None:
+        yield faults.required(f"{path}.schema.openAPIV3Schema", "schemas are required")
+    else:
+        yield from schema_faults(schema, f"{path}.schema.openAPIV3Schema")
+    warning = version.get("deprecationWarning")
+    if warning is not None and not version.get("deprecated"):
+        yield faults.invalid(f"{path}.deprecationWarning", warning, "can only be set for deprecated versions")
+    yield from _subresource_faults(version.get("subresources") or {}, f"{path}.subresources")
+    for index, column in enumerate(version.get("additionalPrinterColumns") or ()):
+        yield from _column_faults(column, f"{path}.additionalPrinterColumns[{index}]")
+    yield from _selectable_faults(version.get("selectableFields") or (), schema or {}, f"{path}.selectableFields")
+
+
+def _subresource_faults(subresources: Json, path: str) -> Iterator[FieldError]:
+    scale: Json | None = subresources.get("scale")
+    if scale is None:
+        return
+    for key, roots, words in (
+        ("specReplicasPath", (".spec.",), "should be a json path under .spec"),
+        ("statusReplicasPath", (".status.",), "should be a json path under .status"),
+        ("labelSelectorPath", (".spec.", ".status."), "should be a json path under either .spec or .status"),
+    ):
+        value = scale.get(key)
+        if not value:
+            if key != "labelSelectorPath":
+                yield faults.required(f"{path}.scale.{key}")
+        elif not _is_dotted(value):
+            yield faults.invalid(f"{path}.scale.{key}", value, _SIMPLE_PATH)
+        elif not value.startswith(roots):
+            yield faults.invalid(f"{path}.scale.{key}", value, words)
+
+
+_SIMPLE_PATH = "must be a simple json path of field names, each after a dot: array notation isn't allowed"
+
+
+def _is_dotted(path: str) -> bool:
+    return bool(re.fullmatch(r"(\.[\w-]+)+", path))
+
+
+def _column_faults(column: Json, path: str) -> Iterator[FieldError]:
+    if not column.get("name"):
+        yield faults.required(f"{path}.name")
+    type_ = column.get("type") or ""
+    if not type_:
+        yield faults.required(f"{path}.type", f"must be one of {','.join(_COLUMN_TYPES)}")
+    elif type_ not in _COLUMN_TYPES:
+        yield faults.invalid(f"{path}.type", type_, f"must be one of {','.join(_COLUMN_TYPES)}")
+    format_ = column.get("format") or ""
+    if format_ and format_ not in _COLUMN_FORMATS:
+        yield faults.invalid(f"{path}.format", format_, f"must be one of {','.join(_COLUMN_FORMATS)}")
+    json_path = column.get("jsonPath") or ""
+    if not json_path:
+        yield faults.required(f"{path}.jsonPath")
+        return
+    try:
+        compile_path(json_path)
+    except MalformedPath as error:
+        yield faults.invalid(f"{path}.jsonPath", json_path, str(error))
+
+
+def _selectable_faults(selectable: Sequence[Json], schema: Json, path: str) -> Iterator[FieldError]:
+    if len(selectable) > _MAX_SELECTABLE:
+        yield faults.too_many(path, len(selectable), _MAX_SELECTABLE)
+    seen: set[str] = set()
+    for index, one in enumerate(selectable):
+        value, at = one.get("jsonPath") or "", f"{path}[{index}].jsonPath"
+        if not value:
+            yield faults.required(at)
+        elif value in seen:
+            yield faults.duplicate(at, value)
+        elif not _is_dotted(value):
+            yield faults.invalid(at, value, "is an invalid path: must be a simple path of field names")
+        elif value.startswith(".metadata"):
+            yield faults.invalid(at, value, "must not point to fields in metadata")
+        elif (fault := _selectable_fault(value, schema)) is not None:
+            yield faults.invalid(at, value, fault)
+        seen.add(value)
+
+
+def _selectable_fault(path: str, schema: Json) -> str | None:
+    node: Json | None = schema
+    for name in path.removeprefix(".").split("."):
+        node = ((node or {}).get("properties") or {}).get(name)
+        if node is None:
+            return "is an invalid path: does not exist in the schema"
+    allowed = ("string", "integer", "boolean")
+    if (node or {}).get("type") not in allowed:
+        return f"must point to a field of type {', '.join(allowed[:-1])} or {allowed[-1]}"
+    return None

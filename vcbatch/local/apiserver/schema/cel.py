@@ -1,0 +1,372 @@
+"""Validation rules of custom resources in the Common Expression Language (`x-kubernetes-validations`).
+
+Expressions are parsed and run by the `common-expression-language` package; this module gives them what Kubernetes
+promises: values typed by the schema, `self` and `oldSelf`, correlation of map lists, the Kubernetes functions, and the
+words of a refusal. Source: apiextensions-apiserver `pkg/apiserver/schema/cel`, KEP-2876.
+"""
+
+from __future__ import annotations
+
+import functools
+import ipaddress
+import itertools
+import re
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+from vcbatch.api.quantity import MalformedQuantity, parse_quantity
+from vcbatch.local.apiserver.errors import FieldError
+from vcbatch.local.apiserver.kinds import faults
+from vcbatch.local.apiserver.schema.structural import Node, Rule, regular_expression
+from vcbatch.local.apiserver.schema.validation import ABSENT, correlate, same
+
+_MAX_EVALUATIONS = 20_000
+"""How many rules one request may run; Kubernetes holds requests to a cost budget in the same spirit."""
+
+_RESERVED_WORDS = (
+    "true false null in as break const continue else for function if import let loop package namespace "
+    "return var void while"
+)
+_RESERVED = frozenset(_RESERVED_WORDS.split())
+
+
+def usable() -> bool:
+    """Whether the expression library is installed."""
+    try:
+        import cel  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def rule_fault(rule: str) -> str:
+    """Why an expression can't be a rule, or "" where it can."""
+    try:
+        program = _compiled(rule)
+    except ValueError as error:
+        return f"compilation failed: {error}"
+    unknown = [name for name in program.variables() if not _is_bound(name, rule)]
+    if unknown:
+        return f"compilation failed: undeclared reference to '{unknown[0]}' (in container '')"
+    missing = [name for name in program.functions() if not _is_known_function(name)]
+    if missing:
+        return f"compilation failed: undeclared reference to '{missing[0]}' (in container '')"
+    return ""
+
+
+def uses_old_self(rule: str) -> bool:
+    return "oldSelf" in _compiled(rule).variables()
+
+
+def validate_rules(value: Any, schema: Node, *, base: str = "", old: Any = ABSENT) -> list[FieldError]:
+    """The faults of all rules that apply to `value` (at the field path `base`), outermost first. Rules on `oldSelf`
+    apply where there is an old value to compare with; others aren't held against what didn't change."""
+    if not schema.has_rules:
+        return []
+    budget = _Budget()
+    return list(_walk(value, schema, base, old, budget, root=not base))
+
+
+class _Budget:
+    __slots__ = ("left",)
+
+    def __init__(self) -> None:
+        self.left = _MAX_EVALUATIONS
+
+    def spend(self) -> bool:
+        self.left -= 1
+        return self.left >= 0
+
+
+def _walk(value: Any, node: Node, path: str, old: Any, budget: _Budget, *, root: bool = False) -> Iterator[FieldError]:
+    if value is None:
+        return
+    for rule in node.rules:
+        if not budget.spend():
+            detail = "call cost exceeds limit: the object has too many values that rules must look at"
+            yield faults.forbidden(path or "<nil>", detail)
+            return
+        fault = _broken(rule, value, node, path, old, root=root)
+        if fault is not None:
+            yield fault
+    if isinstance(value, list):
+        items = node.items
+        if items is not None and items.has_rules:
+            olds = correlate(value, node, old)
+            for index, item in enumerate(value):
+                yield from _walk(item, items, f"{path}[{index}]", olds(index), budget)
+    elif isinstance(value, dict):
+        olds_by_name = old if isinstance(old, dict) else {}
+        for name in sorted(value):
+            sub = node.properties.get(name)
+            below = f"{path}.{name}" if path else name
+            if sub is None and node.additional is not None:
+                sub, below = node.additional, f"{path}[{name}]"
+            if sub is not None and sub.has_rules:
+                yield from _walk(value[name], sub, below, olds_by_name.get(name, ABSENT), budget)
+
+
+def _broken(rule: Rule, value: Any, node: Node, path: str, old: Any, *, root: bool) -> FieldError | None:
+    import cel
+
+    transition = uses_old_self(rule.rule)
+    if transition and old is ABSENT and not rule.optional_old_self:
+        return None
+    if not transition and old is not ABSENT and same(value, old):
+        return None
+    variables: dict[str, Any] = {"self": _typed(value, node, root=root)}
+    if transition:
+        given = None if old is ABSENT else _typed(old, node, root=root)
+        if rule.optional_old_self:
+            variables["oldSelf"] = cel.OptionalValue.none() if old is ABSENT else cel.OptionalValue.of(given)
+        else:
+            variables["oldSelf"] = given
+    at = f"{path}{rule.field_path}".removeprefix(".") or "<nil>"
+    said = rule.message or f"failed rule: {rule.rule.strip()}"
+    outcome = _run(rule.rule, variables)
+    if isinstance(outcome, _Trouble):
+        return _fault(rule, at, value, f"{outcome.text} evaluating rule: {rule.message or rule.rule.strip()}")
+    if outcome is True:
+        return None
+    if rule.message_expression:
+        text = _run(rule.message_expression, variables)
+        if isinstance(text, str) and text.strip() and "\n" not in text:
+            said = text.strip()
+    return _fault(rule, at, value, said)
+
+
+def _fault(rule: Rule, at: str, value: Any, detail: str) -> FieldError:
+    match rule.reason:
+        case "FieldValueForbidden":
+            return faults.forbidden(at, detail)
+        case "FieldValueRequired":
+            return faults.required(at, detail)
+        case "FieldValueDuplicate":
+            return FieldError(reason=rule.reason, field=at, message=f"Duplicate value: {detail}")
+        case _:
+            shown = "" if isinstance(value, dict | list) else f" {faults.shown(value)}:"
+            return FieldError(reason="FieldValueInvalid", field=at, message=f"Invalid value:{shown} {detail}")
+
+
+class _Trouble:
+    """An expression that couldn't be evaluated."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+
+def _run(expression: str, variables: Mapping[str, Any]) -> Any:
+    import cel
+
+    try:
+        context = cel.Context(variables=dict(variables), functions=dict(_functions()))
+        return _compiled(expression).execute(context)
+    except KeyError as error:
+        return _Trouble(f"no such key: {error.args[0] if error.args else ''}")
+    except ZeroDivisionError:
+        return _Trouble("division by zero")
+    except TypeError:
+        return _Trouble("no such overload")
+    except (ValueError, RuntimeError, IndexError, OverflowError, MalformedQuantity) as error:
+        return _Trouble(str(error))
+
+
+@functools.lru_cache(maxsize=1024)
+def _compiled(expression: str) -> Any:
+    import cel
+
+    return cel.compile(_without_optional_selects(expression))
+
+
+def _without_optional_selects(expression: str) -> str:
+    """The parser knows no `a.?b`; it is refused in these words instead of the parser's."""
+    if ".?" in expression or "[?" in expression:
+        raise ValueError("optional field selection (`.?`) isn't supported here")
+    return expression
+
+
+def _is_bound(name: str, rule: str) -> bool:
+    if name in ("self", "oldSelf", "math", "sets", "strings", "base64", "lists", "optional", "format"):
+        return True
+    if name in _TYPE_NAMES:
+        return True
+    # A variable of a macro such as all(x, …): bound wherever a macro introduces it.
+    return re.search(rf"\(\s*(\w+\s*,\s*)?{re.escape(name)}\s*,", rule) is not None
+
+
+_TYPE_NAMES = frozenset({"int", "uint", "double", "bool", "string", "bytes", "list", "map", "type", "null_type"})
+
+
+def _is_known_function(name: str) -> bool:
+    return not re.fullmatch(r"[A-Za-z][\w.]*", name) or name in _BUILT_IN or name in _functions()
+
+
+_BUILT_IN_WORDS = (
+    "size contains startsWith endsWith matches int uint double string bytes bool duration timestamp type dyn "
+    "has all exists exists_one map filter getFullYear getMonth getDate getDayOfMonth getDayOfYear "
+    "getDayOfWeek getHours getMinutes getSeconds getMilliseconds max min hasValue value orValue or "
+    "optional.of optional.none optional.ofNonZeroValue"
+)
+_BUILT_IN = frozenset(_BUILT_IN_WORDS.split())
+
+
+def _typed(value: Any, node: Node, *, root: bool = False) -> Any:
+    """A JSON value as CEL sees it: declared fields only, numbers and times by their schema."""
+    match value:
+        case dict():
+            return _typed_map(value, node, root=root)
+        case list():
+            items = node.items
+            return [_typed(item, items) if items else item for item in value]
+        case bool() | None:
+            return value
+        case int() if "number" in node.types:
+            return float(value)
+        case float() if "integer" in node.types and value.is_integer():
+            return int(value)
+        case str() if node.format:
+            return _typed_text(value, node.format)
+        case _:
+            return value
+
+
+def _typed_map(value: dict[str, Any], node: Node, *, root: bool) -> dict[str, Any]:
+    if node.additional is not None:
+        return {name: _typed(item, node.properties.get(name, node.additional)) for name, item in value.items()}
+    typed = {
+        escaped: _typed(value[name], sub)
+        for name, sub in node.properties.items()
+        if name in value and (escaped := escape(name))
+    }
+    if root or node.embedded:
+        metadata = value.get("metadata")
+        if isinstance(metadata, dict):
+            typed["metadata"] = {key: metadata[key] for key in ("name", "generateName") if key in metadata}
+        for key in ("apiVersion", "kind"):
+            if key in value:
+                typed[key] = value[key]
+    return typed
+
+
+def _typed_text(value: str, format_: str) -> Any:
+    try:
+        match format_:
+            case "date-time" | "datetime":
+                return datetime.fromisoformat(value)
+            case "date":
+                return datetime.fromisoformat(value).replace(tzinfo=timezone.utc)  # noqa: UP017 - 3.11
+            case "duration":
+                return _go_duration(value)
+            case "byte":
+                import base64
+
+                return base64.b64decode(value)
+            case _:
+                return value
+    except ValueError:
+        return value
+
+
+_UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
+
+
+def _go_duration(text: str) -> Any:
+    parts = re.findall(r"(\d+(?:\.\d*)?|\.\d+)(h|ms|us|µs|ns|m|s)", text)
+    if not parts:
+        return text
+    seconds = sum(float(number) * _UNITS[unit] for number, unit in parts)
+    return timedelta(seconds=-seconds if text.startswith("-") else seconds)
+
+
+def escape(name: str) -> str:
+    """A property's name as expressions write it (`__namespace__`, `a__dash__b`), or "" where it has none."""
+    if name in _RESERVED:
+        return f"__{name}__"
+    escaped = name.replace("__", "__underscores__")
+    for char, word in ((".", "__dot__"), ("-", "__dash__"), ("/", "__slash__")):
+        escaped = escaped.replace(char, word)
+    return escaped if re.fullmatch(r"[A-Za-z_]\w*", escaped) else ""
+
+
+@functools.cache
+def _functions() -> Mapping[str, Callable[..., Any]]:
+    from cel.stdlib import STDLIB_FUNCTIONS
+
+    own: dict[str, Callable[..., Any]] = {
+        "isSorted": lambda items: all(a <= b for a, b in itertools.pairwise(items)),
+        "sum": lambda items: sum(items[1:], start=items[0]) if items else 0,
+        "indexOf": _index_of,
+        "lastIndexOf": _last_index_of,
+        "find": lambda text, pattern: found[0] if (found := regular_expression(pattern).search(text)) else "",
+        "findAll": lambda text, pattern, limit=-1: _find_all(text, pattern, limit),
+        "isIP": _is_ip,
+        "isCIDR": lambda text: "/" in text and _is_network(text),
+        "isURL": lambda text: bool(re.fullmatch(r"([a-zA-Z][a-zA-Z0-9+.-]*://[^\s]*|/[^\s]*)", text)),
+        "quantity": _quantity,
+        "isQuantity": _is_quantity,
+        "isLessThan": lambda one, other: _units(one) < _units(other),
+        "isGreaterThan": lambda one, other: _units(one) > _units(other),
+        "compareTo": lambda one, other: (_units(one) > _units(other)) - (_units(one) < _units(other)),
+        "isInteger": lambda one: _units(one) % 1000 == 0,
+        "asInteger": lambda one: _units(one) // 1000,
+        "asApproximateFloat": lambda one: _units(one) / 1000,
+        "sign": lambda one: (_units(one) > 0) - (_units(one) < 0),
+    }
+    return {**STDLIB_FUNCTIONS, **own}
+
+
+def _index_of(value: Any, item: Any, offset: int = 0) -> int:
+    if isinstance(value, str):
+        return value.find(item, offset)
+    return next((index for index, one in enumerate(value) if one == item), -1)
+
+
+def _last_index_of(value: Any, item: Any) -> int:
+    if isinstance(value, str):
+        return value.rfind(item)
+    return next((index for index in range(len(value) - 1, -1, -1) if value[index] == item), -1)
+
+
+def _find_all(text: str, pattern: str, limit: int) -> list[str]:
+    found = [match[0] for match in regular_expression(pattern).finditer(text)]
+    return found if limit < 0 else found[:limit]
+
+
+def _is_ip(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_network(text: str) -> bool:
+    try:
+        ipaddress.ip_interface(text)
+    except ValueError:
+        return False
+    return True
+
+
+_QUANTITY = "quantity"
+
+
+def _quantity(text: str) -> dict[str, str]:
+    """The library's values can't be objects of ours: a quantity travels as a map and is parsed where it is used."""
+    parse_quantity(text)
+    return {_QUANTITY: text}
+
+
+def _is_quantity(text: str) -> bool:
+    try:
+        parse_quantity(text)
+    except MalformedQuantity:
+        return False
+    return True
+
+
+def _units(value: dict[str, str]) -> int:
+    return parse_quantity(value[_QUANTITY]).milli()

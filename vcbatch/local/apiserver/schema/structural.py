@@ -1,0 +1,216 @@
+"""A structural OpenAPI v3 schema, compiled once for the walks over objects: prune, default, validate, CEL.
+
+Source: apiextensions-apiserver `pkg/apiserver/schema` (what a structural schema is) and KEP-1769.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from vcbatch.local.apiserver.schema.formats import FORMATS
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """One `x-kubernetes-validations` entry."""
+
+    rule: str
+    message: str = ""
+    message_expression: str = ""
+    reason: str = "FieldValueInvalid"
+    field_path: str = ""
+    optional_old_self: bool = False
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Node:
+    """One level of a schema. Compiled from JSON by `compile_schema`, and read-only afterwards."""
+
+    types: Sequence[str] = ()
+    """JSON types allowed; empty allows all. An int-or-string has both."""
+    format: str = ""
+    nullable: bool = False
+    properties: Mapping[str, Node] = field(default_factory=dict[str, "Node"])
+    additional: Node | None = None
+    """The schema of further properties; None allows any where `closed_additional` is false."""
+    has_additional: bool = False
+    items: Node | None = None
+    required: Sequence[str] = ()
+    preserve_unknown: bool = False
+    embedded: bool = False
+    int_or_string: bool = False
+    list_type: str = "atomic"
+    list_map_keys: Sequence[str] = ()
+    map_type: str = "granular"
+    default: Any = None
+    has_default: bool = False
+    enum: Sequence[Any] | None = None
+    minimum: float | int | None = None
+    maximum: float | int | None = None
+    exclusive_minimum: bool = False
+    exclusive_maximum: bool = False
+    multiple_of: float | int | None = None
+    min_length: int | None = None
+    max_length: int | None = None
+    pattern: str = ""
+    matches: Callable[[str], Any] | None = None
+    min_items: int | None = None
+    max_items: int | None = None
+    unique_items: bool = False
+    min_properties: int | None = None
+    max_properties: int | None = None
+    all_of: Sequence[Node] = ()
+    any_of: Sequence[Node] = ()
+    one_of: Sequence[Node] = ()
+    not_: Node | None = None
+    rules: Sequence[Rule] = ()
+    sorted_properties: Sequence[tuple[str, Node]] = ()
+    defaulting: Sequence[tuple[str, Node]] = ()
+    """The properties that have a default of their own."""
+    has_rules: bool = False
+    """Whether there is a rule here or below."""
+    has_lists: bool = False
+    """Whether there is a set or map list here or below."""
+    has_embedded: bool = False
+    """Whether there is an embedded resource here or below."""
+    source: Json = field(default_factory=dict[str, Any])
+
+
+def compile_schema(schema: Json) -> Node:
+    """Compile a schema whose structure was checked when its definition was accepted; what is malformed anyway is
+    left out, so that a stored definition never stops the server."""
+    node = Node(
+        types=_types(schema),
+        format=_text(schema, "format") if schema.get("format") in FORMATS else "",
+        nullable=schema.get("nullable") is True,
+        properties={name: compile_schema(sub) for name, sub in _schemas(schema, "properties").items()},
+        additional=_optional(schema.get("additionalProperties")),
+        has_additional="additionalProperties" in schema and schema["additionalProperties"] is not False,
+        items=_optional(schema.get("items")),
+        required=tuple(name for name in schema.get("required") or () if isinstance(name, str)),
+        preserve_unknown=schema.get("x-kubernetes-preserve-unknown-fields") is True,
+        embedded=schema.get("x-kubernetes-embedded-resource") is True,
+        int_or_string=schema.get("x-kubernetes-int-or-string") is True,
+        list_type=_text(schema, "x-kubernetes-list-type") or "atomic",
+        list_map_keys=tuple(schema.get("x-kubernetes-list-map-keys") or ()),
+        map_type=_text(schema, "x-kubernetes-map-type") or "granular",
+        default=schema.get("default"),
+        has_default=schema.get("default") is not None,
+        enum=schema.get("enum") or None,
+        minimum=_number(schema, "minimum"),
+        maximum=_number(schema, "maximum"),
+        exclusive_minimum=schema.get("exclusiveMinimum") is True,
+        exclusive_maximum=schema.get("exclusiveMaximum") is True,
+        multiple_of=_number(schema, "multipleOf"),
+        min_length=_count(schema, "minLength"),
+        max_length=_count(schema, "maxLength"),
+        pattern=_text(schema, "pattern"),
+        matches=_matcher(_text(schema, "pattern")),
+        min_items=_count(schema, "minItems"),
+        max_items=_count(schema, "maxItems"),
+        unique_items=schema.get("uniqueItems") is True,
+        min_properties=_count(schema, "minProperties"),
+        max_properties=_count(schema, "maxProperties"),
+        all_of=_list(schema, "allOf"),
+        any_of=_list(schema, "anyOf"),
+        one_of=_list(schema, "oneOf"),
+        not_=_optional(schema.get("not")),
+        rules=tuple(_rule(rule) for rule in schema.get("x-kubernetes-validations") or ()),
+        source=schema,
+    )
+    node.sorted_properties = tuple(sorted(node.properties.items()))
+    node.defaulting = tuple((name, sub) for name, sub in node.sorted_properties if sub.has_default)
+    below = [*node.properties.values(), *(sub for sub in (node.additional, node.items) if sub)]
+    node.has_rules = bool(node.rules) or any(sub.has_rules for sub in below)
+    node.has_lists = node.list_type in ("set", "map") or any(sub.has_lists for sub in below)
+    node.has_embedded = node.embedded or any(sub.has_embedded for sub in below)
+    return node
+
+
+def _types(schema: Json) -> Sequence[str]:
+    if schema.get("x-kubernetes-int-or-string") is True:
+        return ("integer", "string")
+    type_ = schema.get("type")
+    return (type_,) if isinstance(type_, str) and type_ else ()
+
+
+def _rule(rule: Json) -> Rule:
+    return Rule(
+        rule=str(rule.get("rule") or ""),
+        message=str(rule.get("message") or ""),
+        message_expression=str(rule.get("messageExpression") or ""),
+        reason=str(rule.get("reason") or "FieldValueInvalid"),
+        field_path=str(rule.get("fieldPath") or ""),
+        optional_old_self=rule.get("optionalOldSelf") is True,
+    )
+
+
+def _text(schema: Json, key: str) -> str:
+    value = schema.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def _number(schema: Json, key: str) -> float | int | None:
+    value = schema.get(key)
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _count(schema: Json, key: str) -> int | None:
+    value = schema.get(key)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _schemas(schema: Json, key: str) -> dict[str, Json]:
+    value = schema.get(key)
+    return {name: sub for name, sub in value.items() if isinstance(sub, dict)} if isinstance(value, dict) else {}
+
+
+def _optional(schema: Any) -> Node | None:
+    return compile_schema(schema) if isinstance(schema, dict) else None
+
+
+def _list(schema: Json, key: str) -> Sequence[Node]:
+    return tuple(compile_schema(sub) for sub in schema.get(key) or () if isinstance(sub, dict))
+
+
+_CLASSES = {"[:alpha:]": "a-zA-Z", "[:digit:]": "0-9", "[:alnum:]": "a-zA-Z0-9", "[:upper:]": "A-Z", "[:lower:]": "a-z"}
+
+
+def regular_expression(pattern: str) -> re.Pattern[str]:
+    """A pattern of Go's RE2 syntax for Python's engine. Raises `re.error` for what isn't one.
+
+    `$` matches at the very end only, `\\z` is `\\Z`, and named ASCII classes are spelled out.
+    """
+    for name, chars in _CLASSES.items():
+        pattern = pattern.replace(name, chars)
+    translated: list[str] = []
+    index = 0
+    in_class = False
+    while index < len(pattern):
+        char = pattern[index]
+        if char == "\\" and index + 1 < len(pattern):
+            pair = pattern[index : index + 2]
+            translated.append(r"\Z" if pair == r"\z" else pair)
+            index += 2
+            continue
+        if char == "[" and not in_class:
+            in_class = True
+        elif char == "]" and in_class and translated[-1] not in ("[", "^"):
+            in_class = False
+        translated.append(r"\Z" if char == "$" and not in_class and "(?m" not in pattern else char)
+        index += 1
+    return re.compile("".join(translated))
+
+
+def _matcher(pattern: str) -> Callable[[str], Any] | None:
+    if not pattern:
+        return None
+    try:
+        return regular_expression(pattern).search
+    except re.error:
+        return None

@@ -1,0 +1,426 @@
+"""Validates custom resources by their structural schema, in the words and the order of a real API server.
+
+Source: kube-openapi `pkg/validation/validate` (checks, order, texts), apiextensions-apiserver
+`pkg/apiserver/validation` (how they become field errors; ratcheting: KEP-4008) and
+`pkg/apiserver/schema/{listtype,objectmeta}`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+from vcbatch.local.apiserver import names
+from vcbatch.local.apiserver.errors import FieldError
+from vcbatch.local.apiserver.kinds import faults
+from vcbatch.local.apiserver.schema.formats import FORMATS, NUMBER_FORMATS
+from vcbatch.local.apiserver.schema.structural import Json, Node
+
+
+class _Absent:
+    """No old value to compare with."""
+
+
+ABSENT = _Absent()
+
+
+@dataclass(slots=True)
+class _Result:
+    """`matches` counts what did hold: the alternative of an anyOf that came closest explains the failure."""
+
+    errors: list[FieldError] = field(default_factory=list[FieldError])
+    matches: int = 0
+
+    def merge(self, other: _Result) -> None:
+        self.errors.extend(other.errors)
+        self.matches += other.matches
+
+
+def validate_schema(value: Any, schema: Node, *, base: str = "", old: Any = ABSENT) -> list[FieldError]:
+    """All faults of `value`. `base` is the field path at which the value sits (texts name paths below it only).
+
+    With an `old` value, what didn't change isn't reported (ratcheting), so that a tightened schema doesn't block
+    unrelated updates.
+    """
+    return _Walk(base).validate(value, schema, "", old).errors
+
+
+def go_float(value: float) -> str:
+    """A float64 as Go's `%v` prints it: `0.5`, `2`, `1e+06`."""
+    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
+    if not isinstance(exponent, int):
+        return {"n": "NaN", "N": "NaN"}.get(str(exponent), "-Inf" if sign else "+Inf")
+    text = "".join(map(str, digits))
+    power = len(text) + exponent - 1
+    if text == "0":
+        return "0"
+    minus = "-" if sign else ""
+    if -4 <= power < 6:
+        return format(Decimal(repr(value)).normalize(), "f")
+    mantissa = text[0] + (f".{text[1:]}" if len(text) > 1 else "")
+    return f"{minus}{mantissa}e{'-' if power < 0 else '+'}{abs(power):02d}"
+
+
+def _json_type(value: Any) -> tuple[str, str]:
+    """The JSON type and Go's format of a decoded value."""
+    match value:
+        case bool():
+            return "boolean", ""
+        case str():
+            return "string", ""
+        case int() if -(2**63) <= value < 2**63:
+            return "integer", "int64"
+        case int() | float():
+            return "number", "float64"
+        case list():
+            return "array", ""
+        case dict():
+            return "object", ""
+        case _:
+            raise AssertionError(type(value))
+
+
+class _Walk:
+    __slots__ = ("base",)
+
+    def __init__(self, base: str) -> None:
+        self.base = base
+
+    def validate(self, value: Any, node: Node, path: str, old: Any) -> _Result:
+        if old is not ABSENT and same(value, old):
+            return _Result(matches=1)
+        result = _Result()
+        if value is None:
+            result.merge(self._null(node, path))
+            result.merge(self._enum(value, node, path))
+            return result
+        if node.types:
+            result.merge(self._type(value, node, path))
+            result.matches += 1
+        if node.any_of or node.one_of or node.all_of or node.not_:
+            result.merge(self._combined(value, node, path, old))
+        result.matches += 1
+        match value:
+            case str():
+                result.merge(self._string(value, node, path))
+                result.merge(self._format(value, node, path))
+            case bool():
+                pass
+            case int() | float():
+                result.merge(self._number(value, node, path))
+            case list():
+                result.merge(self._list(value, node, path, old))
+            case _:
+                pass
+        result.merge(self._enum(value, node, path))
+        result.matches += 1
+        if isinstance(value, dict):
+            result.merge(self._object(value, node, path, old))
+        result.matches += 1
+        return result
+
+    def _at(self, path: str) -> str:
+        path = path.removeprefix(".")
+        if self.base and path:
+            return f"{self.base}.{path}"
+        return path or self.base or "<nil>"
+
+    def _one(self, error: FieldError) -> _Result:
+        return _Result([error])
+
+    def _invalid(self, path: str, value: Any, detail: str, *, reason: str = "FieldValueInvalid") -> _Result:
+        return self._one(
+            FieldError(
+                reason=reason, field=self._at(path), message=f"Invalid value: {_shown(value)}: {path} in body {detail}"
+            )
+        )
+
+    def _unplaced(self, detail: str) -> _Result:
+        """A fault that the validator reports without a path of its own."""
+        return self._one(faults.invalid(self.base or "<nil>", "", detail))
+
+    def _mistyped(self, path: str, expected: str, actual: str) -> _Result:
+        detail = f"must be of type {expected}: {faults.go_quote(actual)}"
+        return self._invalid(path, actual, detail, reason="FieldValueTypeInvalid")
+
+    def _null(self, node: Node, path: str) -> _Result:
+        if node.types and not node.nullable:
+            return self._mistyped(path, ",".join(node.types), "null")
+        return _Result(matches=1)
+
+    def _type(self, value: Any, node: Node, path: str) -> _Result:
+        type_, format_ = _json_type(value)
+        whole = isinstance(value, float) and value.is_integer() and abs(value) < 2**53 and "integer" in node.types
+        fits = type_ in node.types or whole or (type_ == "integer" and "number" in node.types)
+        if fits:
+            return _Result(matches=1)
+        if node.format and not isinstance(value, str | list):
+            return self._mistyped(path, node.format, format_)
+        return self._mistyped(path, ",".join(node.types), type_)
+
+    def _combined(self, value: Any, node: Node, path: str, old: Any) -> _Result:
+        result = _Result()
+        if node.any_of:
+            result.merge(self._any_of(value, node.any_of, path, old))
+        if node.one_of:
+            result.merge(self._one_of(value, node.one_of, path, old))
+        if node.all_of:
+            held = 0
+            for sub in node.all_of:
+                one = self.validate(value, sub, path, old)
+                held += not one.errors
+                result.merge(one)
+            if held != len(node.all_of):
+                none = "" if held else ". None validated"
+                result.merge(self._unplaced(f"{faults.go_quote(path)} must validate all the schemas (allOf){none}"))
+        if node.not_ and not self.validate(value, node.not_, path, ABSENT).errors:
+            result.merge(self._unplaced(f"{faults.go_quote(path)} must not validate the schema (not)"))
+        result.matches += 1
+        return result
+
+    def _any_of(self, value: Any, choices: Sequence[Node], path: str, old: Any) -> _Result:
+        best: _Result | None = None
+        for sub in choices:
+            one = self.validate(value, sub, path, old)
+            if not one.errors:
+                return _Result(matches=one.matches)
+            if best is None or one.matches > best.matches:
+                best = one
+        result = self._unplaced(f"{faults.go_quote(path)} must validate at least one schema (anyOf)")
+        if best:
+            result.merge(best)
+        return result
+
+    def _one_of(self, value: Any, choices: Sequence[Node], path: str, old: Any) -> _Result:
+        tried = [self.validate(value, sub, path, old) for sub in choices]
+        held = [one for one in tried if not one.errors]
+        if len(held) == 1:
+            return _Result(matches=held[0].matches)
+        found = f"Found {len(held)} valid alternatives" if held else "Found none valid"
+        result = self._unplaced(f"{faults.go_quote(path)} must validate one and only one schema (oneOf). {found}")
+        if not held:
+            result.merge(max(tried, key=lambda one: one.matches))
+        return result
+
+    def _string(self, value: str, node: Node, path: str) -> _Result:
+        if node.max_length is not None and len(value) > node.max_length:
+            return self._one(faults.too_long(self._at(path), node.max_length))
+        if node.min_length is not None and len(value) < node.min_length:
+            return self._invalid(path, value, f"should be at least {node.min_length} chars long")
+        if node.matches and not node.matches(value):
+            return self._invalid(path, value, f"should match '{node.pattern}'")
+        return _Result(matches=1)
+
+    def _format(self, value: str, node: Node, path: str) -> _Result:
+        if node.format and node.format not in NUMBER_FORMATS and not FORMATS[node.format](value):
+            return self._mistyped(path, node.format, value)
+        return _Result(matches=1)
+
+    def _number(self, value: float, node: Node, path: str) -> _Result:
+        result = self._range(value, node, path)
+        whole = isinstance(value, int) and -(2**63) <= value < 2**63
+
+        def limit(bound: float) -> str:
+            return str(int(bound)) if whole else go_float(float(bound))
+
+        if node.multiple_of and not _is_multiple(value, node.multiple_of):
+            factor = limit(node.multiple_of) if float(node.multiple_of).is_integer() else go_float(node.multiple_of)
+            result.merge(self._invalid(path, value, f"should be a multiple of {factor}"))
+        if node.minimum is not None and (value < node.minimum or (node.exclusive_minimum and value == node.minimum)):
+            words = "greater than" if node.exclusive_minimum else "greater than or equal to"
+            result.merge(self._invalid(path, value, f"should be {words} {limit(node.minimum)}"))
+        if node.maximum is not None and (value > node.maximum or (node.exclusive_maximum and value == node.maximum)):
+            words = "less than" if node.exclusive_maximum else "less than or equal to"
+            result.merge(self._invalid(path, value, f"should be {words} {limit(node.maximum)}"))
+        if not result.errors:
+            result.matches += 1
+        return result
+
+    def _range(self, value: float, node: Node, path: str) -> _Result:
+        if tuple(node.types) != ("integer",):
+            return _Result()
+        bits = 31 if node.format == "int32" else 63
+        whole = isinstance(value, int) or value.is_integer()
+        if whole and -(2**bits) <= value < 2**bits:
+            return _Result()
+        kind = f"integer with format {node.format}" if node.format else "integer (default format)"
+        return self._unplaced(f"Checked value must be of type {kind} in {path}")
+
+    def _list(self, value: list[Any], node: Node, path: str, old: Any) -> _Result:
+        result = _Result()
+        if node.items is not None:
+            olds = correlate(value, node, old)
+            for index, item in enumerate(value):
+                result.merge(self.validate(item, node.items, f"{path}[{index}]", olds(index)))
+        size = len(value)
+        if node.min_items is not None and size < node.min_items:
+            result.merge(self._invalid(path, size, f"should have at least {node.min_items} items"))
+        if node.max_items is not None and size > node.max_items:
+            result.merge(self._one(faults.too_many(self._at(path), size, node.max_items)))
+        if node.unique_items and len({_canonical(item) for item in value}) != size:
+            result.merge(self._invalid(path, "", "shouldn't contain duplicates"))
+        if not result.errors:
+            result.matches += 1
+        return result
+
+    def _enum(self, value: Any, node: Node, path: str) -> _Result:
+        if node.enum is None or any(same(value, choice) for choice in node.enum):
+            return _Result()
+        choices = [choice if isinstance(choice, str) else _compact(choice) for choice in node.enum]
+        return self._one(faults.unsupported(self._at(path), value, choices))
+
+    def _object(self, value: Json, node: Node, path: str, old: Any) -> _Result:
+        size = len(value)
+        if node.min_properties is not None and size < node.min_properties:
+            return self._invalid(path, size, f"should have at least {node.min_properties} properties")
+        if node.max_properties is not None and size > node.max_properties:
+            return self._one(faults.too_many(self._at(path), size, node.max_properties))
+        result = _Result()
+        olds = old if isinstance(old, dict) else {}
+        if node.additional is not None:
+            for name in sorted(value):
+                if name not in node.properties:
+                    below = f"{path}.{name}"
+                    result.merge(self.validate(value[name], node.additional, below, olds.get(name, ABSENT)))
+        for name, sub in node.sorted_properties:
+            if name in value:
+                below = f"{path}.{name}" if path else name
+                result.merge(self.validate(value[name], sub, below, olds.get(name, ABSENT)))
+        for name in node.required:
+            if name not in value:
+                result.merge(self._one(faults.required(self._at(f"{path}.{name}"))))
+        if not result.errors:
+            result.matches += 1
+        return result
+
+
+def same(one: Any, other: Any) -> bool:
+    """Deep equality of JSON values, in which `true` isn't 1."""
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    if isinstance(one, dict) and isinstance(other, dict):
+        return len(one) == len(other) and all(key in other and same(item, other[key]) for key, item in one.items())
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(same, one, other))
+    return one == other
+
+
+def correlate(new: list[Any], node: Node, old: Any) -> Callable[[int], Any]:
+    """Finds the old item for the item at an index: in a map list by its keys, in any other list never."""
+    if node.list_type != "map" or not isinstance(old, list):
+        return lambda _index: ABSENT
+    olds = {map_key(item, node): item for item in old if isinstance(item, dict)}
+
+    def find(index: int) -> Any:
+        item = new[index]
+        return olds.get(map_key(item, node), ABSENT) if isinstance(item, dict) else ABSENT
+
+    return find
+
+
+def map_key(item: Json, node: Node) -> str:
+    return _canonical([item.get(key) for key in node.list_map_keys])
+
+
+def _is_multiple(value: float, factor: float) -> bool:
+    return Decimal(repr(value)) % Decimal(repr(factor)) == 0
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def _canonical(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), sort_keys=True)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, float) or (isinstance(value, int) and not -(2**63) <= value < 2**63):
+        return go_float(float(value))
+    return faults.shown(value)
+
+
+def validate_lists(value: Any, schema: Node) -> list[FieldError]:
+    """Duplicates in lists that are sets or maps, here and below."""
+    return list(_list_faults(value, schema, "")) if schema.has_lists else []
+
+
+def _list_faults(value: Any, node: Node, path: str) -> Iterator[FieldError]:
+    if isinstance(value, list):
+        if node.list_type == "set":
+            yield from _duplicates([(item, item) for item in value], path)
+        elif node.list_type == "map":
+            yield from _duplicates([(_keys_of(item, node), item) for item in value if isinstance(item, dict)], path)
+        if node.items is not None and node.items.has_lists:
+            for index, item in enumerate(value):
+                yield from _list_faults(item, node.items, f"{path}[{index}]")
+    elif isinstance(value, dict):
+        for name in sorted(value):
+            sub = node.properties.get(name)
+            if sub is not None:
+                if sub.has_lists:
+                    yield from _list_faults(value[name], sub, f"{path}.{name}" if path else name)
+            elif node.additional is not None and node.additional.has_lists:
+                yield from _list_faults(value[name], node.additional, f"{path}[{name}]")
+
+
+def _duplicates(keyed: Sequence[tuple[Any, Any]], path: str) -> Iterator[FieldError]:
+    seen: set[str] = set()
+    for index, (key, _item) in enumerate(keyed):
+        text = _canonical(key)
+        if text in seen:
+            yield faults.duplicate(f"{path}[{index}]", key)
+        seen.add(text)
+
+
+def _keys_of(item: Json, node: Node) -> Json:
+    return {key: item[key] for key in node.list_map_keys if key in item}
+
+
+def validate_embedded(value: Any, schema: Node) -> list[FieldError]:
+    """Type and name of objects embedded in a custom resource."""
+    return list(_embedded_faults(value, schema, "")) if schema.has_embedded else []
+
+
+def _embedded_faults(value: Any, node: Node, path: str) -> Iterator[FieldError]:
+    if isinstance(value, dict):
+        if node.embedded:
+            yield from _embedded_type(value, path)
+        for name in sorted(value):
+            sub = node.properties.get(name) or node.additional
+            if sub is not None and sub.has_embedded:
+                key = f"{path}.{name}" if path and name in node.properties else f"{path}[{name}]" if path else name
+                yield from _embedded_faults(value[name], sub, key)
+    elif isinstance(value, list) and node.items is not None:
+        for index, item in enumerate(value):
+            yield from _embedded_faults(item, node.items, f"{path}[{index}]")
+
+
+def _embedded_type(value: Json, path: str) -> Iterator[FieldError]:
+    api_version, kind = value.get("apiVersion"), value.get("kind")
+    at = f"{path}.apiVersion"
+    if "apiVersion" not in value:
+        yield faults.required(at, "must not be empty")
+    elif not isinstance(api_version, str):
+        yield faults.invalid(at, api_version, "must be a string")
+    elif not api_version:
+        yield faults.invalid(at, api_version, "must not be empty")
+    elif api_version.count("/") > 1:
+        yield faults.invalid(at, api_version, f"unexpected GroupVersion string: {api_version}")
+    at = f"{path}.kind"
+    if "kind" not in value:
+        yield faults.required(at, "must not be empty")
+    elif not isinstance(kind, str):
+        yield faults.invalid(at, kind, "must be a string")
+    elif not kind:
+        yield faults.invalid(at, kind, "must not be empty")
+    else:
+        for fault in names.dns1035_label(kind.lower()):
+            yield faults.invalid(at, kind, f"may have mixed case, but should otherwise match: {fault}")
+    metadata = value.get("metadata")
+    if isinstance(metadata, dict) and isinstance(metadata.get("name"), str) and metadata["name"]:
+        for fault in names.dns_subdomain(metadata["name"]):
+            yield faults.invalid(f"{path}.metadata.name", metadata["name"], fault)
