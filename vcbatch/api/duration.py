@@ -11,7 +11,7 @@ _LONGEST = 2**63 - 1
 _MOST_CHARACTERS = 256
 
 
-class MalformedDuration(ValueError):  # noqa: N818 - it names what is wrong
+class MalformedDuration(ValueError):
     """Text that Go's `time.ParseDuration` refuses."""
 
 

@@ -33,7 +33,7 @@ ResourceList = dict[str, str | int | float]
 _WIRE_NAMES = {"transition_id": "transitionID", "unknown_jobs": "unKnowJobs"}
 
 
-class MalformedObject(ValueError):  # noqa: N818 - it names what is wrong, as StatusError's reasons do
+class MalformedObject(ValueError):
     """An object whose fields have other types than its CRD allows, so that nothing can be decided on it."""
 
 
@@ -94,7 +94,10 @@ class Model(BaseModel):
 
 
 def _explain(kind: str, error: ValidationError) -> str:
-    faults = [f"{'.'.join(str(part) for part in fault['loc'])}: {fault['msg']}" for fault in error.errors()]
+    faults = [
+        f"{'.'.join(str(part) for part in fault['loc'])}: {fault['msg']}, got {fault['input']!r:.40}"
+        for fault in error.errors()
+    ]
     return f"{kind}: {'; '.join(faults[:5])}"
 
 

@@ -24,7 +24,7 @@ _MOST_CHARACTERS = 256
 _LARGEST_EXPONENT = 1000
 
 
-class MalformedQuantity(ValueError):  # noqa: N818 - it names what is wrong
+class MalformedQuantity(ValueError):
     """Text that is no quantity."""
 
 

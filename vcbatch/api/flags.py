@@ -1,0 +1,119 @@
+"""Arguments of job plugins: flags in the grammar of Go's `flag` package, in which Volcano's manifests are written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from vcbatch.api.names import Plugin
+
+Value = bool | int | str
+
+_TRUE: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})
+_FALSE: Final = frozenset({"0", "f", "F", "FALSE", "false", "False"})
+
+PLUGIN_FLAGS: Final[Mapping[Plugin, Mapping[str, Value]]] = {
+    Plugin.ENV: {},
+    Plugin.SVC: {"publish-not-ready-addresses": False, "disable-network-policy": False, "inject-hosts-env": True},
+    Plugin.SSH: {
+        "ssh-key-file-path": "/root/.ssh",
+        "ssh-private-key": "",
+        "ssh-public-key": "",
+        "ssh-port": 22,
+    },
+    Plugin.PYTORCH: {
+        "master": "master",
+        "worker": "worker",
+        "port": 23456,
+        "wait-master-enabled": False,
+        "wait-master-timeout": 300,
+        "wait-master-image": "busybox:1.36.1",
+    },
+    Plugin.TENSORFLOW: {"ps": "ps", "worker": "worker", "chief": "chief", "evaluator": "evaluator", "port": 2222},
+    Plugin.MPI: {"master": "master", "worker": "worker", "port": 22},
+    Plugin.RAY: {
+        "head": "head",
+        "headContainer": "head",
+        "worker": "worker",
+        "workerContainer": "worker",
+        "port": 6379,
+        "dashboardPort": 8265,
+        "clientPort": 10001,
+    },
+    Plugin.HCCLRANK: {"master": "master", "worker": "worker"},
+}
+"""Every plugin's flags with their defaults."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """The values, defaults where nothing was given, and the first fault. As in Go, reading ends at a fault or at the
+    first argument that is no flag; what was read before it counts."""
+
+    values: Mapping[str, Value]
+    fault: str | None = None
+
+    def text(self, name: str) -> str:
+        return str(self.values[name])
+
+    def number(self, name: str) -> int:
+        return int(self.values[name])
+
+    def is_set(self, name: str) -> bool:
+        return bool(self.values[name])
+
+
+def parse_flags(arguments: Sequence[str], defaults: Mapping[str, Value]) -> Flags:
+    """Read `-name=value`, `--name=value`, `--name value` and, for booleans, a bare `--name`."""
+    values = dict(defaults)
+    position = 0
+    while position < len(arguments):
+        argument = arguments[position]
+        position += 1
+        if len(argument) < 2 or argument[0] != "-" or argument == "--":
+            break
+        body = argument[2:] if argument.startswith("--") else argument[1:]
+        name, has_value, text = body.partition("=")
+        if not name or name[0] == "-":
+            return Flags(values, f"bad flag syntax: {argument}")
+        default = defaults.get(name)
+        if default is None:
+            return Flags(values, f"flag {name} isn't known, want one of {', '.join(sorted(defaults)) or 'none'}")
+        if not has_value:
+            if isinstance(default, bool):
+                values[name] = True
+                continue
+            if position == len(arguments):
+                return Flags(values, f"flag {name} needs a value")
+            text = arguments[position]
+            position += 1
+        value = _value(text, default)
+        if value is None:
+            kind = "a boolean" if isinstance(default, bool) else "an integer"
+            return Flags(values, f"flag {name} is {text!r}, want {kind}")
+        values[name] = value
+    return Flags(values)
+
+
+def _value(text: str, default: Value) -> Value | None:
+    if isinstance(default, bool):
+        return True if text in _TRUE else False if text in _FALSE else None
+    if isinstance(default, int):
+        return _integer(text)
+    return text
+
+
+def _integer(text: str) -> int | None:
+    """Base 10, or by prefix 0x, 0o, 0b or 0, as Go's `strconv.ParseInt(s, 0, 64)`."""
+    sign = -1 if text.startswith("-") else 1
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    if not digits or not digits[0].isdigit() or len(digits) > 64 or not digits.isascii():
+        return None
+    if len(digits) > 1 and digits[0] == "0" and digits[1].isdigit():
+        digits = "0o" + digits[1:]
+    try:
+        number = sign * int(digits, 0)
+    except ValueError:
+        return None
+    return number if -(2**63) <= number < 2**63 else None

@@ -1,0 +1,30 @@
+"""Whether an object can work: pure rules, each with all its faults at once."""
+
+from vcbatch.api.validate.cronjob import cronjob_faults
+from vcbatch.api.validate.fault import Cause, Fault, sentence
+from vcbatch.api.validate.hypernode import hypernode_faults
+from vcbatch.api.validate.job import job_faults
+from vcbatch.api.validate.job_update import job_update_faults
+from vcbatch.api.validate.jobflow import jobflow_faults
+from vcbatch.api.validate.lookup import Lookup
+from vcbatch.api.validate.pod import pod_faults
+from vcbatch.api.validate.podgroup import podgroup_faults
+from vcbatch.api.validate.queue import DEFAULT_RULES, QueueRules, queue_deletion_faults, queue_faults
+
+__all__ = [
+    "DEFAULT_RULES",
+    "Cause",
+    "Fault",
+    "Lookup",
+    "QueueRules",
+    "cronjob_faults",
+    "hypernode_faults",
+    "job_faults",
+    "job_update_faults",
+    "jobflow_faults",
+    "pod_faults",
+    "podgroup_faults",
+    "queue_deletion_faults",
+    "queue_faults",
+    "sentence",
+]

@@ -1,0 +1,40 @@
+"""Whether a HyperNode selects anything (volcano-sh/volcano `pkg/webhooks/admission/hypernodes/validate`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from vcbatch.api.hypernode import HyperNode, Member, MemberType
+from vcbatch.api.re2 import MalformedPattern, compile_pattern
+from vcbatch.api.validate.fault import Cause, Fault
+
+
+def hypernode_faults(hypernode: HyperNode) -> list[Fault]:
+    """There are members, and each is selected in exactly one way."""
+    if not hypernode.spec.members:
+        text = "spec.members: Invalid value: []: member must have at least one member"
+        return [Fault("spec.members", text, Cause.REQUIRED)]
+    return [
+        fault
+        for index, member in enumerate(hypernode.spec.members)
+        for fault in _member_faults(member, f"spec.members[{index}].selector")
+    ]
+
+
+def _member_faults(member: Member, path: str) -> Iterator[Fault]:
+    selector = member.selector
+    ways = [selector.exact_match, selector.regex_match, selector.label_match]
+    given = sum(way is not None for way in ways)
+    if given != 1:
+        text = "want exactly one of exactMatch, regexMatch and labelMatch"
+        yield Fault(path, f"{path}: Invalid value: {given} of them given: {text}")
+    if selector.label_match is not None and member.type == MemberType.HYPERNODE:
+        field = f"{path}.labelMatch"
+        yield Fault(field, f"{field}: Forbidden: labels select members of type Node only", Cause.FORBIDDEN)
+    if selector.regex_match is not None:
+        field, pattern = f"{path}.regexMatch.pattern", selector.regex_match.pattern
+        try:
+            compile_pattern(pattern)
+        except MalformedPattern as error:
+            text = f'Invalid value: "{pattern}": member regexMatch pattern is invalid: {error}'
+            yield Fault(field, f"{field}: {text}")

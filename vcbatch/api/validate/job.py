@@ -1,0 +1,254 @@
+"""Whether a new Job can work (volcano-sh/volcano `pkg/webhooks/admission/jobs/validate`).
+
+All faults are found at once. Sentences are Volcano's where it has the same rule, since tools and habits match on them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, cast
+
+from vcbatch.api import names
+from vcbatch.api.flags import PLUGIN_FLAGS, parse_flags
+from vcbatch.api.job import Job, JobSpec, TaskSpec
+from vcbatch.api.model import Json, NetworkTopology
+from vcbatch.api.names import Plugin
+from vcbatch.api.quantity import MalformedQuantity, parse_quantity
+from vcbatch.api.queue import ROOT, QueueState
+from vcbatch.api.supported import THIS_VERSION, Unsupported
+from vcbatch.api.validate import graph
+from vcbatch.api.validate.fault import Cause, Fault
+from vcbatch.api.validate.lookup import Lookup
+from vcbatch.api.validate.policies import duration_faults, policy_faults
+from vcbatch.api.validate.wire_names import dns_label, dns_subdomain, qualified_name
+
+TOPOLOGY_CONFLICT: Final = (
+    "must not specify 'highestTierAllowed' and 'highestTierName' in networkTopology simultaneously"
+)
+
+
+def job_faults(job: Job, lookup: Lookup, *, unsupported: Unsupported = THIS_VERSION) -> list[Fault]:
+    """Everything that keeps a new job from working. The job has its defaults already."""
+    faults = [*_name_faults(job), *spec_faults(job.spec, job.name, lookup, unsupported=unsupported)]
+    faults += _queue_faults(job.spec.queue, lookup)
+    if job.spec.priority_class_name:
+        faults += _priority_class_faults(job.spec.priority_class_name, "spec.priorityClassName", lookup)
+    return faults
+
+
+def spec_faults(
+    spec: JobSpec, name: str, lookup: Lookup, *, unsupported: Unsupported = THIS_VERSION, path: str = "spec"
+) -> list[Fault]:
+    """The faults of a job's spec by itself, whatever queue it goes to. `name` is the job's, as long as its pods' names
+    depend on it."""
+    if not spec.tasks:
+        return [Fault(f"{path}.tasks", "No task specified in job spec", Cause.REQUIRED)]
+    faults: list[Fault] = [*_unsupported_faults(spec, unsupported, path)]
+    faults += topology_faults(spec.network_topology, f"{path}.networkTopology")
+    faults += _duplicate_tasks(spec.tasks, path)
+    for index, task in enumerate(spec.tasks):
+        faults += _task_faults(task, index, name, lookup, path)
+    if spec.min_available > spec.total_replicas:
+        text = "job 'minAvailable' should not be greater than total replicas in tasks"
+        detail = f"{text}: {spec.min_available} > {spec.total_replicas}"
+        faults.append(Fault(f"{path}.minAvailable", detail))
+    faults += policy_faults(spec.policies, f"{path}.policies")
+    if spec.running_estimate is not None:
+        faults += duration_faults(spec.running_estimate, f"{path}.runningEstimate")
+    faults += _plugin_faults(spec, name, path)
+    faults += _volume_faults(spec, path)
+    faults += _dependency_faults(spec.tasks, path)
+    return faults
+
+
+def topology_faults(topology: NetworkTopology | None, path: str) -> Iterator[Fault]:
+    """The highest tier may be given by number or by name."""
+    if topology is not None and topology.highest_tier_allowed is not None and topology.highest_tier_name:
+        yield Fault(path, TOPOLOGY_CONFLICT)
+
+
+def partition_faults(task: TaskSpec, job: str, path: str) -> Iterator[Fault]:
+    """Partitions cover the task's pods exactly."""
+    policy = task.partition_policy
+    if policy is None:
+        return
+    where = f"in task: {task.name}, job: {job}"
+    if policy.total_partitions <= 0:
+        yield Fault(f"{path}.partitionPolicy.totalPartitions", f"'TotalPartitions' must be greater than 0 {where}")
+    if policy.partition_size <= 0:
+        yield Fault(f"{path}.partitionPolicy.partitionSize", f"'PartitionSize' must be greater than 0 {where}")
+    if task.replicas != policy.total_partitions * policy.partition_size:
+        yield Fault(f"{path}.replicas", f"'Replicas' are not equal to TotalPartitions*PartitionSize {where}")
+    least = policy.min_partitions * policy.partition_size
+    if policy.min_partitions > 0 and task.min_available is not None and task.min_available != least:
+        yield Fault(f"{path}.minAvailable", f"'MinAvailable' is not equal to MinPartitions*PartitionSize {where}")
+    yield from topology_faults(policy.network_topology, f"{path}.partitionPolicy.networkTopology")
+
+
+def pod_name_faults(task: TaskSpec, job: str, path: str) -> Iterator[Fault]:
+    """The longest of the task's pod names, which becomes a label and a host name, is short enough."""
+    pod = names.pod_name(job, task.name, max(task.replicas - 1, 0))
+    complaints = qualified_name(pod)
+    if complaints:
+        detail = f"create pod with name {pod} validate failed: {', '.join(complaints)}"
+        yield Fault(f"{path}.name", f"{detail}; shorten the name of the job or of the task {task.name}")
+
+
+def _name_faults(job: Job) -> Iterator[Fault]:
+    complaints = qualified_name(job.name) if job.name else []
+    if complaints:
+        yield Fault("metadata.name", f"create job with name {job.name} validate failed: {', '.join(complaints)}")
+
+
+def _unsupported_faults(spec: JobSpec, unsupported: Unsupported, path: str) -> Iterator[Fault]:
+    """What this version would run wrongly."""
+    if "volumes" in unsupported.job_fields and spec.volumes:
+        yield _not_yet(f"{path}.volumes", "mount claims in the task's pod template instead")
+    for index, task in enumerate(spec.tasks):
+        if "dependsOn" in unsupported.task_fields and task.depends_on is not None:
+            yield _not_yet(f"{path}.tasks[{index}].dependsOn", "all tasks start together")
+        if "partitionPolicy" in unsupported.task_fields and task.partition_policy is not None:
+            yield _not_yet(f"{path}.tasks[{index}].partitionPolicy", "use one task for each partition")
+    for plugin in sorted(unsupported.plugins & spec.plugins.keys()):
+        usable = ", ".join(known for known in Plugin if known not in unsupported.plugins)
+        yield _not_yet(f"{path}.plugins[{plugin}]", f"supported plugins: {usable}")
+
+
+def _not_yet(field: str, instead: str) -> Fault:
+    return Fault(field, f"{field}: not supported by this version of vcbatch; {instead}", Cause.NOT_SUPPORTED)
+
+
+def _duplicate_tasks(tasks: Iterable[TaskSpec], path: str) -> Iterator[Fault]:
+    for name, count in Counter(task.name for task in tasks).items():
+        if count > 1:
+            yield Fault(f"{path}.tasks", f"duplicated task name {name}", Cause.DUPLICATE)
+
+
+def _task_faults(task: TaskSpec, index: int, job: str, lookup: Lookup, spec_path: str) -> Iterator[Fault]:
+    path = f"{spec_path}.tasks[{index}]"
+    if task.min_available is not None and task.min_available > task.replicas:
+        text = f"'minAvailable' is greater than 'replicas' in task: {task.name}, job: {job}"
+        yield Fault(f"{path}.minAvailable", text)
+    yield from (Fault(f"{path}.name", f"{path}.name: {text}") for text in dns_label(task.name))
+    yield from policy_faults(task.policies, f"{path}.policies")
+    yield from pod_name_faults(task, job, path)
+    # Volcano reports faults of templates under spec.task, which is not the field's name: the sentence is for people
+    # and tools that know it so, the field for the rest.
+    told = f"{spec_path}.task[{index}].template"
+    for fault in lookup.template_faults(task.template, told):
+        yield Fault(fault.field.replace(told, f"{path}.template", 1), fault.message, fault.cause)
+    yield from _whole_cpu_faults(task, path)
+    yield from partition_faults(task, job, path)
+    priority_class = task.pod_spec.get("priorityClassName")
+    if priority_class:
+        yield from _priority_class_faults(priority_class, f"{path}.template.spec.priorityClassName", lookup)
+
+
+def _whole_cpu_faults(task: TaskSpec, path: str) -> Iterator[Fault]:
+    """NUMA alignment hands out whole cores."""
+    if task.topology_policy in ("", "none"):
+        return
+    for group in ("containers", "initContainers"):
+        listed: list[Json] = task.pod_spec.get(group) or []
+        for index, container in enumerate(listed):
+            if not _asks_whole_cpus(container):
+                field = f"{path}.template.spec.{group}[{index}].resources.requests[cpu]"
+                text = f"the cpu request isn't an integer, as topologyPolicy {task.topology_policy} needs"
+                yield Fault(field, f"{field}: {text}")
+
+
+def _asks_whole_cpus(container: Json) -> bool:
+    given: Json = container.get("resources") or {}
+    amounts: Json = given.get("requests") or given.get("limits") or {}
+    try:
+        milli = parse_quantity(amounts.get("cpu", 0)).milli()
+    except MalformedQuantity:
+        return False
+    return milli > 0 and milli % 1000 == 0
+
+
+def _plugin_faults(spec: JobSpec, job: str, path: str) -> Iterator[Fault]:
+    for name, arguments in spec.plugins.items():
+        field = f"{path}.plugins[{name}]"
+        if name not in PLUGIN_FLAGS:
+            yield Fault(field, f"unable to find job plugin: {name}; known plugins: {', '.join(Plugin)}")
+            continue
+        flags = parse_flags(arguments, PLUGIN_FLAGS[Plugin(name)])
+        if flags.fault:
+            yield Fault(field, f"arguments of job plugin {name}: {flags.fault}")
+        elif name == Plugin.MPI and spec.task(flags.text("master")) is None:
+            yield Fault(field, f"The specified mpi master task was not found: {flags.text('master')}")
+        elif name == Plugin.SVC and dns_label(job):
+            # Its name becomes the pods' subdomain and, in front of the task's, their host name.
+            reason = f"{dns_label(job)[0]}, as the plugin svc makes host names of it"
+            yield Fault("metadata.name", f'metadata.name: Invalid value: "{job}": {reason}')
+
+
+def _volume_faults(spec: JobSpec, path: str) -> Iterator[Fault]:
+    seen: set[str] = set()
+    for index, volume in enumerate(spec.volumes):
+        at = f"{path}.volumes[{index}]"
+        if not volume.mount_path:
+            yield Fault(f"{at}.mountPath", "mountPath is required", Cause.REQUIRED)
+        elif volume.mount_path in seen:
+            yield Fault(f"{at}.mountPath", f"duplicated mountPath: {volume.mount_path}", Cause.DUPLICATE)
+        seen.add(volume.mount_path)
+        if volume.volume_claim is None and not volume.volume_claim_name:
+            yield Fault(at, "either VolumeClaim or VolumeClaimName must be specified", Cause.REQUIRED)
+        if volume.volume_claim is not None and volume.volume_claim_name:
+            yield Fault(
+                at,
+                "conflict: If you want to use an existing PVC, just specify VolumeClaimName."
+                "If you want to create a new PVC, you do not need to specify VolumeClaimName",
+            )
+        elif volume.volume_claim_name:
+            for complaint in dns_subdomain(volume.volume_claim_name):
+                yield Fault(f"{at}.volumeClaimName", f"invalid VolumeClaimName {volume.volume_claim_name}: {complaint}")
+
+
+def _dependency_faults(tasks: Iterable[TaskSpec], path: str) -> Iterator[Fault]:
+    edges = {task.name: task.depends_on.name if task.depends_on else () for task in tasks}
+    text = "job has dependencies between tasks, but doesn't form a directed acyclic graph(DAG)"
+    unknown = graph.unknown_target(edges)
+    if unknown:
+        task, target = unknown
+        yield Fault(f"{path}.tasks", f"{text}: task {task} depends on {target}, which is no task of the job")
+    looped = graph.cycle(edges)
+    if looped:
+        yield Fault(f"{path}.tasks", f"{text}: circle of {', '.join(looped)}")
+
+
+def _queue_faults(name: str, lookup: Lookup) -> Iterator[Fault]:
+    field = "spec.queue"
+    queue = lookup.queue(name)
+    if queue is None:
+        text = f'unable to find job queue: queue.scheduling.volcano.sh "{name}" not found'
+        yield Fault(field, text, Cause.NOT_FOUND)
+        return
+    # A queue without a state was made a moment ago, and its controller is about to open it.
+    state = queue.status.state or QueueState.OPEN
+    if state != QueueState.OPEN:
+        yield Fault(field, f"can only submit job to queue with state `Open`, queue `{name}` status is `{state}`")
+    if name == ROOT:
+        yield Fault(field, "can not submit job to root queue")
+    children = sorted(other.name for other in lookup.queues() if other.spec.parent == name)
+    if children and name != ROOT:
+        listed = ", ".join(children[:5])
+        yield Fault(field, f"can only submit job to leaf queue, queue `{name}` has child queues: {listed}")
+
+
+def _priority_class_faults(name: Any, field: str, lookup: Lookup) -> Iterator[Fault]:
+    if isinstance(name, str) and not lookup.has_priority_class(name):
+        text = f"{field}: no PriorityClass with name {name} was found, so no pod could be created"
+        yield Fault(field, text, Cause.NOT_FOUND)
+
+
+def normalized(value: Any) -> Any:
+    """JSON without what Go's types can't tell from absence: nulls, empty strings, lists and objects."""
+    if isinstance(value, dict):
+        kept = {key: normalized(item) for key, item in cast(Json, value).items()}
+        return {key: item for key, item in kept.items() if item not in (None, "", [], {})}
+    if isinstance(value, list):
+        return [normalized(item) for item in cast("list[Any]", value)]
+    return value

@@ -1,0 +1,66 @@
+"""Whether a Job may be changed so (volcano-sh/volcano `pkg/webhooks/admission/jobs/validate`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from vcbatch.api.job import Job, JobSpec
+from vcbatch.api.model import Json
+from vcbatch.api.validate.fault import Cause, Fault
+from vcbatch.api.validate.job import normalized, partition_faults, pod_name_faults, topology_faults
+
+_FROZEN = (
+    "job updates may not change fields other than `minAvailable`, `tasks[*].replicas under spec` "
+    "and `PriorityClassName`"
+)
+
+
+def job_update_faults(new: Job, old: Job) -> list[Fault]:
+    """The size and the priority of a job may change, nothing else of its spec. Metadata is free."""
+    faults: list[Fault] = []
+    for index, task in enumerate(new.spec.tasks):
+        path = f"spec.tasks[{index}]"
+        if task.replicas < 0:
+            faults.append(Fault(f"{path}.replicas", f"'replicas' must be >= 0 in task: {task.name}"))
+        if task.min_available is not None and task.min_available < 0:
+            faults.append(Fault(f"{path}.minAvailable", f"'minAvailable' must be >= 0 in task: {task.name}"))
+        if task.min_available is not None and task.min_available > task.replicas:
+            faults.append(Fault(f"{path}.minAvailable", f"'minAvailable' must be <= 'replicas' in task: {task.name}"))
+        faults += partition_faults(task, new.name, path)
+    faults += _grown_names(new, old)
+    if new.spec.min_available < 0:
+        faults.append(Fault("spec.minAvailable", "job 'minAvailable' must be >= 0"))
+    if new.spec.min_available > new.spec.total_replicas:
+        text = "job 'minAvailable' should not be greater than total replicas in tasks"
+        detail = f"{text}: {new.spec.min_available} > {new.spec.total_replicas}"
+        faults.append(Fault("spec.minAvailable", detail))
+    faults += topology_faults(new.spec.network_topology, "spec.networkTopology")
+    if len(new.spec.tasks) != len(old.spec.tasks):
+        faults.append(Fault("spec.tasks", "job updates may not add or remove tasks", Cause.FORBIDDEN))
+    elif _frozen_part(new.spec) != _frozen_part(old.spec):
+        faults.append(Fault("spec", f"{_FROZEN}; changed: {', '.join(_changed(new.spec, old.spec))}", Cause.FORBIDDEN))
+    return faults
+
+
+def _grown_names(new: Job, old: Job) -> Iterator[Fault]:
+    """More replicas make longer pod names. Those that were allowed before stay allowed."""
+    before = {task.name: task.replicas for task in old.spec.tasks}
+    for index, task in enumerate(new.spec.tasks):
+        if task.replicas > before.get(task.name, 0):
+            yield from pod_name_faults(task, new.name, f"spec.tasks[{index}]")
+
+
+def _frozen_part(spec: JobSpec) -> Json:
+    """The spec without what may change, zero values out, since Go's types can't tell these from absence."""
+    volumes = [
+        volume.model_copy(update={"volume_claim_name": ""}) if volume.volume_claim is not None else volume
+        for volume in spec.volumes
+    ]
+    tasks = [task.model_copy(update={"replicas": 0, "min_available": None}) for task in spec.tasks]
+    fixed = spec.model_copy(update={"min_available": 0, "priority_class_name": "", "tasks": tasks, "volumes": volumes})
+    return normalized(fixed.model_dump(by_alias=True))
+
+
+def _changed(new: JobSpec, old: JobSpec) -> list[str]:
+    mine, theirs = _frozen_part(new), _frozen_part(old)
+    return [f"spec.{key}" for key in sorted({*mine, *theirs}) if mine.get(key) != theirs.get(key)]

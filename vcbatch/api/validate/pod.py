@@ -1,0 +1,35 @@
+"""Annotations of pods that go to our scheduler (volcano-sh/volcano `pkg/webhooks/admission/pods/validate`)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from vcbatch.api import names
+from vcbatch.api.validate.fault import Fault
+
+_INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
+_BUDGETS = (names.JDB_MIN_AVAILABLE, names.JDB_MAX_UNAVAILABLE)
+
+
+def pod_faults(annotations: Mapping[str, str]) -> list[Fault]:
+    """A disruption budget is a positive number or a percentage from 1% to 99%, and there is only one."""
+    given = [name for name in _BUDGETS if name in annotations]
+    faults = [fault for name in given for fault in _budget_faults(name, annotations[name])]
+    if len(given) > 1:
+        text = f"not allow configure multiple annotations <[{' '.join(given)}]> at same time"
+        faults.append(Fault("metadata.annotations", text))
+    return faults
+
+
+def _budget_faults(name: str, value: str) -> Iterator[Fault]:
+    field = f"metadata.annotations[{name}]"
+    number = value.removesuffix("%")
+    if _INTEGER.fullmatch(number) is None:
+        yield Fault(field, f'invalid value strconv.Atoi: parsing "{number}": invalid syntax for {name}')
+    elif value.endswith("%") and not 0 < int(number) < 100:
+        yield Fault(
+            field, f'invalid value <"{value}"> for {name}, it must be a valid percentage which between 1% ~ 99%'
+        )
+    elif not value.endswith("%") and int(number) <= 0:
+        yield Fault(field, f'invalid value <"{value}"> for {name}, it must be a positive integer')

@@ -1,0 +1,248 @@
+"""Whether a Queue may be made, changed or deleted (volcano-sh/volcano `pkg/webhooks/admission/queues/validate`)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from vcbatch.api import names
+from vcbatch.api.quantity import ZERO
+from vcbatch.api.queue import DEFAULT, ROOT, Queue, QueueState
+from vcbatch.api.validate import amounts
+from vcbatch.api.validate.fault import Cause, Fault
+from vcbatch.api.validate.lookup import Lookup
+
+_SPEC: Final = "requestBody.spec"
+_ANNOTATIONS: Final = "requestBody.metadata.annotations"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueRules:
+    """`max_depth`: levels of queues below the root. `keep_allocated`: a queue whose pods run isn't deleted."""
+
+    max_depth: int = 5
+    protect_root: bool = True
+    keep_allocated: bool = False
+
+
+DEFAULT_RULES: Final = QueueRules()
+
+
+def queue_faults(
+    queue: Queue, lookup: Lookup, *, old: Queue | None = None, rules: QueueRules = DEFAULT_RULES
+) -> list[Fault]:
+    """Faults of a new queue, or of a changed one if `old` is given."""
+    faults = [*_amount_faults(queue), *_state_faults(queue, old), *_hierarchy_faults(queue, lookup.queues())]
+    tree = _Tree(queue, lookup.queues())
+    if old is None or old.spec.parent != queue.spec.parent:
+        faults += tree.parent_faults(rules.max_depth)
+    if old is not None and queue.name == ROOT and rules.protect_root and _limits(queue) != _limits(old):
+        text = "queue `root` can not be modified: its capability, deserved and guarantee are the cluster's"
+        faults.append(Fault("spec", text, Cause.FORBIDDEN))
+    moved = old is None or old.spec.parent != queue.spec.parent or _limits(queue) != _limits(old)
+    if moved and queue.name != ROOT and not faults:
+        faults += tree.limit_faults()
+    return faults
+
+
+def queue_deletion_faults(name: str, lookup: Lookup, *, rules: QueueRules = DEFAULT_RULES) -> list[Fault]:
+    """Why the queue has to stay."""
+    if name in (DEFAULT, ROOT):
+        return [Fault("metadata.name", f"`{name}` queue can not be deleted", Cause.FORBIDDEN)]
+    queue = lookup.queue(name)
+    if queue is None:
+        return [Fault("metadata.name", _not_found(name), Cause.NOT_FOUND)]
+    faults: list[Fault] = []
+    pods = amounts.read(queue.status.allocated).get("pods", ZERO)
+    if rules.keep_allocated and pods:
+        faults.append(
+            Fault("status.allocated", f"queue {name} can not be deleted because it has allocated Pods: {pods}")
+        )
+    children = sorted(other.name for other in lookup.queues() if other.spec.parent == name)
+    if children:
+        text = f"queue {name} can not be deleted because it has {len(children)} child queues: {', '.join(children)}"
+        faults.append(Fault("metadata.name", text, Cause.FORBIDDEN))
+    return faults
+
+
+def _not_found(name: str) -> str:
+    return f'queue.scheduling.volcano.sh "{name}" not found'
+
+
+def _limits(queue: Queue) -> tuple[amounts.Amounts, amounts.Amounts, amounts.Amounts]:
+    return (
+        amounts.read(queue.spec.capability),
+        amounts.read(queue.spec.deserved),
+        amounts.read(queue.spec.guarantee.resource),
+    )
+
+
+def _amount_faults(queue: Queue) -> Iterator[Fault]:
+    """guarantee <= deserved <= capability, where deserved has to be given for what is guaranteed."""
+    spec = queue.spec
+    yield from amounts.amount_faults(spec.capability, f"{_SPEC}.capability")
+    yield from amounts.amount_faults(spec.deserved, f"{_SPEC}.deserved")
+    yield from amounts.amount_faults(spec.guarantee.resource, f"{_SPEC}.guarantee.resource")
+    capability, deserved, guarantee = _limits(queue)
+    for name, least in guarantee.items():
+        field = f"{_SPEC}.deserved.{name}"
+        got = deserved.get(name)
+        if got is None:
+            yield Fault(
+                field, f'{field}: Invalid value: "<nil>": deserved[{name}] must be >= guarantee[{name}]={least}'
+            )
+        elif got < least:
+            text = f"deserved[{name}]={got} must be >= guarantee[{name}]={least}"
+            yield Fault(field, f'{field}: Invalid value: "{got}": {text}')
+    for name, got in deserved.items():
+        if name in capability and got > capability[name]:
+            field = f"{_SPEC}.deserved.{name}"
+            text = f"deserved[{name}]={got} must be <= capability[{name}]={capability[name]}"
+            yield Fault(field, f'{field}: Invalid value: "{got}": {text}')
+
+
+def _state_faults(queue: Queue, old: Queue | None) -> Iterator[Fault]:
+    """The state that a user may write. What is stored isn't the user's: a change of the spec of a Closing queue is
+    fine, and carries the stored state along."""
+    state = queue.status.state
+    if old is not None and state == old.status.state and state in set(QueueState):
+        return
+    if state not in ("", QueueState.OPEN, QueueState.CLOSED):
+        field = f"{_SPEC}.state"
+        yield Fault(field, f'{field}: Invalid value: "{state}": queue state must be in [Open Closed]')
+
+
+def _hierarchy_faults(queue: Queue, queues: Sequence[Queue]) -> Iterator[Fault]:
+    """The path of the hierarchy annotation and its weights have the same parts, and no other queue lies below it."""
+    path = queue.metadata.annotations.get(names.HIERARCHY, "")
+    weights = queue.metadata.annotations.get(names.HIERARCHY_WEIGHTS, "")
+    if not path and not weights:
+        return
+    if len(path.split("/")) != len(weights.split("/")):
+        text = f"{names.HIERARCHY} must have the same length with {names.HIERARCHY_WEIGHTS}"
+        yield Fault(_ANNOTATIONS, f'{_ANNOTATIONS}: Invalid value: "{path}": {text}')
+        return
+    for weight in weights.split("/"):
+        complaint = _weight_complaint(weight, weights)
+        if complaint:
+            yield Fault(_ANNOTATIONS, f'{_ANNOTATIONS}: Invalid value: "{weights}": {complaint}')
+            return
+    for other in queues:
+        below = other.metadata.annotations.get(names.HIERARCHY, "")
+        if other.name != queue.name and below.startswith(f"{path}/"):
+            text = f"{path} is not allowed to be in the sub path of {below} of queue {other.name}"
+            yield Fault(_ANNOTATIONS, f'{_ANNOTATIONS}: Invalid value: "{path}": {text}')
+            return
+
+
+def _weight_complaint(weight: str, weights: str) -> str:
+    try:
+        number = float(weight)
+    except ValueError:
+        return f'{weight} in the {weights} is invalid number: strconv.ParseFloat: parsing "{weight}": invalid syntax'
+    return "" if number > 0 and not math.isnan(number) else f"{weight} in the {weights} must be larger than 0"
+
+
+class _Tree:
+    """The queues as they would be with this one among them."""
+
+    def __init__(self, queue: Queue, queues: Sequence[Queue]) -> None:
+        self._queue = queue
+        self._queues = {other.name: other for other in queues} | {queue.name: queue}
+
+    def parent_faults(self, max_depth: int) -> Iterator[Fault]:
+        """The parent exists, isn't below this queue, isn't too deep, and no job of it runs."""
+        name, parent = self._queue.name, self._queue.spec.parent
+        field = "spec.parent"
+        if parent in ("", ROOT):
+            return
+        if parent == name:
+            yield Fault(field, f"queue {name} cannot use itself as parent")
+            return
+        found = self._queues.get(parent)
+        if found is None:
+            text = f"failed to get parent queue {parent} of queue {name}: {_not_found(parent)}"
+            yield Fault(field, text, Cause.NOT_FOUND)
+            return
+        ancestors = self._ancestors()
+        if self._queue in ancestors:
+            yield Fault(field, f"queue {name} cannot have {parent} as parent, which is below it")
+            return
+        if len(ancestors) + 1 > max_depth:
+            yield Fault(field, f"queue {name} would be {len(ancestors) + 1} levels deep, and the limit is {max_depth}")
+        siblings = [other for other in self._children(parent) if other.name != name]
+        pods = amounts.read(found.status.allocated).get("pods", ZERO)
+        if not siblings and pods:
+            text = f"queue {parent} cannot be the parent queue of queue {name} because it has allocated Pods: {pods}"
+            yield Fault(field, text)
+
+    def limit_faults(self) -> Iterator[Fault]:
+        """Limits of a queue and of those above and below it fit together. Children of the root aren't limited by it."""
+        queue = self._queue
+        yield from self._above_faults()
+        if queue.spec.parent not in ("", ROOT) and queue.spec.parent in self._queues:
+            yield from self._sum_faults(self._queues[queue.spec.parent])
+        yield from self._below_faults()
+        if self._children(queue.name):
+            yield from self._sum_faults(queue)
+
+    def _above_faults(self) -> Iterator[Fault]:
+        queue = self._queue
+        for name, amount in amounts.read(queue.spec.capability).items():
+            for ancestor in self._ancestors():
+                limit = amounts.read(ancestor.spec.capability).get(name, ZERO)
+                if limit > ZERO:
+                    if amount > limit:
+                        text = f"capability[{name}]={amount} exceeds its ancestor's capability={limit}"
+                        yield Fault(f"spec.capability.{name}", f"queue {queue.name} {text}")
+                    break
+
+    def _below_faults(self) -> Iterator[Fault]:
+        queue = self._queue
+        for name, limit in amounts.read(queue.spec.capability).items():
+            for below, amount in self._first_capabilities(queue.name, name):
+                if amount > limit:
+                    text = f"capability[{name}]={limit} is less than capability={amount} of queue {below} below it"
+                    yield Fault(f"spec.capability.{name}", f"queue {queue.name} {text}")
+
+    def _sum_faults(self, parent: Queue) -> Iterator[Fault]:
+        children = self._children(parent.name)
+        for which in ("guarantee", "deserved"):
+            wanted = amounts.total(_which(child, which) for child in children)
+            limit = _which(parent, which)
+            if any(amount > limit.get(name, ZERO) for name, amount in wanted.items()):
+                text = f"sum of children's {which} ({amounts.shown(wanted)})"
+                over = f"{text} exceeds parent's {which} limit ({amounts.shown(limit)})"
+                yield Fault(f"spec.{which}", f"parent queue {parent.name} validation failed: {over}")
+
+    def _ancestors(self) -> list[Queue]:
+        """From the parent up, without the root; ends where a circle closes."""
+        chain: list[Queue] = []
+        above = self._queue.spec.parent
+        while above not in ("", ROOT) and above in self._queues and self._queues[above] not in chain:
+            chain.append(self._queues[above])
+            above = self._queues[above].spec.parent
+        return chain
+
+    def _children(self, name: str) -> list[Queue]:
+        return [other for other in self._queues.values() if other.spec.parent == name]
+
+    def _first_capabilities(self, name: str, resource: str) -> Iterator[tuple[str, amounts.Quantity]]:
+        """The first capability of the resource on each way down, where the tree has no circle."""
+        waiting, seen = self._children(name), {name}
+        while waiting:
+            child = waiting.pop()
+            if child.name in seen:
+                continue
+            seen.add(child.name)
+            found = amounts.read(child.spec.capability).get(resource)
+            if found is not None:
+                yield child.name, found
+            else:
+                waiting += self._children(child.name)
+
+
+def _which(queue: Queue, which: str) -> amounts.Amounts:
+    return amounts.read(queue.spec.guarantee.resource if which == "guarantee" else queue.spec.deserved)
