@@ -1,0 +1,35 @@
+"""What becomes of a Command whose target doesn't take it.
+
+A Command to a job that exists is the job's own affair (`vcbatch.core.job.commands`). All others would lie around for
+ever (Volcano leaks them): they go after a while in which their target may still appear.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from vcbatch.api.command import Command
+from vcbatch.api.resources import COMMANDS
+from vcbatch.api.timestamps import parse_time
+from vcbatch.core.machine import Decision, Delete, ObjectRef
+
+PATIENCE: Final = timedelta(minutes=1)
+
+
+def decide(command: Command, *, taken: bool, now: datetime) -> Decision:
+    """`taken`: the object that the Command names exists and reads its Commands itself."""
+    if taken or command.metadata.deletion_timestamp:
+        return Decision()
+    due = _created(command, now) + PATIENCE
+    if now < due:
+        return Decision(look_again_at=due)
+    ref = ObjectRef(resource=COMMANDS, namespace=command.namespace, name=command.name, uid=command.uid)
+    return Decision(deletes=[Delete(ref=ref)])
+
+
+def _created(command: Command, now: datetime) -> datetime:
+    try:
+        return parse_time(command.metadata.creation_timestamp or "")
+    except ValueError:
+        return now

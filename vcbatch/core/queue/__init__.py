@@ -1,0 +1,7 @@
+"""The queue controller's decisions: `bootstrap` makes the queues that must exist, `decide` keeps state and counts."""
+
+from vcbatch.core.queue.bootstrap import bootstrap
+from vcbatch.core.queue.decide import decide
+from vcbatch.core.queue.view import QueueView
+
+__all__ = ["QueueView", "bootstrap", "decide"]

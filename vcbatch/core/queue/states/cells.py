@@ -1,0 +1,35 @@
+"""The parts that the queue's machine is written with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from vcbatch.api.job import Action
+from vcbatch.api.queue import QueueState
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Which state follows, given whether the queue is empty. `reaches` lists all that `decide` may give."""
+
+    text: str
+    reaches: tuple[QueueState, ...]
+    decide: Callable[[bool], QueueState]
+
+
+Row = Mapping[Action, Rule]
+"""The rules of one state. An action without one does what SyncQueue does."""
+
+
+def to(state: QueueState) -> Rule:
+    """Always this state."""
+    return Rule(str(state), (state,), lambda _: state)
+
+
+DRAIN: Final = Rule(
+    "Closed when no PodGroup is left, else Closing",
+    (QueueState.CLOSED, QueueState.CLOSING),
+    lambda empty: QueueState.CLOSED if empty else QueueState.CLOSING,
+)

@@ -1,0 +1,15 @@
+"""Unknown: somebody wrote a state that means nothing to us; only a Command leads out."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from vcbatch.api.job import Action
+from vcbatch.api.queue import QueueState
+from vcbatch.core.queue.states.cells import DRAIN, Row, to
+
+UNKNOWN: Final[Row] = {
+    Action.OPEN_QUEUE: to(QueueState.OPEN),
+    Action.CLOSE_QUEUE: DRAIN,
+    Action.SYNC_QUEUE: to(QueueState.UNKNOWN),
+}

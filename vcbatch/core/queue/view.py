@@ -1,0 +1,20 @@
+"""The picture on which a queue is decided."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from vcbatch.api.command import Command
+from vcbatch.api.queue import Queue
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueView:
+    """One queue with what is in it."""
+
+    queue: Queue
+    pod_groups: Mapping[str, int] = field(default_factory=dict[str, int])
+    """How many PodGroups name this queue now, by `status.phase` (empty: the scheduler hasn't looked yet)."""
+    commands: Sequence[Command] = ()
+    """Commands whose target is a Queue of this name."""
