@@ -366,8 +366,6 @@ class Watch:
                     continue
                 now = clock.monotonic()
                 if now >= ends or self._history.closed:
-                    if options.bookmarks:
-                        yield [Seen("BOOKMARK", version=self._engine.store.version)]
                     return
                 if options.bookmarks and now >= bookmark:
                     bookmark = now + _BOOKMARK_SECONDS
