@@ -55,6 +55,9 @@ class Kernel:
     async def start(self) -> None:
         await self._lifecycle.start()
 
+    def end_watches(self) -> None:
+        self.store.end_watches()
+
     async def stop(self) -> None:
         """End all watches and close the state."""
         await self._lifecycle.stop()

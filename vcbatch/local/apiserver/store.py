@@ -269,10 +269,13 @@ class Store:
             self._floors[key] = self._version
             collection.history.close()
 
-    def close(self) -> None:
-        self.flush()
+    def end_watches(self) -> None:
         for collection in self._collections.values():
             collection.history.close()
+
+    def close(self) -> None:
+        self.flush()
+        self.end_watches()
         if self._persistence:
             self._persistence.close()
 

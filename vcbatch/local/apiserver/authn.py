@@ -1,0 +1,71 @@
+"""Who sends a request: a bearer token or a client certificate, and whom they act for."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from vcbatch.local.apiserver.errors import StatusError, forbidden
+from vcbatch.local.apiserver.handler import ADMINISTRATORS, User
+
+AUTHENTICATED = "system:authenticated"
+ANONYMOUS = User(name="system:anonymous", groups=("system:unauthenticated",))
+_OPEN_PATHS = frozenset({"/version", "/healthz", "/livez", "/readyz"})
+
+
+class Authenticator:
+    """One token, and the certificates that the server's own CA issued."""
+
+    def __init__(self, token: str, *, user: str = "vcbatch-admin") -> None:
+        self._token = token.encode()
+        self._admin = User(name=user, groups=(ADMINISTRATORS, AUTHENTICATED))
+
+    def user(self, path: str, headers: Mapping[str, str], certificate: Mapping[str, Any] | None) -> User:
+        """The user; `StatusError` 401 for wrong credentials, and for none where the path isn't open to all."""
+        authorization = headers.get("authorization", "")
+        scheme, _, credential = authorization.partition(" ")
+        if scheme.lower() == "bearer":
+            if not hmac.compare_digest(credential.strip().encode(), self._token):
+                raise unauthorized()
+            user = self._admin
+        elif certificate and (named := _subject(certificate)):
+            user = named
+        elif path in _OPEN_PATHS:
+            return ANONYMOUS
+        else:
+            raise unauthorized()
+        return impersonated(user, headers)
+
+
+def unauthorized() -> StatusError:
+    return StatusError(401, "Unauthorized", "Unauthorized")
+
+
+def _subject(certificate: Mapping[str, Any]) -> User | None:
+    """Common name and organizations of a checked certificate, as `ssl.getpeercert` gives them."""
+    names: list[str] = []
+    groups: list[str] = []
+    for relative in certificate.get("subject", ()):
+        for key, value in relative:
+            if key == "commonName":
+                names.append(value)
+            elif key == "organizationName":
+                groups.append(value)
+    return User(name=names[0], groups=(*groups, AUTHENTICATED)) if names else None
+
+
+def impersonated(user: User, headers: Mapping[str, str]) -> User:
+    """The user of `Impersonate-User`, which only administrators may set."""
+    name = headers.get("impersonate-user")
+    if not name:
+        return user
+    if not user.administrator:
+        raise forbidden(
+            group="",
+            plural="users",
+            name=name,
+            message=f'User "{user.name}" cannot impersonate resource "users" in API group "" at the cluster scope',
+        )
+    groups: Sequence[str] = [part.strip() for part in headers.get("impersonate-group", "").split(",") if part.strip()]
+    return User(name=name, groups=(*groups, AUTHENTICATED))

@@ -1,0 +1,205 @@
+"""The embedded API server on a port: TLS, a token, a kubeconfig, and a clean end."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import socket
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from vcbatch.local.apiserver.admission import Admission
+from vcbatch.local.apiserver.app import App, Scope
+from vcbatch.local.apiserver.assembly import build
+from vcbatch.local.apiserver.authn import Authenticator
+from vcbatch.local.apiserver.inprocess import InProcessApi
+from vcbatch.local.apiserver.kernel import Kernel
+from vcbatch.local.apiserver.pki import Pki, kubeconfig, write_private
+from vcbatch.seams import Clock, Random
+
+log = logging.getLogger(__name__)
+
+ADDRESS = "127.0.0.1"
+_CHECKPOINT_SECONDS = 5.0
+_SHUTDOWN_SECONDS = 2.0
+
+
+class PortInUse(Exception):
+    """Another program listens on the port that was asked for."""
+
+
+class _Protocol(HttpToolsProtocol):
+    """uvicorn's parser, with the client's checked certificate in the scope."""
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        ssl_object = self.transport.get_extra_info("ssl_object") if self.transport else None
+        certificate = ssl_object.getpeercert() if ssl_object else None
+        if certificate:
+            self.scope.setdefault("extensions", {})["vcbatch.peer_certificate"] = certificate
+
+
+def _peer_certificate(scope: Scope) -> Mapping[str, Any] | None:
+    return (scope.get("extensions") or {}).get("vcbatch.peer_certificate")
+
+
+class EmbeddedServer:
+    """Serves one state directory. `start` returns when requests are answered; `stop` ends watches and closes.
+
+    Raises `PortInUse` and `persistence.StateError` from `start`. `port` 0 takes a free one; `url` says which.
+    """
+
+    def __init__(
+        self,
+        *,
+        state_dir: Path,
+        clock: Clock,
+        random: Random,
+        port: int = 0,
+        admission: Admission | None = None,
+        pod_logs: Any = None,
+    ) -> None:
+        self._state_dir = state_dir
+        self._clock = clock
+        self._random = random
+        self._port = port
+        self._admission = admission
+        self._pod_logs = pod_logs
+        self._kernel: Kernel | None = None
+        self._server: uvicorn.Server | None = None
+        self._tasks: list[asyncio.Task[Any]] = []
+
+    @property
+    def url(self) -> str:
+        return f"https://{ADDRESS}:{self._port}"
+
+    @property
+    def port(self) -> int:
+        return self._port
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self._state_dir / "kubeconfig"
+
+    @property
+    def kernel(self) -> Kernel:
+        if self._kernel is None:
+            raise RuntimeError("the server isn't started")
+        return self._kernel
+
+    @property
+    def api(self) -> InProcessApi:
+        """The server without its socket, for parts of the same process."""
+        return self.kernel.api
+
+    async def start(self) -> None:
+        self._state_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._state_dir.chmod(0o700)
+        listener = _listen(self._port)
+        try:
+            self._port = listener.getsockname()[1]
+            pki = Pki(self._state_dir / "pki", self._clock.now())
+            self._kernel = build(
+                clock=self._clock,
+                random=self._random,
+                state_dir=self._state_dir,
+                admission=self._admission,
+                root_ca=pki.ca_certificate,
+                pod_logs=self._pod_logs,
+            )
+            await self._kernel.start()
+            await self._serve(pki, listener)
+        except BaseException:
+            listener.close()
+            await self.stop()
+            raise
+        content = kubeconfig(server=self.url, ca_certificate=pki.ca_certificate, token=pki.token)
+        write_private(self.kubeconfig, content)
+        log.info("the API server listens on %s", self.url)
+
+    async def _serve(self, pki: Pki, listener: socket.socket) -> None:
+        app = App(self.kernel.handler, Authenticator(pki.token), peer_certificate=_peer_certificate)
+        config = uvicorn.Config(
+            app,  # type: ignore[arg-type]
+            http=_Protocol,
+            ws="wsproto",
+            loop="none",
+            lifespan="off",
+            access_log=False,
+            log_config=None,
+            server_header=False,
+            date_header=False,
+            proxy_headers=False,
+            timeout_keep_alive=300,
+            timeout_graceful_shutdown=int(_SHUTDOWN_SECONDS),
+            ssl_context_factory=lambda _config, _default: pki.server_context(),
+        )
+        self._server = _Server(config)
+        self._tasks = [
+            asyncio.create_task(self._server.serve(sockets=[listener]), name="apiserver"),
+            asyncio.create_task(self._keep_log_short(), name="apiserver-checkpoint"),
+        ]
+        while not self._server.started:
+            if self._tasks[0].done():
+                await self._tasks[0]
+                raise RuntimeError("the API server ended before it had started")
+            await asyncio.sleep(0.001)
+
+    async def _keep_log_short(self) -> None:
+        """Fold the write-ahead log into the database now and then, in a thread, so that no request waits for it."""
+        persistence = self.kernel.persistence
+        while persistence is not None:
+            await self._clock.sleep(_CHECKPOINT_SECONDS)
+            if persistence.wants_checkpoint():
+                with suppress(Exception):
+                    await asyncio.to_thread(persistence.checkpoint)
+
+    async def stop(self) -> None:
+        """Answer what is under way, end watches, close the state. May be called twice."""
+        if self._kernel:
+            self._kernel.end_watches()
+        if self._server:
+            self._server.should_exit = True
+            await asyncio.gather(self._tasks[0], return_exceptions=True)
+            self._server = None
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks = []
+        if self._kernel:
+            await self._kernel.stop()
+            self._kernel = None
+
+
+class _Server(uvicorn.Server):
+    """uvicorn without its signal handlers, which belong to the program."""
+
+    def install_signal_handlers(self) -> None: ...
+
+    def capture_signals(self) -> Any:
+        from contextlib import nullcontext
+
+        return nullcontext()
+
+
+def _listen(port: int) -> socket.socket:
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((ADDRESS, port))
+        listener.listen(2048)
+        listener.setblocking(False)
+    except OSError as error:
+        listener.close()
+        if error.errno == errno.EADDRINUSE:
+            raise PortInUse(
+                f"port {port} on {ADDRESS} is in use by another program: choose another with --port, or --port 0"
+            ) from None
+        raise
+    return listener
