@@ -214,3 +214,8 @@ def default_task_name(index: int) -> str:
 def template_uid(job: str, task: str) -> str:
     """The value of `TEMPLATE_UID`."""
     return f"{job}-{task}"
+
+
+def webhook_name(plural: str, verb: str) -> str:
+    """The admission webhook of a kind, `verb` being `mutate` or `validate`: what a refusal names."""
+    return f"{plural}.{verb}.volcano.sh"

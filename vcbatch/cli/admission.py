@@ -1,0 +1,113 @@
+"""Admission inside the local server: the rules of `vcbatch.api.admission`, asked without a webhook."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from zoneinfo import available_timezones
+
+from vcbatch.api import admission
+from vcbatch.api.admission import Operation, Request, Settings
+from vcbatch.api.model import MalformedObject
+from vcbatch.api.names import webhook_name
+from vcbatch.api.queue import Queue
+from vcbatch.api.resources import NAMESPACES, PODS, PRIORITYCLASSES, QUEUES
+from vcbatch.api.validate import Fault
+from vcbatch.local.apiserver.admission import AdmissionRequest, Denied
+from vcbatch.local.apiserver.errors import StatusError
+from vcbatch.local.apiserver.registry import RequestContext, Strategy
+
+Json = dict[str, Any]
+
+# Made and kept by Kubernetes itself, so that they exist on every cluster.
+_SYSTEM_PRIORITIES = ("system-cluster-critical", "system-node-critical")
+
+
+class LocalAdmission:
+    """The local server's `Admission`. `pods` is the strategy of pods, by which templates are judged."""
+
+    def __init__(self, pods: Strategy | None = None, settings: Settings = admission.DEFAULT_SETTINGS) -> None:
+        self.pods = pods
+        self._settings = settings
+
+    def mutate(self, request: AdmissionRequest) -> None:
+        if request.subresource or request.resource not in admission.MUTATED or request.object is None:
+            return
+        if request.operation != Operation.CREATE:
+            return
+        before = request.object
+        try:
+            after = admission.mutate(_request(request), _World(request.ctx, self.pods), self._settings)
+        except MalformedObject as error:
+            raise Denied(webhook_name(request.resource.plural, "mutate"), str(error)) from error
+        if after is not None and after is not before:
+            before.clear()
+            before.update(after)
+
+    def validate(self, request: AdmissionRequest) -> None:
+        if request.subresource or request.resource not in admission.REVIEWED:
+            return
+        verdict = admission.review(_request(request), _World(request.ctx, self.pods), self._settings)
+        request.ctx.warnings.extend(verdict.warnings)
+        if not verdict.allowed:
+            raise Denied(webhook_name(request.resource.plural, "validate"), verdict.message)
+
+
+def _request(request: AdmissionRequest) -> Request:
+    return Request(
+        resource=request.resource,
+        operation=Operation(request.operation),
+        name=request.name,
+        namespace=request.namespace,
+        object=request.object,
+        old=request.old,
+    )
+
+
+class _World:
+    """The rules' `Lookup`, on what the server has stored at this moment."""
+
+    def __init__(self, ctx: RequestContext, pods: Strategy | None) -> None:
+        self._ctx = ctx
+        self._pods = pods
+
+    def queue(self, name: str) -> Queue | None:
+        stored = self._ctx.lookup(QUEUES, None, name)
+        return Queue.parse(stored) if stored is not None else None
+
+    def queues(self) -> Sequence[Queue]:
+        return [Queue.parse(stored) for stored in self._ctx.listed(QUEUES, None)]
+
+    def has_priority_class(self, name: str) -> bool:
+        return name in _SYSTEM_PRIORITIES or self._ctx.lookup(PRIORITYCLASSES, None, name) is not None
+
+    def has_time_zone(self, name: str) -> bool:
+        return name in available_timezones()
+
+    def namespace_annotations(self, name: str) -> dict[str, str]:
+        stored = self._ctx.lookup(NAMESPACES, None, name) or {}
+        return stored.get("metadata", {}).get("annotations") or {}
+
+    def template_faults(self, template: Json, path: str) -> Sequence[Fault]:
+        """What the server would say to a pod of this template, told by the kind that would say it."""
+        if self._pods is None:
+            return ()
+        metadata = dict(template.get("metadata") or {})
+        pod: Json = {
+            "apiVersion": PODS.api_version,
+            "kind": PODS.kind,
+            "metadata": {**metadata, "name": metadata.get("name") or "template", "namespace": self._ctx.namespace},
+            "spec": _copy(template.get("spec") or {}),
+        }
+        try:
+            self._pods.default(pod, None, self._ctx)
+            faults = self._pods.validate(pod, None, self._ctx)
+        except StatusError as error:
+            return [Fault(path, f"{path}: {error.message}")]
+        return [Fault(f"{path}.{fault.field}", f"{path}.{fault.field}: {fault.message}") for fault in faults]
+
+
+def _copy(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _copy(item) for key, item in value.items()}
+    return [_copy(item) for item in value] if isinstance(value, list) else value

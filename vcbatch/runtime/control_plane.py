@@ -1,0 +1,117 @@
+"""All controllers of one program, with the caches they share."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from vcbatch.api.names import CONTROLLERS_COMPONENT
+from vcbatch.api.pod import Pod
+from vcbatch.api.resources import COMMANDS, JOBS, PODGROUPS, PODS, PRIORITYCLASSES, QUEUES
+from vcbatch.api.scheduling import PriorityClassView
+from vcbatch.runtime.apply import Applier
+from vcbatch.runtime.cache import Cache
+from vcbatch.runtime.controllers.children import Children
+from vcbatch.runtime.controllers.command import CommandController
+from vcbatch.runtime.controllers.job import JobController, JobSources
+from vcbatch.runtime.controllers.queue import QueueController
+from vcbatch.runtime.handlers import CustomResources, Feed
+from vcbatch.runtime.informers import Informers
+from vcbatch.runtime.kubeconfig import Connection
+from vcbatch.runtime.meter import Meter, NoMeter
+from vcbatch.runtime.recorder import Recorder
+from vcbatch.runtime.supervise import Part
+from vcbatch.seams.api import Api, Json
+from vcbatch.seams.clock import Clock
+from vcbatch.seams.random import Random
+
+# Custom resources that the controllers decide on. The other kinds are stored, and acted on once there is code for it.
+FOLLOWED = (JOBS, QUEUES, COMMANDS, PODGROUPS)
+
+
+class ControlPlane:
+    """The job, queue and command controllers. kopf hosts them: their custom resources come through it."""
+
+    def __init__(
+        self,
+        api: Api,
+        connection: Connection,
+        informers: Informers,
+        *,
+        clock: Clock,
+        random: Random,
+        meter: Meter | None = None,
+        host: str = "",
+    ) -> None:
+        meter = meter or NoMeter()
+        custom: dict[object, Cache[Json]] = {resource: Cache() for resource in FOLLOWED}
+        pods = informers.follow(PODS, Pod)
+        priority_classes = informers.follow(PRIORITYCLASSES, PriorityClassView)
+        children = Children(api, clock=clock)
+        self.recorder = Recorder(
+            api,
+            clock=clock,
+            random=random,
+            component=CONTROLLERS_COMPONENT,
+            host=host,
+            on_drop=lambda count: meter.count("events_dropped", count, component="controllers"),
+        )
+        self.custom_resources = CustomResources(
+            api,
+            connection,
+            [Feed(resource=resource, cache=custom[resource]) for resource in FOLLOWED],
+            clock=clock,
+            random=random,
+            meter=meter,
+        )
+        applier = Applier(
+            api,
+            {PODS: pods, **{resource: custom[resource] for resource in FOLLOWED}, **children.caches},
+            self.recorder,
+            clock=clock,
+            without_status=[PODGROUPS],
+            unfollowed=children.caches,
+        )
+        sources = JobSources(
+            jobs=custom[JOBS],
+            pods=pods,
+            podgroups=custom[PODGROUPS],
+            queues=custom[QUEUES],
+            commands=custom[COMMANDS],
+            priority_classes=priority_classes,
+            children=children,
+        )
+        self._informers = informers
+        self.jobs = JobController(sources, applier, self.recorder, clock=clock, random=random, meter=meter)
+        self.queues = QueueController(
+            custom[QUEUES], custom[PODGROUPS], custom[COMMANDS], applier, clock=clock, random=random, meter=meter
+        )
+        self.commands = CommandController(
+            custom[COMMANDS], custom[JOBS], applier, clock=clock, random=random, meter=meter
+        )
+
+    def sources(self) -> list[Part]:
+        """What fills the custom resources' caches. To be running, and `listed`, before pods are listed: a picture with
+        older pods than jobs looks like lost pods."""
+        return [
+            Part(name="listing custom resources", run=self.custom_resources.audit),
+            Part(name="watching custom resources", run=self.custom_resources.watch),
+        ]
+
+    async def listed(self) -> None:
+        await self.custom_resources.listed.wait()
+
+    def parts(self) -> list[Part]:
+        """The controllers. Each waits until the picture is complete."""
+        parts = [self.jobs.part(), self.queues.part(), self.commands.part()]
+        return [
+            *(Part(name=part.name, run=self._after_sync(part)) for part in parts),
+            Part(name="sending the controllers' events", run=self.recorder.run),
+        ]
+
+    def _after_sync(self, part: Part) -> Callable[[], Awaitable[None]]:
+        async def run() -> None:
+            await self.listed()
+            await self._informers.synced()
+            await part.run()
+
+        return run

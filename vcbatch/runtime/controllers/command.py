@@ -1,0 +1,71 @@
+"""The command controller: takes away the Commands that nobody takes."""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime
+
+from vcbatch.api.command import Command
+from vcbatch.api.model import MalformedObject
+from vcbatch.api.resources import JOBS
+from vcbatch.core.command import decide
+from vcbatch.core.machine import Decision
+from vcbatch.runtime.apply import Applier
+from vcbatch.runtime.cache import Cache, Change, identity
+from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
+from vcbatch.runtime.meter import Meter
+from vcbatch.runtime.supervise import Part
+from vcbatch.seams.api import Json
+from vcbatch.seams.clock import Clock
+from vcbatch.seams.random import Random
+
+log = logging.getLogger(__name__)
+
+
+class CommandController:
+    """Looks at every Command; those to a job that exists are that job's own affair."""
+
+    def __init__(
+        self,
+        commands: Cache[Json],
+        jobs: Cache[Json],
+        applier: Applier,
+        *,
+        clock: Clock,
+        random: Random,
+        meter: Meter | None = None,
+    ) -> None:
+        self._commands = commands
+        self._jobs = jobs
+        self.controller = Controller(
+            ControllerConfig(name="command-controller", workers=2),
+            self.decide,
+            applier,
+            clock=clock,
+            random=random,
+            meter=meter,
+        )
+        commands.listen(self._on_command)
+
+    def part(self) -> Part:
+        return self.controller.part()
+
+    def _on_command(self, change: Change[Json]) -> None:
+        self.controller.queue.add(identity(change.current).uid)
+
+    async def decide(self, uid: str, now: datetime) -> Decision | None:
+        stored = self._commands.get(uid)
+        if stored is None:
+            return None
+        try:
+            command = Command.parse(stored)
+        except MalformedObject as error:
+            log.warning("a command can't be read: %s", error, extra={"uid": uid})
+            return Decision()
+        return decide(command, taken=self._taken(command), now=now)
+
+    def _taken(self, command: Command) -> bool:
+        target = command.target
+        if target is None or target.kind != JOBS.kind or target.api_version != JOBS.api_version:
+            return False
+        return self._jobs.by_key(f"{command.namespace}/{target.name}") is not None

@@ -1,0 +1,118 @@
+"""The queue controller: a queue's state, and how many of its PodGroups are in which phase."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter, defaultdict
+from datetime import datetime
+
+from vcbatch.api.command import Command
+from vcbatch.api.model import MalformedObject
+from vcbatch.api.queue import DEFAULT, Queue
+from vcbatch.api.resources import QUEUES
+from vcbatch.core.machine import Decision
+from vcbatch.core.queue import QueueView, decide
+from vcbatch.runtime.apply import Applier
+from vcbatch.runtime.cache import Cache, Change, identity
+from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
+from vcbatch.runtime.meter import Meter
+from vcbatch.runtime.supervise import Part
+from vcbatch.seams.api import Json
+from vcbatch.seams.clock import Clock
+from vcbatch.seams.random import Random
+
+log = logging.getLogger(__name__)
+
+# A gang that starts moves its PodGroup through three phases in a moment; the counts are written once for all of it.
+_COUNT_SECONDS = 0.25
+_TARGET = "queue that it is for"
+
+
+class QueueController:
+    """Looks at a queue when it changes, and soon after its PodGroups do."""
+
+    def __init__(
+        self,
+        queues: Cache[Json],
+        podgroups: Cache[Json],
+        commands: Cache[Json],
+        applier: Applier,
+        *,
+        clock: Clock,
+        random: Random,
+        meter: Meter | None = None,
+    ) -> None:
+        self._queues = queues
+        self._commands = commands
+        self._phases: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        self.controller = Controller(
+            ControllerConfig(name="queue-controller", workers=4),
+            self.decide,
+            applier,
+            clock=clock,
+            random=random,
+            meter=meter,
+        )
+        commands.add_index(_TARGET, _target_of)
+        queues.listen(self._on_queue)
+        podgroups.listen(self._on_podgroup)
+        commands.listen(self._on_command)
+
+    def part(self) -> Part:
+        return self.controller.part()
+
+    def _on_queue(self, change: Change[Json]) -> None:
+        self.controller.queue.add(identity(change.current).uid)
+
+    def _on_podgroup(self, change: Change[Json]) -> None:
+        for held, step in ((change.old, -1), (change.new, 1)):
+            if held is None:
+                continue
+            name, phase = _place(held)
+            phases = self._phases[name]
+            phases[phase] += step
+            if not phases[phase]:
+                del phases[phase]
+            if not phases:
+                del self._phases[name]
+        names = {_place(held)[0] for held in (change.old, change.new) if held is not None}
+        if change.old is not None and change.new is not None and _place(change.old) == _place(change.new):
+            return
+        for name in names:
+            queue = self._queues.by_key(name)
+            if queue is not None:
+                self.controller.queue.add_after(identity(queue).uid, _COUNT_SECONDS)
+
+    def _on_command(self, change: Change[Json]) -> None:
+        for name in _target_of(change.current):
+            queue = self._queues.by_key(name)
+            if queue is not None:
+                self.controller.queue.add(identity(queue).uid)
+
+    async def decide(self, uid: str, now: datetime) -> Decision | None:
+        stored = self._queues.get(uid)
+        if stored is None:
+            return None
+        try:
+            queue = Queue.parse(stored)
+            commands = [Command.parse(item) for item in self._commands.indexed(_TARGET, queue.name)]
+        except MalformedObject as error:
+            log.warning("a queue can't be read: %s", error, extra={"uid": uid})
+            return Decision()
+        return decide(
+            QueueView(queue=queue, pod_groups=dict(self._phases.get(queue.name, {})), commands=commands), now=now
+        )
+
+
+def _place(podgroup: Json) -> tuple[str, str]:
+    """The queue and the phase of a PodGroup."""
+    return (
+        (podgroup.get("spec") or {}).get("queue") or DEFAULT,
+        (podgroup.get("status") or {}).get("phase") or "",
+    )
+
+
+def _target_of(command: Json) -> list[str]:
+    target = command.get("target") or {}
+    ours = target.get("kind") == QUEUES.kind and target.get("apiVersion") == QUEUES.api_version
+    return [str(target.get("name", ""))] if ours else []
