@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 from tests.support.virtual_time import SeededRandom, VirtualClock, VirtualTimeLoop
 from vcbatch.local.apiserver.assembly import build
+from vcbatch.local.apiserver.authn import impersonated
 from vcbatch.local.apiserver.handler import Request, User
 from vcbatch.local.apiserver.kernel import Kernel
 from vcbatch.local.apiserver.request import parse_query
@@ -56,7 +57,7 @@ class Player:
         await self._kernel.start()
         body = json.dumps({"metadata": {"name": self._namespace}, "kind": "Namespace", "apiVersion": "v1"})
         await self._send("POST", "/api/v1/namespaces", body.encode())
-        await asyncio.sleep(1)
+        await asyncio.sleep(0.2)
 
     def _fill(self, text: str) -> str:
         text = text.replace("{ns}", self._namespace)
@@ -77,7 +78,7 @@ class Player:
                 query=parse_query(split.query),
                 headers={"content-type": "application/json", **(headers or {})},
                 body=body,
-                user=ADMIN,
+                user=impersonated(ADMIN, headers or {}),
             )
         )
         assert response is not None

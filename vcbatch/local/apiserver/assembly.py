@@ -28,7 +28,20 @@ def _built_in() -> list[Served]:
         return kinds.served()
     except ImportError:
         found = []
-        for name in ["pods", "services", "config", "cluster", "quotas", "events", "storage", "workloads", "batch", "networking", "policy", "rbac"]:
+        for name in [
+            "pods",
+            "services",
+            "config",
+            "cluster",
+            "quotas",
+            "events",
+            "storage",
+            "workloads",
+            "batch",
+            "networking",
+            "policy",
+            "rbac",
+        ]:
             served = _optional(f"kinds.{name}", "served")
             found += [kinds._with_merge_keys(entry) for entry in served()] if served else []
         return found
@@ -41,14 +54,13 @@ def build(
     state_dir: Path | None = None,
     admission: Admission | None = None,
     root_ca: str = "",
-    pod_logs: Any = None,
 ) -> Kernel:
     crds = _optional("crds", "CrdRegistry")
     documents = [_optional("discovery", "documents"), _optional("openapi", "documents")]
     return Kernel(
         clock=clock,
         random=random,
-        built_in=_built_in(),
+        built_in=[*_built_in(), *_optional("crds", "served")()],
         custom=crds() if crds else None,
         documents=[one for one in documents if one],
         protobuf=_optional("protobuf", "decode"),

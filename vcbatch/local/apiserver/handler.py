@@ -13,7 +13,7 @@ from vcbatch.local.apiserver.errors import StatusError, method_not_allowed, not_
 from vcbatch.local.apiserver.operations import StoreOperations
 from vcbatch.local.apiserver.patch.transform import parse_patch
 from vcbatch.local.apiserver.reading import ListOptions, Reader, parse_list_options
-from vcbatch.local.apiserver.registry import Documents, HandlerRequest, Reply, RequestContext, Served
+from vcbatch.local.apiserver.registry import Documents, HandlerRequest, PodStreams, Reply, RequestContext, Served
 from vcbatch.local.apiserver.request import (
     Accepted,
     Body,
@@ -104,6 +104,7 @@ class Handler:
         documents: Sequence[Documents] = (),
         protobuf: Callable[[bytes], Json] | None = None,
     ) -> None:
+        self.kubelet: PodStreams | None = None
         self.engine = engine
         self.reader = Reader(engine)
         self.writer = Writer(engine)
@@ -398,6 +399,7 @@ class Handler:
                 body=body,
                 ctx=self._context(call),
                 operations=self.operations,
+                kubelet=self.kubelet,
                 scope=request.scope,
                 receive=request.receive,
                 send=request.send,

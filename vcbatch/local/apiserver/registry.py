@@ -125,6 +125,14 @@ class Operations(Protocol):
     ) -> Json: ...
 
 
+class PodStreams(Protocol):
+    """The kubelet, as subresources of pods need it (`vcbatch.local.kubelet.Kubelet` is one)."""
+
+    def logs(self, namespace: str, name: str, container: str, options: Any) -> AsyncIterator[bytes]:
+        """What a container printed; `options` is a `vcbatch.local.kubelet.LogOptions`."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HandlerRequest:
     """One request to a subresource or a review kind that a `Handler` answers."""
@@ -139,6 +147,8 @@ class HandlerRequest:
     body: Json | None
     ctx: RequestContext
     operations: Operations
+    kubelet: PodStreams | None = None
+    """Runs the pods of this machine; None in a server without one."""
     scope: Mapping[str, Any] | None = None
     receive: Callable[[], Awaitable[Any]] | None = None
     send: Callable[[Any], Awaitable[None]] | None = None

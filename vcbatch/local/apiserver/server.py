@@ -21,6 +21,7 @@ from vcbatch.local.apiserver.authn import Authenticator
 from vcbatch.local.apiserver.inprocess import InProcessApi
 from vcbatch.local.apiserver.kernel import Kernel
 from vcbatch.local.apiserver.pki import Pki, kubeconfig, write_private
+from vcbatch.local.apiserver.registry import PodStreams
 from vcbatch.seams import Clock, Random
 
 log = logging.getLogger(__name__)
@@ -63,14 +64,14 @@ class EmbeddedServer:
         random: Random,
         port: int = 0,
         admission: Admission | None = None,
-        pod_logs: Any = None,
+        kubelet: PodStreams | None = None,
     ) -> None:
         self._state_dir = state_dir
         self._clock = clock
         self._random = random
         self._port = port
         self._admission = admission
-        self._pod_logs = pod_logs
+        self._kubelet = kubelet
         self._kernel: Kernel | None = None
         self._server: uvicorn.Server | None = None
         self._tasks: list[asyncio.Task[Any]] = []
@@ -98,6 +99,12 @@ class EmbeddedServer:
         """The server without its socket, for parts of the same process."""
         return self.kernel.api
 
+    def connect_kubelet(self, kubelet: PodStreams | None) -> None:
+        """Serve logs of pods from this kubelet, which needs the started server's `api` itself."""
+        self._kubelet = kubelet
+        if self._kernel:
+            self._kernel.handler.kubelet = kubelet
+
     async def start(self) -> None:
         self._state_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._state_dir.chmod(0o700)
@@ -111,8 +118,8 @@ class EmbeddedServer:
                 state_dir=self._state_dir,
                 admission=self._admission,
                 root_ca=pki.ca_certificate,
-                pod_logs=self._pod_logs,
             )
+            self.connect_kubelet(self._kubelet)
             await self._kernel.start()
             await self._serve(pki, listener)
         except BaseException:
