@@ -69,7 +69,7 @@ class _Decoder:
                 del obj[name]
                 continue
             decoded = self._field(value, field, type_, path=path, trail=trail, depth=depth)
-            if _kept(decoded, field):
+            if kept(decoded, field):
                 obj[name] = decoded
             else:
                 del obj[name]
@@ -164,7 +164,7 @@ def _written_when_absent(field: Field) -> bool:
     return is_struct and not field.container and field.type != "IntOrString"
 
 
-def _kept(value: Any, field: Field) -> bool:
+def kept(value: Any, field: Field) -> bool:
     """Whether Go writes this value again: omitempty drops zeros, unless a pointer says that the zero was meant."""
     if value is None:
         return False

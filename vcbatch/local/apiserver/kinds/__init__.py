@@ -1,0 +1,57 @@
+"""The built-in kinds: what each is called, how it defaults, what it refuses and how it prints."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from vcbatch.local.apiserver.registry import Served
+from vcbatch.local.apiserver.schema.types import kind_struct, merge_keys
+
+
+def served() -> list[Served]:
+    """All built-in resources, review kinds included."""
+    from vcbatch.local.apiserver import crds, reviews
+    from vcbatch.local.apiserver.kinds import (
+        admission,
+        autoscaling,
+        batch,
+        cluster,
+        config,
+        events,
+        networking,
+        pods,
+        policy,
+        quotas,
+        rbac,
+        services,
+        storage,
+        workloads,
+    )
+
+    modules = (
+        pods,
+        services,
+        config,
+        cluster,
+        quotas,
+        events,
+        storage,
+        workloads,
+        batch,
+        networking,
+        policy,
+        rbac,
+        autoscaling,
+        admission,
+        crds,
+        reviews,
+    )
+    return [_with_merge_keys(entry) for module in modules for entry in module.served()]
+
+
+def _with_merge_keys(entry: Served) -> Served:
+    """Strategic merge patches merge by the keys that the type table names."""
+    known = kind_struct(api_version=entry.resource.api_version, kind=entry.resource.kind)
+    if known is None or "patch" not in entry.verbs:
+        return entry
+    return dataclasses.replace(entry, strategic=True, merge_keys=merge_keys(known.key))
