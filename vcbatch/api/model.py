@@ -62,15 +62,18 @@ class Model(BaseModel):
 
     @model_validator(mode="wrap")
     @classmethod
-    def _set_nulls_aside(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+    def _keep_what_was_given(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
         """A null means the same as an absent field, but has to come back from `dump`."""
         if not isinstance(data, dict):
             return handler(data)
         given = cast(Json, data)
-        if None not in given.values():
-            return handler(given)
-        model = handler({key: value for key, value in given.items() if value is not None})
-        model._nulls = tuple(key for key, value in given.items() if value is None)
+        nulls = tuple(key for key, value in given.items() if value is None)
+        model = handler({key: value for key, value in given.items() if value is not None} if nulls else given)
+        model._nulls = nulls
+        for key in model.model_extra or ():
+            # pydantic takes an unknown key that is spelled like an attribute for that attribute having been set.
+            if key in cls.model_fields and wire_name(key) not in given:
+                model.model_fields_set.discard(key)
         return model
 
     @model_serializer(mode="wrap")
