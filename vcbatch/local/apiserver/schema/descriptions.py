@@ -1,0 +1,144 @@
+"""What each field of the built-in API means, for `kubectl explain`.
+
+The words come with the models of the installed `kubernetes` package. Importing those costs more than a second and many
+megabytes, so another process does it, once for a release of the package, and leaves a small file in the user's cache.
+Until that is there, fields are explained without words.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+Words = Mapping[str, Mapping[str, str]]
+"""Type key (`core/v1.Pod`) to field name to its description; "" is the type itself."""
+
+
+class _Cache:
+    """The words of this process's life: read at most once, collected at most once."""
+
+    def __init__(self) -> None:
+        self.words: Words | None = None
+        self.collector: subprocess.Popen[bytes] | None = None
+        self.started = False
+
+
+_CACHE = _Cache()
+
+
+def load() -> Words:
+    """The descriptions, or nothing as long as they aren't collected; starts collecting them in the background."""
+    if _CACHE.words is not None:
+        return _CACHE.words
+    path = _path()
+    if path is None:
+        _CACHE.words = {}
+        return _CACHE.words
+    try:
+        _CACHE.words = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError):
+        _collect(path)
+        return {}
+    if _CACHE.collector is not None:
+        _CACHE.collector.wait()
+        _CACHE.collector = None
+    return _CACHE.words or {}
+
+
+def stop() -> None:
+    """End a collection that is still under way."""
+    if _CACHE.collector is not None:
+        _CACHE.collector.kill()
+        _CACHE.collector.wait()
+        _CACHE.collector = None
+
+
+def _path() -> Path | None:
+    try:
+        version = importlib.metadata.version("kubernetes")
+    except importlib.metadata.PackageNotFoundError:
+        return None
+    root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(root) / "vcbatch" / f"kubernetes-{version}-descriptions.json"
+
+
+def _collect(path: Path) -> None:
+    if _CACHE.started:
+        if _CACHE.collector is not None and _CACHE.collector.poll() is not None:
+            _CACHE.collector = None
+        return
+    _CACHE.started = True
+    _CACHE.collector = subprocess.Popen(
+        [sys.executable, "-m", __name__, str(path)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+def collect() -> Words:
+    """Read the descriptions off the models. Imports all of them: only ever called in a process of its own."""
+    import kubernetes.client.models as models
+
+    from vcbatch.local.apiserver.schema.types import structs
+
+    found: dict[str, dict[str, str]] = {}
+    for key, struct in structs().items():
+        model = next((model for name in _model_names(key) if (model := getattr(models, name, None))), None)
+        if model is None or not hasattr(model, "model_fields"):
+            continue
+        words = {"": _tidy(model.__doc__)}
+        for name, field in model.model_fields.items():
+            words[field.serialization_alias or field.alias or name] = _tidy(field.description)
+        found[key] = {name: text for name, text in words.items() if text and (not name or name in struct.fields)}
+    return found
+
+
+_GROUPED = frozenset(
+    {
+        "admissionregistration",
+        "apiextensions",
+        "authentication",
+        "authorization",
+        "core",
+        "discovery",
+        "events",
+        "rbac",
+        "resource",
+        "storage",
+    }
+)
+
+
+def _model_names(key: str) -> Iterator[str]:
+    """How the client calls the model of a type: with the group where its name is taken twice."""
+    package, _, name = key.partition(".")
+    group, _, version = package.partition("/")
+    if group in _GROUPED:
+        yield f"{group.capitalize()}{version.capitalize()}{name}"
+    yield f"{version.capitalize()}{name}"
+
+
+def _tidy(text: Any) -> str:
+    return re.sub(r"\s+", " ", text).strip() if isinstance(text, str) else ""
+
+
+def main(path: Path) -> None:
+    """Write the descriptions to `path`, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as file:
+        json.dump(collect(), file, separators=(",", ":"), ensure_ascii=False)
+    Path(file.name).replace(path)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
