@@ -6,11 +6,13 @@ import dataclasses
 
 from vcbatch.local.apiserver.registry import Served
 from vcbatch.local.apiserver.schema.types import kind_struct, merge_keys
+from vcbatch.local.apiserver.subresources.logs import PodLogs
+from vcbatch.local.apiserver.subresources.streams import PodStreams
 
 
-def served() -> list[Served]:
-    """All built-in resources, review kinds included."""
-    from vcbatch.local.apiserver import crds, reviews
+def served(*, logs: PodLogs | None = None, streams: PodStreams | None = None) -> list[Served]:
+    """All built-in resources, review kinds included. `logs` and `streams` are the kubelet's."""
+    from vcbatch.local.apiserver import reviews
     from vcbatch.local.apiserver.kinds import (
         admission,
         autoscaling,
@@ -29,7 +31,6 @@ def served() -> list[Served]:
     )
 
     modules = (
-        pods,
         services,
         config,
         cluster,
@@ -43,10 +44,10 @@ def served() -> list[Served]:
         rbac,
         autoscaling,
         admission,
-        crds,
         reviews,
     )
-    return [_with_merge_keys(entry) for module in modules for entry in module.served()]
+    entries = pods.served(logs=logs, streams=streams) + [entry for module in modules for entry in module.served()]
+    return [_with_merge_keys(entry) for entry in entries]
 
 
 def _with_merge_keys(entry: Served) -> Served:

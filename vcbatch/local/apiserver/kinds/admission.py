@@ -1,0 +1,68 @@
+"""admissionregistration.k8s.io: the webhook configurations that the admission chain reads."""
+
+from __future__ import annotations
+
+from vcbatch.api.resources import Resource
+from vcbatch.local.apiserver.kinds.strategy import BuiltIn
+from vcbatch.local.apiserver.registry import Json, RequestContext, Served
+from vcbatch.local.apiserver.tables import AGE, NAME, column, count
+
+_GROUP = "admissionregistration.k8s.io"
+
+MUTATING = Resource(
+    group=_GROUP,
+    version="v1",
+    plural="mutatingwebhookconfigurations",
+    kind="MutatingWebhookConfiguration",
+    namespaced=False,
+)
+VALIDATING = Resource(
+    group=_GROUP,
+    version="v1",
+    plural="validatingwebhookconfigurations",
+    kind="ValidatingWebhookConfiguration",
+    namespaced=False,
+)
+
+_COLUMNS = (NAME, column("Webhooks", count("webhooks")), AGE)
+
+
+def _defaults(obj: Json, _old: Json | None, _ctx: RequestContext) -> None:
+    mutating = obj.get("kind") == MUTATING.kind
+    for webhook in obj.get("webhooks") or ():
+        webhook.setdefault("failurePolicy", "Fail")
+        webhook.setdefault("matchPolicy", "Equivalent")
+        webhook.setdefault("namespaceSelector", {})
+        webhook.setdefault("objectSelector", {})
+        webhook.setdefault("timeoutSeconds", 10)
+        if mutating:
+            webhook.setdefault("reinvocationPolicy", "Never")
+        service = (webhook.get("clientConfig") or {}).get("service")
+        if service is not None:
+            service.setdefault("port", 443)
+        for rule in webhook.get("rules") or ():
+            rule.setdefault("scope", "*")
+
+
+class _Generated(BuiltIn):
+    """Its desired state lies beside `metadata`, not in a `spec`."""
+
+    def changes_generation(self, obj: Json, old: Json | None) -> bool:
+        return old is None or obj.get("webhooks") != old.get("webhooks")
+
+
+def _entry(resource: Resource, singular: str) -> Served:
+    return Served(
+        resource=resource,
+        singular=singular,
+        strategy=_Generated(type_name=resource.kind, defaults=_defaults),
+        columns=_COLUMNS,
+        categories=("api-extensions",),
+    )
+
+
+def served() -> list[Served]:
+    return [
+        _entry(MUTATING, "mutatingwebhookconfiguration"),
+        _entry(VALIDATING, "validatingwebhookconfiguration"),
+    ]

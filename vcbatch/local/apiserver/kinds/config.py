@@ -1,0 +1,183 @@
+"""ConfigMaps and Secrets. Source of the rules: kubernetes `pkg/apis/core/validation`."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from typing import Any
+
+from vcbatch.api.resources import CONFIGMAPS, SECRETS
+from vcbatch.local.apiserver import names
+from vcbatch.local.apiserver.errors import FieldError
+from vcbatch.local.apiserver.kinds import faults
+from vcbatch.local.apiserver.kinds.strategy import BuiltIn
+from vcbatch.local.apiserver.registry import Json, RequestContext, Served
+from vcbatch.local.apiserver.tables import AGE, NAME, at, column, dig
+
+LARGEST = 1024 * 1024
+_KEY = "[-._a-zA-Z0-9]+"
+_KEY_RE = re.compile(_KEY)
+_FROZEN = "field is immutable when `immutable` is set"
+
+
+def key_faults(key: str) -> list[str]:
+    """Faults of a key of a ConfigMap or a Secret, which may become a file name."""
+    found: list[str] = []
+    if len(key.encode()) > 253:
+        found.append(names.too_long(253))
+    if not _KEY_RE.fullmatch(key):
+        found.append(
+            names.regex_fault(
+                "a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
+                _KEY,
+                "key.name",
+                "KEY_NAME",
+                "key-name",
+            )
+        )
+    if key == ".":
+        found.append("must not be '.'")
+    elif key == "..":
+        found.append("must not be '..'")
+    elif key.startswith(".."):
+        found.append("must not start with '..'")
+    return found
+
+
+def _size(text: str) -> int:
+    return len(text.encode())
+
+
+def _decoded(text: Any) -> bytes:
+    try:
+        return base64.b64decode(text, validate=False) if isinstance(text, str) else b""
+    except (binascii.Error, ValueError):
+        return b""
+
+
+def _map_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
+    found: list[FieldError] = []
+    total = 0
+    data, binary = obj.get("data") or {}, obj.get("binaryData") or {}
+    for key in sorted(data):
+        found += faults.invalid_each(f"data[{key}]", key, key_faults(key))
+        if key in binary:
+            detail = "duplicate of key present in binaryData"
+            found.append(faults.invalid(f"data[{key}]", key, detail))
+        total += _size(data[key])
+    for key in sorted(binary):
+        found += faults.invalid_each(f"binaryData[{key}]", key, key_faults(key))
+        total += len(_decoded(binary[key]))
+    if total > LARGEST:
+        found.append(faults.too_long("", LARGEST))
+    return found
+
+
+def _frozen_faults(obj: Json, old: Json | None, *keys: str) -> list[FieldError]:
+    """What an immutable object may not change: its data, and that it is immutable."""
+    if old is None or not old.get("immutable"):
+        return []
+    found: list[FieldError] = []
+    if not obj.get("immutable"):
+        found.append(faults.forbidden("immutable", _FROZEN))
+    for key in keys:
+        if (obj.get(key) or {}) != (old.get(key) or {}):
+            found.append(faults.forbidden(key, _FROZEN))
+    return found
+
+
+def _map_change(obj: Json, old: Json | None, _ctx: RequestContext) -> list[FieldError]:
+    return _frozen_faults(obj, old, "data", "binaryData")
+
+
+def _secret_defaults(obj: Json, old: Json | None, _ctx: RequestContext) -> None:
+    given = obj.pop("stringData", None)
+    if isinstance(given, dict) and given:
+        data = obj.setdefault("data", {})
+        for key, text in given.items():  # pyright: ignore[reportUnknownVariableType]
+            data[key] = base64.b64encode(str(text).encode()).decode()  # pyright: ignore[reportUnknownArgumentType]
+    if not obj.get("type"):
+        obj["type"] = old.get("type", "Opaque") if old else "Opaque"
+
+
+def _secret_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
+    data = obj.get("data") or {}
+    found: list[FieldError] = []
+    for key in sorted(data):
+        found += faults.invalid_each(f"data[{key}]", key, key_faults(key))
+    if sum(len(_decoded(value)) for value in data.values()) > LARGEST:
+        found.append(faults.too_long("data", LARGEST))
+    return found + _typed_faults(obj, data)
+
+
+def _typed_faults(obj: Json, data: Json) -> list[FieldError]:
+    """What the well-known types of Secrets must hold."""
+    found: list[FieldError] = []
+    match obj.get("type"):
+        case "kubernetes.io/service-account-token":
+            annotations = dig(obj, "metadata", "annotations") or {}
+            if not annotations.get("kubernetes.io/service-account.name"):
+                found.append(faults.required("metadata.annotations[kubernetes.io/service-account.name]"))
+        case "kubernetes.io/dockercfg":
+            found += _json_key_faults(data, ".dockercfg")
+        case "kubernetes.io/dockerconfigjson":
+            found += _json_key_faults(data, ".dockerconfigjson")
+        case "kubernetes.io/basic-auth":
+            if "username" not in data and "password" not in data:
+                found.append(faults.required("data[username]"))
+                found.append(faults.required("data[password]"))
+        case "kubernetes.io/ssh-auth":
+            if not data.get("ssh-privatekey"):
+                found.append(faults.required("data[ssh-privatekey]"))
+        case "kubernetes.io/tls":
+            found += [faults.required(f"data[{key}]") for key in ("tls.crt", "tls.key") if key not in data]
+        case _:
+            pass
+    return found
+
+
+def _json_key_faults(data: Json, key: str) -> list[FieldError]:
+    if key not in data:
+        return [faults.required(f"data[{key}]")]
+    try:
+        json.loads(_decoded(data[key]))
+    except ValueError:
+        return [faults.invalid(f"data[{key}]", "<secret contents redacted>", "invalid character in JSON document")]
+    return []
+
+
+def _secret_change(obj: Json, old: Json | None, _ctx: RequestContext) -> list[FieldError]:
+    found = faults.immutable("type", obj.get("type"), (old or {}).get("type"))
+    return found + _frozen_faults(obj, old, "data")
+
+
+def served() -> list[Served]:
+    return [
+        Served(
+            resource=CONFIGMAPS,
+            singular="configmap",
+            short_names=("cm",),
+            strategy=BuiltIn(type_name="ConfigMap", check=_map_faults, check_update=_map_change),
+            columns=(
+                NAME,
+                column("Data", lambda obj, _now: len(obj.get("data") or ()) + len(obj.get("binaryData") or ())),
+                AGE,
+            ),
+        ),
+        Served(
+            resource=SECRETS,
+            singular="secret",
+            strategy=BuiltIn(
+                type_name="Secret", defaults=_secret_defaults, check=_secret_faults, check_update=_secret_change
+            ),
+            columns=(
+                NAME,
+                column("Type", at("type")),
+                column("Data", lambda obj, _now: len(obj.get("data") or ())),
+                AGE,
+            ),
+            selectable_fields=("type",),
+        ),
+    ]

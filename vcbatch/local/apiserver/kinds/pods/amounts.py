@@ -1,0 +1,133 @@
+"""Faults of requests and limits, and the service class they give a pod.
+
+Source: kubernetes `pkg/apis/core/validation` (`validateResourceRequirements`) and `pkg/apis/core/helper/qos`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from vcbatch.local.apiserver import names
+from vcbatch.local.apiserver.errors import FieldError
+from vcbatch.local.apiserver.kinds import faults, quantities
+from vcbatch.local.apiserver.kinds.pods.defaults import containers
+from vcbatch.local.apiserver.registry import Json
+
+_CONTAINER_RESOURCES = ("cpu", "memory", "ephemeral-storage")
+_HUGE_PAGES = "hugepages-"
+_COUNTED_IN_CLASS = ("cpu", "memory")
+
+
+def is_native(resource: str) -> bool:
+    """Whether a resource is Kubernetes' own and not an extended one, such as `nvidia.com/gpu`."""
+    return "/" not in resource or "kubernetes.io/" in resource
+
+
+def _overcommits(resource: str) -> bool:
+    return is_native(resource) and not resource.startswith(_HUGE_PAGES)
+
+
+def name_faults(resource: str, path: str) -> list[FieldError]:
+    """Faults of a container's resource name."""
+    found = faults.invalid_each(path, resource, names.qualified_name(resource))
+    if found:
+        return found
+    if "/" not in resource:
+        if resource in _CONTAINER_RESOURCES or resource.startswith(_HUGE_PAGES):
+            return []
+        return [
+            faults.invalid(path, resource, "must be a standard resource type or fully qualified"),
+            faults.invalid(path, resource, "must be a standard resource for containers"),
+        ]
+    if not is_native(resource) and resource.startswith("requests."):
+        return [faults.invalid(path, resource, "doesn't follow extended resource name standard")]
+    return []
+
+
+def amount_faults(resource: str, amount: Any, path: str) -> list[FieldError]:
+    """Faults of an amount: negative, or a part of something that can't be parted."""
+    if quantities.compare(amount, "0") < 0:
+        return [faults.invalid(path, quantities.text(amount), faults.NEGATIVE)]
+    if not is_native(resource) and quantities.read(amount).milli() % 1000:
+        return [faults.invalid(path, quantities.text(amount), "must be an integer")]
+    return []
+
+
+def requirements_faults(resources: Json, path: str, *, claims: Collection[str]) -> list[FieldError]:
+    """Faults of a ResourceRequirements; `claims` are the names of the pod's resource claims."""
+    limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
+    found: list[FieldError] = []
+    for name in sorted(limits):
+        place = f"{path}.limits[{name}]"
+        found += name_faults(name, place)
+        found += amount_faults(name, limits[name], place)
+    for name in sorted(requests):
+        place = f"{path}.requests[{name}]"
+        found += name_faults(name, place)
+        found += amount_faults(name, requests[name], place)
+        found += _against_limit(name, requests[name], limits, path)
+    named = {*limits, *requests}
+    if any(name.startswith(_HUGE_PAGES) for name in named) and not named & {"cpu", "memory"}:
+        found.append(faults.forbidden(path, "HugePages require cpu or memory"))
+    return found + _claims_faults(resources, f"{path}.claims", claims)
+
+
+def _against_limit(name: str, amount: Any, limits: Mapping[str, Any], path: str) -> list[FieldError]:
+    if name not in limits:
+        if _overcommits(name):
+            return []
+        return [faults.required(f"{path}.limits", "Limit must be set for non overcommitable resources")]
+    order, place = quantities.compare(amount, limits[name]), f"{path}.requests"
+    limit, shown = quantities.text(limits[name]), quantities.text(amount)
+    if order != 0 and not _overcommits(name):
+        return [faults.invalid(place, shown, f"must be equal to {name} limit of {limit}")]
+    if order > 0:
+        return [faults.invalid(place, shown, f"must be less than or equal to {name} limit of {limit}")]
+    return []
+
+
+def _claims_faults(resources: Json, path: str, claims: Collection[str]) -> list[FieldError]:
+    found: list[FieldError] = []
+    seen: set[str] = set()
+    for index, claim in enumerate(resources.get("claims") or ()):
+        place, name = f"{path}[{index}]", claim.get("name", "")
+        if not name:
+            found.append(faults.required(f"{place}.name"))
+        elif name in seen:
+            found.append(faults.duplicate(place, name))
+        elif name not in claims:
+            found.append(faults.missing(place, "must be one of the names in pod.spec.resourceClaims"))
+        seen.add(name)
+    return found
+
+
+def service_class(spec: Json) -> str:
+    """Guaranteed, Burstable or BestEffort, from CPU and memory."""
+    requests: dict[str, bool] = {}
+    limits: dict[str, bool] = {}
+    totals: dict[str, list[Any]] = {}
+    guaranteed = True
+    for container in containers(spec, ephemeral=False):
+        resources = container.get("resources") or {}
+        named = {
+            kind: {name: amount for name, amount in (resources.get(kind) or {}).items() if _counts(name, amount)}
+            for kind in ("requests", "limits")
+        }
+        for name in named["requests"]:
+            requests[name] = True
+        for name in named["limits"]:
+            limits[name] = True
+        guaranteed = guaranteed and set(named["limits"]) >= set(_COUNTED_IN_CLASS)
+        for name in _COUNTED_IN_CLASS:
+            pair = (named["requests"].get(name, "0"), named["limits"].get(name, "0"))
+            totals.setdefault(name, []).append(quantities.compare(*pair) == 0)
+    if not requests and not limits:
+        return "BestEffort"
+    if guaranteed and all(all(equal) for equal in totals.values()) and len(requests) == len(limits):
+        return "Guaranteed"
+    return "Burstable"
+
+
+def _counts(name: str, amount: Any) -> bool:
+    return name in _COUNTED_IN_CLASS and quantities.compare(amount, "0") > 0

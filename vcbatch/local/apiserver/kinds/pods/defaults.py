@@ -1,0 +1,141 @@
+"""What a pod spec says when its author doesn't. Source: kubernetes `pkg/apis/core/v1/defaults.go`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from vcbatch.local.apiserver.registry import Json
+
+_FILE_MODE = 0o644
+
+
+def spec_defaults(spec: Json) -> None:
+    """Defaults of a PodSpec, in a pod as in a template."""
+    if not spec.get("dnsPolicy"):
+        spec["dnsPolicy"] = "ClusterFirst"
+    if not spec.get("restartPolicy"):
+        spec["restartPolicy"] = "Always"
+    if spec.get("securityContext") is None:
+        spec["securityContext"] = {}
+    if spec.get("terminationGracePeriodSeconds") is None:
+        spec["terminationGracePeriodSeconds"] = 30
+    if not spec.get("schedulerName"):
+        spec["schedulerName"] = "default-scheduler"
+    for container in containers(spec):
+        _container_defaults(container)
+    for volume in spec.get("volumes") or ():
+        _volume_defaults(volume)
+    for claim in spec.get("resourceClaims") or ():
+        if isinstance(claim, dict) and isinstance(claim.get("source"), dict) and not claim["source"]:
+            del claim["source"]
+
+
+def pod_defaults(spec: Json) -> None:
+    """Defaults that only a pod gets, after those of its spec."""
+    spec.setdefault("enableServiceLinks", True)
+    for container in containers(spec, ephemeral=False):
+        _requests_from_limits(container)
+    if spec.get("hostNetwork"):
+        for container in containers(spec, ephemeral=False):
+            for port in container.get("ports") or ():
+                if not port.get("hostPort"):
+                    port["hostPort"] = port.get("containerPort", 0)
+    resources = spec.get("resources")
+    if isinstance(resources, dict):
+        _requests_from_limits(spec)
+
+
+def containers(spec: Json, *, ephemeral: bool = True) -> Iterator[Json]:
+    """All containers of a pod spec: init containers first, as they run."""
+    kinds = ("initContainers", "containers", "ephemeralContainers") if ephemeral else ("initContainers", "containers")
+    for kind in kinds:
+        yield from spec.get(kind) or ()
+
+
+def _requests_from_limits(container: Json) -> None:
+    resources = container.get("resources")
+    if not resources or not resources.get("limits"):
+        return
+    requests = resources.get("requests") or {}
+    for name, amount in resources["limits"].items():
+        requests.setdefault(name, amount)
+    resources["requests"] = requests
+
+
+def _container_defaults(container: Json) -> None:
+    if not container.get("imagePullPolicy"):
+        container["imagePullPolicy"] = "Always" if _is_latest(container.get("image") or "") else "IfNotPresent"
+    if not container.get("terminationMessagePath"):
+        container["terminationMessagePath"] = "/dev/termination-log"
+    if not container.get("terminationMessagePolicy"):
+        container["terminationMessagePolicy"] = "File"
+    container.setdefault("resources", {})
+    for port in container.get("ports") or ():
+        if not port.get("protocol"):
+            port["protocol"] = "TCP"
+    for variable in container.get("env") or ():
+        _field_ref_defaults((variable.get("valueFrom") or {}).get("fieldRef"))
+    for probe in ("livenessProbe", "readinessProbe", "startupProbe"):
+        if container.get(probe) is not None:
+            _probe_defaults(container[probe])
+    for hook in (container.get("lifecycle") or {}).values():
+        if isinstance(hook, dict):
+            _http_defaults(hook.get("httpGet"))
+
+
+def _is_latest(image: str) -> bool:
+    """Whether an image is named without a tag or digest, or with the tag `latest`."""
+    if "@" in image:
+        return False
+    tag = image.rpartition("/")[2].partition(":")[2]
+    return tag in ("", "latest")
+
+
+def _probe_defaults(probe: Json) -> None:
+    for key, value in (("timeoutSeconds", 1), ("periodSeconds", 10), ("successThreshold", 1), ("failureThreshold", 3)):
+        if not probe.get(key):
+            probe[key] = value
+    _http_defaults(probe.get("httpGet"))
+    if probe.get("grpc") is not None:
+        probe["grpc"].setdefault("service", "")
+
+
+def _http_defaults(action: Any) -> None:
+    if not isinstance(action, dict):
+        return
+    if not action.get("path"):
+        action["path"] = "/"
+    if not action.get("scheme"):
+        action["scheme"] = "HTTP"
+
+
+def _field_ref_defaults(reference: Any) -> None:
+    if isinstance(reference, dict) and not reference.get("apiVersion"):
+        reference["apiVersion"] = "v1"
+
+
+def _volume_defaults(volume: Json) -> None:
+    if not any(value is not None for key, value in volume.items() if key != "name"):
+        volume["emptyDir"] = {}
+    for key in ("secret", "configMap", "downwardAPI", "projected"):
+        if volume.get(key) is not None and volume[key].get("defaultMode") is None:
+            volume[key]["defaultMode"] = _FILE_MODE
+    if volume.get("hostPath") is not None:
+        volume["hostPath"].setdefault("type", "")
+    for item in (volume.get("downwardAPI") or {}).get("items") or ():
+        _field_ref_defaults(item.get("fieldRef"))
+    for source in (volume.get("projected") or {}).get("sources") or ():
+        for item in (source.get("downwardAPI") or {}).get("items") or ():
+            _field_ref_defaults(item.get("fieldRef"))
+        token = source.get("serviceAccountToken")
+        if token is not None and token.get("expirationSeconds") is None:
+            token["expirationSeconds"] = 3600
+    if volume.get("image") is not None and not volume["image"].get("pullPolicy"):
+        latest = _is_latest(volume["image"].get("reference") or "")
+        volume["image"]["pullPolicy"] = "Always" if latest else "IfNotPresent"
+    claim = ((volume.get("ephemeral") or {}).get("volumeClaimTemplate") or {}).get("spec")
+    if isinstance(claim, dict):
+        claim.setdefault("volumeMode", "Filesystem")
+    if volume.get("iscsi") is not None and not volume["iscsi"].get("iscsiInterface"):
+        volume["iscsi"]["iscsiInterface"] = "default"

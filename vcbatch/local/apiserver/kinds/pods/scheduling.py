@@ -1,0 +1,249 @@
+"""Faults of what a pod says of where it may run: affinity, tolerations, spreading, gates.
+
+Source: kubernetes `pkg/apis/core/validation`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from vcbatch.local.apiserver import names
+from vcbatch.local.apiserver.errors import FieldError
+from vcbatch.local.apiserver.kinds import faults, selectors
+from vcbatch.local.apiserver.kinds.pods import values
+from vcbatch.local.apiserver.registry import Json
+
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_NOT_AN_OPERATOR = "not a valid selector operator"
+
+
+def affinity_faults(affinity: Json | None, path: str) -> list[FieldError]:
+    """Faults of an Affinity."""
+    if not affinity:
+        return []
+    found: list[FieldError] = []
+    node = affinity.get("nodeAffinity")
+    if node is not None:
+        found += _node_affinity_faults(node, f"{path}.nodeAffinity")
+    for kind in ("podAffinity", "podAntiAffinity"):
+        if affinity.get(kind) is not None:
+            found += _pod_affinity_faults(affinity[kind], f"{path}.{kind}")
+    return found
+
+
+def _node_affinity_faults(node: Json, path: str) -> list[FieldError]:
+    found: list[FieldError] = []
+    if node.get(_REQUIRED) is not None:
+        found += node_selector_faults(node[_REQUIRED], f"{path}.{_REQUIRED}")
+    for index, term in enumerate(node.get(_PREFERRED) or ()):
+        place = f"{path}.{_PREFERRED}[{index}]"
+        found += _weight_faults(term, place)
+        found += _node_term_faults(term.get("preference") or {}, f"{place}.preference", check_values=False)
+    return found
+
+
+def node_selector_faults(selector: Json, path: str) -> list[FieldError]:
+    """Faults of a NodeSelector."""
+    place = f"{path}.nodeSelectorTerms"
+    terms = selector.get("nodeSelectorTerms") or []
+    if not terms:
+        return [faults.required(place, "must have at least one node selector term")]
+    found: list[FieldError] = []
+    for index, term in enumerate(terms):
+        found += _node_term_faults(term, f"{place}[{index}]", check_values=True)
+    return found
+
+
+def _node_term_faults(term: Json, path: str, *, check_values: bool) -> list[FieldError]:
+    found: list[FieldError] = []
+    for index, requirement in enumerate(term.get("matchExpressions") or ()):
+        found += _node_requirement_faults(requirement, f"{path}.matchExpressions[{index}]", check_values)
+    for index, requirement in enumerate(term.get("matchFields") or ()):
+        found += _node_field_faults(requirement, f"{path}.matchFields[{index}]")
+    return found
+
+
+def _node_requirement_faults(requirement: Json, path: str, check_values: bool) -> list[FieldError]:
+    found: list[FieldError] = []
+    given, operator, place = requirement.get("values") or [], requirement.get("operator", ""), f"{path}.values"
+    match operator:
+        case "In" | "NotIn":
+            if not given:
+                found.append(faults.required(place, "must be specified when `operator` is 'In' or 'NotIn'"))
+        case "Exists" | "DoesNotExist":
+            if given:
+                detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+                found.append(faults.forbidden(place, detail))
+        case "Gt" | "Lt":
+            if len(given) != 1:
+                detail = "must be specified single value when `operator` is 'Lt' or 'Gt'"
+                found.append(faults.required(place, detail))
+        case _:
+            found.append(faults.invalid(f"{path}.operator", operator, _NOT_AN_OPERATOR))
+    key = requirement.get("key", "")
+    found += faults.invalid_each(f"{path}.key", key, names.qualified_name(key))
+    if check_values:
+        for index, value in enumerate(given):
+            found += faults.invalid_each(f"{place}[{index}]", value, names.label_value(value))
+    return found
+
+
+def _node_field_faults(requirement: Json, path: str) -> list[FieldError]:
+    found: list[FieldError] = []
+    given, operator, key = requirement.get("values") or [], requirement.get("operator", ""), requirement.get("key", "")
+    if operator in ("In", "NotIn"):
+        if len(given) != 1:
+            detail = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
+            found.append(faults.required(f"{path}.values", detail))
+    else:
+        found.append(faults.invalid(f"{path}.operator", operator, _NOT_AN_OPERATOR))
+    if key != "metadata.name":
+        return [*found, faults.invalid(f"{path}.key", key, "not a valid field selector key")]
+    for index, value in enumerate(given):
+        found += values.subdomain_faults(f"{path}.values[{index}]", value)
+    return found
+
+
+def _weight_faults(term: Json, path: str) -> list[FieldError]:
+    weight = term.get("weight", 0)
+    return [] if 0 < weight <= 100 else [faults.invalid(f"{path}.weight", weight, "must be in the range 1-100")]
+
+
+def _pod_affinity_faults(affinity: Json, path: str) -> list[FieldError]:
+    found: list[FieldError] = []
+    for index, term in enumerate(affinity.get(_REQUIRED) or ()):
+        found += _pod_term_faults(term, f"{path}.{_REQUIRED}[{index}]")
+    for index, weighted in enumerate(affinity.get(_PREFERRED) or ()):
+        place = f"{path}.{_PREFERRED}[{index}]"
+        found += _weight_faults(weighted, place)
+        found += _pod_term_faults(weighted.get("podAffinityTerm") or {}, f"{place}.podAffinityTerm")
+    return found
+
+
+def _pod_term_faults(term: Json, path: str) -> list[FieldError]:
+    found: list[FieldError] = []
+    for key in ("labelSelector", "namespaceSelector"):
+        if term.get(key) is not None:
+            found += selectors.selector_faults(term[key], f"{path}.{key}")
+    for namespace in term.get("namespaces") or ():
+        found += faults.invalid_each(f"{path}.namespace", namespace, names.dns_label(namespace))
+    topology = term.get("topologyKey", "")
+    if not topology:
+        found.append(faults.required(f"{path}.topologyKey", "can not be empty"))
+    return found + faults.invalid_each(f"{path}.topologyKey", topology, names.qualified_name(topology))
+
+
+def tolerations_faults(tolerations: Sequence[Json], path: str) -> list[FieldError]:
+    """Faults of a list of tolerations."""
+    found: list[FieldError] = []
+    for index, toleration in enumerate(tolerations):
+        found += _toleration_faults(toleration, f"{path}[{index}]")
+    return found
+
+
+def _toleration_faults(toleration: Json, path: str) -> list[FieldError]:
+    key, operator = toleration.get("key", ""), toleration.get("operator", "")
+    value, effect = toleration.get("value", ""), toleration.get("effect", "")
+    found: list[FieldError] = []
+    if key:
+        found += faults.invalid_each(f"{path}.key", key, names.qualified_name(key))
+    elif operator != "Exists":
+        detail = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
+        found.append(faults.invalid(f"{path}.operator", operator, detail))
+    if toleration.get("tolerationSeconds") is not None and effect != "NoExecute":
+        detail = "effect must be 'NoExecute' when `tolerationSeconds` is set"
+        found.append(faults.invalid(f"{path}.effect", effect, detail))
+    match operator:
+        case "" | "Equal":
+            faulty = names.label_value(value)
+            if faulty:
+                found.append(faults.invalid(f"{path}.operator", value, ";".join(faulty)))
+        case "Exists":
+            if value:
+                detail = "value must be empty when `operator` is 'Exists'"
+                found.append(faults.invalid(f"{path}.operator", value, detail))
+        case _:
+            found.append(faults.unsupported(f"{path}.operator", operator, ["Equal", "Exists"]))
+    if effect and effect not in _EFFECTS:
+        found.append(faults.unsupported(f"{path}.effect", effect, _EFFECTS))
+    return found
+
+
+def spread_faults(constraints: Sequence[Json], path: str) -> list[FieldError]:
+    """Faults of topology spread constraints."""
+    found: list[FieldError] = []
+    for index, constraint in enumerate(constraints):
+        found += _spread_faults(constraint, constraints[index + 1 :], f"{path}[{index}]")
+    return found
+
+
+def _spread_faults(constraint: Json, later: Sequence[Json], path: str) -> list[FieldError]:
+    found: list[FieldError] = []
+    skew, key = constraint.get("maxSkew", 0), constraint.get("topologyKey", "")
+    action = constraint.get("whenUnsatisfiable", "")
+    if skew <= 0:
+        found.append(faults.invalid(f"{path}.maxSkew", skew, "must be greater than zero"))
+    if not key:
+        found.append(faults.required(f"{path}.topologyKey", "can not be empty"))
+    else:
+        found += faults.invalid_each(f"{path}.topologyKey", key, names.qualified_name(key))
+    if action not in ("DoNotSchedule", "ScheduleAnyway"):
+        allowed = ["DoNotSchedule", "ScheduleAnyway"]
+        found.append(faults.unsupported(f"{path}.whenUnsatisfiable", action, allowed))
+    if any(other.get("topologyKey") == key and other.get("whenUnsatisfiable") == action for other in later):
+        found.append(faults.duplicate(f"{path}.{{topologyKey, whenUnsatisfiable}}", f"{{{key}, {action}}}"))
+    found += _domains_faults(constraint, action, f"{path}.minDomains")
+    for policy in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
+        value = constraint.get(policy)
+        if value is not None and value not in ("Honor", "Ignore"):
+            found.append(faults.unsupported(f"{path}.{policy}", value, ["Honor", "Ignore"]))
+    found += _label_keys_faults(constraint, path)
+    if constraint.get("labelSelector") is not None:
+        found += selectors.selector_faults(constraint["labelSelector"], f"{path}.labelSelector")
+    return found
+
+
+def _domains_faults(constraint: Json, action: str, path: str) -> list[FieldError]:
+    domains = constraint.get("minDomains")
+    if domains is None:
+        return []
+    found: list[FieldError] = []
+    if domains <= 0:
+        found.append(faults.invalid(path, domains, "must be greater than zero"))
+    if action != "DoNotSchedule":
+        detail = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}"
+        found.append(faults.invalid(path, domains, detail))
+    return found
+
+
+def _label_keys_faults(constraint: Json, path: str) -> list[FieldError]:
+    keys, selector = constraint.get("matchLabelKeys") or [], constraint.get("labelSelector")
+    if not keys:
+        return []
+    place = f"{path}.matchLabelKeys"
+    if selector is None:
+        return [faults.forbidden(place, "must not be specified when labelSelector is not set")]
+    used: set[Any] = {*(selector.get("matchLabels") or {})}
+    used |= {expression.get("key") for expression in selector.get("matchExpressions") or ()}
+    found: list[FieldError] = []
+    for index, key in enumerate(keys):
+        found += faults.invalid_each(f"{place}[{index}]", key, names.qualified_name(key))
+        if key in used:
+            found.append(faults.invalid(f"{place}[{index}]", key, "exists in both matchLabelKeys and labelSelector"))
+    return found
+
+
+def gates_faults(gates: Sequence[Json], path: str) -> list[FieldError]:
+    """Faults of scheduling gates: qualified names, each once."""
+    found: list[FieldError] = []
+    seen: set[str] = set()
+    for index, gate in enumerate(gates):
+        place, name = f"{path}[{index}]", gate.get("name", "")
+        found += faults.invalid_each(place, name, names.qualified_name(name))
+        if name in seen:
+            found.append(faults.duplicate(place, name))
+        seen.add(name)
+    return found

@@ -1,0 +1,128 @@
+"""Faults of security contexts. Source: kubernetes `pkg/apis/core/validation`."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from vcbatch.local.apiserver.errors import FieldError
+from vcbatch.local.apiserver.kinds import faults
+from vcbatch.local.apiserver.kinds.pods import values
+from vcbatch.local.apiserver.registry import Json
+
+_LARGEST_ID = 2**31 - 1
+_ID_RANGE = faults.between(0, _LARGEST_ID)
+_SEGMENT = "[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
+_SYSCTL = rf"({_SEGMENT}[\./])*{_SEGMENT}"
+_PROFILES = ("Localhost", "RuntimeDefault", "Unconfined")
+
+
+def _id_faults(path: str, value: Any) -> list[FieldError]:
+    return [] if value is None or 0 <= value <= _LARGEST_ID else [faults.invalid(path, value, _ID_RANGE)]
+
+
+def pod_faults(context: Json | None, spec: Json, path: str) -> list[FieldError]:
+    """Faults of a pod's security context."""
+    if not context:
+        return []
+    found: list[FieldError] = []
+    for key in ("fsGroup", "runAsUser", "runAsGroup"):
+        found += _id_faults(f"{path}.{key}", context.get(key))
+    for index, group in enumerate(context.get("supplementalGroups") or ()):
+        found += _id_faults(f"{path}.supplementalGroups[{index}]", group)
+    if spec.get("shareProcessNamespace") and spec.get("hostPID"):
+        detail = "ShareProcessNamespace and HostPID cannot both be enabled"
+        found.append(faults.invalid(f"{path}.shareProcessNamespace", True, detail))
+    found += _sysctl_faults(context.get("sysctls") or (), f"{path}.sysctls")
+    change = context.get("fsGroupChangePolicy")
+    if change is not None and change not in ("Always", "OnRootMismatch"):
+        found.append(faults.unsupported(f"{path}.fsGroupChangePolicy", change, ["Always", "OnRootMismatch"]))
+    found += _seccomp_faults(context.get("seccompProfile"), f"{path}.seccompProfile")
+    found += _app_armor_faults(context.get("appArmorProfile"), f"{path}.appArmorProfile")
+    groups = context.get("supplementalGroupsPolicy")
+    if groups is not None and groups not in ("Merge", "Strict"):
+        found.append(faults.unsupported(f"{path}.supplementalGroupsPolicy", groups, ["Merge", "Strict"]))
+    return found
+
+
+def container_faults(context: Json | None, path: str, *, host_users: bool) -> list[FieldError]:
+    """Faults of a container's security context."""
+    if not context:
+        return []
+    found: list[FieldError] = []
+    for key in ("runAsUser", "runAsGroup"):
+        found += _id_faults(f"{path}.{key}", context.get(key))
+    mount = context.get("procMount")
+    if mount is not None and mount not in ("Default", "Unmasked"):
+        found.append(faults.unsupported(f"{path}.procMount", mount, ["Default", "Unmasked"]))
+    if mount == "Unmasked" and host_users:
+        found.append(faults.invalid(f"{path}.procMount", mount, "`hostUsers` must be false to use `Unmasked`"))
+    found += _seccomp_faults(context.get("seccompProfile"), f"{path}.seccompProfile")
+    if context.get("allowPrivilegeEscalation") is False:
+        if context.get("privileged"):
+            detail = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"
+            found.append(faults.invalid(path, context, detail))
+        added = (context.get("capabilities") or {}).get("add") or ()
+        if "CAP_SYS_ADMIN" in added:
+            detail = "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN"
+            found.append(faults.invalid(path, context, detail))
+    return found + _app_armor_faults(context.get("appArmorProfile"), f"{path}.appArmorProfile")
+
+
+def _sysctl_faults(sysctls: Any, path: str) -> list[FieldError]:
+    found: list[FieldError] = []
+    seen: set[str] = set()
+    for index, sysctl in enumerate(sysctls):
+        place, name = f"{path}[{index}].name", sysctl.get("name", "")
+        if not name:
+            found.append(faults.required(place))
+        elif len(name) > 253 or not re.fullmatch(_SYSCTL, name):
+            detail = f"must have at most 253 characters and match regex ^{_SYSCTL}$"
+            found.append(faults.invalid(place, name, detail))
+        elif name in seen:
+            found.append(faults.duplicate(place, name))
+        seen.add(name)
+    return found
+
+
+def _seccomp_faults(profile: Json | None, path: str) -> list[FieldError]:
+    if profile is None:
+        return []
+    found: list[FieldError] = []
+    kind, local = profile.get("type", ""), profile.get("localhostProfile")
+    if not kind:
+        found.append(faults.required(f"{path}.type", "type is required when seccompProfile is set"))
+    elif kind not in _PROFILES:
+        found.append(faults.unsupported(f"{path}.type", kind, _PROFILES))
+    if kind == "Localhost":
+        if local is None:
+            detail = "must be set when seccomp type is Localhost"
+            found.append(faults.required(f"{path}.localhostProfile", detail))
+        else:
+            found += values.relative_path_faults(f"{path}.localhostProfile", local)
+    elif local is not None:
+        detail = "can only be set when seccomp type is Localhost"
+        found.append(faults.invalid(f"{path}.localhostProfile", profile, detail))
+    return found
+
+
+def _app_armor_faults(profile: Json | None, path: str) -> list[FieldError]:
+    if profile is None:
+        return []
+    kind, local = profile.get("type", ""), profile.get("localhostProfile")
+    place = f"{path}.localhostProfile"
+    match kind:
+        case "Localhost":
+            if not (local or "").strip():
+                return [faults.required(place, "must be set when AppArmor type is Localhost")]
+            if local.strip() != local:
+                return [faults.invalid(place, local, "must not be padded with whitespace")]
+            return []
+        case "RuntimeDefault" | "Unconfined":
+            if local is None:
+                return []
+            return [faults.invalid(place, local, "can only be set when AppArmor type is Localhost")]
+        case "":
+            return [faults.required(f"{path}.type", "type is required when appArmorProfile is set")]
+        case _:
+            return [faults.unsupported(f"{path}.type", kind, _PROFILES)]

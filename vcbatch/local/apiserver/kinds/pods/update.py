@@ -1,0 +1,230 @@
+"""What an update of a pod may change. Source: kubernetes `pkg/apis/core/validation`, `ValidatePodUpdate`,
+`ValidatePodStatusUpdate`."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from vcbatch.local.apiserver import names
+from vcbatch.local.apiserver.errors import FieldError
+from vcbatch.local.apiserver.kinds import faults
+from vcbatch.local.apiserver.kinds.pods import scheduling, values
+from vcbatch.local.apiserver.kinds.pods.specdiff import spec_diff
+from vcbatch.local.apiserver.registry import Json
+
+_LARGEST_INT32 = 2**31 - 1
+_CHANGEABLE = (
+    "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,"
+    "`spec.tolerations` (only additions to existing tolerations),"
+    "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
+)
+_SYSTEM_CONDITIONS = ("PodScheduled", "Ready", "Initialized")
+
+
+def update_faults(pod: Json, old: Json) -> list[FieldError]:
+    """Faults of a change of a pod through its main resource."""
+    spec, before = pod.get("spec") or {}, old.get("spec") or {}
+    found: list[FieldError] = []
+    for kind in ("containers", "initContainers"):
+        now, was = spec.get(kind) or [], before.get(kind) or []
+        if len(now) != len(was):
+            return [*found, faults.forbidden(f"spec.{kind}", "pod updates may not add or remove containers")]
+        for index, container in enumerate(now):
+            found += _image_faults(container.get("image", ""), f"spec.{kind}[{index}].image")
+    deadline, stop = _deadline_faults(spec.get("activeDeadlineSeconds"), before.get("activeDeadlineSeconds"))
+    found += deadline
+    if stop:
+        return found
+    found += _toleration_faults(spec.get("tolerations") or [], before.get("tolerations") or [])
+    found += _gate_faults(spec.get("schedulingGates") or [], before.get("schedulingGates") or [])
+    if spec == before:
+        return found
+    munged = _munged(spec, before)
+    if before.get("schedulingGates"):
+        found += _gated_faults(munged, before)
+    if munged != before:
+        detail = f"pod updates may not change fields other than {_CHANGEABLE}\n{spec_diff(before, munged)}"
+        found.append(faults.forbidden("spec", detail))
+    return found
+
+
+def _image_faults(image: str, path: str) -> list[FieldError]:
+    if not image:
+        return [faults.required(path)]
+    if image.strip() != image:
+        return [faults.invalid(path, image, "must not have leading or trailing whitespace")]
+    return []
+
+
+def _deadline_faults(now: int | None, was: int | None) -> tuple[list[FieldError], bool]:
+    """The faults, and whether Kubernetes looks no further."""
+    path = "spec.activeDeadlineSeconds"
+    if now is None:
+        if was is None:
+            return [], False
+        return [faults.invalid(path, None, "must not update from a positive integer to nil value")], False
+    if not 0 <= now <= _LARGEST_INT32:
+        return [faults.invalid(path, now, faults.between(0, _LARGEST_INT32))], True
+    if was is not None and was < now:
+        return [faults.invalid(path, now, "must be less than or equal to previous value")], True
+    return [], False
+
+
+def _toleration_faults(now: list[Json], was: list[Json]) -> list[FieldError]:
+    def rest(toleration: Json) -> Json:
+        return {key: value for key, value in toleration.items() if key != "tolerationSeconds"}
+
+    kept = [rest(toleration) for toleration in now]
+    if any(rest(toleration) not in kept for toleration in was):
+        detail = "existing toleration can not be modified except its tolerationSeconds"
+        return [faults.forbidden("spec.tolerations", detail)]
+    return scheduling.tolerations_faults(now, "spec.tolerations")
+
+
+def _gate_faults(now: list[Json], was: list[Json]) -> list[FieldError]:
+    known = {gate.get("name") for gate in was}
+    return [
+        faults.forbidden(
+            f"spec.schedulingGates[{index}].name",
+            f"only deletion is allowed, but found new scheduling gate '{gate.get('name')}'",
+        )
+        for index, gate in enumerate(now)
+        if gate.get("name") not in known
+    ]
+
+
+def _munged(spec: Json, before: Json) -> Json:
+    """The new spec with everything that may change put back."""
+    munged = copy.deepcopy(spec)
+    for kind in ("containers", "initContainers"):
+        for container, was in zip(munged.get(kind) or [], before.get(kind) or [], strict=True):
+            _put_back(container, was, "image")
+    for key in ("activeDeadlineSeconds", "schedulingGates", "tolerations"):
+        _put_back(munged, before, key)
+    if (before.get("terminationGracePeriodSeconds") or 0) < 0 and munged.get("terminationGracePeriodSeconds") == 1:
+        _put_back(munged, before, "terminationGracePeriodSeconds")
+    return munged
+
+
+def _put_back(target: Json, source: Json, key: str) -> None:
+    if key in source:
+        target[key] = copy.deepcopy(source[key])
+    else:
+        target.pop(key, None)
+
+
+def _gated_faults(munged: Json, before: Json) -> list[FieldError]:
+    """A pod that waits at a gate may be narrowed to fewer nodes, never widened to more."""
+    found: list[FieldError] = []
+    now, was = munged.get("nodeSelector") or {}, before.get("nodeSelector") or {}
+    if now != was:
+        for key in sorted(was):
+            if key not in now or now[key] != was[key]:
+                found.append(faults.invalid("spec.nodeSelector", now, "additions only to spec.nodeSelector"))
+        _put_back(munged, before, "nodeSelector")
+    path = ("affinity", "nodeAffinity")
+    new_affinity, old_affinity = _at(munged, *path), _at(before, *path)
+    if new_affinity != old_affinity:
+        found += _affinity_change_faults(new_affinity, old_affinity)
+        if before.get("affinity") is None and set(munged.get("affinity") or {}) <= {"nodeAffinity"}:
+            munged.pop("affinity", None)
+        else:
+            _put_back(munged.setdefault("affinity", {}), before.get("affinity") or {}, "nodeAffinity")
+    return found
+
+
+def _at(obj: Any, *path: str) -> Any:
+    for key in path:
+        obj = (obj or {}).get(key)
+    return obj
+
+
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def _affinity_change_faults(now: Json | None, was: Json | None) -> list[FieldError]:
+    required_before = (was or {}).get(_REQUIRED)
+    if required_before is None:
+        return []
+    path = f"spec.affinity.nodeAffinity.{_REQUIRED}"
+    required_now = (now or {}).get(_REQUIRED)
+    if required_now is None:
+        detail = "cannot be removed for gated pods"
+        return [faults.invalid(path, required_now, detail)]
+    terms_before = required_before.get("nodeSelectorTerms") or []
+    terms_now = required_now.get("nodeSelectorTerms") or []
+    place = f"{path}.nodeSelectorTerms"
+    if len(terms_before) != len(terms_now) and terms_before:
+        return [
+            faults.invalid(place, terms_now, "no additions/deletions to non-empty NodeSelectorTerms list are allowed")
+        ]
+    found: list[FieldError] = []
+    for index, (term, before) in enumerate(zip(terms_now, terms_before, strict=False)):
+        for key in ("matchExpressions", "matchFields"):
+            kept, given = before.get(key) or [], term.get(key) or []
+            if given[: len(kept)] != kept:
+                detail = "only additions are allowed (no mutations or deletions)"
+                found.append(faults.invalid(f"{place}[{index}]", term, detail))
+                break
+    return found
+
+
+def status_faults(pod: Json, old: Json) -> list[FieldError]:
+    """Faults of a write of a pod's status."""
+    status, before = pod.get("status") or {}, old.get("status") or {}
+    found: list[FieldError] = []
+    for index, condition in enumerate(status.get("conditions") or ()):
+        kind = condition.get("type", "")
+        if kind not in _SYSTEM_CONDITIONS:
+            place = f"metadata.conditions[{index}].Type"
+            found += faults.invalid_each(place, kind, names.qualified_name(kind))
+    nominated = status.get("nominatedNodeName", "")
+    if nominated and nominated != before.get("nominatedNodeName", ""):
+        found += values.subdomain_faults("status.nominatedNodeName", nominated)
+    found += faults.immutable("status.qosClass", status.get("qosClass", ""), before.get("qosClass", ""))
+    policy = (old.get("spec") or {}).get("restartPolicy", "Always")
+    sidecars = {
+        container.get("name")
+        for container in (old.get("spec") or {}).get("initContainers") or ()
+        if container.get("restartPolicy") == "Always"
+    }
+    for key in ("containerStatuses", "initContainerStatuses"):
+        found += _transition_faults(status.get(key) or [], before.get(key) or [], f"status.{key}", policy, sidecars)
+    return found + _address_faults(status)
+
+
+def _transition_faults(
+    now: list[Json], was: list[Json], path: str, policy: str, restartable: set[Any]
+) -> list[FieldError]:
+    """What has terminated and may not restart stays terminated."""
+    if policy == "Always":
+        return []
+    running = {item.get("name") for item in now if (item.get("state") or {}).get("terminated") is None}
+    found: list[FieldError] = []
+    for index, before in enumerate(was):
+        ended = (before.get("state") or {}).get("terminated")
+        if ended is None or before.get("name") in restartable:
+            continue
+        if ended.get("exitCode") and policy == "OnFailure":
+            continue
+        if before.get("name") in running:
+            detail = "may not be transitioned to non-terminated state"
+            found.append(faults.forbidden(f"{path}[{index}].state", detail))
+    return found
+
+
+def _address_faults(status: Json) -> list[FieldError]:
+    found: list[FieldError] = []
+    for key in ("podIPs", "hostIPs"):
+        entries = status.get(key) or []
+        if key == "hostIPs" and entries and status.get("hostIP", "") != entries[0].get("ip", ""):
+            detail = "must be equal to `hostIP`"
+            found.append(faults.invalid(f"status.{key}[0].ip", entries[0].get("ip", ""), detail))
+        for index, entry in enumerate(entries):
+            found += values.ip_faults(f"status.{key}[{index}]", entry.get("ip", ""))
+        families = [":" in entry.get("ip", "") for entry in entries]
+        if len(entries) > 2 or len(set(families)) != len(families):
+            detail = "may specify no more than one IP for each IP family"
+            found.append(faults.invalid(f"status.{key}", entries, detail))
+    return found

@@ -1,0 +1,172 @@
+"""rbac.authorization.k8s.io: roles and bindings are stored and printed. Local mode has one account, which may do
+everything, so that they decide nothing."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from vcbatch.api.resources import Resource
+from vcbatch.local.apiserver import names
+from vcbatch.local.apiserver.errors import FieldError
+from vcbatch.local.apiserver.kinds import faults
+from vcbatch.local.apiserver.kinds.define import path_segment_name
+from vcbatch.local.apiserver.kinds.strategy import BuiltIn
+from vcbatch.local.apiserver.registry import Json, RequestContext, Served
+from vcbatch.local.apiserver.tables import AGE, NAME, Cell, column, created_cell, dig
+
+_GROUP = "rbac.authorization.k8s.io"
+
+
+def _resource(plural: str, kind: str, *, namespaced: bool) -> Resource:
+    return Resource(group=_GROUP, version="v1", plural=plural, kind=kind, namespaced=namespaced)
+
+
+ROLES = _resource("roles", "Role", namespaced=True)
+CLUSTER_ROLES = _resource("clusterroles", "ClusterRole", namespaced=False)
+ROLE_BINDINGS = _resource("rolebindings", "RoleBinding", namespaced=True)
+CLUSTER_ROLE_BINDINGS = _resource("clusterrolebindings", "ClusterRoleBinding", namespaced=False)
+
+
+def _binding_defaults(obj: Json, _old: Json | None, _ctx: RequestContext) -> None:
+    reference = obj.setdefault("roleRef", {})
+    if not reference.get("apiGroup"):
+        reference["apiGroup"] = _GROUP
+    for subject in obj.get("subjects") or ():
+        if not subject.get("apiGroup") and subject.get("kind") in ("User", "Group"):
+            subject["apiGroup"] = _GROUP
+
+
+def _role_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
+    cluster = obj.get("kind") == CLUSTER_ROLES.kind
+    found: list[FieldError] = []
+    for index, rule in enumerate(obj.get("rules") or ()):
+        path = f"rules[{index}]"
+        if not rule.get("verbs"):
+            found.append(faults.required(f"{path}.verbs", "verbs must contain at least one value"))
+        if rule.get("nonResourceURLs"):
+            if not cluster:
+                found.append(
+                    faults.invalid(
+                        f"{path}.nonResourceURLs",
+                        rule["nonResourceURLs"],
+                        "namespaced rules cannot apply to non-resource URLs",
+                    )
+                )
+            if rule.get("apiGroups") or rule.get("resources") or rule.get("resourceNames"):
+                found.append(
+                    faults.invalid(
+                        f"{path}.nonResourceURLs",
+                        rule["nonResourceURLs"],
+                        "rules cannot apply to both regular resources and non-resource URLs",
+                    )
+                )
+            continue
+        if not rule.get("apiGroups"):
+            found.append(faults.required(f"{path}.apiGroups", "resource rules must supply at least one api group"))
+        if not rule.get("resources"):
+            found.append(faults.required(f"{path}.resources", "resource rules must supply at least one resource"))
+    return found
+
+
+def _binding_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
+    cluster = obj.get("kind") == CLUSTER_ROLE_BINDINGS.kind
+    reference = obj.get("roleRef") or {}
+    found: list[FieldError] = []
+    if reference.get("apiGroup") != _GROUP:
+        found.append(faults.unsupported("roleRef.apiGroup", reference.get("apiGroup", ""), [_GROUP]))
+    kinds = ["ClusterRole"] if cluster else ["ClusterRole", "Role"]
+    if reference.get("kind") not in kinds:
+        found.append(faults.unsupported("roleRef.kind", reference.get("kind", ""), kinds))
+    name = reference.get("name", "")
+    if not name:
+        found.append(faults.required("roleRef.name"))
+    else:
+        found += faults.invalid_each("roleRef.name", name, names.path_segment(name))
+    for index, subject in enumerate(obj.get("subjects") or ()):
+        found += _subject_faults(subject, f"subjects[{index}]")
+    return found
+
+
+def _subject_faults(subject: Json, path: str) -> list[FieldError]:
+    found: list[FieldError] = []
+    name, group, kind = subject.get("name", ""), subject.get("apiGroup", ""), subject.get("kind", "")
+    if not name:
+        found.append(faults.required(f"{path}.name"))
+    if kind == "ServiceAccount":
+        if name:
+            found += faults.invalid_each(f"{path}.name", name, names.dns_subdomain(name))
+        if group:
+            found.append(faults.unsupported(f"{path}.apiGroup", group, [""]))
+        if not subject.get("namespace"):
+            found.append(faults.required(f"{path}.namespace"))
+    elif kind in ("User", "Group"):
+        if group != _GROUP:
+            found.append(faults.unsupported(f"{path}.apiGroup", group, [_GROUP]))
+    else:
+        found.append(faults.unsupported(f"{path}.kind", kind, ["ServiceAccount", "User", "Group"]))
+    return found
+
+
+def _binding_change(obj: Json, old: Json | None, _ctx: RequestContext) -> list[FieldError]:
+    if old is None or obj.get("roleRef") == old.get("roleRef"):
+        return []
+    return [faults.invalid("roleRef", obj.get("roleRef"), "cannot change roleRef")]
+
+
+def _role_cell(obj: Json, _now: datetime) -> str:
+    return f"{dig(obj, 'roleRef', 'kind') or ''}/{dig(obj, 'roleRef', 'name') or ''}"
+
+
+def _subjects(kind: str) -> Cell:
+    def cell(obj: Json, _now: datetime) -> str:
+        shown: list[str] = []
+        for subject in obj.get("subjects") or ():
+            if subject.get("kind") == kind:
+                namespace = f"{subject.get('namespace', '')}/" if kind == "ServiceAccount" else ""
+                shown.append(f"{namespace}{subject.get('name', '')}")
+        return ", ".join(shown)
+
+    return cell
+
+
+_BINDING_COLUMNS = (
+    NAME,
+    column("Role", _role_cell),
+    AGE,
+    column("Users", _subjects("User"), wide=True),
+    column("Groups", _subjects("Group"), wide=True),
+    column("ServiceAccounts", _subjects("ServiceAccount"), wide=True),
+)
+_ROLE_COLUMNS = (NAME, column("Created At", created_cell, type="date"))
+
+
+def served() -> list[Served]:
+    roles = [
+        Served(
+            resource=resource,
+            singular=resource.kind.lower(),
+            strategy=BuiltIn(type_name=resource.kind, check=_role_faults),
+            columns=_ROLE_COLUMNS,
+            name_rule=path_segment_name,
+            create_on_update=True,
+        )
+        for resource in (ROLES, CLUSTER_ROLES)
+    ]
+    bindings = [
+        Served(
+            resource=resource,
+            singular=resource.kind.lower(),
+            strategy=BuiltIn(
+                type_name=resource.kind,
+                defaults=_binding_defaults,
+                check=_binding_faults,
+                check_update=_binding_change,
+                update_first=False,
+            ),
+            columns=_BINDING_COLUMNS,
+            name_rule=path_segment_name,
+            create_on_update=True,
+        )
+        for resource in (ROLE_BINDINGS, CLUSTER_ROLE_BINDINGS)
+    ]
+    return roles + bindings

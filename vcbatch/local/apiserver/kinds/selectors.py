@@ -1,0 +1,77 @@
+"""Label selector objects: their faults and whether they match.
+
+Source: k8s.io/apimachinery `pkg/apis/meta/v1/validation` and `pkg/labels`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from vcbatch.local.apiserver import names
+from vcbatch.local.apiserver.errors import FieldError
+from vcbatch.local.apiserver.kinds import faults
+from vcbatch.local.apiserver.registry import Json
+
+
+def selector_faults(selector: Json, path: str) -> list[FieldError]:
+    """Faults of a `LabelSelector` at `path`."""
+    found = label_faults(selector.get("matchLabels"), f"{path}.matchLabels")
+    for index, expression in enumerate(selector.get("matchExpressions") or ()):
+        found += _expression_faults(expression, f"{path}.matchExpressions[{index}]")
+    return found
+
+
+def label_faults(labels: Mapping[str, str] | None, path: str) -> list[FieldError]:
+    """Faults of a map of labels, all reported at `path`."""
+    found: list[FieldError] = []
+    for key in sorted(labels or {}):
+        value = (labels or {})[key]
+        found += faults.invalid_each(path, key, names.qualified_name(key))
+        found += faults.invalid_each(path, value, names.label_value(value))
+    return found
+
+
+def _expression_faults(expression: Json, path: str) -> list[FieldError]:
+    found: list[FieldError] = []
+    operator, values = expression.get("operator", ""), expression.get("values") or []
+    if operator in ("In", "NotIn"):
+        if not values:
+            detail = "must be specified when `operator` is 'In' or 'NotIn'"
+            found.append(faults.required(f"{path}.values", detail))
+    elif operator in ("Exists", "DoesNotExist"):
+        if values:
+            detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+            found.append(faults.forbidden(f"{path}.values", detail))
+    else:
+        found.append(faults.invalid(f"{path}.operator", operator, "not a valid selector operator"))
+    key = expression.get("key", "")
+    found += faults.invalid_each(f"{path}.key", key, names.qualified_name(key))
+    for index, value in enumerate(values):
+        found += faults.invalid_each(f"{path}.values[{index}]", value, names.label_value(value))
+    return found
+
+
+def matches(selector: Json | None, labels: Mapping[str, str] | None) -> bool:
+    """Whether labels satisfy a `LabelSelector`. None selects nothing, an empty selector everything."""
+    if selector is None:
+        return False
+    have = labels or {}
+    for key, value in (selector.get("matchLabels") or {}).items():
+        if have.get(key) != value:
+            return False
+    return all(_satisfied(expression, have) for expression in selector.get("matchExpressions") or ())
+
+
+def _satisfied(expression: Json, labels: Mapping[str, str]) -> bool:
+    key, values = expression.get("key", ""), expression.get("values") or []
+    match expression.get("operator"):
+        case "In":
+            return key in labels and labels[key] in values
+        case "NotIn":
+            return key not in labels or labels[key] not in values
+        case "Exists":
+            return key in labels
+        case "DoesNotExist":
+            return key not in labels
+        case _:
+            return False

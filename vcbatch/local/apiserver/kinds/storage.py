@@ -1,0 +1,320 @@
+"""Volumes and their classes. Local mode provisions nothing: a claim stays Pending until something binds it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from vcbatch.api.resources import PERSISTENTVOLUMECLAIMS, Resource
+from vcbatch.local.apiserver import names
+from vcbatch.local.apiserver.errors import FieldError
+from vcbatch.local.apiserver.kinds import faults, quantities, selectors
+from vcbatch.local.apiserver.kinds.define import STATUS
+from vcbatch.local.apiserver.kinds.strategy import BuiltIn
+from vcbatch.local.apiserver.registry import Json, RequestContext, Served
+from vcbatch.local.apiserver.tables import AGE, NAME, UNSET, Cell, access_modes_text, at, column, count, dig
+
+PERSISTENT_VOLUMES = Resource(
+    group="", version="v1", plural="persistentvolumes", kind="PersistentVolume", namespaced=False
+)
+STORAGE_CLASSES = Resource(
+    group="storage.k8s.io", version="v1", plural="storageclasses", kind="StorageClass", namespaced=False
+)
+CSI_NODES = Resource(group="storage.k8s.io", version="v1", plural="csinodes", kind="CSINode", namespaced=False)
+CSI_DRIVERS = Resource(group="storage.k8s.io", version="v1", plural="csidrivers", kind="CSIDriver", namespaced=False)
+ATTACHMENTS = Resource(
+    group="storage.k8s.io", version="v1", plural="volumeattachments", kind="VolumeAttachment", namespaced=False
+)
+
+_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+_CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
+
+
+def _claim_defaults(obj: Json, _old: Json | None, _ctx: RequestContext) -> None:
+    spec = obj.setdefault("spec", {})
+    spec.setdefault("volumeMode", "Filesystem")
+    spec.setdefault("resources", {})
+    obj.setdefault("status", {}).setdefault("phase", "Pending")
+
+
+def _claim_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
+    return claim_spec_faults(obj.get("spec") or {}, "spec")
+
+
+def claim_spec_faults(spec: Json, path: str) -> list[FieldError]:
+    """Faults of a PersistentVolumeClaimSpec."""
+    found: list[FieldError] = []
+    modes = spec.get("accessModes") or []
+    if not modes:
+        found.append(faults.required(f"{path}.accessModes", "at least 1 access mode is required"))
+    if spec.get("selector") is not None:
+        found += selectors.selector_faults(spec["selector"], f"{path}.selector")
+    for mode in modes:
+        if mode not in _MODES:
+            found.append(faults.unsupported(f"{path}.accessModes", mode, _MODES))
+    if "ReadWriteOncePod" in modes and len(modes) > 1:
+        detail = "may not use ReadWriteOncePod with other access modes"
+        found.append(faults.forbidden(f"{path}.accessModes", detail))
+    found += _storage_faults(spec, path)
+    name = spec.get("storageClassName")
+    if name:
+        found += faults.invalid_each(f"{path}.storageClassName", name, names.dns_subdomain(name))
+    mode = spec.get("volumeMode")
+    if mode is not None and mode not in ("Block", "Filesystem"):
+        found.append(faults.unsupported(f"{path}.volumeMode", mode, ["Block", "Filesystem"]))
+    return found
+
+
+def _storage_faults(spec: Json, path: str) -> list[FieldError]:
+    place = f"{path}.resources[storage]"
+    size = dig(spec, "resources", "requests", "storage")
+    if size is None:
+        return [faults.required(place)]
+    if quantities.compare(size, "0") <= 0:
+        return [faults.invalid(place, str(size), "must be greater than zero")]
+    return []
+
+
+def _claim_change(obj: Json, old: Json | None, _ctx: RequestContext) -> list[FieldError]:
+    """A bound claim may only grow; an unbound one may also be given its volume and its class."""
+    before, after = (old or {}).get("spec") or {}, obj.get("spec") or {}
+    relaxed = {key: value for key, value in after.items() if key not in ("resources", "volumeAttributesClassName")}
+    kept = {key: value for key, value in before.items() if key not in ("resources", "volumeAttributesClassName")}
+    if not before.get("volumeName"):
+        relaxed.pop("volumeName", None)
+        kept.pop("volumeName", None)
+    if before.get("storageClassName") is None and after.get("storageClassName"):
+        relaxed.pop("storageClassName", None)
+    found: list[FieldError] = []
+    if relaxed != kept:
+        detail = (
+            "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
+        )
+        found.append(faults.forbidden("spec", detail))
+    was, size = dig(before, "resources", "requests", "storage"), dig(after, "resources", "requests", "storage")
+    if was is not None and size is not None and was != size:
+        if dig(old, "status", "phase") != "Bound":
+            if not found:
+                detail = (
+                    "spec is immutable after creation except resources.requests and volumeAttributesClassName "
+                    "for bound claims"
+                )
+                found.append(faults.forbidden("spec", detail))
+        elif quantities.compare(size, was) < 0:
+            detail = "field can not be less than status.capacity"
+            found.append(faults.forbidden("spec.resources.requests.storage", detail))
+    return found
+
+
+def _volume_defaults(obj: Json, _old: Json | None, _ctx: RequestContext) -> None:
+    spec = obj.setdefault("spec", {})
+    spec.setdefault("persistentVolumeReclaimPolicy", "Retain")
+    spec.setdefault("volumeMode", "Filesystem")
+    if spec.get("hostPath") is not None:
+        spec["hostPath"].setdefault("type", "")
+    obj.setdefault("status", {}).setdefault("phase", "Pending")
+
+
+def _volume_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
+    spec = obj.get("spec") or {}
+    found: list[FieldError] = []
+    modes = spec.get("accessModes") or []
+    if not modes:
+        found.append(faults.required("spec.accessModes"))
+    for mode in modes:
+        if mode not in _MODES:
+            found.append(faults.unsupported("spec.accessModes", mode, _MODES))
+    capacity = spec.get("capacity") or {}
+    if not capacity:
+        found.append(faults.required("spec.capacity"))
+    elif "storage" not in capacity or len(capacity) > 1:
+        found.append(faults.unsupported("spec.capacity", ",".join(sorted(capacity)), ["storage"]))
+    for name, size in capacity.items():
+        if quantities.compare(size, "0") <= 0:
+            found.append(faults.invalid(f"spec.capacity[{name}]", str(size), "must be greater than zero"))
+    policy = spec.get("persistentVolumeReclaimPolicy")
+    if policy and policy not in ("Delete", "Recycle", "Retain"):
+        found.append(faults.unsupported("spec.persistentVolumeReclaimPolicy", policy, ["Delete", "Recycle", "Retain"]))
+    known = ["accessModes", "capacity", "claimRef", "mountOptions", "nodeAffinity", "persistentVolumeReclaimPolicy", "storageClassName", "volumeAttributesClassName", "volumeMode"]
+    sources = sorted(key for key in spec if key not in known and spec[key] is not None)
+    if not sources:
+        found.append(faults.required("spec", "must specify a volume type"))
+    for key in sources[1:]:
+        found.append(faults.forbidden(f"spec.{key}", "may not specify more than 1 volume type"))
+    return found
+
+
+def _class_defaults(obj: Json, _old: Json | None, _ctx: RequestContext) -> None:
+    obj.setdefault("reclaimPolicy", "Delete")
+    obj.setdefault("volumeBindingMode", "Immediate")
+
+
+def _class_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
+    found: list[FieldError] = []
+    if not obj.get("provisioner"):
+        found.append(faults.required("provisioner"))
+    policy = obj.get("reclaimPolicy")
+    if policy and policy not in ("Delete", "Retain"):
+        found.append(faults.unsupported("reclaimPolicy", policy, ["Delete", "Retain"]))
+    mode = obj.get("volumeBindingMode")
+    if mode not in ("Immediate", "WaitForFirstConsumer"):
+        found.append(faults.unsupported("volumeBindingMode", mode, ["Immediate", "WaitForFirstConsumer"]))
+    return found
+
+
+def _class_change(obj: Json, old: Json | None, _ctx: RequestContext) -> list[FieldError]:
+    before = old or {}
+    found: list[FieldError] = []
+    if (obj.get("parameters") or {}) != (before.get("parameters") or {}):
+        found.append(faults.forbidden("parameters", "updates to parameters are forbidden."))
+    if obj.get("provisioner") != before.get("provisioner"):
+        found.append(faults.forbidden("provisioner", "updates to provisioner are forbidden."))
+    if obj.get("reclaimPolicy") != before.get("reclaimPolicy"):
+        found.append(faults.forbidden("reclaimPolicy", "updates to reclaimPolicy are forbidden."))
+    found += faults.immutable("volumeBindingMode", obj.get("volumeBindingMode"), before.get("volumeBindingMode"))
+    return found
+
+
+def _class_name(obj: Json) -> str:
+    annotations = dig(obj, "metadata", "annotations") or {}
+    return annotations.get(_CLASS_ANNOTATION) or dig(obj, "spec", "storageClassName") or ""
+
+
+def _phase(obj: Json, _now: datetime) -> str:
+    return "Terminating" if dig(obj, "metadata", "deletionTimestamp") else dig(obj, "status", "phase") or ""
+
+
+def _claim_ref(obj: Json, _now: datetime) -> str:
+    claim = dig(obj, "spec", "claimRef")
+    return f"{claim.get('namespace', '')}/{claim.get('name', '')}" if claim else ""
+
+
+def _when_bound(cell: Cell) -> Cell:
+    return lambda obj, now: cell(obj, now) if dig(obj, "spec", "volumeName") else ""
+
+
+_CLAIM_COLUMNS = (
+    NAME,
+    column("Status", _phase),
+    column("Volume", at("spec", "volumeName")),
+    column("Capacity", _when_bound(at("status", "capacity", "storage"))),
+    column("Access Modes", _when_bound(lambda obj, _now: access_modes_text(dig(obj, "status", "accessModes") or ()))),
+    column("StorageClass", lambda obj, _now: _class_name(obj)),
+    column("VolumeAttributesClass", at("spec", "volumeAttributesClassName", default=UNSET)),
+    AGE,
+    column("VolumeMode", at("spec", "volumeMode", default=UNSET), wide=True),
+)
+_VOLUME_COLUMNS = (
+    NAME,
+    column("Capacity", at("spec", "capacity", "storage")),
+    column("Access Modes", lambda obj, _now: access_modes_text(dig(obj, "spec", "accessModes"))),
+    column("Reclaim Policy", at("spec", "persistentVolumeReclaimPolicy")),
+    column("Status", _phase),
+    column("Claim", _claim_ref),
+    column("StorageClass", lambda obj, _now: _class_name(obj)),
+    column("VolumeAttributesClass", at("spec", "volumeAttributesClassName", default=UNSET)),
+    column("Reason", at("status", "reason")),
+    AGE,
+    column("VolumeMode", at("spec", "volumeMode", default=UNSET), wide=True),
+)
+
+
+def _class_shown(obj: Json, _now: datetime) -> str:
+    annotations = dig(obj, "metadata", "annotations") or {}
+    marks = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
+    default = " (default)" if any(annotations.get(mark) == "true" for mark in marks) else ""
+    return f"{dig(obj, 'metadata', 'name')}{default}"
+
+
+_CLASS_COLUMNS = (
+    column("Name", _class_shown, format="name"),
+    column("Provisioner", at("provisioner")),
+    column("ReclaimPolicy", at("reclaimPolicy", default="Delete")),
+    column("VolumeBindingMode", at("volumeBindingMode", default=UNSET)),
+    column("AllowVolumeExpansion", at("allowVolumeExpansion", default=False)),
+    AGE,
+)
+
+
+def served() -> list[Served]:
+    return [
+        Served(
+            resource=PERSISTENTVOLUMECLAIMS,
+            singular="persistentvolumeclaim",
+            short_names=("pvc",),
+            strategy=BuiltIn(
+                type_name="PersistentVolumeClaim",
+                defaults=_claim_defaults,
+                check=_claim_faults,
+                check_update=_claim_change,
+                has_status=True,
+                initial_status=lambda: {"phase": "Pending"},
+            ),
+            columns=_CLAIM_COLUMNS,
+            subresources=STATUS,
+            returns_deleted=True,
+        ),
+        Served(
+            resource=PERSISTENT_VOLUMES,
+            singular="persistentvolume",
+            short_names=("pv",),
+            strategy=BuiltIn(
+                type_name="PersistentVolume",
+                defaults=_volume_defaults,
+                check=_volume_faults,
+                has_status=True,
+                initial_status=lambda: {"phase": "Pending"},
+            ),
+            columns=_VOLUME_COLUMNS,
+            subresources=STATUS,
+            returns_deleted=True,
+        ),
+        Served(
+            resource=STORAGE_CLASSES,
+            singular="storageclass",
+            short_names=("sc",),
+            strategy=BuiltIn(
+                type_name="StorageClass",
+                defaults=_class_defaults,
+                check=_class_faults,
+                check_update=_class_change,
+                update_first=True,
+            ),
+            columns=_CLASS_COLUMNS,
+            returns_deleted=True,
+        ),
+        Served(
+            resource=CSI_NODES,
+            singular="csinode",
+            strategy=BuiltIn(type_name="CSINode"),
+            columns=(NAME, column("Drivers", count("spec", "drivers")), AGE),
+            returns_deleted=True,
+        ),
+        Served(
+            resource=CSI_DRIVERS,
+            singular="csidriver",
+            strategy=BuiltIn(type_name="CSIDriver"),
+            columns=(
+                NAME,
+                column("AttachRequired", at("spec", "attachRequired", default=True)),
+                column("PodInfoOnMount", at("spec", "podInfoOnMount", default=False)),
+                column("StorageCapacity", at("spec", "storageCapacity", default=False)),
+                AGE,
+            ),
+            returns_deleted=True,
+        ),
+        Served(
+            resource=ATTACHMENTS,
+            singular="volumeattachment",
+            strategy=BuiltIn(type_name="VolumeAttachment", has_status=True, initial_status=lambda: {"attached": False}),
+            columns=(
+                NAME,
+                column("Attacher", at("spec", "attacher")),
+                column("PV", at("spec", "source", "persistentVolumeName")),
+                column("Node", at("spec", "nodeName")),
+                column("Attached", at("status", "attached", default=False)),
+                AGE,
+            ),
+            subresources=STATUS,
+            returns_deleted=True,
+        ),
+    ]

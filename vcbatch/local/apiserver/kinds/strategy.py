@@ -1,0 +1,108 @@
+"""The strategy of a built-in kind: small functions for what is special, one order in which they run.
+
+Source of the order: Kubernetes' `registry/generic` (decode, default, prepare, validate).
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from vcbatch.local.apiserver.errors import FieldError
+from vcbatch.local.apiserver.registry import Json, RequestContext
+from vcbatch.local.apiserver.schema.builtin import decode
+
+Prepare = Callable[[Json, Json | None, RequestContext], None]
+"""(object, what is stored or None, request): edits the object in place."""
+
+Check = Callable[[Json, Json | None, RequestContext], list[FieldError]]
+"""(object, what is stored or None, request): the faults."""
+
+
+def _no_change(_obj: Json, _old: Json | None, _ctx: RequestContext) -> None:
+    return None
+
+
+def _no_faults(_obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
+    return []
+
+
+def _no_status() -> Json:
+    return {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuiltIn:
+    """A `Strategy` made of functions. All of them must be harmless when they run twice."""
+
+    type_name: str
+    """The Go type that the body decodes into, such as `Pod`, or with its group where several have it."""
+    defaults: Prepare = _no_change
+    """Fills in what the client left out, for creates, updates and writes of the status alike."""
+    prepare: Prepare = _no_change
+    """What admission and the kind's own strategy set on a create or an update of the main resource."""
+    check: Check = _no_faults
+    """Faults of the object as it is, on creates and updates of the main resource."""
+    check_update: Check = _no_faults
+    """Further faults of a change of the main resource; runs before or after `check` as `update_first` says."""
+    check_status: Check = _no_faults
+    """Faults of a write of the status."""
+    update_first: bool = True
+    """Whether the faults of the change come before those of the object."""
+    checks_whole_on_update: bool = True
+    has_status: bool = False
+    initial_status: Callable[[], Json] = _no_status
+    status_fields: Sequence[str] = ("status",)
+    """What a write of the status may change; everything else, metadata apart, stays as stored."""
+    generation: bool = False
+    annotations_generate: bool = False
+    """Whether a change of annotations counts as a change of the desired state, as it does for a Deployment."""
+
+    def fields(self, obj: Json, ctx: RequestContext) -> list[str]:
+        return decode(self.type_name, obj)
+
+    def default(self, obj: Json, old: Json | None, ctx: RequestContext) -> None:
+        if ctx.subresource == "status" and old is not None:
+            self._keep_all_but_status(obj, old)
+            self.defaults(obj, old, ctx)
+            return
+        if self.has_status:
+            self._keep_status(obj, old)
+        self.defaults(obj, old, ctx)
+        self.prepare(obj, old, ctx)
+
+    def validate(self, obj: Json, old: Json | None, ctx: RequestContext) -> list[FieldError]:
+        if ctx.subresource == "status":
+            return self.check_status(obj, old, ctx)
+        if old is None:
+            return self.check(obj, None, ctx)
+        changed = self.check_update(obj, old, ctx)
+        if not self.checks_whole_on_update:
+            return changed
+        whole = self.check(obj, old, ctx)
+        return changed + whole if self.update_first else whole + changed
+
+    def changes_generation(self, obj: Json, old: Json | None) -> bool:
+        if not self.generation:
+            return False
+        if old is None or obj.get("spec") != old.get("spec"):
+            return True
+        return self.annotations_generate and _annotations(obj) != _annotations(old)
+
+    def _keep_status(self, obj: Json, old: Json | None) -> None:
+        kept = self.initial_status() if old is None else copy.deepcopy(old.get("status") or {})
+        obj["status"] = kept
+
+    def _keep_all_but_status(self, obj: Json, old: Json) -> None:
+        writable = {*self.status_fields, "metadata", "apiVersion", "kind"}
+        for key in [key for key in obj if key not in writable and key not in old]:
+            del obj[key]
+        for key, value in old.items():
+            if key not in writable:
+                obj[key] = copy.deepcopy(value)
+        obj.setdefault("status", {})
+
+
+def _annotations(obj: Json) -> Json:
+    return (obj.get("metadata") or {}).get("annotations") or {}

@@ -1,0 +1,167 @@
+"""Reviews: who am I, what may I do, whose token is this. Created, answered and never stored.
+
+Local mode has one account, which may do everything; anybody else, as whom it may act, may do nothing. Roles and
+bindings are stored for the tools that write them and decide nothing here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from vcbatch.api.resources import Resource
+from vcbatch.local.apiserver.errors import FieldError, StatusError, bad_request, invalid
+from vcbatch.local.apiserver.kinds import faults
+from vcbatch.local.apiserver.kinds.strategy import BuiltIn
+from vcbatch.local.apiserver.registry import Handler, HandlerRequest, Json, Reply, RequestContext, Served
+from vcbatch.local.apiserver.tables import DEFAULT_COLUMNS
+
+MASTERS = "system:masters"
+_AUTHORIZATION, _AUTHENTICATION = "authorization.k8s.io", "authentication.k8s.io"
+
+TokenCheck = Callable[[str], Json | None]
+"""A bearer token -> the UserInfo it belongs to, or None."""
+
+
+def _nobody(_token: str) -> Json | None:
+    return None
+
+
+def _review(group: str, plural: str, kind: str, *, namespaced: bool = False) -> Resource:
+    return Resource(group=group, version="v1", plural=plural, kind=kind, namespaced=namespaced)
+
+
+def _allowed(groups: Sequence[str]) -> bool:
+    return MASTERS in groups
+
+
+def _answer(body: Json, resource: Resource, status: Json) -> Reply:
+    answer: Json = {"kind": resource.kind, "apiVersion": resource.api_version}
+    answer["metadata"] = body.get("metadata") or {}
+    if "spec" in body:
+        answer["spec"] = body["spec"]
+    answer["status"] = status
+    return Reply(answer, code=201)
+
+
+def _attribute_faults(spec: Json) -> list[FieldError]:
+    resource, other = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+    if resource is not None and other is not None:
+        detail = "cannot be specified in combination with resourceAttributes"
+        return [faults.invalid("spec.nonResourceAttributes", other, detail)]
+    if resource is None and other is None:
+        detail = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+        return [faults.invalid("spec.resourceAttributes", None, detail)]
+    return []
+
+
+def _refuse(found: Sequence[FieldError]) -> None:
+    if found:
+        raise invalid(group=_AUTHORIZATION, kind="", name="", errors=found)
+
+
+def _status(allowed: bool, spec: Json) -> Json:
+    if allowed:
+        return {"allowed": True}
+    attributes = spec.get("resourceAttributes") or spec.get("nonResourceAttributes") or {}
+    return {"allowed": False, "reason": f"local mode grants nothing but to {MASTERS}: {attributes.get('verb', '')}"}
+
+
+async def _self_access(request: HandlerRequest) -> Reply:
+    body = request.body or {}
+    spec = body.setdefault("spec", {})
+    _refuse(_attribute_faults(spec))
+    return _answer(body, request.served.resource, _status(_allowed(request.ctx.groups), spec))
+
+
+async def _access(request: HandlerRequest) -> Reply:
+    body = request.body or {}
+    spec = body.setdefault("spec", {})
+    found = _attribute_faults(spec)
+    if not spec.get("user") and not spec.get("groups"):
+        detail = "at least one of user or group must be specified"
+        found.append(faults.invalid("spec.user", spec.get("user", ""), detail))
+    namespace = request.ctx.namespace
+    if request.served.resource.namespaced:
+        asked = (spec.get("resourceAttributes") or {}).get("namespace", "")
+        if spec.get("nonResourceAttributes") is not None:
+            found.append(faults.invalid("spec.nonResourceAttributes", spec["nonResourceAttributes"], _NO_PATHS))
+        elif asked != namespace:
+            detail = "must match metadata.namespace"
+            found.append(faults.invalid("spec.resourceAttributes.namespace", asked, detail))
+    _refuse(found)
+    same_user = spec.get("user") == request.ctx.user and _allowed(request.ctx.groups)
+    allowed = _allowed(spec.get("groups") or ()) or same_user
+    return _answer(body, request.served.resource, _status(allowed, spec))
+
+
+_NO_PATHS = "disallowed on this kind of request"
+
+
+async def _rules(request: HandlerRequest) -> Reply:
+    body = request.body or {}
+    spec = body.setdefault("spec", {})
+    if not spec.get("namespace"):
+        raise bad_request("no namespace on request")
+    rules: list[Any] = []
+    paths: list[Any] = []
+    if _allowed(request.ctx.groups):
+        rules = [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}]
+        paths = [{"verbs": ["*"], "nonResourceURLs": ["*"]}]
+    status = {"resourceRules": rules, "nonResourceRules": paths, "incomplete": False}
+    return _answer(body, request.served.resource, status)
+
+
+async def _self_subject(request: HandlerRequest) -> Reply:
+    body = request.body or {}
+    moment = request.operations.now().replace(microsecond=0).isoformat().replace("+00:00", "Z")
+    body["metadata"] = {**(body.get("metadata") or {}), "creationTimestamp": moment}
+    user = {"username": request.ctx.user, "groups": list(request.ctx.groups)}
+    return _answer(body, request.served.resource, {"userInfo": user})
+
+
+def _token_handler(check: TokenCheck) -> Handler:
+    async def handle(request: HandlerRequest) -> Reply:
+        body = request.body or {}
+        token = body.setdefault("spec", {}).get("token", "")
+        if not token:
+            raise StatusError(400, "BadRequest", "token is required for TokenReview in authentication")
+        user = check(token)
+        if user is None:
+            return _answer(body, request.served.resource, {"user": {}, "error": "invalid bearer token"})
+        return _answer(body, request.served.resource, {"authenticated": True, "user": user})
+
+    return handle
+
+
+class _ReviewStrategy(BuiltIn):
+    """Reviews have no metadata of their own to keep, so nothing is defaulted."""
+
+    def default(self, obj: Json, old: Json | None, ctx: RequestContext) -> None:
+        return None
+
+
+def served(*, token: TokenCheck = _nobody) -> list[Served]:
+    """The review kinds. `token` says whose a bearer token is."""
+    kinds: list[tuple[Resource, Handler]] = [
+        (_review(_AUTHENTICATION, "selfsubjectreviews", "SelfSubjectReview"), _self_subject),
+        (_review(_AUTHENTICATION, "tokenreviews", "TokenReview"), _token_handler(token)),
+        (
+            _review(_AUTHORIZATION, "localsubjectaccessreviews", "LocalSubjectAccessReview", namespaced=True),
+            _access,
+        ),
+        (_review(_AUTHORIZATION, "selfsubjectaccessreviews", "SelfSubjectAccessReview"), _self_access),
+        (_review(_AUTHORIZATION, "selfsubjectrulesreviews", "SelfSubjectRulesReview"), _rules),
+        (_review(_AUTHORIZATION, "subjectaccessreviews", "SubjectAccessReview"), _access),
+    ]
+    return [
+        Served(
+            resource=resource,
+            singular=resource.kind.lower(),
+            strategy=_ReviewStrategy(type_name=resource.kind),
+            columns=DEFAULT_COLUMNS,
+            verbs=("create",),
+            handlers={"": handler},
+        )
+        for resource, handler in kinds
+    ]

@@ -1,0 +1,171 @@
+"""`pods/log`. Source: kubernetes `pkg/registry/core/pod`, `LogLocation`, and the kubelet's `validateContainerLogStatus`."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Protocol
+
+from vcbatch.api.resources import PODS
+from vcbatch.local.apiserver.errors import FieldError, StatusError, bad_request, invalid
+from vcbatch.local.apiserver.kinds import faults
+from vcbatch.local.apiserver.registry import Handler, HandlerRequest, Json, Reply
+from vcbatch.local.apiserver.tables import dig, parse_time
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogOptions:
+    """What of a container's log is asked for."""
+
+    follow: bool = False
+    previous: bool = False
+    """Of the run before the current one."""
+    timestamps: bool = False
+    """Each line begins with the time it was written, in RFC 3339 with nanoseconds."""
+    tail_lines: int | None = None
+    """So many of the last lines; None is all, 0 none (which makes sense with `follow`)."""
+    since: datetime | None = None
+
+
+class PodLogs(Protocol):
+    """Where the logs are: the kubelet that runs the pods."""
+
+    def logs(self, namespace: str, name: str, container: str, options: LogOptions) -> AsyncIterator[bytes]:
+        """Chunks of whole lines. Ends with the log, or with `follow` when the container has ended."""
+        ...
+
+
+def log_handler(logs: PodLogs | None) -> Handler:
+    """The handler of GET pods/NAME/log."""
+
+    async def handle(request: HandlerRequest) -> Reply:
+        options, limit = _options(request.query, request.operations.now())
+        pod = request.operations.get(PODS, request.ctx.namespace, request.name)
+        container = choose_container(pod, _last(request.query, "container") or "")
+        if not dig(pod, "spec", "nodeName"):
+            return Reply(b"", content_type="text/plain")
+        _refuse_unstarted(pod, container, previous=options.previous)
+        if logs is None:
+            raise no_kubelet("logs")
+        chunks = logs.logs(request.ctx.namespace or "", request.name, container, options)
+        return Reply(chunks if limit is None else _limited(chunks, limit), content_type="text/plain")
+
+    return handle
+
+
+def no_kubelet(what: str) -> StatusError:
+    """Refuses what only a kubelet can do, on a server that has none."""
+    return StatusError(503, "ServiceUnavailable", f"no kubelet runs pods for this server: it has no {what} to give")
+
+
+def _last(query: Mapping[str, Sequence[str]], key: str) -> str | None:
+    given = query.get(key)
+    return given[-1] if given else None
+
+
+def _flag(query: Mapping[str, Sequence[str]], key: str) -> bool:
+    return (_last(query, key) or "").lower() not in ("", "0", "false")
+
+
+def _number(query: Mapping[str, Sequence[str]], key: str) -> int | None:
+    text = _last(query, key)
+    if text is None or text == "":
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        raise bad_request(f"strconv.ParseInt: parsing {faults.go_quote(text)}: invalid syntax") from None
+
+
+def _options(query: Mapping[str, Sequence[str]], now: datetime) -> tuple[LogOptions, int | None]:
+    tail, limit = _number(query, "tailLines"), _number(query, "limitBytes")
+    seconds, time_text = _number(query, "sinceSeconds"), _last(query, "sinceTime")
+    found: list[FieldError] = []
+    found += faults.not_negative("tailLines", tail)
+    if limit is not None and limit < 1:
+        found.append(faults.invalid("limitBytes", limit, "must be greater than 0"))
+    since = parse_time(time_text) if time_text else None
+    if time_text and since is None:
+        raise bad_request(
+            f'parsing time {faults.go_quote(time_text)} as "2006-01-02T15:04:05Z07:00": '
+            f'cannot parse {faults.go_quote(time_text)} as "2006"'
+        )
+    if seconds is not None and since is not None:
+        detail = "at most one of `sinceTime` or `sinceSeconds` may be specified"
+        found.append(faults.forbidden("", detail))
+    elif seconds is not None:
+        if seconds < 1:
+            found.append(faults.invalid("sinceSeconds", seconds, "must be greater than 0"))
+        since = now - timedelta(seconds=seconds)
+    if found:
+        raise invalid(group="", kind="PodLogOptions", name="", errors=found)
+    options = LogOptions(
+        follow=_flag(query, "follow"),
+        previous=_flag(query, "previous"),
+        timestamps=_flag(query, "timestamps"),
+        tail_lines=tail,
+        since=since,
+    )
+    return options, limit
+
+
+def _names(pod: Json, kind: str) -> list[str]:
+    return [str(container.get("name", "")) for container in dig(pod, "spec", kind) or ()]
+
+
+def choose_container(pod: Json, asked: str) -> str:
+    """The container meant: the one named, or the only one there is. Raises 400 otherwise."""
+    name = dig(pod, "metadata", "name")
+    regular, initial = _names(pod, "containers"), _names(pod, "initContainers")
+    if asked:
+        if asked not in (*regular, *initial, *_names(pod, "ephemeralContainers")):
+            raise bad_request(f"container {asked} is not valid for pod {name}")
+        return asked
+    if len(regular) == 1:
+        return regular[0]
+    text = f"a container name must be specified for pod {name}"
+    if regular:
+        text += f", choose one of: [{' '.join(regular)}]"
+    if initial:
+        text += f" or one of the init containers: [{' '.join(initial)}]"
+    raise bad_request(text)
+
+
+_PULL_WORDS = {"ErrImagePull": "image can't be pulled", "ImagePullBackOff": "trying and failing to pull image"}
+
+
+def _refuse_unstarted(pod: Json, container: str, *, previous: bool) -> None:
+    """Raises 400 with the kubelet's words where there is no log yet, or none of a previous run."""
+    name = dig(pod, "metadata", "name")
+    what = f'container "{container}" in pod "{name}"'
+    status = _status_of(pod, container)
+    ended_before = dig(status, "lastState", "terminated") is not None
+    if previous:
+        if not ended_before:
+            raise bad_request(f"previous terminated {what} not found")
+        return
+    state: Any = (status or {}).get("state") or {}
+    if state.get("running") is not None or state.get("terminated") is not None or ended_before:
+        return
+    reason = dig(state, "waiting", "reason") or dig(pod, "status", "reason")
+    if not reason:
+        reason = "PodInitializing" if _names(pod, "initContainers") else "ContainerCreating"
+    raise bad_request(f"{what} is waiting to start: {_PULL_WORDS.get(reason, reason)}")
+
+
+def _status_of(pod: Json, container: str) -> Json | None:
+    for key in ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"):
+        for status in dig(pod, "status", key) or ():
+            if status.get("name") == container:
+                return status
+    return None
+
+
+async def _limited(chunks: AsyncIterator[bytes], limit: int) -> AsyncIterator[bytes]:
+    async for chunk in chunks:
+        if len(chunk) >= limit:
+            yield chunk[:limit]
+            return
+        limit -= len(chunk)
+        yield chunk
