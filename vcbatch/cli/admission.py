@@ -14,6 +14,7 @@ from vcbatch.api.queue import Queue
 from vcbatch.api.resources import NAMESPACES, PODS, PRIORITYCLASSES, QUEUES
 from vcbatch.api.validate import Fault
 from vcbatch.local.apiserver.admission import AdmissionRequest, Denied
+from vcbatch.local.apiserver.engine import Engine
 from vcbatch.local.apiserver.errors import StatusError
 from vcbatch.local.apiserver.registry import RequestContext, Strategy
 
@@ -24,11 +25,14 @@ _SYSTEM_PRIORITIES = ("system-cluster-critical", "system-node-critical")
 
 
 class LocalAdmission:
-    """The local server's `Admission`. `pods` is the strategy of pods, by which templates are judged."""
+    """The local server's `Admission`. Templates are judged by the server's own rules for pods, once it has started."""
 
-    def __init__(self, pods: Strategy | None = None, settings: Settings = admission.DEFAULT_SETTINGS) -> None:
-        self.pods = pods
+    def __init__(self, settings: Settings = admission.DEFAULT_SETTINGS) -> None:
+        self._pods: Strategy | None = None
         self._settings = settings
+
+    def use_pods(self, engine: Engine) -> None:
+        self._pods = engine.entry(PODS).strategy
 
     def mutate(self, request: AdmissionRequest) -> None:
         if request.subresource or request.resource not in admission.MUTATED or request.object is None:
@@ -37,7 +41,7 @@ class LocalAdmission:
             return
         before = request.object
         try:
-            after = admission.mutate(_request(request), _World(request.ctx, self.pods), self._settings)
+            after = admission.mutate(_request(request), _World(request.ctx, self._pods), self._settings)
         except MalformedObject as error:
             raise Denied(webhook_name(request.resource.plural, "mutate"), str(error)) from error
         if after is not None and after is not before:
@@ -47,7 +51,7 @@ class LocalAdmission:
     def validate(self, request: AdmissionRequest) -> None:
         if request.subresource or request.resource not in admission.REVIEWED:
             return
-        verdict = admission.review(_request(request), _World(request.ctx, self.pods), self._settings)
+        verdict = admission.review(_request(request), _World(request.ctx, self._pods), self._settings)
         request.ctx.warnings.extend(verdict.warnings)
         if not verdict.allowed:
             raise Denied(webhook_name(request.resource.plural, "validate"), verdict.message)

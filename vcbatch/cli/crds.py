@@ -16,9 +16,9 @@ from vcbatch.cli.output import CliError, note, say
 )  # fmt: skip
 def command(output: Path | None) -> int:
     """Print the CustomResourceDefinitions as one YAML stream: `vcbatch crds | kubectl apply -f -`."""
-    from vcbatch.api.crds import crd_files
+    from vcbatch.api.crd import documents
 
-    files = crd_files()
+    files = documents()
     if output is None:
         say("---\n".join(files.values()), end="")
         return 0

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 
 from vcbatch.api.names import CONTROLLERS_COMPONENT
 from vcbatch.api.pod import Pod
+from vcbatch.api.queue import QueueState
 from vcbatch.api.resources import COMMANDS, JOBS, PODGROUPS, PODS, PRIORITYCLASSES, QUEUES
 from vcbatch.api.scheduling import PriorityClassView
 from vcbatch.runtime.apply import Applier
@@ -81,6 +83,7 @@ class ControlPlane:
             children=children,
         )
         self._informers = informers
+        self._queue_cache = custom[QUEUES]
         self.jobs = JobController(sources, applier, self.recorder, clock=clock, random=random, meter=meter)
         self.queues = QueueController(
             custom[QUEUES], custom[PODGROUPS], custom[COMMANDS], applier, clock=clock, random=random, meter=meter
@@ -96,6 +99,19 @@ class ControlPlane:
             Part(name="listing custom resources", run=self.custom_resources.audit),
             Part(name="watching custom resources", run=self.custom_resources.watch),
         ]
+
+    async def queue_open(self, name: str) -> None:
+        """Return once jobs are taken into that queue."""
+        opened = asyncio.Event()
+
+        def look(_: object = None) -> None:
+            queue = self._queue_cache.by_key(name)
+            if queue is not None and (queue.get("status") or {}).get("state") == QueueState.OPEN:
+                opened.set()
+
+        self._queue_cache.listen(look)
+        look()
+        await opened.wait()
 
     async def listed(self) -> None:
         await self.custom_resources.listed.wait()

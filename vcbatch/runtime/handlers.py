@@ -252,7 +252,7 @@ def _settings(kopf: ModuleType) -> Any:
     settings.queueing.worker_limit = None
     # Workers idle this long are let go; the default of 5 s keeps two tasks per object alive.
     settings.queueing.idle_timeout = 0.1
-    settings.watching.server_timeout = 300.0
+    settings.watching.server_timeout = 300
     settings.watching.connect_timeout = 10.0
     # Another operator's default finalizer would be taken off its objects by an operator that shares the name.
     settings.persistence.finalizer = KOPF_FINALIZER

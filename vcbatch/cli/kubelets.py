@@ -1,0 +1,99 @@
+"""The local machine's kubelet, and the pretended ones beside it, as one thing that starts, tells logs and stops."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from vcbatch.local.apiserver.errors import StatusError, bad_request
+from vcbatch.local.apiserver.subresources import LogOptions
+from vcbatch.local.kubelet import Kubelet, KubeletConfig, LogUnavailableError, Mode, Sandbox, open_processes
+from vcbatch.local.kubelet import LogOptions as KubeletLogOptions
+from vcbatch.seams.api import Api
+from vcbatch.seams.clock import Clock
+from vcbatch.seams.processes import Processes
+from vcbatch.seams.random import Random
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KubeletOptions:
+    """`mode` is a name of `Mode`, or `auto`."""
+
+    root: Path
+    mode: str = "auto"
+    virtual_nodes: int = 0
+
+
+class Kubelets:
+    """Made before the server, which asks it for logs; started after it, which it registers with."""
+
+    def __init__(
+        self, options: KubeletOptions, processes: Processes, sandbox: Sandbox, *, clock: Clock, random: Random
+    ) -> None:
+        self._options = options
+        self._processes = processes
+        self._sandbox = sandbox
+        self._clock = clock
+        self._random = random
+        self._config = KubeletConfig(root=options.root, mode=sandbox.mode)
+        self._kubelet: Kubelet | None = None
+        self._stop = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    @classmethod
+    async def open(cls, options: KubeletOptions, *, clock: Clock, random: Random) -> Kubelets:
+        """Find out what this machine allows. Raises `SandboxUnavailableError` where the mode asked for doesn't work."""
+        processes, sandbox = await open_processes(None if options.mode == "auto" else Mode(options.mode))
+        return cls(options, processes, sandbox, clock=clock, random=random)
+
+    @property
+    def node_name(self) -> str:
+        return self._config.node_name
+
+    @property
+    def mode(self) -> str:
+        return self._sandbox.mode.value
+
+    async def start(self, api: Api) -> None:
+        self._kubelet = Kubelet(api, self._clock, self._processes, self._random, self._config, sandbox=self._sandbox)
+        self._tasks.append(asyncio.create_task(self._kubelet.run(self._stop), name="kubelet"))
+        if self._options.virtual_nodes:
+            from vcbatch.local.kubelet.virtual import VirtualKubelet
+
+            virtual = VirtualKubelet(api, self._clock, self._random, nodes=self._options.virtual_nodes)
+            self._tasks.append(asyncio.create_task(virtual.run(self._stop), name="virtual kubelet"))
+
+    async def ready(self) -> None:
+        """Return once the Node is registered and Ready."""
+        if self._kubelet is not None:
+            await self._kubelet.ready.wait()
+
+    async def ended(self) -> None:
+        """Return, or raise, when one of them ends, which none does before `stop`."""
+        done, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+
+    async def stop(self) -> None:
+        """End all pods, and return when they have ended."""
+        self._stop.set()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def logs(self, namespace: str, name: str, container: str, options: LogOptions) -> AsyncIterator[bytes]:
+        """The local server's `PodLogs`."""
+        if self._kubelet is None:
+            raise StatusError(503, "ServiceUnavailable", "the kubelet isn't running yet")
+        asked = KubeletLogOptions(
+            follow=options.follow,
+            previous=options.previous,
+            timestamps=options.timestamps,
+            tail_lines=options.tail_lines,
+            since_time=options.since,
+        )
+        try:
+            async for chunk in self._kubelet.logs(namespace, name, container, asked):
+                yield chunk
+        except LogUnavailableError as error:
+            raise bad_request(str(error)) from error

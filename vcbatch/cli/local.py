@@ -1,0 +1,249 @@
+"""Everything on one machine, put together: the only place that knows both the runtime and the local server.
+
+One process and one event loop: server, admission, controllers, scheduler and kubelet. kopf alone has a thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import signal
+import socket
+from collections.abc import Callable, Coroutine
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from vcbatch.api.names import DEFAULT_SCHEDULER
+from vcbatch.api.quantity import parse_quantity
+from vcbatch.api.queue import DEFAULT
+from vcbatch.api.resources import NODES
+from vcbatch.cli.admission import LocalAdmission
+from vcbatch.cli.definitions import ensure_definitions
+from vcbatch.cli.kubelets import KubeletOptions, Kubelets
+from vcbatch.cli.output import CliError
+from vcbatch.cli.state import StateDir
+from vcbatch.local.apiserver.persistence import StateError
+from vcbatch.local.apiserver.server import EmbeddedServer, PortInUse
+from vcbatch.local.kubelet import SandboxUnavailableError, end_containers
+from vcbatch.observe import logging as logs
+from vcbatch.runtime.bootstrap import ensure_queues
+from vcbatch.runtime.clock import SystemClock
+from vcbatch.runtime.control_plane import ControlPlane
+from vcbatch.runtime.informers import Informers
+from vcbatch.runtime.kubeconfig import load
+from vcbatch.runtime.random import SystemRandom
+from vcbatch.runtime.recorder import Recorder
+from vcbatch.runtime.scheduler_loop import SchedulerLoop
+from vcbatch.runtime.supervise import Part, PartFailedError, Supervisor
+from vcbatch.scheduler import Scheduler
+
+log = logging.getLogger(__name__)
+
+_DEFAULT_PORT = 6443
+_READY_SECONDS = 60.0
+# kopf takes longest to start. Jobs are taken without it, only later; nobody waits long for a convenience.
+_KOPF_SECONDS = 5.0
+
+Report = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalOptions:
+    """What `vcbatch up` was asked for. `port` None means: the last one used."""
+
+    state: StateDir
+    port: int | None = None
+    virtual_nodes: int = 0
+    kubelet_mode: str = "auto"
+
+
+def run(options: LocalOptions, *, ready: Callable[[Report], None], to_log: bool) -> int:
+    """Run until SIGINT or SIGTERM. `ready` is called once a job can be submitted. Raises `CliError`."""
+    options.state.create()
+    options.state.claim()
+    try:
+        logs.configure(level=logging.INFO if to_log else logging.WARNING, json_lines=to_log)
+        return asyncio.run(_main(options, ready))
+    except StateError as error:
+        raise CliError(str(error)) from error
+    except PortInUse as error:
+        raise CliError(str(error)) from error
+    except SandboxUnavailableError as error:
+        raise CliError(str(error), hint="`--kubelet-mode auto` takes the best that works here.") from error
+    except PartFailedError as error:
+        raise CliError(str(error)) from error
+    finally:
+        options.state.release()
+
+
+def end_leftovers(state: StateDir) -> int:
+    """End the processes of pods that a killed server left behind. Returns how many there were."""
+    root = state.path / "kubelet"
+    return asyncio.run(end_containers(root)) if root.is_dir() else 0
+
+
+async def _main(options: LocalOptions, ready: Callable[[Report], None]) -> int:
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(_report_stray)
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    await LocalProgram(options).run(stop, ready)
+    return 0
+
+
+def _report_stray(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """What no task was there to receive: told, never swallowed."""
+    log.error("%s", context.get("message", "an error in the event loop"), exc_info=context.get("exception"))
+
+
+class LocalProgram:
+    """The parts of `vcbatch up` and the order in which they start and stop."""
+
+    def __init__(self, options: LocalOptions) -> None:
+        self._options = options
+        self._clock = SystemClock()
+        self._random = SystemRandom()
+
+    async def run(self, stop: asyncio.Event, ready: Callable[[Report], None]) -> None:
+        """Start, call `ready`, and run until `stop`; then end in the opposite order, pods before the server."""
+        kubelets = await Kubelets.open(self._kubelet_options(), clock=self._clock, random=self._random)
+        async with AsyncExitStack() as stack:
+            server = await self._start_server()
+            stack.push_async_callback(server.stop)
+            await ensure_definitions(server.api)
+            await ensure_queues(server.api, clock=self._clock, random=self._random)
+            informers = Informers(server.api, clock=self._clock, random=self._random)
+            connection = load(server.kubeconfig)
+            plane = ControlPlane(
+                server.api, connection, informers, clock=self._clock, random=self._random, host=socket.gethostname()
+            )
+            loop, recorder = self._scheduler(server, informers)
+            server.connect_kubelet(kubelets)
+            await kubelets.start(server.api)
+            stack.push_async_callback(kubelets.stop)
+            supervisor = Supervisor(clock=self._clock, random=self._random)
+            parts = [*plane.sources(), *plane.parts(), *informers.parts(), *loop.parts()]
+            parts.append(Part(name="sending the scheduler's events", run=recorder.run))
+            parts.append(Part(name="the API server", run=server.ended, restart=False))
+            parts.append(Part(name="the kubelet", run=kubelets.ended, restart=False))
+            running = asyncio.create_task(supervisor.run(*parts), name="supervisor")
+            stack.push_async_callback(_cancel, running)
+            if not await _either(self._until_ready(plane, informers, kubelets), running, stop):
+                return
+            _settle_memory()
+            ready(await self._report(server, kubelets))
+            await _either(stop.wait(), running, stop)
+
+    def _kubelet_options(self) -> KubeletOptions:
+        options = self._options
+        return KubeletOptions(
+            root=options.state.path / "kubelet", mode=options.kubelet_mode, virtual_nodes=options.virtual_nodes
+        )
+
+    async def _start_server(self) -> EmbeddedServer:
+        asked = self._options.port
+        first = asked if asked is not None else _last_port(self._options.state.kubeconfig)
+        try:
+            return await self._serve_on(first)
+        except PortInUse:
+            if asked is not None:
+                raise
+            return await self._serve_on(0)
+
+    async def _serve_on(self, port: int) -> EmbeddedServer:
+        admission = LocalAdmission()
+        server = EmbeddedServer(
+            state_dir=self._options.state.path,
+            clock=self._clock,
+            random=self._random,
+            port=port,
+            admission=admission,
+        )
+        await server.start()
+        admission.use_pods(server.kernel.engine)
+        return server
+
+    def _scheduler(self, server: EmbeddedServer, informers: Informers) -> tuple[SchedulerLoop, Recorder]:
+        recorder = Recorder(
+            server.api, clock=self._clock, random=self._random, component=DEFAULT_SCHEDULER, host=socket.gethostname()
+        )
+        loop = SchedulerLoop(server.api, Scheduler(), informers, recorder, clock=self._clock, random=self._random)
+        return loop, recorder
+
+    async def _until_ready(self, plane: ControlPlane, informers: Informers, kubelets: Kubelets) -> None:
+        try:
+            async with asyncio.timeout(_READY_SECONDS):
+                await plane.listed()
+                await informers.synced()
+                await plane.queue_open(DEFAULT)
+                await kubelets.ready()
+        except TimeoutError:
+            raise CliError(f"vcbatch did not get ready in {_READY_SECONDS:.0f} s") from None
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_KOPF_SECONDS):
+                await plane.custom_resources.watching.wait()
+
+    async def _report(self, server: EmbeddedServer, kubelets: Kubelets) -> Report:
+        node = await server.api.get(NODES, kubelets.node_name)
+        capacity = node["status"]["allocatable"]
+        gpus = int(capacity.get("nvidia.com/gpu", "0"))
+        machine = f"{_count(parse_quantity(capacity['cpu']).value(), 'CPU')}, {_memory(capacity['memory'])}"
+        if gpus:
+            machine += f", {_count(gpus, 'GPU')}"
+        machine += f"; pods run as processes ({kubelets.mode})"
+        if self._options.virtual_nodes:
+            machine += f"; {_count(self._options.virtual_nodes, 'virtual node')}"
+        return {"server": server.url, "kubeconfig": str(server.kubeconfig), "machine": machine}
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
+def _memory(quantity: str) -> str:
+    return f"{parse_quantity(quantity).value() / 2**30:.0f} GiB"
+
+
+def _last_port(kubeconfig: Path) -> int:
+    """The port of the last time, so that shells which know it go on working."""
+    try:
+        document = yaml.safe_load(kubeconfig.read_text())
+        return int(document["clusters"][0]["cluster"]["server"].rpartition(":")[2])
+    except (OSError, ValueError, KeyError, IndexError, TypeError, yaml.YAMLError):
+        return _DEFAULT_PORT
+
+
+async def _either(goal: Coroutine[Any, Any, Any], running: asyncio.Task[None], stop: asyncio.Event) -> bool:
+    """True once the goal is reached, False where `stop` comes first. Raises what ended `running`."""
+    tasks = [asyncio.ensure_future(goal), asyncio.ensure_future(stop.wait())]
+    try:
+        await asyncio.wait([*tasks, running], return_when=asyncio.FIRST_COMPLETED)
+        if running.done():
+            running.result()
+        if tasks[0].done():
+            tasks[0].result()
+            return True
+        return False
+    finally:
+        for task in tasks:
+            await _cancel(task)
+
+
+async def _cancel(task: asyncio.Future[Any]) -> None:
+    task.cancel()
+    with suppress(asyncio.CancelledError, Exception):
+        await task
+
+
+def _settle_memory() -> None:
+    """What lives now lives as long as the program: the collector needn't look at it again, nor look often at the rest,
+    which is short-lived or exempt. Its passes are what the slowest answers otherwise wait for."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
