@@ -66,6 +66,7 @@ class PodSpec(Wire):
     tolerations: list[Toleration] | None = None
     containers: list[Container] = msgspec.field(default_factory=list[Container])
     init_containers: list[Container] | None = None
+    resources: ResourceRequirements | None = None
     overhead: dict[str, str | int | float] | None = None
     scheduling_gates: list[SchedulingGate] | None = None
     topology_spread_constraints: list[dict[str, Any]] | None = None

@@ -1,1 +1,35 @@
-"""Decisions of the scheduler: whole gangs on arrays, with reasons. No I/O, no clock, no randomness."""
+"""The gang scheduler: whole gangs, whole truth, on arrays.
+
+`Scheduler` is the object that a loop keeps alive (`apply` watch events, `cycle` when dirty, carry the `CycleResult`
+out); `Policy.parse` reads Volcano's policy file; plugins are subclasses of `vcbatch.scheduler.plugins.base.Plugin`.
+"""
+
+from vcbatch.scheduler.policy import DEFAULT_POLICY, Policy, PolicyError
+from vcbatch.scheduler.result import (
+    Bind,
+    CycleResult,
+    EventRecord,
+    Eviction,
+    Explanation,
+    PodConditionUpdate,
+    PodGroupUpdate,
+    QueueStatusUpdate,
+    WaitReason,
+)
+from vcbatch.scheduler.scheduler import Scheduler
+
+__all__ = [
+    "DEFAULT_POLICY",
+    "Bind",
+    "CycleResult",
+    "EventRecord",
+    "Eviction",
+    "Explanation",
+    "PodConditionUpdate",
+    "PodGroupUpdate",
+    "Policy",
+    "PolicyError",
+    "QueueStatusUpdate",
+    "Scheduler",
+    "WaitReason",
+]

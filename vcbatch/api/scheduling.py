@@ -1,0 +1,74 @@
+"""The scheduling kinds as the scheduler reads them: trimmed structs that decode straight from the wire.
+
+The full models of the same kinds are in `podgroup.py` and `queue.py`; thousands of PodGroups per second come and go
+with their counts only, and the scheduler has no use for the rest.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from vcbatch.api.meta import ObjectMeta, Wire
+
+Quantities = dict[str, str | int | float]
+
+
+class PodGroupSpecView(Wire):
+    min_member: int = 0
+    min_task_member: dict[str, int] | None = None
+    queue: str = ""
+    priority_class_name: str = ""
+    min_resources: Quantities | None = None
+    network_topology: dict[str, Any] | None = None
+    sub_group_policy: list[dict[str, Any]] | None = None
+
+
+class PodGroupStatusView(Wire):
+    """`conditions` stay as decoded JSON, so that a condition of somebody else's is written back as it came."""
+
+    phase: str = ""
+    conditions: list[dict[str, Any]] | None = None
+    running: int = 0
+    succeeded: int = 0
+    failed: int = 0
+
+
+class PodGroupView(Wire):
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+    spec: PodGroupSpecView = msgspec.field(default_factory=PodGroupSpecView)
+    status: PodGroupStatusView = msgspec.field(default_factory=PodGroupStatusView)
+
+
+class GuaranteeView(Wire):
+    resource: Quantities | None = None
+
+
+class QueueSpecView(Wire):
+    weight: int = 1
+    capability: Quantities | None = None
+    deserved: Quantities | None = None
+    guarantee: GuaranteeView | None = None
+    reclaimable: bool | None = None
+    parent: str = ""
+    priority: int = 0
+    dequeue_strategy: str = ""
+
+
+class QueueStatusView(Wire):
+    state: str = ""
+    allocated: Quantities | None = None
+
+
+class QueueView(Wire):
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+    spec: QueueSpecView = msgspec.field(default_factory=QueueSpecView)
+    status: QueueStatusView = msgspec.field(default_factory=QueueStatusView)
+
+
+class PriorityClassView(Wire):
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+    value: int = 0
+    global_default: bool = False
+    preemption_policy: str | None = None

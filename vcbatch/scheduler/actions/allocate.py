@@ -1,0 +1,227 @@
+"""Place gangs: as a whole until they can start, task by task beyond that."""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from vcbatch.scheduler.actions.base import ERROR_CACHE
+from vcbatch.scheduler.blockers import Blocker, no_node, queue_limit
+from vcbatch.scheduler.model import Job, Phase, Queue, Run
+from vcbatch.scheduler.result import WaitReason
+from vcbatch.scheduler.statement import Statement
+
+if TYPE_CHECKING:
+    from vcbatch.scheduler.session import Session
+
+Sheet = deque[Run]
+
+
+class Allocate:
+    """The best queue's best gang gets its minimum or nothing; gangs that started grow by one task a turn, so that
+    shares decide whose tail grows. A gang that failed isn't tried again in the cycle.
+
+    Only the queue and the gang that were just served change their place in the order, so heaps stay exact.
+    """
+
+    arguments = ERROR_CACHE
+
+    def execute(self, session: Session) -> None:
+        queues: list[tuple[tuple[Any, ...], Queue]] = []
+        jobs: dict[str, list[tuple[tuple[Any, ...], Job]]] = {}
+        sheets: dict[str, Sheet] = {}
+        for job in eligible(session):
+            assert job.queue is not None  # noqa: S101 - eligible gangs have a queue
+            if job.parked is not None and job.parked == session.stamp(job.queue):
+                continue
+            runs = session.runs(job)
+            if runs:
+                sheets[job.key] = deque(runs)
+                jobs.setdefault(job.queue.name, []).append((session.job_key(job), job))
+        for name, heap in jobs.items():
+            heapq.heapify(heap)
+            queue = session.state.queues[name]
+            queues.append((session.queue_key(queue), queue))
+        heapq.heapify(queues)
+        while queues:
+            _, queue = heapq.heappop(queues)
+            reason = session.overused(queue)
+            if reason is not None:
+                session.closed_queues[queue.name] = reason
+                continue
+            heap = jobs[queue.name]
+            if not heap:
+                continue
+            _, job = heapq.heappop(heap)
+            again = self._serve(session, job, sheets[job.key])
+            if again:
+                heapq.heappush(heap, (session.job_key(job), job))
+            elif queue.fifo and job.key in session.blockers:
+                session.closed_queues[queue.name] = f"queue {queue.name} is first in, first out: {job.key} is first"
+                continue
+            heapq.heappush(queues, (session.queue_key(queue), queue))
+
+    def _serve(self, session: Session, job: Job, sheet: Sheet) -> bool:
+        """One turn of a gang. True where it started and has tasks left."""
+        session.attempted.append(job)
+        statement = Statement(session)
+        _Attempt(session, job, statement).work_off(sheet)
+        if session.ready(job):
+            session.commit(statement)
+            return bool(sheet)
+        if statement and session.pipelined(job):
+            session.held.append(statement)
+            session.blockers[job.key] = Blocker(
+                reason=WaitReason.WAITING_FOR_RELEASE,
+                text="it fits once pods that are ending are gone; what it found is held for it",
+                placed=job.ready_count + job.waiting_count,
+            )
+        else:
+            statement.discard()
+        return False
+
+
+def eligible(session: Session) -> list[Job]:
+    """The gangs whose tasks may be placed: admitted, valid, in a queue that exists. What keeps the others from it is
+    noted. Where the policy has no admission, pending gangs are admitted here."""
+    admits = "enqueue" in session.policy.actions
+    out: list[Job] = []
+    for job in session.state.waiting.values():
+        if job.group is None or job.key in session.blockers:
+            continue
+        if job.queue is None:
+            name = job.group.spec.queue or session.state.default_queue
+            session.blockers[job.key] = Blocker(reason=WaitReason.QUEUE_MISSING, text=f"queue {name} doesn't exist")
+            continue
+        if job.unplaceable:
+            text = f"{job.unplaceable}, which is not supported"
+            session.blockers[job.key] = Blocker(reason=WaitReason.UNSUPPORTED, text=text)
+            continue
+        if job.phase is Phase.PENDING:
+            if admits:
+                continue
+            session.admit(job)
+        fault = session.invalid(job)
+        if fault is not None:
+            session.blockers[job.key] = Blocker(reason=WaitReason.NOT_ENOUGH_PODS, text=fault)
+            continue
+        out.append(job)
+    return out
+
+
+class _Attempt:
+    """One walk through a gang's tasks until it is ready, or its tasks are through."""
+
+    def __init__(self, session: Session, job: Job, statement: Statement) -> None:
+        self._session = session
+        self._job = job
+        self._statement = statement
+        self._failed_roles: set[str] = set()
+
+    def work_off(self, sheet: Sheet) -> None:
+        """Place runs from the front of the sheet. What is left on it is for another turn."""
+        while sheet:
+            run = sheet.popleft()
+            if run.role and run.role in self._failed_roles:
+                continue
+            left, failed = self._place(run)
+            if left:
+                sheet.appendleft(Run(run.cls, run.role, left))
+                return
+            if failed:
+                self._failed_roles.add(run.role)
+                if not self._may_continue():
+                    return
+            elif self._session.ready(self._job):
+                return
+
+    def _place(self, run: Run) -> tuple[list[Any], bool]:
+        """Place tasks of one run. Returns those left over because the gang became ready, and whether a task found no
+        node, in which case the rest of the run wouldn't find one either."""
+        session, job = self._session, self._job
+        assert job.queue is not None  # noqa: S101 - eligible gangs have a queue
+        tasks = run.tasks
+        if run.cls.unsupported:
+            self._fail(no_node(session, job, tasks[0], unplaced=len(tasks), placed=job.ready_count))
+            return [], True
+        coupled = session.coupled(tasks)
+        done = 0
+        while done < len(tasks):
+            room = session.room(job.queue, run.cls.request)
+            if room < 1:
+                self._fail(queue_limit(session, job, tasks[done], placed=job.ready_count))
+                return [], False
+            want = min(len(tasks) - done, room, session.tasks_until_ready(job, run.role))
+            known = None if coupled else self._known_failure(run, want)
+            if known is not None:
+                self._fail(known)
+                return [], True
+            before = done
+            done += self._some(run, done, 1 if coupled else want, coupled=coupled)
+            if done - before < (1 if coupled else want):
+                blocker = no_node(session, job, tasks[done], unplaced=want - done + before, placed=self._placed())
+                self._fail(blocker)
+                if not coupled and not before and not self._began_before(done):
+                    session.exhausted[run.cls.id] = (done, blocker)
+                return [], True
+            if session.ready(job):
+                return tasks[done:], False
+        return [], False
+
+    def _some(self, run: Run, start: int, want: int, *, coupled: bool) -> int:
+        """Place up to `want` tasks, on free resources first, on those being released then. Returns how many."""
+        placer, statement = self._session.placer, self._statement
+        if coupled:
+            task = run.tasks[start]
+            found = placer.one(task)
+            if found is None:
+                return 0
+            row, free = found
+            (statement.allocate if free else statement.pipeline)([task], [row])
+            return 1
+        rows = placer.on_idle(run.cls, want)
+        if rows:
+            statement.allocate(run.tasks[start : start + len(rows)], rows)
+        placed = len(rows)
+        if placed < want:
+            rows = placer.on_releasing(run.cls, want - placed)
+            if rows:
+                statement.pipeline(run.tasks[start + placed : start + placed + len(rows)], rows)
+            placed += len(rows)
+        return placed
+
+    def _known_failure(self, run: Run, want: int) -> Blocker | None:
+        """What another gang of this class ran into in this cycle, where this one would run into it as well: it needs
+        more at once than that one found, and would be undone."""
+        if self._statement or self._job.min_member < len(self._job.tasks) or not self._session.votes_on_holding:
+            return None
+        known = self._session.exhausted.get(run.cls.id)
+        return known[1] if known is not None and want > known[0] else None
+
+    def _began_before(self, done: int) -> bool:
+        """Whether the statement has more in it than the first `done` tasks of this run."""
+        return self._statement.size > done
+
+    def _placed(self) -> int:
+        return self._job.ready_count + self._job.waiting_count
+
+    def _fail(self, blocker: Blocker) -> None:
+        """The first failure of an attempt is what the gang waits for."""
+        self._session.blockers.setdefault(self._job.key, blocker)
+
+    def _may_continue(self) -> bool:
+        """Whether the gang could still start without what failed (Volcano's NeedContinueAllocating)."""
+        job = self._job
+        if job.min_member >= len(job.tasks):
+            return False
+        minimums = job.role_minimums
+        if job.min_member < sum(minimums.values()):
+            rest = sum(counts[0] for role, counts in job.roles.items() if role not in self._failed_roles)
+            return job.ready_count + rest >= job.min_member
+        return all(_allocated(job, role) >= minimums[role] for role in self._failed_roles if role in minimums)
+
+
+def _allocated(job: Job, role: str) -> int:
+    counts = job.roles[role]
+    return counts[1] + counts[3] + counts[4] + counts[5]

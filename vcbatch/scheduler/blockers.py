@@ -1,0 +1,144 @@
+"""Why a task found no node and a gang no start, as data with numbers, taken at the moment it failed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from vcbatch.scheduler.model import Job, Task
+from vcbatch.scheduler.plugins.base import Floats
+from vcbatch.scheduler.resources import EPS, PODS, Mask
+from vcbatch.scheduler.result import Shortage, WaitReason
+
+if TYPE_CHECKING:
+    from vcbatch.scheduler.session import Session
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blocker:
+    """What kept a gang from starting (or a started one from growing).
+
+    `text` is a sentence for people. `task` is the pod it happened to, empty where it concerns the gang as a whole;
+    `placed` counts the gang's tasks that had found a node by then; `nodes` counts nodes per reason.
+    """
+
+    reason: WaitReason
+    text: str
+    task: str = ""
+    placed: int = 0
+    shortages: Sequence[Shortage] = ()
+    nodes_examined: int = 0
+    nodes: Mapping[str, int] = field(default_factory=dict[str, int])
+
+    @property
+    def kind(self) -> tuple[str, ...]:
+        """What makes it another story than before: the reason and the resources, not the numbers."""
+        return (self.reason, *sorted({s.resource for s in self.shortages}))
+
+
+def no_node(session: Session, job: Job, task: Task, *, unplaced: int, placed: int) -> Blocker:
+    """Why no node takes this task, `unplaced` of its kind being needed still and `placed` of the gang having found
+    one."""
+    cls = task.cls
+    examined = len(session.nodes)
+    if cls.unsupported:
+        text = f"{task.name} can't be placed: {', '.join(cls.unsupported)}, which is not supported"
+        return Blocker(reason=WaitReason.UNSUPPORTED, text=text, task=task.name, placed=placed)
+    static = session.placer.static(cls)
+    counts: dict[str, int] = {}
+    admitted = static.mask.copy()
+    settled = np.zeros(examined, dtype=bool)
+    for rejection in static.rejections:
+        counts[rejection.reason] = int((rejection.nodes & ~settled).sum())
+        settled |= rejection.nodes
+    for plugin in session.placer.plugins.pickers:
+        for rejection in plugin.task_rejections(task, static.mask):
+            counts[rejection.reason] = counts.get(rejection.reason, 0) + int((rejection.nodes & ~settled).sum())
+            settled |= rejection.nodes
+    rows = np.arange(examined, dtype=np.intp)
+    for plugin in session.placer.plugins.cappers:
+        for cap in plugin.caps(cls, rows):
+            full = cap.slots < 1
+            counts[cap.reason] = counts.get(cap.reason, 0) + int((full & ~settled).sum())
+            settled |= full
+    free = np.maximum(session.nodes.future(), 0.0)
+    for r in cls.needed:
+        short = ~settled & (free[r] + EPS < cls.request[r])
+        counts[f"Insufficient {session.dims.names[r]}"] = int(short.sum())
+    counts = {reason: count for reason, count in counts.items() if count}
+    reason, shortages, text = _shortage(session, task, admitted, free, unplaced=unplaced)
+    return Blocker(
+        reason=reason,
+        text=text,
+        task=task.name,
+        placed=placed,
+        shortages=shortages,
+        nodes_examined=examined,
+        nodes=counts,
+    )
+
+
+def _shortage(
+    session: Session, task: Task, admitted: Mask, free: Floats, *, unplaced: int
+) -> tuple[WaitReason, list[Shortage], str]:
+    """What is short: in one node for one pod where it doesn't fit any, in the nodes together otherwise."""
+    if not admitted.any():
+        return WaitReason.IMPOSSIBLE, [], f"no node passes the constraints of {task.name}"
+    nodes, dims, request = session.nodes, session.dims, task.cls.request
+    asked = [int(r) for r in task.cls.needed if request[r] > 0 and r != PODS]
+    rows = np.flatnonzero(admitted)
+    too_small = [r for r in asked if float(nodes.alloc[r, rows].max()) + EPS < request[r]]
+    if too_small:
+        short = [_short(session, r, float(request[r]), float(nodes.alloc[r, rows].max())) for r in too_small]
+        needs = ", ".join(f"{s.resource} {s.requested}, the largest node has {s.available}" for s in short)
+        return WaitReason.IMPOSSIBLE, short, f"{task.name} needs {needs}"
+    short = [
+        _short(session, r, float(request[r]), float(free[r, rows].max()))
+        for r in asked
+        if float(free[r, rows].max()) + EPS < request[r]
+    ]
+    if short:
+        needs = ", ".join(f"{s.resource} {s.requested}, largest free {s.available}" for s in short)
+        text = f"{task.name} needs {needs}"
+        return WaitReason.INSUFFICIENT, short, text + _whole(session, task, rows, free, asked, unplaced)
+    together = [dims.names[r] for r in asked]
+    text = f"no node has enough free {' and '.join(together)} together for {task.name}" if together else ""
+    if not text:
+        text = f"every node that would do is full for {task.name}"
+    return WaitReason.INSUFFICIENT, [], text
+
+
+def _whole(
+    session: Session, task: Task, rows: Floats | np.ndarray, free: Floats, asked: list[int], unplaced: int
+) -> str:
+    """What the tasks that are left need together, where that is more than all nodes have."""
+    if unplaced < 2:
+        return ""
+    parts = [
+        f"{session.dims.names[r]} {session.dims.format(r, unplaced * float(task.cls.request[r]))} of "
+        f"{session.dims.format(r, float(free[r, rows].sum()))} free"
+        for r in asked
+        if unplaced * float(task.cls.request[r]) > float(free[r, rows].sum())
+    ]
+    return f"; the {unplaced} pods still needed ask for {', '.join(parts)} in all nodes together" if parts else ""
+
+
+def _short(session: Session, r: int, requested: float, available: float) -> Shortage:
+    dims = session.dims
+    return Shortage(
+        dims.names[r],
+        dims.format(r, requested),
+        dims.format(r, available),
+        dims.format(r, max(requested - available, 0.0)),
+    )
+
+
+def queue_limit(session: Session, job: Job, task: Task, *, placed: int) -> Blocker:
+    """The gang's queue may not hold another task like this."""
+    queue = job.queue
+    text = session.limit_text(queue, task.cls.request) if queue else "its queue doesn't exist"
+    reason = WaitReason.QUEUE_LIMIT if queue and queue.open else WaitReason.QUEUE_NOT_OPEN
+    return Blocker(reason=reason, text=text, task=task.name, placed=placed)

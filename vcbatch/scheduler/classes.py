@@ -1,0 +1,379 @@
+"""Equivalence classes: pods that are alike in everything that filtering, scoring or a quota reads.
+
+A gang is placed class by class. What makes pods different only to people (names, indexes, labels) isn't part of the
+class; labels matter to inter-pod terms alone, which are matched pod by pod.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from vcbatch.api.pod import Container, Pod, PodSpec, Toleration
+from vcbatch.scheduler.resources import CPU, EPS, MEMORY, PODS, Dimensions, Vector
+from vcbatch.scheduler.selectors import Labels, LabelSelector, NodeAffinity
+
+NONZERO_CPU = 100.0
+NONZERO_MEMORY = 200.0 * 1024 * 1024
+"""What a container that asks for nothing counts as in the least- and most-allocated scores (kube-scheduler's
+`GetNonzeroRequests`)."""
+
+
+class HostPort(NamedTuple):
+    """A port of the node; an empty or all-zero address conflicts with every address."""
+
+    address: str
+    protocol: str
+    port: int
+
+    def conflicts(self, other: HostPort) -> bool:
+        if self.port != other.port or self.protocol != other.protocol:
+            return False
+        return self.address == other.address or "0.0.0.0" in (self.address, other.address)  # noqa: S104 - compared
+
+
+@dataclass(frozen=True, slots=True)
+class PodTerm:
+    """Pods of these namespaces (None: all) that the selector matches, counted per value of the node label
+    `topology_key`."""
+
+    namespaces: frozenset[str] | None
+    selector: LabelSelector
+    topology_key: str
+
+    def matches(self, namespace: str, labels: Labels) -> bool:
+        return (self.namespaces is None or namespace in self.namespaces) and self.selector.matches(labels)
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """One topology spread constraint (core/v1 TopologySpreadConstraint)."""
+
+    term: PodTerm
+    max_skew: int
+    hard: bool
+    min_domains: int
+    honor_affinity: bool
+    honor_taints: bool
+
+
+@dataclass(frozen=True, slots=True)
+class InterPod:
+    """All that a pod asks about other pods. `preferred` has negative weights for anti-affinity."""
+
+    affinity: tuple[PodTerm, ...] = ()
+    anti_affinity: tuple[PodTerm, ...] = ()
+    preferred: tuple[tuple[int, PodTerm], ...] = ()
+    spreads: tuple[Spread, ...] = ()
+
+    @property
+    def any(self) -> bool:
+        return bool(self.affinity or self.anti_affinity or self.preferred or self.spreads)
+
+
+NO_INTER_POD = InterPod()
+
+
+@dataclass(frozen=True, eq=False)
+class Profile:
+    """The part of a class that decides about a node by what the node is, not by what is on it. Classes share
+    profiles: filters and preferences are computed once per profile and kept until a node changes.
+
+    `images` is empty where no container says which image it runs.
+    """
+
+    node_affinity: NodeAffinity
+    tolerations: tuple[Toleration, ...]
+    images: tuple[str, ...]
+
+
+class TaskClass:
+    """One equivalence class. Vectors are padded in place when a new resource name is learned.
+
+    Attributes:
+        id: number of the class; never reused.
+        request: what a pod takes of a node, shape [R], `pods` included.
+        needed: the columns in which a node is compared: cpu, memory, pods and every scalar asked for.
+        nonzero: cpu and memory with the defaults of the least-allocated score, shape [2].
+        best_effort: asks for nothing but its slot.
+        profile: what it asks of a node as such.
+        unsupported: constraints that this scheduler doesn't understand, in words; such pods are never placed.
+        inter_pod: what it asks about other pods; without any, placing one pod doesn't change where others may go.
+    """
+
+    __slots__ = (
+        "best_effort",
+        "id",
+        "inter_pod",
+        "needed",
+        "nonzero",
+        "ports",
+        "profile",
+        "request",
+        "unsupported",
+    )
+
+    def __init__(
+        self, *, id: int, request: Vector, nonzero: Vector, profile: Profile, spec: PodSpec, namespace: str
+    ) -> None:  # noqa: A002
+        self.id = id
+        self.request = request
+        self.nonzero = nonzero
+        positive = request >= EPS
+        needed = positive.copy()
+        needed[[CPU, MEMORY, PODS]] = True
+        self.needed = np.flatnonzero(needed)
+        positive[PODS] = False
+        self.best_effort = not bool(positive.any())
+        self.profile = profile
+        self.ports = host_ports(spec)
+        self.inter_pod, faults = _inter_pod(spec, namespace)
+        self.unsupported = (*_unsupported(spec), *faults)
+
+
+def host_ports(spec: PodSpec) -> tuple[HostPort, ...]:
+    """The ports that the pod takes on its node."""
+    if not any(c.ports for c in spec.containers):
+        return ()
+    return tuple(
+        HostPort(p.host_ip or "0.0.0.0", p.protocol or "TCP", p.host_port)  # noqa: S104 - compared, never bound
+        for c in spec.containers
+        for p in c.ports or ()
+        if p.host_port > 0
+    )
+
+
+def _unsupported(spec: PodSpec) -> list[str]:
+    faults: list[str] = []
+    for volume in spec.volumes or ():
+        if "persistentVolumeClaim" in volume or "ephemeral" in volume:
+            faults.append(f"volume {volume.get('name', '')!r} claims a PersistentVolume")
+    if spec.resource_claims:
+        faults.append("spec.resourceClaims asks for dynamically allocated devices")
+    return faults
+
+
+def _inter_pod(spec: PodSpec, namespace: str) -> tuple[InterPod, list[str]]:
+    affinity = spec.affinity or {}
+    if not affinity.get("podAffinity") and not affinity.get("podAntiAffinity") and not spec.topology_spread_constraints:
+        return NO_INTER_POD, []
+    faults: list[str] = []
+    near: Mapping[str, Any] = affinity.get("podAffinity") or {}
+    far: Mapping[str, Any] = affinity.get("podAntiAffinity") or {}
+    required, preferred = (
+        "requiredDuringSchedulingIgnoredDuringExecution",
+        "preferredDuringSchedulingIgnoredDuringExecution",
+    )
+    soft: list[tuple[int, PodTerm]] = []
+    for sign, side in ((1, near), (-1, far)):
+        for entry in side.get(preferred) or ():
+            term = _pod_term(entry.get("podAffinityTerm") or {}, namespace, faults)
+            soft.append((sign * int(entry.get("weight", 0)), term))
+    return (
+        InterPod(
+            affinity=tuple(_pod_term(t, namespace, faults) for t in near.get(required) or ()),
+            anti_affinity=tuple(_pod_term(t, namespace, faults) for t in far.get(required) or ()),
+            preferred=tuple(soft),
+            spreads=tuple(_spread(c, namespace, faults) for c in spec.topology_spread_constraints or ()),
+        ),
+        faults,
+    )
+
+
+def _pod_term(given: Mapping[str, Any], namespace: str, faults: list[str]) -> PodTerm:
+    names = given.get("namespaces") or ()
+    by_label = given.get("namespaceSelector")
+    selector = LabelSelector.parse(given.get("labelSelector"))
+    key = str(given.get("topologyKey", ""))
+    if by_label is not None and not by_label:
+        return PodTerm(None, selector, key)
+    if by_label:
+        faults.append("a pod affinity term selects namespaces by label")
+    return PodTerm(frozenset(names) if names else frozenset({namespace}), selector, key)
+
+
+def _spread(given: Mapping[str, Any], namespace: str, faults: list[str]) -> Spread:
+    if given.get("matchLabelKeys"):
+        faults.append("a topology spread constraint has matchLabelKeys")
+    return Spread(
+        term=PodTerm(
+            frozenset({namespace}), LabelSelector.parse(given.get("labelSelector")), str(given.get("topologyKey", ""))
+        ),
+        max_skew=int(given.get("maxSkew", 1)),
+        hard=given.get("whenUnsatisfiable", "DoNotSchedule") == "DoNotSchedule",
+        min_domains=int(given.get("minDomains") or 1),
+        honor_affinity=given.get("nodeAffinityPolicy", "Honor") == "Honor",
+        honor_taints=given.get("nodeTaintsPolicy", "Ignore") == "Honor",
+    )
+
+
+class ClassTable:
+    """Interns pods into classes. Two levels of keys: the pod's own text first, which is cheap and usually known, then
+    the meaning of it."""
+
+    __slots__ = ("_by_text", "_next_id", "_profiles", "classes", "dims")
+
+    def __init__(self, dims: Dimensions) -> None:
+        self.dims = dims
+        self.classes: list[TaskClass] = []
+        self._by_text: dict[tuple[object, ...], TaskClass] = {}
+        self._profiles: dict[object, Profile] = {}
+        self._next_id = 0
+
+    def of(self, pod: Pod) -> TaskClass:
+        """The pod's class, made where it is the first of its kind."""
+        spec = pod.spec
+        text = _text(spec, pod.metadata.namespace)
+        known = self._by_text.get(text)
+        if known is None:
+            known = self._make(spec, pod.metadata.namespace)
+            self._by_text[text] = known
+        return known
+
+    def _make(self, spec: PodSpec, namespace: str) -> TaskClass:
+        request, nonzero = pod_request(spec, self.dims)
+        made = TaskClass(
+            id=self._next_id,
+            request=request,
+            nonzero=nonzero,
+            profile=self._profile(spec),
+            spec=spec,
+            namespace=namespace,
+        )
+        self._next_id += 1
+        self.classes.append(made)
+        return made
+
+    def _profile(self, spec: PodSpec) -> Profile:
+        tolerations = spec.tolerations or ()
+        images = tuple(c.image for c in spec.containers)
+        key = (
+            NodeAffinity.parse(spec.node_selector, spec.affinity),
+            tuple((t.key, t.operator, t.value, t.effect) for t in tolerations),
+            images if any(images) else (),
+        )
+        known = self._profiles.get(key)
+        if known is None:
+            known = self._profiles[key] = Profile(key[0], tuple(tolerations), key[2])
+        return known
+
+    def pad(self) -> None:
+        """Bring every vector to the number of resource names known now."""
+        for cls in self.classes:
+            cls.request = self.dims.padded(cls.request)
+
+    def keep_only(self, used: set[TaskClass]) -> None:
+        """Forget the classes that no pod has any more."""
+        self.classes = [c for c in self.classes if c in used]
+        self._by_text = {k: c for k, c in self._by_text.items() if c in used}
+        profiles = {id(c.profile) for c in self.classes}
+        self._profiles = {k: p for k, p in self._profiles.items() if id(p) in profiles}
+
+
+def _text(spec: PodSpec, namespace: str) -> tuple[object, ...]:
+    """A key that differs wherever the class could."""
+    containers = tuple(map(_container_text, spec.containers))
+    plain = not (
+        spec.affinity
+        or spec.topology_spread_constraints
+        or spec.init_containers
+        or spec.overhead
+        or spec.resources
+        or spec.volumes
+        or spec.resource_claims
+    )
+    selector = tuple(spec.node_selector.items()) if spec.node_selector else ()
+    tolerations = tuple((t.key, t.operator, t.value, t.effect) for t in spec.tolerations) if spec.tolerations else ()
+    if plain:
+        return (containers, selector, tolerations)
+    volumes = tuple(_unsupported(spec)) if spec.volumes or spec.resource_claims else ()
+    coupled = bool(spec.topology_spread_constraints) or bool(
+        spec.affinity and (spec.affinity.get("podAffinity") or spec.affinity.get("podAntiAffinity"))
+    )
+    return (
+        containers,
+        selector,
+        tolerations,
+        tuple((*_container_text(c), c.restart_policy) for c in spec.init_containers or ()),
+        tuple((spec.overhead or {}).items()),
+        _container_text(Container(resources=spec.resources)),
+        volumes,
+        namespace if coupled else "",
+        msgspec.json.encode((spec.affinity, spec.topology_spread_constraints)),
+    )
+
+
+def _container_text(container: Container) -> tuple[object, ...]:
+    resources = container.resources
+    if resources is None:
+        requests: object = None
+        limits: object = None
+    else:
+        requests = tuple(resources.requests.items()) if resources.requests else None
+        limits = tuple(resources.limits.items()) if resources.limits else None
+    ports = container.ports
+    if ports:
+        return (requests, limits, container.image, *((p.host_ip, p.protocol, p.host_port) for p in ports))
+    return (requests, limits, container.image)
+
+
+def pod_request(spec: PodSpec, dims: Dimensions) -> tuple[Vector, Vector]:
+    """What the pod takes of its node ([R]), and the same for cpu and memory with defaults per container ([2]).
+
+    The larger of the running containers' sum and the peak while init containers run, where init containers that
+    restart (side-cars) keep what they took; pod-level requests replace the sum; overhead is added (Kubernetes
+    `resource.PodRequests`). One pod slot is always taken.
+    """
+    every = [*spec.containers, *(spec.init_containers or ())]
+    for container in every:
+        if container.resources is not None:
+            dims.learn(container.resources.requests or ())
+            dims.learn(container.resources.limits or ())
+    dims.learn(spec.overhead or ())
+    requests = _sum_of(spec, dims, nonzero=False)
+    nonzero = _sum_of(spec, dims, nonzero=True)
+    if spec.resources is not None:
+        for name in {**(spec.resources.limits or {}), **(spec.resources.requests or {})}:
+            column = dims.column(name)
+            if column is not None:
+                requests[column] = nonzero[column] = _container(Container(resources=spec.resources), dims)[column]
+    overhead = dims.vector(spec.overhead)
+    requests += overhead
+    nonzero += overhead
+    requests[PODS] = 1.0
+    return requests, nonzero[[CPU, MEMORY]]
+
+
+def _sum_of(spec: PodSpec, dims: Dimensions, *, nonzero: bool) -> Vector:
+    total = np.zeros(len(dims))
+    for container in spec.containers:
+        total += _container(container, dims, nonzero=nonzero)
+    sidecars = np.zeros(len(dims))
+    peak = np.zeros(len(dims))
+    for container in spec.init_containers or ():
+        amount = _container(container, dims, nonzero=nonzero)
+        if container.restart_policy == "Always":
+            sidecars += amount
+            peak = np.maximum(peak, sidecars)
+        else:
+            peak = np.maximum(peak, sidecars + amount)
+    return np.maximum(total + sidecars, peak)
+
+
+def _container(container: Container, dims: Dimensions, *, nonzero: bool = False) -> Vector:
+    """A limit without a request is a request, as the API server defaults it."""
+    resources = container.resources
+    requests: Mapping[str, str | int | float] = {}
+    if resources is not None:
+        requests = {**(resources.limits or {}), **(resources.requests or {})}
+    out = dims.vector(requests)
+    if nonzero:
+        if "cpu" not in requests:
+            out[CPU] = NONZERO_CPU
+        if "memory" not in requests:
+            out[MEMORY] = NONZERO_MEMORY
+    return out

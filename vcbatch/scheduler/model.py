@@ -1,0 +1,262 @@
+"""What the picture holds of each pod, gang, queue and node. Amounts are in the arrays of the tables; these objects
+hold the rest and their row."""
+
+from __future__ import annotations
+
+from collections import Counter
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any
+
+from vcbatch.api.node import Taint
+from vcbatch.api.scheduling import PodGroupView, QueueView
+from vcbatch.scheduler.classes import HostPort, TaskClass
+from vcbatch.scheduler.resources import Mask, Vector
+
+if TYPE_CHECKING:
+    from vcbatch.scheduler.blockers import Blocker
+
+
+class TaskStatus(IntEnum):
+    """Where a pod stands. ALLOCATED and PIPELINED exist inside a cycle only."""
+
+    PENDING = 0
+    ALLOCATED = 1
+    PIPELINED = 2
+    BINDING = 3
+    BOUND = 4
+    RUNNING = 5
+    RELEASING = 6
+    SUCCEEDED = 7
+    FAILED = 8
+    UNKNOWN = 9
+
+    @property
+    def wire(self) -> str:
+        """The word that messages use."""
+        return self.name.capitalize()
+
+
+STATUSES = len(TaskStatus)
+ALLOCATED_STATUSES = frozenset({TaskStatus.ALLOCATED, TaskStatus.BINDING, TaskStatus.BOUND, TaskStatus.RUNNING})
+"""Statuses that count as held by the gang and its queue."""
+FINISHED_STATUSES = frozenset({TaskStatus.SUCCEEDED, TaskStatus.FAILED})
+OFF_NODE = frozenset({TaskStatus.PENDING, TaskStatus.SUCCEEDED, TaskStatus.FAILED})
+"""Statuses in which a pod takes nothing of a node."""
+
+
+class Phase(IntEnum):
+    """A PodGroup's phase; the wire word is the capitalised name."""
+
+    PENDING = 0
+    INQUEUE = 1
+    RUNNING = 2
+    UNKNOWN = 3
+    COMPLETED = 4
+
+    @property
+    def wire(self) -> str:
+        return self.name.capitalize()
+
+    @staticmethod
+    def parse(text: str) -> Phase:
+        """An empty or unknown word is Pending."""
+        return _PHASES.get(text, Phase.PENDING)
+
+
+_PHASES = {phase.name.capitalize(): phase for phase in Phase}
+
+
+class Task:
+    """One pod. `node` is the node's name, empty where it has none; `index` is None where the pod carries none."""
+
+    __slots__ = (
+        "cls",
+        "condition",
+        "creation",
+        "gated",
+        "index",
+        "job",
+        "labels",
+        "name",
+        "namespace",
+        "node",
+        "priority",
+        "role",
+        "status",
+        "told",
+        "uid",
+    )
+
+    def __init__(self, *, uid: str, namespace: str, name: str, cls: TaskClass, job: Job | None) -> None:
+        self.uid = uid
+        self.namespace = namespace
+        self.name = name
+        self.cls = cls
+        self.job = job
+        self.status = TaskStatus.PENDING
+        self.node = ""
+        self.role = ""
+        self.priority = 1
+        self.index: int | None = None
+        self.creation = ""
+        self.labels: dict[str, str] = {}
+        self.gated = False
+        self.condition = ""
+        """What its PodScheduled=False condition says, as far as is known: the kind of the blocker that was told, or
+        the condition's reason where an earlier scheduler wrote it (`told` is false then)."""
+        self.told = False
+
+
+class Job:
+    """One gang: a PodGroup and its pods. Known from the first of either; schedulable with both and a queue.
+
+    Attributes:
+        row: its row in the job table.
+        counts: number of tasks per status, indexed by TaskStatus.
+        roles: the same per role.
+        pending_best_effort: pending tasks that ask for nothing.
+        phase: as decided so far, which the API may not have seen yet.
+        written: the status as last seen or last sent, whichever is newer.
+        seen: the status as last seen.
+        parked: what the picture's stamps were when it failed to start, None while it is to be tried.
+        blocker: what parked it.
+        told: what the last event about it was about.
+        unplaceable: what its PodGroup asks for that isn't supported; empty when nothing.
+        bind_error: why a bind of one of its pods was refused last; empty once one succeeded.
+    """
+
+    __slots__ = (
+        "bind_error",
+        "blocker",
+        "counts",
+        "group",
+        "key",
+        "parked",
+        "pending_best_effort",
+        "phase",
+        "priority",
+        "queue",
+        "roles",
+        "row",
+        "runs",
+        "seen",
+        "tasks",
+        "told",
+        "unplaceable",
+        "written",
+    )
+
+    def __init__(self, key: str, row: int) -> None:
+        self.key = key
+        self.row = row
+        self.group: PodGroupView | None = None
+        self.queue: Queue | None = None
+        self.tasks: dict[str, Task] = {}
+        self.counts = [0] * STATUSES
+        self.roles: dict[str, list[int]] = {}
+        self.pending_best_effort = 0
+        self.phase = Phase.PENDING
+        self.priority = 0
+        self.written: dict[str, Any] = {}
+        self.seen: dict[str, Any] = {}
+        self.parked: tuple[object, ...] | None = None
+        self.runs: list[Run] | None = None
+        self.unplaceable = ""
+        self.bind_error = ""
+        self.blocker: Blocker | None = None
+        self.told: tuple[str, ...] = ()
+
+    @property
+    def min_member(self) -> int:
+        return self.group.spec.min_member if self.group else 0
+
+    @property
+    def role_minimums(self) -> dict[str, int]:
+        return (self.group.spec.min_task_member if self.group else None) or {}
+
+    @property
+    def creation(self) -> str:
+        return (self.group.metadata.creation_timestamp if self.group else None) or ""
+
+    @property
+    def uid(self) -> str:
+        return self.group.metadata.uid if self.group else ""
+
+    @property
+    def allocated_count(self) -> int:
+        c = self.counts
+        return c[TaskStatus.ALLOCATED] + c[TaskStatus.BINDING] + c[TaskStatus.BOUND] + c[TaskStatus.RUNNING]
+
+    @property
+    def ready_count(self) -> int:
+        """Tasks that are placed or done well (ReadyTaskNum)."""
+        return self.allocated_count + self.counts[TaskStatus.SUCCEEDED]
+
+    @property
+    def waiting_count(self) -> int:
+        """Tasks placed on what is being released (WaitingTaskNum)."""
+        return self.counts[TaskStatus.PIPELINED]
+
+    @property
+    def valid_count(self) -> int:
+        """Tasks that are placed, done well or could be placed (ValidTaskNum)."""
+        return self.ready_count + self.waiting_count + self.counts[TaskStatus.PENDING]
+
+
+class Run:
+    """Consecutive pending tasks of one gang, in task order, that are alike in class and role."""
+
+    __slots__ = ("cls", "role", "tasks")
+
+    def __init__(self, cls: TaskClass, role: str, tasks: list[Task]) -> None:
+        self.cls = cls
+        self.role = role
+        self.tasks = tasks
+
+
+class Queue:
+    """One queue. `capability` is None where the queue has none; `capability_named` has the columns that it names."""
+
+    __slots__ = ("capability", "capability_named", "guarantee", "jobs", "name", "reported", "row", "view")
+
+    def __init__(self, view: QueueView, row: int) -> None:
+        self.name = view.metadata.name
+        self.row = row
+        self.view = view
+        self.jobs: dict[str, Job] = {}
+        self.capability: Vector | None = None
+        self.capability_named: Mask | None = None
+        self.guarantee: Vector | None = None
+        self.reported: dict[str, str] | None = None
+        """`status.allocated` as last seen or sent; None before either."""
+
+    @property
+    def open(self) -> bool:
+        """A queue whose state isn't known yet counts as open, so that a new queue works before its controller ran."""
+        return self.view.status.state in ("", "Open")
+
+    @property
+    def fifo(self) -> bool:
+        """Whether a gang that can't start holds up those behind it."""
+        return self.view.spec.dequeue_strategy == "fifo"
+
+    @property
+    def weight(self) -> int:
+        return max(self.view.spec.weight, 0)
+
+
+class NodeInfo:
+    """One node name: what is known of the node itself (`row` is -1 while there is no such node) and the pods on it."""
+
+    __slots__ = ("allocatable", "images", "labels", "name", "ports", "present", "row", "taints", "tasks")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.row = -1
+        self.present = False
+        self.labels: dict[str, str] = {}
+        self.taints: tuple[Taint, ...] = ()
+        self.allocatable: dict[str, str | int | float] = {}
+        self.images: dict[str, int] = {}
+        self.tasks: dict[str, Task] = {}
+        self.ports: Counter[HostPort] = Counter()

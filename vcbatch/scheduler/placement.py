@@ -1,0 +1,344 @@
+"""Where tasks go: exact greedy placement of many identical tasks.
+
+The result is that of placing one task after the other on the node with the highest score, the first by name among
+equals, re-scoring after each. What a node would score with 0, 1, 2 … more tasks of a class depends on that node only,
+so it is computed for all nodes and several depths in one go, and placing a task is one look for the best head.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from vcbatch.scheduler.classes import Profile, TaskClass
+from vcbatch.scheduler.model import Task
+from vcbatch.scheduler.plugins.base import Floats, Normalise, Plugin, Preference, Rejection, Rows
+from vcbatch.scheduler.resources import EPS, Mask
+from vcbatch.scheduler.state import ClusterState
+from vcbatch.scheduler.tables import NodeTable
+
+_NO = -np.inf
+
+
+class Columns:
+    """The nodes as scores read them: M nodes, at D depths (tasks of the class placed there before the one scored).
+
+    `alloc` is [M]; the others are [D, M], which broadcasts against it. Resources are asked for by column.
+    """
+
+    __slots__ = ("_cls", "_depth", "_nodes", "_promising", "rows")
+
+    def __init__(self, nodes: NodeTable, cls: TaskClass, rows: Rows, depth: Floats, *, promising: bool) -> None:
+        self._nodes = nodes
+        self._cls = cls
+        self._depth = depth[:, None]
+        self._promising = promising
+        self.rows = rows
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return (self._depth.shape[0], len(self.rows))
+
+    def alloc(self, resource: int) -> Floats:
+        """What the nodes offer."""
+        return self._nodes.alloc[resource, self.rows]
+
+    def used(self, resource: int) -> Floats:
+        """What pods take, those that are ending included and promises not."""
+        used = self._nodes.used[resource, self.rows]
+        if self._promising:
+            return np.broadcast_to(used, self.shape)
+        return used + self._depth * self._cls.request[resource]
+
+    def expected(self, resource: int) -> Floats:
+        """What pods take and what is promised to others."""
+        nodes, rows = self._nodes, self.rows
+        return nodes.used[resource, rows] + nodes.pipelined[resource, rows] + self._depth * self._cls.request[resource]
+
+    def nonzero(self, resource: int) -> Floats:
+        """`expected` of cpu or memory, with the defaults for containers that ask for none."""
+        return self._nodes.nonzero[resource, self.rows] + self._depth * self._cls.nonzero[resource]
+
+
+class StaticNodes:
+    """What profiles make of nodes as such; valid while no node changes."""
+
+    __slots__ = ("mask", "preferences", "rejections")
+
+    def __init__(self, rejections: Sequence[Rejection], preferences: Sequence[Preference], count: int) -> None:
+        self.rejections = rejections
+        self.preferences = preferences
+        self.mask: Mask = np.ones(count, dtype=bool)
+        for rejection in rejections:
+            self.mask &= ~rejection.nodes
+
+
+class StaticCache:
+    """`StaticNodes` by profile, across cycles."""
+
+    def __init__(self) -> None:
+        self._stamp = -1
+        self._known: dict[Profile, StaticNodes] = {}
+
+    def of(self, profile: Profile, *, stamp: int, scorers: PluginSet, count: int) -> StaticNodes:
+        if stamp != self._stamp:
+            self._known.clear()
+            self._stamp = stamp
+        known = self._known.get(profile)
+        if known is None:
+            known = self._known[profile] = StaticNodes(
+                [r for p in scorers.filters for r in p.rejections(profile)],
+                [f for p in scorers.orderers for f in p.preferences(profile)],
+                count,
+            )
+        return known
+
+    def clear(self) -> None:
+        self._known.clear()
+
+
+class PluginSet:
+    """The plugins that take part in node choice, by what they take part in."""
+
+    __slots__ = ("cappers", "filters", "orderers", "pickers", "scorers")
+
+    def __init__(self, filters: Sequence[Plugin], orderers: Sequence[Plugin]) -> None:
+        self.filters = filters
+        self.orderers = orderers
+        self.cappers = [p for p in filters if type(p).caps is not Plugin.caps]
+        self.scorers = [p for p in orderers if type(p).scores is not Plugin.scores]
+        self.pickers = [p for p in {*filters, *orderers} if type(p).couples is not Plugin.couples]
+
+
+class _View:
+    """The heads of one class over some nodes: what the next task would score on each, and `-inf` where it can't go.
+
+    `table[d, n]` is the score with d more tasks than when the column was computed, `at[n]` how many were placed
+    since. Columns that others changed are computed again on the next use.
+    """
+
+    __slots__ = ("at", "base", "bonus", "cls", "cursor", "head", "placer", "promising", "rows", "static", "table")
+
+    def __init__(self, placer: Placer, cls: TaskClass, static: StaticNodes, rows: Rows, *, promising: bool) -> None:
+        self.placer = placer
+        self.cls = cls
+        self.static = static
+        self.rows = rows
+        self.promising = promising
+        self.cursor = len(placer.log)
+        self.table = self._column(rows, 0)
+        self.at: npt.NDArray[np.intp] = np.zeros(len(rows), dtype=np.intp)
+        self.base: Floats = self.table[0].copy()
+        self.head: Floats = self.base
+        self.bonus: Floats | None = None
+        self._prefer()
+
+    def take(self, count: int) -> list[int]:
+        """Choose nodes for up to `count` tasks, in placing order; fewer when there is no room. The caller places them
+        before the view is used again."""
+        self._refresh()
+        taken: list[int] = []
+        depth = len(self.table)
+        base, at, table = self.base, self.at, self.table
+        for _ in range(count):
+            best = int(self.head.argmax())
+            if self.head[best] == _NO:
+                break
+            taken.append(best)
+            step = int(at[best]) + 1
+            if step == depth:
+                table[:, best] = self._column(self.rows[best : best + 1], taken.count(best))[:, 0]
+                step = 0
+            at[best] = step
+            score = table[step, best]
+            base[best] = score
+            if self.bonus is not None:
+                if score == _NO:
+                    self._prefer()
+                else:
+                    self.head[best] = score + self.bonus[best]
+        return [int(self.rows[i]) for i in taken] if len(self.rows) != len(self.placer.nodes) else taken
+
+    def _refresh(self) -> None:
+        log = self.placer.log
+        if self.cursor == len(log):
+            return
+        stale: set[int] = set()
+        for view, rows in log[self.cursor :]:
+            if view is not self:
+                stale.update(rows)
+        self.cursor = len(log)
+        if not stale:
+            return
+        rows = np.fromiter(stale, dtype=np.intp, count=len(stale))
+        self.table[:, rows] = self._column(rows, 0)
+        self.at[rows] = 0
+        self.base[rows] = self.table[0, rows]
+        self._prefer()
+
+    def _prefer(self) -> None:
+        """Add the preferences, normalised over the nodes where a task could go now."""
+        if not self.static.preferences:
+            return
+        open_ = self.base != _NO
+        self.bonus = _bonus(self.static.preferences, self.rows, open_) if open_.any() else None
+        self.head = self.base if self.bonus is None else self.base + self.bonus
+
+    def _column(self, rows: Rows, placed: int) -> Floats:
+        """Scores at all depths of some nodes, `placed` tasks being on their way there; [D, M]."""
+        return self.placer.score(self.cls, self.static, rows, placed, promising=self.promising)
+
+
+def _bonus(preferences: Sequence[Preference], rows: Rows, candidates: Mask) -> Floats | None:
+    """The weighted sum of preferences for these rows; None where it is the same for every candidate."""
+    total: Floats | None = None
+    for preference in preferences:
+        raw = preference.raw[rows]
+        if (raw == raw[0]).all():
+            continue
+        part = preference.weight * normalised(raw, candidates, preference.normalise)
+        total = part if total is None else total + part
+    return total
+
+
+def normalised(raw: Floats, candidates: Mask, how: Normalise) -> Floats:
+    """Raw points as 0 to 100 over the candidates (kube-scheduler's DefaultNormalizeScore)."""
+    if how is Normalise.NONE:
+        return raw
+    most = float(raw[candidates].max())
+    if most == 0:
+        return np.full(len(raw), 0.0 if how is Normalise.MAX else 100.0)
+    scaled = np.floor(raw * 100.0 / most)
+    return scaled if how is Normalise.MAX else 100.0 - scaled
+
+
+class Placer:
+    """Chooses nodes for tasks on the picture as it is; what it chose is placed by the caller.
+
+    `log` has which nodes were changed by which view, so that each view re-scores no more than what others changed.
+    """
+
+    DEPTH = 8
+
+    def __init__(self, state: ClusterState, plugins: PluginSet, cache: StaticCache) -> None:
+        self.state = state
+        self.nodes = state.nodes
+        self.plugins = plugins
+        self.log: list[tuple[_View | None, Sequence[int]]] = []
+        self._cache = cache
+        self._views: dict[int, _View] = {}
+        self._all = np.arange(len(self.nodes), dtype=np.intp)
+        self._releasing: Rows | None = None
+
+    def static(self, cls: TaskClass) -> StaticNodes:
+        return self._cache.of(cls.profile, stamp=self.state.static_stamp, scorers=self.plugins, count=len(self.nodes))
+
+    def on_idle(self, cls: TaskClass, count: int) -> list[int]:
+        """Nodes for up to `count` tasks on what is free and not promised."""
+        if not len(self.nodes):
+            return []
+        view = self._views.get(cls.id)
+        if view is None:
+            view = self._views[cls.id] = _View(self, cls, self.static(cls), self._all, promising=False)
+        rows = view.take(count)
+        if rows:
+            self.log.append((view, rows))
+        return rows
+
+    def on_releasing(self, cls: TaskClass, count: int) -> list[int]:
+        """Nodes for up to `count` tasks on what will be free once ending pods are gone. Only for tasks that
+        `on_idle` found nothing for."""
+        rows = self._releasing_rows()
+        if not len(rows):
+            return []
+        taken = _View(self, cls, self.static(cls), rows, promising=True).take(count)
+        if taken:
+            self.log.append((None, taken))
+        return taken
+
+    def one(self, task: Task) -> tuple[int, bool] | None:
+        """The node for one task whose place depends on other pods, and whether it is free now; None where there is
+        none."""
+        cls = task.cls
+        static = self.static(cls)
+        allowed = static.mask.copy()
+        for plugin in self.plugins.pickers:
+            for rejection in plugin.task_rejections(task, static.mask):
+                allowed &= ~rejection.nodes
+        for promising in (False, True):
+            rows = np.flatnonzero(allowed)
+            if promising:
+                rows = np.intersect1d(rows, self._releasing_rows())
+            if not len(rows):
+                continue
+            heads = self.score(cls, static, rows, 0, promising=promising, depth=1)[0]
+            open_ = heads != _NO
+            if not open_.any():
+                continue
+            rows, heads = rows[open_], heads[open_]
+            bonus = _bonus(static.preferences, rows, np.ones(len(rows), dtype=bool))
+            if bonus is not None:
+                heads = heads + bonus
+            for plugin in self.plugins.pickers:
+                points = plugin.task_scores(task, rows, static.mask)
+                if points is not None:
+                    heads = heads + points
+            best = int(rows[int(heads.argmax())])
+            self.log.append((None, (best,)))
+            return best, not promising
+        return None
+
+    def couples(self, task: Task) -> bool:
+        return any(plugin.couples(task) for plugin in self.plugins.pickers)
+
+    def returned(self, rows: Sequence[int]) -> None:
+        """Tasks were taken back from these nodes."""
+        self.log.append((None, rows))
+
+    def score(
+        self,
+        cls: TaskClass,
+        static: StaticNodes,
+        rows: Rows,
+        placed: int,
+        *,
+        promising: bool,
+        depth: int = DEPTH,
+    ) -> Floats:
+        """Scores [D, M] of the D tasks after `placed` ones, `-inf` where one doesn't fit."""
+        depths = np.arange(placed, placed + depth, dtype=np.float64)
+        columns = Columns(self.nodes, cls, rows, depths, promising=promising)
+        total: Floats = np.zeros(columns.shape)
+        for plugin in self.plugins.scorers:
+            points = plugin.scores(cls, columns)
+            if points is not None:
+                total += points
+        slots = self._slots(cls, static, rows, promising=promising)
+        total[depths[:, None] >= slots] = _NO
+        return total
+
+    def _slots(self, cls: TaskClass, static: StaticNodes, rows: Rows, *, promising: bool) -> Floats:
+        """How many tasks of the class each node takes; [M]. Resources don't limit tasks that ask for none."""
+        slots = np.where(static.mask[rows], np.inf, 0.0)
+        if not cls.best_effort:
+            nodes = self.nodes
+            for r in cls.needed:
+                free = nodes.alloc[r, rows] - nodes.used[r, rows]
+                change = nodes.releasing[r, rows] - nodes.pipelined[r, rows]
+                free += change if promising else np.minimum(change, 0.0)
+                need = cls.request[r]
+                if need > 0:
+                    slots = np.minimum(slots, np.floor((free + EPS) / need))
+                else:
+                    slots[free <= -EPS] = 0.0
+        for plugin in self.plugins.cappers:
+            for cap in plugin.caps(cls, rows):
+                slots = np.minimum(slots, cap.slots)
+        return slots
+
+    def _releasing_rows(self) -> Rows:
+        if self._releasing is None:
+            self._releasing = np.flatnonzero(self.nodes.releasing.any(axis=0))
+        return self._releasing

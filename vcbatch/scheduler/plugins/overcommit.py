@@ -1,0 +1,61 @@
+"""How much more than the cluster may be admitted: a factor on its size."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from vcbatch.scheduler.arguments import Argument, ArgumentSpec
+from vcbatch.scheduler.model import Job, Phase
+from vcbatch.scheduler.plugins.base import Plugin, Verdict, Vote
+from vcbatch.scheduler.resources import exceeding
+
+if TYPE_CHECKING:
+    from vcbatch.scheduler.session import Session
+
+_DEFAULT_FACTOR = 1.2
+
+
+class Overcommit(Plugin):
+    """Admits a gang while everything admitted stays below `overcommit-factor` times the cluster less what is used.
+
+    The sum over admitted gangs includes what of them is placed already, as in Volcano.
+    """
+
+    ARGUMENTS = ArgumentSpec(named={"overcommit-factor": Argument(default=_DEFAULT_FACTOR)}, prefixed={})
+
+    def open(self, session: Session) -> None:
+        factor = float(self.arguments["overcommit-factor"])
+        if factor < 1.0:
+            factor = _DEFAULT_FACTOR
+        table = session.state.jobs_table
+        self._dims = session.dims
+        self._table = table
+        self._idle = session.total * factor - session.nodes.used.sum(axis=1)
+        known = (table.queue >= 0) & table.has_minimum
+        inqueue = known & (table.phase == Phase.INQUEUE)
+        running = known & (table.phase == Phase.RUNNING) & (table.allocated_count >= table.min_member)
+        asked = np.maximum(table.minimum - table.gated, 0.0)[inqueue].sum(axis=0)
+        rest = np.maximum(table.minimum - table.allocated, 0.0)
+        self._inqueue = asked + np.maximum(rest - table.gated, 0.0)[running].sum(axis=0)
+
+    def enqueueable(self, job: Job) -> Verdict:
+        if not self._table.has_minimum[job.row]:
+            return Verdict(Vote.PERMIT)
+        minimum = self._table.minimum[job.row]
+        wanted = self._inqueue + minimum
+        over = exceeding(wanted, self._idle, minimum)
+        if not over:
+            return Verdict(Vote.PERMIT)
+        text = ", ".join(f"overused {self._dims.names[i]}" for i in over)
+        numbers = "; ".join(
+            f"{self._dims.names[i]}: {self._dims.format(i, float(minimum[i]))} asked, "
+            f"{self._dims.format(i, max(float(self._idle[i] - self._inqueue[i]), 0.0))} left to admit"
+            for i in over
+        )
+        return Verdict(Vote.REJECT, f"resource in cluster is overused: {text} ({numbers})")
+
+    def enqueued(self, job: Job) -> None:
+        if self._table.has_minimum[job.row]:
+            self._inqueue += np.maximum(self._table.minimum[job.row] - self._table.gated[job.row], 0.0)

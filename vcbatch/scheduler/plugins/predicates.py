@@ -1,0 +1,113 @@
+"""Where a pod may go at all: the filters of kube-scheduler, resources apart.
+
+Static filters (cordon, node affinity, taints) are computed once per profile; pod slots and host ports are limits per
+node; inter-pod rules are asked pod by pod. What the pod asks for and no filter here understands keeps it pending with
+a reason (`TaskClass.unsupported`), whatever this plugin's arguments say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from vcbatch.scheduler.arguments import Argument, ArgumentSpec
+from vcbatch.scheduler.classes import Profile, TaskClass
+from vcbatch.scheduler.model import Task
+from vcbatch.scheduler.plugins.base import Cap, Floats, Plugin, Rejection, Rows
+from vcbatch.scheduler.resources import PODS, Mask
+from vcbatch.scheduler.selectors import HARD_EFFECTS, UNSCHEDULABLE_TAINT, tolerates
+
+if TYPE_CHECKING:
+    from vcbatch.scheduler.session import Session
+
+UNSCHEDULABLE = "node(s) were unschedulable"
+NODE_AFFINITY = "node(s) didn't match Pod's node affinity/selector"
+POD_COUNT = "node(s) pod number exceeded"
+PORTS = "node(s) didn't have free ports for the requested pod ports"
+
+_NODE_AFFINITY_ENABLE = "predicate.NodeAffinityEnable"
+_PORTS_ENABLE = "predicate.NodePortsEnable"
+_TAINTS_ENABLE = "predicate.TaintTolerationEnable"
+_POD_AFFINITY_ENABLE = "predicate.PodAffinityEnable"
+_SPREAD_ENABLE = "predicate.PodTopologySpreadEnable"
+
+
+class Predicates(Plugin):
+    """`predicate.CacheEnable` has no effect on any answer: what depends on the node alone is always kept."""
+
+    ARGUMENTS = ArgumentSpec(
+        named={
+            _NODE_AFFINITY_ENABLE: Argument(default=True),
+            _PORTS_ENABLE: Argument(default=True),
+            _TAINTS_ENABLE: Argument(default=True),
+            _POD_AFFINITY_ENABLE: Argument(default=True),
+            _SPREAD_ENABLE: Argument(default=True),
+            "predicate.CacheEnable": Argument(default=False),
+        },
+        prefixed={},
+    )
+
+    def open(self, session: Session) -> None:
+        self._nodes = session.nodes
+        self._inter_pod = session.state.inter_pod
+
+    def rejections(self, profile: Profile) -> Sequence[Rejection]:
+        infos = self._nodes.infos
+        count = len(infos)
+        out: list[Rejection] = []
+        cordoned = np.zeros(count, dtype=bool)
+        tainted: dict[str, Mask] = {}
+        for row, info in enumerate(infos):
+            for taint in info.taints:
+                if taint.effect not in HARD_EFFECTS or tolerates(profile.tolerations, taint):
+                    continue
+                if taint.key == UNSCHEDULABLE_TAINT.key:
+                    cordoned[row] = True
+                elif self.arguments[_TAINTS_ENABLE]:
+                    text = f"{taint.key}: {taint.value}" if taint.value else taint.key
+                    reason = f"node(s) had untolerated taint {{{text}}}"
+                    tainted.setdefault(reason, np.zeros(count, dtype=bool))[row] = True
+                    break
+        if cordoned.any():
+            out.append(Rejection(UNSCHEDULABLE, cordoned))
+        affinity = profile.node_affinity
+        if affinity.restricts and self.arguments[_NODE_AFFINITY_ENABLE]:
+            missed = np.fromiter((not affinity.admits(i.name, i.labels) for i in infos), dtype=bool, count=count)
+            out.append(Rejection(NODE_AFFINITY, missed))
+        out += [Rejection(reason, mask) for reason, mask in sorted(tainted.items())]
+        return out
+
+    def caps(self, cls: TaskClass, rows: Rows) -> Sequence[Cap]:
+        nodes = self._nodes
+        free = nodes.alloc[PODS, rows] - nodes.used[PODS, rows] - nodes.pipelined[PODS, rows]
+        out = [Cap(POD_COUNT, free)]
+        if cls.ports and self.arguments[_PORTS_ENABLE]:
+            out.append(Cap(PORTS, self._free_ports(cls, rows)))
+        return out
+
+    def _free_ports(self, cls: TaskClass, rows: Rows) -> Floats:
+        """One task of the class fits while none of its ports is taken, and never two."""
+        infos = self._nodes.infos
+        taken = (
+            any(mine.conflicts(theirs) for theirs in infos[row].ports for mine in cls.ports) for row in rows.tolist()
+        )
+        return np.fromiter((0.0 if t else 1.0 for t in taken), dtype=np.float64, count=len(rows))
+
+    def couples(self, task: Task) -> bool:
+        rules = task.cls.inter_pod
+        if not rules.any and not self._inter_pod.active:
+            return False
+        return self._inter_pod.couples(task)
+
+    def task_rejections(self, task: Task, allowed: Mask) -> Sequence[Rejection]:
+        return [
+            Rejection(reason, nodes)
+            for reason, nodes in self._inter_pod.rejections(
+                task,
+                allowed,
+                affinity=bool(self.arguments[_POD_AFFINITY_ENABLE]),
+                spread=bool(self.arguments[_SPREAD_ENABLE]),
+            )
+        ]

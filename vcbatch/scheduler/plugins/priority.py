@@ -1,0 +1,18 @@
+"""Higher priority first, among gangs and inside a gang."""
+
+from __future__ import annotations
+
+from vcbatch.scheduler.model import Job, Task, TaskStatus
+from vcbatch.scheduler.plugins.base import Plugin
+
+
+class Priority(Plugin):
+    def job_key(self, job: Job) -> float:
+        return -job.priority
+
+    def task_key(self, task: Task) -> float:
+        return -task.priority
+
+    def job_starving(self, job: Job) -> bool:
+        """Some of its tasks aren't placed."""
+        return job.ready_count + job.waiting_count < len(job.tasks) and job.counts[TaskStatus.PENDING] > 0

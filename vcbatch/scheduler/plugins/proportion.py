@@ -1,0 +1,212 @@
+"""The cluster shared between queues by weight: work-conserving, between guarantee and capability.
+
+What a queue deserves is found anew each cycle by water filling over what queues ask for, so what an idle queue leaves
+goes to the others.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from vcbatch.scheduler.classes import TaskClass
+from vcbatch.scheduler.model import Job, Phase, Queue
+from vcbatch.scheduler.plugins.base import UNLIMITED, Plugin, Verdict, Vote
+from vcbatch.scheduler.resources import CPU, EPS, MEMORY, PODS, Matrix, Vector, exceeding, fits
+
+if TYPE_CHECKING:
+    from vcbatch.scheduler.session import Session
+
+_MOST_ROUNDS = 1000
+"""Water filling converges geometrically: what takes longer has gone below any unit."""
+
+
+def real_capability(
+    *, total: Vector, guarantees: Vector, guarantee: Vector | None, capability: Vector | None, named: Vector | None
+) -> Vector:
+    """The most that a queue can get: what the others' guarantees leave, and no more than its own capability.
+
+    A resource that the capability doesn't name isn't limited by it; cpu and memory of zero aren't either.
+    """
+    most = np.maximum(total - guarantees, 0.0)
+    if guarantee is not None:
+        most = most + guarantee
+    if capability is None or named is None:
+        return most
+    limited = named.astype(bool)
+    limited[[CPU, MEMORY]] &= capability[[CPU, MEMORY]] > 0
+    return np.where(limited, np.minimum(most, capability), most)
+
+
+def water_fill(*, total: Vector, weights: Vector, request: Matrix, most: Matrix, guarantee: Matrix) -> Matrix:
+    """What each of Q queues deserves, shape [Q, R].
+
+    In rounds, what remains is divided by weight among the queues that aren't met; each takes no more than it asks for
+    and can have, and no less than its guarantee. A queue is met when it has all it asks for, or when a round gave it
+    nothing.
+    """
+    deserved: Matrix = np.zeros_like(request)
+    unmet: npt.NDArray[np.bool_] = np.ones(len(weights), dtype=bool)
+    remaining = total.copy()
+    for _ in range(_MOST_ROUNDS):
+        weight = float(weights[unmet].sum())
+        if weight == 0:
+            break
+        before = deserved.copy()
+        offered = deserved + remaining * (weights / weight)[:, None]
+        offered = np.maximum(np.minimum(np.minimum(offered, most), request), guarantee)
+        deserved = np.where(unmet[:, None], offered, deserved)
+        satisfied = ((request < deserved) | (np.abs(request - deserved) < EPS)).all(axis=1)
+        stuck = (deserved == before).all(axis=1)
+        given = (deserved - before)[unmet].sum(axis=0)
+        unmet &= ~(satisfied | stuck)
+        rest = np.maximum(remaining - given, 0.0)
+        unchanged = bool((rest == remaining).all())
+        remaining = rest
+        amounts = remaining < EPS
+        amounts[PODS] = True
+        if unchanged or bool(amounts.all()):
+            break
+    return deserved
+
+
+class Proportion(Plugin):
+    """Queues by weight: priority, then the smaller share first; a queue that has what it deserves gets no more."""
+
+    def open(self, session: Session) -> None:
+        table = session.state.jobs_table
+        self._table = table
+        self._dims = session.dims
+        queues = session.state.queues.values()
+        rows = 1 + max((q.row for q in queues), default=-1)
+        r = len(session.dims)
+        guarantee: Matrix = np.zeros((rows, r))
+        for queue in queues:
+            if queue.guarantee is not None:
+                guarantee[queue.row] = queue.guarantee
+        self._most: Matrix = np.zeros((rows, r))
+        weights = np.zeros(rows)
+        guarantees = guarantee.sum(axis=0)
+        for queue in queues:
+            self._most[queue.row] = real_capability(
+                total=session.total,
+                guarantees=guarantees,
+                guarantee=queue.guarantee,
+                capability=queue.capability,
+                named=None if queue.capability_named is None else queue.capability_named.astype(np.float64),
+            )
+            if queue.jobs:
+                weights[queue.row] = queue.weight
+        known = np.flatnonzero(table.queue >= 0)
+        of = table.queue[known]
+        self._allocated = _by_queue(of, table.allocated[known], rows)
+        request = self._allocated + _by_queue(of, table.pending[known], rows)
+        active = weights > 0
+        self._deserved: Matrix = np.zeros((rows, r))
+        self._deserved[active] = water_fill(
+            total=session.total,
+            weights=weights[active],
+            request=request[active],
+            most=self._most[active],
+            guarantee=guarantee[active],
+        )
+        phase = table.phase[known]
+        started = (phase == Phase.RUNNING) & (table.allocated_count[known] >= table.min_member[known])
+        counted = table.has_minimum[known] & ((phase == Phase.INQUEUE) | started)
+        missing = np.maximum(table.minimum[known] - table.allocated[known], 0.0)
+        missing = np.maximum(missing - table.gated[known], 0.0)
+        missing[~counted] = 0.0
+        self._inqueue = _by_queue(of, missing, rows)
+        self._elastic = _by_queue(of, np.maximum(table.allocated[known] - table.minimum[known], 0.0), rows)
+        self._shares: dict[int, float] = {}
+
+    def queue_key(self, queue: Queue) -> tuple[float, ...]:
+        return (-queue.view.spec.priority, self._share(queue.row))
+
+    def _share(self, row: int) -> float:
+        known = self._shares.get(row)
+        if known is None:
+            deserved, allocated = self._deserved[row], self._allocated[row]
+            named = deserved >= EPS
+            known = self._shares[row] = float((allocated[named] / deserved[named]).max(initial=0.0))
+        return known
+
+    def overused(self, queue: Queue) -> str | None:
+        deserved, allocated = self._deserved[queue.row], self._allocated[queue.row]
+        if not fits(deserved, allocated):
+            return None
+        return f"queue {queue.name} has all it deserves: {self._ledger(queue.row, np.flatnonzero(deserved >= EPS))}"
+
+    def room(self, queue: Queue, request: Vector) -> int:
+        if not queue.open:
+            return 0
+        left = UNLIMITED
+        deserved, allocated = self._deserved[queue.row], self._allocated[queue.row]
+        for i in np.flatnonzero(request > 0):
+            if i == PODS:
+                continue
+            need, held, limit = float(request[i]), float(allocated[i]), float(deserved[i])
+            count = math.floor((limit - held) / need)
+            if held + count * need > limit:  # the division rounded up
+                count -= 1
+            left = min(left, max(count, 0))
+        return left
+
+    def limit_text(self, queue: Queue, request: Vector) -> str:
+        if not queue.open:
+            return f"queue {queue.name} is {queue.view.status.state}"
+        over = exceeding(self._allocated[queue.row] + request, self._deserved[queue.row], request)
+        return f"queue {queue.name} may not hold more: {self._ledger(queue.row, over)}"
+
+    def limit_stamp(self, queue: Queue) -> object:
+        return (queue.open, self._deserved[queue.row].tobytes(), self._allocated[queue.row].tobytes())
+
+    def _ledger(self, row: int, columns: npt.NDArray[np.intp] | list[int]) -> str:
+        deserved, allocated = self._deserved[row], self._allocated[row]
+        return ", ".join(
+            f"{self._dims.names[i]} allocated {self._dims.format(int(i), float(allocated[i]))} "
+            f"of {self._dims.format(int(i), math.floor(float(deserved[i])))} deserved"
+            for i in columns
+            if i != PODS
+        )
+
+    def enqueueable(self, job: Job) -> Verdict:
+        queue = job.queue
+        if queue is None or not queue.open:
+            state = "missing" if queue is None else queue.view.status.state
+            return Verdict(Vote.REJECT, f"queue {'' if queue is None else queue.name} is {state}")
+        if not self._table.has_minimum[job.row]:
+            return Verdict(Vote.PERMIT)
+        minimum, q = self._table.minimum[job.row], queue.row
+        wanted = minimum + self._allocated[q] + self._inqueue[q] - self._elastic[q]
+        over = exceeding(wanted, self._most[q], minimum)
+        if not over:
+            return Verdict(Vote.PERMIT)
+        names = ", ".join(f"insufficient {self._dims.names[i]}" for i in over)
+        numbers = "; ".join(
+            f"{self._dims.names[i]}: {self._dims.format(i, float(minimum[i]))} asked, "
+            f"{self._dims.format(i, max(float(self._most[q][i] - wanted[i] + minimum[i]), 0.0))} left of "
+            f"{self._dims.format(i, float(self._most[q][i]))}"
+            for i in over
+        )
+        return Verdict(Vote.REJECT, f"queue resource quota insufficient: {names} ({numbers} in queue {queue.name})")
+
+    def enqueued(self, job: Job) -> None:
+        if job.queue is not None and self._table.has_minimum[job.row]:
+            left = np.maximum(self._table.minimum[job.row] - self._table.gated[job.row], 0.0)
+            self._inqueue[job.queue.row] += left
+
+    def placed(self, job: Job, cls: TaskClass, count: int) -> None:
+        if job.queue is not None:
+            self._allocated[job.queue.row] += count * cls.request
+            self._shares.pop(job.queue.row, None)
+
+
+def _by_queue(queue: npt.NDArray[np.int64], amounts: Matrix, rows: int) -> Matrix:
+    """Sums of gangs' amounts per queue, shape [Q, R]."""
+    out: Matrix = np.zeros((rows, amounts.shape[1]))
+    np.add.at(out, queue, amounts)
+    return out

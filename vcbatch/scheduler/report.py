@@ -1,0 +1,466 @@
+"""What a cycle tells the world: phases, conditions, queue amounts, events and explanations, each only when it changed.
+
+Numbers in messages move all the time while nothing new happened, so a message alone is written again no sooner than
+`MESSAGE_EVERY` after the last, counts no sooner than `COUNTS_EVERY`; what a reader acts on (a phase, a condition's
+status or reason) is written at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Any
+
+import numpy as np
+
+from vcbatch.api import reasons
+from vcbatch.api.reasons import PodGroupConditionType, PodGroupReason, PodReason, SchedulingEvent
+from vcbatch.api.resources import PODGROUPS, PODS
+from vcbatch.api.timestamps import format_time
+from vcbatch.scheduler.blockers import Blocker
+from vcbatch.scheduler.model import Job, Phase, Queue, Task, TaskStatus
+from vcbatch.scheduler.resources import CPU, MEMORY, Vector
+from vcbatch.scheduler.result import (
+    AHEAD_SHOWN,
+    CycleResult,
+    EventRecord,
+    Explanation,
+    Held,
+    PodConditionUpdate,
+    PodGroupUpdate,
+    QueueStatusUpdate,
+    WaitReason,
+)
+from vcbatch.scheduler.session import Session
+
+MESSAGE_EVERY = timedelta(seconds=30)
+COUNTS_EVERY = timedelta(seconds=1)
+PODS_GRACE = timedelta(seconds=5)
+"""How long a gang may lack pods before that is said: its controller is making them."""
+ROOT_QUEUE = "root"
+PODS_WITH_EVENTS = 1
+"""How many pods of a gang get a FailedScheduling event; the PodGroup's own event tells the rest, so that a gang of
+any size costs the same."""
+
+_Status = dict[str, Any]
+
+
+class Reporter:
+    """Turns a finished session into a `CycleResult`. Keeps, per object, what was said last."""
+
+    def __init__(self) -> None:
+        self._explanations: dict[str, Explanation] = {}
+        self._written_at: dict[str, datetime] = {}
+        self._lacking_since: dict[str, datetime] = {}
+        self._deferred: dict[str, Job] = {}
+        self._queues_at: dict[str, datetime] = {}
+
+    def explanation(self, uid: str) -> Explanation | None:
+        return self._explanations.get(uid)
+
+    def report(self, session: Session, held: list[Held]) -> CycleResult:
+        """Everything to be said about this cycle. The session's picture is as it will stay."""
+        writer = _Writer(self, session, held)
+        due = {**self._deferred, **session.state.touched}
+        self._deferred = {}
+        for key in session.blockers:
+            job = session.state.jobs.get(key)
+            if job is not None:
+                due[key] = job
+        for job in sorted(due.values(), key=lambda job: job.key):
+            writer.job(job)
+        writer.queues()
+        return writer.result()
+
+    def forget(self, uid: str) -> None:
+        """The PodGroup is gone."""
+        for known in (self._explanations, self._written_at, self._lacking_since):
+            known.pop(uid, None)
+
+    def written(self, uid: str, now: datetime) -> None:
+        self._written_at[uid] = now
+
+    def may_write(self, uid: str, now: datetime, every: timedelta) -> datetime | None:
+        """None where the last write is long enough ago, else when it will be."""
+        last = self._written_at.get(uid)
+        return None if last is None or now - last >= every or now < last else last + every
+
+    def defer(self, job: Job) -> None:
+        """Look at the gang again in the next cycle, whatever changed."""
+        self._deferred[job.key] = job
+
+    def lacking(self, uid: str, now: datetime) -> datetime | None:
+        """When it is time to say that pods are missing; None when it is."""
+        since = self._lacking_since.setdefault(uid, now)
+        return None if now - since >= PODS_GRACE else since + PODS_GRACE
+
+    def complete(self, uid: str) -> None:
+        """The gang lacks no pods."""
+        self._lacking_since.pop(uid, None)
+
+    def explain(self, uid: str, explanation: Explanation | None) -> None:
+        if explanation is None:
+            self._explanations.pop(uid, None)
+        else:
+            self._explanations[uid] = explanation
+
+    def queue_due(self, name: str, now: datetime) -> datetime | None:
+        last = self._queues_at.get(name)
+        if last is None or now - last >= COUNTS_EVERY or now < last:
+            self._queues_at[name] = now
+            return None
+        return last + COUNTS_EVERY
+
+
+class _Writer:
+    """One report in the making."""
+
+    def __init__(self, reporter: Reporter, session: Session, held: list[Held]) -> None:
+        self._reporter = reporter
+        self._session = session
+        self._state = session.state
+        self._now = session.now
+        self._held = held
+        self._places = {h.uid: h.node for h in held}
+        self._updates: list[PodGroupUpdate] = []
+        self._conditions: list[PodConditionUpdate] = []
+        self._events: list[EventRecord] = []
+        self._explain: list[Explanation] = []
+        self._queue_updates: list[QueueStatusUpdate] = []
+        self._look: datetime | None = None
+        self._order: dict[str, list[Job]] = {}
+        self._position: dict[str, int] = {}
+
+    def result(self) -> CycleResult:
+        return CycleResult(
+            binds=self._session.binds,
+            held=self._held,
+            podgroup_updates=self._updates,
+            pod_conditions=self._conditions,
+            queue_statuses=self._queue_updates,
+            events=self._events,
+            explain=self._explain,
+            look_again_at=self._look,
+        )
+
+    # Gangs -----------------------------------------------------------------------------------------------------------
+
+    def job(self, job: Job) -> None:
+        """Decide what is said about one gang."""
+        group = job.group
+        if group is None:
+            return
+        ready = self._session.ready(job)
+        blocker = self._blocker(job, ready=ready)
+        if blocker is not None and blocker.reason is WaitReason.NOT_ENOUGH_PODS:
+            later = self._reporter.lacking(job.uid, self._now)
+            if later is not None:
+                self._again(job, later)
+                blocker = None
+        else:
+            self._reporter.complete(job.uid)
+        waits = blocker is not None and (not ready or job.phase is Phase.PENDING)
+        message = self._message(job, blocker, ready=ready) if blocker is not None else ""
+        phase = next_phase(job, unschedulable=waits)
+        self._state.set_phase(job, phase)
+        self._explained(job, blocker, message)
+        self._write(job, self._status(job, phase, message if waits else "", ready=ready))
+        self._tell(job, blocker if waits else None, message, ready=ready)
+        if blocker is not None and blocker.reason is not WaitReason.NOT_ENOUGH_PODS:
+            self._pod_conditions(job, blocker)
+
+    def _blocker(self, job: Job, *, ready: bool) -> Blocker | None:
+        found = self._session.blockers.get(job.key)
+        if found is not None or job.queue is None:
+            return found
+        closed = self._session.closed_queues.get(job.queue.name)
+        pending = job.counts[TaskStatus.PENDING] - job.pending_best_effort
+        if closed is not None and pending > 0 and job.phase is not Phase.PENDING:
+            return Blocker(reason=WaitReason.QUEUE_LIMIT, text=closed, placed=job.ready_count)
+        return None if job.parked is None else job.blocker
+
+    def _message(self, job: Job, blocker: Blocker, *, ready: bool) -> str:
+        statuses = {s.wire: job.counts[s] for s in TaskStatus}
+        why = reasons.gang_counts(ready=ready, statuses=statuses, min_available=job.min_member)
+        pending = job.counts[TaskStatus.PENDING]
+        placed = min(max(blocker.placed - job.ready_count, 0), pending)
+        if pending:
+            parts = sorted(
+                f"{n} {word}" for n, word in ((pending - placed, "Unschedulable"), (placed, "Schedulable")) if n
+            )
+            why += f"; Pending: {', '.join(parts)}"
+        origin = blocker.text
+        if blocker.nodes_examined or blocker.nodes:
+            origin = f"{blocker.task}: {reasons.node_histogram(examined=blocker.nodes_examined, reasons=blocker.nodes)}"
+            origin += f" {blocker.text}" if blocker.text else ""
+        unready = max(job.min_member - job.ready_count - placed, 0)
+        return reasons.gang_unschedulable(
+            unready=unready, total=len(job.tasks), why=f"{why}. Origin reason is {origin}"
+        )
+
+    def _status(self, job: Job, phase: Phase, unschedulable: str, *, ready: bool) -> _Status:
+        counts = job.counts
+        status: _Status = {"phase": phase.wire}
+        conditions = self._conditions_of(job, unschedulable, ready=ready)
+        if conditions:
+            status["conditions"] = conditions
+        for key, count in (
+            ("running", counts[TaskStatus.RUNNING]),
+            ("succeeded", counts[TaskStatus.SUCCEEDED]),
+            ("failed", counts[TaskStatus.FAILED]),
+        ):
+            if count:
+                status[key] = count
+        return status
+
+    def _conditions_of(self, job: Job, unschedulable: str, *, ready: bool) -> list[_Status]:
+        """One condition of each type. A type that was never true isn't written as false."""
+        kept: list[_Status] = list(job.written.get("conditions") or ())
+        if unschedulable:
+            kept = self._set(kept, PodGroupConditionType.UNSCHEDULABLE, True, self._reason(job), unschedulable)
+            return self._set(kept, PodGroupConditionType.SCHEDULED, False, PodGroupReason.NOT_ENOUGH_RESOURCES, "")
+        if ready and job.tasks:
+            kept = self._set(kept, PodGroupConditionType.SCHEDULED, True, PodGroupReason.READY, "")
+            return self._set(kept, PodGroupConditionType.UNSCHEDULABLE, False, PodGroupReason.READY, "")
+        return kept
+
+    def _reason(self, job: Job) -> str:
+        blocker = self._session.blockers.get(job.key)
+        if blocker is not None and blocker.reason is WaitReason.NOT_ENOUGH_PODS:
+            return PodGroupReason.NOT_ENOUGH_TASKS
+        return PodGroupReason.NOT_ENOUGH_RESOURCES
+
+    def _set(self, conditions: list[_Status], kind: str, true: bool, reason: str, message: str) -> list[_Status]:
+        value = "True" if true else "False"
+        before = next((c for c in conditions if c.get("type") == kind), None)
+        if before is None and not true:
+            return conditions
+        same = before is not None and before.get("status") == value
+        if before is not None and same and before.get("reason") == reason and before.get("message", "") == message:
+            return conditions
+        made: _Status = {
+            "type": kind,
+            "status": value,
+            "transitionID": before["transitionID"]
+            if before is not None and same and "transitionID" in before
+            else self._session.uid,
+            "lastTransitionTime": before["lastTransitionTime"]
+            if before is not None and same and "lastTransitionTime" in before
+            else format_time(self._now),
+            "reason": str(reason),
+        }
+        if message:
+            made["message"] = message
+        if before is None:
+            return [*conditions, made]
+        return [made if c is before else c for c in conditions]
+
+    def _write(self, job: Job, status: _Status) -> None:
+        """Write the status where it differs, at once or when it is due."""
+        if status == job.written or job.group is None:
+            return
+        wait = None
+        if status["phase"] == job.written.get("phase"):
+            every = COUNTS_EVERY if _headlines(status) == _headlines(job.written) else timedelta(0)
+            if every and _counts(status) == _counts(job.written):
+                every = MESSAGE_EVERY
+            wait = self._reporter.may_write(job.uid, self._now, every)
+        if wait is not None:
+            self._again(job, wait)
+            return
+        meta = job.group.metadata
+        self._updates.append(
+            PodGroupUpdate(
+                namespace=meta.namespace,
+                name=meta.name,
+                uid=meta.uid,
+                resource_version=meta.resource_version,
+                status=status,
+            )
+        )
+        job.written = status
+        self._reporter.written(job.uid, self._now)
+
+    def _tell(self, job: Job, blocker: Blocker | None, message: str, *, ready: bool) -> None:
+        """One event when a gang starts to wait, when it waits for something else, and when it starts."""
+        if blocker is not None:
+            key = blocker.kind
+            if job.told != key:
+                job.told = key
+                self._event(job, "Warning", SchedulingEvent.UNSCHEDULABLE, message)
+        elif ready and job.tasks and job.told != ("ready",):
+            job.told = ("ready",)
+            self._event(job, "Normal", SchedulingEvent.SCHEDULED, reasons.POD_GROUP_READY)
+
+    def _event(self, job: Job, kind: str, reason: str, message: str) -> None:
+        if job.group is not None:
+            meta = job.group.metadata
+            self._events.append(
+                EventRecord(
+                    resource=PODGROUPS,
+                    namespace=meta.namespace,
+                    name=meta.name,
+                    uid=meta.uid,
+                    type=kind,
+                    reason=reason,
+                    message=message,
+                )
+            )
+
+    def _pod_conditions(self, job: Job, blocker: Blocker) -> None:
+        """Each waiting pod says once that it waits and why; it says so again only when it is another reason."""
+        told = 0
+        for task in sorted(job.tasks.values(), key=lambda t: t.name):
+            if task.status is not TaskStatus.PENDING or task.gated:
+                continue
+            kind = "/".join(blocker.kind)
+            if task.condition == kind or (task.condition and not task.told):
+                task.condition, task.told = kind, True
+                continue
+            task.condition, task.told = kind, True
+            message = self._pod_message(task, blocker)
+            self._conditions.append(
+                PodConditionUpdate(
+                    namespace=task.namespace,
+                    name=task.name,
+                    uid=task.uid,
+                    reason=PodReason.UNSCHEDULABLE,
+                    message=message,
+                )
+            )
+            if told < PODS_WITH_EVENTS:
+                told += 1
+                self._events.append(
+                    EventRecord(
+                        resource=PODS,
+                        namespace=task.namespace,
+                        name=task.name,
+                        uid=task.uid,
+                        type="Warning",
+                        reason=SchedulingEvent.FAILED_SCHEDULING,
+                        message=message,
+                    )
+                )
+
+    def _pod_message(self, task: Task, blocker: Blocker) -> str:
+        place = self._places.get(task.uid)
+        if place is not None:
+            return reasons.possibly_assigned(node=place, once=reasons.ONCE_RELEASED)
+        if blocker.nodes_examined:
+            histogram = reasons.node_histogram(examined=blocker.nodes_examined, reasons=blocker.nodes)
+            return reasons.shorten(f"{histogram} {blocker.text}")
+        return reasons.shorten(blocker.text)
+
+    # Explanations ----------------------------------------------------------------------------------------------------
+
+    def _explained(self, job: Job, blocker: Blocker | None, message: str) -> None:
+        if blocker is None or job.group is None:
+            self._reporter.explain(job.uid, None)
+            return
+        position, ahead = self._ahead(job)
+        explanation = Explanation(
+            namespace=job.group.metadata.namespace,
+            name=job.group.metadata.name,
+            uid=job.uid,
+            queue=job.queue.name if job.queue else job.group.spec.queue,
+            reason=blocker.reason,
+            message=message,
+            minimum=job.min_member,
+            placed=max(blocker.placed, job.ready_count),
+            task=blocker.task,
+            shortages=blocker.shortages,
+            nodes_examined=blocker.nodes_examined,
+            nodes=blocker.nodes,
+            position=position,
+            ahead=ahead,
+        )
+        self._explain.append(explanation)
+        self._reporter.explain(job.uid, explanation)
+
+    def _ahead(self, job: Job) -> tuple[int, tuple[str, ...]]:
+        """The gang's place among those that wait in its queue, and the first of those before it."""
+        queue = job.queue
+        if queue is None:
+            return 0, ()
+        order = self._order.get(queue.name)
+        if order is None:
+            waiting = [j for j in queue.jobs.values() if j.key in self._state.waiting]
+            order = self._order[queue.name] = sorted(waiting, key=self._session.job_key)
+            self._position.update({j.key: i for i, j in enumerate(order)})
+        at = self._position.get(job.key, 0)
+        return at + 1, tuple(j.key for j in order[: min(at, AHEAD_SHOWN)])
+
+    def _again(self, job: Job, when: datetime) -> None:
+        self._reporter.defer(job)
+        self._look = when if self._look is None else min(self._look, when)
+
+    # Queues ----------------------------------------------------------------------------------------------------------
+
+    def queues(self) -> None:
+        """`status.allocated` of each queue, children counted in every ancestor."""
+        state = self._state
+        rows = 1 + max((q.row for q in state.queues.values()), default=-1)
+        own = np.zeros((rows, len(state.dims)))
+        known = state.jobs_table.queue >= 0
+        np.add.at(own, state.jobs_table.queue[known], state.jobs_table.allocated[known])
+        totals: dict[str, Vector] = {name: own[q.row].copy() for name, q in state.queues.items()}
+        for queue in state.queues.values():
+            for name in _ancestors(queue, state.queues):
+                totals[name] += own[queue.row]
+        for name, queue in sorted(state.queues.items()):
+            amounts = {state.dims.names[r]: state.dims.format(r, 0.0) for r in (CPU, MEMORY)}
+            amounts.update(state.dims.quantities(totals[name]))
+            if amounts == (queue.reported or {state.dims.names[r]: "0" for r in (CPU, MEMORY)}):
+                continue
+            due = self._reporter.queue_due(name, self._now)
+            if due is not None:
+                self._look = due if self._look is None else min(self._look, due)
+                continue
+            gone = {key: None for key in queue.reported or {} if key not in amounts}
+            queue.reported = amounts
+            meta = queue.view.metadata
+            self._queue_updates.append(
+                QueueStatusUpdate(
+                    name=name,
+                    uid=meta.uid,
+                    resource_version=meta.resource_version,
+                    allocated={**amounts, **gone},
+                )
+            )
+
+
+def next_phase(job: Job, *, unschedulable: bool) -> Phase:
+    """The phase of a gang by how its pods stand (Volcano's phase machine): members that are bound, ran or are ending
+    on their node count as scheduled; a gang that lost its minimum while members run is Unknown."""
+    counts = job.counts
+    if counts[TaskStatus.RUNNING] and unschedulable:
+        return Phase.UNKNOWN
+    finished = counts[TaskStatus.SUCCEEDED] + counts[TaskStatus.FAILED]
+    ending = (
+        sum(1 for t in job.tasks.values() if t.status is TaskStatus.RELEASING and t.node)
+        if counts[TaskStatus.RELEASING]
+        else 0
+    )
+    scheduled = counts[TaskStatus.RUNNING] + counts[TaskStatus.BOUND] + finished + ending
+    if scheduled >= job.min_member:
+        return Phase.COMPLETED if scheduled == finished else Phase.RUNNING
+    return Phase.INQUEUE if job.phase is Phase.INQUEUE else Phase.PENDING
+
+
+def _headlines(status: _Status) -> list[tuple[object, ...]]:
+    """What a reader acts on."""
+    return [(c.get("type"), c.get("status"), c.get("reason")) for c in status.get("conditions") or ()]
+
+
+def _counts(status: _Status) -> tuple[object, ...]:
+    return tuple(status.get(key, 0) for key in ("running", "succeeded", "failed"))
+
+
+def _ancestors(queue: Queue, queues: dict[str, Queue]) -> Iterable[str]:
+    """The queues above this one, nearest first; a loop ends where it closes."""
+    seen = {queue.name}
+    name = queue.view.spec.parent or ROOT_QUEUE
+    while name in queues and name not in seen:
+        seen.add(name)
+        yield name
+        name = queues[name].view.spec.parent or ROOT_QUEUE

@@ -1,0 +1,159 @@
+"""Label selectors, node selectors and tolerations, compiled once and matched often (Kubernetes core/v1 semantics)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from vcbatch.api.node import Taint
+from vcbatch.api.pod import Toleration
+
+Labels = Mapping[str, str]
+
+UNSCHEDULABLE_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+NOT_READY_TAINT = Taint(key="node.kubernetes.io/not-ready", effect="NoSchedule")
+UNREACHABLE_TAINT = Taint(key="node.kubernetes.io/unreachable", effect="NoSchedule")
+HARD_EFFECTS = frozenset({"NoSchedule", "NoExecute"})
+NAME_FIELD = "metadata.name"
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """`key operator values`; an operator that isn't known matches nothing, as an invalid selector does."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...]
+
+    def matches(self, labels: Labels) -> bool:
+        value = labels.get(self.key)
+        match self.operator:
+            case "In":
+                return value is not None and value in self.values
+            case "NotIn":
+                return value is None or value not in self.values
+            case "Exists":
+                return value is not None
+            case "DoesNotExist":
+                return value is None
+            case "Gt" | "Lt":
+                return value is not None and self._compares(value)
+            case _:
+                return False
+
+    def _compares(self, value: str) -> bool:
+        try:
+            left, right = int(value), int(self.values[0])
+        except (ValueError, IndexError):
+            return False
+        return left > right if self.operator == "Gt" else left < right
+
+
+@dataclass(frozen=True, slots=True)
+class LabelSelector:
+    """All requirements hold. `nothing` is the selector that was absent: it selects no object, while an empty one
+    selects all."""
+
+    requirements: tuple[Requirement, ...]
+    nothing: bool = False
+
+    @staticmethod
+    def parse(given: Mapping[str, Any] | None, *, extra: Mapping[str, str] | None = None) -> LabelSelector:
+        """From a `metav1.LabelSelector`; `extra` adds equalities (`matchLabelKeys`)."""
+        if given is None:
+            return LabelSelector((), nothing=True)
+        parts = [Requirement(k, "In", (v,)) for k, v in sorted((given.get("matchLabels") or {}).items())]
+        parts += [_requirement(e) for e in given.get("matchExpressions") or ()]
+        parts += [Requirement(k, "In", (v,)) for k, v in sorted((extra or {}).items())]
+        return LabelSelector(tuple(parts))
+
+    def matches(self, labels: Labels) -> bool:
+        return not self.nothing and all(r.matches(labels) for r in self.requirements)
+
+
+def _requirement(expression: Mapping[str, Any]) -> Requirement:
+    return Requirement(
+        str(expression.get("key", "")), str(expression.get("operator", "")), tuple(expression.get("values") or ())
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class NodeTerm:
+    """One term of a node selector: label expressions and field expressions, all of which hold."""
+
+    labels: tuple[Requirement, ...]
+    fields: tuple[Requirement, ...]
+
+    def matches(self, name: str, labels: Labels) -> bool:
+        """A term without any expression matches no node (Kubernetes: a null or empty term)."""
+        if not self.labels and not self.fields:
+            return False
+        return all(r.matches(labels) for r in self.labels) and all(
+            r.key == NAME_FIELD and r.matches({NAME_FIELD: name}) for r in self.fields
+        )
+
+
+def _term(given: Mapping[str, Any]) -> NodeTerm:
+    return NodeTerm(
+        tuple(_requirement(e) for e in given.get("matchExpressions") or ()),
+        tuple(_requirement(e) for e in given.get("matchFields") or ()),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class NodeAffinity:
+    """What a pod wants of its node: all pairs of `selector`, one of the `required` terms (None: not asked for), and
+    the weighted terms it prefers."""
+
+    selector: tuple[tuple[str, str], ...]
+    required: tuple[NodeTerm, ...] | None
+    preferred: tuple[tuple[int, NodeTerm], ...]
+
+    @staticmethod
+    def parse(selector: Mapping[str, str] | None, affinity: Mapping[str, Any] | None) -> NodeAffinity:
+        node = (affinity or {}).get("nodeAffinity") or {}
+        hard = node.get("requiredDuringSchedulingIgnoredDuringExecution")
+        soft = node.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
+        return NodeAffinity(
+            tuple(sorted((selector or {}).items())),
+            None if hard is None else tuple(_term(t) for t in hard.get("nodeSelectorTerms") or ()),
+            tuple((int(p.get("weight", 0)), _term(p.get("preference") or {})) for p in soft),
+        )
+
+    @property
+    def restricts(self) -> bool:
+        return bool(self.selector) or self.required is not None
+
+    def admits(self, name: str, labels: Labels) -> bool:
+        for key, value in self.selector:
+            if labels.get(key) != value:
+                return False
+        return self.required is None or any(t.matches(name, labels) for t in self.required)
+
+    def preference(self, name: str, labels: Labels) -> int:
+        """The sum of the weights of the preferred terms that match; here an empty term matches all nodes."""
+        return sum(w for w, t in self.preferred if (not t.labels and not t.fields) or t.matches(name, labels))
+
+
+def tolerates(tolerations: Sequence[Toleration], taint: Taint) -> bool:
+    """Whether one of the tolerations covers the taint."""
+    for t in tolerations:
+        if t.effect and t.effect != taint.effect:
+            continue
+        if t.key and t.key != taint.key:
+            continue
+        if t.operator == "Exists" or (t.operator in ("", "Equal") and t.key and t.value == taint.value):
+            return True
+        if t.operator in ("Lt", "Gt") and _numeric(t, taint):
+            return True
+    return False
+
+
+def _numeric(toleration: Toleration, taint: Taint) -> bool:
+    """The numeric operators: the taint's value below (Lt) or above (Gt) the toleration's."""
+    try:
+        left, right = int(taint.value), int(toleration.value)
+    except ValueError:
+        return False
+    return left < right if toleration.operator == "Lt" else left > right

@@ -1,0 +1,79 @@
+"""An undoable list of placements: applied to the picture at once, then committed as a whole or taken back exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from vcbatch.scheduler.model import Task, TaskStatus
+from vcbatch.scheduler.result import Bind, Held
+
+if TYPE_CHECKING:
+    from vcbatch.scheduler.session import Session
+
+
+class _Placement(NamedTuple):
+    tasks: Sequence[Task]
+    rows: Sequence[int]
+    status: TaskStatus
+
+
+class Statement:
+    """Placements of one gang's tasks. Amounts are integers, so taking them back restores every number."""
+
+    __slots__ = ("_done", "_session")
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._done: list[_Placement] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._done)
+
+    def allocate(self, tasks: Sequence[Task], rows: Sequence[int]) -> None:
+        """Place alike pending tasks on what is free."""
+        self._place(tasks, rows, TaskStatus.ALLOCATED)
+
+    def pipeline(self, tasks: Sequence[Task], rows: Sequence[int]) -> None:
+        """Promise alike pending tasks what is being released."""
+        self._place(tasks, rows, TaskStatus.PIPELINED)
+
+    def _place(self, tasks: Sequence[Task], rows: Sequence[int], status: TaskStatus) -> None:
+        self._session.state.shift(tasks, status, rows)
+        self._session.placed(tasks, 1)
+        self._done.append(_Placement(tasks, rows, status))
+
+    def discard(self) -> None:
+        """Take everything back, last first."""
+        for tasks, rows, _ in reversed(self._done):
+            self._session.state.shift(tasks, TaskStatus.PENDING, rows)
+            self._session.placed(tasks, -1)
+            self._session.placer.returned(rows)
+        self._done.clear()
+
+    @property
+    def size(self) -> int:
+        """How many tasks it placed."""
+        return sum(len(placement.tasks) for placement in self._done)
+
+    def commit(self) -> list[Bind]:
+        """Turn placements on free resources into binds. What was promised besides stays in the statement, for who
+        holds it until the cycle ends."""
+        binds: list[Bind] = []
+        promised: list[_Placement] = []
+        for placement in self._done:
+            if placement.status is TaskStatus.PIPELINED:
+                promised.append(placement)
+                continue
+            self._session.state.shift(placement.tasks, TaskStatus.BINDING, None)
+            binds += [Bind(t.namespace, t.name, t.uid, t.node) for t in placement.tasks]
+        self._done = promised
+        return binds
+
+    def held(self) -> list[Held]:
+        """What the statement holds now."""
+        return [
+            Held(t.namespace, t.name, t.uid, t.node, placement.status is TaskStatus.PIPELINED)
+            for placement in self._done
+            for t in placement.tasks
+        ]

@@ -1,0 +1,160 @@
+"""The arrays: one column per node, one row per gang. Changed in place by deltas, never copied by a cycle."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from vcbatch.scheduler.model import NodeInfo
+from vcbatch.scheduler.resources import Dimensions, Matrix, Vector
+
+
+def _grown(matrix: Matrix, axis: int, size: int) -> Matrix:
+    """The matrix with zeros appended along `axis` up to `size`."""
+    missing = size - matrix.shape[axis]
+    if missing <= 0:
+        return matrix
+    shape = list(matrix.shape)
+    shape[axis] = missing
+    return np.concatenate([matrix, np.zeros(shape)], axis=axis)
+
+
+class NodeTable:
+    """Nodes by name order, so that "the first of equals" means the same whatever order they were met in.
+
+    Matrices are [R, N], resource by resource, since every kernel walks all nodes for a few resources (row-major
+    [N, R] costs ten times as much there).
+
+    Attributes:
+        alloc: what the node offers to pods.
+        used: what pods on it take, those that are ending included.
+        releasing: the part of `used` that is being released.
+        pipelined: what is promised to tasks that wait for the releasing part.
+        nonzero: cpu and memory of the pods on it, promised ones included, with the defaults of the least-allocated
+            score; [2, N].
+        infos: the nodes, by row.
+    """
+
+    __slots__ = ("alloc", "infos", "nonzero", "pipelined", "releasing", "used")
+
+    def __init__(self, dims: Dimensions) -> None:
+        self.infos: list[NodeInfo] = []
+        self.alloc: Matrix = np.zeros((len(dims), 0))
+        self.used: Matrix = np.zeros((len(dims), 0))
+        self.releasing: Matrix = np.zeros((len(dims), 0))
+        self.pipelined: Matrix = np.zeros((len(dims), 0))
+        self.nonzero: Matrix = np.zeros((2, 0))
+
+    def __len__(self) -> int:
+        return len(self.infos)
+
+    def pad(self, dims: int) -> None:
+        """Make room for resource names learned since."""
+        self.alloc = _grown(self.alloc, 0, dims)
+        self.used = _grown(self.used, 0, dims)
+        self.releasing = _grown(self.releasing, 0, dims)
+        self.pipelined = _grown(self.pipelined, 0, dims)
+
+    def relay(self, infos: Sequence[NodeInfo]) -> list[NodeInfo]:
+        """Lay the columns out for these nodes, keeping the amounts of those that were there. Returns the new ones,
+        whose columns are zero. Gives every node its row and takes it from those that left."""
+        for info in self.infos:
+            if not info.present:
+                info.row = -1
+        source = np.array([info.row for info in infos], dtype=np.intp)
+        new = [info for info in infos if info.row < 0]
+        for name in ("alloc", "used", "releasing", "pipelined", "nonzero"):
+            old: Matrix = getattr(self, name)
+            padded = np.concatenate([old, np.zeros((old.shape[0], 1))], axis=1)  # row -1 is the empty column
+            setattr(self, name, np.ascontiguousarray(padded[:, source]))
+        self.infos = list(infos)
+        for row, info in enumerate(infos):
+            info.row = row
+        return new
+
+    def spare(self) -> Matrix:
+        """What can be taken now without touching what is promised: min(idle, idle + releasing - pipelined)."""
+        return self.alloc - self.used + np.minimum(self.releasing - self.pipelined, 0.0)
+
+    def future(self) -> Matrix:
+        """What will be free once releasing pods are gone and promised tasks are placed."""
+        return self.alloc - self.used + self.releasing - self.pipelined
+
+
+class JobTable:
+    """Gangs by row; rows are reused. Vectors are [J, R].
+
+    Attributes:
+        allocated: what the gang's placed tasks take.
+        pending: what its pending tasks ask for.
+        gated: the part of `pending` behind scheduling gates.
+        minimum: minResources; zero where absent.
+        has_minimum: whether minResources is there; [J].
+        queue: row of the queue in the current cycle, -1 for none; [J].
+        phase, min_member, allocated_count: as in Job; [J].
+    """
+
+    __slots__ = (
+        "_free",
+        "allocated",
+        "allocated_count",
+        "gated",
+        "has_minimum",
+        "min_member",
+        "minimum",
+        "pending",
+        "phase",
+        "queue",
+        "size",
+    )
+
+    def __init__(self, dims: Dimensions) -> None:
+        r = len(dims)
+        self.size = 0
+        self._free: list[int] = []
+        self.allocated: Matrix = np.zeros((0, r))
+        self.pending: Matrix = np.zeros((0, r))
+        self.gated: Matrix = np.zeros((0, r))
+        self.minimum: Matrix = np.zeros((0, r))
+        self.has_minimum: npt.NDArray[np.bool_] = np.zeros(0, dtype=bool)
+        self.queue: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        self.phase: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        self.min_member: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        self.allocated_count: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+
+    def take_row(self) -> int:
+        """A row of zeros for a new gang."""
+        if self._free:
+            return self._free.pop()
+        if self.size == self.queue.shape[0]:
+            self._grow(max(64, 2 * self.size))
+        self.size += 1
+        return self.size - 1
+
+    def give_row(self, row: int) -> None:
+        for table in (self.allocated, self.pending, self.gated, self.minimum):
+            table[row] = 0.0
+        self.has_minimum[row] = False
+        self.queue[row] = -1
+        self.phase[row] = self.min_member[row] = self.allocated_count[row] = 0
+        self._free.append(row)
+
+    def pad(self, dims: int) -> None:
+        """Make room for resource names learned since."""
+        for name in ("allocated", "pending", "gated", "minimum"):
+            setattr(self, name, _grown(getattr(self, name), 1, dims))
+
+    def _grow(self, rows: int) -> None:
+        for name in ("allocated", "pending", "gated", "minimum"):
+            setattr(self, name, _grown(getattr(self, name), 0, rows))
+        old = self.queue.shape[0]
+        self.has_minimum = np.concatenate([self.has_minimum, np.zeros(rows - old, dtype=bool)])
+        self.queue = np.concatenate([self.queue, np.full(rows - old, -1, dtype=np.int64)])
+        for name in ("phase", "min_member", "allocated_count"):
+            setattr(self, name, np.concatenate([getattr(self, name), np.zeros(rows - old, dtype=np.int64)]))
+
+    def set_minimum(self, row: int, minimum: Vector | None) -> None:
+        self.has_minimum[row] = minimum is not None
+        self.minimum[row] = 0.0 if minimum is None else minimum
