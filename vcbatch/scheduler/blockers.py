@@ -55,7 +55,7 @@ def no_node(session: Session, job: Job, task: Task, *, unplaced: int, placed: in
         counts[rejection.reason] = int((rejection.nodes & ~settled).sum())
         settled |= rejection.nodes
     for plugin in session.placer.plugins.pickers:
-        for rejection in plugin.task_rejections(task, static.mask):
+        for rejection in plugin.task_rejections(task, static.rejections):
             counts[rejection.reason] = counts.get(rejection.reason, 0) + int((rejection.nodes & ~settled).sum())
             settled |= rejection.nodes
     rows = np.arange(examined, dtype=np.intp)

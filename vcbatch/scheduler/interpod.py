@@ -7,6 +7,7 @@ again costs no walk over pods. Rules: kube-scheduler's InterPodAffinity and PodT
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +27,12 @@ SPREAD_LABEL = "node(s) didn't match pod topology spread constraints (missing re
 
 REQUIRED_AFFINITY_WEIGHT = 1
 """What an existing pod's required affinity adds to a node's score (kube-scheduler's hardPodAffinityWeight)."""
+
+
+class EligibleNodes(Protocol):
+    """The nodes that pass the task's node affinity, or taints, or both."""
+
+    def __call__(self, *, affinity: bool, taints: bool) -> Mask: ...
 
 
 class _Counter:
@@ -86,22 +93,18 @@ class InterPodIndex:
             return True
         return any(term.matches(task.namespace, task.labels) for cls in self._holders for term in _all_terms(cls))
 
-    def rejections(self, task: Task, allowed: Mask, *, affinity: bool, spread: bool) -> list[tuple[str, Mask]]:
-        """The nodes that inter-pod rules refuse, with the reason. `allowed` are the nodes that pass the task's node
-        affinity and taints, over which a spread constraint counts its domains; `affinity` and `spread` say which
-        rules are asked."""
+    def affinity_rejections(self, task: Task) -> list[tuple[str, Mask]]:
+        """The nodes that affinity and anti-affinity refuse, of the task and of pods that are there, with the reason."""
         rules = task.cls.inter_pod
         out: list[tuple[str, Mask]] = []
-        if affinity:
-            existing = self._existing_anti_affinity(task)
-            if existing is not None:
-                out.append((EXISTING_ANTI_AFFINITY, existing))
-            if rules.affinity:
-                out.append((AFFINITY, self._affinity(task)))
-            for term in rules.anti_affinity:
-                out.append((ANTI_AFFINITY, self._in_domains(term.topology_key, self._matching(term))))
-        if spread and any(s.hard for s in rules.spreads):
-            out.extend(self._spread(task, allowed))
+        existing = self._existing_anti_affinity(task)
+        if existing is not None:
+            out.append((EXISTING_ANTI_AFFINITY, existing))
+        if rules.affinity:
+            out.append((AFFINITY, self._affinity(task)))
+        out += [
+            (ANTI_AFFINITY, self._in_domains(term.topology_key, self._matching(term))) for term in rules.anti_affinity
+        ]
         return out
 
     def affinity_score(self, task: Task) -> Counts | None:
@@ -119,7 +122,7 @@ class InterPodIndex:
                     total = self._added(total, term.topology_key, holders, REQUIRED_AFFINITY_WEIGHT)
         return total
 
-    def spread_score(self, task: Task, candidates: Domains, allowed: Mask) -> tuple[Counts, Mask] | None:
+    def spread_score(self, task: Task, candidates: Domains, eligible: EligibleNodes) -> tuple[Counts, Mask] | None:
         """The spread penalty of each candidate row and which of them lack a topology label, or None where the task
         has no soft constraint. Not normalised; the lower the better."""
         soft = [s for s in task.cls.inter_pod.spreads if not s.hard]
@@ -131,8 +134,8 @@ class InterPodIndex:
         total = np.zeros(len(candidates))
         for spread in soft:
             ids, count = self._domain(spread.term.topology_key)
-            eligible = labelled & (allowed if spread.honor_affinity else True)
-            matching = np.where(eligible, self._matching(spread.term, leaving=False), 0.0)
+            counted = labelled & eligible(affinity=spread.honor_affinity, taints=spread.honor_taints)
+            matching = np.where(counted, self._matching(spread.term, leaving=False), 0.0)
             per_domain = np.bincount(ids[labelled], weights=matching[labelled], minlength=count)
             present = np.unique(ids[candidates][labelled[candidates]])
             at = per_domain[np.maximum(ids[candidates], 0)]
@@ -212,7 +215,9 @@ class InterPodIndex:
                 refused |= self._per_node(term.topology_key, counts) <= 0
         return refused
 
-    def _spread(self, task: Task, allowed: Mask) -> Iterable[tuple[str, Mask]]:
+    def spread_rejections(self, task: Task, eligible: EligibleNodes) -> Iterable[tuple[str, Mask]]:
+        """The nodes that hard spread constraints refuse, with the reason. `eligible` says over which nodes domains
+        are counted."""
         hard = [s for s in task.cls.inter_pod.spreads if s.hard]
         labelled = np.ones(len(self._infos), dtype=bool)
         for spread in hard:
@@ -220,7 +225,7 @@ class InterPodIndex:
         for spread in hard:
             ids, count = self._domain(spread.term.topology_key)
             yield SPREAD_LABEL, ids < 0
-            counted = labelled & (allowed if spread.honor_affinity else True)
+            counted = labelled & eligible(affinity=spread.honor_affinity, taints=spread.honor_taints)
             matching = self._matching(spread.term, leaving=False)
             per_domain = np.bincount(ids[counted], weights=matching[counted], minlength=count)
             present = np.unique(ids[counted])

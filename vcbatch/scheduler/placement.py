@@ -265,7 +265,7 @@ class Placer:
         static = self.static(cls)
         allowed = static.mask.copy()
         for plugin in self.plugins.pickers:
-            for rejection in plugin.task_rejections(task, static.mask):
+            for rejection in plugin.task_rejections(task, static.rejections):
                 allowed &= ~rejection.nodes
         for promising in (False, True):
             rows = np.flatnonzero(allowed)
@@ -282,7 +282,7 @@ class Placer:
             if bonus is not None:
                 heads = heads + bonus
             for plugin in self.plugins.pickers:
-                points = plugin.task_scores(task, rows, static.mask)
+                points = plugin.task_scores(task, rows, static.rejections)
                 if points is not None:
                     heads = heads + points
             best = int(rows[int(heads.argmax())])

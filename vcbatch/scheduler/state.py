@@ -127,7 +127,7 @@ class ClusterState:
         task.node = "" if status in OFF_NODE else pod.spec.node_name
         task.role = _note(meta, names.TASK_SPEC)
         task.priority = _priority_of(pod)
-        task.index = _integer(_note(meta, names.TASK_INDEX))
+        task.index = _index_of(meta)
         task.creation = meta.creation_timestamp or ""
         task.labels = meta.labels or {}
         task.gated = bool(pod.spec.scheduling_gates)
@@ -597,6 +597,14 @@ def _status_of(pod: Pod) -> TaskStatus:
 def _note(meta: ObjectMeta, key: str) -> str:
     """The annotation, else the label."""
     return (meta.annotations or {}).get(key) or (meta.labels or {}).get(key) or ""
+
+
+def _index_of(meta: ObjectMeta) -> int | None:
+    """The pod's index in its task: the last part of a name `job-task-index`, as Volcano orders by, else what the pod
+    says of itself."""
+    parts = meta.name.split("-")
+    named = _integer(parts[-1]) if len(parts) >= 3 else None
+    return _integer(_note(meta, names.TASK_INDEX)) if named is None else named
 
 
 def _integer(text: str) -> int | None:

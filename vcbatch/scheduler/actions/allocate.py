@@ -88,7 +88,7 @@ def eligible(session: Session) -> list[Job]:
     admits = "enqueue" in session.policy.actions
     out: list[Job] = []
     for job in session.state.waiting.values():
-        if job.group is None or job.key in session.blockers:
+        if job.group is None:
             continue
         if job.queue is None:
             name = job.group.spec.queue or session.state.default_queue

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, IntEnum, auto
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -46,10 +46,28 @@ class Verdict:
 
 
 class Rejection(NamedTuple):
-    """Nodes that a filter refuses, shape [N], and why in the words of kube-scheduler."""
+    """Nodes that a filter refuses, shape [N], and why in the words of kube-scheduler. `by` says what of the node it
+    went by, for rules that count only nodes which others admit."""
 
     reason: str
     nodes: Mask
+    by: Literal["affinity", "taint", ""] = ""
+
+
+class Eligible:
+    """Which nodes a topology spread constraint counts, by what it honours."""
+
+    def __init__(self, static: Sequence[Rejection], count: int) -> None:
+        self._static = static
+        self._count = count
+
+    def nodes(self, *, affinity: bool, taints: bool) -> Mask:
+        """The nodes left by the filters that went by node affinity or by taints."""
+        mask = np.ones(self._count, dtype=bool)
+        for rejection in self._static:
+            if (affinity and rejection.by == "affinity") or (taints and rejection.by == "taint"):
+                mask &= ~rejection.nodes
+        return mask
 
 
 class Cap(NamedTuple):
@@ -177,11 +195,11 @@ class Plugin:
         at a time."""
         return False
 
-    def task_rejections(self, task: Task, allowed: Mask) -> Sequence[Rejection]:
-        """Filters by which pods are where. `allowed` are the nodes that `rejections` leave."""
+    def task_rejections(self, task: Task, static: Sequence[Rejection]) -> Sequence[Rejection]:
+        """Filters by which pods are where. `static` is what all `rejections` said of the task's profile."""
         return ()
 
-    def task_scores(self, task: Task, candidates: Rows, allowed: Mask) -> Floats | None:
+    def task_scores(self, task: Task, candidates: Rows, static: Sequence[Rejection]) -> Floats | None:
         """Points by which pods are where, for the candidate rows, normalised over them."""
         return None
 

@@ -10,7 +10,7 @@ import numpy as np
 from vcbatch.scheduler.arguments import Argument, ArgumentSpec
 from vcbatch.scheduler.classes import Profile, TaskClass
 from vcbatch.scheduler.model import Task
-from vcbatch.scheduler.plugins.base import Floats, Normalise, Plugin, Preference, Rows
+from vcbatch.scheduler.plugins.base import Eligible, Floats, Normalise, Plugin, Preference, Rejection, Rows
 from vcbatch.scheduler.resources import CPU, EPS, MEMORY, Mask
 from vcbatch.scheduler.selectors import tolerates
 
@@ -126,14 +126,14 @@ class NodeOrder(Plugin):
             return False
         return self._inter_pod.couples(task)
 
-    def task_scores(self, task: Task, candidates: Rows, allowed: Mask) -> Floats | None:
+    def task_scores(self, task: Task, candidates: Rows, static: Sequence[Rejection]) -> Floats | None:
         total: Floats | None = None
         if self._weight[_POD_AFFINITY]:
             raw = self._inter_pod.affinity_score(task)
             if raw is not None:
                 total = self._weight[_POD_AFFINITY] * _stretched(raw[candidates])
         if self._weight[_SPREAD]:
-            spread = self._inter_pod.spread_score(task, candidates, allowed)
+            spread = self._inter_pod.spread_score(task, candidates, Eligible(static, len(self._nodes)).nodes)
             if spread is not None:
                 points = self._weight[_SPREAD] * _spread_points(*spread)
                 total = points if total is None else total + points
@@ -197,10 +197,7 @@ def _spread_points(penalty: Floats, unlabelled: Mask) -> Floats:
     if not len(labelled):
         return np.zeros(len(penalty))
     low, high = float(labelled.min()), float(labelled.max())
-    if high == 0:
-        points = np.full(len(penalty), 100.0)
-    else:
-        points = np.floor(100.0 * (high + low - penalty) / high)
+    points = np.floor(100.0 * (high + low - penalty) / high) if high else np.full(len(penalty), 100.0)
     return np.where(unlabelled, 0.0, points)
 
 

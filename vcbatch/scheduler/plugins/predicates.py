@@ -15,7 +15,7 @@ import numpy as np
 from vcbatch.scheduler.arguments import Argument, ArgumentSpec
 from vcbatch.scheduler.classes import Profile, TaskClass
 from vcbatch.scheduler.model import Task
-from vcbatch.scheduler.plugins.base import Cap, Floats, Plugin, Rejection, Rows
+from vcbatch.scheduler.plugins.base import Cap, Eligible, Floats, Plugin, Rejection, Rows
 from vcbatch.scheduler.resources import PODS, Mask
 from vcbatch.scheduler.selectors import HARD_EFFECTS, UNSCHEDULABLE_TAINT, tolerates
 
@@ -71,12 +71,12 @@ class Predicates(Plugin):
                     tainted.setdefault(reason, np.zeros(count, dtype=bool))[row] = True
                     break
         if cordoned.any():
-            out.append(Rejection(UNSCHEDULABLE, cordoned))
+            out.append(Rejection(UNSCHEDULABLE, cordoned, "taint"))
         affinity = profile.node_affinity
         if affinity.restricts and self.arguments[_NODE_AFFINITY_ENABLE]:
             missed = np.fromiter((not affinity.admits(i.name, i.labels) for i in infos), dtype=bool, count=count)
-            out.append(Rejection(NODE_AFFINITY, missed))
-        out += [Rejection(reason, mask) for reason, mask in sorted(tainted.items())]
+            out.append(Rejection(NODE_AFFINITY, missed, "affinity"))
+        out += [Rejection(reason, mask, "taint") for reason, mask in sorted(tainted.items())]
         return out
 
     def caps(self, cls: TaskClass, rows: Rows) -> Sequence[Cap]:
@@ -101,13 +101,12 @@ class Predicates(Plugin):
             return False
         return self._inter_pod.couples(task)
 
-    def task_rejections(self, task: Task, allowed: Mask) -> Sequence[Rejection]:
-        return [
-            Rejection(reason, nodes)
-            for reason, nodes in self._inter_pod.rejections(
-                task,
-                allowed,
-                affinity=bool(self.arguments[_POD_AFFINITY_ENABLE]),
-                spread=bool(self.arguments[_SPREAD_ENABLE]),
-            )
-        ]
+    def task_rejections(self, task: Task, static: Sequence[Rejection]) -> Sequence[Rejection]:
+        index, rules = self._inter_pod, task.cls.inter_pod
+        out: list[Rejection] = []
+        if self.arguments[_POD_AFFINITY_ENABLE]:
+            out += [Rejection(reason, nodes) for reason, nodes in index.affinity_rejections(task)]
+        if self.arguments[_SPREAD_ENABLE] and any(spread.hard for spread in rules.spreads):
+            eligible = Eligible(static, len(self._nodes))
+            out += [Rejection(reason, nodes) for reason, nodes in index.spread_rejections(task, eligible.nodes)]
+        return out
