@@ -82,6 +82,12 @@ class World:
     status_history: list[Json] = field(default_factory=list)
     lets_in: bool = True
     binds: bool = True
+    crash_at: int | None = None
+    """The controller dies instead of its write of this number (counted from 0 over all looks), once."""
+    crashes: int = 0
+    on_create: Callable[[Json], None] | None = None
+    """Told of each pod just before it is created."""
+    _tried: int = 0
     _serial: int = 0
 
     def __post_init__(self) -> None:
@@ -181,6 +187,11 @@ class World:
         for number, write in enumerate(self.writes_of(decision)):
             if writes is not None and number >= writes:
                 return decision
+            self._tried += 1
+            if self.crash_at is not None and self._tried > self.crash_at:
+                self.crash_at = None
+                self.crashes += 1
+                return decision
             write()
         self.events.extend(decision.events)
         return decision
@@ -202,9 +213,9 @@ class World:
     def settle(self, name: str = "j", *, most: int = 50) -> None:
         """Look until nothing more is to be done."""
         for _ in range(most):
-            before = self.writes
+            before = self.writes, self.crashes
             self.look(name)
-            if self.writes == before or (JOBS, name) not in self.objects:
+            if (self.writes, self.crashes) == before or (JOBS, name) not in self.objects:
                 return
         raise AssertionError(f"job {name} doesn't come to rest: {self.job(name).get('status')}")
 
@@ -255,6 +266,8 @@ class World:
         if key in self.objects:
             assert _controller(self.objects[key]) == _controller(create.body)
             return
+        if self.on_create is not None:
+            self.on_create(create.body)
         stored = self.put(create.resource, create.body)
         stored["status"] = {"phase": "Pending"}
         self.created.append(stored)
