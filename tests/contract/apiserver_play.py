@@ -30,6 +30,7 @@ CERTIFICATE = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
 _UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _RECORD = re.compile(r"ResourceVersion in record \(\d+\)")
+_TOKEN_VOLUME = re.compile(r"kube-api-access-[a-z0-9]{5}\b")
 _QUOTED_VERSION = re.compile(r'\\?"resourceVersion\\?":\\?"\d+\\?"')
 _MANAGED = re.compile(r',?\\?"managedFields\\?":\[.*?\}\}\}\]|,?\\?"managedFields\\?":\[.*?\}\}\]')
 
@@ -166,8 +167,9 @@ class Player:
         value = value.replace(self._namespace, "NS")
         if value == CERTIFICATE:
             return "CERTIFICATE"
-        if key in ("buildDate",):
+        if key == "buildDate":
             return "TIME"
+        value = _TOKEN_VOLUME.sub("kube-api-access-X", value)
         value = _RECORD.sub("ResourceVersion in record (RV)", value)
         return _TIME.sub("TIME", _UID.sub("UID", value))
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 import sys
 
+import click
+
 from tests.conformance import DATA
 from tests.contract.apiserver_play import Outcome, groups, play_group
 
@@ -20,7 +22,7 @@ def _line(outcome: Outcome) -> str:
 
 def main(names: list[str]) -> int:
     if DATA is None:
-        print("no conformance data beside this checkout")
+        click.echo("no conformance data beside this checkout")
         return 1
     alike = total = 0
     for group in names or groups(DATA):
@@ -28,12 +30,12 @@ def main(names: list[str]) -> int:
         good = sum(not outcome.difference for outcome in outcomes)
         alike += good
         total += len(outcomes)
-        print(f"{group:16} {good:3} of {len(outcomes):3}")
+        click.echo(f"{group:16} {good:3} of {len(outcomes):3}")
         if names:
             for outcome in outcomes:
                 if outcome.difference:
-                    print(_line(outcome))
-    print(f"{'all':16} {alike:3} of {total:3}  {alike / total:.1%}")
+                    click.echo(_line(outcome))
+    click.echo(f"{'all':16} {alike:3} of {total:3}  {alike / total:.1%}")
     return 0
 
 

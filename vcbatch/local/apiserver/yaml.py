@@ -1,4 +1,4 @@
-"""YAML bodies as JSON values: the schema of YAML 1.2's JSON subset that Kubernetes reads, bounded."""
+"""YAML bodies as JSON values: the schema of YAML 1.2's JSON subset that Kubernetes reads, bounded in size."""
 
 from __future__ import annotations
 
@@ -16,15 +16,30 @@ except ImportError:  # PyYAML built without libyaml
 Json = dict[str, Any]
 
 
+_EXPANDED_LIMIT = 1_000_000
+
+
 class _Loader(_Base):
-    """Dates stay strings; aliases are refused, since a few nested ones make gigabytes."""
+    """Dates stay strings, as in JSON."""
 
     duplicates: list[str]
 
-    def compose_node(self, parent: Any, index: Any) -> Any:
-        if self.check_event(yaml.AliasEvent):
-            raise yaml.YAMLError("aliases are not supported")
-        return super().compose_node(parent, index)
+
+def _expanded(node: yaml.Node, sizes: dict[int, int]) -> int:
+    """How many nodes there are once aliases are written out: a few nested ones make gigabytes."""
+    known = sizes.get(id(node))
+    if known is not None:
+        if known < 0:
+            raise yaml.YAMLError("an alias contains itself")
+        return known
+    sizes[id(node)] = -1
+    size = 1
+    if isinstance(node, yaml.MappingNode):
+        size += sum(_expanded(key, sizes) + _expanded(value, sizes) for key, value in node.value)
+    elif isinstance(node, yaml.SequenceNode):
+        size += sum(_expanded(item, sizes) for item in node.value)
+    sizes[id(node)] = size
+    return size
 
 
 def _mapping(loader: _Loader, node: yaml.MappingNode) -> Json:
@@ -55,7 +70,10 @@ def load(body: bytes) -> tuple[Any, list[str]]:
     loader = _Loader(body)
     loader.duplicates = []
     try:
-        value = loader.get_single_data()
+        node = loader.get_single_node()
+        if node is not None and _expanded(node, {}) > _EXPANDED_LIMIT:
+            raise yaml.YAMLError("document contains excessive aliasing")
+        value = loader.construct_document(node) if node is not None else None
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         text = " ".join(str(error).split())
         raise bad_request(f"error converting YAML to JSON: yaml: {text}") from None
