@@ -81,7 +81,7 @@ class _Discovery:
         if path == "/api":
             host = headers.get("host", "")
             return Reply(
-                {
+                body={
                     "kind": "APIVersions",
                     "versions": list(self._groups.get("", ())),
                     "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": host}],
@@ -92,7 +92,7 @@ class _Discovery:
             return None
         if path not in self._rendered:
             self._rendered[path] = json.dumps(make(), separators=(",", ":")).encode()
-        return Reply(self._rendered[path])
+        return Reply(body=self._rendered[path])
 
     def _document(self, path: str) -> Callable[[], Json] | None:
         """The function that makes the document at `path`, where there is one."""
@@ -129,7 +129,7 @@ class _Discovery:
             }
             self._rendered[key] = json.dumps(document, separators=(",", ":")).encode()
         media = f"application/json;g=apidiscovery.k8s.io;v={form};as=APIGroupDiscoveryList"
-        return Reply(self._rendered[key], content_type=media, headers={"Vary": "Accept"})
+        return Reply(body=self._rendered[key], content_type=media, headers={"Vary": "Accept"})
 
     def _paths(self) -> list[str]:
         paths = ["/api", "/apis", "/apis/", "/healthz", "/livez", "/openapi/v3", "/openapi/v3/", "/readyz", "/version"]

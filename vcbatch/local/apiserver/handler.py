@@ -134,7 +134,11 @@ class Handler:
             return self._nothing_there(target)
         call = self._call(request, target, entry)
         self._authorize(request, target, call.verb, entry)
-        response = await self._serve(call)
+        try:
+            response = await self._serve(call)
+        except StatusError as error:
+            # A refusal carries the warnings that came before it.
+            response = error_response(error)
         if response is not None and call.warnings:
             response = replace(response, headers=[*response.headers, *warning_headers(call.warnings)])
         return response

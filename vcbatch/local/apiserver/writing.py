@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from vcbatch.api.resources import NAMESPACES
 from vcbatch.local.apiserver import metadata as rules
 from vcbatch.local.apiserver.engine import Engine
 from vcbatch.local.apiserver.errors import (
@@ -147,19 +148,12 @@ class Writer:
         errors = rules.validate(
             metadata, namespaced=entry.resource.namespaced, rule=entry.name_rule, built_in=not entry.generated
         )
-        errors += self._check_kind(entry, obj)
         errors += entry.strategy.validate(obj, None, ctx)
         if not errors:
             errors += [
                 invalid_value("metadata.name", metadata["name"], fault) for fault in path_segment(metadata["name"])
             ]
         self._refuse(entry, obj, errors)
-
-    @staticmethod
-    def _check_kind(entry: Served, obj: Json) -> list[FieldError]:
-        if entry.generated and obj["kind"] != entry.resource.kind:
-            return [invalid_value("kind", obj["kind"], f"must be {entry.resource.kind}")]
-        return []
 
     @staticmethod
     def _refuse(entry: Served, obj: Json, errors: Sequence[FieldError]) -> None:
@@ -274,7 +268,7 @@ class Writer:
         """Write what passed the checks: not at all where it is the same, as a deletion where it is the end."""
         if _same(obj, old):
             return record
-        if _finished(obj["metadata"]):
+        if _finished(entry, obj):
             if ctx.dry_run:
                 return self._engine.write(entry, obj, record, ctx)
             return self._engine.store.remove(entry.stored_as, record, self._engine.stored_form(entry, obj))
@@ -292,7 +286,6 @@ class Writer:
                 errors += whole
         if entry.validates_whole_on_update and not entry.generated:
             errors += _standard_finalizers(metadata, old["metadata"])
-        errors += self._check_kind(entry, obj)
         errors += entry.strategy.validate(obj, old, ctx)
         self._refuse(entry, obj, errors)
 
@@ -320,10 +313,10 @@ def _same(left: Json, right: Json) -> bool:
     return encode(left) == encode(right)
 
 
-def _finished(metadata: Json) -> bool:
-    """Whether an object that is being deleted has nothing left to wait for."""
-    return (
-        "deletionTimestamp" in metadata
-        and not metadata.get("finalizers")
-        and not metadata.get("deletionGracePeriodSeconds")
-    )
+def _finished(entry: Served, obj: Json) -> bool:
+    """Whether an object that is being deleted has nothing left to wait for. A namespace waits for its contents too."""
+    metadata = obj["metadata"]
+    held = metadata.get("finalizers") or metadata.get("deletionGracePeriodSeconds")
+    if entry.resource == NAMESPACES:
+        held = held or obj.get("spec", {}).get("finalizers")
+    return "deletionTimestamp" in metadata and not held

@@ -10,9 +10,10 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
+from vcbatch.api.quantity import MalformedQuantity, parse_quantity
 from vcbatch.local.apiserver.errors import DecodeError
 from vcbatch.local.apiserver.schema.types import OPAQUE, Field, Struct, kind_struct, struct, structs
 
@@ -240,14 +241,17 @@ def _base64_fault(text: str) -> int:
 
 
 def _quantity(value: Any) -> str:
-    """A number is taken as its decimal text, as Kubernetes does."""
+    """The canonical text. A number is taken as its decimal text, as Kubernetes does."""
     if isinstance(value, bool):
         raise DecodeError(_QUANTITY_FAULT)
     if isinstance(value, int | float):
         value = format(value, "g") if isinstance(value, float) else str(value)
-    if not isinstance(value, str) or not _QUANTITY.fullmatch(value):
+    if not isinstance(value, str) or not _QUANTITY.fullmatch(value.strip()):
         raise DecodeError(_QUANTITY_FAULT)
-    return value
+    try:
+        return parse_quantity(value.strip()).format()
+    except MalformedQuantity:
+        raise DecodeError("unable to parse quantity's suffix") from None
 
 
 def _int_or_string(value: Any) -> Any:
@@ -266,7 +270,8 @@ def _time(value: Any, type_: str) -> Any:
         moment = None
     if moment is None or moment.tzinfo is None or "T" not in value:
         raise DecodeError(f'parsing time "{value}" as "{layout}": cannot parse "{value}" as "2006"')
-    return value
+    utc = moment.astimezone(UTC).replace(tzinfo=None)
+    return utc.isoformat(timespec="seconds" if type_ == "Time" else "microseconds") + "Z"
 
 
 def _kind(value: Any) -> str:

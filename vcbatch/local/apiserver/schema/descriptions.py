@@ -129,7 +129,8 @@ def _model_names(key: str) -> Iterator[str]:
 
 
 def _tidy(text: Any) -> str:
-    return re.sub(r"\s+", " ", text).strip() if isinstance(text, str) else ""
+    plain = re.sub(r"\s+", " ", text).strip() if isinstance(text, str) else ""
+    return plain.partition(" Attributes: openapi_types")[0]
 
 
 def main(path: Path) -> None:
