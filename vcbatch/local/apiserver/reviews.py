@@ -41,7 +41,7 @@ def _answer(body: Json, resource: Resource, status: Json) -> Reply:
     if "spec" in body:
         answer["spec"] = body["spec"]
     answer["status"] = status
-    return Reply(answer, code=201)
+    return Reply(body=answer, code=201)
 
 
 def _attribute_faults(spec: Json) -> list[FieldError]:

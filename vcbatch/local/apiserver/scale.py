@@ -9,6 +9,7 @@ from vcbatch.local.apiserver.errors import bad_request, conflict, invalid, inval
 from vcbatch.local.apiserver.patch.transform import Patch
 from vcbatch.local.apiserver.registry import RequestContext, Served
 from vcbatch.local.apiserver.store import Record
+from vcbatch.local.apiserver.tables import selector_text
 from vcbatch.local.apiserver.writing import MODIFIED, Writer
 
 Json = dict[str, Any]
@@ -26,6 +27,12 @@ def _at(obj: Json, path: list[str]) -> Any:
     return node
 
 
+def _selector_text(selector: Json) -> str:
+    """Built-in kinds keep a selector object, or (ReplicationController) a map of labels."""
+    known = "matchLabels" in selector or "matchExpressions" in selector
+    return selector_text(selector if known else {"matchLabels": selector})
+
+
 def read_scale(entry: Served, obj: Json) -> Json:
     """The Scale of an object."""
     metadata = obj["metadata"]
@@ -34,7 +41,7 @@ def read_scale(entry: Served, obj: Json) -> Json:
     status: Json = {"replicas": _at(obj, _path(entry, "statusReplicasPath")) or 0}
     selector = _at(obj, _path(entry, "labelSelectorPath"))
     if selector:
-        status["selector"] = selector
+        status["selector"] = selector if isinstance(selector, str) else _selector_text(selector)
     return {
         "kind": "Scale",
         "apiVersion": "autoscaling/v1",

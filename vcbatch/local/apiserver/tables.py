@@ -101,11 +101,11 @@ def count(*path: str) -> Cell:
     return lambda obj, _now: len(dig(obj, *path) or ())
 
 
-def column(name: str, cell: Cell, *, wide: bool = False, type: str = "string", format: str = "") -> Column:
-    return Column(name=name, type=type, format=format, priority=1 if wide else 0, cell=cell)
+def column(name: str, cell: Cell, *, wide: bool = False, kind: str = "string", text_format: str = "") -> Column:
+    return Column(name=name, type=kind, format=text_format, priority=1 if wide else 0, cell=cell)
 
 
-NAME = column("Name", name_cell, format="name")
+NAME = column("Name", name_cell, text_format="name")
 AGE = column("Age", age_cell)
 CREATED_AT = column("Created At", created_cell)
 DEFAULT_COLUMNS: Sequence[Column] = (NAME, AGE)
@@ -126,8 +126,7 @@ def selector_text(selector: Json | None) -> str:
     if not selector:
         return NONE
     terms = [f"{key}={value}" for key, value in (selector.get("matchLabels") or {}).items()]
-    for expression in selector.get("matchExpressions") or ():
-        terms.append(_expression_text(expression))
+    terms += [_expression_text(expression) for expression in selector.get("matchExpressions") or ()]
     return ",".join(sorted(terms)) or NONE
 
 

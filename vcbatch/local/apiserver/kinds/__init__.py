@@ -6,12 +6,10 @@ import dataclasses
 
 from vcbatch.local.apiserver.registry import Served
 from vcbatch.local.apiserver.schema.types import kind_struct, merge_keys
-from vcbatch.local.apiserver.subresources.logs import PodLogs
-from vcbatch.local.apiserver.subresources.streams import PodStreams
 
 
-def served(*, logs: PodLogs | None = None, streams: PodStreams | None = None) -> list[Served]:
-    """All built-in resources, review kinds included. `logs` and `streams` are the kubelet's."""
+def served() -> list[Served]:
+    """All built-in resources, review kinds included."""
     from vcbatch.local.apiserver import reviews
     from vcbatch.local.apiserver.kinds import (
         admission,
@@ -31,6 +29,7 @@ def served(*, logs: PodLogs | None = None, streams: PodStreams | None = None) ->
     )
 
     modules = (
+        pods,
         services,
         config,
         cluster,
@@ -46,8 +45,7 @@ def served(*, logs: PodLogs | None = None, streams: PodStreams | None = None) ->
         admission,
         reviews,
     )
-    entries = pods.served(logs=logs, streams=streams) + [entry for module in modules for entry in module.served()]
-    return [_with_merge_keys(entry) for entry in entries]
+    return [_with_merge_keys(entry) for module in modules for entry in module.served()]
 
 
 def _with_merge_keys(entry: Served) -> Served:

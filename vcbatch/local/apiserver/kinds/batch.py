@@ -79,13 +79,7 @@ def _job_prepare(obj: Json, old: Json | None, _ctx: RequestContext) -> None:
     uid, name = metadata["uid"], metadata.get("name", "")
     template = spec["template"].setdefault("metadata", {})
     template_labels = template["labels"] = dict(template.get("labels") or {})
-    for key, value in (
-        ("controller-uid", uid),
-        ("job-name", name),
-        (_UID_LABEL, uid),
-        (_NAME_LABEL, name),
-    ):
-        template_labels[key] = value
+    template_labels |= {"controller-uid": uid, "job-name": name, _UID_LABEL: uid, _NAME_LABEL: name}
     metadata["labels"] = {**template_labels, **(metadata.get("labels") or {}), **template_labels}
     selector = spec["selector"] = copy.deepcopy(spec.get("selector") or {})
     selector.setdefault("matchLabels", {})[_UID_LABEL] = uid
@@ -103,7 +97,15 @@ def _restart_faults(template: Json, path: str) -> list[FieldError]:
 
 def _job_spec_faults(spec: Json, path: str) -> list[FieldError]:
     found: list[FieldError] = []
-    for key in ["parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished", "backoffLimitPerIndex", "maxFailedIndexes"]:
+    for key in [
+        "parallelism",
+        "completions",
+        "activeDeadlineSeconds",
+        "backoffLimit",
+        "ttlSecondsAfterFinished",
+        "backoffLimitPerIndex",
+        "maxFailedIndexes",
+    ]:
         found += faults.not_negative(f"{path}.{key}", spec.get(key))
     mode = spec.get("completionMode")
     if mode is not None:

@@ -79,7 +79,18 @@ def _node_defaults(obj: Json, _old: Json | None, _ctx: RequestContext) -> None:
         status["allocatable"] = dict(status["capacity"])
     status.setdefault("daemonEndpoints", {}).setdefault("kubeletEndpoint", {"Port": 0})
     info = status.setdefault("nodeInfo", {})
-    for key in ["architecture", "bootID", "containerRuntimeVersion", "kernelVersion", "kubeProxyVersion", "kubeletVersion", "machineID", "operatingSystem", "osImage", "systemUUID"]:
+    for key in [
+        "architecture",
+        "bootID",
+        "containerRuntimeVersion",
+        "kernelVersion",
+        "kubeProxyVersion",
+        "kubeletVersion",
+        "machineID",
+        "operatingSystem",
+        "osImage",
+        "systemUUID",
+    ]:
         info.setdefault(key, "")
 
 

@@ -82,10 +82,8 @@ def _frozen_faults(obj: Json, old: Json | None, *keys: str) -> list[FieldError]:
     found: list[FieldError] = []
     if not obj.get("immutable"):
         found.append(faults.forbidden("immutable", _FROZEN))
-    for key in keys:
-        if (obj.get(key) or {}) != (old.get(key) or {}):
-            found.append(faults.forbidden(key, _FROZEN))
-    return found
+    changed = [key for key in keys if (obj.get(key) or {}) != (old.get(key) or {})]
+    return found + [faults.forbidden(key, _FROZEN) for key in changed]
 
 
 def _map_change(obj: Json, old: Json | None, _ctx: RequestContext) -> list[FieldError]:

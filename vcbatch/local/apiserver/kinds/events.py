@@ -70,7 +70,7 @@ def _new_faults(obj: Json, old: Json | None, ctx: RequestContext) -> list[FieldE
     for key in ("reportingController", "reportingInstance", "action", "reason"):
         value, limit = obj.get(key) or "", 1024 if key == "reportingController" else 128
         if not value:
-            found.append(faults.required(key, "" if key != "reportingController" else ""))
+            found.append(faults.required(key))
         elif len(value) > limit:
             found.append(faults.invalid(key, "", f"can have at most {limit} characters"))
     if obj.get("type") not in _TYPES:

@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from vcbatch.api.resources import Resource
+from vcbatch.local.apiserver import names
 from vcbatch.local.apiserver.errors import FieldError
 from vcbatch.local.apiserver.kinds import faults, selectors
 from vcbatch.local.apiserver.kinds.define import STATUS
@@ -16,8 +17,8 @@ from vcbatch.local.apiserver.tables import AGE, NAME, at, column
 BUDGETS = Resource(group="policy", version="v1", plural="poddisruptionbudgets", kind="PodDisruptionBudget")
 
 _PERCENT = re.compile("[0-9]+%")
-PERCENT_FAULT = "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', " + (
-    "regex used for validation is '[0-9]+%')"
+PERCENT_FAULT = names.regex_fault(
+    "a valid percent string must be a numeric string followed by an ending '%'", "[0-9]+%", "1%", "93%"
 )
 
 

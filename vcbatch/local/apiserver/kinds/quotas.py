@@ -16,10 +16,31 @@ from vcbatch.local.apiserver.tables import AGE, NAME, Cell, column, created_cell
 LIMIT_RANGES = Resource(group="", version="v1", plural="limitranges", kind="LimitRange")
 
 _COUNTED = frozenset(
-    ["pods", "services", "replicationcontrollers", "resourcequotas", "secrets", "configmaps", "persistentvolumeclaims", "services.nodeports", "services.loadbalancers"]
+    [
+        "pods",
+        "services",
+        "replicationcontrollers",
+        "resourcequotas",
+        "secrets",
+        "configmaps",
+        "persistentvolumeclaims",
+        "services.nodeports",
+        "services.loadbalancers",
+    ]
 )
 _MEASURED = frozenset(
-    ["cpu", "memory", "ephemeral-storage", "requests.cpu", "requests.memory", "requests.storage", "requests.ephemeral-storage", "limits.cpu", "limits.memory", "limits.ephemeral-storage"]
+    [
+        "cpu",
+        "memory",
+        "ephemeral-storage",
+        "requests.cpu",
+        "requests.memory",
+        "requests.storage",
+        "requests.ephemeral-storage",
+        "limits.cpu",
+        "limits.memory",
+        "limits.ephemeral-storage",
+    ]
 )
 _SCOPES = (
     "BestEffort",
@@ -63,9 +84,8 @@ def amounts_faults(amounts: Json | None, path: str) -> list[FieldError]:
         amount = (amounts or {})[name]
         if quantities.compare(amount, "0") < 0:
             found.append(faults.invalid(place, quantities.text(amount), faults.NEGATIVE))
-        elif name in _COUNTED or name.startswith("count/"):
-            if quantities.read(amount).milli() % 1000:
-                found.append(faults.invalid(place, quantities.text(amount), "must be an integer"))
+        elif (name in _COUNTED or name.startswith("count/")) and quantities.read(amount).milli() % 1000:
+            found.append(faults.invalid(place, quantities.text(amount), "must be an integer"))
     return found
 
 
@@ -116,9 +136,9 @@ def _limits_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[F
             found.append(faults.duplicate(f"{path}.type", kind))
         seen.add(kind)
         if kind == "Pod":
-            for key in ("default", "defaultRequest"):
-                if item.get(key):
-                    found.append(faults.forbidden(f"{path}.{key}", "may not be specified when `type` is 'Pod'"))
+            given = [key for key in ("default", "defaultRequest") if item.get(key)]
+            detail = "may not be specified when `type` is 'Pod'"
+            found += [faults.forbidden(f"{path}.{key}", detail) for key in given]
         found += _order_faults(item, path)
     return found
 
@@ -165,6 +185,6 @@ def served() -> list[Served]:
             singular="limitrange",
             short_names=("limits",),
             strategy=BuiltIn(type_name="LimitRange", defaults=_limits_defaults, check=_limits_faults),
-            columns=(NAME, column("Created At", created_cell, type="date")),
+            columns=(NAME, column("Created At", created_cell, kind="date")),
         ),
     ]

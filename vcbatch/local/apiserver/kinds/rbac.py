@@ -137,7 +137,7 @@ _BINDING_COLUMNS = (
     column("Groups", _subjects("Group"), wide=True),
     column("ServiceAccounts", _subjects("ServiceAccount"), wide=True),
 )
-_ROLE_COLUMNS = (NAME, column("Created At", created_cell, type="date"))
+_ROLE_COLUMNS = (NAME, column("Created At", created_cell, kind="date"))
 
 
 def served() -> list[Served]:

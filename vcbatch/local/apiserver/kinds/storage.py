@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from vcbatch.api.resources import PERSISTENTVOLUMECLAIMS, Resource
@@ -48,9 +49,7 @@ def claim_spec_faults(spec: Json, path: str) -> list[FieldError]:
         found.append(faults.required(f"{path}.accessModes", "at least 1 access mode is required"))
     if spec.get("selector") is not None:
         found += selectors.selector_faults(spec["selector"], f"{path}.selector")
-    for mode in modes:
-        if mode not in _MODES:
-            found.append(faults.unsupported(f"{path}.accessModes", mode, _MODES))
+    found += _mode_faults(modes, f"{path}.accessModes")
     if "ReadWriteOncePod" in modes and len(modes) > 1:
         detail = "may not use ReadWriteOncePod with other access modes"
         found.append(faults.forbidden(f"{path}.accessModes", detail))
@@ -62,6 +61,10 @@ def claim_spec_faults(spec: Json, path: str) -> list[FieldError]:
     if mode is not None and mode not in ("Block", "Filesystem"):
         found.append(faults.unsupported(f"{path}.volumeMode", mode, ["Block", "Filesystem"]))
     return found
+
+
+def _mode_faults(modes: Sequence[str], path: str) -> list[FieldError]:
+    return [faults.unsupported(path, mode, _MODES) for mode in modes if mode not in _MODES]
 
 
 def _storage_faults(spec: Json, path: str) -> list[FieldError]:
@@ -120,9 +123,7 @@ def _volume_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[F
     modes = spec.get("accessModes") or []
     if not modes:
         found.append(faults.required("spec.accessModes"))
-    for mode in modes:
-        if mode not in _MODES:
-            found.append(faults.unsupported("spec.accessModes", mode, _MODES))
+    found += _mode_faults(modes, "spec.accessModes")
     capacity = spec.get("capacity") or {}
     if not capacity:
         found.append(faults.required("spec.capacity"))
@@ -134,7 +135,17 @@ def _volume_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[F
     policy = spec.get("persistentVolumeReclaimPolicy")
     if policy and policy not in ("Delete", "Recycle", "Retain"):
         found.append(faults.unsupported("spec.persistentVolumeReclaimPolicy", policy, ["Delete", "Recycle", "Retain"]))
-    known = ["accessModes", "capacity", "claimRef", "mountOptions", "nodeAffinity", "persistentVolumeReclaimPolicy", "storageClassName", "volumeAttributesClassName", "volumeMode"]
+    known = [
+        "accessModes",
+        "capacity",
+        "claimRef",
+        "mountOptions",
+        "nodeAffinity",
+        "persistentVolumeReclaimPolicy",
+        "storageClassName",
+        "volumeAttributesClassName",
+        "volumeMode",
+    ]
     sources = sorted(key for key in spec if key not in known and spec[key] is not None)
     if not sources:
         found.append(faults.required("spec", "must specify a volume type"))
@@ -226,7 +237,7 @@ def _class_shown(obj: Json, _now: datetime) -> str:
 
 
 _CLASS_COLUMNS = (
-    column("Name", _class_shown, format="name"),
+    column("Name", _class_shown, text_format="name"),
     column("Provisioner", at("provisioner")),
     column("ReclaimPolicy", at("reclaimPolicy", default="Delete")),
     column("VolumeBindingMode", at("volumeBindingMode", default=UNSET)),

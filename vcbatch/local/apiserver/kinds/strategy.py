@@ -48,6 +48,8 @@ class BuiltIn:
     """Further faults of a change of the main resource; runs before or after `check` as `update_first` says."""
     check_status: Check = _no_faults
     """Faults of a write of the status."""
+    admit_create: Prepare = _no_change
+    """The last word of admission on a create that has no faults; raises `StatusError` to refuse it."""
     update_first: bool = True
     """Whether the faults of the change come before those of the object."""
     checks_whole_on_update: bool = True
@@ -76,7 +78,10 @@ class BuiltIn:
         if ctx.subresource == "status":
             return self.check_status(obj, old, ctx)
         if old is None:
-            return self.check(obj, None, ctx)
+            found = self.check(obj, None, ctx)
+            if not found:
+                self.admit_create(obj, None, ctx)
+            return found
         changed = self.check_update(obj, old, ctx)
         if not self.checks_whole_on_update:
             return changed

@@ -249,7 +249,15 @@ def _frozen_selector(obj: Json, old: Json | None, _ctx: RequestContext) -> list[
     return faults.immutable("spec.selector", dig(obj, "spec", "selector"), dig(old, "spec", "selector"))
 
 
-_STATEFUL_SET_FREE = ["minReadySeconds", "ordinals", "persistentVolumeClaimRetentionPolicy", "replicas", "revisionHistoryLimit", "template", "updateStrategy"]
+_STATEFUL_SET_FREE = [
+    "minReadySeconds",
+    "ordinals",
+    "persistentVolumeClaimRetentionPolicy",
+    "replicas",
+    "revisionHistoryLimit",
+    "template",
+    "updateStrategy",
+]
 
 
 def _stateful_set_change(obj: Json, old: Json | None, _ctx: RequestContext) -> list[FieldError]:

@@ -7,18 +7,14 @@ from collections.abc import Mapping, Sequence
 from vcbatch.local.apiserver.registry import Handler
 from vcbatch.local.apiserver.subresources.binding import bind
 from vcbatch.local.apiserver.subresources.eviction import evict
-from vcbatch.local.apiserver.subresources.logs import LogOptions, PodLogs, log_handler
-from vcbatch.local.apiserver.subresources.streams import PodStreams, stream_handlers
+from vcbatch.local.apiserver.subresources.logs import read_log
+from vcbatch.local.apiserver.subresources.streaming import refuse_stream
 
 __all__ = [
+    "POD_HANDLERS",
     "POD_SUBRESOURCES",
     "POD_SUBRESOURCE_KINDS",
-    "LogOptions",
-    "PodLogs",
-    "PodStreams",
     "bind",
-    "evict",
-    "pod_handlers",
 ]
 
 POD_SUBRESOURCES: Mapping[str, Sequence[str]] = {
@@ -37,8 +33,11 @@ POD_SUBRESOURCE_KINDS: Mapping[str, tuple[str, str, str]] = {
     "exec": ("", "v1", "PodExecOptions"),
     "portforward": ("", "v1", "PodPortForwardOptions"),
 }
-
-
-def pod_handlers(*, logs: PodLogs | None, streams: PodStreams | None) -> Mapping[str, Handler]:
-    """The handlers of a pod's subresources. Without `logs` or `streams` these answer that no kubelet runs here."""
-    return {"binding": bind, "eviction": evict, "log": log_handler(logs), **stream_handlers(streams)}
+POD_HANDLERS: Mapping[str, Handler] = {
+    "attach": refuse_stream,
+    "binding": bind,
+    "eviction": evict,
+    "exec": refuse_stream,
+    "log": read_log,
+    "portforward": refuse_stream,
+}

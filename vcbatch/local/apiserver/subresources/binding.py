@@ -34,7 +34,7 @@ async def bind(request: HandlerRequest) -> Reply:
 
     request.operations.get(PODS, namespace, name)
     await request.operations.change(PODS, namespace, name, change, request.ctx)
-    return Reply(success_status(), code=201)
+    return Reply(body=success_status(), code=201)
 
 
 def success_status() -> Json:

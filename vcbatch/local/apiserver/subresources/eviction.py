@@ -41,7 +41,7 @@ async def evict(request: HandlerRequest) -> Reply:
 
         await operations.change(PODS, namespace, name, mark, request.ctx)
     await operations.delete(PODS, namespace, name, options, request.ctx)
-    return Reply(success_status(), code=201)
+    return Reply(body=success_status(), code=201)
 
 
 _TARGET: Json = {

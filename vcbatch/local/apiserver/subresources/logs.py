@@ -1,62 +1,30 @@
-"""`pods/log`. Source: kubernetes `pkg/registry/core/pod`, `LogLocation`, and the kubelet's `validateContainerLogStatus`."""
+"""`pods/log`. Source: kubernetes `pkg/registry/core/pod`, `LogLocation`; the kubelet's `validateContainerLogStatus`."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Any, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from vcbatch.api.resources import PODS
 from vcbatch.local.apiserver.errors import FieldError, StatusError, bad_request, invalid
 from vcbatch.local.apiserver.kinds import faults
-from vcbatch.local.apiserver.registry import Handler, HandlerRequest, Json, Reply
+from vcbatch.local.apiserver.registry import HandlerRequest, Json, Reply
 from vcbatch.local.apiserver.tables import dig, parse_time
+from vcbatch.local.kubelet.logs import LogOptions
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogOptions:
-    """What of a container's log is asked for."""
-
-    follow: bool = False
-    previous: bool = False
-    """Of the run before the current one."""
-    timestamps: bool = False
-    """Each line begins with the time it was written, in RFC 3339 with nanoseconds."""
-    tail_lines: int | None = None
-    """So many of the last lines; None is all, 0 none (which makes sense with `follow`)."""
-    since: datetime | None = None
-
-
-class PodLogs(Protocol):
-    """Where the logs are: the kubelet that runs the pods."""
-
-    def logs(self, namespace: str, name: str, container: str, options: LogOptions) -> AsyncIterator[bytes]:
-        """Chunks of whole lines. Ends with the log, or with `follow` when the container has ended."""
-        ...
-
-
-def log_handler(logs: PodLogs | None) -> Handler:
-    """The handler of GET pods/NAME/log."""
-
-    async def handle(request: HandlerRequest) -> Reply:
-        options, limit = _options(request.query, request.operations.now())
-        pod = request.operations.get(PODS, request.ctx.namespace, request.name)
-        container = choose_container(pod, _last(request.query, "container") or "")
-        if not dig(pod, "spec", "nodeName"):
-            return Reply(b"", content_type="text/plain")
-        _refuse_unstarted(pod, container, previous=options.previous)
-        if logs is None:
-            raise no_kubelet("logs")
-        chunks = logs.logs(request.ctx.namespace or "", request.name, container, options)
-        return Reply(chunks if limit is None else _limited(chunks, limit), content_type="text/plain")
-
-    return handle
-
-
-def no_kubelet(what: str) -> StatusError:
-    """Refuses what only a kubelet can do, on a server that has none."""
-    return StatusError(503, "ServiceUnavailable", f"no kubelet runs pods for this server: it has no {what} to give")
+async def read_log(request: HandlerRequest) -> Reply:
+    """GET pods/NAME/log: the log of one container, as far as the query asks for it."""
+    options = _options(request.query)
+    pod = request.operations.get(PODS, request.ctx.namespace, request.name)
+    container = choose_container(pod, _last(request.query, "container") or "")
+    if not dig(pod, "spec", "nodeName"):
+        return Reply(body=b"", content_type="text/plain")
+    _refuse_unstarted(pod, container, previous=options.previous)
+    if request.kubelet is None:
+        raise StatusError(503, "ServiceUnavailable", "no kubelet runs pods for this server: it has no logs to give")
+    chunks = request.kubelet.logs(request.ctx.namespace or "", request.name, container, options)
+    return Reply(body=chunks, content_type="text/plain")
 
 
 def _last(query: Mapping[str, Sequence[str]], key: str) -> str | None:
@@ -78,7 +46,7 @@ def _number(query: Mapping[str, Sequence[str]], key: str) -> int | None:
         raise bad_request(f"strconv.ParseInt: parsing {faults.go_quote(text)}: invalid syntax") from None
 
 
-def _options(query: Mapping[str, Sequence[str]], now: datetime) -> tuple[LogOptions, int | None]:
+def _options(query: Mapping[str, Sequence[str]]) -> LogOptions:
     tail, limit = _number(query, "tailLines"), _number(query, "limitBytes")
     seconds, time_text = _number(query, "sinceSeconds"), _last(query, "sinceTime")
     found: list[FieldError] = []
@@ -94,20 +62,19 @@ def _options(query: Mapping[str, Sequence[str]], now: datetime) -> tuple[LogOpti
     if seconds is not None and since is not None:
         detail = "at most one of `sinceTime` or `sinceSeconds` may be specified"
         found.append(faults.forbidden("", detail))
-    elif seconds is not None:
-        if seconds < 1:
-            found.append(faults.invalid("sinceSeconds", seconds, "must be greater than 0"))
-        since = now - timedelta(seconds=seconds)
+    elif seconds is not None and seconds < 1:
+        found.append(faults.invalid("sinceSeconds", seconds, "must be greater than 0"))
     if found:
         raise invalid(group="", kind="PodLogOptions", name="", errors=found)
-    options = LogOptions(
+    return LogOptions(
         follow=_flag(query, "follow"),
         previous=_flag(query, "previous"),
         timestamps=_flag(query, "timestamps"),
         tail_lines=tail,
-        since=since,
+        since_seconds=seconds,
+        since_time=since,
+        limit_bytes=limit,
     )
-    return options, limit
 
 
 def _names(pod: Json, kind: str) -> list[str]:
@@ -160,12 +127,3 @@ def _status_of(pod: Json, container: str) -> Json | None:
             if status.get("name") == container:
                 return status
     return None
-
-
-async def _limited(chunks: AsyncIterator[bytes], limit: int) -> AsyncIterator[bytes]:
-    async for chunk in chunks:
-        if len(chunk) >= limit:
-            yield chunk[:limit]
-            return
-        limit -= len(chunk)
-        yield chunk

@@ -7,21 +7,14 @@ from typing import Any
 from vcbatch.api.resources import PODS, Resource
 from vcbatch.local.apiserver.errors import FieldError
 from vcbatch.local.apiserver.kinds import faults
-from vcbatch.local.apiserver.kinds.pods import admission, update
+from vcbatch.local.apiserver.kinds.pods import admission, quota, update
 from vcbatch.local.apiserver.kinds.pods.amounts import service_class
 from vcbatch.local.apiserver.kinds.pods.defaults import pod_defaults, spec_defaults
 from vcbatch.local.apiserver.kinds.pods.spec import spec_faults
 from vcbatch.local.apiserver.kinds.pods.table import COLUMNS, row_conditions
 from vcbatch.local.apiserver.kinds.strategy import BuiltIn
 from vcbatch.local.apiserver.registry import Json, RequestContext, Served
-from vcbatch.local.apiserver.subresources import (
-    POD_SUBRESOURCE_KINDS,
-    POD_SUBRESOURCES,
-    PodLogs,
-    PodStreams,
-    bind,
-    pod_handlers,
-)
+from vcbatch.local.apiserver.subresources import POD_HANDLERS, POD_SUBRESOURCE_KINDS, POD_SUBRESOURCES, bind
 from vcbatch.local.apiserver.tables import DEFAULT_COLUMNS, dig
 
 BINDINGS = Resource(group="", version="v1", plural="bindings", kind="Binding")
@@ -155,8 +148,8 @@ def _field_values(pod: Json) -> dict[str, str]:
     return values
 
 
-def served(*, logs: PodLogs | None = None, streams: PodStreams | None = None) -> list[Served]:
-    """The entries of this package. `logs` and `streams` are the kubelet's."""
+def served() -> list[Served]:
+    """The entries of this package."""
     pods = Served(
         resource=PODS,
         singular="pod",
@@ -169,13 +162,14 @@ def served(*, logs: PodLogs | None = None, streams: PodStreams | None = None) ->
             check=_check,
             check_update=_change,
             check_status=_status_check,
+            admit_create=lambda pod, _old, ctx: quota.refuse_over_quota(pod, ctx),
             update_first=False,
             has_status=True,
             generation=True,
         ),
         columns=COLUMNS,
         subresources=POD_SUBRESOURCES,
-        handlers=pod_handlers(logs=logs, streams=streams),
+        handlers=POD_HANDLERS,
         subresource_kinds=POD_SUBRESOURCE_KINDS,
         selectable_fields=_SELECTABLE,
         field_values=_field_values,

@@ -72,7 +72,7 @@ ContainerClaim: Name:s Request:s
 Resize: ResourceName:s RestartPolicy:s
 Rule: Action:s ExitCodes:ExitCodes
 ExitCodes: Operator:s Values:[]
-Mount: Name:s ReadOnly:b RecursiveReadOnly MountPath:s SubPath:s MountPropagation SubPathExpr:s BindMountOptions
+Mount: Name:s ReadOnly:b RecursiveReadOnly MountPath:s SubPath:s MountPropagation SubPathExpr:s
 Device: Name:s DevicePath:s
 Probe: +Handler InitialDelaySeconds:n TimeoutSeconds:n PeriodSeconds:n SuccessThreshold:n FailureThreshold:n
  TerminationGracePeriodSeconds

@@ -119,9 +119,10 @@ def _gated_faults(munged: Json, before: Json) -> list[FieldError]:
     found: list[FieldError] = []
     now, was = munged.get("nodeSelector") or {}, before.get("nodeSelector") or {}
     if now != was:
-        for key in sorted(was):
-            if key not in now or now[key] != was[key]:
-                found.append(faults.invalid("spec.nodeSelector", now, "additions only to spec.nodeSelector"))
+        if any(now.get(key) != value for key, value in was.items()):
+            found.append(
+                faults.invalid("spec.nodeSelector", now, "only additions are allowed (no mutations or deletions)")
+            )
         _put_back(munged, before, "nodeSelector")
     path = ("affinity", "nodeAffinity")
     new_affinity, old_affinity = _at(munged, *path), _at(before, *path)
