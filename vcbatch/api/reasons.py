@@ -252,6 +252,11 @@ def retries_exhausted(*, retries: int, max_retry: int) -> str:
     return f"the job was restarted {retries} times, and maxRetry is {max_retry}"
 
 
+def infrastructure_retries_exhausted(*, retries: int) -> str:
+    """The same for a job that lost pods by no fault of its own."""
+    return f"the job was restarted {retries} times for pods that it lost to the infrastructure"
+
+
 # What the kubelet says -----------------------------------------------------------------------------------------------
 
 

@@ -97,8 +97,8 @@ class Processes(Protocol):
         """Run a command inside a running container (exec probes and hooks), for at most `timeout` seconds."""
         ...
 
-    def resident_bytes(self, ref: ProcessRef) -> int:
-        """Memory that the container's tree holds now, pages shared inside it counted once; 0 when it has ended."""
+    def exceeds_memory(self, ref: ProcessRef, limit: int) -> bool:
+        """Whether the container's tree holds more than `limit` bytes of memory now, shared pages counted once."""
         ...
 
     async def close(self) -> None:

@@ -116,8 +116,9 @@ class LocalProcesses:
             return CommandResult(exit_code=126, output=str(reply["error"]))
         return CommandResult(exit_code=reply["exit_code"], output=reply["output"])
 
-    def resident_bytes(self, ref: ProcessRef) -> int:
-        return proctree.resident_bytes(ref.pid)
+    def exceeds_memory(self, ref: ProcessRef, limit: int) -> bool:
+        # The exact figure costs a walk over the page tables: asked for only where the cheap upper bound is too high.
+        return proctree.resident_bytes(ref.pid) > limit and proctree.proportional_bytes(ref.pid) > limit
 
     async def close(self) -> None:
         await self._supervisor.close()
@@ -219,7 +220,7 @@ async def _until_gone(ref: ProcessRef) -> None:
     except ProcessLookupError:
         return
     except (OSError, AttributeError):
-        while proctree.is_alive(ref.pid, ref.start_time):
+        while proctree.is_alive(ref.pid, ref.start_time):  # noqa: ASYNC110 - there is no event to wait for
             await asyncio.sleep(_POLL_SECONDS)
         return
     loop = asyncio.get_running_loop()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,7 +57,6 @@ def send(pid: int, started: int, number: int) -> bool:
 
 
 def _send_by_descriptor(descriptor: int, number: int) -> None:
-    import signal  # noqa: PLC0415
 
     signal.pidfd_send_signal(descriptor, number)
 
@@ -64,12 +64,12 @@ def _send_by_descriptor(descriptor: int, number: int) -> None:
 def children(pid: int) -> Iterator[int]:
     """Pids of the direct children of a process, oldest first."""
     try:
-        threads = os.listdir(_PROC / str(pid) / "task")
+        threads = list((_PROC / str(pid) / "task").iterdir())
     except OSError:
         return
     for thread in threads:
         try:
-            text = (_PROC / str(pid) / "task" / thread / "children").read_text()
+            text = (thread / "children").read_text()
         except OSError:
             continue
         yield from (int(child) for child in text.split())

@@ -171,7 +171,7 @@ def _copy(fd: int, log: LogFile) -> bool:
 
 def _children() -> list[int]:
     try:
-        with open("/proc/self/task/%d/children" % os.getpid(), encoding="ascii") as file:
+        with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as file:
             return [int(pid) for pid in file.read().split()]
     except OSError:
         return _children_by_scan()
@@ -206,7 +206,7 @@ def _exec(spec: dict, output: int, failure: int) -> None:
         _become(spec, output)
     except OSError as error:
         os.write(failure, json.dumps(_explain(spec, error)).encode())
-    except BaseException as error:  # noqa: BLE001
+    except BaseException as error:
         os.write(failure, json.dumps([128, f"{type(error).__name__}: {error}"]).encode())
     os._exit(127)
 
@@ -228,7 +228,7 @@ def _become(spec: dict, output: int) -> None:
         os.sched_setaffinity(0, spec["cpus"])
     os.umask(0o022)
     os.chdir(spec["working_dir"])
-    os.execvpe(spec["argv"][0], spec["argv"], spec["env"])
+    os.execvpe(spec["argv"][0], spec["argv"], spec["env"])  # noqa: S606
 
 
 def _explain(spec: dict, error: OSError) -> list:

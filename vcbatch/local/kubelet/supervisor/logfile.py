@@ -36,7 +36,7 @@ class LogFile:
         for line in lines:
             while len(line) > MAX_LINE:
                 out.append(part + line[:MAX_LINE] + b"\n")
-                line = line[MAX_LINE:]  # noqa: PLW2901
+                line = line[MAX_LINE:]
             out.append(full + line + b"\n")
         while len(self._pending) > MAX_LINE:
             out.append(part + self._pending[:MAX_LINE] + b"\n")

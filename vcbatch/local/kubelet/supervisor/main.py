@@ -52,7 +52,7 @@ def _answer(connection: socket.socket, request: dict) -> None:
     try:
         operation = {"start": _start, "exec": _exec, "probe": _probe}[request["op"]]
         reply = operation(request)
-    except BaseException as error:  # noqa: BLE001
+    except BaseException as error:
         reply = {"error": str(error) or type(error).__name__, "exit_code": 128}
     try:
         connection.send(json.dumps({"id": request["id"], **reply}).encode())
@@ -69,7 +69,7 @@ def _start(request: dict) -> dict:
     namespaces = spec["namespaces"]
     if namespaces["mount"]:
         enter_namespaces(user=namespaces["user"], pid=namespaces["pid"])
-    # Opened inside the new mount namespace (elsewhere they couldn't be bound in it), and before any mount can hide them.
+    # Opened inside the new mount namespace, since nothing else can be bound in it, and before a mount can hide them.
     sources = [os.open(mount["source"], os.O_PATH) for mount in spec["mounts"]]
     go_read, go_write = os.pipe()
     outcome_read, outcome_write = os.pipe()
@@ -104,7 +104,7 @@ def _init(spec: dict, record_fd: int, sources: list[int], go: int, outcome: int)
         started = _run(spec, record_fd, sources, outcome)
         if started:
             os._exit(0)
-    except BaseException as error:  # noqa: BLE001
+    except BaseException as error:
         _give_up(record_fd, outcome, 128, f"{type(error).__name__}: {error}")
     os._exit(1)
 
@@ -184,7 +184,7 @@ def _exec(request: dict) -> dict:
     if spec["namespaces"]["mount"]:
         _join(request["pid"], spec["namespaces"])
     try:
-        done = subprocess.run(  # noqa: S603
+        done = subprocess.run(
             spec["argv"],
             env=spec["env"],
             cwd=spec["working_dir"],
@@ -224,7 +224,7 @@ def _probe(request: dict) -> dict:
             with tempfile.TemporaryDirectory() as scratch:
                 View(scratch).enter(new_proc=wanted["pid"])
             os._exit(0)
-        except BaseException:  # noqa: BLE001
+        except BaseException:
             os._exit(1)
     _, status = os.waitpid(child, 0)
     return {"possible": os.waitstatus_to_exitcode(status) == 0}

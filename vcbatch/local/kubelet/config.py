@@ -1,0 +1,58 @@
+"""What can be set about a kubelet, and which of the user's environment containers inherit."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from vcbatch.local.kubelet.sandbox import Mode
+
+INHERITED = (
+    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "VIRTUAL_ENV", "PYTHONPATH",
+    "CONDA_PREFIX", "CONDA_DEFAULT_ENV", "LD_LIBRARY_PATH", "XDG_CACHE_HOME", "HF_HOME", "TORCH_HOME",
+    "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy",
+    "https_proxy", "no_proxy",
+)  # fmt: skip
+"""Variables of the shell in which vcbatch was started that every container gets, unless it sets them itself."""
+
+INHERITED_PREFIXES = ("LC_", "CUDA_", "NCCL_", "GLOO_", "ROCM_")
+
+_NEVER = ("CUDA_VISIBLE_DEVICES",)
+
+
+def inherited_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """The part of an environment that containers get. KUBECONFIG and everything that may hold a secret stays out."""
+    return {
+        name: value
+        for name, value in environment.items()
+        if (name in INHERITED or name.startswith(INHERITED_PREFIXES)) and name not in _NEVER
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KubeletConfig:
+    """Settings of one kubelet.
+
+    `root` is its own directory (0700); what runs and how it ended is recorded there. `mode` is None for the best one
+    that works. Durations are in seconds.
+    """
+
+    root: Path
+    node_name: str = "local"
+    mode: Mode | None = None
+    max_pods: int = 500
+    working_dir: Path = field(default_factory=Path.cwd)
+    environment: Mapping[str, str] = field(default_factory=lambda: inherited_environment(os.environ))
+    labels: Mapping[str, str] = field(default_factory=dict[str, str])
+    capacity: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Overrides of what this machine is found to have, such as `{"cpu": "8"}`."""
+    pin_cpus: bool = True
+    concurrent_starts: int = 8
+    shutdown_grace: float = 10.0
+    """How long containers get to end when the kubelet stops, at most; less where the pod asks for less."""
+    memory_check_seconds: float = 1.0
+    heartbeat_seconds: float = 300.0
+    log_max_bytes: int = 10 * 1024 * 1024
+    log_max_files: int = 5

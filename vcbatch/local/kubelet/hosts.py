@@ -1,0 +1,171 @@
+"""The hosts files of all pods of this node, kept current as pods come, get ready and go."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from vcbatch.local.kubelet.names import Addresses, Host, PodName, Service, common_lines, hosts_file, pod_name
+from vcbatch.seams.clock import Clock
+
+Json = dict[str, Any]
+
+_SETTLE_SECONDS = 0.02  # a gang's pods come within milliseconds: their files are written once, not once per pod
+_LOOPBACK = ("127.0.0.1\tlocalhost", "::1\tlocalhost ip6-localhost ip6-loopback")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Entry:
+    host: Host
+    path: Path
+    aliases: Sequence[Json]
+    key: str
+
+
+class HostsFiles:
+    """Who is where. `mapped` adds IPv4-mapped lines (see `names.hosts_file`)."""
+
+    def __init__(self, *, addresses: Addresses, clock: Clock, mapped: bool) -> None:
+        self._addresses = addresses
+        self._clock = clock
+        self._mapped = mapped
+        self._entries: dict[str, _Entry] = {}
+        self._reserved: dict[str, dict[str, PodName]] = {}
+        self._services: dict[str, Service] = {}
+        self._owners: dict[str, str] = {}
+        self._dirty = asyncio.Event()
+        self._own_lines = _machine_lines()
+
+    def join(self, pod: Json, path: Path, *, wanted: str | None = None) -> str:
+        """A pod comes: its hosts file is at `path` when this returns, and its address is the answer."""
+        uid = pod["metadata"]["uid"]
+        known = self._entries.get(uid)
+        if known is not None:
+            return known.host.address
+        name = pod_name(pod)
+        key = name.key if name.subdomain and self._owners.get(name.key) in (None, uid) else uid
+        self._owners[key] = uid
+        address = self._addresses.take(key, wanted=wanted)
+        host = Host(name=name, address=address, labels=pod["metadata"].get("labels") or {})
+        self._entries[uid] = _Entry(host=host, path=path, aliases=pod["spec"].get("hostAliases") or (), key=key)
+        self.write(uid)
+        self._dirty.set()
+        return address
+
+    def reserve(self, group: str, names: Mapping[str, PodName]) -> None:
+        """Peers that a gang's environment speaks of: their names resolve before their pods are here."""
+        mine = self._reserved.setdefault(group, {})
+        fresh = {key: name for key, name in names.items() if key not in mine}
+        if fresh:
+            mine |= fresh
+            self._dirty.set()
+
+    def address_of(self, name: PodName) -> str:
+        """The address that a pod of this name has or will have."""
+        return self._addresses.take(name.key)
+
+    def set_ready(self, uid: str, ready: bool) -> None:
+        entry = self._entries.get(uid)
+        if entry is None or entry.host.ready == ready:
+            return
+        host = Host(name=entry.host.name, address=entry.host.address, labels=entry.host.labels, ready=ready)
+        self._entries[uid] = _Entry(host=host, path=entry.path, aliases=entry.aliases, key=entry.key)
+        if self._services:
+            self._dirty.set()
+
+    def leave(self, uid: str) -> None:
+        """A pod has ended or gone. Its address stays with a name that is still reserved."""
+        entry = self._entries.pop(uid, None)
+        if entry is None:
+            return
+        if self._owners.pop(entry.key, None) and not self._is_reserved(entry.key):
+            self._addresses.release(entry.key)
+        self._dirty.set()
+
+    def release(self, group: str) -> None:
+        """The gang has no pods here any more: nobody speaks of its names."""
+        for key in self._reserved.pop(group, {}):
+            if key not in self._owners and not self._is_reserved(key):
+                self._addresses.release(key)
+
+    def set_service(self, key: str, service: Service | None) -> None:
+        before = self._services.get(key)
+        if service is None:
+            self._services.pop(key, None)
+        else:
+            self._services[key] = service
+        if before != service:
+            self._dirty.set()
+
+    async def run(self) -> None:
+        """Rewrite the files after changes, until cancelled."""
+        while True:
+            await self._dirty.wait()
+            await self._clock.sleep(_SETTLE_SECONDS)
+            self._dirty.clear()
+            common = {}
+            for uid, entry in list(self._entries.items()):
+                namespace = entry.host.name.namespace
+                if namespace not in common:
+                    common[namespace] = self._common(namespace)
+                self._write(entry, common[namespace])
+                await asyncio.sleep(0)
+                if uid not in self._entries:
+                    continue
+
+    def write(self, uid: str) -> None:
+        """Bring one pod's file up to date now."""
+        entry = self._entries[uid]
+        self._write(entry, self._common(entry.host.name.namespace))
+
+    def _is_reserved(self, key: str) -> bool:
+        return any(key in names for names in self._reserved.values())
+
+    def _common(self, namespace: str) -> list[str]:
+        hosts = [entry.host for entry in self._entries.values()]
+        present = {host.name.key for host in hosts}
+        for names in self._reserved.values():
+            hosts += [
+                Host(name=name, address=self._addresses.take(key)) for key, name in names.items() if key not in present
+            ]
+        return common_lines(namespace=namespace, hosts=hosts, services=self._services.values())
+
+    def _write(self, entry: _Entry, common: Sequence[str]) -> None:
+        text = hosts_file(
+            own=entry.host.name,
+            address=entry.host.address,
+            common=common,
+            host_lines=self._own_lines,
+            aliases=entry.aliases,
+            mapped=self._mapped,
+        )
+        write_in_place(entry.path, text.encode())
+
+
+def write_in_place(path: Path, data: bytes) -> None:
+    """Replace a file's contents without replacing the file, which containers have bound. A reader sees the old or the
+    new lines, never a cut one: what is left of a longer file is blanked by the same write."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        size = os.fstat(descriptor).st_size
+        if size == len(data) and os.pread(descriptor, size, 0) == data:
+            return
+        os.pwrite(descriptor, data + b"\n" * max(0, size - len(data)), 0)
+        os.ftruncate(descriptor, len(data))
+    finally:
+        os.close(descriptor)
+
+
+def _machine_lines() -> list[str]:
+    """What this machine's own hosts file says, so that containers know it as well; loopback names where it has none."""
+    try:
+        lines = [line.strip() for line in Path("/etc/hosts").read_text(errors="replace").splitlines()]
+    except OSError:
+        lines = []
+    kept = [line for line in lines if line and not line.startswith("#")][:1000]
+    names = {name for line in kept for name in line.split("#")[0].split()[1:]}
+    return kept if "localhost" in names else [*_LOOPBACK, *kept]

@@ -1,0 +1,336 @@
+"""The kubelet of one machine: a Node, and the pods that are bound to it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import shutil
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+from vcbatch.api.resources import PODS, SERVICES
+from vcbatch.api.timestamps import format_time
+from vcbatch.local.kubelet import logs as logs_
+from vcbatch.local.kubelet import node as node_
+from vcbatch.local.kubelet.config import KubeletConfig
+from vcbatch.local.kubelet.devices import DeviceTable, find_gpus
+from vcbatch.local.kubelet.events import EventRecorder
+from vcbatch.local.kubelet.hosts import HostsFiles
+from vcbatch.local.kubelet.informer import Informer
+from vcbatch.local.kubelet.lifecycle import Waiting
+from vcbatch.local.kubelet.logs import LogOptions
+from vcbatch.local.kubelet.names import Addresses, service_of
+from vcbatch.local.kubelet.node_services import ConfigObjects, NodeServices
+from vcbatch.local.kubelet.ports import PortTable
+from vcbatch.local.kubelet.records import PodRecord, pod_records
+from vcbatch.local.kubelet.sandbox import Mode, Sandbox
+from vcbatch.local.kubelet.supervisor.main import boot_id
+from vcbatch.local.kubelet.volumes import without_account_token
+from vcbatch.local.kubelet.worker import PodWorker
+from vcbatch.seams.api import Api
+from vcbatch.seams.clock import Clock
+from vcbatch.seams.processes import Processes, ProcessRef
+from vcbatch.seams.random import Random
+
+Json = dict[str, Any]
+log = logging.getLogger(__name__)
+
+_SHARED_MEMORY = Path("/dev/shm")  # noqa: S108
+
+
+class LogUnavailableError(Exception):
+    """There is no log to show; the text says why, in the words of Kubernetes where it has any."""
+
+
+class Kubelet:
+    """Runs the pods that are bound to one node as processes.
+
+    `processes` and `sandbox` belong together: see `vcbatch.local.kubelet.open_processes`. Several kubelets may share a
+    machine if their roots and node names differ.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        clock: Clock,
+        processes: Processes,
+        random: Random,
+        config: KubeletConfig,
+        *,
+        sandbox: Sandbox,
+    ) -> None:
+        self._api = api
+        self._clock = clock
+        self._processes = processes
+        self._random = random
+        self._config = config
+        self._sandbox = sandbox
+        self._workers: dict[str, PodWorker] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._groups: dict[str, set[str]] = {}
+        self._node: NodeServices | None = None
+        self._memory_wanted = asyncio.Event()
+        self.ready = asyncio.Event()
+        """Set once the Node is registered and its pods are followed."""
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Register the Node and run its pods until `stop` is set; then end them all and say so."""
+        self._config.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        node, registration = await self._assemble()
+        self._node = node
+        background: list[asyncio.Task[Any]] = []
+        pods = self._informer(PODS, self._on_pod, field_selector=f"spec.nodeName={self._config.node_name}")
+        try:
+            await registration.register()
+            background += [
+                asyncio.create_task(work, name=f"kubelet-{name}")
+                for name, work in (
+                    ("events", node.events.run()),
+                    ("hosts", node.hosts.run()),
+                    ("services", self._informer(SERVICES, self._on_service).run()),
+                    ("pods", pods.run()),
+                    ("heartbeat", registration.run()),
+                    ("memory", self._watch_memory()),
+                )
+            ]
+            await self._first_of(stop, pods.synced)
+            if not stop.is_set():
+                await self._end_strangers(pods)
+                self.ready.set()
+                await stop.wait()
+        finally:
+            await self._shut_down(node, registration, background)
+
+    async def logs(self, namespace: str, name: str, container: str, options: LogOptions) -> AsyncIterator[bytes]:
+        """The log of one container of a pod of this node; `container` may be empty where the pod has just one.
+
+        Raises `LogUnavailableError` before the first chunk."""
+        worker = self._find(namespace, name)
+        if worker is None:
+            raise LogUnavailableError(f'pod "{name}" is not on node "{self._config.node_name}"')
+        container = container or worker.pod["spec"]["containers"][0]["name"]
+        record = worker.log_record(container, previous=options.previous)
+        if record is None:
+            raise LogUnavailableError(self._why_no_log(worker, name, container, options))
+        chosen = record
+
+        def has_ended() -> bool:
+            return worker.has_ended(container, chosen)
+
+        async for chunk in logs_.read(chosen, options, clock=self._clock, has_ended=has_ended):
+            yield chunk
+
+    def _why_no_log(self, worker: PodWorker, name: str, container: str, options: LogOptions) -> str:
+        if options.previous:
+            return f'previous terminated container "{container}" in pod "{name}" not found'
+        state = worker.state_of(container).state
+        why = state.reason if isinstance(state, Waiting) else "ContainerCreating"
+        return f'container "{container}" in pod "{name}" is waiting to start: {why}'
+
+    def _find(self, namespace: str, name: str) -> PodWorker | None:
+        for worker in self._workers.values():
+            metadata = worker.pod["metadata"]
+            if metadata["name"] == name and metadata["namespace"] == namespace:
+                return worker
+        return None
+
+    # Coming up -------------------------------------------------------------------------------------------------------
+
+    async def _assemble(self) -> tuple[NodeServices, node_.NodeRegistration]:
+        config = self._config
+        gpus = await find_gpus()
+        cpus = node_.available_cpus()
+        capacity = node_.machine_capacity(
+            cpus=len(cpus),
+            memory=node_.total_memory(),
+            disk=shutil.disk_usage(config.root).total,
+            gpus=len(gpus),
+            config=config,
+        )
+        addresses = Addresses(shared=None if has_loopback_network() else "127.0.0.1")
+        random, clock, api = self._random, self._clock, self._api
+        node = NodeServices(
+            api=api,
+            clock=clock,
+            processes=self._processes,
+            config=config,
+            sandbox=self._sandbox,
+            events=EventRecorder(api=api, clock=clock, random=random, node_name=config.node_name),
+            hosts=HostsFiles(addresses=addresses, clock=clock, mapped=self._sandbox.mode is Mode.NSS),
+            ports=PortTable(config.root / "ports.json"),
+            devices=DeviceTable(cpus=cpus, gpus=gpus),
+            objects=ConfigObjects(api=api, clock=clock, random=random, changed=self._on_object),
+            starts=asyncio.Semaphore(config.concurrent_starts),
+            allocatable=capacity,
+            memory_directory=memory_directory(config.root),
+        )
+        registration = node_.NodeRegistration(
+            api=api,
+            clock=clock,
+            config=config,
+            node=node_.node_object(config=config, sandbox=self._sandbox, gpus=gpus, capacity=capacity),
+            status=node_.node_status(
+                sandbox=self._sandbox,
+                capacity=capacity,
+                node_name=config.node_name,
+                boot=boot_id(),
+                now=format_time(clock.now()),
+            ),
+        )
+        return node, registration
+
+    def _informer(self, resource: Any, changed: Any, *, field_selector: str = "") -> Informer:
+        return Informer(
+            api=self._api,
+            clock=self._clock,
+            random=self._random,
+            resource=resource,
+            changed=changed,
+            field_selector=field_selector,
+        )
+
+    async def _first_of(self, *events: asyncio.Event) -> None:
+        waiters = [asyncio.ensure_future(event.wait()) for event in events]
+        try:
+            await asyncio.wait(waiters, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for waiter in waiters:
+                waiter.cancel()
+
+    async def _end_strangers(self, pods: Informer) -> None:
+        """End what a former kubelet left running of pods that the API knows no more."""
+        assert self._node is not None  # noqa: S101
+        for record in pod_records(self._config.root):
+            if record.path.name in pods.objects:
+                continue
+            await end_record(record, self._processes)
+            shutil.rmtree(self._node.memory_directory / record.path.name, ignore_errors=True)
+            record.remove()
+        self._node.ports.retain({worker.group for worker in self._workers.values()})
+
+    # Pods ------------------------------------------------------------------------------------------------------------
+
+    def _on_pod(self, old: Json | None, new: Json | None) -> None:
+        uid = (new or old or {})["metadata"]["uid"]
+        new = without_account_token(new) if new is not None else None
+        worker = self._workers.get(uid)
+        if new is None:
+            if worker is not None:
+                worker.remove()
+        elif worker is not None:
+            worker.update(new)
+        elif self._node is not None:
+            self._employ(uid, new)
+        self._memory_wanted.set()
+
+    def _employ(self, uid: str, pod: Json) -> None:
+        assert self._node is not None  # noqa: S101
+        worker = PodWorker(pod, self._node)
+        self._workers[uid] = worker
+        self._groups.setdefault(worker.group, set()).add(uid)
+        self._tasks[uid] = asyncio.create_task(self._work(uid, worker), name=f"pod-{uid}")
+
+    async def _work(self, uid: str, worker: PodWorker) -> None:
+        group = worker.group
+        try:
+            await worker.run()
+        except Exception:
+            # One broken pod never stops the others.
+            log.exception("pod %s/%s", worker.pod["metadata"]["namespace"], worker.pod["metadata"]["name"])
+        finally:
+            self._workers.pop(uid, None)
+            self._tasks.pop(uid, None)
+            members = self._groups.get(group, set())
+            members.discard(uid)
+            if not members and self._node is not None:
+                self._groups.pop(group, None)
+                self._node.ports.release(group)
+                self._node.hosts.release(group)
+
+    def _on_service(self, old: Json | None, new: Json | None) -> None:
+        assert self._node is not None  # noqa: S101
+        key = (new or old or {})["metadata"]["uid"]
+        self._node.hosts.set_service(key, None if new is None else service_of(new))
+
+    def _on_object(self, kind: str, namespace: str, name: str) -> None:
+        for worker in self._workers.values():
+            if worker.pod["metadata"]["namespace"] == namespace and (kind, name) in worker.references:
+                worker.objects_changed()
+
+    async def _watch_memory(self) -> None:
+        """Look at the memory of containers that have a limit; sleep while there are none."""
+        while True:
+            self._memory_wanted.clear()
+            limited = [worker for worker in self._workers.values() if worker.has_memory_limits]
+            if not limited:
+                await self._memory_wanted.wait()
+            for worker in limited:
+                await worker.kill_out_of_memory()
+            await self._clock.sleep(self._config.memory_check_seconds)
+
+    # Going down ------------------------------------------------------------------------------------------------------
+
+    async def _shut_down(
+        self, node: NodeServices, registration: node_.NodeRegistration, background: list[asyncio.Task[Any]]
+    ) -> None:
+        for worker in self._workers.values():
+            worker.stop(self._config.shutdown_grace)
+        if self._tasks:
+            await asyncio.wait(list(self._tasks.values()), timeout=self._config.shutdown_grace + 10.0)
+        for task in [*self._tasks.values(), *background]:
+            task.cancel()
+        await asyncio.gather(*self._tasks.values(), *background, return_exceptions=True)
+        await end_everything(self._config.root, self._processes)
+        with contextlib.suppress(Exception):
+            await asyncio.wait_for(node.events.flush(), 5.0)
+            await registration.mark_stopped()
+        await node.objects.close()
+        await self._processes.close()
+        self.ready.clear()
+
+
+async def end_record(record: PodRecord, processes: Processes) -> None:
+    """End every process of a pod that is still running."""
+    for container in record.containers():
+        for run in record.runs(container):
+            found = await processes.adopt(run.path)
+            if isinstance(found, ProcessRef):
+                await processes.signal(found, signal.SIGKILL)
+                await processes.wait(found)
+
+
+async def end_everything(root: Path, processes: Processes) -> int:
+    """End every container on record below a kubelet's root, at once; also without any server. Returns how many pods
+    were looked at. Their records stay, so that the next kubelet can tell how they ended."""
+    found = list(pod_records(root))
+    await asyncio.gather(*(end_record(record, processes) for record in found))
+    return len(found)
+
+
+def has_loopback_network() -> bool:
+    """Whether every address of 127.0.0.0/8 can be listened on, as on Linux."""
+    try:
+        with socket.socket() as probe:
+            probe.bind(("127.64.0.1", 0))
+    except OSError:
+        return False
+    return True
+
+
+def memory_directory(root: Path) -> Path:
+    """Where emptyDir volumes with `medium: Memory` live: in memory where this machine has such a place."""
+    if sys.platform.startswith("linux") and os.access(_SHARED_MEMORY, os.W_OK):
+        return _SHARED_MEMORY / f"vcbatch-{os.geteuid()}-{_short_digest(root)}"
+    return root / "memory"
+
+
+def _short_digest(root: Path) -> str:
+    import hashlib
+
+    return hashlib.sha256(str(root.resolve()).encode()).hexdigest()[:12]

@@ -1,0 +1,233 @@
+"""Which of a pod's containers to start, and when: the rules of Kubernetes, decided from what is known and nothing else.
+
+Sources: Kubernetes `pkg/kubelet/kuberuntime/kuberuntime_manager.go` (computePodActions, doBackOff) and
+`pkg/kubelet/container/helpers.go` (ShouldContainerBeRestarted).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+from vcbatch.api.reasons import ContainerReason
+
+Json = dict[str, Any]
+
+FIRST_BACKOFF = timedelta(seconds=10)
+LONGEST_BACKOFF = timedelta(seconds=300)
+BACKOFF_FORGIVEN_AFTER = timedelta(seconds=600)
+"""A container that has run for so long starts its back-off anew."""
+
+
+class RestartPolicy(StrEnum):
+    """`spec.restartPolicy`."""
+
+    ALWAYS = "Always"
+    ON_FAILURE = "OnFailure"
+    NEVER = "Never"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """One finished run of a container."""
+
+    exit_code: int
+    started_at: datetime
+    finished_at: datetime
+    signal: int | None = None
+    reason: str = ContainerReason.COMPLETED
+    message: str = ""
+    container_id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Running:
+    """A run under way. `started` says that its startup probe (if any) has passed."""
+
+    started_at: datetime
+    container_id: str = ""
+    started: bool = True
+    ready: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """Not running, and why."""
+
+    reason: str = ContainerReason.CONTAINER_CREATING
+    message: str = ""
+
+
+State = Waiting | Running | Ended
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContainerState:
+    """What is known of one container. `crashes` counts the ends in a row that the back-off grows with."""
+
+    state: State = field(default_factory=Waiting)
+    last: Ended | None = None
+    restarts: int = 0
+    crashes: int = 0
+
+    @property
+    def latest_end(self) -> Ended | None:
+        """How the latest run ended: the present state, or the last one while a restart is waited for."""
+        return self.state if isinstance(self.state, Ended) else self.last if isinstance(self.state, Waiting) else None
+
+
+FRESH = ContainerState()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backoff:
+    """A container that is to be started again, but not before `until`."""
+
+    container: str
+    delay: timedelta
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What to do now: containers to start, sidecars to end, containers that wait out their back-off, and the earliest
+    moment at which time alone changes the plan. `finished` says that no container will ever run again."""
+
+    start: Sequence[str] = ()
+    end: Sequence[str] = ()
+    backoffs: Sequence[Backoff] = ()
+    finished: bool = False
+
+    @property
+    def look_again_at(self) -> datetime | None:
+        return min((backoff.until for backoff in self.backoffs), default=None)
+
+
+def plan(spec: Json, containers: Mapping[str, ContainerState], now: datetime) -> Plan:
+    """Decide for a pod that is to run. `containers` may lack those that have never been touched."""
+    policy = restart_policy(spec)
+    for container in spec.get("initContainers") or ():
+        name = container["name"]
+        state = containers.get(name, FRESH)
+        if is_sidecar(container):
+            if isinstance(state.state, Running) and not state.state.started:
+                return Plan()
+            continue
+        end = state.latest_end
+        if end is not None and end.exit_code == 0:
+            continue
+        if isinstance(state.state, Running):
+            return _with_sidecars(spec, containers, now, before=name)
+        if end is not None and policy is RestartPolicy.NEVER:
+            return _after_the_last(spec, containers)
+        return _merge(_with_sidecars(spec, containers, now, before=name), _start(name, state, now))
+    return _plan_main(spec, containers, now)
+
+
+def _plan_main(spec: Json, containers: Mapping[str, ContainerState], now: datetime) -> Plan:
+    policy = restart_policy(spec)
+    result = Plan()
+    over = True
+    for container in spec.get("containers") or ():
+        name = container["name"]
+        state = containers.get(name, FRESH)
+        if isinstance(state.state, Running):
+            over = False
+            continue
+        end = state.latest_end
+        if end is None or should_restart(policy, end):
+            over = False
+            result = _merge(result, _start(name, state, now))
+    if over:
+        return _after_the_last(spec, containers)
+    return _merge(_with_sidecars(spec, containers, now, before=None), result)
+
+
+def _after_the_last(spec: Json, containers: Mapping[str, ContainerState]) -> Plan:
+    """Nothing but sidecars may still run: end them, the last started first."""
+    running = [
+        container["name"]
+        for container in spec.get("initContainers") or ()
+        if isinstance(containers.get(container["name"], FRESH).state, Running)
+    ]
+    return Plan(end=tuple(reversed(running)), finished=not running)
+
+
+def _with_sidecars(spec: Json, containers: Mapping[str, ContainerState], now: datetime, *, before: str | None) -> Plan:
+    result = Plan()
+    for container in spec.get("initContainers") or ():
+        if container["name"] == before:
+            break
+        state = containers.get(container["name"], FRESH)
+        if is_sidecar(container) and not isinstance(state.state, Running):
+            result = _merge(result, _start(container["name"], state, now))
+            if not result.start:
+                break
+    return result
+
+
+def _start(name: str, state: ContainerState, now: datetime) -> Plan:
+    end = state.latest_end
+    delay = backoff_delay(state.crashes)
+    if end is None or not delay or end.finished_at + delay <= now:
+        return Plan(start=(name,))
+    return Plan(backoffs=(Backoff(container=name, delay=delay, until=end.finished_at + delay),))
+
+
+def _merge(left: Plan, right: Plan) -> Plan:
+    return Plan(
+        start=(*left.start, *right.start), end=left.end or right.end, backoffs=(*left.backoffs, *right.backoffs)
+    )
+
+
+def restart_policy(spec: Json) -> RestartPolicy:
+    return RestartPolicy(spec.get("restartPolicy") or RestartPolicy.ALWAYS)
+
+
+def is_sidecar(container: Json) -> bool:
+    """An init container that runs beside the pod's containers (KEP-753)."""
+    return container.get("restartPolicy") == RestartPolicy.ALWAYS
+
+
+def should_restart(policy: RestartPolicy, end: Ended) -> bool:
+    """Whether a container that ended so is started again."""
+    return policy is RestartPolicy.ALWAYS or (policy is RestartPolicy.ON_FAILURE and end.exit_code != 0)
+
+
+def backoff_delay(crashes: int) -> timedelta:
+    """How long after its end a container waits to be started: not at all the first time, then 10 s, 20 s, … 300 s."""
+    if crashes <= 1:
+        return timedelta(0)
+    return min(FIRST_BACKOFF * 2 ** min(crashes - 2, 10), LONGEST_BACKOFF)
+
+
+def ended(state: ContainerState, end: Ended) -> ContainerState:
+    """The container's state after a run ended."""
+    long_run = end.finished_at - end.started_at >= BACKOFF_FORGIVEN_AFTER
+    return ContainerState(
+        state=end, last=state.last, restarts=state.restarts, crashes=1 if long_run else state.crashes + 1
+    )
+
+
+def started(state: ContainerState, running: Running) -> ContainerState:
+    """The container's state after a run began: an earlier end becomes the last state, and counts as a restart."""
+    end = state.latest_end
+    return ContainerState(
+        state=running,
+        last=end or state.last,
+        restarts=state.restarts + (1 if end is not None else 0),
+        crashes=state.crashes,
+    )
+
+
+def waiting(state: ContainerState, reason: str, message: str = "") -> ContainerState:
+    """The container's state while it can't run: an earlier end becomes the last state."""
+    return ContainerState(
+        state=Waiting(reason=reason, message=message),
+        last=state.latest_end or state.last,
+        restarts=state.restarts,
+        crashes=state.crashes,
+    )

@@ -1,0 +1,179 @@
+"""Reading containers' logs: the part that was asked for, and what comes while it is followed."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from vcbatch.api.timestamps import parse_time
+from vcbatch.seams.clock import Clock
+
+_POLL_SECONDS = 0.1
+_CHUNK = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogOptions:
+    """The query of a pod's `log` subresource. None stands for "not asked"."""
+
+    follow: bool = False
+    previous: bool = False
+    timestamps: bool = False
+    tail_lines: int | None = None
+    since_seconds: int | None = None
+    since_time: datetime | None = None
+    limit_bytes: int | None = None
+
+
+async def read(
+    record: Path, options: LogOptions, *, clock: Clock, has_ended: Callable[[], bool]
+) -> AsyncIterator[bytes]:
+    """The log of one run, whole lines at a time. While following, it ends once `has_ended` and all is read."""
+    left = options.limit_bytes
+    async for line in _lines(record, options, clock, has_ended):
+        if left is None:
+            yield line
+            continue
+        if left <= 0:
+            return
+        yield line[:left]
+        left -= len(line)
+
+
+async def _lines(
+    record: Path, options: LogOptions, clock: Clock, has_ended: Callable[[], bool]
+) -> AsyncIterator[bytes]:
+    since = _since(options, clock)
+    reader = _Reader(record)
+    try:
+        past: Iterator[bytes] | deque[bytes] = (line for line in reader.drain() if _wanted(line, since))
+        if options.tail_lines is not None:
+            past = deque(past, maxlen=options.tail_lines)
+        batch: list[bytes] = []
+        size = 0
+        for line in past:
+            batch.append(_render(line, options.timestamps))
+            size += len(line)
+            if size >= _CHUNK:
+                yield b"".join(batch)
+                batch, size = [], 0
+        if batch:
+            yield b"".join(batch)
+        while options.follow:
+            ended = has_ended()
+            text = b"".join(_render(line, options.timestamps) for line in reader.drain() if _wanted(line, since))
+            if text:
+                yield text
+            elif ended:
+                return
+            else:
+                await clock.sleep(_POLL_SECONDS)
+    finally:
+        reader.close()
+
+
+def last_lines(record: Path, *, lines: int, size: int) -> str:
+    """The end of a log: at most so many lines and bytes (a termination message taken from it)."""
+    reader = _Reader(record, only_current=True)
+    try:
+        kept = deque(reader.drain(), maxlen=lines)
+    except OSError:
+        return ""
+    finally:
+        reader.close()
+    return b"".join(_render(line, timestamps=False) for line in kept)[-size:].decode(errors="replace")
+
+
+class _Reader:
+    """Reads the files of a log in order, across rotations: a file that was read to its end and has a successor is left
+    for it."""
+
+    def __init__(self, record: Path, *, only_current: bool = False) -> None:
+        self._record = record
+        self._pending = b""
+        older = [] if only_current else sorted(record.glob("log.*"), key=_age, reverse=True)
+        self._queue = deque([*older, record / "log"])
+        self._fd = -1
+
+    def drain(self) -> Iterator[bytes]:
+        """Every whole line that has been written by now, in the log's own format."""
+        while True:
+            if self._fd < 0 and not self._open_next():
+                return
+            chunk = os.read(self._fd, _CHUNK)
+            if not chunk:
+                if not self._advance():
+                    return
+                continue
+            lines = (self._pending + chunk).split(b"\n")
+            self._pending = lines.pop()
+            yield from lines
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def _open_next(self) -> bool:
+        while self._queue:
+            try:
+                self._fd = os.open(self._queue.popleft(), os.O_RDONLY)
+            except FileNotFoundError:
+                continue
+            return True
+        return False
+
+    def _advance(self) -> bool:
+        """At the end of the open file: on to the next one, if there is one by now."""
+        if self._queue:
+            self.close()
+            return self._open_next()
+        try:
+            current = (self._record / "log").stat()
+        except FileNotFoundError:
+            return False
+        if current.st_ino == os.fstat(self._fd).st_ino:
+            return False
+        # Rotated meanwhile: the file that we hold has moved; go on with the one after it.
+        held = os.fstat(self._fd).st_ino
+        newer = sorted(self._record.glob("log.*"), key=_age, reverse=True)
+        inodes = [path.stat().st_ino for path in newer]
+        after = newer[inodes.index(held) + 1 :] if held in inodes else newer
+        self._queue = deque([*after, self._record / "log"])
+        self.close()
+        return self._open_next()
+
+
+def _age(path: Path) -> int:
+    suffix = path.name.rpartition(".")[2]
+    return int(suffix) if suffix.isdigit() else 0
+
+
+def _since(options: LogOptions, clock: Clock) -> bytes:
+    moment = options.since_time
+    if options.since_seconds is not None:
+        moment = clock.now() - timedelta(seconds=options.since_seconds)
+    return b"" if moment is None else moment.strftime("%Y-%m-%dT%H:%M:%S.%f").encode()
+
+
+def _wanted(line: bytes, since: bytes) -> bool:
+    # Times are written in UTC with a fixed number of digits: they compare as text.
+    return not since or line[: len(since)] >= since
+
+
+def _render(line: bytes, timestamps: bool) -> bytes:
+    stamp, _, rest = line.partition(b" ")
+    _, _, rest = rest.partition(b" ")
+    kind, _, text = rest.partition(b" ")
+    if timestamps:
+        text = stamp + b" " + text
+    return text if kind == b"P" else text + b"\n"
+
+
+def parse_since_time(text: str) -> datetime:
+    """The `sinceTime` of a query; raises `ValueError`."""
+    return parse_time(text)

@@ -1,0 +1,197 @@
+"""This machine as a Node."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from vcbatch._version import __version__
+from vcbatch.api.names import HOSTNAME_LABEL
+from vcbatch.api.reasons import KubeletConditionReason
+from vcbatch.api.resources import NODES
+from vcbatch.api.timestamps import format_time
+from vcbatch.local.kubelet.config import KubeletConfig
+from vcbatch.local.kubelet.devices import GPU_RESOURCE, Gpu
+from vcbatch.local.kubelet.sandbox import Sandbox
+from vcbatch.seams.api import Api, ApiError, PatchKind
+from vcbatch.seams.clock import Clock
+
+Json = dict[str, Any]
+
+MODE_LABEL = "vcbatch.dev/kubelet-mode"
+MODE_CONDITION = "ContainerSandbox"
+_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "AMD64": "amd64"}
+_GIB = 1 << 30
+
+
+def available_cpus() -> list[int]:
+    """The processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return sorted(os.sched_getaffinity(0))
+    return list(range(os.cpu_count() or 1))
+
+
+def machine_capacity(*, cpus: int, memory: int, disk: int, gpus: int, config: KubeletConfig) -> dict[str, str]:
+    """The Node's capacity, with the configured overrides on top."""
+    found = {
+        "cpu": str(cpus),
+        "memory": f"{memory // 1024}Ki",
+        "ephemeral-storage": f"{disk // 1024}Ki",
+        "pods": str(config.max_pods),
+    }
+    if gpus:
+        found[GPU_RESOURCE] = str(gpus)
+    return found | dict(config.capacity)
+
+
+def total_memory() -> int:
+    """Bytes of memory of this machine, or of the container in which it is ours."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        try:
+            limit = Path(path).read_text(encoding="ascii").strip()
+        except OSError:
+            continue
+        if limit.isdigit():
+            total = min(total, int(limit))
+    return total
+
+
+def node_object(*, config: KubeletConfig, sandbox: Sandbox, gpus: list[Gpu], capacity: Mapping[str, str]) -> Json:
+    """The Node as it is registered, without its status."""
+    architecture = _ARCHITECTURES.get(platform.machine(), platform.machine())
+    system = platform.system().lower()
+    labels = {
+        HOSTNAME_LABEL: config.node_name,
+        "kubernetes.io/os": system,
+        "kubernetes.io/arch": architecture,
+        MODE_LABEL: str(sandbox.mode),
+    }
+    if gpus:
+        labels["nvidia.com/gpu.product"] = "-".join(gpus[0].name.split())[:63]
+        labels["nvidia.com/gpu.count"] = str(len(gpus))
+        labels["nvidia.com/gpu.memory"] = str(gpus[0].memory_mib)
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": config.node_name, "labels": labels | dict(config.labels)},
+        "spec": {},
+    }
+
+
+def node_status(*, sandbox: Sandbox, capacity: Mapping[str, str], node_name: str, boot: str, now: str) -> Json:
+    """The Node's status: ready, with what it has and how it keeps containers apart."""
+    system = platform.system().lower()
+    fine = (
+        ("MemoryPressure", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+        ("DiskPressure", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+        ("PIDPressure", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+    )
+    conditions = [_condition(kind, "False", reason, message, now) for kind, reason, message in fine]
+    conditions += [
+        _condition(MODE_CONDITION, "True", str(sandbox.mode), sandbox.message, now),
+        _condition("Ready", "True", KubeletConditionReason.KUBELET_READY, "kubelet is posting ready status", now),
+    ]
+    return {
+        "capacity": dict(capacity),
+        "allocatable": dict(capacity),
+        "conditions": conditions,
+        "addresses": [
+            {"type": "InternalIP", "address": "127.0.0.1"},
+            {"type": "Hostname", "address": node_name},
+        ],
+        "daemonEndpoints": {"kubeletEndpoint": {"Port": 0}},
+        "nodeInfo": {
+            "machineID": "",
+            "systemUUID": "",
+            "bootID": boot,
+            "kernelVersion": platform.release(),
+            "osImage": platform.platform(terse=True),
+            "containerRuntimeVersion": f"process://{__version__}",
+            "kubeletVersion": f"v{__version__}",
+            "kubeProxyVersion": "",
+            "operatingSystem": system,
+            "architecture": _ARCHITECTURES.get(platform.machine(), platform.machine()),
+        },
+    }
+
+
+def _condition(kind: str, status: str, reason: str, message: str, now: str) -> Json:
+    return {
+        "type": kind,
+        "status": status,
+        "reason": str(reason),
+        "message": message,
+        "lastHeartbeatTime": now,
+        "lastTransitionTime": now,
+    }
+
+
+def ready_condition(*, ready: bool, now: str, transition: bool) -> Json:
+    """The condition Ready by itself, for a heartbeat or the kubelet's end."""
+    reason = KubeletConditionReason.KUBELET_READY if ready else KubeletConditionReason.KUBELET_NOT_READY
+    message = "kubelet is posting ready status" if ready else "kubelet has stopped"
+    condition = _condition("Ready", "True" if ready else "False", reason, message, now)
+    if not transition:
+        del condition["lastTransitionTime"]
+    return condition
+
+
+class NodeRegistration:
+    """Keeps the Node object: made or brought up to date at the start, marked not ready at the end."""
+
+    def __init__(self, *, api: Api, clock: Clock, config: KubeletConfig, node: Json, status: Json) -> None:
+        self._api = api
+        self._clock = clock
+        self._config = config
+        self._node = node
+        self._status = status
+
+    async def register(self) -> None:
+        """Create the Node, or take over the one that is there; tried again until the server takes it."""
+        pause = 0.2
+        while True:
+            try:
+                await self._register()
+                return
+            except ApiError as error:
+                if not error.transient:
+                    raise
+                await self._clock.sleep(pause)
+                pause = min(pause * 2, 10.0)
+
+    async def _register(self) -> None:
+        name = self._config.node_name
+        try:
+            await self._api.create(NODES, self._node)
+        except ApiError as error:
+            if not error.already_exists:
+                raise
+            labels = self._node["metadata"]["labels"]
+            await self._api.patch(NODES, name, {"metadata": {"labels": labels}})
+        await self._api.patch(NODES, name, {"status": self._status}, subresource="status", kind=PatchKind.STRATEGIC)
+
+    async def run(self) -> None:
+        """Renew the heartbeat now and then, until cancelled."""
+        while True:
+            await self._clock.sleep(self._config.heartbeat_seconds)
+            try:
+                await self._write_ready(ready=True, transition=False)
+            except ApiError as error:
+                if error.not_found:
+                    await self.register()
+
+    async def mark_stopped(self) -> None:
+        """Say that nothing runs here any more."""
+        await asyncio.wait_for(self._write_ready(ready=False, transition=True), 5.0)
+
+    async def _write_ready(self, *, ready: bool, transition: bool) -> None:
+        now = format_time(self._clock.now())
+        condition = ready_condition(ready=ready, now=now, transition=transition)
+        patch = {"status": {"conditions": [condition]}}
+        name = self._config.node_name
+        await self._api.patch(NODES, name, patch, subresource="status", kind=PatchKind.STRATEGIC)

@@ -1,0 +1,96 @@
+"""What every pod worker of one node shares."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from vcbatch.api.resources import CONFIGMAPS, SECRETS
+from vcbatch.local.kubelet.config import KubeletConfig
+from vcbatch.local.kubelet.devices import DeviceTable
+from vcbatch.local.kubelet.events import EventRecorder
+from vcbatch.local.kubelet.hosts import HostsFiles
+from vcbatch.local.kubelet.informer import Informer
+from vcbatch.local.kubelet.ports import PortTable
+from vcbatch.local.kubelet.sandbox import Sandbox
+from vcbatch.local.kubelet.volumes import config_map_contents, secret_contents
+from vcbatch.seams.api import Api, ApiError
+from vcbatch.seams.clock import Clock
+from vcbatch.seams.processes import Processes
+from vcbatch.seams.random import Random
+
+Json = dict[str, Any]
+
+_RESOURCES = {"configmap": CONFIGMAPS, "secret": SECRETS}
+_CONTENTS: dict[str, Callable[[Json], dict[str, bytes]]] = {
+    "configmap": config_map_contents,
+    "secret": secret_contents,
+}
+
+
+class ConfigObjects:
+    """ConfigMaps and Secrets, followed from the first time that a pod reads one."""
+
+    def __init__(self, *, api: Api, clock: Clock, random: Random, changed: Callable[[str, str, str], None]) -> None:
+        self._api = api
+        self._informers: dict[str, Informer] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+        for kind, resource in _RESOURCES.items():
+            self._informers[kind] = Informer(
+                api=api, clock=clock, random=random, resource=resource, changed=_teller(kind, changed)
+            )
+        self._started: set[str] = set()
+
+    async def fetch(self, kind: str, namespace: str, name: str) -> Mapping[str, bytes] | None:
+        """The contents of one object; None where it doesn't exist."""
+        informer = self._informers[kind]
+        if kind not in self._started:
+            self._started.add(kind)
+            self._tasks.append(asyncio.create_task(informer.run()))
+        await informer.synced.wait()
+        found = informer.find(namespace, name)
+        if found is None:
+            # The pod's watch may be ahead of this one: ask before calling it missing.
+            try:
+                found = await self._api.get(_RESOURCES[kind], name, namespace=namespace)
+            except ApiError as error:
+                if not error.not_found:
+                    raise
+                return None
+        return _CONTENTS[kind](found)
+
+    async def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+def _teller(kind: str, changed: Callable[[str, str, str], None]) -> Callable[[Json | None, Json | None], None]:
+    def tell(old: Json | None, new: Json | None) -> None:
+        metadata = (new or old or {})["metadata"]
+        changed(kind, metadata["namespace"], metadata["name"])
+
+    return tell
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeServices:
+    """Handed to every pod worker of a node."""
+
+    api: Api
+    clock: Clock
+    processes: Processes
+    config: KubeletConfig
+    sandbox: Sandbox
+    events: EventRecorder
+    hosts: HostsFiles
+    ports: PortTable
+    devices: DeviceTable
+    objects: ConfigObjects
+    starts: asyncio.Semaphore
+    allocatable: Mapping[str, str]
+    memory_directory: Path
+    host_ip: str = "127.0.0.1"

@@ -1,0 +1,184 @@
+"""What the kubelet keeps on disk about each pod, so that a successor can take the pod over.
+
+`ROOT/pods/UID/pod.json` says whose it is and what it was given; `ROOT/pods/UID/containers/NAME/N/` is the record of a
+container's N-th run (see `ProcessSpec.record`), with `run.json` of ours in it. Everything is written before it is acted
+on, so that a crash between any two lines leaves nothing running that isn't on record.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from vcbatch.local.kubelet.devices import Allotment
+from vcbatch.local.kubelet.links import Link
+
+Json = dict[str, Any]
+
+KEPT_RUNS = 2  # the present one and the one before it, for `kubectl logs --previous`
+_OOM = "oom"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodFacts:
+    """What a pod was given on this node."""
+
+    namespace: str
+    name: str
+    uid: str
+    start_time: datetime
+    address: str = ""
+    group: str = ""
+    allotment: Allotment = field(default_factory=lambda: Allotment(cpus={}, gpus={}))
+    links: Sequence[Link] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One run of a container as it was recorded before it started."""
+
+    number: int
+    path: Path
+    started_at: datetime
+    restarts: int
+    crashes: int
+
+
+class PodRecord:
+    """The directory of one pod."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @property
+    def hosts_file(self) -> Path:
+        return self.path / "hosts"
+
+    def create(self) -> None:
+        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def write_facts(self, facts: PodFacts) -> None:
+        document = {
+            "namespace": facts.namespace,
+            "name": facts.name,
+            "uid": facts.uid,
+            "start_time": facts.start_time.timestamp(),
+            "address": facts.address,
+            "group": facts.group,
+            "cpus": {name: list(cpus) for name, cpus in facts.allotment.cpus.items()},
+            "gpus": {name: list(gpus) for name, gpus in facts.allotment.gpus.items()},
+            "links": [{"path": link.path, "target": link.target} for link in facts.links],
+        }
+        _replace(self.path / "pod.json", json.dumps(document))
+
+    def read_facts(self) -> PodFacts | None:
+        document = _read(self.path / "pod.json")
+        if document is None:
+            return None
+        return PodFacts(
+            namespace=document["namespace"],
+            name=document["name"],
+            uid=document["uid"],
+            start_time=datetime.fromtimestamp(document["start_time"], UTC),
+            address=document["address"],
+            group=document["group"],
+            allotment=Allotment(cpus=document["cpus"], gpus=document["gpus"]),
+            links=[Link(path=link["path"], target=link["target"]) for link in document["links"]],
+        )
+
+    def container(self, name: str) -> Path:
+        return self.path / "containers" / name
+
+    def new_run(self, container: str, *, started_at: datetime, restarts: int, crashes: int) -> Run:
+        """Make the directory of the container's next run; runs before the last one are removed."""
+        runs = self._runs(container)
+        number = runs[-1] + 1 if runs else 0
+        for old in runs[: max(0, len(runs) - KEPT_RUNS + 1)]:
+            shutil.rmtree(self.container(container) / str(old), ignore_errors=True)
+        path = self.container(container) / str(number)
+        path.mkdir(mode=0o700, parents=True)
+        (path / "termination-log").touch(mode=0o666)
+        (path / "termination-log").chmod(0o666)
+        (path / "log").touch(mode=0o600)
+        run = Run(number=number, path=path, started_at=started_at, restarts=restarts, crashes=crashes)
+        document = {"started_at": started_at.timestamp(), "restarts": restarts, "crashes": crashes}
+        _replace(path / "run.json", json.dumps(document))
+        return run
+
+    def runs(self, container: str) -> list[Run]:
+        """The recorded runs of a container that are still kept, oldest first."""
+        found: list[Run] = []
+        for number in self._runs(container):
+            path = self.container(container) / str(number)
+            document = _read(path / "run.json")
+            if document is not None:
+                started_at = datetime.fromtimestamp(document["started_at"], UTC)
+                found.append(
+                    Run(
+                        number=number,
+                        path=path,
+                        started_at=started_at,
+                        restarts=document["restarts"],
+                        crashes=document["crashes"],
+                    )
+                )
+        return found
+
+    def containers(self) -> list[str]:
+        with contextlib.suppress(OSError):
+            return sorted(path.name for path in (self.path / "containers").iterdir())
+        return []
+
+    def remove(self) -> None:
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def _runs(self, container: str) -> list[int]:
+        with contextlib.suppress(OSError):
+            names = [path.name for path in self.container(container).iterdir()]
+            return sorted(int(name) for name in names if name.isdigit())
+        return []
+
+
+def pod_records(root: Path) -> Iterator[PodRecord]:
+    """Every pod that has a directory below the kubelet's root."""
+    with contextlib.suppress(OSError):
+        for path in sorted((root / "pods").iterdir()):
+            yield PodRecord(path)
+
+
+def mark_out_of_memory(record: Path) -> None:
+    """Note, before it is killed, that a container's run ends because of its memory limit."""
+    (record / _OOM).touch()
+
+
+def was_out_of_memory(record: Path) -> bool:
+    return (record / _OOM).exists()
+
+
+def write_start_failure(record: Path, *, exit_code: int, message: str, finished_at: float) -> None:
+    """Note how a run ended whose command never started, where nobody else has."""
+    if not (record / "exit.json").exists():
+        document = {"exit_code": exit_code, "error": message, "finished_at": finished_at}
+        _replace(record / "exit.json", json.dumps(document))
+
+
+def _read(path: Path) -> Json | None:
+    try:
+        return json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+
+
+def _replace(path: Path, text: str) -> None:
+    temporary = path.with_name(path.name + ".new")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(text)
+    temporary.replace(path)

@@ -1,0 +1,266 @@
+"""A pod's status from the states of its containers, as Kubernetes computes it.
+
+Sources: Kubernetes `pkg/kubelet/kubelet_pods.go` (getPhase, convertToAPIContainerStatuses) and
+`pkg/kubelet/status/generate.go` (conditions).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from vcbatch.api.pod import PodPhase
+from vcbatch.api.reasons import ContainerReason, KubeletConditionReason, shorten
+from vcbatch.api.timestamps import format_time
+from vcbatch.local.kubelet.lifecycle import (
+    FRESH,
+    ContainerState,
+    Ended,
+    RestartPolicy,
+    Running,
+    State,
+    Waiting,
+    is_sidecar,
+    restart_policy,
+)
+
+Json = dict[str, Any]
+States = Mapping[str, ContainerState]
+
+MAX_TERMINATION_MESSAGE = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """The kubelet's own word on a pod: it ends as Failed with this reason, whatever its containers say."""
+
+    reason: str
+    message: str
+
+
+def phase(spec: Json, states: States, verdict: Verdict | None = None) -> PodPhase:
+    """The pod's phase, from its containers alone unless the kubelet has a `verdict`."""
+    if verdict is not None:
+        running = any(isinstance(state.state, Running) for state in states.values())
+        return PodPhase.RUNNING if running else PodPhase.FAILED
+    early = _init_phase(spec, states)
+    if early is not None:
+        return early
+    policy = restart_policy(spec)
+    mains = [states.get(c["name"], FRESH) for c in spec.get("containers") or ()]
+    ends = [state.latest_end for state in mains]
+    running = any(isinstance(state.state, Running) for state in mains)
+    if any(isinstance(state.state, Waiting) and state.last is None for state in mains):
+        return PodPhase.PENDING
+    if running or policy is RestartPolicy.ALWAYS:
+        return PodPhase.RUNNING
+    if all(end is not None and end.exit_code == 0 for end in ends):
+        return PodPhase.SUCCEEDED if not _sidecars_running(spec, states) else PodPhase.RUNNING
+    if policy is RestartPolicy.NEVER:
+        return PodPhase.FAILED if not _sidecars_running(spec, states) else PodPhase.RUNNING
+    return PodPhase.RUNNING
+
+
+def _init_phase(spec: Json, states: States) -> PodPhase | None:
+    """Pending or Failed while an init container has yet to succeed, else None."""
+    for container in spec.get("initContainers") or ():
+        state = states.get(container["name"], FRESH)
+        if is_sidecar(container):
+            if not _ever_started(state):
+                return PodPhase.PENDING
+            continue
+        end = state.latest_end
+        if end is not None and end.exit_code == 0:
+            continue
+        failed = end is not None and restart_policy(spec) is RestartPolicy.NEVER
+        return PodPhase.FAILED if failed and not _sidecars_running(spec, states) else PodPhase.PENDING
+    return None
+
+
+def _ever_started(state: ContainerState) -> bool:
+    return state.latest_end is not None or (isinstance(state.state, Running) and state.state.started)
+
+
+def _sidecars_running(spec: Json, states: States) -> bool:
+    return any(isinstance(states.get(c["name"], FRESH).state, Running) for c in spec.get("initContainers") or ())
+
+
+def initialized(spec: Json, states: States) -> bool:
+    """Whether the pod's containers may start."""
+    return not _uninitialized(spec, states)
+
+
+def _uninitialized(spec: Json, states: States) -> list[str]:
+    names: list[str] = []
+    for container in spec.get("initContainers") or ():
+        state = states.get(container["name"], FRESH)
+        end = state.latest_end
+        done = _ever_started(state) if is_sidecar(container) else end is not None and end.exit_code == 0
+        if not done:
+            names.append(container["name"])
+    return names
+
+
+def pod_status(
+    *,
+    spec: Json,
+    states: States,
+    previous: Json,
+    now: datetime,
+    host_ip: str,
+    pod_ip: str,
+    start_time: datetime,
+    verdict: Verdict | None = None,
+) -> Json:
+    """The part of `status` that belongs to the kubelet. A condition keeps its transition time while it keeps its
+    status; `previous` is the status as it is stored."""
+    now_phase = phase(spec, states, verdict)
+    status: Json = {
+        "phase": str(now_phase),
+        "conditions": _conditions(spec, states, now_phase, previous=previous, now=now),
+        "hostIP": host_ip,
+        "hostIPs": [{"ip": host_ip}],
+        "startTime": format_time(start_time),
+        "containerStatuses": _container_statuses(
+            spec.get("containers"), states, initializing=not initialized(spec, states)
+        ),
+    }
+    if pod_ip:
+        status |= {"podIP": pod_ip, "podIPs": [{"ip": pod_ip}]}
+    if spec.get("initContainers"):
+        status["initContainerStatuses"] = _container_statuses(spec["initContainers"], states, init=True)
+    if verdict is not None:
+        status |= {"reason": verdict.reason, "message": shorten(verdict.message)}
+    return status
+
+
+def _conditions(spec: Json, states: States, now_phase: PodPhase, *, previous: Json, now: datetime) -> Sequence[Json]:
+    unready = [c["name"] for c in spec.get("containers") or () if not is_ready(states.get(c["name"], FRESH))]
+    unready += [
+        c["name"]
+        for c in spec.get("initContainers") or ()
+        if is_sidecar(c) and not is_ready(states.get(c["name"], FRESH))
+    ]
+    waiting_for = _uninitialized(spec, states)
+    terminal = now_phase in (PodPhase.SUCCEEDED, PodPhase.FAILED)
+    over = (
+        KubeletConditionReason.POD_COMPLETED if now_phase is PodPhase.SUCCEEDED else KubeletConditionReason.POD_FAILED
+    )
+    not_ready: Json = {}
+    if terminal:
+        not_ready = {"status": "False", "reason": over}
+    elif unready:
+        message = f"containers with unready status: [{' '.join(unready)}]"
+        not_ready = {"status": "False", "reason": KubeletConditionReason.CONTAINERS_NOT_READY, "message": message}
+    init: Json = {"status": "True"}
+    if now_phase is PodPhase.SUCCEEDED:
+        init["reason"] = KubeletConditionReason.POD_COMPLETED
+    elif waiting_for:
+        message = f"containers with incomplete status: [{' '.join(waiting_for)}]"
+        init = {"status": "False", "reason": KubeletConditionReason.CONTAINERS_NOT_INITIALIZED, "message": message}
+    wanted: dict[str, Json] = {
+        "PodReadyToStartContainers": {"status": "False" if terminal else "True"},
+        "Initialized": init,
+        "Ready": _with_gates(not_ready or {"status": "True"}, spec, previous),
+        "ContainersReady": not_ready or {"status": "True"},
+        "PodScheduled": {"status": "True"},
+    }
+    stored = {c["type"]: c for c in previous.get("conditions") or ()}
+    conditions: list[Json] = []
+    for kind, fields in wanted.items():
+        before = stored.get(kind)
+        same = before is not None and before.get("status") == fields["status"]
+        moment = before.get("lastTransitionTime") if same and before else None
+        fields = {key: str(value) for key, value in fields.items()}
+        conditions.append(
+            {"type": kind, "lastProbeTime": None, "lastTransitionTime": moment or format_time(now), **fields}
+        )
+    return conditions
+
+
+def _with_gates(ready: Json, spec: Json, previous: Json) -> Json:
+    """A pod with readiness gates is ready only when each named condition is true."""
+    if ready["status"] != "True":
+        return ready
+    stored = {c["type"]: c.get("status") for c in previous.get("conditions") or ()}
+    for gate in spec.get("readinessGates") or ():
+        kind = gate.get("conditionType", "")
+        if stored.get(kind) != "True":
+            message = f'corresponding condition of pod readiness gate "{kind}" does not have status "True".'
+            return {"status": "False", "reason": "ReadinessGatesNotReady", "message": message}
+    return ready
+
+
+def is_ready(state: ContainerState) -> bool:
+    return isinstance(state.state, Running) and state.state.ready and state.state.started
+
+
+def _container_statuses(
+    containers: Sequence[Json] | None, states: States, *, init: bool = False, initializing: bool = False
+) -> list[Json]:
+    statuses: list[Json] = []
+    for container in containers or ():
+        state = states.get(container["name"], FRESH)
+        if initializing and state == FRESH:
+            state = ContainerState(state=Waiting(reason=ContainerReason.POD_INITIALIZING))
+        done = init and isinstance(state.state, Ended) and state.state.exit_code == 0
+        statuses.append(_container_status(container, state, ready=is_ready(state) or done))
+    return statuses
+
+
+def _container_status(container: Json, state: ContainerState, *, ready: bool) -> Json:
+    now = state.state
+    container_id = now.container_id if isinstance(now, (Running, Ended)) else ""
+    if not container_id and state.last is not None:
+        container_id = state.last.container_id
+    status: Json = {
+        "name": container["name"],
+        "image": container.get("image", ""),
+        "imageID": "",
+        "ready": ready,
+        "started": isinstance(now, Running) and now.started,
+        "restartCount": state.restarts,
+        "state": _state(now),
+        "lastState": _state(state.last) if state.last is not None else {},
+    }
+    if container_id:
+        status["containerID"] = container_id
+    return status
+
+
+def _state(state: State) -> Json:
+    if isinstance(state, Running):
+        return {"running": {"startedAt": format_time(state.started_at)}}
+    if isinstance(state, Waiting):
+        return {"waiting": _present({"reason": str(state.reason), "message": shorten(state.message)})}
+    terminated: Json = {
+        "exitCode": state.exit_code,
+        "reason": str(state.reason),
+        "startedAt": format_time(state.started_at),
+        "finishedAt": format_time(state.finished_at),
+    }
+    if state.signal is not None:
+        terminated["signal"] = state.signal
+    if state.message:
+        terminated["message"] = shorten(state.message, limit=MAX_TERMINATION_MESSAGE)
+    if state.container_id:
+        terminated["containerID"] = state.container_id
+    return {"terminated": terminated}
+
+
+def _present(fields: Json) -> Json:
+    return {key: value for key, value in fields.items() if value}
+
+
+def changed(previous: Json, status: Json) -> bool:
+    """Whether writing `status` over `previous` would change anything."""
+    stored = {c["type"]: _meaning(c) for c in previous.get("conditions") or ()}
+    if any(stored.get(c["type"]) != _meaning(c) for c in status["conditions"]):
+        return True
+    return any(previous.get(key) != value for key, value in status.items() if key not in ("conditions", "startTime"))
+
+
+def _meaning(condition: Json) -> tuple[Any, ...]:
+    return tuple(condition.get(key) or "" for key in ("status", "reason", "message"))

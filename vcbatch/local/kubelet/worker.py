@@ -1,0 +1,858 @@
+"""Carries out one pod: what `lifecycle` decides, step by step, until the pod is gone.
+
+A step looks at everything there is, does what is due, writes the status if it changed, and sleeps until something
+happens: the pod changed, a container ended, a probe turned, or time is up. Nothing is decided from which of these it
+was, so that a lost or doubled wake-up does no harm.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import shutil
+import signal
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from vcbatch.api.pod import PodPhase
+from vcbatch.api.reasons import ContainerReason, KubeletConditionReason, KubeletEvent, PodStatusReason
+from vcbatch.api.resources import PODS
+from vcbatch.api.timestamps import format_time, parse_time
+from vcbatch.core.machine import EventType
+from vcbatch.local.kubelet import blueprint, lifecycle, links, logs, probes, records, volumes
+from vcbatch.local.kubelet.devices import DevicesUnavailableError
+from vcbatch.local.kubelet.environment import ConfigError, PodFacts
+from vcbatch.local.kubelet.lifecycle import FRESH, ContainerState, Ended, Running, Waiting
+from vcbatch.local.kubelet.node_services import NodeServices
+from vcbatch.local.kubelet.records import PodRecord, Run
+from vcbatch.local.kubelet.sandbox import Mode
+from vcbatch.local.kubelet.status import MAX_TERMINATION_MESSAGE, Verdict, changed, phase, pod_status
+from vcbatch.seams.api import ApiError, PatchKind
+from vcbatch.seams.processes import ProcessExit, ProcessRef, ProcessStartError
+
+Json = dict[str, Any]
+log = logging.getLogger(__name__)
+
+_DEFAULT_GRACE = 30.0
+_FIRST_RETRY = 1.0
+_LONGEST_RETRY = 60.0
+_FALLBACK_LINES = 80
+_FALLBACK_BYTES = 2048
+
+
+@dataclass(slots=True)
+class _Live:
+    """A container that runs: its process, its record, and the tasks that belong to the run."""
+
+    ref: ProcessRef
+    run: Run
+    tasks: list[asyncio.Task[None]]
+    memory_limit: int | None = None
+    told_to_end: bool = False
+    hook: asyncio.Task[None] | None = None
+
+
+class PodWorker:
+    """One pod of this node. `run` returns when nothing of the pod is left here."""
+
+    def __init__(self, pod: Json, node: NodeServices) -> None:
+        self.pod = pod
+        self._node = node
+        self._record = PodRecord(node.config.root / "pods" / pod["metadata"]["uid"])
+        self._states: dict[str, ContainerState] = {}
+        self._live: dict[str, _Live] = {}
+        self._exits: list[tuple[str, ProcessExit]] = []
+        self._wake = asyncio.Event()
+        self._gone = False
+        self._stopping: float | None = None  # grace in seconds, once the whole kubelet stops
+        self._kill_at: dict[str, float] = {}  # monotonic time at which a container that was told to end is killed
+        self._verdict: Verdict | None = None
+        self._facts: records.PodFacts | None = None
+        self._paths: dict[str, Path] | None = None
+        self._written: Json | None = None
+        self._retry_at: float | None = None
+        self._retry_pause = _FIRST_RETRY
+        self._released = False
+        self._refresh = False
+        self._told: set[str] = set()
+
+    # What others tell a worker ---------------------------------------------------------------------------------------
+
+    def update(self, pod: Json) -> None:
+        """The pod object has changed."""
+        self.pod = pod
+        self._wake.set()
+
+    def remove(self) -> None:
+        """The pod object is gone: whatever still runs is ended at once."""
+        self._gone = True
+        self._wake.set()
+
+    def stop(self, grace: float) -> None:
+        """The kubelet stops: end the containers within `grace` seconds, and say so in the pod's status."""
+        self._stopping = grace
+        self._wake.set()
+
+    def objects_changed(self) -> None:
+        """A ConfigMap or Secret that the pod reads has changed."""
+        self._refresh = True
+        self._retry_at = None
+        self._wake.set()
+
+    @property
+    def references(self) -> set[tuple[str, str]]:
+        return volumes.references(self.pod["spec"])
+
+    @property
+    def group(self) -> str:
+        return blueprint.group_of(self.pod)
+
+    # Logs ------------------------------------------------------------------------------------------------------------
+
+    def log_record(self, container: str, *, previous: bool) -> Path | None:
+        """The record of the run whose log is asked for; None where there is none (yet)."""
+        runs = self._record.runs(container)
+        index = 2 if previous else 1
+        return runs[-index].path if len(runs) >= index else None
+
+    def has_ended(self, container: str, record: Path) -> bool:
+        """Whether that run of a container has ended, so that its log is complete."""
+        live = self._live.get(container)
+        return live is None or live.run.path != record
+
+    def state_of(self, container: str) -> ContainerState:
+        return self._states.get(container, FRESH)
+
+    # Running ---------------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Carry the pod out until it is gone from the API, or until the kubelet has stopped and it has ended."""
+        try:
+            await self._take_over()
+            while not await self._step():
+                await self._sleep()
+        finally:
+            for live in self._live.values():
+                _cancel(live)
+
+    async def _step(self) -> bool:
+        self._wake.clear()
+        now = self._node.clock.now()
+        self._note_exits()
+        if self._gone:
+            return await self._vanish()
+        if self._already_over():
+            self._release()
+            if self.pod["metadata"].get("deletionTimestamp"):
+                return await self._say_goodbye()
+            return self._stopping is not None
+        if self._must_end(now):
+            await self._end_containers()
+        else:
+            await self._carry_on(now)
+        await self._write_status(now)
+        if self._stopping is not None:
+            return not self._live
+        return False
+
+    def _already_over(self) -> bool:
+        stored = (self.pod.get("status") or {}).get("phase")
+        return not self._live and not self._exits and stored in (PodPhase.SUCCEEDED, PodPhase.FAILED)
+
+    def _must_end(self, now: datetime) -> bool:
+        """Whether the pod is to end now, whatever its containers would do."""
+        if self._verdict is None:
+            self._verdict = self._judge(now)
+        return self._verdict is not None or bool(self.pod["metadata"].get("deletionTimestamp"))
+
+    def _judge(self, now: datetime) -> Verdict | None:
+        deadline = self._deadline()
+        if deadline is not None and now >= deadline:
+            message = "Pod was active on the node longer than the specified deadline"
+            return Verdict(reason=PodStatusReason.DEADLINE_EXCEEDED, message=message)
+        if self._stopping is not None:
+            message = "Pod was terminated in response to imminent node shutdown."
+            return Verdict(reason=PodStatusReason.TERMINATED, message=message)
+        return None
+
+    def _deadline(self) -> datetime | None:
+        seconds = self.pod["spec"].get("activeDeadlineSeconds")
+        if seconds is None or self._facts is None:
+            return None
+        return self._facts.start_time + timedelta(seconds=seconds)
+
+    async def _carry_on(self, now: datetime) -> None:
+        plan = lifecycle.plan(self.pod["spec"], self._states, now)
+        for backoff in plan.backoffs:
+            self._back_off(backoff)
+        for name in plan.end:
+            await self._end(name, self._grace())
+        waits = self._retry_at is not None and self._node.clock.monotonic() < self._retry_at
+        if plan.start and not waits:
+            await self._start_all(plan.start)
+        elif self._refresh and self._paths is not None:
+            await self._guarded(self._refresh_volumes())
+
+    # Starting --------------------------------------------------------------------------------------------------------
+
+    async def _start_all(self, names: Any) -> None:
+        try:
+            objects = await self._fetch_objects()
+            await self._prepare(objects)
+        except DevicesUnavailableError as error:
+            self._verdict = Verdict(reason=PodStatusReason.UNEXPECTED_ADMISSION_ERROR, message=str(error))
+            return
+        except (ConfigError, volumes.VolumeError, ApiError, OSError) as error:
+            for name in names:
+                self._cannot_start(name, error)
+            return
+        for name in names:
+            if self._gone or self._stopping is not None:
+                return
+            try:
+                await self._start(name, objects)
+            except (ConfigError, volumes.VolumeError, OSError) as error:
+                self._cannot_start(name, error)
+
+    async def _fetch_objects(self) -> blueprint.Objects:
+        namespace = self.pod["metadata"]["namespace"]
+        contents = {}
+        for kind, name in self.references:
+            found = await self._node.objects.fetch(kind, namespace, name)
+            if found is not None:
+                contents[kind, name] = found
+        return blueprint.Objects(contents=contents)
+
+    async def _prepare(self, objects: blueprint.Objects) -> None:
+        """Address, devices and volumes: once per pod, and on record before any of it is used."""
+        if self._facts is None:
+            metadata = self.pod["metadata"]
+            self._record.create()
+            allotment = self._node.devices.allot(self.pod)
+            address = self._node.hosts.join(self.pod, self._record.hosts_file)
+            self._facts = records.PodFacts(
+                namespace=metadata["namespace"],
+                name=metadata["name"],
+                uid=metadata["uid"],
+                start_time=self._node.clock.now(),
+                address=address,
+                group=self.group,
+                allotment=allotment,
+            )
+            self._record.write_facts(self._facts)
+            self._tell_without_effect()
+        if self._paths is None:
+            self._paths = {}
+        for volume in self.pod["spec"].get("volumes") or ():
+            if volume["name"] not in self._paths:
+                self._paths[volume["name"]] = self._make_volume(volume, objects)
+
+    def _make_volume(self, volume: Json, objects: blueprint.Objects) -> Path:
+        if not volumes.is_projected(volume):
+            memory = self._node.memory_directory / self.pod["metadata"]["uid"]
+            return volumes.prepare(volume, pod_directory=self._record.path, memory_directory=memory)
+        path = self._record.path / "volumes" / volume["name"]
+        volumes.write_files(path, volumes.project(self.pod, volume, self._sources(objects)))
+        return path
+
+    def _sources(self, objects: blueprint.Objects) -> volumes.Sources:
+        assert self._facts is not None  # noqa: S101
+        facts = PodFacts(
+            node_name=self._node.config.node_name,
+            host_ip=self._node.host_ip,
+            pod_ip=self._facts.address,
+            allocatable=self._node.allocatable,
+        )
+        return volumes.Sources(config_map=objects.config_map, secret=objects.secret, facts=facts)
+
+    async def _refresh_volumes(self) -> None:
+        self._refresh = False
+        objects = await self._fetch_objects()
+        for volume in self.pod["spec"].get("volumes") or ():
+            if volumes.is_projected(volume) and volume["name"] in (self._paths or {}):
+                with contextlib.suppress(volumes.VolumeError, ConfigError):
+                    self._make_volume(volume, objects)
+
+    async def _start(self, name: str, objects: blueprint.Objects) -> None:
+        assert self._facts is not None and self._paths is not None  # noqa: S101
+        container = self._container(name)
+        drawn = blueprint.draw(
+            pod=self.pod,
+            container=container,
+            address=self._facts.address,
+            allotment=self._facts.allotment,
+            paths=self._paths,
+            objects=objects,
+            node=self._node,
+        )
+        if self._node.sandbox.mode is not Mode.USERNS:
+            self._place_links(drawn)
+        self._node.hosts.write(self.pod["metadata"]["uid"])
+        self._tell_translations(drawn)
+        state = self._states.get(name, FRESH)
+        began = lifecycle.started(state, Running(started_at=self._node.clock.now()))
+        run = self._record.new_run(
+            name, started_at=self._node.clock.now(), restarts=began.restarts, crashes=began.crashes
+        )
+        spec = blueprint.process_spec(
+            pod=self.pod,
+            container=container,
+            blueprint=drawn,
+            record=self._record,
+            run=run,
+            allotment=self._facts.allotment,
+            node=self._node,
+        )
+        self._retry_at, self._retry_pause = None, _FIRST_RETRY
+        try:
+            async with self._node.starts:
+                ref = await self._node.processes.start(spec)
+        except ProcessStartError as error:
+            self._start_failed(name, run, error)
+            return
+        self._states[name] = replace(began, state=self._running(container, run))
+        self._adopt(container, run, ref)
+        image = container.get("image")
+        note = f" as a process; its image {image} is not used" if image else " as a process"
+        self._event(KubeletEvent.STARTED, f"Started container {name}{note}", container=name)
+
+    def _start_failed(self, name: str, run: Run, error: ProcessStartError) -> None:
+        now = self._node.clock.now()
+        records.write_start_failure(
+            run.path, exit_code=error.exit_code, message=str(error), finished_at=now.timestamp()
+        )
+        before = self._states.get(name, FRESH)
+        began = lifecycle.started(before, Running(started_at=now))
+        self._states[name] = lifecycle.ended(
+            began,
+            Ended(
+                exit_code=error.exit_code,
+                started_at=now,
+                finished_at=now,
+                reason=ContainerReason.START_ERROR,
+                message=str(error),
+                container_id=self._container_id(name, run),
+            ),
+        )
+        self._event(KubeletEvent.FAILED, f"Error: {error}", container=name, warning=True)
+        self._wake.set()
+
+    def _cannot_start(self, name: str, error: Exception) -> None:
+        """Something that the container needs isn't there: wait, and look again later or when it changes."""
+        in_config = isinstance(error, ConfigError)
+        reason = ContainerReason.CONFIG_ERROR if in_config else ContainerReason.CONTAINER_CREATING
+        message = str(error)
+        state = self._states.get(name, FRESH)
+        if state.state != Waiting(reason=reason, message=message):
+            self._states[name] = lifecycle.waiting(state, reason, message)
+            event = KubeletEvent.FAILED if in_config else KubeletEvent.FAILED_MOUNT
+            text = f"Error: {message}" if in_config else f"MountVolume.SetUp failed: {message}"
+            self._event(event, text, container=name, warning=True)
+        self._retry_at = self._node.clock.monotonic() + self._retry_pause
+        self._retry_pause = min(self._retry_pause * 2, _LONGEST_RETRY)
+
+    def _back_off(self, backoff: lifecycle.Backoff) -> None:
+        metadata = self.pod["metadata"]
+        seconds = int(backoff.delay.total_seconds())
+        length = f"{seconds // 60}m{seconds % 60}s" if seconds >= 60 else f"{seconds}s"
+        place = f"{metadata['name']}_{metadata['namespace']}({metadata['uid']})"
+        message = f"back-off {length} restarting failed container={backoff.container} pod={place}"
+        state = self._states[backoff.container]
+        if isinstance(state.state, Waiting) and state.state.message == message:
+            return
+        self._states[backoff.container] = lifecycle.waiting(state, ContainerReason.CRASH_LOOP_BACK_OFF, message)
+        text = f"Back-off restarting failed container {backoff.container} in pod {place}"
+        self._event(KubeletEvent.BACK_OFF, text, container=backoff.container, warning=True)
+
+    def _place_links(self, drawn: blueprint.Blueprint) -> None:
+        assert self._facts is not None  # noqa: S101
+        needed, words = blueprint.linkable_mounts(self.pod, drawn.mounts)
+        if words:
+            self._tell_once("; ".join(words))
+        present = {link.path for link in self._facts.links}
+        made = links.place([m for m in needed if m.target not in present], mode=self._node.sandbox.mode)
+        if made:
+            self._facts = replace(self._facts, links=(*self._facts.links, *made))
+            self._record.write_facts(self._facts)
+
+    # Following a run -------------------------------------------------------------------------------------------------
+
+    def _running(self, container: Json, run: Run) -> Running:
+        probed = container.get("startupProbe") is not None
+        return Running(
+            started_at=run.started_at,
+            container_id=self._container_id(container["name"], run),
+            started=not probed,
+            ready=container.get("readinessProbe") is None,
+        )
+
+    def _adopt(self, container: Json, run: Run, ref: ProcessRef) -> None:
+        name = container["name"]
+        live = _Live(ref=ref, run=run, tasks=[], memory_limit=memory_limit(container))
+        self._live[name] = live
+        live.tasks.append(asyncio.create_task(self._await_exit(name, ref)))
+        hook = (container.get("lifecycle") or {}).get("postStart")
+        if hook:
+            live.tasks.append(asyncio.create_task(self._post_start(container, live, hook)))
+        if container.get("startupProbe"):
+            live.tasks.append(asyncio.create_task(self._probe(container, live, "startupProbe")))
+        else:
+            self._start_probes(container, live)
+
+    def _start_probes(self, container: Json, live: _Live) -> None:
+        for field in ("livenessProbe", "readinessProbe"):
+            if container.get(field):
+                live.tasks.append(asyncio.create_task(self._probe(container, live, field)))
+
+    async def _await_exit(self, name: str, ref: ProcessRef) -> None:
+        process_exit = await self._node.processes.wait(ref)
+        self._exits.append((name, process_exit))
+        self._wake.set()
+
+    def _note_exits(self) -> None:
+        exits, self._exits = self._exits, []
+        for name, process_exit in exits:
+            live = self._live.pop(name, None)
+            if live is None:
+                continue
+            _cancel(live)
+            self._kill_at.pop(name, None)
+            end = self._end_of(name, live.run, process_exit)
+            self._states[name] = lifecycle.ended(self._states[name], end)
+
+    def _end_of(self, name: str, run: Run, process_exit: ProcessExit) -> Ended:
+        code = process_exit.exit_code
+        reason = ContainerReason.COMPLETED if code == 0 else ContainerReason.ERROR
+        message = self._termination_message(name, run, code)
+        if records.was_out_of_memory(run.path):
+            reason = ContainerReason.OOM_KILLED
+            message = message or "the container's memory exceeded its limit"
+        elif process_exit.start_error:
+            reason, message = ContainerReason.START_ERROR, process_exit.start_error
+        elif process_exit.signal is not None and not message:
+            message = f"ended by {blueprint.signal_name(process_exit.signal)}"
+        finished = datetime.fromtimestamp(process_exit.finished_at, UTC)
+        return Ended(
+            exit_code=code,
+            signal=process_exit.signal,
+            started_at=run.started_at,
+            finished_at=max(finished, run.started_at),
+            reason=reason,
+            message=message,
+            container_id=self._container_id(name, run),
+        )
+
+    def _termination_message(self, name: str, run: Run, code: int) -> str:
+        text = ""
+        with contextlib.suppress(OSError), (run.path / "termination-log").open("rb") as file:
+            text = file.read(MAX_TERMINATION_MESSAGE).decode(errors="replace")
+        container = self._find_container(name) or {}
+        if not text and code != 0 and container.get("terminationMessagePolicy") == "FallbackToLogsOnError":
+            text = logs.last_lines(run.path, lines=_FALLBACK_LINES, size=_FALLBACK_BYTES)
+        return text
+
+    # Probes and hooks ------------------------------------------------------------------------------------------------
+
+    async def _probe(self, container: Json, live: _Live, field: str) -> None:
+        probe = container[field]
+        target = self._target(container, live)
+        name = container["name"]
+
+        async def run(timeout: float) -> probes.Outcome:
+            return await probes.run_handler(probe, target, timeout=timeout)
+
+        def report(ok: bool, message: str) -> None:
+            self._on_probe(container, live, field, ok=ok, message=message)
+
+        initially = {"startupProbe": None, "livenessProbe": True, "readinessProbe": False}[field]
+        await probes.watch_probe(
+            probe,
+            run=run,
+            report=report,
+            clock=self._node.clock,
+            initially=initially,
+            until_success=field == "startupProbe",
+        )
+        log.debug("startup probe of %s passed", name)
+
+    def _on_probe(self, container: Json, live: _Live, field: str, *, ok: bool, message: str) -> None:
+        name = container["name"]
+        state = self._states[name]
+        if not isinstance(state.state, Running):
+            return
+        kind = field.removesuffix("Probe")
+        if not ok:
+            text = f"{kind.capitalize()} probe failed: {message}"
+            self._event(KubeletEvent.UNHEALTHY, text, container=name, warning=True)
+        if field == "readinessProbe":
+            self._states[name] = replace(state, state=replace(state.state, ready=ok))
+        elif ok and field == "startupProbe":
+            self._states[name] = replace(state, state=replace(state.state, started=True))
+            self._start_probes(container, live)
+        elif not ok:
+            grace = float(container[field].get("terminationGracePeriodSeconds") or self._grace())
+            text = f"Container {name} failed {kind} probe, will be restarted"
+            self._event(KubeletEvent.KILLING, text, container=name)
+            self._later(live, self._end(name, grace))
+        self._wake.set()
+
+    async def _post_start(self, container: Json, live: _Live, hook: Json) -> None:
+        outcome = await probes.run_handler(hook, self._target(container, live), timeout=self._grace())
+        if not outcome.ok:
+            text = f"PostStartHook failed: {outcome.message}"
+            self._event(KubeletEvent.FAILED_POST_START_HOOK, text, container=container["name"], warning=True)
+            await self._end(container["name"], self._grace())
+
+    def _target(self, container: Json, live: _Live) -> probes.Target:
+        assert self._facts is not None  # noqa: S101
+        node = self._node
+        env = dict(node.config.environment) | {"HOSTNAME": self.pod["metadata"]["name"]}
+        working_dir = container.get("workingDir") or str(node.config.working_dir)
+
+        async def execute(argv: list[str], timeout: float) -> Any:
+            return await node.processes.run_in(live.ref, argv=argv, env=env, working_dir=working_dir, timeout=timeout)
+
+        named = {p["name"]: p["containerPort"] for p in container.get("ports") or () if p.get("name")}
+        return probes.Target(address=self._facts.address, ports=named, execute=execute)
+
+    def _later(self, live: _Live, work: Any) -> None:
+        live.tasks.append(asyncio.create_task(work))
+
+    # Ending ----------------------------------------------------------------------------------------------------------
+
+    def _grace(self) -> float:
+        """Seconds that containers get between SIGTERM and SIGKILL."""
+        metadata, spec = self.pod["metadata"], self.pod["spec"]
+        grace = spec.get("terminationGracePeriodSeconds")
+        if metadata.get("deletionTimestamp"):
+            grace = metadata.get("deletionGracePeriodSeconds", grace)
+        seconds = _DEFAULT_GRACE if grace is None else float(grace)
+        return seconds if self._stopping is None else min(seconds, self._stopping)
+
+    async def _end_containers(self) -> None:
+        for name in list(self._live):
+            await self._end(name, self._grace())
+
+    async def _end(self, name: str, grace: float) -> None:
+        """Tell a container to end, once; kill its whole tree when its time is up."""
+        live = self._live.get(name)
+        if live is None:
+            return
+        now = self._node.clock.monotonic()
+        kill_at = min(self._kill_at.get(name, now + grace), now + grace)
+        self._kill_at[name] = kill_at
+        if not live.told_to_end:
+            live.told_to_end = True
+            self._event(KubeletEvent.KILLING, f"Stopping container {name}", container=name)
+            hook = ((self._find_container(name) or {}).get("lifecycle") or {}).get("preStop")
+            live.hook = asyncio.create_task(self._tell_to_end(name, live, hook, grace))
+            live.tasks.append(live.hook)
+        if now >= kill_at:
+            await self._node.processes.signal(live.ref, signal.SIGKILL)
+        self._wake.set()
+
+    async def _tell_to_end(self, name: str, live: _Live, hook: Json | None, grace: float) -> None:
+        if hook and grace > 0:
+            container = self._container(name)
+            outcome = await probes.run_handler(hook, self._target(container, live), timeout=grace)
+            if not outcome.ok:
+                text = f"PreStopHook failed: {outcome.message}"
+                self._event(KubeletEvent.FAILED_PRE_STOP_HOOK, text, container=name, warning=True)
+        await self._node.processes.signal(live.ref, signal.SIGTERM)
+
+    async def _kill_overdue(self) -> None:
+        now = self._node.clock.monotonic()
+        for name, kill_at in list(self._kill_at.items()):
+            if name in self._live and now >= kill_at:
+                await self._node.processes.signal(self._live[name].ref, signal.SIGKILL)
+                self._kill_at[name] = now + _DEFAULT_GRACE
+
+    async def kill_out_of_memory(self) -> None:
+        """End containers whose memory is above their limit; on record before they are killed."""
+        for live in list(self._live.values()):
+            if live.memory_limit and self._node.processes.exceeds_memory(live.ref, live.memory_limit):
+                records.mark_out_of_memory(live.run.path)
+                await self._node.processes.signal(live.ref, signal.SIGKILL)
+
+    @property
+    def has_memory_limits(self) -> bool:
+        return any(live.memory_limit for live in self._live.values())
+
+    async def _vanish(self) -> bool:
+        """The API knows the pod no more: nothing of it may stay."""
+        for live in list(self._live.values()):
+            await self._node.processes.signal(live.ref, signal.SIGKILL)
+        if self._live:
+            return False
+        self._release()
+        self._record.remove()
+        return True
+
+    async def _say_goodbye(self) -> bool:
+        """Everything has ended and is told: let the API remove the pod."""
+        metadata = self.pod["metadata"]
+        try:
+            await self._node.api.delete(
+                PODS, metadata["name"], namespace=metadata["namespace"], uid=metadata["uid"], grace_seconds=0
+            )
+        except ApiError as error:
+            if not error.not_found and not error.conflict:
+                self._retry_at = self._node.clock.monotonic() + _FIRST_RETRY
+                return False
+        self._record.remove()
+        return True
+
+    def _release(self) -> None:
+        """Give back what the pod holds; its record (logs, exit codes) stays until the pod is deleted."""
+        if self._released:
+            return
+        self._released = True
+        uid = self.pod["metadata"]["uid"]
+        self._node.hosts.leave(uid)
+        self._node.devices.release(uid)
+        if self._facts is not None:
+            links.remove(self._facts.links)
+        shutil.rmtree(self._record.path / "volumes", ignore_errors=True)
+        shutil.rmtree(self._node.memory_directory / uid, ignore_errors=True)
+
+    # Status ----------------------------------------------------------------------------------------------------------
+
+    async def _write_status(self, now: datetime) -> None:
+        deleting = bool(self.pod["metadata"].get("deletionTimestamp"))
+        over = self._must_be_over()
+        if over and deleting and self._verdict is None and not self._finished():
+            # A deleted pod ends in a terminal phase, so that whoever counts outcomes sees one (KEP-3329).
+            self._close_states(now)
+        previous = self._written or self.pod.get("status") or {}
+        status = pod_status(
+            spec=self.pod["spec"],
+            states=self._states,
+            previous=previous,
+            now=now,
+            host_ip=self._node.host_ip,
+            pod_ip=self._facts.address if self._facts else "",
+            start_time=self._facts.start_time if self._facts else now,
+            verdict=self._verdict,
+        )
+        if over and deleting and status["phase"] in (PodPhase.RUNNING, PodPhase.PENDING):
+            status["phase"] = str(PodPhase.FAILED)
+        if over and self._verdict is not None and self._verdict.reason == PodStatusReason.TERMINATED:
+            status["conditions"] = [*status["conditions"], _disrupted(self._verdict, now)]
+        self._node.hosts.set_ready(
+            self.pod["metadata"]["uid"],
+            any(c["type"] == "Ready" and c["status"] == "True" for c in status["conditions"]),
+        )
+        if changed(previous, status):
+            await self._guarded(self._patch_status(status))
+        if self._over(status):
+            self._release()
+            if deleting:
+                self._gone = await self._say_goodbye()
+            self._wake.set()
+
+    def _must_be_over(self) -> bool:
+        ending = self._verdict is not None or bool(self.pod["metadata"].get("deletionTimestamp"))
+        return ending and not self._live
+
+    def _finished(self) -> bool:
+        return phase(self.pod["spec"], self._states) in (PodPhase.SUCCEEDED, PodPhase.FAILED)
+
+    def _close_states(self, now: datetime) -> None:
+        """Containers that never ran, or wait to be restarted, will not run any more."""
+        for container in self.pod["spec"].get("containers") or ():
+            state = self._states.get(container["name"], FRESH)
+            if isinstance(state.state, Waiting) and state.last is not None:
+                self._states[container["name"]] = replace(state, state=state.last)
+
+    def _over(self, status: Json) -> bool:
+        written = (self._written or {}).get("phase")
+        return not self._live and status["phase"] == written and written in (PodPhase.SUCCEEDED, PodPhase.FAILED)
+
+    async def _patch_status(self, status: Json) -> None:
+        metadata = self.pod["metadata"]
+        patch = {"metadata": {"uid": metadata["uid"]}, "status": status}
+        try:
+            stored = await self._node.api.patch(
+                PODS,
+                metadata["name"],
+                patch,
+                namespace=metadata["namespace"],
+                subresource="status",
+                kind=PatchKind.STRATEGIC,
+            )
+        except ApiError as error:
+            if error.not_found or error.conflict:
+                return  # gone, or another pod of this name: the watch will say so
+            raise
+        self._written = stored.get("status") or status
+        self._retry_at = None
+
+    async def _guarded(self, work: Any) -> None:
+        """Do it, or look again later: a server that doesn't answer never ends a pod."""
+        try:
+            await work
+        except (ApiError, OSError) as error:
+            log.warning("pod %s/%s: %s", self.pod["metadata"]["namespace"], self.pod["metadata"]["name"], error)
+            self._retry_at = self._node.clock.monotonic() + self._retry_pause
+            self._retry_pause = min(self._retry_pause * 2, _LONGEST_RETRY)
+
+    # Waiting ---------------------------------------------------------------------------------------------------------
+
+    async def _sleep(self) -> None:
+        """Until something happened or the earliest moment at which time alone makes a difference."""
+        delay = self._next_delay()
+        if self._wake.is_set():
+            await asyncio.sleep(0)
+        elif delay is None:
+            await self._wake.wait()
+        else:
+            timer = asyncio.ensure_future(self._node.clock.sleep(delay))
+            waiter = asyncio.ensure_future(self._wake.wait())
+            try:
+                await asyncio.wait((timer, waiter), return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                timer.cancel()
+                waiter.cancel()
+        await self._kill_overdue()
+
+    def _next_delay(self) -> float | None:
+        now, monotonic = self._node.clock.now(), self._node.clock.monotonic()
+        delays = [kill_at - monotonic for name, kill_at in self._kill_at.items() if name in self._live]
+        if self._retry_at is not None:
+            delays.append(self._retry_at - monotonic)
+        deadline = self._deadline()
+        if deadline is not None and self._verdict is None:
+            delays.append((deadline - now).total_seconds())
+        if self._verdict is None and not self.pod["metadata"].get("deletionTimestamp"):
+            again = lifecycle.plan(self.pod["spec"], self._states, now).look_again_at
+            if again is not None:
+                delays.append((again - now).total_seconds())
+        return max(0.0, min(delays)) if delays else None
+
+    # Taking over -----------------------------------------------------------------------------------------------------
+
+    async def _take_over(self) -> None:
+        """Find out what a former kubelet left of this pod, and go on from there."""
+        facts = self._record.read_facts()
+        if facts is None:
+            self._assume_lost()
+            return
+        self._facts = facts
+        over = (self.pod.get("status") or {}).get("phase") in (PodPhase.SUCCEEDED, PodPhase.FAILED)
+        if not over:
+            self._node.devices.restore(facts.uid, facts.allotment)
+            self._node.hosts.join(self.pod, self._record.hosts_file, wanted=facts.address)
+        for container in self._containers():
+            await self._take_over_container(container)
+        if self._live:
+            self._paths = {}
+            await self._guarded(self._find_volumes())
+
+    async def _find_volumes(self) -> None:
+        with contextlib.suppress(ConfigError, volumes.VolumeError):
+            await self._prepare(await self._fetch_objects())
+
+    async def _take_over_container(self, container: Json) -> None:
+        name = container["name"]
+        for run in self._record.runs(name):
+            found = await self._node.processes.adopt(run.path)
+            state = self._states.get(name, FRESH)
+            base = replace(
+                lifecycle.started(state, self._running(container, run)), restarts=run.restarts, crashes=run.crashes
+            )
+            if isinstance(found, ProcessExit):
+                self._states[name] = lifecycle.ended(base, self._end_of(name, run, found))
+            elif found is not None:
+                self._states[name] = base
+                self._adopt(container, run, found)
+
+    def _assume_lost(self) -> None:
+        """The API says that containers ran, and there is no record of them: they are gone, nobody knows how."""
+        status = self.pod.get("status") or {}
+        now = self._node.clock.now()
+        reported = [*(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ())]
+        for entry in reported:
+            state = entry.get("state") or {}
+            if "terminated" in state or "running" in state:
+                began = (state.get("terminated") or state.get("running") or {}).get("startedAt")
+                known = state.get("terminated")
+                end = Ended(
+                    exit_code=known["exitCode"] if known else 137,
+                    started_at=parse_time(began) if began else now,
+                    finished_at=now,
+                    reason=known.get("reason", "") if known else ContainerReason.STATUS_UNKNOWN,
+                    message="" if known else "The container could not be located when the kubelet started",
+                )
+                self._states[entry["name"]] = ContainerState(state=end, restarts=entry.get("restartCount", 0))
+
+    # Small things ----------------------------------------------------------------------------------------------------
+
+    def _containers(self) -> list[Json]:
+        spec = self.pod["spec"]
+        return [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
+
+    def _find_container(self, name: str) -> Json | None:
+        return next((c for c in self._containers() if c["name"] == name), None)
+
+    def _container(self, name: str) -> Json:
+        container = self._find_container(name)
+        if container is None:
+            raise KeyError(name)
+        return container
+
+    def _container_id(self, name: str, run: Run) -> str:
+        return f"process://{self.pod['metadata']['uid']}/{name}/{run.number}"
+
+    def _event(self, reason: str, message: str, *, container: str = "", warning: bool = False) -> None:
+        kind = EventType.WARNING if warning else EventType.NORMAL
+        self._node.events.event(self.pod, type=kind, reason=reason, message=message, container=container)
+
+    def _tell_without_effect(self) -> None:
+        words = blueprint.without_effect(self.pod, self._node.sandbox.mode, uid=os.geteuid(), gid=os.getegid())
+        if words:
+            self._tell_once("; ".join(words))
+
+    def _tell_once(self, text: str) -> None:
+        if text not in self._told:
+            self._told.add(text)
+            self._event(KubeletEvent.NOT_ISOLATED, text, warning=True)
+
+    def _tell_translations(self, drawn: blueprint.Blueprint) -> None:
+        for translation in drawn.translations:
+            text = (
+                f"port {translation.asked} of {translation.host or 'this gang'} is taken on this machine:"
+                f" the gang uses {translation.given} instead"
+            )
+            if text not in self._told:
+                self._told.add(text)
+                self._event(KubeletEvent.PORT_REMAPPED, text)
+
+
+def memory_limit(container: Json) -> int | None:
+    """The container's memory limit in bytes."""
+    from vcbatch.api.quantity import parse_quantity
+
+    given = ((container.get("resources") or {}).get("limits") or {}).get("memory")
+    return None if given is None else parse_quantity(given).value() or None
+
+
+def _disrupted(verdict: Verdict, now: datetime) -> Json:
+    return {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "reason": str(KubeletConditionReason.TERMINATION_BY_KUBELET),
+        "message": verdict.message,
+        "lastProbeTime": None,
+        "lastTransitionTime": format_time(now),
+    }
+
+
+def _cancel(live: _Live) -> None:
+    current = asyncio.current_task()
+    for task in live.tasks:
+        if task is not current:
+            task.cancel()
