@@ -17,10 +17,12 @@ from vcbatch.local.apiserver.errors import (
     StatusError,
     bad_request,
     conflict,
+    forbidden,
     invalid,
     invalid_value,
     not_supported,
 )
+from vcbatch.local.apiserver.gojson import kind_of
 from vcbatch.local.apiserver.metadata import FOREGROUND, ORPHAN, timestamp
 from vcbatch.local.apiserver.registry import RequestContext, Served
 from vcbatch.local.apiserver.store import Record
@@ -49,15 +51,18 @@ def parse_delete_options(body: Json | None, query: Mapping[str, Any]) -> DeleteO
     orphan = source.get("orphanDependents")
     propagation = source.get("propagationPolicy")
     dry_run = source.get("dryRun") or []
-    for name, value, wanted in (
-        ("preconditions", preconditions, dict),
-        ("gracePeriodSeconds", grace, int),
-        ("orphanDependents", orphan, bool),
-        ("propagationPolicy", propagation, str),
-        ("dryRun", dry_run, list),
+    for name, value, wanted, title in (
+        ("preconditions", preconditions, dict, "v1.Preconditions"),
+        ("gracePeriodSeconds", grace, int, "int64"),
+        ("orphanDependents", orphan, bool, "bool"),
+        ("propagationPolicy", propagation, str, "v1.DeletionPropagation"),
+        ("dryRun", dry_run, list, "[]string"),
     ):
         if value is not None and (not isinstance(value, wanted) or (wanted is int and isinstance(value, bool))):
-            raise bad_request(f"json: cannot unmarshal into Go struct field DeleteOptions.{name}")
+            raise bad_request(
+                f'DeleteOptions in version "v1" cannot be handled as a DeleteOptions: json: cannot unmarshal '
+                f"{kind_of(value)} into Go struct field DeleteOptions.{name} of type {title}"
+            )
     errors = []
     if propagation is not None and orphan is not None:
         detail = "orphanDependents and deletionPropagation cannot be both set"
@@ -110,6 +115,8 @@ class Deleter:
         engine = self._engine
         record = engine.find(entry, ctx.namespace, name)
         old = engine.decode(entry, record)
+        if entry.resource == NAMESPACES and name in namespaces.IMMORTAL:
+            raise forbidden(group="", plural="namespaces", name=name, message="this namespace may not be deleted")
         engine.admit(engine.admission.validate, "DELETE", entry, None, old, ctx)
         self._check_preconditions(entry, record, options)
         obj = engine.decode(entry, record)

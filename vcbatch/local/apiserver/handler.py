@@ -20,7 +20,7 @@ from vcbatch.local.apiserver.request import (
     Target,
     WriteOptions,
     decode_body,
-    first,
+    flag,
     negotiate,
     parse_path,
     write_options,
@@ -419,21 +419,14 @@ def _verb(request: Request, target: Target) -> str:
     if target.name:
         if verb == "create" and not target.subresource:
             raise method_not_allowed()
-        if verb == "get" and not target.subresource and _watching(request):
-            return "watch"
         return verb
     if verb == "get":
-        return "watch" if _watching(request) else "list"
+        return "watch" if flag(request.query, "watch") else "list"
     if verb == "delete":
         return "deletecollection"
     if verb != "create":
         raise method_not_allowed()
     return verb
-
-
-def _watching(request: Request) -> bool:
-    value = first(request.query, "watch")
-    return bool(request.query.get("watch")) and value.lower() not in ("false", "0")
 
 
 def _forbidden_path(request: Request) -> StatusError:

@@ -10,17 +10,19 @@ import logging
 from datetime import timedelta
 from typing import Any
 
-from vcbatch.api.resources import CONFIGMAPS, CRDS, EVENTS, NAMESPACES, Resource
+from vcbatch.api.resources import CONFIGMAPS, CRDS, EVENTS, NAMESPACES, PRIORITYCLASSES, Resource
 from vcbatch.local.apiserver import definitions, namespaces
 from vcbatch.local.apiserver.deleting import DeleteOptions, Deleter
 from vcbatch.local.apiserver.engine import Engine
 from vcbatch.local.apiserver.errors import StatusError
 from vcbatch.local.apiserver.gc import GarbageCollector
 from vcbatch.local.apiserver.history import Change
+from vcbatch.local.apiserver.kinds.cluster import SYSTEM_PRIORITY_CLASSES
 from vcbatch.local.apiserver.metadata import timestamp
 from vcbatch.local.apiserver.registry import Served
 from vcbatch.local.apiserver.request import Body
 from vcbatch.local.apiserver.store import Record, collection_of
+from vcbatch.local.apiserver.usage import QuotaUsage
 from vcbatch.local.apiserver.writing import Writer
 
 Json = dict[str, Any]
@@ -46,6 +48,7 @@ class Lifecycle:
         self._deleter = deleter
         self._root_ca = root_ca
         self._gc = GarbageCollector(engine, writer, deleter)
+        self._usage = QuotaUsage(engine, writer)
         self._namespaces: set[str] = set()
         self._definitions: set[str] = set()
         self._wake = asyncio.Event()
@@ -66,7 +69,9 @@ class Lifecycle:
         self._definitions.update(
             record.name for record in engine.store.collection(CRDS).sorted(None) if record.deleting
         )
+        self._create_priority_classes()
         self._gc.start()
+        self._usage.start()
         self._step()
         await engine.store.settled()
         self._task = asyncio.create_task(self._run(), name="apiserver-lifecycle")
@@ -95,7 +100,8 @@ class Lifecycle:
         if change.type == "DELETED" and self._definitions:
             self._wake.set()
         self._gc.observe(key, change)
-        if self._gc.has_work or self._namespaces or self._definitions:
+        self._usage.observe(key, change)
+        if self._gc.has_work or self._usage.has_work or self._namespaces or self._definitions:
             self._wake.set()
 
     def _observe_definition(self, change: Change) -> None:
@@ -153,11 +159,16 @@ class Lifecycle:
         for name in sorted(self._definitions):
             self._attend_definition(name)
         self._gc.step()
+        self._usage.step()
         if self._engine.clock.monotonic() >= self._next_sweep:
             self._next_sweep = self._engine.clock.monotonic() + _EVENT_SWEEP_SECONDS
             self._sweep_events()
         if self._gc.has_work:
             self._wake.set()
+
+    def _create_priority_classes(self) -> None:
+        for name, value in SYSTEM_PRIORITY_CLASSES.items():
+            self._create(PRIORITYCLASSES, None, {"metadata": {"name": name}, "value": value})
 
     def _create(self, resource: Resource, namespace: str | None, obj: Json) -> None:
         entry = self._engine.served.at(resource.group, resource.version, resource.plural)

@@ -10,6 +10,7 @@ from vcbatch.local.apiserver.metadata import timestamp
 Json = dict[str, Any]
 
 FINALIZER = "kubernetes"
+IMMORTAL = ("default", "kube-system", "kube-public")
 ROOT_CA = "kube-root-ca.crt"
 ROOT_CA_DESCRIPTION = (
     "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the "

@@ -181,7 +181,7 @@ _decode_json = msgspec.json.Decoder().decode
 _encode_json = msgspec.json.Encoder().encode
 
 
-def _duplicates(body: bytes) -> list[str]:
+def duplicates(body: bytes) -> list[str]:
     """Keys that come twice in one object, as dotted paths. Go keeps the last value, as we do."""
     found: list[tuple[dict[str, Any], str]] = []
 
@@ -221,10 +221,7 @@ def _summary(body: bytes) -> str:
     """The start of an unreadable body as Kubernetes quotes it."""
     if not body:
         return "<empty>"
-    if body.startswith(b"{"):
-        text = body[:30].decode("utf-8", "replace")
-    else:
-        text = body[:30].hex()
+    text = body[:30].decode("utf-8", "replace") if body.startswith(b"{") else body[:30].hex()
     return text + " ..." if len(body) > 30 else text
 
 
@@ -253,7 +250,7 @@ def _from_json(body: bytes, kind: str) -> Body:
             body,
         )
     # A text that encodes back to itself has no key twice; most clients send one.
-    return Body(value) if _encode_json(value) == body else Body(value, _duplicates(body))
+    return Body(value) if _encode_json(value) == body else Body(value, duplicates(body))
 
 
 def _from_yaml(body: bytes, kind: str) -> Body:

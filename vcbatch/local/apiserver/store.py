@@ -119,15 +119,15 @@ class Store:
                 self._load(row)
 
     def _load(self, row: StoredObject) -> None:
-        assert row.body is not None
-        meta = _decode_trimmed(row.body).metadata
+        body = row.body or b""
+        meta = _decode_trimmed(body).metadata
         record = Record(
             row.collection,
             row.namespace,
             row.name,
             meta.uid,
             row.version,
-            row.body,
+            body,
             meta.labels,
             tuple(owner.uid for owner in meta.owner_references or ()),
             meta.deletion_timestamp is not None,

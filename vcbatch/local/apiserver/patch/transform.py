@@ -14,6 +14,7 @@ from vcbatch.local.apiserver.patch import json_patch
 from vcbatch.local.apiserver.patch.merge import merge
 from vcbatch.local.apiserver.patch.strategic import strategic_merge
 from vcbatch.local.apiserver.registry import Served
+from vcbatch.local.apiserver.request import duplicates
 from vcbatch.seams.api import PatchKind
 
 Json = dict[str, Any]
@@ -61,7 +62,7 @@ class Patch:
 
 
 def _shown(obj: Json, patch: Json) -> str:
-    """The patched object as Go prints it: what the patch went through with sorted keys, metadata in its type's order."""
+    """The patched object as Go prints it: sorted keys where the patch went, metadata in the order of its type."""
     if "metadata" in obj and "metadata" not in patch and isinstance(obj["metadata"], dict):
         metadata = obj["metadata"]
         known = {key: metadata[key] for key in _METADATA_ORDER if key in metadata}
@@ -111,7 +112,8 @@ def parse_patch(body: bytes, content_type: str, entry: Served) -> Patch:
         if kind is PatchKind.JSON:
             raise bad_request(f"error decoding patch: {fault}") from None
         raise bad_request(fault if kind is PatchKind.STRATEGIC else f"error decoding patch: {fault}") from None
-    return Patch(kind, _checked(kind, value))
+    faults = duplicates(body) if kind is not PatchKind.JSON and msgspec.json.encode(value) != body else ()
+    return Patch(kind, _checked(kind, value), faults)
 
 
 def _checked(kind: PatchKind, value: Any) -> Any:
