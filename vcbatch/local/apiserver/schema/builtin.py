@@ -101,7 +101,7 @@ class _Decoder:
         known = structs().get(type_)
         if known is not None:
             if value is None:
-                return {} if field.container else None
+                value = {}  # Go decodes a null entry into the zero value.
             if not isinstance(value, dict):
                 raise _mismatch(value, owner, trail, go_name(type_))
             self.struct(value, known, path=f"{path}.", trail=f"{trail}.", depth=depth + 1)
