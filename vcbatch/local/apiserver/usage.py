@@ -43,7 +43,7 @@ class QuotaUsage:
         namespace = change.record.namespace
         if not namespace or not self._has_quota(namespace):
             return
-        if key == _PODS or change.type in ("ADDED", "DELETED") or key == _QUOTAS:
+        if key in (_PODS, _QUOTAS) or change.type in ("ADDED", "DELETED"):
             self._namespaces.add(namespace)
 
     def step(self) -> None:

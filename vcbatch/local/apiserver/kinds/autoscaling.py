@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 
 from vcbatch.api.resources import Resource
+from vcbatch.local.apiserver import names
+from vcbatch.local.apiserver.errors import FieldError
+from vcbatch.local.apiserver.kinds import faults
 from vcbatch.local.apiserver.kinds.define import STATUS
 from vcbatch.local.apiserver.kinds.strategy import BuiltIn
 from vcbatch.local.apiserver.registry import Json, RequestContext, Served
@@ -12,6 +16,9 @@ from vcbatch.local.apiserver.tables import AGE, NAME, NONE, UNKNOWN, UNSET, at, 
 
 AUTOSCALERS = Resource(
     group="autoscaling", version="v2", plural="horizontalpodautoscalers", kind="HorizontalPodAutoscaler"
+)
+AUTOSCALERS_V1 = Resource(
+    group="autoscaling", version="v1", plural="horizontalpodautoscalers", kind="HorizontalPodAutoscaler"
 )
 
 
@@ -21,6 +28,7 @@ def _reference(obj: Json, _now: datetime) -> str:
 
 
 def _targets(obj: Json, _now: datetime) -> str:
+    obj = to_v2(obj) if obj.get("apiVersion") == AUTOSCALERS_V1.api_version else obj
     shown: list[str] = []
     current = dig(obj, "status", "currentMetrics") or []
     for index, metric in enumerate(dig(obj, "spec", "metrics") or []):
@@ -53,23 +61,114 @@ def _defaults(obj: Json, _old: Json | None, _ctx: RequestContext) -> None:
         spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
 
 
+def from_v2(obj: Json) -> Json:
+    """The v1 form: one target for CPU; the other metrics go into an annotation, which local mode leaves out."""
+    spec = dict(obj.get("spec") or {})
+    metrics = spec.pop("metrics", None) or []
+    spec.pop("behavior", None)
+    target = next((_cpu_target(metric) for metric in metrics if _cpu_target(metric) is not None), None)
+    if target is not None:
+        spec["targetCPUUtilizationPercentage"] = target
+    status = {key: value for key, value in (obj.get("status") or {}).items() if key in _STATUS_V1}
+    return {**obj, "apiVersion": AUTOSCALERS_V1.api_version, "spec": spec, "status": status}
+
+
+_STATUS_V1 = ("observedGeneration", "lastScaleTime", "currentReplicas", "desiredReplicas")
+
+
+def _cpu_target(metric: Json) -> Any:
+    if metric.get("type") != "Resource" or dig(metric, "resource", "name") != "cpu":
+        return None
+    return dig(metric, "resource", "target", "averageUtilization")
+
+
+def to_v2(obj: Json) -> Json:
+    """The stored form of a v1 object."""
+    spec = dict(obj.get("spec") or {})
+    target = spec.pop("targetCPUUtilizationPercentage", None)
+    if target is not None:
+        utilization = {"type": "Utilization", "averageUtilization": target}
+        spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": utilization}}]
+    return {**obj, "apiVersion": AUTOSCALERS.api_version, "spec": spec}
+
+
+def _v1_defaults(obj: Json, _old: Json | None, _ctx: RequestContext) -> None:
+    spec = obj.setdefault("spec", {})
+    spec.setdefault("minReplicas", 1)
+    spec.setdefault("targetCPUUtilizationPercentage", 80)
+
+
+def _check(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
+    spec = obj.get("spec") or {}
+    found: list[FieldError] = []
+    least, most = spec.get("minReplicas", 1), spec.get("maxReplicas", 0)
+    if least < 1:
+        found.append(faults.invalid("spec.minReplicas", least, "must be greater than or equal to 1"))
+    if most < 1:
+        found.append(faults.invalid("spec.maxReplicas", most, "must be greater than 0"))
+    if most < least:
+        detail = "must be greater than or equal to `minReplicas`"
+        found.append(faults.invalid("spec.maxReplicas", most, detail))
+    reference = spec.get("scaleTargetRef") or {}
+    for key in ("kind", "name"):
+        path = f"spec.scaleTargetRef.{key}"
+        if not reference.get(key):
+            found.append(faults.required(path))
+        else:
+            found += faults.invalid_each(path, reference[key], names.path_segment(reference[key]))
+    return found
+
+
+_COLUMNS = (
+    NAME,
+    column("Reference", _reference),
+    column("Targets", _targets),
+    column("MinPods", at("spec", "minReplicas", default=UNSET)),
+    column("MaxPods", at("spec", "maxReplicas", default=0)),
+    column("Replicas", at("status", "currentReplicas", default=0)),
+    AGE,
+)
+
+
+def _entry(resource: Resource, **extra: Any) -> Served:
+    return Served(
+        resource=resource,
+        singular="horizontalpodautoscaler",
+        short_names=("hpa",),
+        categories=("all",),
+        columns=_COLUMNS,
+        subresources=STATUS,
+        **extra,
+    )
+
+
+def _status() -> Json:
+    return {"currentReplicas": 0, "desiredReplicas": 0}
+
+
 def served() -> list[Served]:
     return [
-        Served(
-            resource=AUTOSCALERS,
-            singular="horizontalpodautoscaler",
-            short_names=("hpa",),
-            categories=("all",),
-            strategy=BuiltIn(type_name="autoscaling/v2.HorizontalPodAutoscaler", defaults=_defaults, has_status=True),
-            columns=(
-                NAME,
-                column("Reference", _reference),
-                column("Targets", _targets),
-                column("MinPods", at("spec", "minReplicas", default=UNSET)),
-                column("MaxPods", at("spec", "maxReplicas", default=0)),
-                column("Replicas", at("status", "currentReplicas", default=0)),
-                AGE,
+        _entry(
+            AUTOSCALERS,
+            strategy=BuiltIn(
+                type_name="autoscaling/v2.HorizontalPodAutoscaler",
+                defaults=_defaults,
+                check=_check,
+                has_status=True,
+                initial_status=_status,
             ),
-            subresources=STATUS,
-        )
+        ),
+        _entry(
+            AUTOSCALERS_V1,
+            strategy=BuiltIn(
+                type_name="autoscaling/v1.HorizontalPodAutoscaler",
+                defaults=_v1_defaults,
+                check=_check,
+                has_status=True,
+                initial_status=_status,
+            ),
+            storage=AUTOSCALERS,
+            to_storage=to_v2,
+            from_storage=from_v2,
+        ),
     ]

@@ -32,7 +32,7 @@ def refuse_over_quota(pod: Json, ctx: RequestContext) -> None:
         if missing:
             raise _refusal(pod, f"failed quota: {name}: must specify {missing}")
         wanted = {key: amount for key, amount in usage(pod).items() if key in hard and amount}
-        counted = [item for item in ctx.listed(PODS, ctx.namespace) if is_counted(item) and _in_scope(item, spec)]
+        counted = [item for item in ctx.listed(PODS, ctx.namespace) if counts_for(item, spec)]
         used = total_usage(counted)
         over = sorted(key for key, amount in wanted.items() if amount + used.get(key, ZERO) > hard[key])
         if over:
@@ -49,9 +49,9 @@ def _shown(names: Iterable[str], amounts: Mapping[str, Quantity]) -> str:
     return ",".join(f"{name}={amounts.get(name, ZERO)}" for name in names)
 
 
-def is_counted(pod: Json) -> bool:
-    """Whether a pod still uses quota: finished pods don't."""
-    return (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed")
+def counts_for(pod: Json, spec: Json) -> bool:
+    """Whether a stored pod uses up a quota with this spec: finished pods don't, nor those out of its scope."""
+    return (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed") and _in_scope(pod, spec)
 
 
 def usage(pod: Json) -> dict[str, Quantity]:
