@@ -108,6 +108,7 @@ def test_a_job_that_can_work_has_no_faults() -> None:
         ),
         (policies({"event": "*", "action": "AbortJob"}, FAIL), "if there's * here, no other policy should be here"),
         (policies({**FAIL, "timeout": "soon"}), 'spec.policies[0].timeout: Invalid value: "soon"'),
+        (task(replicas=2**31 - 1), "spec.tasks: 2147483648 pods in total, want at most 100000"),
         (spec(runningEstimate="5"), 'spec.runningEstimate: Invalid value: "5"'),
         (spec(plugins={"big_plugin": []}), "unable to find job plugin: big_plugin"),
         (spec(plugins={"svc": ["--nope"]}), "arguments of job plugin svc: flag nope isn't known"),
@@ -213,7 +214,7 @@ def test_spelling_absence_differently_is_no_change() -> None:
         ({"maxRetry": 9}, "job updates may not change fields other than `minAvailable`"),
         ({"ttlSecondsAfterFinished": 0}, "changed: spec.ttlSecondsAfterFinished"),
         ({"tasks": []}, "job updates may not add or remove tasks"),
-        ({"minAvailable": 99}, "job 'minAvailable' should not be greater than total replicas in tasks"),
+        ({"minAvailable": 99}, "job 'minAvailable' must not be greater than total replicas: 99 > 4"),
         ({"minAvailable": -1}, "job 'minAvailable' must be >= 0"),
     ],
 )

@@ -10,13 +10,14 @@ from vcbatch.api import cron
 from vcbatch.api.cronjob import CronJob
 from vcbatch.api.defaults import default_job
 from vcbatch.api.job import Job
+from vcbatch.api.name_rules import qualified_name
 from vcbatch.api.supported import THIS_VERSION, Unsupported
 from vcbatch.api.validate.fault import Cause, Fault
 from vcbatch.api.validate.job import spec_faults
 from vcbatch.api.validate.lookup import Lookup
-from vcbatch.api.validate.wire_names import LONGEST_LABEL, qualified_name
 
-LONGEST_NAME: Final = LONGEST_LABEL - 11
+_LONGEST_LABEL: Final = 63
+LONGEST_NAME: Final = _LONGEST_LABEL - 11
 """A job is called after its CronJob, a dash and ten digits."""
 
 _SOME_SLOT: Final = "29000000"
@@ -39,7 +40,7 @@ def cronjob_faults(cron_job: CronJob, lookup: Lookup, *, unsupported: Unsupporte
 def _name_faults(name: str) -> Iterator[Fault]:
     if len(name) > LONGEST_NAME:
         text = f"cronJob name must be no more than {LONGEST_NAME} characters to accommodate job name suffix"
-        yield Fault("metadata.name", f"{text} (max {LONGEST_LABEL} total)")
+        yield Fault("metadata.name", f"{text} (max {_LONGEST_LABEL} total)")
     for complaint in qualified_name(name[:LONGEST_NAME]) if name else ():
         yield Fault("metadata.name", f"invalid cronJob name {name}: {complaint}")
 

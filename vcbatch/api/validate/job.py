@@ -13,6 +13,7 @@ from vcbatch.api import names
 from vcbatch.api.flags import PLUGIN_FLAGS, parse_flags
 from vcbatch.api.job import Job, JobSpec, TaskSpec
 from vcbatch.api.model import Json, NetworkTopology
+from vcbatch.api.name_rules import dns_label, dns_subdomain, qualified_name
 from vcbatch.api.names import Plugin
 from vcbatch.api.quantity import MalformedQuantity, parse_quantity
 from vcbatch.api.queue import ROOT, QueueState
@@ -21,11 +22,13 @@ from vcbatch.api.validate import graph
 from vcbatch.api.validate.fault import Cause, Fault
 from vcbatch.api.validate.lookup import Lookup
 from vcbatch.api.validate.policies import duration_faults, policy_faults
-from vcbatch.api.validate.wire_names import dns_label, dns_subdomain, qualified_name
 
 TOPOLOGY_CONFLICT: Final = (
     "must not specify 'highestTierAllowed' and 'highestTierName' in networkTopology simultaneously"
 )
+
+MOST_PODS: Final = 100_000
+"""Pods of one job, as many as an indexed Job of Kubernetes may have."""
 
 
 def job_faults(job: Job, lookup: Lookup, *, unsupported: Unsupported = THIS_VERSION) -> list[Fault]:
@@ -53,6 +56,7 @@ def spec_faults(
         text = "job 'minAvailable' should not be greater than total replicas in tasks"
         detail = f"{text}: {spec.min_available} > {spec.total_replicas}"
         faults.append(Fault(f"{path}.minAvailable", detail))
+    faults += size_faults(spec, path)
     faults += policy_faults(spec.policies, f"{path}.policies")
     if spec.running_estimate is not None:
         faults += duration_faults(spec.running_estimate, f"{path}.runningEstimate")
@@ -66,6 +70,12 @@ def topology_faults(topology: NetworkTopology | None, path: str) -> Iterator[Fau
     """The highest tier may be given by number or by name."""
     if topology is not None and topology.highest_tier_allowed is not None and topology.highest_tier_name:
         yield Fault(path, TOPOLOGY_CONFLICT)
+
+
+def size_faults(spec: JobSpec, path: str) -> Iterator[Fault]:
+    """A job has no more pods than anything could start, or a slip of the keyboard takes the control plane down."""
+    if spec.total_replicas > MOST_PODS:
+        yield Fault(f"{path}.tasks", f"{path}.tasks: {spec.total_replicas} pods in total, want at most {MOST_PODS}")
 
 
 def partition_faults(task: TaskSpec, job: str, path: str) -> Iterator[Fault]:
@@ -91,14 +101,14 @@ def pod_name_faults(task: TaskSpec, job: str, path: str) -> Iterator[Fault]:
     pod = names.pod_name(job, task.name, max(task.replicas - 1, 0))
     complaints = qualified_name(pod)
     if complaints:
-        detail = f"create pod with name {pod} validate failed: {', '.join(complaints)}"
+        detail = f"create pod with name {pod} validate failed [{' '.join(complaints)}]"
         yield Fault(f"{path}.name", f"{detail}; shorten the name of the job or of the task {task.name}")
 
 
 def _name_faults(job: Job) -> Iterator[Fault]:
-    complaints = qualified_name(job.name) if job.name else []
+    complaints = qualified_name(job.name) if job.name else ()
     if complaints:
-        yield Fault("metadata.name", f"create job with name {job.name} validate failed: {', '.join(complaints)}")
+        yield Fault("metadata.name", f"create job with name {job.name} validate failed [{' '.join(complaints)}]")
 
 
 def _unsupported_faults(spec: JobSpec, unsupported: Unsupported, path: str) -> Iterator[Fault]:
@@ -138,14 +148,14 @@ def _task_faults(task: TaskSpec, index: int, job: str, lookup: Lookup, spec_path
     told = f"{spec_path}.task[{index}].template"
     for fault in lookup.template_faults(task.template, told):
         yield Fault(fault.field.replace(told, f"{path}.template", 1), fault.message, fault.cause)
-    yield from _whole_cpu_faults(task, path)
+    yield from _whole_cpu_faults(task, index, path)
     yield from partition_faults(task, job, path)
     priority_class = task.pod_spec.get("priorityClassName")
     if priority_class:
         yield from _priority_class_faults(priority_class, f"{path}.template.spec.priorityClassName", lookup)
 
 
-def _whole_cpu_faults(task: TaskSpec, path: str) -> Iterator[Fault]:
+def _whole_cpu_faults(task: TaskSpec, position: int, path: str) -> Iterator[Fault]:
     """NUMA alignment hands out whole cores."""
     if task.topology_policy in ("", "none"):
         return
@@ -154,8 +164,9 @@ def _whole_cpu_faults(task: TaskSpec, path: str) -> Iterator[Fault]:
         for index, container in enumerate(listed):
             if not _asks_whole_cpus(container):
                 field = f"{path}.template.spec.{group}[{index}].resources.requests[cpu]"
-                text = f"the cpu request isn't an integer, as topologyPolicy {task.topology_policy} needs"
-                yield Fault(field, f"{field}: {text}")
+                where = f"spec.task[{position}] container[{index}]"
+                text = f"the cpu request isn't an integer in {where}, as topologyPolicy {task.topology_policy} needs"
+                yield Fault(field, text)
 
 
 def _asks_whole_cpus(container: Json) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from vcbatch.api.job import Job, JobSpec
 from vcbatch.api.model import Json
 from vcbatch.api.validate.fault import Cause, Fault
-from vcbatch.api.validate.job import normalized, partition_faults, pod_name_faults, topology_faults
+from vcbatch.api.validate.job import normalized, partition_faults, pod_name_faults, size_faults, topology_faults
 
 _FROZEN = (
     "job updates may not change fields other than `minAvailable`, `tasks[*].replicas under spec` "
@@ -27,11 +27,12 @@ def job_update_faults(new: Job, old: Job) -> list[Fault]:
         if task.min_available is not None and task.min_available > task.replicas:
             faults.append(Fault(f"{path}.minAvailable", f"'minAvailable' must be <= 'replicas' in task: {task.name}"))
         faults += partition_faults(task, new.name, path)
+    faults += size_faults(new.spec, "spec")
     faults += _grown_names(new, old)
     if new.spec.min_available < 0:
         faults.append(Fault("spec.minAvailable", "job 'minAvailable' must be >= 0"))
     if new.spec.min_available > new.spec.total_replicas:
-        text = "job 'minAvailable' should not be greater than total replicas in tasks"
+        text = "job 'minAvailable' must not be greater than total replicas"
         detail = f"{text}: {new.spec.min_available} > {new.spec.total_replicas}"
         faults.append(Fault("spec.minAvailable", detail))
     faults += topology_faults(new.spec.network_topology, "spec.networkTopology")
