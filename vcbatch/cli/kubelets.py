@@ -8,9 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vcbatch.local.apiserver.errors import StatusError, bad_request
-from vcbatch.local.apiserver.subresources import LogOptions
-from vcbatch.local.kubelet import Kubelet, KubeletConfig, LogUnavailableError, Mode, Sandbox, open_processes
-from vcbatch.local.kubelet import LogOptions as KubeletLogOptions
+from vcbatch.local.kubelet import (
+    Kubelet,
+    KubeletConfig,
+    LogOptions,
+    LogUnavailableError,
+    Mode,
+    Sandbox,
+    open_processes,
+)
 from vcbatch.seams.api import Api
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.processes import Processes
@@ -60,7 +66,7 @@ class Kubelets:
         self._kubelet = Kubelet(api, self._clock, self._processes, self._random, self._config, sandbox=self._sandbox)
         self._tasks.append(asyncio.create_task(self._kubelet.run(self._stop), name="kubelet"))
         if self._options.virtual_nodes:
-            from vcbatch.local.kubelet.virtual import VirtualKubelet
+            from vcbatch.local.virtual import VirtualKubelet
 
             virtual = VirtualKubelet(api, self._clock, self._random, nodes=self._options.virtual_nodes)
             self._tasks.append(asyncio.create_task(virtual.run(self._stop), name="virtual kubelet"))
@@ -82,18 +88,11 @@ class Kubelets:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def logs(self, namespace: str, name: str, container: str, options: LogOptions) -> AsyncIterator[bytes]:
-        """The local server's `PodLogs`."""
+        """What a container printed, as the server asks for it."""
         if self._kubelet is None:
             raise StatusError(503, "ServiceUnavailable", "the kubelet isn't running yet")
-        asked = KubeletLogOptions(
-            follow=options.follow,
-            previous=options.previous,
-            timestamps=options.timestamps,
-            tail_lines=options.tail_lines,
-            since_time=options.since,
-        )
         try:
-            async for chunk in self._kubelet.logs(namespace, name, container, asked):
+            async for chunk in self._kubelet.logs(namespace, name, container, options):
                 yield chunk
         except LogUnavailableError as error:
             raise bad_request(str(error)) from error

@@ -6,10 +6,12 @@ One process and one event loop: server, admission, controllers, scheduler and ku
 from __future__ import annotations
 
 import asyncio
+import faulthandler
 import gc
 import logging
 import signal
 import socket
+import sys
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
@@ -67,6 +69,8 @@ def run(options: LocalOptions, *, ready: Callable[[Report], None], to_log: bool)
     options.state.create()
     options.state.claim()
     try:
+        # `kill -USR2 PID` shows where every thread is: the question to a program that hangs.
+        faulthandler.register(signal.SIGUSR2, all_threads=True)
         logs.configure(level=logging.INFO if to_log else logging.WARNING, json_lines=to_log)
         return asyncio.run(_main(options, ready))
     except StateError as error:
@@ -93,8 +97,20 @@ async def _main(options: LocalOptions, ready: Callable[[Report], None]) -> int:
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
+    loop.add_signal_handler(signal.SIGUSR1, _print_tasks)
     await LocalProgram(options).run(stop, ready)
     return 0
+
+
+def _print_tasks() -> None:
+    """`kill -USR1 PID` shows what every task waits for: the question to a program in which something doesn't happen."""
+    for task in sorted(asyncio.all_tasks(), key=asyncio.Task.get_name):
+        sys.stderr.write(f"{task.get_name()}\n")
+        awaited: Any = task.get_coro()
+        while (frame := getattr(awaited, "cr_frame", None)) is not None:
+            sys.stderr.write(f"  {frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_qualname}\n")
+            awaited = awaited.cr_await
+    sys.stderr.flush()
 
 
 def _report_stray(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 from vcbatch.api.names import CONTROLLERS_COMPONENT
 from vcbatch.api.pod import Pod
@@ -16,7 +16,7 @@ from vcbatch.runtime.controllers.children import Children
 from vcbatch.runtime.controllers.command import CommandController
 from vcbatch.runtime.controllers.job import JobController, JobSources
 from vcbatch.runtime.controllers.queue import QueueController
-from vcbatch.runtime.handlers import CustomResources, Feed
+from vcbatch.runtime.handlers import CustomResources, CustomResourceSource, Feed
 from vcbatch.runtime.informers import Informers
 from vcbatch.runtime.kubeconfig import Connection
 from vcbatch.runtime.meter import Meter, NoMeter
@@ -31,7 +31,8 @@ FOLLOWED = (JOBS, QUEUES, COMMANDS, PODGROUPS)
 
 
 class ControlPlane:
-    """The job, queue and command controllers. kopf hosts them: their custom resources come through it."""
+    """The job, queue and command controllers. kopf hosts them: their custom resources come through it, unless
+    `followed_by` gives another source (a simulation has one loop and one clock, and kopf brings its own)."""
 
     def __init__(
         self,
@@ -43,6 +44,7 @@ class ControlPlane:
         random: Random,
         meter: Meter | None = None,
         host: str = "",
+        followed_by: Callable[[Sequence[Feed]], CustomResourceSource] | None = None,
     ) -> None:
         meter = meter or NoMeter()
         custom: dict[object, Cache[Json]] = {resource: Cache() for resource in FOLLOWED}
@@ -57,13 +59,11 @@ class ControlPlane:
             host=host,
             on_drop=lambda count: meter.count("events_dropped", count, component="controllers"),
         )
-        self.custom_resources = CustomResources(
-            api,
-            connection,
-            [Feed(resource=resource, cache=custom[resource]) for resource in FOLLOWED],
-            clock=clock,
-            random=random,
-            meter=meter,
+        feeds = [Feed(resource=resource, cache=custom[resource]) for resource in FOLLOWED]
+        self.custom_resources: CustomResourceSource = (
+            followed_by(feeds)
+            if followed_by
+            else CustomResources(api, connection, feeds, clock=clock, random=random, meter=meter)
         )
         applier = Applier(
             api,

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any
+from typing import Any, Protocol
 
 from vcbatch.api.names import KOPF_FINALIZER
 from vcbatch.api.resources import Resource
@@ -41,6 +41,19 @@ class Feed:
 
     resource: Resource
     cache: Cache[Json]
+
+
+class CustomResourceSource(Protocol):
+    """What fills the caches of the custom resources."""
+
+    listed: asyncio.Event
+    """Every cache has its first list."""
+    watching: asyncio.Event
+    """Changes arrive without another list."""
+
+    async def audit(self) -> None: ...
+
+    async def watch(self) -> None: ...
 
 
 class CustomResources:

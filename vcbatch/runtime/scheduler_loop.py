@@ -122,6 +122,7 @@ class SchedulerLoop:
         """Cycle until cancelled. Nothing is decided before every cache has its first list."""
         await self._informers.synced()
         while True:
+            self._wake.clear()
             due = self._look_again is not None and self._clock.now() >= self._look_again
             if self.scheduler.dirty or due:
                 await self._clock.sleep(self._config.settle)
@@ -132,7 +133,6 @@ class SchedulerLoop:
 
     def cycle(self) -> float:
         """One cycle, its results handed on. Returns the seconds it took."""
-        self._wake.clear()
         started = self._clock.monotonic()
         result = self.scheduler.cycle(self._clock.now())
         spent = self._clock.monotonic() - started

@@ -40,6 +40,10 @@ class Children:
                 await self._get(resource, namespace, name)
                 read[key] = self._clock.monotonic()
             stored = self.caches[resource].by_key(f"{namespace}/{name}")
+            if stored is not None and stored["metadata"].get("deletionTimestamp"):
+                # Nobody watches it go, and an object of the same name may be wanted again.
+                await self._get(resource, namespace, name)
+                stored = self.caches[resource].by_key(f"{namespace}/{name}")
             if stored is not None:
                 found[key] = stored
         return found
