@@ -1,0 +1,143 @@
+"""Pretended nodes: pods on them live by the rules of the real kubelet, on any clock."""
+
+import asyncio
+
+import pytest
+
+from tests.support.memory_api import MemoryApi
+from tests.support.virtual_time import VirtualClock, VirtualTimeLoop
+from vcbatch.api.resources import NODES, PODS
+from vcbatch.local.virtual import PretendedRun, VirtualKubelet, VirtualNode, pretend
+from vcbatch.runtime.random import SystemRandom
+
+
+@pytest.mark.parametrize(
+    ("argv", "want"),
+    [
+        (["sleep", "5"], PretendedRun(seconds=5.0)),
+        (["sh", "-c", "sleep 2; exit 3"], PretendedRun(seconds=2.0, exit_code=3)),
+        (["bash", "-ec", "sleep 1m && exit 0"], PretendedRun(seconds=60.0)),
+        (["/bin/sh", "-c", "false && sleep 9"], PretendedRun(seconds=0.0, exit_code=1)),
+        (["sh", "-c", "false; sleep 9"], PretendedRun(seconds=9.0)),
+        (["true"], PretendedRun(seconds=0.0)),
+        (["false"], PretendedRun(seconds=0.0, exit_code=1)),
+        (["sh", "-c", "exit 7; sleep 9"], PretendedRun(seconds=0.0, exit_code=7)),
+        (["sh", "-c", "echo 'a; b' && sleep 0.5"], PretendedRun(seconds=0.5)),
+        (["python", "train.py"], PretendedRun(seconds=None)),
+        (["sh", "-c", "sleep 1 || exit 4"], PretendedRun(seconds=None)),
+        (["sh", "-c", "sleep 'unclosed"], PretendedRun(seconds=None)),
+        ([], PretendedRun(seconds=None)),
+    ],
+)
+def test_a_command_says_how_long_to_pretend(argv: list[str], want: PretendedRun) -> None:
+    assert pretend({"command": argv}) == want
+
+
+def test_the_annotation_wins_over_the_command() -> None:
+    assert pretend({"command": ["true"]}, {"vcbatch.dev/virtual-run": "sleep 3; exit 2"}) == PretendedRun(
+        seconds=3.0, exit_code=2
+    )
+
+
+def pod(name: str, *command: str, policy: str = "Never") -> dict:
+    spec = {"nodeName": "v0", "restartPolicy": policy, "containers": [{"name": "main", "command": list(command)}]}
+    return {"metadata": {"name": name}, "spec": spec}
+
+
+def in_virtual_time(story) -> None:
+    async def play() -> None:
+        api, clock = MemoryApi(), VirtualClock()
+        stop = asyncio.Event()
+        kubelet = VirtualKubelet(api, clock, SystemRandom(), nodes=[VirtualNode(name="v0")])
+        running = asyncio.create_task(kubelet.run(stop))
+        await kubelet.ready.wait()
+        try:
+            await story(api, clock)
+        finally:
+            stop.set()
+            await running
+
+    loop = VirtualTimeLoop()
+    try:
+        loop.run_until_complete(play())
+    finally:
+        loop.close()
+
+
+def exit_code(obj: dict) -> int:
+    return obj["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"]
+
+
+def phase(obj: dict | None) -> str:
+    return (obj or {}).get("status", {}).get("phase", "")
+
+
+def test_an_hour_of_sleep_ends_an_hour_later_with_its_exit_code() -> None:
+    async def story(api: MemoryApi, clock: VirtualClock) -> None:
+        await api.create(PODS, pod("a", "sh", "-c", "sleep 3600; exit 4"), namespace="default")
+        await api.until(PODS, "a", lambda o: phase(o) == "Running")
+        began = clock.monotonic()
+        ended = await api.until(PODS, "a", lambda o: phase(o) == "Failed")
+        assert clock.monotonic() - began == pytest.approx(3600, abs=1)
+        assert exit_code(ended) == 4
+        assert len([write for write in api.writes if write[1] == "pods/status"]) == 2
+
+    in_virtual_time(story)
+
+
+def test_a_failing_container_is_restarted_with_a_growing_back_off() -> None:
+    async def story(api: MemoryApi, clock: VirtualClock) -> None:
+        await api.create(PODS, pod("a", "false", policy="OnFailure"), namespace="default")
+
+        def restarted(times: int):
+            return lambda o: (o["status"].get("containerStatuses") or [{"restartCount": 0}])[0]["restartCount"] >= times
+
+        await api.until(PODS, "a", restarted(3))
+        assert clock.monotonic() == pytest.approx(30, abs=1)
+        await api.until(PODS, "a", restarted(4))
+        assert clock.monotonic() == pytest.approx(70, abs=1)
+
+    in_virtual_time(story)
+
+
+def test_a_deleted_pod_ends_in_a_terminal_phase_and_goes() -> None:
+    async def story(api: MemoryApi, clock: VirtualClock) -> None:
+        await api.create(PODS, pod("a", "python", "train.py"), namespace="default")
+        await api.until(PODS, "a", lambda o: phase(o) == "Running")
+        await api.delete(PODS, "a", namespace="default")
+        last = await api.until(PODS, "a", lambda o: phase(o) in ("Failed", ""))
+        assert phase(last) in ("Failed", "")
+        await api.until(PODS, "a", lambda o: o is None)
+
+    in_virtual_time(story)
+
+
+def test_pods_of_other_nodes_are_left_alone() -> None:
+    async def story(api: MemoryApi, clock: VirtualClock) -> None:
+        other = pod("other", "true")
+        other["spec"]["nodeName"] = "elsewhere"
+        await api.create(PODS, other, namespace="default")
+        await api.create(PODS, pod("mine", "true"), namespace="default")
+        await api.until(PODS, "mine", lambda o: phase(o) == "Succeeded")
+        assert phase(await api.get(PODS, "other", namespace="default")) == "Pending"
+
+    in_virtual_time(story)
+
+
+def test_so_many_nodes_are_ready_with_what_they_have() -> None:
+    async def story() -> None:
+        api, stop = MemoryApi(), asyncio.Event()
+        kubelet = VirtualKubelet(api, VirtualClock(), SystemRandom(), nodes=12)
+        running = asyncio.create_task(kubelet.run(stop))
+        await kubelet.ready.wait()
+        nodes = (await api.list(NODES)).items
+        assert sorted(node["metadata"]["name"] for node in nodes) == [f"virtual-{i:02d}" for i in range(12)]
+        assert all(node["status"]["allocatable"]["cpu"] == "32" for node in nodes)
+        stop.set()
+        await running
+
+    loop = VirtualTimeLoop()
+    try:
+        loop.run_until_complete(story())
+    finally:
+        loop.close()
