@@ -80,6 +80,7 @@ class World:
     deleted_by_us: list[str] = field(default_factory=list)
     writes: int = 0
     status_history: list[Json] = field(default_factory=list)
+    priority_classes: dict[str, int] = field(default_factory=dict)
     lets_in: bool = True
     binds: bool = True
     crash_at: int | None = None
@@ -91,9 +92,12 @@ class World:
     _serial: int = 0
 
     def __post_init__(self) -> None:
-        self.put(QUEUES, {"metadata": {"name": "default"}, "spec": {"weight": 1}, "status": {"state": "Open"}})
+        self.put_queue("default")
 
     # The API server
+
+    def put_queue(self, name: str) -> None:
+        self.put(QUEUES, {"metadata": {"name": name}, "spec": {"weight": 1}, "status": {"state": "Open"}})
 
     def put(self, resource: Resource, body: Json) -> Json:
         """Store a new object."""
@@ -174,6 +178,7 @@ class World:
             pod_group=PodGroup.parse(group) if group else None,
             children={key: self.objects[key] for key in wanted if key in self.objects},
             queue=Queue.parse(queue) if queue else None,
+            priority_classes=self.priority_classes,
             commands=[
                 Command.parse(command)
                 for command in self.all(COMMANDS)

@@ -165,6 +165,10 @@ class MemoryApi:
                 return copy.deepcopy(obj) if obj else {}
             await self._wait_for_change(self._version)
 
+    async def next_write(self) -> None:
+        """Return after the next change of anything."""
+        await self._wait_for_change(self._version)
+
     def _find(self, resource: Resource, namespace: str | None, name: str) -> Json:
         try:
             return self.objects[resource.plural, (namespace or "") if resource.namespaced else "", name]

@@ -1,0 +1,146 @@
+"""The whole control plane in one process, on one event loop, under virtual time and from one seed.
+
+The embedded server without sockets, admission, controllers, scheduler and a kubelet that only pretends. What runs here
+is the program's own code; only kopf, which has a thread and a clock of its own, is replaced by plain watches.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from tests.support.virtual_time import SeededRandom, VirtualClock
+from vcbatch.api.names import DEFAULT_SCHEDULER
+from vcbatch.api.queue import DEFAULT, QueueState
+from vcbatch.api.resources import NAMESPACES, QUEUES
+from vcbatch.cli.admission import LocalAdmission
+from vcbatch.cli.definitions import ensure_definitions
+from vcbatch.local.apiserver.assembly import build
+from vcbatch.local.virtual import VirtualKubelet, VirtualNode
+from vcbatch.runtime.bootstrap import ensure_queues
+from vcbatch.runtime.control_plane import ControlPlane
+from vcbatch.runtime.handlers import Feed
+from vcbatch.runtime.informers import Informers
+from vcbatch.runtime.kubeconfig import Connection
+from vcbatch.runtime.recorder import Recorder
+from vcbatch.runtime.scheduler_loop import SchedulerLoop
+from vcbatch.runtime.supervise import Part, Supervisor
+from vcbatch.runtime.watch import Reflector
+from vcbatch.scheduler import Scheduler
+from vcbatch.seams import Api, Clock, Random
+
+Json = dict[str, Any]
+_ONE_NODE = {"name": "n1", "cpu": "8", "memory": "16Gi"}
+
+
+class _Watches:
+    """Custom resources by watches of our own, in place of kopf."""
+
+    def __init__(self, api: Api, feeds: Sequence[Feed], *, clock: Clock, random: Random) -> None:
+        self.listed = asyncio.Event()
+        self.watching = asyncio.Event()
+        self._reflectors = [Reflector(api, feed.resource, feed.cache, clock=clock, random=random) for feed in feeds]
+
+    async def audit(self) -> None:
+        for reflector in self._reflectors:
+            await reflector.synced.wait()
+        self.listed.set()
+        self.watching.set()
+        await asyncio.Event().wait()
+
+    async def watch(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            for reflector in self._reflectors:
+                group.create_task(reflector.run())
+
+
+class SimulatedWorld:
+    """Implements `player.World`. Parts are killed by cancelling them wherever they are, and started afresh."""
+
+    namespace = "scenario"
+
+    def __init__(self, *, seed: int = 0, api: Callable[[Api], Api] = lambda api: api) -> None:
+        self.clock = VirtualClock()
+        self.random = SeededRandom(seed)
+        admission = LocalAdmission()
+        self.kernel = build(clock=self.clock, random=self.random, admission=admission)
+        admission.use_pods(self.kernel.engine)
+        self.api: Api = self.kernel.api
+        self._seen_by_parts = api(self.kernel.api)
+        self._running: dict[str, asyncio.Task[None]] = {}
+        self._stop_kubelet = asyncio.Event()
+
+    async def start(self, nodes: Sequence[Json]) -> None:
+        await self.kernel.start()
+        await ensure_definitions(self.api)
+        await ensure_queues(self.api, clock=self.clock, random=self.random)
+        await self.api.create(NAMESPACES, {"metadata": {"name": self.namespace}})
+        kubelet = VirtualKubelet(
+            self._seen_by_parts, self.clock, self.random, nodes=[_node(node) for node in nodes or [_ONE_NODE]]
+        )
+        self._running["kubelet"] = asyncio.create_task(kubelet.run(self._stop_kubelet))
+        for part in ("controllers", "scheduler"):
+            await self.restart(part)
+        while (await self.api.get(QUEUES, DEFAULT)).get("status", {}).get("state") != QueueState.OPEN:
+            await self.pass_time(0.05)
+
+    async def restart(self, part: str) -> None:
+        await self._kill(part)
+        make = {"controllers": self._controllers, "scheduler": self._scheduler}[part]
+        supervisor = Supervisor(clock=self.clock, random=self.random)
+        self._running[part] = asyncio.create_task(supervisor.run(*make()), name=part)
+
+    async def pass_time(self, seconds: float) -> None:
+        await self.clock.sleep(seconds)
+        for part, task in self._running.items():
+            if task.done():
+                raise AssertionError(f"the {part} ended: {task.exception()!r}")
+
+    async def stop(self) -> None:
+        for part in list(self._running):
+            await self._kill(part)
+        await self.kernel.stop()
+
+    async def _kill(self, part: str) -> None:
+        task = self._running.pop(part, None)
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    def _controllers(self) -> list[Part]:
+        api, clock, random = self._seen_by_parts, self.clock, self.random
+        informers = Informers(api, clock=clock, random=random)
+        plane = ControlPlane(
+            api,
+            Connection(server="https://nowhere.invalid"),
+            informers,
+            clock=clock,
+            random=random,
+            followed_by=lambda feeds: _Watches(api, feeds, clock=clock, random=random),
+        )
+        return [*plane.sources(), *plane.parts(), *informers.parts()]
+
+    def _scheduler(self) -> list[Part]:
+        api, clock, random = self._seen_by_parts, self.clock, self.random
+        informers = Informers(api, clock=clock, random=random)
+        recorder = Recorder(api, clock=clock, random=random, component=DEFAULT_SCHEDULER)
+        loop = SchedulerLoop(api, Scheduler(), informers, recorder, clock=clock, random=random)
+        return [*informers.parts(), *loop.parts(), Part(name="events", run=recorder.run)]
+
+
+@asynccontextmanager
+async def simulated(nodes: Sequence[Json] = (), **options: Any) -> AsyncIterator[SimulatedWorld]:
+    """A running world with these nodes (`name`, `cpu`, `memory`), ready to take jobs."""
+    world = SimulatedWorld(**options)
+    await world.start(nodes)
+    try:
+        yield world
+    finally:
+        await world.stop()
+
+
+def _node(node: Json) -> VirtualNode:
+    sizes = {key: str(node[key]) for key in ("cpu", "memory", "pods", "nvidia.com/gpu") if key in node}
+    return VirtualNode(name=node["name"], capacity=sizes, labels=node.get("labels", {}), taints=node.get("taints", []))

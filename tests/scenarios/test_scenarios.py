@@ -1,0 +1,24 @@
+"""Every scenario, under virtual time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.scenarios.player import Scenario, play
+from tests.scenarios.simulated import simulated
+from tests.support import virtual_time
+
+CASES = sorted((Path(__file__).parent / "cases").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+def test_simulated(path: Path) -> None:
+    scenario = Scenario.load(path)
+
+    async def run() -> None:
+        async with simulated(scenario.nodes) as world:
+            await play(scenario, world)
+
+    virtual_time.run(run())
