@@ -30,11 +30,11 @@ KINDS: Sequence[tuple[str, Resource, type[msgspec.Struct]]] = (
 
 def objects(world: Mapping[str, Any]) -> list[tuple[Resource, msgspec.Struct]]:
     """Every object of a world, decoded as the runtime decodes it."""
-    out: list[tuple[Resource, msgspec.Struct]] = []
-    for key, resource, kind in KINDS:
-        for raw in world.get(key) or ():
-            out.append((resource, msgspec.convert(_filled(key, raw), kind)))
-    return out
+    return [
+        (resource, msgspec.convert(_filled(key, raw), kind))
+        for key, resource, kind in KINDS
+        for raw in world.get(key) or ()
+    ]
 
 
 def _filled(key: str, raw: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vcbatch.scheduler.model import Job, Task
-from vcbatch.scheduler.plugins.base import Floats
+from vcbatch.scheduler.plugins.base import Floats, Rows
 from vcbatch.scheduler.resources import EPS, PODS, Mask
 from vcbatch.scheduler.result import Shortage, WaitReason
 
@@ -111,9 +111,7 @@ def _shortage(
     return WaitReason.INSUFFICIENT, [], text
 
 
-def _whole(
-    session: Session, task: Task, rows: Floats | np.ndarray, free: Floats, asked: list[int], unplaced: int
-) -> str:
+def _whole(session: Session, task: Task, rows: Rows, free: Floats, asked: list[int], unplaced: int) -> str:
     """What the tasks that are left need together, where that is more than all nodes have."""
     if unplaced < 2:
         return ""

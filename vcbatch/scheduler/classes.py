@@ -118,9 +118,9 @@ class TaskClass:
     )
 
     def __init__(
-        self, *, id: int, request: Vector, nonzero: Vector, profile: Profile, spec: PodSpec, namespace: str
-    ) -> None:  # noqa: A002
-        self.id = id
+        self, *, number: int, request: Vector, nonzero: Vector, profile: Profile, spec: PodSpec, namespace: str
+    ) -> None:
+        self.id = number
         self.request = request
         self.nonzero = nonzero
         positive = request >= EPS
@@ -148,10 +148,11 @@ def host_ports(spec: PodSpec) -> tuple[HostPort, ...]:
 
 
 def _unsupported(spec: PodSpec) -> list[str]:
-    faults: list[str] = []
-    for volume in spec.volumes or ():
-        if "persistentVolumeClaim" in volume or "ephemeral" in volume:
-            faults.append(f"volume {volume.get('name', '')!r} claims a PersistentVolume")
+    faults = [
+        f"volume {volume.get('name', '')!r} claims a PersistentVolume"
+        for volume in spec.volumes or ()
+        if "persistentVolumeClaim" in volume or "ephemeral" in volume
+    ]
     if spec.resource_claims:
         faults.append("spec.resourceClaims asks for dynamically allocated devices")
     return faults
@@ -237,7 +238,7 @@ class ClassTable:
     def _make(self, spec: PodSpec, namespace: str) -> TaskClass:
         request, nonzero = pod_request(spec, self.dims)
         made = TaskClass(
-            id=self._next_id,
+            number=self._next_id,
             request=request,
             nonzero=nonzero,
             profile=self._profile(spec),

@@ -3,7 +3,6 @@ hold the rest and their row."""
 
 from __future__ import annotations
 
-from collections import Counter
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
@@ -259,4 +258,4 @@ class NodeInfo:
         self.allocatable: dict[str, str | int | float] = {}
         self.images: dict[str, int] = {}
         self.tasks: dict[str, Task] = {}
-        self.ports: Counter[HostPort] = Counter()
+        self.ports: dict[HostPort, int] = {}

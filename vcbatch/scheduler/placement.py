@@ -115,11 +115,24 @@ class PluginSet:
 class _View:
     """The heads of one class over some nodes: what the next task would score on each, and `-inf` where it can't go.
 
-    `table[d, n]` is the score with d more tasks than when the column was computed, `at[n]` how many were placed
-    since. Columns that others changed are computed again on the next use.
+    `table[d, n]` is the score with d more tasks than when the column was computed, `slots[n]` how many fitted then,
+    and `at[n]` how many were placed since. Columns that others changed are computed again on the next use.
     """
 
-    __slots__ = ("at", "base", "bonus", "cls", "cursor", "head", "placer", "promising", "rows", "static", "table")
+    __slots__ = (
+        "at",
+        "base",
+        "bonus",
+        "cls",
+        "cursor",
+        "head",
+        "placer",
+        "promising",
+        "rows",
+        "slots",
+        "static",
+        "table",
+    )
 
     def __init__(self, placer: Placer, cls: TaskClass, static: StaticNodes, rows: Rows, *, promising: bool) -> None:
         self.placer = placer
@@ -128,7 +141,7 @@ class _View:
         self.rows = rows
         self.promising = promising
         self.cursor = len(placer.log)
-        self.table = self._column(rows, 0)
+        self.table, self.slots = self._column(rows, 0)
         self.at: npt.NDArray[np.intp] = np.zeros(len(rows), dtype=np.intp)
         self.base: Floats = self.table[0].copy()
         self.head: Floats = self.base
@@ -148,11 +161,15 @@ class _View:
                 break
             taken.append(best)
             step = int(at[best]) + 1
-            if step == depth:
-                table[:, best] = self._column(self.rows[best : best + 1], taken.count(best))[:, 0]
-                step = 0
+            if step >= self.slots[best]:
+                score = _NO
+            else:
+                if step == depth:
+                    column, slots = self._column(self.rows[best : best + 1], taken.count(best))
+                    table[:, best], self.slots[best] = column[:, 0], slots[0]
+                    step = 0
+                score = table[step, best]
             at[best] = step
-            score = table[step, best]
             base[best] = score
             if self.bonus is not None:
                 if score == _NO:
@@ -173,7 +190,7 @@ class _View:
         if not stale:
             return
         rows = np.fromiter(stale, dtype=np.intp, count=len(stale))
-        self.table[:, rows] = self._column(rows, 0)
+        self.table[:, rows], self.slots[rows] = self._column(rows, 0)
         self.at[rows] = 0
         self.base[rows] = self.table[0, rows]
         self._prefer()
@@ -186,8 +203,9 @@ class _View:
         self.bonus = _bonus(self.static.preferences, self.rows, open_) if open_.any() else None
         self.head = self.base if self.bonus is None else self.base + self.bonus
 
-    def _column(self, rows: Rows, placed: int) -> Floats:
-        """Scores at all depths of some nodes, `placed` tasks being on their way there; [D, M]."""
+    def _column(self, rows: Rows, placed: int) -> tuple[Floats, Floats]:
+        """Scores at all depths of some nodes, `placed` tasks being on their way there, [D, M], and how many tasks
+        they take beyond those, [M]."""
         return self.placer.score(self.cls, self.static, rows, placed, promising=self.promising)
 
 
@@ -273,7 +291,7 @@ class Placer:
                 rows = np.intersect1d(rows, self._releasing_rows())
             if not len(rows):
                 continue
-            heads = self.score(cls, static, rows, 0, promising=promising, depth=1)[0]
+            heads = self.score(cls, static, rows, 0, promising=promising, depth=1)[0][0]
             open_ = heads != _NO
             if not open_.any():
                 continue
@@ -306,8 +324,9 @@ class Placer:
         *,
         promising: bool,
         depth: int = DEPTH,
-    ) -> Floats:
-        """Scores [D, M] of the D tasks after `placed` ones, `-inf` where one doesn't fit."""
+    ) -> tuple[Floats, Floats]:
+        """Scores [D, M] of the D tasks after `placed` ones, `-inf` where one doesn't fit, and the slots [M] that are
+        left after those."""
         depths = np.arange(placed, placed + depth, dtype=np.float64)
         columns = Columns(self.nodes, cls, rows, depths, promising=promising)
         total: Floats = np.zeros(columns.shape)
@@ -317,7 +336,7 @@ class Placer:
                 total += points
         slots = self._slots(cls, static, rows, promising=promising)
         total[depths[:, None] >= slots] = _NO
-        return total
+        return total, slots - placed
 
     def _slots(self, cls: TaskClass, static: StaticNodes, rows: Rows, *, promising: bool) -> Floats:
         """How many tasks of the class each node takes; [M]. Resources don't limit tasks that ask for none."""

@@ -10,6 +10,7 @@ from vcbatch.api.node import Taint
 from vcbatch.api.pod import Toleration
 
 Labels = Mapping[str, str]
+Json = Mapping[str, Any]
 
 UNSCHEDULABLE_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 NOT_READY_TAINT = Taint(key="node.kubernetes.io/not-ready", effect="NoSchedule")
@@ -63,7 +64,8 @@ class LabelSelector:
         """From a `metav1.LabelSelector`; `extra` adds equalities (`matchLabelKeys`)."""
         if given is None:
             return LabelSelector((), nothing=True)
-        parts = [Requirement(k, "In", (v,)) for k, v in sorted((given.get("matchLabels") or {}).items())]
+        labels: Mapping[str, str] = given.get("matchLabels") or {}
+        parts = [Requirement(k, "In", (v,)) for k, v in sorted(labels.items())]
         parts += [_requirement(e) for e in given.get("matchExpressions") or ()]
         parts += [Requirement(k, "In", (v,)) for k, v in sorted((extra or {}).items())]
         return LabelSelector(tuple(parts))
@@ -112,9 +114,9 @@ class NodeAffinity:
 
     @staticmethod
     def parse(selector: Mapping[str, str] | None, affinity: Mapping[str, Any] | None) -> NodeAffinity:
-        node = (affinity or {}).get("nodeAffinity") or {}
-        hard = node.get("requiredDuringSchedulingIgnoredDuringExecution")
-        soft = node.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
+        node: Json = (affinity or {}).get("nodeAffinity") or {}
+        hard: Json | None = node.get("requiredDuringSchedulingIgnoredDuringExecution")
+        soft: Sequence[Json] = node.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
         return NodeAffinity(
             tuple(sorted((selector or {}).items())),
             None if hard is None else tuple(_term(t) for t in hard.get("nodeSelectorTerms") or ()),

@@ -48,6 +48,7 @@ class Session:
         """By class id: how many tasks of it found a node at most in this cycle, and why not more."""
         self.admitted: list[Job] = []
         self.attempted: list[Job] = []
+        self._hopeful: list[tuple[Job, Statement]] = []
         self._open_plugins(policy)
         filters = self._flat(Switch.PREDICATE)
         self.placer = Placer(state, PluginSet(filters, self._flat(Switch.NODE_ORDER)), cache)
@@ -213,7 +214,11 @@ class Session:
                 plugin.placed(job, tasks[0].cls, sign * len(tasks))
 
     def commit(self, statement: Statement) -> None:
-        """Bind what the statement placed."""
+        """Bind what the statement placed. Where the gang has its minimum only by tasks that are yet to be placed, that
+        is looked at again when the cycle ends."""
+        job = statement.job
+        if job is not None and not self.ready_without_hope(job):
+            self._hopeful.append((job, statement))
         self.binds.extend(statement.commit())
         if statement:
             self.held.append(statement)
@@ -221,12 +226,22 @@ class Session:
     def close(self) -> list[Held]:
         """Give back what was only held, and say what that was. Gangs that failed are parked until what they failed on
         changes, unless others held room while they were tried."""
+        self._retract()
         held = [place for statement in self.held for place in statement.held()]
         for statement in reversed(self.held):
             statement.discard()
         if not held:
             self._park()
         return held
+
+    def _retract(self) -> None:
+        """Take back what was bound of gangs that didn't get their minimum after all."""
+        taken: set[str] = set()
+        for job, statement in self._hopeful:
+            if not self.ready_without_hope(job):
+                taken |= statement.retract()
+        if taken:
+            self.binds = [bind for bind in self.binds if bind.uid not in taken]
 
     def _park(self) -> None:
         stamps: dict[str, tuple[object, ...]] = {}

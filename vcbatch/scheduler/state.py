@@ -155,7 +155,7 @@ class ClusterState:
             info = self._info(task.node)
             info.tasks[task.uid] = task
             for port in task.cls.ports:
-                info.ports[port] += 1
+                info.ports[port] = info.ports.get(port, 0) + 1
             if info.row >= 0:
                 self._charge(task, info.row, 1.0)
                 self.inter_pod.moved(task, info.row, 1)
@@ -225,8 +225,8 @@ class ClusterState:
     def shift(self, tasks: Sequence[Task], status: TaskStatus, rows: Sequence[int] | None) -> None:
         """Move tasks of one gang, class, role and status to another status.
 
-        With `rows` they come to these nodes from Pending (Allocated or Pipelined), or go back from there to Pending;
-        without, they stay where they are (Allocated to Binding).
+        With `rows` they come to these nodes from Pending (Allocated or Pipelined), or go back from there to Pending,
+        also from Binding while nobody was told; without, they stay where they are (Allocated to Binding).
         """
         first = tasks[0]
         job, cls, before, k = first.job, first.cls, first.status, len(tasks)
@@ -262,7 +262,7 @@ class ClusterState:
                 table.allocated[job.row] += amount
         else:
             table.pending[job.row] += amount
-            if before is TaskStatus.ALLOCATED:
+            if before is not TaskStatus.PIPELINED:
                 table.allocated[job.row] -= amount
         if cls.best_effort:
             job.pending_best_effort += -k if before is TaskStatus.PENDING else k
@@ -291,7 +291,7 @@ class ClusterState:
         for port in cls.ports:
             for row, count in counts.items():
                 ports = infos[row].ports
-                ports[port] += count if placing else -count
+                ports[port] = ports.get(port, 0) + (count if placing else -count)
                 if ports[port] <= 0:
                     del ports[port]
 

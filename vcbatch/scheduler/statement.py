@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from vcbatch.scheduler.model import Task, TaskStatus
+from vcbatch.scheduler.model import Job, Task, TaskStatus
 from vcbatch.scheduler.result import Bind, Held
 
 if TYPE_CHECKING:
@@ -21,11 +21,12 @@ class _Placement(NamedTuple):
 class Statement:
     """Placements of one gang's tasks. Amounts are integers, so taking them back restores every number."""
 
-    __slots__ = ("_done", "_session")
+    __slots__ = ("_bound", "_done", "_session")
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._done: list[_Placement] = []
+        self._bound: list[_Placement] = []
 
     def __bool__(self) -> bool:
         return bool(self._done)
@@ -52,6 +53,11 @@ class Statement:
         self._done.clear()
 
     @property
+    def job(self) -> Job | None:
+        """Whose tasks it placed; None while it placed none."""
+        return self._done[0].tasks[0].job if self._done else None
+
+    @property
     def size(self) -> int:
         """How many tasks it placed."""
         return sum(len(placement.tasks) for placement in self._done)
@@ -66,9 +72,19 @@ class Statement:
                 promised.append(placement)
                 continue
             self._session.state.shift(placement.tasks, TaskStatus.BINDING, None)
+            self._bound.append(placement)
             binds += [Bind(t.namespace, t.name, t.uid, t.node) for t in placement.tasks]
         self._done = promised
         return binds
+
+    def retract(self) -> set[str]:
+        """Take what was committed back, before anybody was told. Returns the UIDs of the pods."""
+        for tasks, rows, _ in reversed(self._bound):
+            self._session.state.shift(tasks, TaskStatus.PENDING, rows)
+            self._session.placed(tasks, -1)
+        taken = {task.uid for placement in self._bound for task in placement.tasks}
+        self._bound.clear()
+        return taken
 
     def held(self) -> list[Held]:
         """What the statement holds now."""

@@ -6,9 +6,9 @@ import heapq
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from vcbatch.scheduler.actions.base import ERROR_CACHE
+from vcbatch.scheduler.actions.base import ERROR_CACHE, eligible, place_best_effort
 from vcbatch.scheduler.blockers import Blocker, no_node, queue_limit
-from vcbatch.scheduler.model import Job, Phase, Queue, Run
+from vcbatch.scheduler.model import Job, Queue, Run
 from vcbatch.scheduler.result import WaitReason
 from vcbatch.scheduler.statement import Statement
 
@@ -21,6 +21,9 @@ Sheet = deque[Run]
 class Allocate:
     """The best queue's best gang gets its minimum or nothing; gangs that started grow by one task a turn, so that
     shares decide whose tail grows. A gang that failed isn't tried again in the cycle.
+
+    Members that ask for nothing count towards the minimum, as in Volcano, and are placed by backfill. Where the
+    minimum needs them, they must find a node already here, and the cycle takes the gang back if they don't in the end.
 
     Only the queue and the gang that were just served change their place in the order, so heaps stay exact.
     """
@@ -67,7 +70,7 @@ class Allocate:
         session.attempted.append(job)
         statement = Statement(session)
         _Attempt(session, job, statement).work_off(sheet)
-        if session.ready(job):
+        if session.ready(job) and (session.ready_without_hope(job) or self._hope(session, job)):
             session.commit(statement)
             return bool(sheet)
         if statement and session.pipelined(job):
@@ -81,33 +84,13 @@ class Allocate:
             statement.discard()
         return False
 
-
-def eligible(session: Session) -> list[Job]:
-    """The gangs whose tasks may be placed: admitted, valid, in a queue that exists. What keeps the others from it is
-    noted. Where the policy has no admission, pending gangs are admitted here."""
-    admits = "enqueue" in session.policy.actions
-    out: list[Job] = []
-    for job in session.state.waiting.values():
-        if job.group is None:
-            continue
-        if job.queue is None:
-            name = job.group.spec.queue or session.state.default_queue
-            session.blockers[job.key] = Blocker(reason=WaitReason.QUEUE_MISSING, text=f"queue {name} doesn't exist")
-            continue
-        if job.unplaceable:
-            text = f"{job.unplaceable}, which is not supported"
-            session.blockers[job.key] = Blocker(reason=WaitReason.UNSUPPORTED, text=text)
-            continue
-        if job.phase is Phase.PENDING:
-            if admits:
-                continue
-            session.admit(job)
-        fault = session.invalid(job)
-        if fault is not None:
-            session.blockers[job.key] = Blocker(reason=WaitReason.NOT_ENOUGH_PODS, text=fault)
-            continue
-        out.append(job)
-    return out
+    def _hope(self, session: Session, job: Job) -> bool:
+        """Whether the members that ask for nothing, and that the minimum needs, would find a node now."""
+        trial = Statement(session)
+        place_best_effort(session, job, trial)
+        enough = session.ready_without_hope(job)
+        trial.discard()
+        return enough
 
 
 class _Attempt:

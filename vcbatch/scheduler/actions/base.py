@@ -5,6 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from vcbatch.scheduler.arguments import Argument, ArgumentSpec
+from vcbatch.scheduler.blockers import Blocker, no_node
+from vcbatch.scheduler.model import Job, Phase, Task, TaskStatus
+from vcbatch.scheduler.result import WaitReason
+from vcbatch.scheduler.statement import Statement
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.session import Session
@@ -24,3 +28,50 @@ class Action(Protocol):
     def execute(self, session: Session) -> None:
         """Decide, on the session's picture."""
         ...
+
+
+def eligible(session: Session) -> list[Job]:
+    """The gangs whose tasks may be placed: admitted, valid, in a queue that exists. What keeps the others from it is
+    noted. Where the policy has no admission, pending gangs are admitted here."""
+    admits = "enqueue" in session.policy.actions
+    out: list[Job] = []
+    for job in session.state.waiting.values():
+        if job.group is None:
+            continue
+        if job.queue is None:
+            name = job.group.spec.queue or session.state.default_queue
+            session.blockers[job.key] = Blocker(reason=WaitReason.QUEUE_MISSING, text=f"queue {name} doesn't exist")
+            continue
+        if job.unplaceable:
+            text = f"{job.unplaceable}, which is not supported"
+            session.blockers[job.key] = Blocker(reason=WaitReason.UNSUPPORTED, text=text)
+            continue
+        if job.phase is Phase.PENDING:
+            if admits:
+                continue
+            session.admit(job)
+        fault = session.invalid(job)
+        if fault is not None:
+            session.blockers[job.key] = Blocker(reason=WaitReason.NOT_ENOUGH_PODS, text=fault)
+            continue
+        out.append(job)
+    return out
+
+
+def place_best_effort(session: Session, job: Job, statement: Statement) -> None:
+    """Place the gang's pending tasks that ask for nothing, in task order, as many as find a node."""
+    pending = [t for t in job.tasks.values() if t.status is TaskStatus.PENDING and t.cls.best_effort and not t.gated]
+    for task in session.ordered(job, pending):
+        row = None if task.cls.unsupported else _node(session, task)
+        if row is None:
+            session.blockers.setdefault(job.key, no_node(session, job, task, unplaced=1, placed=job.ready_count))
+        else:
+            statement.allocate([task], [row])
+
+
+def _node(session: Session, task: Task) -> int | None:
+    if session.coupled([task]):
+        found = session.placer.one(task)
+        return None if found is None else found[0]
+    rows = session.placer.on_idle(task.cls, 1)
+    return rows[0] if rows else None

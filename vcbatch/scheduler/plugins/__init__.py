@@ -44,4 +44,4 @@ UNSUPPORTED_PLUGINS = frozenset(
         "usage",
     }
 )
-"""Names that Volcano knows and this scheduler doesn't: refused by name, so that nobody takes them for a typing error."""
+"""Names that Volcano knows and this scheduler doesn't: refused as such, so that nobody looks for a typing error."""

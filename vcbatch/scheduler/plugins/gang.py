@@ -34,7 +34,8 @@ class Gang(Plugin):
     def job_ready(self, job: Job) -> bool:
         if job.ready_count + job.pending_best_effort < job.min_member:
             return False
-        return all(_with_best_effort(job, role) >= minimum for role, minimum in _roles(job).items())
+        roles = _roles(job)
+        return not roles or all(_with_best_effort(job, role) >= minimum for role, minimum in roles.items())
 
     def tasks_until_ready(self, job: Job, role: str) -> int:
         missing = job.min_member - job.ready_count - job.pending_best_effort

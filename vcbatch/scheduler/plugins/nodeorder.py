@@ -78,13 +78,18 @@ class NodeOrder(Plugin):
             return np.zeros(columns.shape)
         before: list[Floats] = []
         after: list[Floats] = []
-        offered = np.stack([columns.alloc(r) > 0 for r in resources])
+        offered: list[Mask] = []
         for r in resources:
-            alloc = np.where(columns.alloc(r) > 0, columns.alloc(r), 1.0)
+            alloc = columns.alloc(r)
+            there = alloc > 0
+            if not there.all():
+                alloc = np.where(there, alloc, np.inf)
             expected = columns.expected(r)
             before.append(np.minimum(expected / alloc, 1.0))
             after.append(np.minimum((expected + cls.request[r]) / alloc, 1.0))
-        change = _balance(after, offered) - _balance(before, offered)
+            offered.append(there)
+        count = sum(there.astype(np.float64) for there in offered)
+        change = _balance(after, offered, count) - _balance(before, offered, count)
         return 50.0 + np.floor((50.0 + change) / 2.0)
 
     # By what the node is ---------------------------------------------------------------------------------------------
@@ -171,17 +176,18 @@ def _mean(columns: Columns, points: Sequence[Floats]) -> Floats:
     return np.floor(total / np.maximum(cpu.astype(np.float64) + memory, 1.0))
 
 
-def _balance(fractions: Sequence[Floats], offered: Mask) -> Floats:
-    """`floor((1 - deviation) * 100)` of the used fractions of the resources that a node offers ([K, M])."""
-    if len(fractions) == 2 and offered.all():
+def _balance(fractions: Sequence[Floats], offered: Sequence[Mask], count: Floats | float) -> Floats:
+    """`floor((1 - deviation) * 100)` of the used fractions of the resources that a node offers, `count` of them."""
+    if len(fractions) == 2:
+        # With one of the two missing its fraction is 0 and has to be left out, so there is no deviation at all.
         deviation = np.abs(fractions[0] - fractions[1]) / 2.0
+        if not (offered[0].all() and offered[1].all()):
+            deviation = np.where(offered[0] & offered[1], deviation, 0.0)
         return np.floor((1.0 - deviation) * 100.0)
-    stacked = np.stack(np.broadcast_arrays(*fractions))
-    there = np.broadcast_to(offered[:, None, :], stacked.shape)
-    count = np.maximum(there.sum(axis=0), 1)
-    mean = np.where(there, stacked, 0.0).sum(axis=0) / count
-    variance = np.where(there, (stacked - mean) ** 2, 0.0).sum(axis=0) / count
-    return np.floor((1.0 - np.sqrt(variance)) * 100.0)
+    count = np.maximum(count, 1.0)
+    mean = sum(fractions[1:], fractions[0]) / count
+    squares = [np.where(there, (f - mean) ** 2, 0.0) for f, there in zip(fractions, offered, strict=True)]
+    return np.floor((1.0 - np.sqrt(sum(squares[1:], squares[0]) / count)) * 100.0)
 
 
 def _stretched(raw: Floats) -> Floats:

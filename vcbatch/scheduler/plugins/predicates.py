@@ -18,6 +18,7 @@ from vcbatch.scheduler.model import Task
 from vcbatch.scheduler.plugins.base import Cap, Eligible, Floats, Plugin, Rejection, Rows
 from vcbatch.scheduler.resources import PODS, Mask
 from vcbatch.scheduler.selectors import HARD_EFFECTS, UNSCHEDULABLE_TAINT, tolerates
+from vcbatch.scheduler.tables import NodeTable
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.session import Session
@@ -50,7 +51,7 @@ class Predicates(Plugin):
     )
 
     def open(self, session: Session) -> None:
-        self._nodes = session.nodes
+        self._nodes: NodeTable = session.nodes
         self._inter_pod = session.state.inter_pod
 
     def rejections(self, profile: Profile) -> Sequence[Rejection]:
