@@ -71,3 +71,8 @@ class Supervisor:
             delay = _RESTART.delay(recent, self._random)
             log.error("%s failed, starting it again", part.name, exc_info=error, extra={"delay": round(delay, 2)})
             await self._clock.sleep(delay)
+
+
+async def never() -> None:
+    """For a part whose work is done: it stays until it is cancelled."""
+    await asyncio.get_running_loop().create_future()

@@ -1,0 +1,48 @@
+"""`vcbatch controllers`: the controllers on a cluster."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from vcbatch.api.names import CONTROLLERS_LEASE
+from vcbatch.cli.component import Component, ComponentOptions, component_options, run_component
+from vcbatch.runtime.bootstrap import ensure_queues
+from vcbatch.runtime.control_plane import ControlPlane
+from vcbatch.runtime.informers import Informers
+from vcbatch.runtime.supervise import Part, Supervisor, never
+
+
+@click.command("controllers")
+@component_options
+def command(**options: Any) -> int:
+    """Run the controllers of Jobs, Queues and Commands on the cluster of the kubeconfig."""
+    return run_component(ComponentOptions(**options), _work, lease=CONTROLLERS_LEASE)
+
+
+async def _work(component: Component) -> None:
+    informers = Informers(component.api, clock=component.clock, random=component.random, meter=component.meter)
+    plane = ControlPlane(
+        component.api,
+        component.api.connection,
+        informers,
+        clock=component.clock,
+        random=component.random,
+        meter=component.meter,
+        host=component.identity,
+    )
+
+    async def follow() -> None:
+        # Pods are listed after the jobs: older pods than jobs would look like lost ones.
+        await plane.listed()
+        await supervisor.run(*informers.parts(), *plane.parts(), Part(name="readiness", run=ready))
+
+    async def ready() -> None:
+        await ensure_queues(component.api, clock=component.clock, random=component.random)
+        await informers.synced()
+        component.ready.set()
+        await never()
+
+    supervisor = Supervisor(clock=component.clock, random=component.random)
+    await supervisor.run(*plane.sources(), Part(name="the controllers", run=follow, restart=False))
