@@ -21,11 +21,11 @@ def wanted_children(job: Job) -> tuple[ChildKey, ...]:
 
 
 def ensures(view: JobView, plugins: PluginSet) -> Iterator[Ensure]:
-    """Make what is missing, and mend what the plugins own of what exists. An object of somebody else that has the name
-    is for the one who carries this out to find: the pods can't work with it."""
+    """Make what is missing or about to be, and mend what the plugins own of what exists. An object of somebody else
+    that has the name is for the one who carries this out to find: the pods can't work with it."""
     for child in _children(plugins):
         stored = view.children.get((child.resource, child.name))
-        if stored is None:
+        if stored is None or stored["metadata"].get("deletionTimestamp"):
             yield Ensure(resource=child.resource, body=_body(view.job, child))
             continue
         update = {field: _patch(child.body[field], stored.get(field)) for field in child.owned}
@@ -38,8 +38,8 @@ def deletes(view: JobView, plugins: PluginSet) -> Iterator[Delete]:
     """Remove what there is of them, by UID, and only what is the job's."""
     for child in _children(plugins):
         stored = view.children.get((child.resource, child.name))
-        if stored is not None and _owned(view.job, stored):
-            metadata = stored["metadata"]
+        metadata: Json = stored["metadata"] if stored is not None else {}
+        if stored is not None and _owned(view.job, stored) and not metadata.get("deletionTimestamp"):
             yield Delete(
                 ref=ObjectRef(
                     resource=child.resource,

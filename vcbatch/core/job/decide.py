@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from vcbatch.api import reasons
-from vcbatch.api.job import Action, Event, JobPhase
+from vcbatch.api.job import Action, Event, Job, JobPhase
 from vcbatch.api.reasons import JobReason
 from vcbatch.api.resources import PODS
 from vcbatch.core.gc.ttl import expiry_of
@@ -80,9 +80,9 @@ def decide(view: JobView, *, now: datetime) -> Decision:
         return Decision()
     picture = _look(view, now)
     refusal = refusal_of(picture.plan) if picture.fresh or _refused(view) else ""
-    if refusal:
-        return _refuse(picture, refusal)
     inbox = read_inbox(view.job, view.commands, picture.ledger)
+    if refusal:
+        return _refuse(picture, refusal, inbox)
     verdict = Verdict()
     if picture.phase in LIVE:
         picture.losses = observe(picture.ledger, plan=picture.plan, roster=picture.roster)
@@ -94,7 +94,6 @@ def decide(view: JobView, *, now: datetime) -> Decision:
 
 def _look(view: JobView, now: datetime) -> _Picture:
     plan = plan_of(view.job)
-    phase = view.job.phase
     picture = _Picture(
         view=view,
         now=now,
@@ -102,22 +101,30 @@ def _look(view: JobView, now: datetime) -> _Picture:
         roster=roster_of(plan, view.pods),
         ledger=read_ledger(plan),
         plugins=load(plan),
-        phase=phase,
+        phase=_phase_of(view.job),
         fresh=not view.job.status.state.phase,
     )
     picture.ledger.drop_met_targets(picture.roster)
-    if _suspended_by_hand(view):
+    if _suspended_by_hand(view.job):
         picture.ledger.end_attempt()
     return picture
 
 
-def _suspended_by_hand(view: JobView) -> bool:
-    """Whether somebody wrote the phase Aborted into the status, as torchx cancels a job: the log of phases, which
-    only the controller writes, doesn't end with it."""
-    status = view.job.status
-    return status.state.phase == JobPhase.ABORTED and (
-        not status.conditions or status.conditions[-1].status != JobPhase.ABORTED
-    )
+def _logged_phase(job: Job) -> str:
+    """The phase that the controller itself wrote last."""
+    return job.status.conditions[-1].status if job.status.conditions else ""
+
+
+def _phase_of(job: Job) -> JobPhase:
+    """The job's phase. What somebody else wrote into the status counts, but not for a job that is finished."""
+    logged = _logged_phase(job)
+    finished = next((phase for phase in JobPhase if phase == logged and phase.finished), None)
+    return finished or job.phase
+
+
+def _suspended_by_hand(job: Job) -> bool:
+    """Whether somebody wrote the phase Aborted into the status, as torchx cancels a job."""
+    return _phase_of(job) is JobPhase.ABORTED and _logged_phase(job) != JobPhase.ABORTED
 
 
 def _stimulus(inbox: Inbox, verdict: Verdict) -> _Stimulus:
@@ -153,7 +160,7 @@ def _follow(picture: _Picture, stimulus: _Stimulus, inbox: Inbox, verdict: Verdi
         acts = _kill(picture, Retain.FINISHED)
         counts = _count(picture, acts)
     _tidy(picture, acts, counts, phase)
-    entered = picture.fresh or phase != picture.phase or _suspended_by_hand(picture.view)
+    entered = picture.fresh or phase != picture.phase or _suspended_by_hand(picture.view.job)
     explanation, told = _explain(picture, stimulus, phase, entered=entered, exhausted=exhausted, counts=counts)
     status = _status(picture, phase, counts, explanation, entered=entered)
     acted = entered or picture.ledger.version != picture.view.job.status.version or stimulus.told
@@ -304,7 +311,7 @@ def _explain(
     job = picture.view.job
     stored = explanation_of(job)
     if exhausted:
-        retries = reasons.retries_exhausted(retries=picture.ledger.retry_count - 1, max_retry=picture.plan.max_retry)
+        retries = _retries_exhausted(picture, stimulus)
         failed = Explanation(JobReason.RETRIES_EXHAUSTED, reasons.shorten(f"{retries}; at last {stimulus.cause}"))
         return failed, [events.warning(job, JobReason.RETRIES_EXHAUSTED, failed.message)]
     if phase is JobPhase.PENDING:
@@ -320,6 +327,14 @@ def _explain(
         return (stored if keep else Explanation()), []
     message = reasons.executing(action=stimulus.action, cause=stimulus.cause)
     return Explanation(stimulus.reason, message), []
+
+
+def _retries_exhausted(picture: _Picture, stimulus: _Stimulus) -> str:
+    """The restart that wasn't made has been counted; the sentence is about those that were."""
+    ledger = picture.ledger
+    if stimulus.infrastructure:
+        return reasons.infrastructure_retries_exhausted(retries=ledger.infrastructure_retries - 1)
+    return reasons.retries_exhausted(retries=ledger.own_retries - 1, max_retry=picture.plan.max_retry)
 
 
 def _explain_waiting(picture: _Picture, stored: Explanation) -> tuple[Explanation, list[Emit]]:
@@ -382,10 +397,11 @@ def _refused(view: JobView) -> bool:
     return view.job.status.state.reason == JobReason.UNSUPPORTED
 
 
-def _refuse(picture: _Picture, refusal: str) -> Decision:
-    """The job stays Pending and says why, once. It never runs otherwise than it was written."""
+def _refuse(picture: _Picture, refusal: str, inbox: Inbox) -> Decision:
+    """The job stays Pending and says why, once. It never runs otherwise than it was written, and Commands to it find
+    nothing to do."""
     job = picture.view.job
     explanation = Explanation(JobReason.UNSUPPORTED, reasons.shorten(refusal))
     status = _status(picture, JobPhase.PENDING, Counts(), explanation, entered=picture.fresh)
     told = [events.warning(job, JobReason.UNSUPPORTED, refusal)] if explanation != explanation_of(job) else []
-    return Decision(status=status, events=told)
+    return Decision(status=status, deletes=inbox.deletes, events=told)

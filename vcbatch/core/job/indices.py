@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
+
+_MOST_DIGITS: Final = 10
+"""Of an int32, which replicas are."""
 
 
 def parse_indices(text: str, *, below: int) -> set[int]:
     """The indices smaller than `below`; parts that are no range are skipped, since a status is anybody's to write."""
     indices: set[int] = set()
     for part in text.split(","):
-        first, _, last = part.partition("-")
-        if first.isascii() and first.isdigit():
-            end = int(last) if last.isascii() and last.isdigit() else int(first)
-            indices.update(range(int(first), min(end + 1, below)))
+        first, dash, last = part.partition("-")
+        start, end = _index(first), _index(last if dash else first)
+        if start is not None and end is not None:
+            indices.update(range(start, min(end + 1, below)))
     return indices
+
+
+def _index(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS else None
 
 
 def format_indices(indices: Iterable[int]) -> str:

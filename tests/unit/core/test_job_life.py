@@ -1,0 +1,434 @@
+"""A job's life where it differs from the plain one: outcomes, budgets, suspension, Commands, refusals, TTL."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from tests.support.job_world import Json, World, job_object, task
+from vcbatch.api.resources import COMMANDS, CONFIGMAPS, JOBS, PODGROUPS, PODS, QUEUES, SERVICES
+from vcbatch.core.job.budget import INFRASTRUCTURE_RETRIES
+
+
+def _world(**spec: Any) -> World:
+    world = World()
+    world.submit(job_object(**spec))
+    return world
+
+
+def _running(**spec: Any) -> World:
+    world = _world(**spec)
+    world.run(until=lambda: world.phase() == "Running")
+    world.settle()
+    return world
+
+
+# Before it runs ------------------------------------------------------------------------------------------------------
+
+
+def test_no_pod_before_the_gang_is_let_in() -> None:
+    world = World(lets_in=False)
+    world.submit(job_object())
+    for _ in range(3):
+        world.settle()
+        world.step()
+    assert world.phase() == "Pending"
+    assert not world.pods()
+    (group,) = world.all(PODGROUPS)
+    assert group["spec"]["minMember"] == 2
+    assert group["spec"]["minTaskMember"] == {"w": 2}
+
+
+def test_the_first_status_has_a_phase() -> None:
+    """torchx fails on a status without one."""
+    world = _world()
+    world.look(writes=1)
+    assert world.phase() == "Pending"
+
+
+def test_a_job_without_a_queue_waits_and_says_so_once() -> None:
+    world = _world(queue="nowhere")
+    decision = world.look()
+    assert [event.reason for event in decision.events] == ["QueueNotFound"]
+    assert "nowhere" in decision.events[0].message
+    assert decision.look_again_at is not None
+    assert not world.look().events
+    assert not world.all(PODGROUPS)
+    world.put(QUEUES, {"metadata": {"name": "nowhere"}})
+    world.run(until=lambda: world.phase() == "Running")
+    assert "reason" not in world.job()["status"]["state"]
+
+
+def test_why_the_gang_waits_is_told_when_it_changes() -> None:
+    world = World(binds=False)
+    world.submit(job_object())
+    world.settle()
+    (group,) = world.all(PODGROUPS)
+
+    def says(message: str) -> None:
+        condition = {"type": "Unschedulable", "status": "True", "reason": "NotEnoughResources", "message": message}
+        world.change(PODGROUPS, group["metadata"]["name"], lambda body: body.update(status={"conditions": [condition]}))
+
+    says("no room")
+    decision = world.look()
+    assert [(event.reason, "no room" in event.message) for event in decision.events] == [("PodGroupPending", True)]
+    assert world.job()["status"]["state"]["message"] == "no room"
+    assert not world.look().events
+    says("still no room")
+    assert [event.reason for event in world.look().events] == ["PodGroupPending"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "named"),
+    [
+        ({"tasks": [task("w", 1, dependsOn={"name": ["x"]}), task("x", 1)]}, "spec.tasks[0].dependsOn"),
+        ({"tasks": [task("w", 2, partitionPolicy={"totalPartitions": 1, "partitionSize": 2})]}, "partitionPolicy"),
+        ({"volumes": [{"mountPath": "/data"}]}, "spec.volumes"),
+        ({"plugins": {"ssh": []}}, "spec.plugins.ssh"),
+        ({"policies": [{"event": "PodFailed", "action": "RestartPartition"}]}, "RestartPartition"),
+    ],
+)
+def test_what_is_not_supported_is_never_run(spec: Json, named: str) -> None:
+    world = _world(**spec)
+    decision = world.look()
+    assert [event.reason for event in decision.events] == ["Unsupported"]
+    state = world.job()["status"]["state"]
+    assert (state["phase"], state["reason"]) == ("Pending", "Unsupported")
+    assert named in state["message"]
+    world.command("AbortJob", target=world.job())
+    world.settle()
+    world.step()
+    world.settle()
+    assert not world.all(PODGROUPS)
+    assert not world.pods()
+    assert not world.all(COMMANDS)
+
+
+def test_bad_plugin_arguments_are_reported_once() -> None:
+    world = _world(plugins={"svc": ["--publish-not-ready-adresses"]})
+    assert [event.reason for event in world.look().events] == ["PluginError"]
+    assert not world.look().events
+
+
+# Outcomes ------------------------------------------------------------------------------------------------------------
+
+OUTCOMES = {
+    "all succeed": ({"tasks": [task("w", 3)]}, {"j-w-0": 0, "j-w-1": 0, "j-w-2": 0}, "Completed"),
+    "one fails": ({"tasks": [task("w", 3)]}, {"j-w-0": 1, "j-w-1": 0, "j-w-2": 0}, "Failed"),
+    "one fails beside enough": (
+        {"tasks": [task("w", 3, minAvailable=2)], "minAvailable": 2},
+        {"j-w-0": 1, "j-w-1": 0, "j-w-2": 0},
+        "Completed",
+    ),
+    "one fails and others run on": ({"tasks": [task("w", 3)]}, {"j-w-0": 1, "j-w-1": 0}, "Running"),
+    "enough succeed": ({"tasks": [task("w", 3)], "minSuccess": 1}, {"j-w-1": 0}, "Completed"),
+    "too few succeed": (
+        {"tasks": [task("w", 2)], "minSuccess": 2, "minAvailable": 1},
+        {"j-w-0": 0, "j-w-1": 1},
+        "Failed",
+    ),
+    "a task has too few": (
+        {"tasks": [task("a", 2, minAvailable=1), task("b", 2, minAvailable=1)], "minAvailable": 2},
+        {"j-a-0": 0, "j-a-1": 0, "j-b-0": 1, "j-b-1": 1},
+        "Failed",
+    ),
+    "a task's minimum is moot below the sum": (
+        {"tasks": [task("a", 2, minAvailable=2), task("b", 1, minAvailable=1)], "minAvailable": 2},
+        {"j-a-0": 0, "j-a-1": 0, "j-b-0": 1},
+        "Completed",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", OUTCOMES)
+def test_outcomes(case: str) -> None:
+    spec, ends, phase = OUTCOMES[case]
+    world = _running(**spec)
+    for name, code in ends.items():
+        world.end_pod(name, code)
+    world.settle()
+    assert world.phase() == phase
+
+
+def test_pods_that_are_gone_count_for_the_outcome() -> None:
+    """volcano#791, volcano#3296: cleaning up finished pods neither runs them again nor changes the result."""
+    world = _running(tasks=[task("w", 3)])
+    world.end_pod("j-w-0", 0)
+    world.end_pod("j-w-1", 1)
+    world.settle()
+    world.remove(PODS, "j-w-0")
+    world.remove(PODS, "j-w-1")
+    world.settle()
+    assert set(world.pods()) == {"j-w-2"}
+    world.end_pod("j-w-2", 0)
+    world.settle()
+    status = world.job()["status"]
+    assert (status["state"]["phase"], status["succeeded"], status["failed"]) == ("Failed", 2, 1)
+    assert "2 of 3 pods succeeded and 1 failed" in status["state"]["message"]
+
+
+def test_an_evicted_pod_runs_again_without_any_policy() -> None:
+    world = _running()
+    world.evict("j-w-0")
+    world.settle()
+    world.run(until=lambda: world.phase() == "Running" and len(world.pods()) == 2)
+    assert "retryCount" not in world.job()["status"]
+
+
+def test_a_finished_job_keeps_its_finished_pods_and_nothing_else() -> None:
+    world = _running(tasks=[task("w", 2), task("ps", 1)], minSuccess=1, plugins={"svc": []})
+    world.end_pod("j-w-0", 0)
+    world.settle()
+    assert world.phase() == "Completed"
+    assert world.all(CONFIGMAPS), "its names are of use to the last pod"
+    world.step()
+    world.settle()
+    assert set(world.pods()) == {"j-w-0"}
+    assert not world.all(PODGROUPS)
+    assert not world.all(CONFIGMAPS)
+    assert not world.all(SERVICES)
+    assert "controlledResources" not in world.job()["status"]
+
+
+# Budgets -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("action", ["RestartJob", "RestartTask", "RestartPod"])
+def test_the_last_failure_stays_to_be_looked_at(action: str) -> None:
+    """volcano#1688; with maxRetry 3 there are two restarts, and the third failure is final."""
+    tasks = [task("ok", 2), task("bad", 1, "sleep 1 && exit 7")]
+    world = _world(tasks=tasks, policies=[{"event": "PodFailed", "action": action}], maxRetry=3)
+    saw = world.run(until=lambda: world.phase() == "Failed")
+    assert saw.count("Restarting") == 2
+    world.step()
+    world.settle()
+    status = world.job()["status"]
+    assert (status["retryCount"], status["failed"]) == (3, 1)
+    assert status["state"]["reason"] == "RetriesExhausted"
+    assert "pod j-bad-0 exited with code 7" in status["state"]["message"]
+    assert set(world.pods()) == {"j-bad-0"}
+    losses = status["ledger"]["losses"]
+    assert [(loss["pod"], loss["exitCode"]) for loss in losses] == [("j-bad-0", 7)] * 3
+
+
+def test_evictions_use_no_retries() -> None:
+    """volcano#2560."""
+    world = _running(policies=[{"event": "PodEvicted", "action": "RestartJob"}], maxRetry=1)
+    for restarts in range(1, INFRASTRUCTURE_RETRIES + 1):
+        world.evict("j-w-0")
+        world.look()
+        assert world.job()["status"]["retryCount"] == restarts
+        if restarts < INFRASTRUCTURE_RETRIES:
+            world.run(until=lambda: world.phase() == "Running")
+            world.settle()
+    assert world.phase() == "Failed"
+    assert "infrastructure" in world.job()["status"]["state"]["message"]
+
+
+def test_resumes_use_no_retries() -> None:
+    world = _running(maxRetry=1)
+    for resumes in (1, 2, 3):
+        world.command("AbortJob", target=world.job())
+        world.run(until=lambda: world.phase() == "Aborted")
+        world.command("ResumeJob", target=world.job())
+        world.run(until=lambda: world.phase() == "Running")
+        assert world.job()["status"]["retryCount"] == resumes
+
+
+# Suspension ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_resume_runs_again_what_failed_and_keeps_what_succeeded() -> None:
+    world = _running(tasks=[task("w", 3)], policies=[{"event": "PodFailed", "action": "AbortJob"}])
+    world.end_pod("j-w-0", 0)
+    world.end_pod("j-w-1", 1)
+    world.run(until=lambda: world.phase() == "Aborted")
+    assert {name: pod["status"]["phase"] for name, pod in world.pods().items()} == {
+        "j-w-0": "Succeeded",
+        "j-w-1": "Failed",
+    }
+    world.command("ResumeJob", target=world.job())
+    world.run(until=lambda: world.phase() == "Running")
+    world.settle()
+    status = world.job()["status"]
+    assert (status["succeeded"], status["running"]) == (1, 2)
+    assert "failed" not in status
+
+
+def test_a_phase_written_from_outside_suspends() -> None:
+    """As torchx cancels: PUT of the status with another phase."""
+    world = _running()
+    world.change(JOBS, "j", lambda job: job["status"]["state"].update(phase="Aborted"))
+    world.look()
+    assert world.job()["status"]["conditions"][-1]["status"] == "Aborted"
+    world.step()
+    world.settle()
+    assert not world.pods()
+    assert world.job()["status"]["version"] == 1
+    world.command("ResumeJob", target=world.job())
+    world.run(until=lambda: world.phase() == "Running")
+
+
+def test_a_phase_written_from_outside_doesn_t_wake_the_dead() -> None:
+    world = _world(tasks=[task("w", 1, "sleep 1")])
+    world.run(until=lambda: world.phase() == "Completed")
+    world.settle()
+    world.change(JOBS, "j", lambda job: job["status"]["state"].update(phase="Aborted"))
+    world.settle()
+    assert world.phase() == "Completed"
+
+
+@pytest.mark.parametrize(
+    ("action", "phase"), [("AbortJob", "Aborted"), ("TerminateJob", "Terminated"), ("CompleteJob", "Completed")]
+)
+def test_a_person_wins_over_a_restart(action: str, phase: str) -> None:
+    """Volcano ignores them while it restarts."""
+    world = _running(policies=[{"event": "PodFailed", "action": "RestartJob"}])
+    world.end_pod("j-w-0", 1)
+    world.look()
+    assert world.phase() == "Restarting"
+    world.command(action, target=world.job())
+    world.run(until=lambda: world.phase() == phase)
+
+
+# Commands ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_command_that_outlives_its_execution_is_not_executed_again() -> None:
+    world = _running()
+    command = world.command("RestartJob", target=world.job())
+    world.look(writes=1)
+    assert world.job()["status"]["retryCount"] == 1
+    assert world.all(COMMANDS)
+    world.remove(COMMANDS, command["metadata"]["name"])
+    world.run(until=lambda: world.phase() == "Running")
+    world.objects[COMMANDS, command["metadata"]["name"]] = command  # its deletion was refused: it is there still
+    world.look()
+    assert world.phase() == "Running"
+    assert world.job()["status"]["retryCount"] == 1
+    assert not world.all(COMMANDS)
+
+
+def test_commands_are_taken_one_by_one_the_oldest_first() -> None:
+    world = _running()
+    world.command("ResumeJob", target=world.job(), name="b")
+    world.command("AbortJob", target=world.job(), name="a")
+    world.now += timedelta(seconds=5)
+    decision = world.look()
+    assert world.phase() == "Aborting"
+    assert decision.look_again_at == world.now
+    assert [event.reason for event in decision.events] == ["CommandIssued", "ExecuteAction"]
+    world.run(until=lambda: world.phase() == "Running")
+    assert world.job()["status"]["retryCount"] == 1
+
+
+@pytest.mark.parametrize("action", ["Nonsense", "", "RestartPod", "OpenQueue"])
+def test_a_command_that_makes_no_sense_is_removed_and_reported(action: str) -> None:
+    world = _running()
+    world.command(action, target=world.job())
+    decision = world.look()
+    assert [event.reason for event in decision.events] == ["CommandRejected"]
+    assert decision.status is None
+    assert not world.all(COMMANDS)
+
+
+# Restarts ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_restart_of_a_part_leaves_the_rest_alone() -> None:
+    world = _running(
+        tasks=[task("a", 2, policies=[{"event": "PodFailed", "action": "RestartTask"}]), task("b", 1)],
+        plugins={"svc": []},
+        policies=[{"event": "PodEvicted", "action": "TerminateJob"}],
+    )
+    before = {name: pod["metadata"]["uid"] for name, pod in world.pods().items()}
+    others = [world.all(resource) for resource in (PODGROUPS, SERVICES, CONFIGMAPS)]
+    world.end_pod("j-a-1", 1)
+    world.run(until=lambda: world.phase() == "Restarting")
+    world.run(until=lambda: world.phase() == "Running")
+    after = {name: pod["metadata"]["uid"] for name, pod in world.pods().items()}
+    assert after["j-b-0"] == before["j-b-0"]
+    assert after["j-a-0"] != before["j-a-0"]
+    assert after["j-a-1"] != before["j-a-1"]
+    assert [world.all(resource) for resource in (PODGROUPS, SERVICES, CONFIGMAPS)] == others
+
+
+def test_pods_of_an_older_attempt_bar_new_ones_and_ask_for_nothing() -> None:
+    """As taken over from another controller in the middle of a restart."""
+    world = _running(policies=[{"event": "PodFailed", "action": "TerminateJob"}])
+    world.change(JOBS, "j", lambda job: job["status"].update(version=3))
+    world.change(JOBS, "j", lambda job: job["status"]["ledger"].pop("tasks"))
+    world.end_pod("j-w-0", 1)
+    world.remove(PODS, "j-w-1")
+    world.remove(PODS, "j-w-0")
+    leftover = world.created[0] | {"status": {"phase": "Running", "startTime": world.now.isoformat()}}
+    world.objects[PODS, "j-w-0"] = leftover
+    created = len(world.created)
+    world.look()
+    assert len(world.created) == created
+    assert leftover["metadata"]["deletionTimestamp"]
+    world.run(until=lambda: world.phase() == "Running" and len(world.pods()) == 2)
+
+
+def test_scaling_down_is_no_eviction() -> None:
+    world = _running(tasks=[task("w", 4, minAvailable=1)], policies=[{"event": "PodEvicted", "action": "TerminateJob"}])
+
+    def fewer(job: Json) -> None:
+        job["spec"]["tasks"][0]["replicas"] = 2
+
+    world.change(JOBS, "j", fewer)
+    for _ in range(4):
+        world.settle()
+        world.step()
+    assert world.phase() == "Running"
+    assert set(world.pods()) == {"j-w-0", "j-w-1"}
+
+
+# Other owners, other UIDs --------------------------------------------------------------------------------------------
+
+
+def test_pods_of_a_namesake_are_left_alone() -> None:
+    world = _running()
+    stranger = world.pods()["j-w-0"]
+    stranger["metadata"]["ownerReferences"][0]["uid"] = "older"
+    stranger["metadata"]["name"] = "j-w-7"
+    world.objects[PODS, "j-w-7"] = world.objects.pop((PODS, "j-w-0"))
+    world.settle()
+    assert "deletionTimestamp" not in stranger["metadata"]
+    assert world.job()["status"]["running"] == 1
+
+
+def test_nothing_is_decided_for_a_job_that_is_being_deleted() -> None:
+    world = _running()
+    world.change(JOBS, "j", lambda job: job["metadata"].update(deletionTimestamp="2026-11-20T12:00:00Z"))
+    world.end_pod("j-w-0", 1)
+    decision = world.look()
+    assert (decision.status, decision.deletes, decision.creates) == (None, (), ())
+
+
+# The end -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_finished_job_expires() -> None:
+    world = _world(tasks=[task("w", 1, "sleep 1")], ttlSecondsAfterFinished=60)
+    world.run(until=lambda: world.phase() == "Completed")
+    ended = world.now.replace(microsecond=0)
+    decision = world.look()
+    assert decision.look_again_at == ended + timedelta(seconds=60)
+    world.now = ended + timedelta(seconds=59)
+    assert not world.look().deletes
+    world.now = ended + timedelta(seconds=60)
+    (delete,) = world.look().deletes
+    assert (delete.ref.resource, delete.propagation) == (JOBS, "Foreground")
+
+
+def test_a_suspended_job_doesn_t_expire() -> None:
+    world = _running(ttlSecondsAfterFinished=1)
+    world.command("AbortJob", target=world.job())
+    world.run(until=lambda: world.phase() == "Aborted")
+    world.now += timedelta(days=1)
+    decision = world.look()
+    assert not decision.deletes
+    assert decision.look_again_at is None
