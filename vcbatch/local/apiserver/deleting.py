@@ -74,6 +74,8 @@ def parse_delete_options(body: Json | None, query: Mapping[str, Any]) -> DeleteO
         raise invalid(group="meta.k8s.io", kind="DeleteOptions", name="", errors=errors)
     if propagation is None and orphan is not None:
         propagation = "Orphan" if orphan else "Background"
+    if grace is not None and grace < 0:
+        grace = 1  # As Kubernetes takes a negative grace.
     return DeleteOptions(
         propagation=propagation or "",
         grace_seconds=grace,

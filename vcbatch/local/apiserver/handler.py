@@ -11,7 +11,7 @@ from vcbatch.local.apiserver.deleting import DeleteOptions, Deleter, parse_delet
 from vcbatch.local.apiserver.engine import Engine
 from vcbatch.local.apiserver.errors import StatusError, method_not_allowed, not_found, unknown_route
 from vcbatch.local.apiserver.operations import StoreOperations
-from vcbatch.local.apiserver.patch.transform import parse_patch
+from vcbatch.local.apiserver.patch.transform import Patch, parse_patch, patch_kind
 from vcbatch.local.apiserver.reading import ListOptions, Reader, parse_list_options
 from vcbatch.local.apiserver.registry import Documents, HandlerRequest, PodStreams, Reply, RequestContext, Served
 from vcbatch.local.apiserver.request import (
@@ -20,6 +20,7 @@ from vcbatch.local.apiserver.request import (
     Target,
     WriteOptions,
     decode_body,
+    first,
     flag,
     negotiate,
     parse_path,
@@ -287,7 +288,8 @@ class Handler:
 
     def _get(self, call: _Call) -> Response:
         accepted = self._accepted(call)
-        return self._answer(call, self.reader.get(call.entry, call.namespace, call.name), accepted)
+        version = first(call.request.query, "resourceVersion")
+        return self._answer(call, self.reader.get(call.entry, call.namespace, call.name, version=version), accepted)
 
     def _list_options(self, call: _Call) -> ListOptions:
         return parse_list_options(call.entry, call.namespace, call.request.query)
@@ -317,12 +319,17 @@ class Handler:
         await self.engine.store.settled()
         return self._answer(call, record, accepted, 201)
 
+    def _patch(self, call: _Call) -> Patch:
+        """The patch; a missing object is reported before a faulty patch of it."""
+        kind = patch_kind(call.request.headers.get("content-type", ""), call.entry)
+        self.engine.find(call.entry, call.namespace, call.name)
+        return parse_patch(kind, call.request.body)
+
     async def _update(self, call: _Call) -> Response:
         accepted = self._accepted(call)
         ctx, created = self._context(call), False
         if call.verb == "patch":
-            patch = parse_patch(call.request.body, call.request.headers.get("content-type", ""), call.entry)
-            record = self.writer.patch(call.entry, call.name, patch, ctx)
+            record = self.writer.patch(call.entry, call.name, self._patch(call), ctx)
         else:
             record, created = self.writer.update(call.entry, call.name, self._body(call), ctx)
         await self.engine.store.settled()
@@ -375,7 +382,7 @@ class Handler:
             return json_response(read_scale(entry, self.engine.decode(entry, record)))
         patch, body = None, None
         if call.verb == "patch":
-            patch = parse_patch(call.request.body, call.request.headers.get("content-type", ""), entry)
+            patch = self._patch(call)
         else:
             body = self._body(call).value
         ctx = replace(self._context(call), subresource="", field_validation="Ignore")

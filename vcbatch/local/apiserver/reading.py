@@ -107,35 +107,38 @@ def parse_list_options(entry: Served, namespace: str | None, query: Mapping[str,
     return options
 
 
+_MATCH = "resourceVersionMatch"
+
+
 def _list_faults(options: ListOptions) -> list[FieldError]:
     errors: list[FieldError] = []
-    field = "resourceVersionMatch"
     if options.match:
-        if options.continue_:
-            errors.append(forbidden_field(field, f"{field} is forbidden when continue is provided"))
         if not options.version:
-            errors.append(forbidden_field(field, f"{field} is forbidden unless resourceVersion is provided"))
+            errors.append(forbidden_field(_MATCH, f"{_MATCH} is forbidden unless resourceVersion is provided"))
+        if options.continue_:
+            errors.append(forbidden_field(_MATCH, f"{_MATCH} is forbidden when continue is provided"))
         if options.match not in ("Exact", "NotOlderThan"):
-            errors.append(not_supported(field, options.match, ["Exact", "NotOlderThan", ""]))
+            errors.append(not_supported(_MATCH, options.match, ["Exact", "NotOlderThan", ""]))
         if options.match == "Exact" and options.version == "0":
-            errors.append(forbidden_field(field, f'{field} "Exact" is forbidden for resourceVersion "0"'))
+            errors.append(forbidden_field(_MATCH, f'{_MATCH} "exact" is forbidden for resourceVersion "0"'))
     if options.initial_events is not None:
         errors.append(forbidden_field("sendInitialEvents", "sendInitialEvents is forbidden for list"))
     return errors
 
 
 def _watch_faults(options: ListOptions) -> list[FieldError]:
-    field = "resourceVersionMatch"
-    if options.initial_events is None:
-        if options.match:
-            return [forbidden_field(field, f"{field} is forbidden for watch unless sendInitialEvents is provided")]
-        return []
-    if options.match != "NotOlderThan":
-        errors = [forbidden_field(field, f"sendInitialEvents requires setting {field} to NotOlderThan")]
-        if options.match:
-            errors.append(not_supported(field, options.match, ["NotOlderThan"]))
-        return errors
-    return []
+    errors: list[FieldError] = []
+    if options.initial_events is not None and options.match != "NotOlderThan":
+        errors.append(forbidden_field(_MATCH, f"sendInitialEvents requires setting {_MATCH} to NotOlderThan"))
+    if options.match:
+        if options.initial_events is None:
+            detail = f"{_MATCH} is forbidden for watch unless sendInitialEvents is provided"
+            errors.append(forbidden_field(_MATCH, detail))
+        if options.match != "NotOlderThan":
+            errors.append(not_supported(_MATCH, options.match, ["NotOlderThan"]))
+        if options.continue_:
+            errors.append(forbidden_field(_MATCH, f"{_MATCH} is forbidden when continue is provided"))
+    return errors
 
 
 def parse_version(text: str) -> int:
@@ -153,8 +156,11 @@ class Reader:
         self._engine = engine
         self._snapshots: OrderedDict[tuple[str, int], Sequence[Record]] = OrderedDict()
 
-    def get(self, entry: Served, namespace: str | None, name: str) -> Record:
+    def get(self, entry: Served, namespace: str | None, name: str, *, version: str = "") -> Record:
+        """The object; 504 where the client knows of a `version` that this server hasn't reached."""
         self._engine.store.flush()
+        if version and parse_version(version) > self._engine.store.version:
+            raise too_large(int(version), self._engine.store.version)
         return self._engine.find(entry, namespace, name)
 
     def list(self, entry: Served, options: ListOptions) -> Page:

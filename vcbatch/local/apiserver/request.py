@@ -225,6 +225,15 @@ def _summary(body: bytes) -> str:
     return text + " ..." if len(body) > 30 else text
 
 
+def missing_kind(kind: str, body: bytes) -> StatusError:
+    """400 for a custom object without a kind."""
+    text = body.decode("utf-8", "replace")
+    return bad_request(
+        f"the object provided is unrecognized (must be of type {kind}): "
+        f"Object 'Kind' is missing in '{text}' ({_summary(body)})"
+    )
+
+
 def _unrecognized(kind: str, fault: str, body: bytes) -> StatusError:
     return bad_request(
         f"the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; "
@@ -249,8 +258,12 @@ def _from_json(body: bytes, kind: str) -> Body:
             '{ APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }',
             body,
         )
+    for name in ("apiVersion", "kind"):
+        if not isinstance(value.get(name, ""), str) and value[name] is not None:
+            fault = f"json: cannot unmarshal {gojson.kind_of(value[name])} into Go struct field .{name} of type string"
+            raise _unrecognized(kind, fault, body)
     # A text that encodes back to itself has no key twice; most clients send one.
-    return Body(value) if _encode_json(value) == body else Body(value, duplicates(body))
+    return Body(value, () if _encode_json(value) == body else duplicates(body))
 
 
 def _from_yaml(body: bytes, kind: str) -> Body:

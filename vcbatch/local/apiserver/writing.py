@@ -23,7 +23,7 @@ from vcbatch.local.apiserver.errors import (
 from vcbatch.local.apiserver.names import path_segment
 from vcbatch.local.apiserver.patch.transform import Patch
 from vcbatch.local.apiserver.registry import RequestContext, Served
-from vcbatch.local.apiserver.request import Body
+from vcbatch.local.apiserver.request import Body, missing_kind
 from vcbatch.local.apiserver.store import Record
 
 Json = dict[str, Any]
@@ -115,21 +115,16 @@ class Writer:
 
     def _check_custom_type(self, entry: Served, obj: Json, ctx: RequestContext) -> None:
         resource = entry.resource
-        for name in ("kind", "apiVersion"):
-            if not isinstance(obj.get(name), str) or not obj[name]:
-                text = msgspec.json.encode(obj).decode()
-                title = "Kind" if name == "kind" else "apiVersion"
-                raise bad_request(
-                    f"the object provided is unrecognized (must be of type {resource.kind}): "
-                    f"couldn't get version/kind; json parse error: Object '{title}' is missing in '{text[:256]}'"
-                )
-        if obj["apiVersion"] != resource.api_version:
+        if not isinstance(obj.get("kind"), str) or not obj["kind"]:
+            raise missing_kind(resource.kind, msgspec.json.encode(obj))
+        given = obj.get("apiVersion") or ""
+        if given != resource.api_version:
             # No schema is known for that version, so all but the common fields are unknown.
             extra = [key for key in obj if key not in ("apiVersion", "kind", "metadata")]
             if ctx.field_validation == "Warn":
                 ctx.warnings.extend(f'unknown field "{key}"' for key in extra)
             raise bad_request(
-                f"the API version in the data ({obj['apiVersion']}) does not match the expected API version "
+                f"the API version in the data ({given}) does not match the expected API version "
                 f"({resource.api_version})"
             )
 

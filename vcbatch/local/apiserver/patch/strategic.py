@@ -10,7 +10,7 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
-from vcbatch.local.apiserver.errors import bad_request
+from vcbatch.local.apiserver.errors import StatusError, bad_request
 
 Json = dict[str, Any]
 
@@ -37,11 +37,11 @@ def _merge_map(target: Json, patch: Json, path: str, keys: Mapping[str, str]) ->
     if directive == "delete":
         return {}
     if directive not in (None, "merge"):
-        raise bad_request(f"unknown patch type: {directive}")
+        raise _unknown_directive(directive, patch)
     retained = patch.pop(_RETAIN, None)
     if retained is not None:
         if not isinstance(retained, list) or not set(patch) - {_ORDER, _DELETE} <= {*retained, *_directives(patch)}:
-            raise bad_request("invalid patch: $retainKeys has to include all the keys of the patch")
+            raise bad_request("invalid patch format of retainKeys")
         target = {key: value for key, value in target.items() if key in retained}
     _delete_scalars(target, patch, path, keys)
     orders = {key[len(_ORDER) :]: patch.pop(key) for key in [k for k in patch if k.startswith(_ORDER)]}
@@ -70,7 +70,7 @@ def _delete_scalars(target: Json, patch: Json, path: str, keys: Mapping[str, str
         gone = patch.pop(name)
         key = name[len(_DELETE) :]
         if keys.get(_join(path, key)) != "":
-            raise bad_request(f"expecting {key} to be a list of scalars that merges")
+            raise bad_request("invalid patch format of primitive list")
         if isinstance(target.get(key), list):
             target[key] = [value for value in target[key] if value not in gone]
 
@@ -93,17 +93,17 @@ def _merge_list(target: list[Any], patch: list[Any], path: str, keys: Mapping[st
                 kept.append(_without_directives(item))
         elif directive == "delete":
             if merge_key not in item:
-                raise bad_request(f"map: {item} does not contain declared merge key: {merge_key}")
+                raise _no_merge_key(item, merge_key)
             target = [old for old in target if not _keyed(old, merge_key, item[merge_key])]
         elif directive not in (None, "merge"):
-            raise bad_request(f"unknown patch type: {directive}")
+            raise _unknown_directive(directive, item)
         else:
             kept.append(item)
     if replace:
         return [_without_directives(item) for item in kept]
     for item in kept:
         if merge_key not in item:
-            raise bad_request(f"map: {_go_map(item)} does not contain declared merge key: {merge_key}")
+            raise _no_merge_key(item, merge_key)
         for index, old in enumerate(target):
             if _keyed(old, merge_key, item[merge_key]):
                 target[index] = _merge_map(old, item, path, keys)
@@ -113,8 +113,24 @@ def _merge_list(target: list[Any], patch: list[Any], path: str, keys: Mapping[st
     return target
 
 
-def _go_map(item: Json) -> str:
-    return "map[" + " ".join(f"{key}:{value}" for key, value in sorted(item.items())) + "]"
+def _unknown_directive(directive: Any, patch: Json) -> StatusError:
+    # Kubernetes answers 500 for this and the next: its own words, and nobody's field to point at.
+    return StatusError(500, "", f"unknown patch type: {directive} in map: {go_map(patch)}")
+
+
+def _no_merge_key(item: Json, merge_key: str) -> StatusError:
+    return StatusError(500, "", f"map: {go_map(item)} does not contain declared merge key: {merge_key}")
+
+
+def go_map(value: Any) -> str:
+    """A value as Go's %v prints a decoded JSON map."""
+    if isinstance(value, Mapping):
+        return "map[" + " ".join(f"{key}:{go_map(item)}" for key, item in sorted(value.items())) + "]"
+    if isinstance(value, list):
+        return "[" + " ".join(map(go_map, value)) + "]"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "<nil>" if value is None else str(value)
 
 
 def _keyed(item: Any, merge_key: str, value: Any) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from vcbatch.local.apiserver.errors import StatusError, bad_request, unprocessab
 from vcbatch.local.apiserver.gojson import kind_of, syntax_fault
 from vcbatch.local.apiserver.patch import json_patch
 from vcbatch.local.apiserver.patch.merge import merge
-from vcbatch.local.apiserver.patch.strategic import strategic_merge
+from vcbatch.local.apiserver.patch.strategic import go_map, strategic_merge
 from vcbatch.local.apiserver.registry import Served
 from vcbatch.local.apiserver.request import duplicates
 from vcbatch.seams.api import PatchKind
@@ -57,7 +57,7 @@ class Patch:
             patched = merge(old, self.value)
         else:
             patched = strategic_merge(old, self.value, entry.merge_keys)
-            return patched, _go_map(self.value)
+            return patched, go_map(self.value)
         return patched, _shown(patched, self.value if self.kind is PatchKind.MERGE else {})
 
 
@@ -76,17 +76,6 @@ def _sorted_along(obj: Any, patch: Any) -> Any:
     return {key: _sorted_along(obj[key], patch.get(key)) for key in sorted(obj)}
 
 
-def _go_map(value: Any) -> str:
-    """A value as Go's %+v prints a decoded JSON map."""
-    if isinstance(value, Mapping):
-        return "map[" + " ".join(f"{key}:{_go_map(item)}" for key, item in sorted(value.items())) + "]"
-    if isinstance(value, list):
-        return "[" + " ".join(map(_go_map, value)) + "]"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return "<nil>" if value is None else str(value)
-
-
 def accepted_types(entry: Served) -> list[str]:
     kinds = [PatchKind.JSON, PatchKind.MERGE]
     if entry.strategic:
@@ -94,41 +83,57 @@ def accepted_types(entry: Served) -> list[str]:
     return [*kinds]
 
 
-def parse_patch(body: bytes, content_type: str, entry: Served) -> Patch:
-    """Decode a PATCH body by its media type; 415 and 400 in Kubernetes' words."""
+def patch_kind(content_type: str, entry: Served) -> PatchKind:
+    """The patch's format by its media type; 415 in Kubernetes' words."""
     media = content_type.partition(";")[0].strip().lower()
     try:
         kind = PatchKind(media)
     except ValueError:
         raise StatusError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {"": None}) from None
     if kind not in accepted_types(entry):
-        # The recorded answer lists server-side apply; a client that reads the list must not be sent there.
+        # Kubernetes' list has server-side apply; a client that was refused just that must not read it there.
         listed = [*accepted_types(entry)] if kind is PatchKind.APPLY else [*accepted_types(entry), PatchKind.APPLY]
         raise unsupported_media_type(listed)
+    return kind
+
+
+def parse_patch(kind: PatchKind, body: bytes) -> Patch:
+    """Decode a PATCH body; 400 in Kubernetes' words."""
+    prefix = "" if kind is PatchKind.STRATEGIC else "error decoding patch: "
     try:
         value = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        fault = syntax_fault(body) or str(error)
-        if kind is PatchKind.JSON:
-            raise bad_request(f"error decoding patch: {fault}") from None
-        raise bad_request(fault if kind is PatchKind.STRATEGIC else f"error decoding patch: {fault}") from None
-    faults = duplicates(body) if kind is not PatchKind.JSON and msgspec.json.encode(value) != body else ()
-    return Patch(kind, _checked(kind, value), faults)
-
-
-def _checked(kind: PatchKind, value: Any) -> Any:
+        raise bad_request(prefix + (syntax_fault(body) or str(error))) from None
     if kind is PatchKind.JSON:
-        if not isinstance(value, list):
-            raise bad_request(
-                f"error decoding patch: json: cannot unmarshal {kind_of(value)} into Go value of type jsonpatch.Patch"
-            )
-        if len(value) > json_patch.MAXIMUM_OPERATIONS:
-            raise StatusError(
-                413,
-                "RequestEntityTooLarge",
-                f"The allowed maximum operations in a JSON patch is {json_patch.MAXIMUM_OPERATIONS}, got {len(value)}",
-            )
-        return value
+        return Patch(kind, _operations(value))
     if not isinstance(value, dict):
-        raise bad_request(f"json: cannot unmarshal {kind_of(value)} into Go value of type map[string]interface {{}}")
+        raise bad_request(
+            f"{prefix}json: cannot unmarshal {kind_of(value)} into Go value of type map[string]interface {{}}"
+        )
+    faults = duplicates(body) if msgspec.json.encode(value) != body else ()
+    return Patch(kind, value, faults)
+
+
+def _operations(value: Any) -> list[Any]:
+    """A JSON patch whose operations have the right types; 400, and 413 for too many."""
+    target = "Go value of type []handlers.jsonPatchOp"
+    if not isinstance(value, list):
+        raise bad_request(f"error decoding patch: json: cannot unmarshal {kind_of(value)} into {target}")
+    if len(value) > json_patch.MAXIMUM_OPERATIONS:
+        raise StatusError(
+            413,
+            "RequestEntityTooLarge",
+            "Request entity too large: The allowed maximum operations in a JSON patch is "
+            f"{json_patch.MAXIMUM_OPERATIONS}, got {len(value)}",
+        )
+    for operation in value:
+        if not isinstance(operation, dict):
+            target = "Go value of type handlers.jsonPatchOp"
+            raise bad_request(f"error decoding patch: json: cannot unmarshal {kind_of(operation)} into {target}")
+        for name in ("op", "from", "path"):
+            if not isinstance(operation.get(name, ""), str):
+                raise bad_request(
+                    f"error decoding patch: json: cannot unmarshal {kind_of(operation[name])} into "
+                    f"Go struct field jsonPatchOp.{name} of type string"
+                )
     return value
