@@ -150,7 +150,7 @@ class _Writer:
         group = job.group
         if group is None:
             return
-        ready = self._session.ready(job)
+        ready = self._session.ready(job) and self._session.ready_without_hope(job)
         blocker = self._blocker(job, ready=ready)
         if blocker is not None and blocker.reason is WaitReason.NOT_ENOUGH_PODS:
             later = self._reporter.lacking(job.uid, self._now)
@@ -162,6 +162,8 @@ class _Writer:
         waits = blocker is not None and (not ready or job.phase is Phase.PENDING)
         message = self._message(job, blocker, ready=ready) if blocker is not None else ""
         phase = next_phase(job, unschedulable=waits)
+        if phase is Phase.PENDING and job.phase is not phase:
+            self._state.changed = True  # it has to be admitted anew, which is for the next cycle
         self._state.set_phase(job, phase)
         self._explained(job, blocker, message)
         self._write(job, self._status(job, phase, message if waits else "", ready=ready))

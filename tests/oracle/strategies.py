@@ -1,0 +1,167 @@
+"""Random worlds: small, tight and full of ties, since that is where mistakes show."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+Json = dict[str, Any]
+
+ZONES = ("a", "b")
+PLUGINS = ("priority", "gang", "overcommit", "drf", "predicates", "proportion", "nodeorder", "binpack")
+
+
+@st.composite
+def policies(draw: st.DrawFn) -> Json:
+    """A policy document: some of the plugins, in the order of the default policy, with some weights."""
+    chosen = [p for p in PLUGINS if draw(st.booleans())] if draw(st.booleans()) else list(PLUGINS)
+    plugins: list[Json] = []
+    for name in chosen:
+        plugin: Json = {"name": name}
+        if name == "nodeorder" and draw(st.booleans()):
+            plugin["arguments"] = {
+                "leastrequested.weight": draw(st.integers(0, 2)),
+                "mostrequested.weight": draw(st.integers(0, 2)),
+                "balancedresource.weight": draw(st.integers(0, 2)),
+                "tainttoleration.weight": draw(st.integers(0, 3)),
+            }
+        if name == "binpack" and draw(st.booleans()):
+            plugin["arguments"] = {
+                "binpack.weight": draw(st.integers(0, 5)),
+                "binpack.resources": draw(st.sampled_from(["", "nvidia.com/gpu"])),
+            }
+        plugins.append(plugin)
+    actions = draw(st.sampled_from(["enqueue, allocate, backfill", "allocate, backfill", "enqueue, allocate"]))
+    return {"actions": actions, "tiers": [{"plugins": plugins}]}
+
+
+@st.composite
+def nodes(draw: st.DrawFn, *, most: int = 5) -> list[Json]:
+    out: list[Json] = []
+    for i in range(draw(st.integers(1, most))):
+        allocatable = {
+            "cpu": draw(st.sampled_from(["2", "4", "8", "3500m"])),
+            "memory": draw(st.sampled_from(["8Gi", "16Gi"])),
+            "pods": draw(st.sampled_from(["3", "10"])),
+        }
+        if draw(st.booleans()):
+            allocatable["nvidia.com/gpu"] = draw(st.sampled_from(["1", "2", "4"]))
+        spec: Json = {}
+        effect = draw(st.sampled_from([None, None, None, "NoSchedule", "PreferNoSchedule"]))
+        if effect:
+            spec["taints"] = [{"key": "dedicated", "value": "train", "effect": effect}]
+        if draw(st.integers(0, 9)) == 0:
+            spec["unschedulable"] = True
+        labels = {"zone": draw(st.sampled_from(ZONES)), "kubernetes.io/hostname": f"n{i}"}
+        out.append(
+            {
+                "metadata": {"name": f"n{i}", "uid": f"node-{i}", "labels": labels},
+                "spec": spec,
+                "status": {"allocatable": allocatable, "conditions": [{"type": "Ready", "status": "True"}]},
+            }
+        )
+    return out
+
+
+@st.composite
+def queues(draw: st.DrawFn) -> list[Json]:
+    out: list[Json] = []
+    for i in range(draw(st.integers(1, 3))):
+        spec: Json = {"weight": draw(st.integers(1, 3))}
+        if draw(st.integers(0, 2)) == 0:
+            spec["capability"] = {"cpu": draw(st.sampled_from(["4", "9"]))}
+        if draw(st.integers(0, 3)) == 0:
+            spec["guarantee"] = {"resource": {"cpu": "2", "memory": "2Gi"}}
+        if draw(st.integers(0, 3)) == 0:
+            spec["priority"] = draw(st.integers(0, 2))
+        state = draw(st.sampled_from(["Open", "Open", "Open", "Open", "Closed"]))
+        out.append({"metadata": {"name": f"q{i}", "uid": f"queue-{i}"}, "spec": spec, "status": {"state": state}})
+    return out
+
+
+@st.composite
+def templates(draw: st.DrawFn) -> Json:
+    """The part of a pod's spec that is alike in a task."""
+    requests: Json = {}
+    if draw(st.integers(0, 7)):
+        requests = {
+            "cpu": draw(st.sampled_from(["500m", "1", "2", "3"])),
+            "memory": draw(st.sampled_from(["1Gi", "2Gi", "5Gi"])),
+        }
+        if draw(st.integers(0, 3)) == 0:
+            requests["nvidia.com/gpu"] = draw(st.sampled_from(["1", "2"]))
+    container: Json = {"name": "main", "resources": {"requests": requests}}
+    if draw(st.integers(0, 7)) == 0:
+        container["ports"] = [{"containerPort": 80, "hostPort": draw(st.sampled_from([8080, 9090]))}]
+    spec: Json = {"schedulerName": "volcano", "containers": [container]}
+    if draw(st.integers(0, 5)) == 0:
+        spec["nodeSelector"] = {"zone": draw(st.sampled_from(ZONES))}
+    if draw(st.integers(0, 3)) == 0:
+        spec["tolerations"] = [{"key": "dedicated", "operator": "Exists"}]
+    return spec
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> Json:
+    """Nodes, queues and gangs, some of which run already."""
+    world: Json = {
+        "nodes": draw(nodes()),
+        "queues": draw(queues()),
+        "priorityClasses": [{"metadata": {"name": "high", "uid": "pc"}, "value": 10}],
+        "podGroups": [],
+        "pods": [],
+    }
+    for g in range(draw(st.integers(1, 5))):
+        _gang(draw, world, g)
+    return world
+
+
+def _gang(draw: st.DrawFn, world: Json, g: int) -> None:
+    sizes = {f"t{t}": draw(st.integers(1, 4)) for t in range(draw(st.integers(1, 2)))}
+    total = sum(sizes.values())
+    spec: Json = {
+        "minMember": draw(st.one_of(st.just(total), st.integers(1, total))),
+        "queue": draw(st.sampled_from([q["metadata"]["name"] for q in world["queues"]])),
+    }
+    if draw(st.integers(0, 3)) == 0:
+        spec["minTaskMember"] = {role: draw(st.integers(0, size)) for role, size in sizes.items()}
+    if draw(st.integers(0, 2)) == 0:
+        spec["minResources"] = {"cpu": draw(st.sampled_from(["1", "6"])), "memory": "2Gi"}
+    if draw(st.integers(0, 2)) == 0:
+        spec["priorityClassName"] = "high"
+    running = draw(st.integers(0, 3)) == 0
+    phase = "Running" if running else draw(st.sampled_from(["Inqueue", "Inqueue", "Pending"]))
+    world["podGroups"].append(
+        {
+            "metadata": {
+                "name": f"g{g}",
+                "namespace": "ns",
+                "uid": f"group-{g}",
+                "creationTimestamp": f"2026-01-0{g + 1}",
+            },
+            "spec": spec,
+            "status": {"phase": phase},
+        }
+    )
+    for role, size in sizes.items():
+        template = draw(templates())
+        for i in range(size):
+            world["pods"].append(_pod(draw, world, g, role, i, template, running=running))
+
+
+def _pod(draw: st.DrawFn, world: Json, g: int, role: str, i: int, template: Json, *, running: bool) -> Json:
+    meta: Json = {
+        "name": f"g{g}-{role}-{i}",
+        "namespace": "ns",
+        "uid": f"pod-{g}-{role}-{i}",
+        "labels": {"gang": f"g{g}", "index": str(i)},
+        "annotations": {"scheduling.k8s.io/group-name": f"g{g}", "volcano.sh/task-spec": role},
+    }
+    spec, phase = dict(template), "Pending"
+    if running and draw(st.integers(0, 4)):
+        spec["nodeName"] = draw(st.sampled_from([n["metadata"]["name"] for n in world["nodes"]]))
+        phase = draw(st.sampled_from(["Running", "Running", "Running", "Pending", "Succeeded"]))
+        if draw(st.integers(0, 2)) == 0:
+            meta["deletionTimestamp"] = "2026-02-01T00:00:00Z"
+    return {"metadata": meta, "spec": spec, "status": {"phase": phase}}
