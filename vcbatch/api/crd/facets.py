@@ -14,6 +14,7 @@ from vcbatch.api import cronjob, hypernode, jobflow, jobtemplate, podgroup, queu
 from vcbatch.api.command import Command
 from vcbatch.api.crd import schemas
 from vcbatch.api.job import (
+    DelayedPolicy,
     DependsOn,
     Event,
     Job,
@@ -22,8 +23,12 @@ from vcbatch.api.job import (
     JobSpec,
     JobState,
     JobStatus,
+    Ledger,
     LifecyclePolicy,
     PartitionPolicy,
+    PodLoss,
+    RestartTarget,
+    TaskLedger,
     TaskSpec,
     TaskState,
     VolumeSpec,
@@ -144,6 +149,7 @@ _JOB: Final[Mapping[type[Model], Mapping[str, Facet]]] = {
         "running_duration": _of("From creation to end, as a Go duration."),
         "controlled_resources": _of("Objects that plugins and volumes have made."),
         "conditions": _of("The phases that the job went through."),
+        "ledger": _of("What the job controller has to remember."),
     },
     JobState: {
         "phase": _enum("The phase.", JobPhase),
@@ -156,6 +162,47 @@ _JOB: Final[Mapping[type[Model], Mapping[str, Facet]]] = {
         "last_transition_time": _time("When it began."),
     },
     TaskState: {"phase": _of("Pods by pod phase.")},
+}
+
+_LEDGER: Final[Mapping[type[Model], Mapping[str, Facet]]] = {
+    Ledger: {
+        "tasks": _of("What became of the pods of each task in this attempt."),
+        "restarting_job": _of("All pods are being replaced."),
+        "restarting": _of("Parts of the job whose pods are being replaced."),
+        "resumes": _of("How many of retryCount were resumes."),
+        "infrastructure_retries": _of("How many of retryCount were no fault of the job's own."),
+        "delayed": _of("What happened and has a policy whose timeout still runs."),
+        "commands": _of("UIDs of Commands that were taken."),
+        "losses": _of("The last pods that were lost or failed, and why."),
+    },
+    TaskLedger: {
+        "seen": _of("Indices whose pods existed at the last look, as ranges: 0-3,7."),
+        "succeeded": _of("Indices whose pods succeeded."),
+        "failed": _of("Indices whose pods failed by their own doing."),
+        "evicted": _of("Indices whose pods failed by the infrastructure's doing."),
+        "carried": _of("Indices whose pods had succeeded before the job was suspended."),
+    },
+    RestartTarget: {
+        "task": _of("The task."),
+        "index": _of("The pod's index in it. Absent: all of them."),
+        "retry_count": _of("Pods of an earlier attempt than this have to go."),
+    },
+    DelayedPolicy: {
+        "event": _of("What happened."),
+        "task": _of("The task that it happened to."),
+        "index": _of("The pod's index in it."),
+        "since": _time("When it happened."),
+    },
+    PodLoss: {
+        "pod": _of("The pod's name."),
+        "uid": _of("Its UID."),
+        "cause": _of("Why, in one word."),
+        "exit_code": _of("Exit code of the container that failed."),
+        "node": _of("Where it ran."),
+        "message": _of("Why, in a sentence."),
+        "version": _of("The job's version at that time."),
+        "time": _time("When."),
+    },
 }
 
 _CRONJOB: Final[Mapping[type[Model], Mapping[str, Facet]]] = {
@@ -315,14 +362,24 @@ _FLOW: Final[Mapping[type[Model], Mapping[str, Facet]]] = {
     },
     jobflow.JobFlowState: {"phase": _enum("The phase.", jobflow.JobFlowPhase)},
     jobflow.FlowJobStatus: {
+        "name": _of("The job."),
+        "state": _of("Its phase."),
         "start_timestamp": _time("When it began."),
         "end_timestamp": _time("When it ended."),
+        "restart_count": _of("How often it was restarted."),
+        "running_histories": _of("The times in which it ran."),
     },
     jobflow.RunningHistory: {
         "start_timestamp": _time("When it began."),
         "end_timestamp": _time("When it ended."),
+        "state": _of("The phase at its end."),
     },
-    jobflow.FlowCondition: {"create_time": _time("When the job was made.")},
+    jobflow.FlowCondition: {
+        "phase": _of("The job's phase."),
+        "create_time": _time("When the job was made."),
+        "running_duration": _of("From creation to end, as a Go duration."),
+        "task_status_count": _of("Pods of each task by phase."),
+    },
     jobtemplate.JobTemplate: {"spec": _of("A job's spec."), "status": _of("Written by the controller.")},
     jobtemplate.JobTemplateStatus: {"job_depends_on_list": _of("Jobs made from this template.")},
 }
@@ -400,6 +457,7 @@ _COMMAND: Final[Mapping[type[Model], Mapping[str, Facet]]] = {
 
 FACETS: Final[Mapping[type[Model], Mapping[str, Facet]]] = {
     **_JOB,
+    **_LEDGER,
     **_CRONJOB,
     **_QUEUE,
     **_PODGROUP,

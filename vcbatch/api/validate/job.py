@@ -120,7 +120,10 @@ def _unsupported_faults(spec: JobSpec, unsupported: Unsupported, path: str) -> I
             yield _not_yet(f"{path}.tasks[{index}].dependsOn", "all tasks start together")
         if "partitionPolicy" in unsupported.task_fields and task.partition_policy is not None:
             yield _not_yet(f"{path}.tasks[{index}].partitionPolicy", "use one task for each partition")
-    for plugin in sorted(unsupported.plugins & spec.plugins.keys()):
+    refused = unsupported.plugins & spec.plugins.keys()
+    if Plugin.MPI in refused:
+        refused -= {Plugin.SSH}  # which mpi brings along
+    for plugin in sorted(refused):
         usable = ", ".join(known for known in Plugin if known not in unsupported.plugins)
         yield _not_yet(f"{path}.plugins[{plugin}]", f"supported plugins: {usable}")
 
