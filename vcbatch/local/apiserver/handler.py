@@ -9,12 +9,20 @@ from typing import Any
 
 from vcbatch.local.apiserver.deleting import DeleteOptions, Deleter, parse_delete_options
 from vcbatch.local.apiserver.engine import Engine
-from vcbatch.local.apiserver.errors import StatusError, method_not_allowed, not_found, unknown_route
+from vcbatch.local.apiserver.errors import (
+    StatusError,
+    invalid,
+    method_not_allowed,
+    not_found,
+    required,
+    unknown_route,
+)
 from vcbatch.local.apiserver.operations import StoreOperations
 from vcbatch.local.apiserver.patch.transform import Patch, parse_patch, patch_kind
 from vcbatch.local.apiserver.reading import ListOptions, Reader, parse_list_options
 from vcbatch.local.apiserver.registry import Documents, HandlerRequest, PodStreams, Reply, RequestContext, Served
 from vcbatch.local.apiserver.request import (
+    YAML_TYPE,
     Accepted,
     Body,
     Target,
@@ -42,6 +50,7 @@ from vcbatch.local.apiserver.response import (
 from vcbatch.local.apiserver.scale import read_scale, write_scale
 from vcbatch.local.apiserver.store import Record
 from vcbatch.local.apiserver.writing import Writer
+from vcbatch.seams.api import PatchKind
 
 Json = dict[str, Any]
 
@@ -218,6 +227,7 @@ class Handler:
             subresource=call.target.subresource,
             dry_run=call.options.dry_run,
             field_validation=call.options.field_validation,
+            field_manager=call.options.field_manager or _default_manager(call.request),
             lookup=self.engine.lookup,
             listed=self.engine.listed,
             warnings=call.warnings,
@@ -321,19 +331,29 @@ class Handler:
 
     def _patch(self, call: _Call) -> Patch:
         """The patch; a missing object is reported before a faulty patch of it."""
-        kind = patch_kind(call.request.headers.get("content-type", ""), call.entry)
+        kind = patch_kind(_content_type(call.request), call.entry)
         self.engine.find(call.entry, call.namespace, call.name)
         return parse_patch(kind, call.request.body)
 
     async def _update(self, call: _Call) -> Response:
         accepted = self._accepted(call)
         ctx, created = self._context(call), False
-        if call.verb == "patch":
+        if call.verb == "patch" and patch_kind(_content_type(call.request), call.entry) is PatchKind.APPLY:
+            record, created = self._apply(call, ctx)
+        elif call.verb == "patch":
             record = self.writer.patch(call.entry, call.name, self._patch(call), ctx)
         else:
             record, created = self.writer.update(call.entry, call.name, self._body(call), ctx)
         await self.engine.store.settled()
         return self._answer(call, record, accepted, 201 if created else 200)
+
+    def _apply(self, call: _Call, ctx: RequestContext) -> tuple[Record, bool]:
+        """Server-side apply; answers what is stored and whether it was created."""
+        if not call.options.field_manager:
+            errors = [required("fieldManager", "is required for apply patch")]
+            raise invalid(group="meta.k8s.io", kind="PatchOptions", name="", errors=errors)
+        body = decode_body(call.request.body, YAML_TYPE, kind=call.entry.resource.kind, custom=True, protobuf=None)
+        return self.writer.apply(call.entry, call.name, body, ctx, force=flag(call.request.query, "force"))
 
     def _delete_options(self, call: _Call) -> DeleteOptions:
         body: Json | None = None
@@ -417,6 +437,15 @@ class Handler:
             )
         )
         return None if reply is None else _from_reply(reply)
+
+
+def _content_type(request: Request) -> str:
+    return request.headers.get("content-type", "")
+
+
+def _default_manager(request: Request) -> str:
+    """The program's name in its User-Agent, as Kubernetes takes it where a client doesn't name itself."""
+    return request.headers.get("user-agent", "").partition("/")[0][:128] or "unknown"
 
 
 def _verb(request: Request, target: Target) -> str:

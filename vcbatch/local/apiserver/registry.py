@@ -45,6 +45,8 @@ class RequestContext:
     subresource: str = ""
     dry_run: bool = False
     field_validation: str = "Strict"  # Strict | Warn | Ignore
+    field_manager: str = ""
+    """Who writes, for the managed fields of objects that somebody applied."""
     lookup: Callable[[Resource, str | None, str], Json | None] = _nothing_stored
     """Another object as it is stored now, or None (for admission-like defaults: PriorityClass, Namespace, …)."""
     listed: Callable[[Resource, str | None], Sequence[Json]] = _nothing_listed

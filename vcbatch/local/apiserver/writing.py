@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from vcbatch.api.resources import NAMESPACES
+from vcbatch.local.apiserver import apply
 from vcbatch.local.apiserver import metadata as rules
 from vcbatch.local.apiserver.engine import Engine
 from vcbatch.local.apiserver.errors import (
@@ -40,8 +41,8 @@ class Writer:
 
     # -- create -----------------------------------------------------------------------------------------------------
 
-    def create(self, entry: Served, body: Body, ctx: RequestContext) -> Record:
-        """Store a new object; answers what is stored."""
+    def create(self, entry: Served, body: Body, ctx: RequestContext, *, managed: Sequence[Json] = ()) -> Record:
+        """Store a new object, with the `managed` fields of an apply; answers what is stored."""
         obj: Json = body.value
         engine = self._engine
         self._decode(entry, obj, body.faults, ctx)
@@ -69,6 +70,8 @@ class Writer:
             raise already_exists(group=entry.resource.group, plural=entry.resource.plural, name=name)
         if entry.warn_on_create:
             ctx.warnings.extend(entry.warn_on_create(obj))
+        if managed:
+            metadata["managedFields"] = list(managed)
         return engine.write(entry, obj, None, ctx)
 
     def _decode(self, entry: Served, obj: Json, faults: Sequence[str], ctx: RequestContext) -> None:
@@ -197,6 +200,37 @@ class Writer:
         self._check_address(entry, name, obj["metadata"], ctx)
         return self.replace(entry, record, old, obj, ctx)
 
+    def apply(self, entry: Served, name: str, body: Body, ctx: RequestContext, *, force: bool) -> tuple[Record, bool]:
+        """Server-side apply. Answers what is stored and whether it was created."""
+        config: Json = body.value
+        apply.check_config(config, body.faults, entry=entry, ctx=ctx)
+        namespace = ctx.namespace if entry.resource.namespaced else None
+        record = self._engine.store.get(entry.stored_as, namespace, name)
+        if record is None and not ctx.subresource:
+            config["metadata"].setdefault("name", name)
+            self._check_address(entry, name, config["metadata"], ctx)
+            managed = apply.created(config=config, entry=entry, manager=ctx.field_manager, now=ctx.now)
+            return self.create(entry, Body(config), ctx, managed=managed), True
+        record = self._engine.find(entry, ctx.namespace, name)
+        old = self._engine.decode(entry, record)
+        applied = apply.apply(
+            live=self._engine.decode(entry, record),
+            config=config,
+            entry=entry,
+            manager=ctx.field_manager,
+            subresource=ctx.subresource,
+            force=force,
+            now=ctx.now,
+        )
+        config["metadata"].setdefault("name", name)
+        self._check_address(entry, name, config["metadata"], ctx)
+        version = config["metadata"].get("resourceVersion")
+        if version and version != str(record.version):
+            raise conflict(group=entry.resource.group, plural=entry.resource.plural, name=name, message=MODIFIED)
+        obj = applied.obj
+        self._decode(entry, obj, (), ctx)
+        return self.replace(entry, record, old, obj, ctx, managed=applied.managed), False
+
     def _decode_patched(self, entry: Served, obj: Json, shown: str, patch: Patch, ctx: RequestContext) -> None:
         """A patched object that doesn't decode is the patch's fault: 422 with what came out."""
         if not entry.generated:
@@ -237,10 +271,21 @@ class Writer:
             f"Precondition failed: UID in precondition: {uid}, UID in object meta: {record.uid}",
         )
 
-    def replace(self, entry: Served, record: Record, old: Json, obj: Json, ctx: RequestContext) -> Record:
+    def replace(
+        self,
+        entry: Served,
+        record: Record,
+        old: Json,
+        obj: Json,
+        ctx: RequestContext,
+        *,
+        managed: Sequence[Json] | None = None,
+    ) -> Record:
         """Write `obj` over `old` (decoded from `record`) after all checks; nothing is written if nothing changed.
-        An object whose last finalizer goes while it is being deleted is removed."""
+        An object whose last finalizer goes while it is being deleted is removed. `managed`: the fields' managers after
+        an apply; any other write makes its writer the manager of what it changed."""
         engine = self._engine
+        claims = apply.given_claims(obj, old)
         metadata: Json = obj["metadata"]
         version = metadata.get("resourceVersion", "")
         if version and version != str(record.version):
@@ -257,6 +302,18 @@ class Writer:
             metadata["generation"] = old["metadata"].get("generation", 0) + 1
         self._check_update(entry, obj, old, ctx)
         engine.admit(engine.admission.validate, "UPDATE", entry, obj, old, ctx)
+        if managed is None and claims:
+            managed = apply.updated(
+                obj=obj,
+                old=old,
+                claims=claims,
+                entry=entry,
+                manager=ctx.field_manager,
+                subresource=ctx.subresource,
+                now=ctx.now,
+            )
+        if managed:
+            obj["metadata"]["managedFields"] = list(managed)
         return self.store_change(entry, record, old, obj, ctx)
 
     def store_change(self, entry: Served, record: Record, old: Json, obj: Json, ctx: RequestContext) -> Record:

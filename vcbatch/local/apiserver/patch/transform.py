@@ -90,10 +90,8 @@ def patch_kind(content_type: str, entry: Served) -> PatchKind:
         kind = PatchKind(media)
     except ValueError:
         raise StatusError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {"": None}) from None
-    if kind not in accepted_types(entry):
-        # Kubernetes' list has server-side apply; a client that was refused just that must not read it there.
-        listed = [*accepted_types(entry)] if kind is PatchKind.APPLY else [*accepted_types(entry), PatchKind.APPLY]
-        raise unsupported_media_type(listed)
+    if kind is not PatchKind.APPLY and kind not in accepted_types(entry):
+        raise unsupported_media_type([*accepted_types(entry), PatchKind.APPLY])
     return kind
 
 

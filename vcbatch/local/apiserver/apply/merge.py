@@ -1,0 +1,99 @@
+"""Merges, compares and prunes objects along their shape."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from vcbatch.local.apiserver.apply.fieldset import FieldSet, Json, Path, compact, covers
+from vcbatch.local.apiserver.apply.shapes import FREE, Shape
+
+_PRESENT = object()
+"""The value of a list item's own path: that it is there."""
+
+
+def leaves(value: Any, shape: Shape, path: Path = ()) -> dict[Path, Any]:
+    """Every field that somebody can own, with its value."""
+    found: dict[Path, Any] = {}
+    _collect(value, shape, path, found)
+    return found
+
+
+def _collect(value: Any, shape: Shape, path: Path, found: dict[Path, Any]) -> None:
+    if isinstance(value, dict) and value and not shape.whole:
+        for name, item in value.items():
+            _collect(item, shape.child(name), (*path, f"f:{name}"), found)
+    elif isinstance(value, list) and value and _is_merged(shape):
+        for element, item in items(value, shape):
+            below = (*path, element)
+            found[below] = _PRESENT
+            if shape.keys:
+                _collect(item, shape.item(), below, found)
+    elif path:
+        found[path] = value
+
+
+def _is_merged(shape: Shape) -> bool:
+    return not shape.whole and shape is not FREE
+
+
+def items(value: list[Any], shape: Shape) -> Iterator[tuple[str, Any]]:
+    """The items of a merged list with the elements that name them."""
+    for item in value:
+        yield element_of(item, shape), item
+
+
+def element_of(item: Any, shape: Shape) -> str:
+    if not shape.keys:
+        return f"v:{compact(item)}"
+    given = item if isinstance(item, dict) else {}
+    keys = {key: given.get(key, shape.key_default(key)) for key in shape.keys}
+    return "k:" + compact({key: value for key, value in keys.items() if value is not None})
+
+
+def merged(live: Any, applied: Any, shape: Shape) -> Any:
+    """What is there, with all that is applied written over it. Neither is changed."""
+    if isinstance(live, dict) and isinstance(applied, dict) and not shape.whole:
+        result = dict(live)
+        for name, value in applied.items():
+            result[name] = merged(live[name], value, shape.child(name)) if name in live else copy.deepcopy(value)
+        return result
+    if isinstance(live, list) and isinstance(applied, list) and _is_merged(shape):
+        return _merged_list(live, applied, shape)
+    return copy.deepcopy(applied)
+
+
+def _merged_list(live: list[Any], applied: list[Any], shape: Shape) -> list[Any]:
+    """The items that are there keep their places; new ones follow in the order in which they are applied."""
+    wanted = dict(items(applied, shape))
+    result: list[Any] = []
+    for element, item in items(live, shape):
+        result.append(merged(item, wanted.pop(element), shape.item()) if element in wanted else copy.deepcopy(item))
+    return [*result, *(copy.deepcopy(item) for item in wanted.values())]
+
+
+def without(obj: Json, gone: FieldSet, kept: FieldSet, shape: Shape) -> Json:
+    """`obj` without the fields in `gone`; an item of a list goes whole unless something of it is in `kept`."""
+    return _pruned(obj, shape, (), lambda path: path in gone and not covers(kept, path))
+
+
+def _pruned(value: Any, shape: Shape, path: Path, goes: Callable[[Path], bool]) -> Any:
+    if isinstance(value, dict) and not shape.whole:
+        result: Json = {}
+        for name, item in value.items():
+            below = (*path, f"f:{name}")
+            if not goes(below):
+                result[name] = _pruned(item, shape.child(name), below, goes)
+        return result
+    if isinstance(value, list) and _is_merged(shape):
+        left = [(element, item) for element, item in items(value, shape) if not goes((*path, element))]
+        return [_pruned_item(item, shape, (*path, element), goes) for element, item in left]
+    return value
+
+
+def _pruned_item(item: Any, shape: Shape, path: Path, goes: Callable[[Path], bool]) -> Any:
+    result = _pruned(item, shape.item(), path, goes)
+    if isinstance(item, dict) and isinstance(result, dict):
+        result.update({key: item[key] for key in shape.keys if key in item})
+    return result
