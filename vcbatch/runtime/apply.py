@@ -188,9 +188,13 @@ class Applier:
         except ApiError as error:
             if not (error.not_found or error.conflict):
                 raise
-            # Gone, or another object has the name: either way this one is no more.
-            if cache is not None:
+            if cache is not None and error.not_found:
                 cache.discard(ref.uid)
+            elif cache is not None:
+                # Another object has the name by now, or it's a conflict of another kind: only a read tells.
+                await self._refresh(ref)
+                if cache.get(ref.uid) is not None:
+                    raise StaleError(str(error)) from error
             return
         if cache is None:
             return

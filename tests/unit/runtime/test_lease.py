@@ -1,0 +1,157 @@
+"""Leader election: at most one works, and when it stops another does."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.fakes.api import FakeApi
+from tests.fakes.faults import Fault, FaultyApi, by_chance
+from tests.support.virtual_time import SeededRandom, VirtualClock, run
+from vcbatch.api.resources import LEASES
+from vcbatch.runtime.lease import LeaderElector, LeadershipLostError, LeaseConfig
+from vcbatch.seams.api import Api
+
+
+def elector(api: Api, identity: str, seed: int = 1) -> LeaderElector:
+    config = LeaseConfig(namespace="ns", name="lease", identity=identity)
+    return LeaderElector(api, config, clock=VirtualClock(), random=SeededRandom(seed))
+
+
+def holder(server: FakeApi) -> str:
+    return server.objects[(LEASES, "ns", "lease")]["spec"]["holderIdentity"]
+
+
+async def forever() -> None:
+    await asyncio.Event().wait()
+
+
+@given(seed=st.integers(0, 2**16), share=st.floats(0, 0.8), replicas=st.integers(2, 4))
+@settings(deadline=None, max_examples=40)
+def test_two_never_work_at_once_whatever_the_server_does(seed: int, share: float, replicas: int):
+    async def main() -> int:
+        server = FakeApi()
+        working: set[int] = set()
+        terms = 0
+
+        async def replica(number: int) -> None:
+            nonlocal terms
+            faults = by_chance(seed + number, share)
+            api = FaultyApi(server, faults, verbs=("get", "create", "replace"))
+
+            async def work() -> None:
+                nonlocal terms
+                terms += 1
+                assert not working
+                working.add(number)
+                try:
+                    await forever()
+                finally:
+                    working.discard(number)
+
+            while True:
+                try:
+                    await elector(api, f"replica-{number}", seed + number).run(work)  # type: ignore[arg-type]
+                except LeadershipLostError:
+                    await asyncio.sleep(1)
+
+        tasks = [asyncio.ensure_future(replica(number)) for number in range(replicas)]
+        await asyncio.sleep(600)
+        for task in tasks:
+            task.cancel()
+        for result in await asyncio.gather(*tasks, return_exceptions=True):
+            assert isinstance(result, asyncio.CancelledError)
+        return terms
+
+    terms = run(main())
+    if share < 0.3:
+        assert terms >= 1
+
+
+def test_a_leader_that_stops_lets_the_next_begin_at_once():
+    async def main() -> float:
+        server = FakeApi()
+        loop = asyncio.get_running_loop()
+        began: list[float] = []
+
+        async def second() -> None:
+            began.append(loop.time())
+            await forever()
+
+        first = asyncio.ensure_future(elector(server, "first").run(forever))
+        await asyncio.sleep(5)
+        other = asyncio.ensure_future(elector(server, "second").run(second))
+        await asyncio.sleep(30)
+        assert holder(server) == "first"
+        first.cancel()
+        await asyncio.gather(first, return_exceptions=True)
+        stopped = loop.time()
+        await asyncio.sleep(30)
+        assert holder(server) == "second"
+        other.cancel()
+        await asyncio.gather(other, return_exceptions=True)
+        assert holder(server) == ""
+        return began[0] - stopped
+
+    assert run(main()) < 3
+
+
+def test_a_leader_that_dies_is_replaced_after_the_duration():
+    async def main() -> float:
+        server = FakeApi()
+        loop = asyncio.get_running_loop()
+        began: list[float] = []
+
+        async def second() -> None:
+            began.append(loop.time())
+            await forever()
+
+        dead = elector(server, "dead")
+        assert await dead._try()  # it takes the Lease and is never heard of again
+        died = loop.time()
+        other = asyncio.ensure_future(elector(server, "second").run(second))
+        await asyncio.sleep(60)
+        other.cancel()
+        await asyncio.gather(other, return_exceptions=True)
+        assert server.objects[(LEASES, "ns", "lease")]["spec"]["leaseTransitions"] == 1
+        return began[0] - died
+
+    assert 15 <= run(main()) <= 18
+
+
+def test_a_leader_that_cant_renew_stops_before_another_may_begin():
+    async def main() -> float:
+        server = FakeApi()
+        loop = asyncio.get_running_loop()
+        on = {"fault": Fault.NONE}
+
+        def plan():
+            while True:
+                yield on["fault"]
+
+        api = FaultyApi(server, plan(), verbs=("get", "create", "replace"))
+        task = asyncio.ensure_future(elector(api, "first").run(forever))  # type: ignore[arg-type]
+        await asyncio.sleep(20)
+        cut = loop.time()
+        on["fault"] = Fault.REFUSED
+        with pytest.raises(LeadershipLostError):
+            await task
+        return loop.time() - cut
+
+    assert run(main()) < 15
+
+
+def test_work_that_ends_gives_the_lease_back():
+    async def main() -> str:
+        server = FakeApi()
+
+        async def work() -> None:
+            await asyncio.sleep(1)
+
+        await elector(server, "first").run(work)
+        return holder(server)
+
+    assert run(main()) == ""
