@@ -653,9 +653,11 @@ def _node(given: Json) -> Node:
     taints = list(spec.get("taints") or ())
     if spec.get("unschedulable"):
         taints.append({"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"})
-    for condition in given["status"].get("conditions") or ():
-        if condition["type"] == "Ready" and condition["status"] == "False":
-            taints.append({"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"})
+    taints += [
+        {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
+        for condition in given["status"].get("conditions") or ()
+        if condition["type"] == "Ready" and condition["status"] == "False"
+    ]
     return Node(
         name=given["metadata"]["name"],
         labels=given["metadata"].get("labels") or {},

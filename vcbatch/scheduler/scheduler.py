@@ -124,3 +124,8 @@ class Scheduler:
         """Why this PodGroup waits, as of the last cycle that looked at it; None where it doesn't wait."""
         job = self._state.jobs.get(f"{namespace}/{name}")
         return None if job is None else self._reporter.explanation(job.uid)
+
+    def phase(self, namespace: str, name: str) -> str | None:
+        """The phase of this PodGroup as decided so far; None where there is none."""
+        job = self._state.jobs.get(f"{namespace}/{name}")
+        return None if job is None or job.group is None else job.phase.wire
