@@ -324,6 +324,18 @@ def test_commands_are_taken_one_by_one_the_oldest_first() -> None:
     assert world.job()["status"]["retryCount"] == 1
 
 
+@pytest.mark.parametrize(
+    ("action", "phase"), [("SyncJob", "Restarting"), ("ResumeJob", "Restarting"), ("AbortJob", "Aborting")]
+)
+def test_a_command_that_changes_nothing_hides_no_failure(action: str, phase: str) -> None:
+    world = _running(policies=[{"event": "PodFailed", "action": "RestartJob"}])
+    world.command(action, target=world.job())
+    world.end_pod("j-w-0", 1)
+    world.look()
+    assert world.phase() == phase
+    assert not world.all(COMMANDS)
+
+
 @pytest.mark.parametrize("action", ["Nonsense", "", "RestartPod", "OpenQueue"])
 def test_a_command_that_makes_no_sense_is_removed_and_reported(action: str) -> None:
     world = _running()

@@ -78,7 +78,9 @@ def roster_of(plan: Plan, pods: Sequence[Pod]) -> Roster:
             places[member.task][member.index] = member
         else:
             surplus.append(member)
-    return Roster(places, surplus)
+    # Pods come in any order; the same picture has to give the same decision to the letter.
+    ordered = {name: dict(sorted(members.items())) for name, members in places.items()}
+    return Roster(ordered, sorted(surplus, key=lambda member: (member.task, member.index, member.name)))
 
 
 def _member(pod: Pod) -> Member | None:

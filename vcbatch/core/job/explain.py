@@ -1,0 +1,87 @@
+"""Why a job is in its phase, in its status and in events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from vcbatch.api import reasons
+from vcbatch.api.job import Action, JobPhase
+from vcbatch.api.reasons import JobReason
+from vcbatch.core.job import events
+from vcbatch.core.job.commands import Inbox
+from vcbatch.core.job.counts import Counts
+from vcbatch.core.job.picture import Picture, Stimulus
+from vcbatch.core.job.policies import Verdict
+from vcbatch.core.job.status import Explanation, explanation_of
+from vcbatch.core.machine import Emit
+
+
+def explain(
+    picture: Picture, stimulus: Stimulus, phase: JobPhase, *, entered: bool, exhausted: bool, counts: Counts
+) -> tuple[Explanation, list[Emit]]:
+    """Why the job is in this phase, and the events that say so when it is news."""
+    job = picture.view.job
+    stored = explanation_of(job)
+    if exhausted:
+        retries = _retries_exhausted(picture, stimulus)
+        failed = Explanation(JobReason.RETRIES_EXHAUSTED, reasons.shorten(f"{retries}; at last {stimulus.cause}"))
+        return failed, [events.warning(job, JobReason.RETRIES_EXHAUSTED, failed.message)]
+    if phase is JobPhase.PENDING:
+        return _explain_waiting(picture, stored)
+    if not entered:
+        return stored, []
+    if phase is JobPhase.FAILED:
+        return Explanation(JobReason.POD_FAILED, _how_it_failed(picture, counts)), []
+    if phase is JobPhase.ABORTED and stimulus.action is Action.SYNC_JOB and picture.phase is JobPhase.ABORTED:
+        return Explanation(JobReason.EXECUTE_ACTION, "the phase was set to Aborted from outside"), []
+    if stimulus.action is Action.SYNC_JOB:
+        keep = phase not in (JobPhase.RUNNING, JobPhase.COMPLETED) or picture.phase is JobPhase.COMPLETING
+        return (stored if keep else Explanation()), []
+    message = reasons.executing(action=stimulus.action, cause=stimulus.cause)
+    return Explanation(stimulus.reason, message), []
+
+
+def _retries_exhausted(picture: Picture, stimulus: Stimulus) -> str:
+    """The restart that wasn't made has been counted; the sentence is about those that were."""
+    ledger = picture.ledger
+    if stimulus.infrastructure:
+        return reasons.infrastructure_retries_exhausted(retries=ledger.infrastructure_retries - 1)
+    return reasons.retries_exhausted(retries=ledger.own_retries - 1, max_retry=picture.plan.max_retry)
+
+
+def _explain_waiting(picture: Picture, stored: Explanation) -> tuple[Explanation, list[Emit]]:
+    view = picture.view
+    if view.queue is None:
+        missing = Explanation(JobReason.QUEUE_NOT_FOUND, f"queue {picture.plan.queue!r} doesn't exist")
+        news = [events.warning(view.job, JobReason.QUEUE_NOT_FOUND, missing.message)] if missing != stored else []
+        return missing, news
+    trouble = events.pod_group_trouble(view.pod_group)
+    if trouble is None or view.pod_group is None:
+        return Explanation(), []
+    if trouble == stored:
+        return stored, []
+    return trouble, [events.pod_group_pending(view.job, view.pod_group, trouble)]
+
+
+def _how_it_failed(picture: Picture, counts: Counts) -> str:
+    outcome = f"{counts.succeeded} of {picture.plan.replicas} pods succeeded and {counts.failed} failed"
+    lost = [loss for loss in picture.ledger.losses if loss.version >= picture.ledger.version - 1]
+    first = f"; first, pod {lost[0].pod}: {lost[0].cause}" if lost else ""
+    code = f" with code {lost[0].exit_code}" if lost and lost[0].exit_code is not None else ""
+    return reasons.shorten(outcome + first + code)
+
+
+def tell(picture: Picture, stimulus: Stimulus, inbox: Inbox, verdict: Verdict, *, acted: bool) -> Iterable[Emit]:
+    """The other events of this look. `acted`: the stimulus changed something, or a person asked for it."""
+    job = picture.view.job
+    if picture.fresh:
+        for fault in picture.plugins.faults:
+            yield events.warning(job, JobReason.PLUGIN_ERROR, fault)
+    yield from events.losses(job, picture.losses)
+    for why in inbox.rejected:
+        yield events.warning(job, JobReason.COMMAND_REJECTED, why)
+    if inbox.order is not None:
+        yield events.command_issued(job, inbox.order[1])
+    yield from events.delayed(job, verdict.delayed)
+    if acted and stimulus.action is not Action.SYNC_JOB:
+        yield events.executing(job, stimulus.action, stimulus.cause)

@@ -1,0 +1,77 @@
+"""The view of a job, sorted once for a look, with the ledger that the look brings up to date."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from vcbatch.api.job import Action, Job, JobPhase
+from vcbatch.core.job.ledger import Ledger, Loss, read_ledger
+from vcbatch.core.job.plan import Plan, plan_of
+from vcbatch.core.job.plugins import PluginSet, load
+from vcbatch.core.job.roster import Roster, roster_of
+from vcbatch.core.job.view import JobView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stimulus:
+    """What moves the job in this look. `told`: an event says so even when nothing changes (a person asked)."""
+
+    action: Action
+    cause: str = ""
+    reason: str = ""
+    infrastructure: bool = False
+    targets: tuple[tuple[str, int | None], ...] = ()
+    told: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class Picture:
+    """Everything that deciding reads. Only `ledger` and `losses` change on the way."""
+
+    view: JobView
+    now: datetime
+    plan: Plan
+    roster: Roster
+    ledger: Ledger
+    plugins: PluginSet
+    phase: JobPhase
+    fresh: bool
+    """The job has no status yet."""
+    losses: list[Loss] = field(default_factory=list[Loss])
+
+
+def look(view: JobView, now: datetime) -> Picture:
+    """Sort the view. What a person wrote into the status to suspend the job ends its attempt."""
+    plan = plan_of(view.job)
+    picture = Picture(
+        view=view,
+        now=now,
+        plan=plan,
+        roster=roster_of(plan, view.pods),
+        ledger=read_ledger(plan),
+        plugins=load(plan),
+        phase=_phase_of(view.job),
+        fresh=not view.job.status.state.phase,
+    )
+    picture.ledger.drop_met_targets(picture.roster)
+    if suspended_by_hand(view.job):
+        picture.ledger.end_attempt()
+    return picture
+
+
+def _logged_phase(job: Job) -> str:
+    """The phase that the controller itself wrote last."""
+    return job.status.conditions[-1].status if job.status.conditions else ""
+
+
+def _phase_of(job: Job) -> JobPhase:
+    """The job's phase. What somebody else wrote into the status counts, but not for a job that is finished."""
+    logged = _logged_phase(job)
+    finished = next((phase for phase in JobPhase if phase == logged and phase.finished), None)
+    return finished or job.phase
+
+
+def suspended_by_hand(job: Job) -> bool:
+    """Whether somebody wrote the phase Aborted into the status, as torchx cancels a job."""
+    return _phase_of(job) is JobPhase.ABORTED and _logged_phase(job) != JobPhase.ABORTED

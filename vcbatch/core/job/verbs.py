@@ -1,0 +1,93 @@
+"""What the verbs of the table do to a job's objects, on paper."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from vcbatch.api.job import Action, JobPhase
+from vcbatch.core.job import children, kill, podgroup
+from vcbatch.core.job.budget import Charge
+from vcbatch.core.job.counts import Counts
+from vcbatch.core.job.picture import Picture, Stimulus
+from vcbatch.core.job.roster import Member
+from vcbatch.core.job.states import LIVE, Cell, Retain, Verb
+from vcbatch.core.job.sync import compare
+from vcbatch.core.machine import Delete, Ensure
+
+
+@dataclass(slots=True, kw_only=True)
+class Acts:
+    """What a verb does, before it is known which phase follows."""
+
+    ensures: list[Ensure] = field(default_factory=list[Ensure])
+    deletes: list[Delete] = field(default_factory=list[Delete])
+    killed: list[Member] = field(default_factory=list[Member])
+    missing: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
+
+
+def perform(picture: Picture, cell: Cell, stimulus: Stimulus) -> Acts:
+    """Carry the cell's verb out; the ledger learns of what it begins or ends."""
+    ledger = picture.ledger
+    match cell.verb:
+        case Verb.SYNC:
+            return _sync(picture)
+        case Verb.TARGET:
+            for task, index in stimulus.targets:
+                ledger.aim(task=task, index=index)
+            return _drain(picture)
+        case Verb.DRAIN:
+            return _drain(picture)
+        case Verb.KILL:
+            already = picture.phase is JobPhase.RESTARTING and ledger.restarting_job
+            if cell.ends_attempt and not (already and stimulus.action is Action.RESTART_JOB):
+                ledger.end_attempt()
+                ledger.restarting_job = False
+                if cell.charge is Charge.RESUME:
+                    ledger.begin_resumed()
+                elif cell.retain is Retain.NOTHING:
+                    ledger.begin_anew()
+            return kill_pods(picture, cell.retain)
+
+
+def _sync(picture: Picture) -> Acts:
+    acts = Acts()
+    view = picture.view
+    if view.queue is None and picture.phase is JobPhase.PENDING:
+        return acts
+    group = podgroup.ensure(picture.plan, view.pod_group, view.priority_classes)
+    acts.ensures.extend(children.ensures(view, picture.plugins))
+    if group is not None:
+        acts.ensures.append(group)
+    if podgroup.lets_create(view.pod_group):
+        difference = compare(picture.plan, picture.roster, picture.ledger)
+        acts.killed, acts.missing = difference.superfluous, difference.missing
+    return acts
+
+
+def _drain(picture: Picture) -> Acts:
+    acts = Acts(killed=kill.doomed(picture.roster, picture.ledger))
+    if picture.ledger.restarting_job:
+        acts.deletes.extend(_delete_group(picture))
+    return acts
+
+
+def kill_pods(picture: Picture, retain: Retain) -> Acts:
+    """Every pod but the retained ones is to go, and the PodGroup."""
+    acts = Acts(killed=kill.whole_job(picture.roster, retain=retain))
+    acts.deletes.extend(_delete_group(picture))
+    return acts
+
+
+def tidy(picture: Picture, acts: Acts, counts: Counts, phase: JobPhase) -> None:
+    """The plugins' objects go with the last pod: until then it may still need the names of the others."""
+    if phase is not JobPhase.RESTARTING and picture.ledger.restarting_job:
+        picture.ledger.restarting_job = False
+    if phase not in LIVE and counts.alive == 0:
+        acts.deletes.extend(children.deletes(picture.view, picture.plugins))
+
+
+def _delete_group(picture: Picture) -> Iterable[Delete]:
+    group = picture.view.pod_group
+    if group is not None and not group.metadata.deletion_timestamp:
+        yield Delete(ref=podgroup.reference(group))
