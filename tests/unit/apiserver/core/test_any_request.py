@@ -95,7 +95,6 @@ def test_no_request_makes_the_server_fail(
             answer = await client.send(method, resource + rest + query, body, headers=headers)
             if isinstance(answer.body, dict):
                 assert answer.body.get("reason") != "InternalError", answer.body
-            assert answer.code < 500 or method == "PATCH" or "resourceVersion" in query
             assert (await client.get(CONFIGMAPS)).code == 200
 
     run(play())
