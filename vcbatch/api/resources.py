@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from vcbatch.api import names
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
@@ -33,15 +35,15 @@ class Resource:
         return "/".join(parts)
 
 
-JOBS = Resource(group="batch.volcano.sh", version="v1alpha1", plural="jobs", kind="Job")
-CRONJOBS = Resource(group="batch.volcano.sh", version="v1alpha1", plural="cronjobs", kind="CronJob")
-COMMANDS = Resource(group="bus.volcano.sh", version="v1alpha1", plural="commands", kind="Command")
-QUEUES = Resource(group="scheduling.volcano.sh", version="v1beta1", plural="queues", kind="Queue", namespaced=False)
-PODGROUPS = Resource(group="scheduling.volcano.sh", version="v1beta1", plural="podgroups", kind="PodGroup")
-JOBFLOWS = Resource(group="flow.volcano.sh", version="v1alpha1", plural="jobflows", kind="JobFlow")
-JOBTEMPLATES = Resource(group="flow.volcano.sh", version="v1alpha1", plural="jobtemplates", kind="JobTemplate")
+JOBS = Resource(group=names.BATCH_GROUP, version="v1alpha1", plural="jobs", kind="Job")
+CRONJOBS = Resource(group=names.BATCH_GROUP, version="v1alpha1", plural="cronjobs", kind="CronJob")
+COMMANDS = Resource(group=names.BUS_GROUP, version="v1alpha1", plural="commands", kind="Command")
+QUEUES = Resource(group=names.SCHEDULING_GROUP, version="v1beta1", plural="queues", kind="Queue", namespaced=False)
+PODGROUPS = Resource(group=names.SCHEDULING_GROUP, version="v1beta1", plural="podgroups", kind="PodGroup")
+JOBFLOWS = Resource(group=names.FLOW_GROUP, version="v1alpha1", plural="jobflows", kind="JobFlow")
+JOBTEMPLATES = Resource(group=names.FLOW_GROUP, version="v1alpha1", plural="jobtemplates", kind="JobTemplate")
 HYPERNODES = Resource(
-    group="topology.volcano.sh", version="v1alpha1", plural="hypernodes", kind="HyperNode", namespaced=False
+    group=names.TOPOLOGY_GROUP, version="v1alpha1", plural="hypernodes", kind="HyperNode", namespaced=False
 )
 
 CUSTOM_RESOURCES = (JOBS, CRONJOBS, COMMANDS, QUEUES, PODGROUPS, JOBFLOWS, JOBTEMPLATES, HYPERNODES)

@@ -197,6 +197,14 @@ def test_size_and_priority_may_change() -> None:
     assert resized(replicas=4, minAvailable=4) == ""
 
 
+def test_metadata_of_a_job_from_older_rules_may_change() -> None:
+    stored = job()
+    stored["spec"]["minAvailable"] = 99
+    labelled = copy.deepcopy(stored)
+    labelled["metadata"]["labels"] = {"team": "red"}
+    assert job_update_faults(Job.parse(labelled), Job.parse(stored)) == []
+
+
 def test_a_claim_that_the_controller_named_is_no_change() -> None:
     old = job(volumes=[{"mountPath": "/d", "volumeClaim": CLAIM}])
     new = job(volumes=[{"mountPath": "/d", "volumeClaim": CLAIM, "volumeClaimName": "train-pvc-1"}])

@@ -110,6 +110,13 @@ def test_a_state_may_be_asked_for_and_a_stored_one_is_kept() -> None:
     assert refusal(queue("q", state="Closing", weight=2), old=queue("q", state="Closing")) == ""
 
 
+def test_metadata_of_a_queue_from_older_rules_may_change() -> None:
+    stored = queue("q", guarantee={"resource": {"cpu": 1}})
+    labelled = Queue.parse({**stored.dump(), "metadata": {"name": "q", "labels": {"team": "red"}}})
+    assert refusal(labelled) != ""
+    assert refusal(labelled, old=stored) == ""
+
+
 def test_the_root_keeps_its_limits() -> None:
     limited = queue("root", capability={"cpu": 1})
     assert "queue `root` can not be modified" in refusal(limited, old=queue("root"))

@@ -16,7 +16,10 @@ _FROZEN = (
 
 
 def job_update_faults(new: Job, old: Job) -> list[Fault]:
-    """The size and the priority of a job may change, nothing else of its spec. Metadata is free."""
+    """The size and the priority of a job may change, nothing else of its spec. Metadata is free, also that of a job
+    which was stored under older rules."""
+    if new.spec == old.spec:
+        return []
     faults: list[Fault] = []
     for index, task in enumerate(new.spec.tasks):
         path = f"spec.tasks[{index}]"

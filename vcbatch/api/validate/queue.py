@@ -33,7 +33,10 @@ DEFAULT_RULES: Final = QueueRules()
 def queue_faults(
     queue: Queue, lookup: Lookup, *, old: Queue | None = None, rules: QueueRules = DEFAULT_RULES
 ) -> list[Fault]:
-    """Faults of a new queue, or of a changed one if `old` is given."""
+    """Faults of a new queue, or of a changed one if `old` is given. One that was stored under older rules and isn't
+    changed in what they are about passes."""
+    if old is not None and queue.spec == old.spec and _asked(queue) == _asked(old):
+        return []
     faults = [*_amount_faults(queue), *_state_faults(queue, old), *_hierarchy_faults(queue, lookup.queues())]
     tree = _Tree(queue, lookup.queues())
     if old is None or old.spec.parent != queue.spec.parent:
@@ -69,6 +72,12 @@ def queue_deletion_faults(name: str, lookup: Lookup, *, rules: QueueRules = DEFA
 
 def _not_found(name: str) -> str:
     return f'queue.scheduling.volcano.sh "{name}" not found'
+
+
+def _asked(queue: Queue) -> tuple[str, ...]:
+    """What is asked for beside the spec."""
+    annotations = queue.metadata.annotations
+    return queue.status.state, annotations.get(names.HIERARCHY, ""), annotations.get(names.HIERARCHY_WEIGHTS, "")
 
 
 def _limits(queue: Queue) -> tuple[amounts.Amounts, amounts.Amounts, amounts.Amounts]:
