@@ -130,6 +130,15 @@ def test_an_order_for_the_whole_job_beats_restarts_of_parts() -> None:
     assert world.phase() == "Aborting"
 
 
+@pytest.mark.parametrize("nothing", ["SyncJob", "ResumeJob", "Explode"])
+def test_a_policy_that_does_nothing_hides_no_other(nothing: str) -> None:
+    world = _running([_on("PodFailed", "RestartPod")], task_policies=[_on("PodFailed", nothing)])
+    world.end_pod("j-a-0", 1)
+    world.end_pod("j-b-0", 1)
+    assert [delete.ref.name for delete in world.look().deletes] == ["j-b-0"]
+    assert world.phase() == "Restarting"
+
+
 def test_a_task_that_is_done_completes_the_job() -> None:
     world = _running([], task_policies=[_on("TaskCompleted", "CompleteJob")])
     world.end_pod("j-a-0", 0)

@@ -22,8 +22,8 @@ from vcbatch.core.job.ledger import DelayKey, Ledger, Loss
 from vcbatch.core.job.plan import UNLIMITED_RESTARTS, Plan, Task
 from vcbatch.core.job.roster import Member, Roster
 
-TARGETED = frozenset({Action.RESTART_TASK, Action.RESTART_POD, Action.RESTART_PARTITION})
-"""Actions on a part of a job. All other actions concern the whole."""
+_TARGETED = frozenset({Action.RESTART_TASK, Action.RESTART_POD})
+_WHOLE = frozenset({Action.RESTART_JOB, Action.ABORT_JOB, Action.COMPLETE_JOB, Action.TERMINATE_JOB})
 
 _DELAY_OUTLIVES_POD = (Event.POD_FAILED, Event.POD_EVICTED)
 
@@ -127,7 +127,7 @@ def task_failed(ledger: Ledger, task: Task, members: Iterable[Member]) -> bool:
 def _order(matches: Sequence[_Match]) -> Order | None:
     if not matches:
         return None
-    first = next((match for match in matches if match.action not in TARGETED), None)
+    first = next((match for match in matches if match.action in _WHOLE), None)
     if first is not None:
         return Order(
             action=first.action,
@@ -183,10 +183,8 @@ def _answers(policy: LifecyclePolicy, event: Event, exit_codes: tuple[int, ...])
 
 
 def _action(policy: LifecyclePolicy) -> Action | None:
-    try:
-        return Action(policy.action)
-    except ValueError:
-        return None
+    """What the policy does to a live job; None where that is nothing (SyncJob, ResumeJob, a word of no meaning)."""
+    return next((action for action in (*_WHOLE, *_TARGETED) if action == policy.action), None)
 
 
 def _delay(policy: LifecyclePolicy) -> timedelta | None:
