@@ -8,7 +8,7 @@ from typing import Any
 
 from vcbatch.api.resources import LEASES, NAMESPACES, NODES, PRIORITYCLASSES, Resource
 from vcbatch.local.apiserver import names
-from vcbatch.local.apiserver.errors import FieldError, StatusError, forbidden
+from vcbatch.local.apiserver.errors import FieldError, forbidden
 from vcbatch.local.apiserver.kinds import faults
 from vcbatch.local.apiserver.kinds.define import STATUS, label_name
 from vcbatch.local.apiserver.kinds.strategy import BuiltIn
@@ -163,7 +163,7 @@ def _namespace_prepare(obj: Json, old: Json | None, ctx: RequestContext) -> None
     if ctx.subresource == "finalize":
         return
     if old is None:
-        finalizers = list(spec.get("finalizers") or ())
+        finalizers: list[str] = list(spec.get("finalizers") or ())
         if "kubernetes" not in finalizers:
             finalizers.append("kubernetes")
         spec["finalizers"] = finalizers
@@ -180,16 +180,6 @@ def _namespace_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> lis
             detail = "name is neither a standard finalizer name nor is it fully qualified"
             found.append(faults.invalid(place, finalizer, detail))
     return found
-
-
-_UNDELETABLE = frozenset({"default", "kube-system", "kube-public"})
-
-
-def refuse_deletion(name: str) -> StatusError | None:
-    """Namespaces that admission keeps: deleting them is refused."""
-    if name not in _UNDELETABLE:
-        return None
-    return forbidden(group="", plural="namespaces", name=name, message="this namespace may not be deleted")
 
 
 def _lease_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:

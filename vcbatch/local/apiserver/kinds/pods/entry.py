@@ -54,9 +54,10 @@ def _prepare(pod: Json, old: Json | None, ctx: RequestContext) -> None:
     admission.admit(pod, ctx)
     if (spec.get("terminationGracePeriodSeconds") or 0) < 0:
         spec["terminationGracePeriodSeconds"] = 1
-    pod["status"] = {"phase": "Pending", "qosClass": service_class(spec)}
+    status: Json = {"phase": "Pending", "qosClass": service_class(spec)}
     if spec.get("schedulingGates"):
-        pod["status"]["conditions"] = [_gated()]
+        status["conditions"] = [_gated()]
+    pod["status"] = status
 
 
 def _gated() -> Json:

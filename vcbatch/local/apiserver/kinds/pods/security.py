@@ -113,10 +113,11 @@ def _app_armor_faults(profile: Json | None, path: str) -> list[FieldError]:
     place = f"{path}.localhostProfile"
     match kind:
         case "Localhost":
-            if not (local or "").strip():
+            text = str(local or "")
+            if not text.strip():
                 return [faults.required(place, "must be set when AppArmor type is Localhost")]
-            if local.strip() != local:
-                return [faults.invalid(place, local, "must not be padded with whitespace")]
+            if text.strip() != text:
+                return [faults.invalid(place, text, "must not be padded with whitespace")]
             return []
         case "RuntimeDefault" | "Unconfined":
             if local is None:
