@@ -36,7 +36,7 @@ async def open_processes(mode: Mode | None = None) -> tuple[LocalProcesses, Sand
 
 async def end_containers(root: Path) -> int:
     """End whatever a kubelet with this root has left running, without a server: what `vcbatch down` does after a
-    crash. Returns how many pods were on record."""
+    crash. Returns how many containers were still running."""
     processes = LocalProcesses(Namespaces())
     try:
         return await end_everything(root, processes)

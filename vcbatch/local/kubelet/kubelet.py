@@ -295,22 +295,23 @@ class Kubelet:
         self.ready.clear()
 
 
-async def end_record(record: PodRecord, processes: Processes) -> None:
-    """End every process of a pod that is still running."""
+async def end_record(record: PodRecord, processes: Processes) -> int:
+    """End every container of a pod that is still running; returns how many were."""
+    ended = 0
     for container in record.containers():
         for run in record.runs(container):
             found = await processes.adopt(run.path)
             if isinstance(found, ProcessRef):
                 await processes.signal(found, signal.SIGKILL)
                 await processes.wait(found)
+                ended += 1
+    return ended
 
 
 async def end_everything(root: Path, processes: Processes) -> int:
-    """End every container on record below a kubelet's root, at once; also without any server. Returns how many pods
-    were looked at. Their records stay, so that the next kubelet can tell how they ended."""
-    found = list(pod_records(root))
-    await asyncio.gather(*(end_record(record, processes) for record in found))
-    return len(found)
+    """End every container on record below a kubelet's root, at once; also without any server. Returns how many were
+    still running. Their records stay, so that the next kubelet can tell how they ended."""
+    return sum(await asyncio.gather(*(end_record(record, processes) for record in pod_records(root))))
 
 
 def has_loopback_network() -> bool:

@@ -49,7 +49,7 @@ class ConfigObjects:
         informer = self._informers[kind]
         if kind not in self._started:
             self._started.add(kind)
-            self._tasks.append(asyncio.create_task(informer.run()))
+            self._tasks.append(asyncio.create_task(informer.run(), name=f"objects-{kind}"))
         await informer.synced.wait()
         found = informer.find(namespace, name)
         if found is None:

@@ -394,7 +394,7 @@ class PodWorker:
         name = container["name"]
         live = _Live(ref=ref, run=run, tasks=[], memory_limit=memory_limit(container))
         self._live[name] = live
-        live.tasks.append(asyncio.create_task(self._await_exit(name, ref)))
+        live.tasks.append(asyncio.create_task(self._await_exit(name, ref), name=f"run-{name}"))
         hook = (container.get("lifecycle") or {}).get("postStart")
         if hook:
             live.tasks.append(asyncio.create_task(self._post_start(container, live, hook)))

@@ -117,19 +117,25 @@ class Container:
             if pid == 0:
                 return True
             if pid == self._main:
-                self._status = status
+                self._on_main_exit(status)
+
+    def _on_main_exit(self, status: int) -> None:
+        """The command has ended. Where it was asked to, what it started is asked as well, and waited for."""
+        self._status = status
+        if self._ending and not self._killing:
+            # On record already now: this process itself may be killed while it waits for the rest.
+            write_exit(self._record_fd, _outcome(status))
+            for other in self._others():
+                _kill(other, signal.SIGTERM)
+
+    def _others(self) -> list[int]:
+        return [-1] if self._alone else _children()
 
     def _end_tree(self) -> None:
         """SIGKILL to everything that the container has started, daemons included, until nothing is left."""
         while True:
-            if self._alone:
-                try:
-                    os.kill(-1, signal.SIGKILL)
-                except ProcessLookupError:
-                    pass
-            else:
-                for child in _children():
-                    _kill(child)
+            for other in self._others():
+                _kill(other, signal.SIGKILL)
             try:
                 pid, status = os.waitpid(-1, 0)
             except ChildProcessError:
@@ -193,9 +199,9 @@ def _children_by_scan() -> list[int]:
     return found
 
 
-def _kill(pid: int) -> None:
+def _kill(pid: int, number: int) -> None:
     try:
-        os.kill(pid, signal.SIGKILL)
+        os.kill(pid, number)
     except ProcessLookupError:
         return
 
