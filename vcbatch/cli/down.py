@@ -40,8 +40,8 @@ def command(state_dir: Path, timeout: float) -> int:
     if server is None and not leftover:
         say("vcbatch isn't running")
     else:
-        extra = f", and {leftover} process{'es' if leftover != 1 else ''} that pods had left" if leftover else ""
-        say(f"vcbatch is stopped{extra}" if server else f"ended{extra.removeprefix(', and')}")
+        containers = f"{leftover} container{'s' if leftover != 1 else ''} of a server that is gone"
+        say("vcbatch is stopped" if server else f"ended {containers}")
     return 0
 
 

@@ -86,7 +86,7 @@ def run(options: LocalOptions, *, ready: Callable[[Report], None], to_log: bool)
 
 
 def end_leftovers(state: StateDir) -> int:
-    """End the processes of pods that a killed server left behind. Returns how many there were."""
+    """End the containers that a killed server left running. Returns how many there were."""
     root = state.path / "kubelet"
     return asyncio.run(end_containers(root)) if root.is_dir() else 0
 
