@@ -8,30 +8,29 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_right
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
 if TYPE_CHECKING:
     from vcbatch.local.apiserver.store import Record
 
-Json = dict[str, Any]
-
-HISTORY_LENGTH = 4096
-HISTORY_BYTES = 64 * 1024 * 1024
+HISTORY_LENGTH = 2048
+HISTORY_BYTES = 16 * 1024 * 1024
 
 
 class Change:
     """One write: ADDED, MODIFIED or DELETED, the object then and the object before."""
 
-    __slots__ = ("_decoded", "_lines", "old", "record", "type")
+    __slots__ = ("_lines", "fields", "old", "record", "type")
 
     def __init__(self, type_: str, record: Record, old: Record | None) -> None:
         self.type = type_
         self.record = record
         self.old = old
-        self._decoded: dict[bool, Json] = {}
+        self.fields: dict[tuple[str, bool], Mapping[str, str]] = {}
+        """Values of selectable fields, by version and whether before the change: found once for all watchers."""
         self._lines: dict[str, bytes] = {}
 
     def line(self, type_: str) -> bytes:
@@ -40,14 +39,6 @@ class Change:
         if found is None:
             found = b'{"type":"%b","object":%b}\n' % (type_.encode(), self.record.body)
             self._lines[type_] = found
-        return found
-
-    def decoded(self, *, before: bool = False) -> Json:
-        """The object now, or `before` the change, decoded once; not to be changed."""
-        found = self._decoded.get(before)
-        if found is None:
-            record = self.old if before and self.old else self.record
-            found = self._decoded[before] = record.decode()
         return found
 
     def previous_at_this_version(self) -> bytes:

@@ -6,7 +6,7 @@ import asyncio
 import base64
 import binascii
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,7 +29,8 @@ from vcbatch.local.apiserver.store import Record
 
 Json = dict[str, Any]
 
-_SNAPSHOTS = 64
+_SNAPSHOTS = 16
+_SNAPSHOT_SECONDS = 300.0
 _BOOKMARK_SECONDS = 60.0
 _WATCH_SECONDS = 1800.0
 _TOO_OLD_CONTINUE = (
@@ -47,6 +48,26 @@ class Selection:
     namespace: str | None = None
     labels: LabelSelector | None = None
     fields: FieldSelector | None = None
+
+    def matches(self, entry: Served, record: Record, known: Mapping[str, str] | None = None) -> bool:
+        """Whether the selectors take the record. `known` are its selectable fields, where they are at hand."""
+        if self.labels is not None and not self.labels.matches(record.labels):
+            return False
+        if self.fields is None:
+            return True
+        values = {"metadata.name": record.name, "metadata.namespace": record.namespace}
+        if any(term.path not in values for term in self.fields.terms):
+            values.update(known if known is not None else selectable(entry, record))
+        return self.fields.matches(lambda path: values.get(path, ""))
+
+
+def selectable(entry: Served, record: Record) -> Mapping[str, str]:
+    """The values of the fields that selectors of this kind may name."""
+    obj = Engine.decode(entry, record)
+    values = {path: value_at(obj, path) for path in entry.selectable_fields}
+    if entry.field_values:
+        values.update(entry.field_values(obj))
+    return values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +91,14 @@ class Page:
     version: int
     continue_: str = ""
     remaining: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Snapshot:
+    """A whole collection as it was when the first page of a list was given out."""
+
+    records: Sequence[Record]
+    expires: float
 
 
 class _Token(msgspec.Struct):
@@ -154,7 +183,7 @@ class Reader:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._snapshots: OrderedDict[tuple[str, int], Sequence[Record]] = OrderedDict()
+        self._snapshots: OrderedDict[tuple[str, int], _Snapshot] = OrderedDict()
 
     def get(self, entry: Served, namespace: str | None, name: str, *, version: str = "") -> Record:
         """The object; 504 where the client knows of a `version` that this server hasn't reached."""
@@ -166,12 +195,22 @@ class Reader:
     def list(self, entry: Served, options: ListOptions) -> Page:
         store = self._engine.store
         store.flush()
+        self._drop_snapshots()
         if options.continue_:
             return self._continued(entry, options)
         if options.version:
             self._check_version(entry, options)
         records = self._select(entry, options.selection)
         return self._page(entry, options, records, store.version)
+
+    def _drop_snapshots(self) -> None:
+        """Snapshots hold on to objects that may be long gone, so they are few and live for a while only."""
+        now = self._engine.clock.monotonic()
+        while self._snapshots:
+            oldest = next(iter(self._snapshots))
+            if len(self._snapshots) <= _SNAPSHOTS and self._snapshots[oldest].expires > now:
+                return
+            del self._snapshots[oldest]
 
     def _check_version(self, entry: Served, options: ListOptions) -> None:
         store = self._engine.store
@@ -185,26 +224,14 @@ class Reader:
 
     def _select(self, entry: Served, selection: Selection) -> list[Record]:
         collection = self._engine.store.collection(entry.stored_as)
-        matches = self.matcher(entry, selection)
         name = selection.fields.name if selection.fields else None
         if name is not None and (selection.namespace is not None or not entry.resource.namespaced):
             record = collection.get(selection.namespace or "", name)
-            return [record] if record and matches(record, None) else []
+            return [record] if record and selection.matches(entry, record) else []
         namespace = selection.namespace if entry.resource.namespaced else None
         if selection.labels is None and selection.fields is None:
             return list(collection.sorted(namespace))
-        return [record for record in collection.sorted(namespace) if matches(record, None)]
-
-    def matcher(self, entry: Served, selection: Selection) -> Callable[[Record, Callable[[], Json] | None], bool]:
-        """A predicate over records; its second argument gives the decoded object where somebody has it already."""
-        labels, fields = selection.labels, selection.fields
-
-        def matches(record: Record, decoded: Callable[[], Json] | None) -> bool:
-            if labels is not None and not labels.matches(record.labels):
-                return False
-            return fields is None or fields.matches(_field_values(entry, record, decoded))
-
-        return matches
+        return [record for record in collection.sorted(namespace) if selection.matches(entry, record)]
 
     def _page(self, entry: Served, options: ListOptions, records: Sequence[Record], version: int) -> Page:
         if not options.limit or len(records) <= options.limit:
@@ -212,10 +239,9 @@ class Reader:
         page = records[: options.limit]
         last = page[-1]
         key = (f"{entry.stored_as.group}/{entry.stored_as.plural}", version)
-        if key not in self._snapshots or len(self._snapshots[key]) < len(records):
-            self._snapshots[key] = tuple(self._engine.store.collection(entry.stored_as).sorted(None))
-            while len(self._snapshots) > _SNAPSHOTS:
-                self._snapshots.popitem(last=False)
+        if key not in self._snapshots:
+            everything = tuple(self._engine.store.collection(entry.stored_as).sorted(None))
+            self._snapshots[key] = _Snapshot(everything, self._engine.clock.monotonic() + _SNAPSHOT_SECONDS)
         token = _Token(v="meta.k8s.io/v1", rv=version, start=f"{last.namespace}/{last.name}")
         remaining = len(records) - options.limit
         whole = options.selection.labels is None and options.selection.fields is None
@@ -242,17 +268,17 @@ class Reader:
             snapshot: Sequence[Record] | None = tuple(self._engine.store.collection(stored).sorted(None))
         else:
             version = token.rv
-            snapshot = self._snapshots.get((f"{stored.group}/{stored.plural}", version))
+            kept = self._snapshots.get((f"{stored.group}/{stored.plural}", version))
+            snapshot = kept.records if kept else None
         if snapshot is None:
             raise self._expired(token)
-        matches = self.matcher(entry, options.selection)
         wanted = options.selection.namespace if entry.resource.namespaced else None
         records = [
             record
             for record in snapshot
             if (record.namespace, record.name) > (namespace, name)
             and (wanted is None or record.namespace == wanted)
-            and matches(record, None)
+            and options.selection.matches(entry, record)
         ]
         return self._page(entry, options, records, version)
 
@@ -273,26 +299,7 @@ class Reader:
         initial: Sequence[Record] = ()
         if options.initial_events or (options.initial_events is None and options.version in ("", "0")):
             initial = self._select(entry, options.selection)
-        return Watch(self._engine, entry, options, self.matcher(entry, options.selection), initial)
-
-
-def _field_values(entry: Served, record: Record, decoded: Callable[[], Json] | None) -> Callable[[str], str]:
-    obj: Json | None = None
-    special: Mapping[str, str] | None = None
-
-    def value(path: str) -> str:
-        nonlocal obj, special
-        if path == "metadata.name":
-            return record.name
-        if path == "metadata.namespace":
-            return record.namespace
-        if obj is None:
-            obj = decoded() if decoded else record.decode()
-            special = entry.field_values(obj) if entry.field_values else {}
-        found = special.get(path) if special else None
-        return value_at(obj, path) if found is None else found
-
-    return value
+        return Watch(self._engine, entry, options, initial)
 
 
 def too_large(wanted: int, current: int) -> StatusError:
@@ -329,13 +336,11 @@ class Watch:
         engine: Engine,
         entry: Served,
         options: ListOptions,
-        matches: Callable[[Record, Callable[[], Json] | None], bool],
         initial: Sequence[Record],
     ) -> None:
         self._engine = engine
         self._entry = entry
         self._options = options
-        self._matches = matches
         self._initial = initial
         self._history = engine.store.collection(entry.stored_as).history
         self._wake = asyncio.Event()
@@ -414,13 +419,23 @@ class Watch:
         namespace = self._options.selection.namespace
         if namespace is not None and self._entry.resource.namespaced and record.namespace != namespace:
             return None
-        before = change.old is not None and self._matches(change.old, lambda: change.decoded(before=True))
+        before = change.old is not None and self._matches(change, change.old, before=True)
         if change.type == "DELETED":
             return Seen("DELETED", change, record, record.version) if before else None
-        after = self._matches(record, change.decoded)
+        after = self._matches(change, record, before=False)
         if after:
             return Seen("MODIFIED" if before else "ADDED", change, record, record.version)
         return Seen("DELETED", change, record, record.version, before=True) if before else None
+
+    def _matches(self, change: Change, record: Record, *, before: bool) -> bool:
+        selection = self._options.selection
+        if selection.fields is None:
+            return selection.matches(self._entry, record)
+        key = (self._entry.resource.api_version, before)
+        known = change.fields.get(key)
+        if known is None:
+            known = change.fields[key] = selectable(self._entry, record)
+        return selection.matches(self._entry, record, known)
 
 
 def expired(wanted: int, floor: int) -> StatusError:
