@@ -11,7 +11,8 @@ A scenario is a list of steps, one key naming what is done:
                                       `absent: true` means that the object is gone
     refused:   {apply: object, with: TEXT}
     command:   {job: NAME, action: ACTION}    as `vcctl job suspend` and its like send it
-    restart:   controllers | scheduler | kubelet | server     kill that part and start it again
+    restart:   controllers | scheduler     kill that part wherever it is, and start it again
+    clock:     seconds                the wall clock jumps by so much (also back) while no time passes
 
 KIND/NAME is `jobs.batch.volcano.sh/a` or `pods/x`; a `*` in NAME takes the first that matches; KIND alone is a list.
 The first steps are in the format of the recordings in the conformance data, so that those play here too.
@@ -48,6 +49,8 @@ class World(Protocol):
     async def pass_time(self, seconds: float) -> None: ...
 
     async def restart(self, part: str) -> None: ...
+
+    def jump(self, seconds: float) -> None: ...
 
 
 class ScenarioFailed(AssertionError):
@@ -109,6 +112,8 @@ async def _step(step: Json, world: World) -> Seen | None:
             await _refused(body, text, world)
         case {"command": {"job": name, "action": action}}:
             await _command(name, action, world)
+        case {"clock": seconds}:
+            world.jump(float(seconds))
         case {"restart": part}:
             await world.restart(part)
         case _:

@@ -98,6 +98,9 @@ class SimulatedWorld:
             if task.done():
                 raise AssertionError(f"the {part} ended: {task.exception()!r}")
 
+    def jump(self, seconds: float) -> None:
+        self.clock.shift(seconds)
+
     async def stop(self) -> None:
         for part in list(self._running):
             await self._kill(part)

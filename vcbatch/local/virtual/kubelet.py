@@ -122,7 +122,7 @@ class VirtualKubelet:
                     PODS, metadata["name"], namespace=metadata["namespace"], uid=metadata["uid"], grace_seconds=0
                 )
             except ApiError as error:
-                if error.not_found or error.conflict:
+                if error.not_found or (error.conflict and await _gone(self._api, pod)):
                     break
                 await self._clock.sleep(_RETRY_SECONDS)
             else:
@@ -203,9 +203,19 @@ class _Run:
                     subresource="status",
                 )
             except ApiError as error:
-                if error.not_found or error.conflict:
+                if error.not_found or (error.conflict and await _gone(self._api, self._pod)):
                     return
                 await self._clock.sleep(_RETRY_SECONDS)
             else:
                 self._stored = written.get("status") or {}
                 return
+
+
+async def _gone(api: Api, pod: Json) -> bool:
+    """Whether a conflict means that another pod has the name now."""
+    metadata = pod["metadata"]
+    try:
+        stored = await api.get(PODS, metadata["name"], namespace=metadata["namespace"])
+    except ApiError as error:
+        return error.not_found
+    return stored["metadata"]["uid"] != metadata["uid"]
