@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from vcbatch.api.names import JOB_NAME_KEY
+from vcbatch.api.names import JOB_NAME
 from vcbatch.api.resources import CONFIGMAPS, JOBS, PODGROUPS, PODS
 from vcbatch.runtime.client import HttpApi
 from vcbatch.runtime.clock import SystemClock
@@ -112,10 +112,13 @@ class Screen:
 def gang_state(gang: dict) -> str:
     status = gang.get("status") or {}
     phase = status.get("phase") or "Pending"
+    members = gang["spec"]["minMember"]
+    if phase not in ("Pending", "Inqueue"):
+        return f"{phase}: all {members} members are placed" if phase == "Running" else phase
     for condition in status.get("conditions") or []:
-        if condition["type"] == "Unschedulable" and condition["status"] == "True" and phase in ("Pending", "Inqueue"):
+        if condition["type"] == "Unschedulable" and condition["status"] == "True":
             return f"{phase}: {condition.get('message', '')}"
-    return phase
+    return f"{phase}: waits until all {members} members can start"
 
 
 def pod_state(pod: dict) -> str:
@@ -147,7 +150,7 @@ async def watch_job(api: Api, screen: Screen, training: asyncio.Task[None]) -> t
     while True:
         job = await api.get(JOBS, JOB, namespace=NAMESPACE)
         gangs = await api.list(PODGROUPS, namespace=NAMESPACE)
-        pods = await api.list(PODS, namespace=NAMESPACE, label_selector=f"{JOB_NAME_KEY}={JOB}")
+        pods = await api.list(PODS, namespace=NAMESPACE, label_selector=f"{JOB_NAME}={JOB}")
         screen.look(job, list(gangs.items), list(pods.items))
         if job_phase(job) in ENDED:
             await asyncio.wait({training}, timeout=10)
@@ -218,8 +221,8 @@ def main() -> int:
             vcbatch("down", "--state-dir", str(state))
     if code == 0:
         console.print(
-            "\n  Everything is stopped again. To go on yourself: [bold].venv/bin/vcbatch up[/], "
-            "and [bold]kubectl apply -f examples/anything.yaml[/] in another terminal.\n"
+            "\n  Everything is stopped again. To go on yourself: [bold].venv/bin/vcbatch up[/],\n"
+            "  and [bold]kubectl apply -f examples/anything.yaml[/] in another terminal.\n"
         )
     return code
 
