@@ -192,3 +192,66 @@ async def test_a_finished_pod_gives_its_quota_back() -> None:
         await bind(client, "a")
         await client.merge(f"{PODS}/a/status", {"status": {"phase": "Succeeded"}})
         assert (await client.post(PODS, pod("b"))).code == 201
+
+
+LIMITS = "/api/v1/namespaces/default/limitranges"
+RUNTIMES = "/apis/node.k8s.io/v1/runtimeclasses"
+
+
+@virtual
+async def test_a_limit_range_gives_amounts_and_says_so() -> None:
+    async with server() as client:
+        item = {"type": "Container", "default": {"cpu": "2"}, "defaultRequest": {"cpu": "1", "memory": "1Gi"}}
+        await made(client, LIMITS, {"metadata": {"name": "l"}, "spec": {"limits": [item]}})
+        created = await make_pod(client, containers=[container(resources={"requests": {"memory": "2Gi"}})])
+    assert created["spec"]["containers"][0]["resources"] == {
+        "limits": {"cpu": "2"},
+        "requests": {"cpu": "1", "memory": "2Gi"},
+    }
+    assert created["metadata"]["annotations"] == {
+        "kubernetes.io/limit-ranger": "LimitRanger plugin set: cpu request for container c; cpu limit for container c"
+    }
+
+
+@pytest.mark.parametrize(
+    ("bounds", "resources", "message"),
+    [
+        (
+            {"min": {"cpu": "1"}},
+            {"requests": {"cpu": "100m"}},
+            "minimum cpu usage per Container is 1, but request is 100m",
+        ),
+        ({"max": {"memory": "1Gi"}}, {}, ""),
+        (
+            {"max": {"memory": "1Gi"}},
+            {"limits": {"memory": "2Gi"}},
+            "maximum memory usage per Container is 1Gi, but limit is 2Gi",
+        ),
+        (
+            {"maxLimitRequestRatio": {"cpu": "2"}},
+            {"requests": {"cpu": "1"}, "limits": {"cpu": "3"}},
+            "cpu max limit to request ratio per Container is 2, but provided ratio is 3.000000",
+        ),
+    ],
+)
+@virtual
+async def test_a_limit_range_bounds_containers(bounds: dict[str, Any], resources: dict[str, Any], message: str) -> None:
+    async with server() as client:
+        spec = {"limits": [{"type": "Container", **bounds}]}
+        await made(client, LIMITS, {"metadata": {"name": "l"}, "spec": spec})
+        answer = await client.post(PODS, pod(containers=[container(resources=resources)]))
+    if message:
+        assert (answer.code, answer.message) == (403, f'pods "p" is forbidden: {message}')
+    else:
+        # What has a maximum and no default gets the maximum as its limit.
+        assert answer.body["spec"]["containers"][0]["resources"]["limits"] == bounds["max"]
+
+
+@virtual
+async def test_a_runtime_class_brings_its_overhead() -> None:
+    async with server() as client:
+        refused = await client.post(PODS, pod(runtimeClassName="r"))
+        assert refused.message == 'pods "p" is forbidden: pod rejected: RuntimeClass "r" not found'
+        overhead = {"podFixed": {"memory": "64Mi"}}
+        await made(client, RUNTIMES, {"metadata": {"name": "r"}, "handler": "r", "overhead": overhead})
+        assert (await make_pod(client, runtimeClassName="r"))["spec"]["overhead"] == {"memory": "64Mi"}

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from vcbatch.api.resources import RESOURCEQUOTAS, Resource
+from vcbatch.api.resources import RESOURCEQUOTAS
 from vcbatch.local.apiserver import names
 from vcbatch.local.apiserver.errors import FieldError
 from vcbatch.local.apiserver.kinds import faults, quantities
 from vcbatch.local.apiserver.kinds.define import STATUS
+from vcbatch.local.apiserver.kinds.pods.limits import LIMIT_RANGES
 from vcbatch.local.apiserver.kinds.strategy import BuiltIn
 from vcbatch.local.apiserver.registry import Json, RequestContext, Served
 from vcbatch.local.apiserver.tables import AGE, NAME, Cell, column, created_cell, dig
-
-LIMIT_RANGES = Resource(group="", version="v1", plural="limitranges", kind="LimitRange")
 
 _COUNTED = frozenset(
     [

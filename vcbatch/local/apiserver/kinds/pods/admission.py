@@ -1,6 +1,7 @@
-"""What admission adds to a new pod: service account, priority, tolerations, and the quota it must fit.
+"""What admission adds to a new pod: amounts, service account, priority, runtime class, tolerations.
 
-Source: kubernetes `plugin/pkg/admission/{serviceaccount,priority,defaulttolerationseconds}`, with their texts.
+Source of rules and texts: kubernetes `plugin/pkg/admission/{serviceaccount,priority,runtimeclass}` and
+`.../defaulttolerationseconds`.
 """
 
 from __future__ import annotations
@@ -9,10 +10,14 @@ import hashlib
 
 from vcbatch.api.resources import PRIORITYCLASSES, Resource
 from vcbatch.local.apiserver.errors import StatusError, forbidden
+from vcbatch.local.apiserver.kinds.pods import limits
 from vcbatch.local.apiserver.kinds.pods.defaults import containers
 from vcbatch.local.apiserver.registry import Json, RequestContext
 
 _SERVICE_ACCOUNTS = Resource(group="", version="v1", plural="serviceaccounts", kind="ServiceAccount")
+_RUNTIME_CLASSES = Resource(
+    group="node.k8s.io", version="v1", plural="runtimeclasses", kind="RuntimeClass", namespaced=False
+)
 _MIRROR = "kubernetes.io/config.mirror"
 _TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105 - a path
 _TOKEN_VOLUME = "kube-api-access-"  # noqa: S105 - a name
@@ -26,9 +31,11 @@ LOWER = "PreemptLowerPriority"
 def admit(pod: Json, ctx: RequestContext) -> None:
     """Complete a pod that is being created. Raises `StatusError` where admission refuses it."""
     spec = pod["spec"]
+    limits.default_amounts(pod, ctx)
     if _MIRROR not in ((pod.get("metadata") or {}).get("annotations") or {}):
         _service_account(pod, spec, ctx)
     _priority(pod, spec, ctx)
+    _runtime_class(pod, spec, ctx)
     _tolerations(spec)
 
 
@@ -131,6 +138,35 @@ def _class_of(pod: Json, spec: Json, ctx: RequestContext) -> tuple[str, int, str
         return "", 0, LOWER
     chosen = min(defaults, key=lambda item: item.get("value", 0))
     return chosen["metadata"]["name"], chosen.get("value", 0), chosen.get("preemptionPolicy", LOWER)
+
+
+def _runtime_class(pod: Json, spec: Json, ctx: RequestContext) -> None:
+    """A runtime class brings its overhead, and the nodes that have it. Source: `plugin/pkg/admission/runtimeclass`."""
+    name = spec.get("runtimeClassName")
+    found = ctx.lookup(_RUNTIME_CLASSES, None, name) if name else None
+    if name and found is None:
+        raise _refused(pod, f'pod rejected: RuntimeClass "{name}" not found')
+    overhead = ((found or {}).get("overhead") or {}).get("podFixed")
+    if spec.get("overhead") and spec["overhead"] != overhead:
+        if overhead is None:
+            why = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
+        else:
+            why = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
+        raise _refused(pod, why)
+    if overhead:
+        spec["overhead"] = dict(overhead)
+    scheduling = (found or {}).get("scheduling") or {}
+    wanted, given = scheduling.get("nodeSelector") or {}, spec.get("nodeSelector") or {}
+    for key, value in wanted.items():
+        if given.get(key, value) != value:
+            here, there = f"pod.spec.nodeSelector[{key}]", f"runtimeClass.scheduling.nodeSelector[{key}]"
+            raise _refused(pod, f"conflict: {there} = {value}; {here} = {given[key]}")
+    if wanted:
+        spec["nodeSelector"] = {**given, **wanted}
+    kept = spec.get("tolerations") or []
+    added = [one for one in scheduling.get("tolerations") or () if one not in kept]
+    if added:
+        spec["tolerations"] = [*kept, *added]
 
 
 def _tolerations(spec: Json) -> None:

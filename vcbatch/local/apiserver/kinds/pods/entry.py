@@ -7,7 +7,7 @@ from typing import Any
 from vcbatch.api.resources import PODS, Resource
 from vcbatch.local.apiserver.errors import FieldError
 from vcbatch.local.apiserver.kinds import faults
-from vcbatch.local.apiserver.kinds.pods import admission, quota, update
+from vcbatch.local.apiserver.kinds.pods import admission, limits, quota, update
 from vcbatch.local.apiserver.kinds.pods.amounts import service_class
 from vcbatch.local.apiserver.kinds.pods.defaults import pod_defaults, spec_defaults
 from vcbatch.local.apiserver.kinds.pods.spec import spec_faults
@@ -32,17 +32,13 @@ _SELECTABLE = (
 )
 
 
-def _defaults(pod: Json, _old: Json | None, ctx: RequestContext) -> None:
+def _defaults(pod: Json, _old: Json | None, _ctx: RequestContext) -> None:
     spec = pod.setdefault("spec", {})
     account = spec.get("serviceAccountName") or spec.get("serviceAccount")
     if account:
         spec["serviceAccountName"] = spec["serviceAccount"] = account
     pod_defaults(spec)
     spec_defaults(spec)
-    if ctx.subresource == "status":
-        for condition in dig(pod, "status", "conditions") or ():
-            condition.setdefault("lastProbeTime", None)
-            condition.setdefault("lastTransitionTime", None)
 
 
 def _prepare(pod: Json, old: Json | None, ctx: RequestContext) -> None:
@@ -113,6 +109,11 @@ def _is_int32(text: str) -> bool:
     return -(2**31) <= int(text) < 2**31
 
 
+def _admit_create(pod: Json, _old: Json | None, ctx: RequestContext) -> None:
+    limits.refuse_out_of_limits(pod, ctx)
+    quota.refuse_over_quota(pod, ctx)
+
+
 def _change(pod: Json, old: Json | None, _ctx: RequestContext) -> list[FieldError]:
     return update.update_faults(pod, old or {})
 
@@ -163,7 +164,7 @@ def served() -> list[Served]:
             check=_check,
             check_update=_change,
             check_status=_status_check,
-            admit_create=lambda pod, _old, ctx: quota.refuse_over_quota(pod, ctx),
+            admit_create=_admit_create,
             update_first=False,
             has_status=True,
             generation=True,

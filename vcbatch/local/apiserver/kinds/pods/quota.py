@@ -60,7 +60,7 @@ def usage(pod: Json) -> dict[str, Quantity]:
     spec = pod.get("spec") or {}
     counted = {"pods": _ONE, "count/pods": _ONE}
     for kind in ("requests", "limits"):
-        for resource, amount in _effective(spec, kind).items():
+        for resource, amount in effective(spec, kind).items():
             counted[f"{kind}.{resource}"] = amount
             if kind == "requests" and resource in _PLAIN_REQUESTS:
                 counted[resource] = amount
@@ -78,7 +78,8 @@ def total_usage(pods: Iterable[Json]) -> dict[str, Quantity]:
     return total
 
 
-def _effective(spec: Json, kind: str) -> dict[str, Quantity]:
+def effective(spec: Json, kind: str) -> dict[str, Quantity]:
+    """The `requests` or `limits` of a pod as a whole."""
     total: dict[str, Quantity] = {}
     for container in spec.get("containers") or ():
         _add(total, container, kind)
