@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import string
 from typing import Any
 
@@ -11,7 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from vcbatch.api import crd
+from tests.support.admission_world import World
+from vcbatch.api import admission, crd
+from vcbatch.api.admission import Operation
 from vcbatch.api.command import Command
 from vcbatch.api.cronjob import CronJob
 from vcbatch.api.defaults import default_job, default_podgroup, default_queue, json_patch
@@ -22,6 +25,7 @@ from vcbatch.api.jobtemplate import JobTemplate
 from vcbatch.api.model import Json, Object
 from vcbatch.api.podgroup import PodGroup
 from vcbatch.api.queue import Queue
+from vcbatch.api.resources import CUSTOM_RESOURCES
 
 MODELS: dict[str, type[Object]] = {
     model.__name__: model for model in (Job, CronJob, Queue, PodGroup, Command, JobFlow, JobTemplate, HyperNode)
@@ -143,3 +147,37 @@ def repr_sorted(value: Any) -> str:
     if isinstance(value, list):
         return "[" + ",".join(repr_sorted(item) for item in value) + "]"
     return repr(value)
+
+
+def places(value: Any) -> list[tuple[Any, Any]]:
+    """Every (container, key) of a JSON value."""
+    if isinstance(value, dict):
+        return [(value, key) for key in value] + [place for item in value.values() for place in places(item)]
+    if isinstance(value, list):
+        return [(value, at) for at in range(len(value))] + [place for item in value for place in places(item)]
+    return []
+
+
+@st.composite
+def damaged(draw: st.DrawFn, kind: str) -> Json:
+    """An object of the kind with up to three values replaced by something else."""
+    body = draw(objects(kind))
+    for _ in range(draw(st.integers(0, 3))):
+        found = places(body)
+        if found:
+            container, key = draw(st.sampled_from(found))
+            container[key] = draw(anything)
+    return body
+
+
+@pytest.mark.parametrize("kind", sorted(MODELS))
+@settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(data=st.data())
+def test_damaged_objects_are_judged_and_never_an_error(kind: str, data: st.DataObject) -> None:
+    resource = next(resource for resource in CUSTOM_RESOURCES if resource.kind == kind)
+    body = data.draw(damaged(kind))
+    old = data.draw(st.one_of(st.none(), damaged(kind)))
+    operation = Operation.CREATE if old is None else Operation.UPDATE
+    asked = admission.Request(resource=resource, operation=operation, name="x", object=body, old=old)
+    completed = dataclasses.replace(asked, object=admission.mutate(asked, World()))
+    assert isinstance(admission.review(completed, World()).message, str)

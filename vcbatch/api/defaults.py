@@ -22,18 +22,20 @@ _NEEDS_HOSTS = (Plugin.TENSORFLOW, Plugin.MPI, Plugin.PYTORCH, Plugin.RAY)
 def default_job(job: Mapping[str, Any], *, scheduler_name: str = names.DEFAULT_SCHEDULER) -> Json:
     """The job as `/jobs/mutate` of Volcano leaves it: queue, scheduler, restart budgets, task names and minimums, the
     job's minimum as the sum of its tasks', and the plugins that its frameworks need."""
-    spec: Json = dict(job.get("spec") or {})
+    if not isinstance(job.get("spec") or {}, dict):
+        return dict(job)
+    spec = dict(_object(job.get("spec")))
     spec["queue"] = spec.get("queue") or DEFAULT
     spec["schedulerName"] = spec.get("schedulerName") or scheduler_name
     spec["maxRetry"] = spec.get("maxRetry") or DEFAULT_MAX_RETRY
     tasks = spec.get("tasks")
     if isinstance(tasks, list):
-        spec["tasks"] = [_default_task(index, task) for index, task in enumerate(cast("list[Any]", tasks))]
+        tasks = spec["tasks"] = [_default_task(index, task) for index, task in enumerate(cast("list[Any]", tasks))]
     if not spec.get("minAvailable"):
-        spec["minAvailable"] = _sum_of_minimums(spec.get("tasks"))
-    plugins = spec.get("plugins")
-    if isinstance(plugins, dict) and plugins:
-        spec["plugins"] = _complete_plugins(cast(Json, plugins))
+        spec["minAvailable"] = sum(_count(_object(task).get("minAvailable")) for task in _list(tasks))
+    plugins = _object(spec.get("plugins"))
+    if plugins:
+        spec["plugins"] = _complete_plugins(plugins)
     return {**job, "spec": spec}
 
 
@@ -45,31 +47,17 @@ def _default_task(index: int, task: Any) -> Any:
     filled["maxRetry"] = filled.get("maxRetry") or DEFAULT_MAX_RETRY
     if filled.get("minAvailable") is None:
         filled["minAvailable"] = _task_minimum(filled)
-    template: Any = filled.get("template")
-    if isinstance(template, dict):
-        filled["template"] = _default_template(cast(Json, template))
+    template = _object(filled.get("template"))
+    pod = _object(template.get("spec"))
+    if pod.get("hostNetwork") and not pod.get("dnsPolicy"):
+        filled["template"] = {**template, "spec": {**pod, "dnsPolicy": "ClusterFirstWithHostNet"}}
     return filled
 
 
 def _task_minimum(task: Json) -> int:
-    partitions: Json = task.get("partitionPolicy") or {}
-    minimum = partitions.get("minPartitions") or 0
-    if minimum > 0:
-        return minimum * (partitions.get("partitionSize") or 0)
-    return task.get("replicas") or 0
-
-
-def _default_template(template: Json) -> Json:
-    spec: Json = template.get("spec") or {}
-    if spec.get("hostNetwork") and not spec.get("dnsPolicy"):
-        return {**template, "spec": {**spec, "dnsPolicy": "ClusterFirstWithHostNet"}}
-    return template
-
-
-def _sum_of_minimums(tasks: Any) -> int:
-    if not isinstance(tasks, list):
-        return 0
-    return sum(cast(Json, task)["minAvailable"] for task in cast("list[Any]", tasks) if isinstance(task, dict))
+    partitions = _object(task.get("partitionPolicy"))
+    minimum = _count(partitions.get("minPartitions"))
+    return minimum * _count(partitions.get("partitionSize")) if minimum > 0 else _count(task.get("replicas"))
 
 
 def _complete_plugins(plugins: Json) -> Json:
@@ -84,15 +72,17 @@ def _complete_plugins(plugins: Json) -> Json:
 
 def default_queue(queue: Mapping[str, Any]) -> Json:
     """The queue as `/queues/mutate` leaves it: weight 1, reclaimable, and its hierarchy path starting at the root."""
-    spec: Json = dict(queue.get("spec") or {})
+    if not isinstance(queue.get("spec") or {}, dict):
+        return dict(queue)
+    spec = dict(_object(queue.get("spec")))
     spec["weight"] = spec.get("weight") or 1
     if spec.get("reclaimable") is None:
         spec["reclaimable"] = True
     filled: Json = {**queue, "spec": spec}
-    metadata: Json = queue.get("metadata") or {}
-    annotations: Json = metadata.get("annotations") or {}
+    metadata = _object(queue.get("metadata"))
+    annotations = _object(metadata.get("annotations"))
     path, weights = annotations.get(names.HIERARCHY), annotations.get(names.HIERARCHY_WEIGHTS)
-    if path and weights and not path.startswith(ROOT):
+    if isinstance(path, str) and path and weights and not path.startswith(ROOT):
         rooted = {**annotations, names.HIERARCHY: f"{ROOT}/{path}", names.HIERARCHY_WEIGHTS: f"1/{weights}"}
         filled["metadata"] = {**metadata, "annotations": rooted}
     return filled
@@ -100,11 +90,26 @@ def default_queue(queue: Mapping[str, Any]) -> Json:
 
 def default_podgroup(podgroup: Mapping[str, Any], *, namespace_annotations: Mapping[str, str]) -> Json:
     """The PodGroup as `/podgroups/mutate` leaves it: one in the default queue goes to its namespace's."""
-    spec: Json = podgroup.get("spec") or {}
+    spec = _object(podgroup.get("spec"))
     wanted = namespace_annotations.get(names.SCHEDULING_QUEUE_NAME)
     if wanted and spec.get("queue") == DEFAULT:
         return {**podgroup, "spec": {**spec, "queue": wanted}}
     return dict(podgroup)
+
+
+# Defaults come before the schema is checked, so anything may stand anywhere; what is wrong is left for the check.
+
+
+def _object(value: Any) -> Json:
+    return cast(Json, value) if isinstance(value, dict) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def _count(value: Any) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
 def json_patch(before: Any, after: Any) -> list[Json]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 from pydantic import BeforeValidator, Field
 
@@ -122,17 +122,21 @@ class TaskSpec(Model):
     @property
     def pod_metadata(self) -> Json:
         """`template.metadata`, never None."""
-        return self.template.get("metadata") or {}
+        return _object(self.template.get("metadata"))
 
     @property
     def pod_spec(self) -> Json:
         """`template.spec`, never None."""
-        return self.template.get("spec") or {}
+        return _object(self.template.get("spec"))
 
     @property
     def min_pods(self) -> int:
         """The task's own gang minimum: all replicas where none is named."""
         return self.replicas if self.min_available is None else self.min_available
+
+
+def _object(value: Any) -> Json:
+    return cast(Json, value) if isinstance(value, dict) else {}
 
 
 def _no_arguments(value: Any) -> Any:

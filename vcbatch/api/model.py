@@ -72,7 +72,7 @@ class Model(BaseModel):
         model._nulls = nulls
         for key in model.model_extra or ():
             # pydantic takes an unknown key that is spelled like an attribute for that attribute having been set.
-            if key in cls.model_fields and wire_name(key) not in given:
+            if key in cls.model_fields and given.get(wire_name(key)) is None:
                 model.model_fields_set.discard(key)
         return model
 
