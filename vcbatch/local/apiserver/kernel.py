@@ -13,6 +13,7 @@ from vcbatch.local.apiserver.inprocess import InProcessApi
 from vcbatch.local.apiserver.lifecycle import Lifecycle
 from vcbatch.local.apiserver.persistence import Persistence
 from vcbatch.local.apiserver.registry import CustomKinds, Documents, Served
+from vcbatch.local.apiserver.schema import descriptions
 from vcbatch.local.apiserver.served import ServedSet
 from vcbatch.local.apiserver.store import Store
 from vcbatch.seams import Clock, Random
@@ -62,3 +63,4 @@ class Kernel:
         """End all watches and close the state."""
         await self._lifecycle.stop()
         self.store.close()
+        descriptions.stop()

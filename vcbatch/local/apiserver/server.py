@@ -22,6 +22,7 @@ from vcbatch.local.apiserver.inprocess import InProcessApi
 from vcbatch.local.apiserver.kernel import Kernel
 from vcbatch.local.apiserver.pki import Pki, kubeconfig, write_private
 from vcbatch.local.apiserver.registry import PodStreams
+from vcbatch.local.apiserver.schema import descriptions
 from vcbatch.seams import Clock, Random
 
 log = logging.getLogger(__name__)
@@ -128,6 +129,7 @@ class EmbeddedServer:
             raise
         content = kubeconfig(server=self.url, ca_certificate=pki.ca_certificate, token=pki.token)
         write_private(self.kubeconfig, content)
+        descriptions.warm()
         log.info("the API server listens on %s", self.url)
 
     async def _serve(self, pki: Pki, listener: socket.socket) -> None:

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from vcbatch.local.apiserver.crds.custom import CustomStrategy
 from vcbatch.local.apiserver.registry import Served
-from vcbatch.local.apiserver.schema.structural import Node, compile_schema
+from vcbatch.local.apiserver.schema.structural import Node
 from vcbatch.local.apiserver.schema.types import OPAQUE, Field, Struct, kind_struct, struct, structs
 
 
@@ -196,7 +197,7 @@ FREE: Shape = _Free()
 
 def shape_of(entry: Served) -> Shape:
     """The shape of a resource's objects."""
-    if entry.generated:
-        return _CustomRoot(compile_schema(entry.schema or {}))
+    if isinstance(entry.strategy, CustomStrategy):
+        return _CustomRoot(entry.strategy.schema)
     known = kind_struct(api_version=entry.resource.api_version, kind=entry.resource.kind)
     return _Root(known or struct("meta/v1.TypeMeta"))

@@ -37,7 +37,7 @@ _MAX_REPLICAS = 2**31 - 1
 
 
 class CustomStrategy:
-    """A `Strategy` for one version of a custom kind."""
+    """A `Strategy` for one version of a custom kind, whose compiled `schema` it has."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class CustomStrategy:
     ) -> None:
         self._api_version = api_version
         self._kind = kind
-        self._schema = schema
+        self.schema = schema
         self._status = status
         self._scale = scale
         self._terminating = terminating
@@ -64,7 +64,7 @@ class CustomStrategy:
             for name in unknown:
                 del obj[name]
         else:
-            unknown = pruning.prune(obj, self._schema)
+            unknown = pruning.prune(obj, self.schema)
         return [f'unknown field "{path}"' for path in unknown]
 
     def default(self, obj: Json, old: Json | None, ctx: RequestContext) -> None:
@@ -75,7 +75,7 @@ class CustomStrategy:
             self._keep_all_but_status(obj, old)
         elif self._status:
             _set(obj, "status", None if old is None else old.get("status"))
-        pruning.apply_defaults(obj, self._schema)
+        pruning.apply_defaults(obj, self.schema)
 
     def validate(self, obj: Json, old: Json | None, ctx: RequestContext) -> list[FieldError]:
         if obj.get("kind") != self._kind:
@@ -86,17 +86,17 @@ class CustomStrategy:
         if ctx.subresource == "status" and old is not None:
             errors = self._status_errors(obj, old)
         else:
-            errors = validation.validate_schema(obj, self._schema, old=given)
+            errors = validation.validate_schema(obj, self.schema, old=given)
             errors += _replica_faults(obj, self._scale, "specReplicasPath")
             errors += _scale_status_faults(obj, self._scale)
-        errors += validation.validate_embedded(obj, self._schema)
-        if old is None or not validation.validate_lists(old, self._schema):
-            errors += validation.validate_lists(obj, self._schema)
-        if self._schema.has_rules:
+        errors += validation.validate_embedded(obj, self.schema)
+        if old is None or not validation.validate_lists(old, self.schema):
+            errors += validation.validate_lists(obj, self.schema)
+        if self.schema.has_rules:
             if any(error.reason in _BLOCKING for error in errors):
                 errors.append(_RULES_SKIPPED)
             else:
-                errors += cel.validate_rules(obj, self._schema, old=given)
+                errors += cel.validate_rules(obj, self.schema, old=given)
         return errors
 
     def changes_generation(self, obj: Json, old: Json | None) -> bool:
@@ -107,7 +107,7 @@ class CustomStrategy:
 
     def _status_errors(self, obj: Json, old: Json) -> list[FieldError]:
         errors: list[FieldError] = []
-        node = self._schema.properties.get("status")
+        node = self.schema.properties.get("status")
         if node is not None and "status" in obj:
             before = old.get("status", validation.ABSENT)
             errors += validation.validate_schema(obj["status"], node, base="status", old=before)

@@ -53,6 +53,14 @@ def load() -> Words:
     return _CACHE.words or {}
 
 
+def warm() -> None:
+    """Start collecting in the background where that wasn't done for this release, so that the first question has its
+    answer."""
+    path = _path()
+    if path is not None and not path.exists():
+        _collect(path)
+
+
 def stop() -> None:
     """End a collection that is still under way."""
     if _CACHE.collector is not None:

@@ -69,7 +69,6 @@ class Node:
     one_of: Sequence[Node] = ()
     not_: Node | None = None
     rules: Sequence[Rule] = ()
-    sorted_properties: Sequence[tuple[str, Node]] = ()
     defaulting: Sequence[tuple[str, Node]] = ()
     """The properties that have a default of their own."""
     has_rules: bool = False
@@ -78,7 +77,8 @@ class Node:
     """Whether there is a set or map list here or below."""
     has_embedded: bool = False
     """Whether there is an embedded resource here or below."""
-    source: Json = field(default_factory=dict[str, Any])
+    plain: type | None = None
+    """The Python type of a scalar that nothing but its type constrains: most values of most objects."""
 
 
 def compile_schema(schema: Json) -> Node:
@@ -121,15 +121,22 @@ def compile_schema(schema: Json) -> Node:
         one_of=_list(schema, "oneOf"),
         not_=_optional(schema.get("not")),
         rules=tuple(_rule(rule) for rule in schema.get("x-kubernetes-validations") or ()),
-        source=schema,
     )
-    node.sorted_properties = tuple(sorted(node.properties.items()))
-    node.defaulting = tuple((name, sub) for name, sub in node.sorted_properties if sub.has_default)
+    node.defaulting = tuple((name, sub) for name, sub in sorted(node.properties.items()) if sub.has_default)
     below = [*node.properties.values(), *(sub for sub in (node.additional, node.items) if sub)]
     node.has_rules = bool(node.rules) or any(sub.has_rules for sub in below)
     node.has_lists = node.list_type in ("set", "map") or any(sub.has_lists for sub in below)
     node.has_embedded = node.embedded or any(sub.has_embedded for sub in below)
+    node.plain = _plain_type(schema)
     return node
+
+
+_UNCONSTRAINING = frozenset({"type", "description", "title", "nullable", "default", "example", "externalDocs"})
+_PLAIN_TYPES: Mapping[str, type] = {"string": str, "boolean": bool}
+
+
+def _plain_type(schema: Json) -> type | None:
+    return _PLAIN_TYPES.get(str(schema.get("type"))) if schema.keys() <= _UNCONSTRAINING else None
 
 
 def _types(schema: Json) -> Sequence[str]:

@@ -35,8 +35,13 @@ class _Result:
     matches: int = 0
 
     def merge(self, other: _Result) -> None:
-        self.errors.extend(other.errors)
+        if other.errors:
+            self.errors.extend(other.errors)
         self.matches += other.matches
+
+
+_PLAIN = _Result(matches=7)
+"""Of a value that has nothing but a type and has that; never merged into."""
 
 
 def validate_schema(value: Any, schema: Node, *, base: str = "", old: Any = ABSENT) -> list[FieldError]:
@@ -90,6 +95,8 @@ class _Walk:
         self.base = base
 
     def validate(self, value: Any, node: Node, path: str, old: Any) -> _Result:
+        if type(value) is node.plain:
+            return _PLAIN
         if old is not ABSENT and same(value, old):
             return _Result(matches=1)
         result = _Result()
@@ -285,8 +292,9 @@ class _Walk:
                 if name not in node.properties:
                     below = f"{path}.{name}"
                     result.merge(self.validate(value[name], node.additional, below, olds.get(name, ABSENT)))
-        for name, sub in node.sorted_properties:
-            if name in value:
+        for name in sorted(value):
+            sub = node.properties.get(name)
+            if sub is not None:
                 below = f"{path}.{name}" if path else name
                 result.merge(self.validate(value[name], sub, below, olds.get(name, ABSENT)))
         for name in node.required:
