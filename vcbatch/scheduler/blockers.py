@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -10,7 +11,7 @@ import numpy as np
 
 from vcbatch.scheduler.model import Job, Task
 from vcbatch.scheduler.plugins.base import Floats, Rows
-from vcbatch.scheduler.resources import EPS, PODS, Mask
+from vcbatch.scheduler.resources import EPS, PODS, Mask, Vector, exceeding
 from vcbatch.scheduler.result import Shortage, WaitReason
 
 if TYPE_CHECKING:
@@ -134,9 +135,41 @@ def _short(session: Session, r: int, requested: float, available: float) -> Shor
     )
 
 
-def queue_limit(session: Session, job: Job, task: Task, *, placed: int) -> Blocker:
-    """The gang's queue may not hold another task like this."""
-    queue = job.queue
-    text = session.limit_text(queue, task.cls.request) if queue else "its queue doesn't exist"
-    reason = WaitReason.QUEUE_LIMIT if queue and queue.open else WaitReason.QUEUE_NOT_OPEN
-    return Blocker(reason=reason, text=text, task=task.name, placed=placed)
+def queue_limit(session: Session, job: Job, task: Task, *, unplaced: int, placed: int, own: Vector) -> Blocker:
+    """The gang's queue may not hold another task like this, `unplaced` of which it needs still; what it found in this
+    attempt (`own`) counts as the queue's already.
+
+    Where the queue may hold all there is, the cluster is what is short, and a pod that fits no node waits for that.
+    """
+    queue, request, dims = job.queue, task.cls.request, session.dims
+    if queue is None or not queue.open:
+        state = "missing" if queue is None else queue.view.status.state
+        text = f"queue {queue.name if queue else ''} is {state}"
+        return Blocker(reason=WaitReason.QUEUE_NOT_OPEN, text=text, task=task.name, placed=placed)
+    ledger = session.ledger(queue, request)
+    if ledger is None or _fits_nowhere(session, task):
+        return no_node(session, job, task, unplaced=unplaced, placed=placed)
+    over = exceeding(ledger.held + request, ledger.limit, request)
+    others, needed = ledger.held - own, own + unplaced * request
+    short = [_short(session, r, float(needed[r]), math.floor(ledger.limit[r] - others[r])) for r in over]
+    if any(ledger.limit[r] + EPS < session.total[r] for r in over):
+        reason, whose = WaitReason.QUEUE_LIMIT, "deserved"
+    elif any(needed[r] > session.total[r] for r in over):
+        reason, whose = WaitReason.IMPOSSIBLE, "in the whole cluster"
+    else:
+        reason, whose = WaitReason.INSUFFICIENT, "in the whole cluster"
+    parts = [
+        f"{dims.names[r]} {dims.format(r, float(needed[r]))} with {dims.format(r, float(others[r]))} held "
+        f"of {dims.format(r, math.floor(ledger.limit[r]))} {whose}"
+        for r in over
+    ]
+    text = f"the gang needs {', '.join(parts)} (queue {queue.name})"
+    return Blocker(reason=reason, text=text, task=task.name, placed=placed, shortages=short)
+
+
+def _fits_nowhere(session: Session, task: Task) -> bool:
+    """Whether no node that admits the task is large enough, were it empty."""
+    rows = np.flatnonzero(session.placer.static(task.cls).mask)
+    if not len(rows):
+        return True
+    return any(float(session.nodes.alloc[r, rows].max()) + EPS < task.cls.request[r] for r in task.cls.needed)

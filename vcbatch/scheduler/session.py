@@ -14,7 +14,7 @@ from typing import Any
 from vcbatch.scheduler.blockers import Blocker
 from vcbatch.scheduler.model import Job, Phase, Queue, Run, Task, TaskStatus
 from vcbatch.scheduler.placement import Placer, PluginSet, StaticCache
-from vcbatch.scheduler.plugins.base import UNLIMITED, Plugin, Verdict, Vote
+from vcbatch.scheduler.plugins.base import UNLIMITED, Ledger, Plugin, Verdict, Vote
 from vcbatch.scheduler.policy import Policy
 from vcbatch.scheduler.resources import Vector
 from vcbatch.scheduler.result import Bind, Held
@@ -194,11 +194,11 @@ class Session:
     def room(self, queue: Queue, request: Vector) -> int:
         return min((plugin.room(queue, request) for plugin in self._room), default=UNLIMITED)
 
-    def limit_text(self, queue: Queue, request: Vector) -> str:
-        """What the tightest room says about itself."""
+    def ledger(self, queue: Queue, request: Vector) -> Ledger | None:
+        """What the plugin with the least room for this request says of the queue."""
         if not self._room:
-            return ""
-        return min(self._room, key=lambda plugin: plugin.room(queue, request)).limit_text(queue, request)
+            return None
+        return min(self._room, key=lambda plugin: plugin.room(queue, request)).ledger(queue)
 
     def stamp(self, queue: Queue) -> tuple[object, ...]:
         """Equal as long as a gang of this queue that failed would fail again."""

@@ -317,6 +317,8 @@ class ClusterState:
                 self._by_group_uid.pop(before.metadata.uid, None)
             self._by_group_uid[group.metadata.uid] = job
             job.written = {}
+            job.told = ()
+            self.set_phase(job, Phase.PENDING)
         elif before.spec == group.spec and before.metadata.annotations == group.metadata.annotations:
             self._group_status(job, group)
             return

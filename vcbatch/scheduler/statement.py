@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from vcbatch.scheduler.model import Job, Task, TaskStatus
+from vcbatch.scheduler.resources import Vector
 from vcbatch.scheduler.result import Bind, Held
 
 if TYPE_CHECKING:
@@ -43,6 +46,13 @@ class Statement:
         self._session.state.shift(tasks, status, rows)
         self._session.placed(tasks, 1)
         self._done.append(_Placement(tasks, rows, status))
+
+    def amount(self, width: int) -> Vector:
+        """What it placed takes in all, shape [width]."""
+        total = np.zeros(width)
+        for placement in self._done:
+            total += len(placement.tasks) * placement.tasks[0].cls.request
+        return total
 
     def discard(self) -> None:
         """Take everything back, last first."""

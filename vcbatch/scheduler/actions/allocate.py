@@ -133,7 +133,16 @@ class _Attempt:
         while done < len(tasks):
             room = session.room(job.queue, run.cls.request)
             if room < 1:
-                self._fail(queue_limit(session, job, tasks[done], placed=job.ready_count))
+                self._fail(
+                    queue_limit(
+                        session,
+                        job,
+                        tasks[done],
+                        unplaced=min(len(tasks) - done, session.tasks_until_ready(job, run.role)),
+                        placed=self._placed(),
+                        own=self._statement.amount(len(session.dims)),
+                    )
+                )
                 return [], False
             want = min(len(tasks) - done, room, session.tasks_until_ready(job, run.role))
             known = None if coupled else self._known_failure(run, want)

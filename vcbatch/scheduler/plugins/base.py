@@ -45,6 +45,13 @@ class Verdict:
     message: str = ""
 
 
+class Ledger(NamedTuple):
+    """What a queue holds, what is promised to it included, and the most that it may hold now; both [R]."""
+
+    held: Vector
+    limit: Vector
+
+
 class Rejection(NamedTuple):
     """Nodes that a filter refuses, shape [N], and why in the words of kube-scheduler. `by` says what of the node it
     went by, for rules that count only nodes which others admit."""
@@ -164,9 +171,9 @@ class Plugin:
         """How many tasks with this request the queue may still take."""
         return UNLIMITED
 
-    def limit_text(self, queue: Queue, request: Vector) -> str:
-        """What keeps `room` from being larger, for people."""
-        return ""
+    def ledger(self, queue: Queue) -> Ledger | None:
+        """What the queue holds and may hold, for people; None where this plugin limits nothing."""
+        return None
 
     def limit_stamp(self, queue: Queue) -> object:
         """Something that compares equal as long as `overused` and `room` answer the same for this queue."""

@@ -91,9 +91,7 @@ class Predicates(Plugin):
     def _free_ports(self, cls: TaskClass, rows: Rows) -> Floats:
         """One task of the class fits while none of its ports is taken, and never two."""
         infos = self._nodes.infos
-        taken = (
-            any(mine.conflicts(theirs) for theirs in infos[row].ports for mine in cls.ports) for row in rows.tolist()
-        )
+        taken = (any(mine.conflicts(theirs) for theirs in infos[int(row)].ports for mine in cls.ports) for row in rows)
         return np.fromiter((0.0 if t else 1.0 for t in taken), dtype=np.float64, count=len(rows))
 
     def couples(self, task: Task) -> bool:

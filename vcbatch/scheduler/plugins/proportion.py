@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from vcbatch.scheduler.classes import TaskClass
 from vcbatch.scheduler.model import Job, Phase, Queue
-from vcbatch.scheduler.plugins.base import UNLIMITED, Plugin, Verdict, Vote
+from vcbatch.scheduler.plugins.base import UNLIMITED, Ledger, Plugin, Verdict, Vote
 from vcbatch.scheduler.resources import CPU, EPS, MEMORY, PODS, Matrix, Vector, exceeding, fits
 
 if TYPE_CHECKING:
@@ -155,11 +155,8 @@ class Proportion(Plugin):
             left = min(left, max(count, 0))
         return left
 
-    def limit_text(self, queue: Queue, request: Vector) -> str:
-        if not queue.open:
-            return f"queue {queue.name} is {queue.view.status.state}"
-        over = exceeding(self._allocated[queue.row] + request, self._deserved[queue.row], request)
-        return f"queue {queue.name} may not hold more: {self._ledger(queue.row, over)}"
+    def ledger(self, queue: Queue) -> Ledger | None:
+        return Ledger(self._allocated[queue.row], self._deserved[queue.row])
 
     def limit_stamp(self, queue: Queue) -> object:
         return (queue.open, self._deserved[queue.row].tobytes(), self._allocated[queue.row].tobytes())

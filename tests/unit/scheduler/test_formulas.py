@@ -1,0 +1,236 @@
+"""Worked examples of the formulas: shares of queues, scores of nodes, votes, phases, requests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from tests.unit.scheduler.cluster import Cluster
+from vcbatch.api.pod import Pod
+from vcbatch.api.scheduling import PodGroupSpecView, PodGroupView
+from vcbatch.scheduler import Policy
+from vcbatch.scheduler.classes import ClassTable
+from vcbatch.scheduler.model import STATUSES, Job, Phase, Task, TaskStatus
+from vcbatch.scheduler.placement import Columns, StaticCache
+from vcbatch.scheduler.plugins.base import Plugin, Vote
+from vcbatch.scheduler.plugins.binpack import Binpack
+from vcbatch.scheduler.plugins.nodeorder import NodeOrder, least_allocated, most_allocated
+from vcbatch.scheduler.plugins.proportion import real_capability, water_fill
+from vcbatch.scheduler.report import next_phase
+from vcbatch.scheduler.resources import MEMORY, PODS, Dimensions, exceeding, fits
+from vcbatch.scheduler.session import Session
+
+GI = 1024.0**3
+
+
+def _vector(cpu: float, memory: float) -> np.ndarray:
+    return np.array([cpu, memory * GI, 0.0])
+
+
+def test_water_filling_with_guarantee_and_capability() -> None:
+    total = _vector(100_000, 400)
+    guarantee = np.array([_vector(0, 0), _vector(30_000, 0), _vector(0, 0)])
+    named = np.array([1.0, 0.0, 0.0])
+    most = np.array(
+        [
+            real_capability(
+                total=total,
+                guarantees=guarantee.sum(axis=0),
+                guarantee=guarantee[q],
+                capability=_vector(40_000, 0) if q == 2 else None,
+                named=named if q == 2 else None,
+            )
+            for q in range(3)
+        ]
+    )
+    assert most[:, :2].tolist() == [[70_000, 400 * GI], [100_000, 400 * GI], [40_000, 400 * GI]]
+    deserved = water_fill(
+        total=total,
+        weights=np.array([1.0, 2.0, 3.0]),
+        request=np.array([_vector(10_000, 40), _vector(80_000, 100), _vector(90_000, 300)]),
+        most=most,
+        guarantee=guarantee,
+    )
+    expected = np.array([_vector(10_000, 40), _vector(50_000, 100), _vector(40_000, 260)])
+    np.testing.assert_allclose(deserved, expected, rtol=1e-6)
+
+
+def _columns(policy: str, **used: Any) -> tuple[Any, Columns, Session]:
+    cluster = Cluster(Policy.parse(policy))
+    cluster.node("n", cpu="32", memory="128Gi")
+    cluster.gang("old", 1, phase="Running", pod={"nodeName": "n"}, cpu="8")
+    raw = cluster.pods["old-worker-0"]
+    raw["spec"]["containers"][0]["resources"]["requests"] = {"cpu": "8", "memory": "64Gi"}
+    cluster.change("old-worker-0", phase="Running")
+    cluster.gang("new", 1)
+    raw = cluster.pods["new-worker-0"]
+    raw["spec"]["containers"][0]["resources"]["requests"] = {"cpu": "4", "memory": "8Gi"}
+    cluster.change("new-worker-0")
+    state = cluster.scheduler._state
+    state.settle()
+    session = Session(state, Policy.parse(policy), StaticCache(), now=cluster.now, uid="s")
+    cls = state.tasks["pod-new-worker-0"].cls
+    return cls, Columns(state.nodes, cls, np.array([0]), np.array([0.0]), promising=False), session
+
+
+SCORING = "actions: allocate\ntiers:\n- plugins:\n  - name: nodeorder\n  - name: binpack\n"
+
+
+def test_node_scores() -> None:
+    cls, columns, session = _columns(SCORING)
+    assert least_allocated(cls, columns).tolist() == [[52.0]]
+    assert most_allocated(cls, columns).tolist() == [[(37 + 56) // 2]]
+    nodeorder = next(p for p in session.plugins if isinstance(p, NodeOrder))
+    binpack = next(p for p in session.plugins if isinstance(p, Binpack))
+    both = nodeorder.scores(cls, columns)
+    assert both is not None
+    assert both.tolist() == [[52.0 + 76.0]]
+    packed = binpack.scores(cls, columns)
+    assert packed is not None
+    assert packed.tolist() == [[pytest.approx(46.875)]]
+
+
+@pytest.mark.parametrize(
+    ("running", "bound", "succeeded", "failed", "unschedulable", "before", "after"),
+    [
+        (2, 0, 0, 0, True, Phase.RUNNING, Phase.UNKNOWN),
+        (0, 3, 0, 0, False, Phase.INQUEUE, Phase.RUNNING),
+        (0, 0, 3, 0, False, Phase.RUNNING, Phase.COMPLETED),
+        (1, 0, 2, 0, False, Phase.RUNNING, Phase.RUNNING),
+        (0, 0, 1, 2, False, Phase.RUNNING, Phase.COMPLETED),
+        (0, 2, 0, 0, False, Phase.INQUEUE, Phase.INQUEUE),
+        (0, 2, 0, 0, False, Phase.RUNNING, Phase.PENDING),
+        (0, 0, 0, 0, True, Phase.UNKNOWN, Phase.PENDING),
+        (0, 0, 0, 0, True, Phase.INQUEUE, Phase.INQUEUE),
+    ],
+)
+def test_phases(
+    running: int, bound: int, succeeded: int, failed: int, unschedulable: bool, before: Phase, after: Phase
+) -> None:
+    job = Job("ns/g", 0)
+    job.group = PodGroupView(spec=PodGroupSpecView(min_member=3))
+    job.phase = before
+    for status, count in (
+        (TaskStatus.RUNNING, running),
+        (TaskStatus.BOUND, bound),
+        (TaskStatus.SUCCEEDED, succeeded),
+        (TaskStatus.FAILED, failed),
+    ):
+        job.counts[status] = count
+    assert len(job.counts) == STATUSES
+    assert next_phase(job, unschedulable=unschedulable) is after
+
+
+def test_an_ending_member_still_counts_for_the_phase() -> None:
+    cluster = Cluster()
+    cluster.node("n")
+    cluster.gang("g", 3)
+    cluster.cycle()
+    cluster.run("g")
+    cluster.change("g-worker-0", deleting=True)
+    cluster.cycle()
+    assert cluster.groups["g"]["status"]["phase"] == "Running"
+    condition = cluster.condition("g", "Unschedulable")
+    assert condition is None
+
+
+class _Voter(Plugin):
+    vote = Vote.ABSTAIN
+
+    def job_pipelined(self, job: Job) -> Vote:
+        return self.vote
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "held"),
+    [
+        ((Vote.REJECT, Vote.PERMIT), (), False),
+        ((Vote.PERMIT, Vote.REJECT), (), False),
+        ((Vote.PERMIT, Vote.ABSTAIN), (Vote.REJECT,), True),
+        ((Vote.ABSTAIN,), (Vote.REJECT,), False),
+        ((Vote.ABSTAIN,), (Vote.ABSTAIN,), True),
+    ],
+)
+def test_votes(first: tuple[Vote, ...], second: tuple[Vote, ...], held: bool) -> None:
+    """A rejection ends the count, an acceptance ends it with its tier, and silence is consent."""
+    plugins: dict[str, type[Plugin]] = {}
+    tiers: list[dict[str, Any]] = []
+    for votes in (first, second):
+        names = []
+        for vote in votes:
+            name = f"voter{len(plugins)}"
+            plugins[name] = type(name, (_Voter,), {"vote": vote})
+            names.append({"name": name})
+        tiers.append({"plugins": names})
+    policy = Policy.build({"actions": "allocate", "tiers": tiers}, plugins=plugins)
+    cluster = Cluster(policy)
+    session = Session(cluster.scheduler._state, policy, StaticCache(), now=cluster.now, uid="s")
+    assert session.pipelined(Job("ns/g", 0)) is held
+
+
+def _request(**spec: Any) -> dict[str, float]:
+    dims = Dimensions()
+    pod = msgspec.convert({"spec": spec}, Pod)
+    cls = ClassTable(dims).of(pod)
+    return {name: float(v) for name, v in zip(dims.names, cls.request, strict=True) if v}
+
+
+def _container(restart: str | None = None, **amounts: str) -> dict[str, Any]:
+    return {"restartPolicy": restart, "resources": {"requests": amounts}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "cpu"),
+    [
+        ({"containers": [_container(cpu="1"), _container(cpu="500m")]}, 1500),
+        ({"containers": [_container(cpu="1")], "initContainers": [_container(cpu="3")]}, 3000),
+        ({"containers": [_container(cpu="1")], "initContainers": [_container("Always", cpu="2")]}, 3000),
+        (
+            {
+                "containers": [_container(cpu="1")],
+                "initContainers": [_container("Always", cpu="2"), _container(cpu="4"), _container("Always", cpu="1")],
+            },
+            6000,
+        ),
+        ({"containers": [_container(cpu="1")], "overhead": {"cpu": "250m"}}, 1250),
+        ({"containers": [_container(cpu="1")], "resources": {"requests": {"cpu": "5"}}}, 5000),
+        ({"containers": [{"resources": {"limits": {"cpu": "2"}}}]}, 2000),
+        ({"containers": [{"resources": {"limits": {"cpu": "2"}, "requests": {"cpu": "1"}}}]}, 1000),
+    ],
+)
+def test_what_a_pod_asks_for(spec: dict[str, Any], cpu: float) -> None:
+    assert _request(**spec) == {"cpu": cpu, "pods": 1.0}
+
+
+def test_quota_names_and_unknown_ones_are_no_amounts() -> None:
+    given = _request(
+        containers=[_container(**{"count/jobs": "1", "gpus": "2", "nvidia.com/gpu": "2", "hugepages-2Mi": "4Mi"})]
+    )
+    assert given == {"nvidia.com/gpu": 2000.0, "hugepages-2Mi": 4.0 * 1024 * 1024, "pods": 1.0}
+
+
+def test_comparisons() -> None:
+    assert fits(np.array([1.05, 0, 0]), np.array([1.0, 0, 0]))
+    assert not fits(np.array([1.2, 0, 0]), np.array([1.0, 0, 0]))
+    request = np.array([1.0, 0.0, 1.0])
+    assert exceeding(np.array([1.05, 9, 9]), np.array([1.0, 0, 0]), request) == [0]
+    assert PODS not in exceeding(np.array([0, 9, 9]), np.array([1.0, 0, 0]), request)
+    assert MEMORY not in exceeding(np.array([0, 9, 9]), np.array([1.0, 0, 0]), request)
+
+
+def test_tasks_have_an_order_of_their_own() -> None:
+    """By priority, then index, then creation."""
+    cluster = Cluster()
+    cluster.node("n")
+    cluster.gang("g", 0, minimum=1)
+    for index, priority in ((10, 1), (2, 1), (0, 5)):
+        cluster.pod("g", index, priority=priority)
+    state = cluster.scheduler._state
+    state.settle()
+    policy = Policy.parse("actions: allocate\ntiers:\n- plugins:\n  - name: priority\n")
+    session = Session(state, policy, StaticCache(), now=cluster.now, uid="s")
+    tasks: list[Task] = session.ordered(state.jobs["ns/g"], list(state.tasks.values()))
+    assert [t.name for t in tasks] == ["g-worker-0", "g-worker-2", "g-worker-10"]

@@ -1,0 +1,259 @@
+"""Where gangs go, and what happens to them after."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from tests.unit.scheduler.cluster import Cluster
+from vcbatch.api.pod import Pod, PodSpec
+from vcbatch.api.resources import JOBS, PODGROUPS, PODS
+from vcbatch.api.scheduling import PodGroupView
+from vcbatch.scheduler import WaitReason
+
+
+def test_a_gang_waits_for_pods_that_are_ending_and_nobody_takes_their_room() -> None:
+    cluster = Cluster()
+    cluster.node("a", cpu="4")
+    cluster.gang("old", 1, cpu="3", pod={"nodeName": "a"}, phase="Running")
+    cluster.change("old-worker-0", phase="Running", deleting=True)
+    cluster.gang("first", 1, cpu="4")
+    cluster.gang("second", 1, cpu="1")
+    result = cluster.cycle()
+    assert not result.binds
+    assert [(h.name, h.node, h.promised) for h in result.held] == [("first-worker-0", "a", True)]
+    told = cluster.scheduler.explain("ns", "first")
+    assert told is not None
+    assert told.reason is WaitReason.WAITING_FOR_RELEASE
+    cluster.delete("old-worker-0")
+    assert cluster.placed("first") == {}
+    cluster.cycle()
+    assert cluster.placed("first") == {"first-worker-0": "a"}
+
+
+def test_a_failed_bind_is_tried_again() -> None:
+    cluster = Cluster()
+    cluster.node("a", cpu="2")
+    cluster.gang("g", 2)
+    binds = cluster.scheduler.cycle(cluster.now).binds
+    assert len(binds) == 2
+    cluster.scheduler.bind_failed(binds[0].uid, "conflict")
+    again = cluster.scheduler.cycle(cluster.now).binds
+    assert [b.uid for b in again] == [binds[0].uid]
+
+
+def test_an_event_from_before_the_bind_doesnt_undo_it() -> None:
+    cluster = Cluster()
+    cluster.node("a", cpu="1")
+    cluster.gang("g", 1)
+    assert len(cluster.scheduler.cycle(cluster.now).binds) == 1
+    cluster.change("g-worker-0")
+    assert not cluster.scheduler.cycle(cluster.now).binds
+
+
+def test_elastic_tails_are_shared_between_gangs() -> None:
+    cluster = Cluster()
+    cluster.node("a", cpu="8")
+    cluster.gang("one", 8, minimum=1)
+    cluster.gang("two", 8, minimum=1)
+    cluster.cycle()
+    assert (len(cluster.placed("one")), len(cluster.placed("two"))) == (4, 4)
+
+
+def test_queues_get_what_their_weights_say() -> None:
+    cluster = Cluster()
+    cluster.node("a", cpu="9")
+    for name, weight in (("light", 1), ("heavy", 2)):
+        cluster.queue(name, weight=weight)
+        cluster.gang(name, 9, minimum=1, queue=name)
+    cluster.cycle()
+    assert (len(cluster.placed("light")), len(cluster.placed("heavy"))) == (3, 6)
+
+
+def test_higher_priority_first() -> None:
+    cluster = Cluster()
+    cluster.node("a", cpu="2")
+    cluster.priority("high", 100)
+    cluster.gang("low", 2)
+    cluster.gang("high", 2, priorityClassName="high")
+    cluster.cycle()
+    assert len(cluster.placed("high")) == 2
+    assert not cluster.placed("low")
+
+
+def test_a_smaller_gang_passes_a_blocked_one_unless_the_queue_is_fifo() -> None:
+    for strategy, passes in (("traverse", True), ("fifo", False)):
+        cluster = Cluster()
+        cluster.node("a", cpu="2")
+        cluster.queue("q", dequeueStrategy=strategy)
+        cluster.gang("blocked", 3, queue="q")
+        cluster.gang("small", 1, queue="q")
+        cluster.cycle()
+        assert bool(cluster.placed("small")) is passes
+
+
+def test_role_minimums_hold() -> None:
+    cluster = Cluster()
+    cluster.node("a", cpu="3")
+    cluster.gang("g", 0, minimum=3, minTaskMember={"worker": 2, "ps": 1})
+    for index in range(3):
+        cluster.pod("g", index)
+    cluster.pod("g", 0, role="ps", cpu="1")
+    cluster.cycle()
+    assert Counter(name.split("-")[1] for name in cluster.placed("g")) == {"worker": 2, "ps": 1}
+
+
+def test_pods_of_others_take_room_and_are_left_alone() -> None:
+    cluster = Cluster()
+    cluster.node("a", cpu="2")
+    cluster.gang("g", 1, cpu="2")
+    cluster.pod("x", 0, schedulerName="default-scheduler", nodeName="a")
+    cluster.pod("x", 1, schedulerName="default-scheduler")
+    assert not cluster.cycle().binds
+    cluster.delete("x-worker-0")
+    assert [b.name for b in cluster.cycle().binds] == ["g-worker-0"]
+
+
+def test_gated_pods_wait() -> None:
+    cluster = Cluster()
+    cluster.node("a")
+    cluster.gang("g", 2, minimum=1, pod={"schedulingGates": [{"name": "mine"}]})
+    assert not cluster.cycle().binds
+    raw = cluster.pods["g-worker-1"]
+    raw["spec"]["schedulingGates"] = None
+    cluster.change("g-worker-1")
+    assert [b.name for b in cluster.cycle().binds] == ["g-worker-1"]
+
+
+def test_host_ports_are_taken_once_per_node() -> None:
+    cluster = Cluster()
+    cluster.node("a")
+    cluster.node("b")
+    ports = {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}, "ports": [{"hostPort": 80}]}]}
+    cluster.gang("two", 2, pod=ports)
+    cluster.gang("third", 1, pod=ports)
+    cluster.cycle()
+    assert sorted(cluster.placed("two").values()) == ["a", "b"]
+    told = cluster.scheduler.explain("ns", "third")
+    assert told is not None
+    assert told.nodes == {"node(s) didn't have free ports for the requested pod ports": 2}
+    cluster.delete("two-worker-0")
+    cluster.cycle()
+    assert len(cluster.placed("third")) == 1
+
+
+def _anti(key: str, gang: str) -> dict[str, object]:
+    term = {"topologyKey": key, "labelSelector": {"matchLabels": {"gang": gang}}}
+    return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
+def test_anti_affinity_spreads_and_keeps_others_out() -> None:
+    cluster = Cluster()
+    for name in ("a", "b"):
+        cluster.node(name)
+    cluster.gang("g", 2, pod={"affinity": _anti("kubernetes.io/hostname", "g")})
+    cluster.cycle()
+    assert sorted(cluster.placed("g").values()) == ["a", "b"]
+    cluster.gang("h", 1, pod={"affinity": _anti("kubernetes.io/hostname", "g")})
+    assert not cluster.cycle().binds
+    told = cluster.scheduler.explain("ns", "h")
+    assert told is not None
+    assert told.nodes == {"node(s) didn't match pod anti-affinity rules": 2}
+
+
+def test_anti_affinity_of_pods_that_are_there_counts() -> None:
+    cluster = Cluster()
+    cluster.node("a")
+    cluster.gang("loner", 1, pod={"affinity": _anti("kubernetes.io/hostname", "other")})
+    cluster.cycle()
+    cluster.gang("other", 1)
+    assert not cluster.cycle().binds
+    cluster.delete_gang("loner")
+    assert len(cluster.cycle().binds) == 1
+
+
+def test_affinity_gathers_a_gang_in_one_zone() -> None:
+    cluster = Cluster()
+    for name, zone in (("a", "x"), ("b", "y"), ("c", "y")):
+        cluster.node(name, cpu="2", labels={"zone": zone})
+    term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"gang": "g"}}}
+    affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    cluster.gang("g", 2, pod={"affinity": affinity})
+    cluster.cycle()
+    zones = {{"a": "x", "b": "y", "c": "y"}[node] for node in cluster.placed("g").values()}
+    assert len(zones) == 1
+
+
+def test_topology_spread_counts_domains() -> None:
+    cluster = Cluster()
+    for name, zone in (("a", "x"), ("b", "y"), ("c", "z")):
+        cluster.node(name, labels={"zone": zone})
+    spread = {
+        "maxSkew": 1,
+        "topologyKey": "zone",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"gang": "g"}},
+    }
+    cluster.gang("g", 6, pod={"topologySpreadConstraints": [spread]})
+    cluster.cycle()
+    assert Counter(cluster.placed("g").values()) == {"a": 2, "b": 2, "c": 2}
+
+
+def test_preferences_of_nodes_are_heard() -> None:
+    cluster = Cluster()
+    cluster.node("a", taints=[{"key": "k", "effect": "PreferNoSchedule"}])
+    cluster.node("b", cpu="4", memory="16Gi")
+    cluster.node("c", cpu="4", memory="16Gi", labels={"fast": "yes"})
+    preferred = [{"weight": 10, "preference": {"matchExpressions": [{"key": "fast", "operator": "Exists"}]}}]
+    affinity = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
+    cluster.gang("picky", 1, pod={"affinity": affinity})
+    cluster.cycle()
+    assert cluster.placed("picky") == {"picky-worker-0": "c"}
+
+
+def test_a_node_that_leaves_and_comes_back_keeps_its_pods() -> None:
+    cluster = Cluster()
+    cluster.node("a", cpu="1")
+    cluster.gang("g", 1)
+    cluster.cycle()
+    cluster.node("a", cpu="1", event="DELETED")
+    cluster.gang("h", 1)
+    assert not cluster.cycle().binds
+    cluster.node("a", cpu="1")
+    assert not cluster.cycle().binds
+    cluster.delete("g-worker-0")
+    assert len(cluster.cycle().binds) == 1
+
+
+def test_the_same_name_with_another_uid_is_another_gang() -> None:
+    cluster = Cluster()
+    cluster.node("a")
+    cluster.gang("g", 1)
+    cluster.cycle()
+    old = cluster.groups["g"]
+    cluster.groups["g"] = {**old, "metadata": {**old["metadata"], "uid": "group-new"}, "status": {}}
+    cluster._send(PODGROUPS, PodGroupView, "ADDED", cluster.groups["g"])
+    cluster._send(PODGROUPS, PodGroupView, "DELETED", old)
+    assert cluster.scheduler.phase("ns", "g") == "Pending", "the deletion was of the other one"
+
+
+def test_queue_status_counts_what_is_held_up_to_the_root() -> None:
+    cluster = Cluster()
+    cluster.node("a")
+    cluster.queue("root")
+    cluster.gang("g", 2)
+    updates = {u.name: u.allocated for u in cluster.cycle().queue_statuses}
+    held = {"cpu": "2", "memory": "2Gi", "pods": "2"}
+    assert updates == {"default": held, "root": held}
+    assert not cluster.cycle().queue_statuses
+    cluster.delete_gang("g")
+    updates = {u.name: u.allocated for u in cluster.cycle().queue_statuses}
+    assert updates["default"] == {"cpu": "0", "memory": "0", "pods": None}
+
+
+def test_an_object_of_another_kind_is_refused() -> None:
+    cluster = Cluster()
+    with pytest.raises(TypeError, match="doesn't read jobs"):
+        cluster.scheduler.apply(JOBS, "ADDED", PodSpec())
+    cluster.scheduler.apply(PODS, "BOOKMARK", Pod())

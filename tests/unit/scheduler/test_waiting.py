@@ -1,0 +1,261 @@
+"""A gang that waits says why, with numbers, and says it once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.unit.scheduler.cluster import Cluster
+from vcbatch.scheduler import CycleResult, Explanation, WaitReason
+
+
+def _explained(cluster: Cluster, gang: str) -> Explanation:
+    found = cluster.scheduler.explain("ns", gang)
+    assert found is not None
+    return found
+
+
+def test_a_gang_that_is_larger_than_the_cluster_says_what_is_short() -> None:
+    cluster = Cluster()
+    cluster.node("a")
+    cluster.node("b", cpu="4")
+    cluster.gang("big", 3, cpu="5")
+    cluster.cycle()
+    told = _explained(cluster, "big")
+    assert told.reason is WaitReason.INSUFFICIENT
+    assert [tuple(s) for s in told.shortages] == [("cpu", "5", "4", "1")]
+    assert told.nodes == {"Insufficient cpu": 2}
+    assert told.message.startswith(
+        "2/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 3 minAvailable; "
+        "Pending: 1 Schedulable, 2 Unschedulable. Origin reason is big-worker-1: "
+        "0/2 nodes are unavailable: 2 Insufficient cpu. big-worker-1 needs cpu 5, largest free 4"
+    )
+    condition = cluster.condition("big", "Unschedulable")
+    assert condition is not None
+    assert condition["message"] == told.message
+    assert condition["reason"] == "NotEnoughResources"
+
+
+def test_a_pod_that_no_node_could_ever_take_is_impossible() -> None:
+    cluster = Cluster()
+    cluster.node("a", cpu="8")
+    cluster.gang("huge", 1, cpu="12")
+    cluster.cycle()
+    told = _explained(cluster, "huge")
+    assert told.reason is WaitReason.IMPOSSIBLE
+    assert [tuple(s) for s in told.shortages] == [("cpu", "12", "8", "4")]
+
+
+def test_a_gang_whose_sum_is_short_says_by_how_much() -> None:
+    cluster = Cluster()
+    cluster.node("a", cpu="8")
+    cluster.gang("wide", 10, cpu="3")
+    cluster.cycle()
+    told = _explained(cluster, "wide")
+    assert told.reason is WaitReason.IMPOSSIBLE
+    assert [tuple(s) for s in told.shortages] == [("cpu", "30", "8", "22")]
+    assert "the gang needs cpu 30 with 0 held of 8 in the whole cluster (queue default)" in told.message
+    cluster.pod("other", 0, schedulerName="default-scheduler", nodeName="a", cpu="4")
+    cluster.gang("narrow", 2, cpu="3")
+    cluster.cycle()
+    told = _explained(cluster, "narrow")
+    assert told.reason is WaitReason.INSUFFICIENT
+    assert [tuple(s) for s in told.shortages] == [("cpu", "3", "1", "2")]
+
+
+def test_a_queue_that_may_hold_everything_isnt_to_blame() -> None:
+    cluster = Cluster()
+    cluster.node("a", cpu="8")
+    cluster.gang("holder", 6)
+    cluster.cycle()
+    cluster.gang("next", 3)
+    cluster.cycle()
+    told = _explained(cluster, "next")
+    assert told.reason is WaitReason.INSUFFICIENT
+    assert "the gang needs cpu 3 with 6 held of 8 in the whole cluster" in told.message
+    assert [tuple(s) for s in told.shortages] == [("cpu", "3", "2", "1")]
+
+
+@pytest.mark.parametrize(
+    ("node", "pod", "reason", "text"),
+    [
+        ({"taints": [{"key": "k", "value": "v", "effect": "NoSchedule"}]}, {}, WaitReason.IMPOSSIBLE, "taint {k: v}"),
+        ({"unschedulable": True}, {}, WaitReason.IMPOSSIBLE, "1 node(s) were unschedulable"),
+        ({"ready": "False"}, {}, WaitReason.IMPOSSIBLE, "taint {node.kubernetes.io/not-ready}"),
+        ({}, {"nodeSelector": {"a": "b"}}, WaitReason.IMPOSSIBLE, "didn't match Pod's node affinity/selector"),
+        ({"pods": "0"}, {}, WaitReason.INSUFFICIENT, "1 node(s) pod number exceeded"),
+        (
+            {},
+            {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "c"}}]},
+            WaitReason.UNSUPPORTED,
+            "volume 'data' claims a PersistentVolume, which is not supported",
+        ),
+        ({}, {"resourceClaims": [{"name": "gpu"}]}, WaitReason.UNSUPPORTED, "dynamically allocated devices"),
+    ],
+)
+def test_constraints_are_named(node: dict[str, Any], pod: dict[str, Any], reason: WaitReason, text: str) -> None:
+    cluster = Cluster()
+    cluster.node("a", **node)
+    cluster.gang("g", 1, pod=pod)
+    assert not cluster.cycle().binds
+    told = _explained(cluster, "g")
+    assert told.reason is reason
+    assert text in told.message
+
+
+@pytest.mark.parametrize(
+    ("spec", "text"),
+    [
+        ({"networkTopology": {"mode": "hard", "highestTierAllowed": 1}}, "spec.networkTopology"),
+        ({"subGroupPolicy": [{"name": "x"}]}, "spec.subGroupPolicy"),
+    ],
+)
+def test_what_a_podgroup_asks_for_and_nobody_understands_keeps_it_waiting(spec: dict[str, Any], text: str) -> None:
+    cluster = Cluster()
+    cluster.node("a")
+    cluster.gang("g", 1, **spec)
+    assert not cluster.cycle().binds
+    assert _explained(cluster, "g").reason is WaitReason.UNSUPPORTED
+    assert text in _explained(cluster, "g").message
+
+
+def test_a_full_queue_is_named_with_its_ledger() -> None:
+    cluster = Cluster()
+    cluster.node("a", cpu="16")
+    cluster.queue("small", capability={"cpu": "2"})
+    cluster.gang("g", 3, queue="small")
+    cluster.cycle()
+    told = _explained(cluster, "g")
+    assert told.reason is WaitReason.QUEUE_LIMIT
+    assert "the gang needs cpu 3 with 0 held of 2 deserved (queue small)" in told.message
+    assert [tuple(s) for s in told.shortages] == [("cpu", "3", "2", "1")]
+
+
+def test_a_refused_admission_says_what_is_left() -> None:
+    cluster = Cluster()
+    cluster.node("a", cpu="16")
+    cluster.queue("small", capability={"cpu": "2"})
+    cluster.gang("g", 0, minimum=3, phase="Pending", queue="small", minResources={"cpu": "3"})
+    cluster.cycle()
+    told = _explained(cluster, "g")
+    assert told.reason is WaitReason.QUEUE_LIMIT
+    assert "insufficient cpu (cpu: 3 asked, 2 left of 2 in queue small)" in told.message
+    assert cluster.groups["g"]["status"]["phase"] == "Pending"
+
+
+def test_more_than_the_cluster_is_not_admitted() -> None:
+    cluster = Cluster()
+    cluster.node("a", cpu="10")
+    for name in ("first", "second"):
+        cluster.gang(name, 0, minimum=1, phase="Pending", minResources={"cpu": "8"})
+    cluster.cycle()
+    assert cluster.groups["first"]["status"]["phase"] == "Inqueue"
+    told = _explained(cluster, "second")
+    assert told.reason is WaitReason.CLUSTER_OVERCOMMITTED
+    assert "cpu: 8 asked, 4 left to admit" in told.message
+
+
+def test_a_closed_and_a_missing_queue() -> None:
+    cluster = Cluster()
+    cluster.node("a")
+    cluster.queue("shut", state="Closed")
+    cluster.gang("closed", 1, queue="shut", phase="Pending")
+    cluster.gang("lost", 1, queue="nowhere")
+    cluster.cycle()
+    assert _explained(cluster, "closed").reason is WaitReason.QUEUE_NOT_OPEN
+    assert _explained(cluster, "lost").reason is WaitReason.QUEUE_MISSING
+    cluster.queue("nowhere")
+    assert len(cluster.cycle().binds) == 1
+    assert cluster.scheduler.explain("ns", "lost") is None
+
+
+def test_who_is_ahead() -> None:
+    cluster = Cluster()
+    cluster.node("a", cpu="1")
+    for name in ("one", "two", "three"):
+        cluster.gang(name, 2)
+    cluster.cycle()
+    assert (_explained(cluster, "one").position, _explained(cluster, "one").ahead) == (1, ())
+    assert (_explained(cluster, "three").position, _explained(cluster, "three").ahead) == (3, ("ns/one", "ns/two"))
+
+
+def _said(result: CycleResult) -> tuple[int, int, int]:
+    return len(result.podgroup_updates), len(result.pod_conditions), len(result.events)
+
+
+def test_a_reason_is_said_once_and_new_numbers_seldom() -> None:
+    cluster = Cluster()
+    cluster.node("a")
+    cluster.gang("big", 9)
+    assert _said(cluster.cycle()) == (1, 9, 2)
+    assert not cluster.scheduler.dirty
+    assert _said(cluster.cycle()) == (0, 0, 0)
+    cluster.node("b", cpu="500m")
+    result = cluster.cycle()
+    assert _said(result) == (0, 0, 0), "only numbers changed"
+    assert result.look_again_at is not None
+    assert _said(cluster.cycle(after=31)) == (1, 0, 0)
+    condition = cluster.condition("big", "Unschedulable")
+    assert condition is not None
+    assert "8500m in the whole cluster" in condition["message"]
+
+
+def test_conditions_follow_the_gang() -> None:
+    cluster = Cluster()
+    cluster.node("a", cpu="2")
+    cluster.gang("g", 3)
+    cluster.cycle()
+    assert cluster.condition("g", "Unschedulable")["status"] == "True"  # type: ignore[index]
+    assert cluster.condition("g", "Scheduled") is None
+    cluster.node("b")
+    result = cluster.cycle()
+    assert len(result.binds) == 3
+    assert [e.reason for e in result.events] == ["Scheduled"]
+    assert cluster.condition("g", "Unschedulable")["status"] == "False"  # type: ignore[index]
+    assert cluster.condition("g", "Scheduled")["status"] == "True"  # type: ignore[index]
+
+
+def test_a_gang_of_any_size_costs_the_same_writes() -> None:
+    def writes(size: int) -> int:
+        cluster = Cluster()
+        cluster.node("a", cpu="2000", memory="4Ti", pods="2000")
+        cluster.gang("g", size, phase="Pending", minResources={"cpu": str(size)})
+        count = 0
+        for step in range(6):
+            result = cluster.cycle()
+            count += len(result.podgroup_updates) + len(result.events) + len(result.pod_conditions)
+            if step == 1:
+                cluster.run("g")
+            if step == 3:
+                for name in list(cluster.pods):
+                    cluster.change(name, phase="Succeeded")
+        assert cluster.groups["g"]["status"]["phase"] == "Completed"
+        return count
+
+    assert writes(2) == writes(200)
+
+
+def test_missing_pods_are_not_mentioned_while_they_are_made() -> None:
+    cluster = Cluster()
+    cluster.node("a")
+    cluster.gang("g", 1, minimum=2)
+    result = cluster.cycle()
+    assert _said(result) == (0, 0, 0)
+    assert result.look_again_at is not None
+    cluster.cycle(after=6)
+    assert cluster.condition("g", "Unschedulable")["reason"] == "NotEnoughTasks"  # type: ignore[index]
+    cluster.pod("g", 1)
+    assert len(cluster.cycle().binds) == 2
+
+
+def test_a_write_that_failed_is_made_again() -> None:
+    cluster = Cluster()
+    cluster.node("a", cpu="1")
+    cluster.gang("g", 2)
+    first = cluster.scheduler.cycle(cluster.now).podgroup_updates
+    assert len(first) == 1
+    cluster.scheduler.podgroup_write_failed("group-g")
+    assert cluster.scheduler.dirty
+    again = cluster.scheduler.cycle(cluster.now).podgroup_updates
+    assert [u.status["phase"] for u in again] == [first[0].status["phase"]]
