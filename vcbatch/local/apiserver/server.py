@@ -29,6 +29,7 @@ log = logging.getLogger(__name__)
 
 ADDRESS = "127.0.0.1"
 _CHECKPOINT_SECONDS = 5.0
+_LINGER_SECONDS = 0.5
 _SHUTDOWN_SECONDS = 2.0
 
 
@@ -179,6 +180,10 @@ class EmbeddedServer:
             self._kernel.end_watches()
         if self._server:
             self._server.should_exit = True
+            await asyncio.wait((self._tasks[0],), timeout=_LINGER_SECONDS)
+            # A client that keeps an idle connection open needn't answer the closing handshake.
+            for connection in list(self._server.server_state.connections):
+                connection.transport.abort()
             await asyncio.gather(self._tasks[0], return_exceptions=True)
             self._server = None
         for task in self._tasks:
