@@ -112,6 +112,31 @@ def test_bad_plugin_arguments_are_reported_once() -> None:
     assert not world.look().events
 
 
+def test_only_news_is_urgent() -> None:
+    world = World(binds=False)
+    world.submit(job_object(tasks=[task("w", 3)], minAvailable=2))
+    world.settle()
+    world.schedule()
+    world.settle()
+
+    def urgent() -> bool:
+        status = world.look().status
+        assert status is not None
+        return status.urgent
+
+    pods = world.pods()
+    world.start_pod(pods["j-w-0"])
+    assert not urgent(), "one more runs, and that is all"
+    world.start_pod(pods["j-w-1"])
+    assert urgent(), "the job runs"
+    world.start_pod(pods["j-w-2"])
+    assert not urgent()
+    world.end_pod("j-w-0", 0)
+    assert not urgent()
+    world.end_pod("j-w-1", 1)
+    assert urgent(), "a failure is kept as evidence at once"
+
+
 # Outcomes ------------------------------------------------------------------------------------------------------------
 
 OUTCOMES = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from vcbatch.api import reasons
@@ -28,6 +29,10 @@ from vcbatch.core.job.view import JobView
 from vcbatch.core.machine import Create, Decision, Delete, ObjectRef, WriteStatus
 
 _QUEUE_RECHECK = timedelta(seconds=10)
+
+_COUNTS = frozenset(
+    {"pending", "running", "succeeded", "failed", "terminating", "unknown", "taskStatusCount", "ledger"}
+)
 
 
 def decide(view: JobView, *, now: datetime) -> Decision:
@@ -92,7 +97,7 @@ def _follow(picture: Picture, stimulus: Stimulus, inbox: Inbox, verdict: Verdict
     status = _status(picture, phase, counts, explanation, entered=entered)
     ended = picture.ledger.version != picture.view.job.status.version
     acted = entered or ended or stimulus.told or bool(stimulus.targets)
-    return Decision(
+    decision = Decision(
         status=status,
         ensures=acts.ensures,
         deletes=[*inbox.deletes, *(_delete_pod(member) for member in acts.killed), *acts.deletes, *_expiry(picture)],
@@ -100,6 +105,9 @@ def _follow(picture: Picture, stimulus: Stimulus, inbox: Inbox, verdict: Verdict
         events=[*tell(picture, stimulus, inbox, verdict, acted=acted and not exhausted), *told],
         look_again_at=_next_look(picture, inbox, verdict, phase),
     )
+    if status is None or not _brings_counts_only(picture, decision, status, entered=entered):
+        return decision
+    return replace(decision, status=replace(status, urgent=False))
 
 
 def _pay(picture: Picture, cell: Cell, stimulus: Stimulus) -> bool:
@@ -162,6 +170,18 @@ def _status(
     if decided == trimmed(job.status.dump()):
         return None
     return WriteStatus(ref=events.reference(job), resource_version=job.metadata.resource_version, status=decided)
+
+
+def _brings_counts_only(picture: Picture, decision: Decision, status: WriteStatus, *, entered: bool) -> bool:
+    """Whether the status may wait: the same phase for the same reason, nothing to be done and nothing to be told."""
+    if entered or decision.ensures or decision.deletes or decision.creates or decision.events:
+        return False
+    stored = trimmed(picture.view.job.status.dump())
+    changed = {key for key in stored.keys() | status.status.keys() if stored.get(key) != status.status.get(key)}
+    if not changed <= _COUNTS:
+        return False
+    before, after = stored.get("ledger", {}), status.status.get("ledger", {})
+    return {**before, "tasks": None} == {**after, "tasks": None}
 
 
 def _expiry(picture: Picture) -> Iterable[Delete]:

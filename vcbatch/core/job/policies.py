@@ -232,9 +232,12 @@ def _of_loss(loss: Loss) -> Happening:
 def _of_delays(roster: Roster, ledger: Ledger, *, fresh: set[tuple[str, int]]) -> Iterator[Happening]:
     """Losses whose policy still waits. A replacement that runs makes up for the loss (volcano#5507)."""
     for key in ledger.delayed:
-        if key.event not in _DELAY_OUTLIVES_POD or key.index is None or (key.task, key.index) in fresh:
+        members = roster.places.get(key.task)
+        if key.event not in _DELAY_OUTLIVES_POD or key.index is None or members is None:
             continue
-        member = roster.places[key.task].get(key.index)
+        if (key.task, key.index) in fresh:
+            continue
+        member = members.get(key.index)
         if member is not None and member.phase in (PodPhase.RUNNING, PodPhase.SUCCEEDED):
             continue
         event = Event(key.event)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 
 from vcbatch.api.command import Command
 from vcbatch.api.job import Job
@@ -35,6 +35,8 @@ _OWNER = "job that controls it"
 _TARGET = "job that it is for"
 _QUEUE = "queue"
 _DEFAULT_QUEUE = "default"
+_COUNTS_EVERY = timedelta(milliseconds=250)
+"""How often the counts of a job's pods are written while nothing else about it changes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +67,7 @@ class JobController:
     ) -> None:
         self._sources = sources
         self._recorder = recorder
+        self._counted: dict[str, datetime] = {}  # job UID -> when its counts were written last
         self.controller = Controller(
             ControllerConfig(name="job-controller"),
             self.decide,
@@ -124,6 +127,7 @@ class JobController:
     async def decide(self, uid: str, now: datetime) -> Decision | None:
         stored = self._sources.jobs.get(uid)
         if stored is None:
+            self._counted.pop(uid, None)
             return None
         try:
             view = await self._view(stored)
@@ -131,7 +135,17 @@ class JobController:
             # Nothing can be decided on it until somebody changes it, and that is an event.
             log.warning("a job can't be read: %s", error, extra={"uid": uid})
             return Decision()
-        return decide(view, now=now)
+        return self._paced(uid, decide(view, now=now), now)
+
+    def _paced(self, uid: str, decision: Decision, now: datetime) -> Decision:
+        """Leave a status that brings new counts only to a later look where the last one was written just now."""
+        if decision.status is None or decision.status.urgent:
+            return decision
+        due = self._counted.get(uid, datetime.min.replace(tzinfo=UTC)) + _COUNTS_EVERY
+        if due <= now or due - now > _COUNTS_EVERY:  # the clock may have been set back
+            self._counted[uid] = now
+            return decision
+        return replace(decision, status=None, look_again_at=min(due, decision.look_again_at or due))
 
     async def _view(self, stored: Json) -> JobView:
         sources = self._sources
