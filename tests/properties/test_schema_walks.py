@@ -9,10 +9,12 @@ from hypothesis import strategies as st
 
 from vcbatch.local.apiserver.errors import DecodeError
 from vcbatch.local.apiserver.schema import builtin
+from vcbatch.local.apiserver.schema.embedded import validate_embedded
+from vcbatch.local.apiserver.schema.lists import validate_lists
 from vcbatch.local.apiserver.schema.pruning import apply_defaults, prune
 from vcbatch.local.apiserver.schema.structural import compile_schema
 from vcbatch.local.apiserver.schema.types import structs
-from vcbatch.local.apiserver.schema.validation import validate_embedded, validate_lists, validate_schema
+from vcbatch.local.apiserver.schema.validation import validate_schema
 
 NAMES = st.sampled_from(["a", "b", "c", "metadata", "spec"])
 JSON = st.recursive(

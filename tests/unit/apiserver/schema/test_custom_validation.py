@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from vcbatch.local.apiserver.schema.embedded import validate_embedded
+from vcbatch.local.apiserver.schema.lists import validate_lists
 from vcbatch.local.apiserver.schema.pruning import apply_defaults, prune
 from vcbatch.local.apiserver.schema.structural import compile_schema
-from vcbatch.local.apiserver.schema.validation import (
-    go_float,
-    validate_embedded,
-    validate_lists,
-    validate_schema,
-)
+from vcbatch.local.apiserver.schema.validation import go_float, validate_schema
 
 
 def faults(schema, value, **options):

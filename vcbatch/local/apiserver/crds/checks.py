@@ -172,6 +172,8 @@ def _subresource_faults(subresources: Json, path: str) -> Iterator[FieldError]:
         if not value:
             if key != "labelSelectorPath":
                 yield faults.required(f"{path}.scale.{key}")
+        elif not value.startswith("."):
+            yield faults.invalid(f"{path}.scale.{key}", value, "must be a simple json path starting with .")
         elif not _is_dotted(value):
             yield faults.invalid(f"{path}.scale.{key}", value, _SIMPLE_PATH)
         elif not value.startswith(roots):

@@ -13,6 +13,9 @@ from vcbatch.local.apiserver.errors import FieldError, StatusError
 from vcbatch.local.apiserver.kinds import faults
 from vcbatch.local.apiserver.registry import Json, RequestContext
 from vcbatch.local.apiserver.schema import cel, pruning, validation
+from vcbatch.local.apiserver.schema.compare import ABSENT
+from vcbatch.local.apiserver.schema.embedded import validate_embedded
+from vcbatch.local.apiserver.schema.lists import validate_lists
 from vcbatch.local.apiserver.schema.structural import Node
 
 _BLOCKING = frozenset(
@@ -82,16 +85,16 @@ class CustomStrategy:
             return [faults.invalid("kind", obj.get("kind"), f"must be {self._kind}")]
         if obj.get("apiVersion") != self._api_version:
             return [faults.invalid("apiVersion", obj.get("apiVersion"), f"must be {self._api_version}")]
-        given = old if old is not None else validation.ABSENT
+        given = old if old is not None else ABSENT
         if ctx.subresource == "status" and old is not None:
             errors = self._status_errors(obj, old)
         else:
             errors = validation.validate_schema(obj, self.schema, old=given)
             errors += _replica_faults(obj, self._scale, "specReplicasPath")
             errors += _scale_status_faults(obj, self._scale)
-        errors += validation.validate_embedded(obj, self.schema)
-        if old is None or not validation.validate_lists(old, self.schema):
-            errors += validation.validate_lists(obj, self.schema)
+        errors += validate_embedded(obj, self.schema)
+        if old is None or not validate_lists(old, self.schema):
+            errors += validate_lists(obj, self.schema)
         if self.schema.has_rules:
             if any(error.reason in _BLOCKING for error in errors):
                 errors.append(_RULES_SKIPPED)
@@ -109,7 +112,7 @@ class CustomStrategy:
         errors: list[FieldError] = []
         node = self.schema.properties.get("status")
         if node is not None and "status" in obj:
-            before = old.get("status", validation.ABSENT)
+            before = old.get("status", ABSENT)
             errors += validation.validate_schema(obj["status"], node, base="status", old=before)
         return errors + _scale_status_faults(obj, self._scale)
 

@@ -19,17 +19,25 @@ from vcbatch.local.apiserver.schema.validation import validate_schema
 
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")
 _UNSUPPORTED = ("$ref", "additionalItems", "definitions", "dependencies", "id", "patternProperties")
-_STRUCTURAL_ONLY = ("description", "type", "default", "title", "nullable", "additionalProperties")
-"""What belongs to the structure and may not be said inside of allOf, anyOf, oneOf and not."""
-_EXTENSIONS = (
-    "x-kubernetes-preserve-unknown-fields",
-    "x-kubernetes-embedded-resource",
-    "x-kubernetes-int-or-string",
-    "x-kubernetes-list-type",
-    "x-kubernetes-list-map-keys",
-    "x-kubernetes-map-type",
-    "x-kubernetes-validations",
-)
+_FORBIDDEN_NESTED = {
+    "type": "empty",
+    "additionalProperties": "undefined",
+    "default": "undefined",
+    "title": "empty",
+    "description": "empty",
+    "nullable": "false",
+    "externalDocs": "undefined",
+    "x-kubernetes-preserve-unknown-fields": "false",
+    "x-kubernetes-embedded-resource": "false",
+    "x-kubernetes-int-or-string": "false",
+    "x-kubernetes-list-map-keys": "empty",
+    "x-kubernetes-list-type": "undefined",
+    "x-kubernetes-map-type": "undefined",
+    "x-kubernetes-validations": "empty",
+}
+"""What belongs to structure and may not be said inside of allOf, anyOf, oneOf and not; and how it must be there."""
+_INT_OR_STRING = [{"type": "integer"}, {"type": "string"}]
+"""The one use of types in alternatives that is accepted: how others spell an int-or-string."""
 _MAX_DEPTH = 60
 _MAX_NODES = 20_000
 
@@ -41,10 +49,9 @@ def schema_faults(schema: Json, path: str) -> list[FieldError]:
         return [faults.forbidden(path, f"must not be nested deeper than {_MAX_DEPTH} levels")]
     if size > _MAX_NODES:
         return [faults.forbidden(path, f"must not have more than {_MAX_NODES} levels and alternatives")]
-    found = [*_root_faults(schema, path), *_node_faults(schema, path, root=True)]
-    if not found:
-        found += _default_faults(schema, path)
-    return found
+    found = [*_declared_faults(schema, path, root=True)]
+    structural = sorted(_structural_faults(schema, path, "root"), key=str)
+    return [*found, *structural] or list(_default_faults(schema, path))
 
 
 def _size(schema: Any, depth: int) -> int | None:
@@ -70,47 +77,41 @@ def _children(schema: Any) -> Iterator[Json]:
         yield from (sub for sub in schema.get(key) or () if isinstance(sub, dict))
 
 
-def _root_faults(schema: Json, path: str) -> Iterator[FieldError]:
-    type_ = schema.get("type") or ""
-    if not type_:
-        yield faults.required(f"{path}.type", "must not be empty at the root")
-    elif type_ != "object":
-        yield faults.invalid(f"{path}.type", type_, "must be object at the root")
-    if schema.get("nullable") is True:
+def _declared_faults(schema: Json, path: str, *, root: bool = False) -> Iterator[FieldError]:
+    """What no schema of a definition may say, whatever its structure."""
+    if root and schema.get("nullable") is True:
         yield faults.forbidden(f"{path}.nullable", "nullable cannot be true at the root")
-    metadata = (schema.get("properties") or {}).get("metadata")
-    if isinstance(metadata, dict):
-        allowed = {"name", "generateName"}
-        if metadata.get("type") not in (None, "", "object"):
-            yield faults.forbidden(f"{path}.properties[metadata].type", "must be object")
-        further = set(metadata) - {"type", "description", "properties", "default"}
-        if further or set(metadata.get("properties") or {}) - allowed:
-            detail = "must not specify anything other than name and generateName, but metadata is implicitly specified"
-            yield faults.forbidden(f"{path}.properties[metadata]", detail)
-
-
-def _node_faults(schema: Json, path: str, *, root: bool = False) -> Iterator[FieldError]:
     yield from _keyword_faults(schema, path)
-    yield from _type_faults(schema, path, root=root)
     yield from _list_faults(schema, path)
     yield from _rule_faults(schema, path)
+    for below, sub in _below(schema, path):
+        yield from _declared_faults(sub, below)
+
+
+def _below(schema: Json, path: str) -> Iterator[tuple[str, Json]]:
+    for name, sub in sorted((schema.get("properties") or {}).items()):
+        yield f"{path}.properties[{name}]", sub
+    for key in ("additionalProperties", "items", "not"):
+        if isinstance(schema.get(key), dict):
+            yield f"{path}.{key}", schema[key]
     for key in ("allOf", "anyOf", "oneOf"):
         for index, sub in enumerate(schema.get(key) or ()):
-            yield from _nested_faults(sub, f"{path}.{key}[{index}]", schema)
-    if isinstance(schema.get("not"), dict):
-        yield from _nested_faults(schema["not"], f"{path}.not", schema)
-    for name, sub in sorted((schema.get("properties") or {}).items()):
-        yield from _node_faults(sub, f"{path}.properties[{name}]")
-    if isinstance(schema.get("additionalProperties"), dict):
-        yield from _node_faults(schema["additionalProperties"], f"{path}.additionalProperties")
-    if isinstance(schema.get("items"), dict):
-        yield from _node_faults(schema["items"], f"{path}.items")
+            yield f"{path}.{key}[{index}]", sub
 
 
 def _keyword_faults(schema: Json, path: str) -> Iterator[FieldError]:
     for key in _UNSUPPORTED:
         if schema.get(key):
             yield faults.forbidden(f"{path}.{key}", f"{key} is not supported")
+    type_ = schema.get("type") or ""
+    if type_ == "null":
+        yield faults.forbidden(f"{path}.type", "type cannot be set to null")
+    elif type_ and type_ not in _TYPES:
+        yield faults.unsupported(f"{path}.type", type_, _TYPES)
+    if isinstance(schema.get("items"), list):
+        yield faults.forbidden(f"{path}.items", "items must be a schema object and not an array")
+    if schema.get("x-kubernetes-preserve-unknown-fields") is False:
+        yield faults.invalid(f"{path}.x-kubernetes-preserve-unknown-fields", False, "must be true or undefined")
     if schema.get("uniqueItems") is True:
         detail = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
         yield faults.forbidden(f"{path}.uniqueItems", detail)
@@ -118,48 +119,101 @@ def _keyword_faults(schema: Json, path: str) -> Iterator[FieldError]:
     if additional is False:
         detail = "additionalProperties cannot be set to false"
         yield faults.forbidden(f"{path}.additionalProperties", detail)
-    if additional is not None and additional is not False and schema.get("properties"):
+    elif additional is not None and schema.get("properties"):
         detail = "additionalProperties and properties are mutual exclusive"
         yield faults.forbidden(f"{path}.additionalProperties", detail)
-    if isinstance(schema.get("items"), list):
-        yield faults.forbidden(f"{path}.items", "items must be a schema object and not an array")
+
+
+_ROLES = {
+    "root": "at the root",
+    "item": "for specified array items",
+    "field": "for specified object fields",
+}
+
+
+def _structural_faults(schema: Json, path: str, role: str) -> Iterator[FieldError]:
+    """Where the schema isn't structural. `role`: root, item or field."""
+    if schema.get("type") == "array" and not isinstance(schema.get("items"), dict):
+        yield faults.required(f"{path}.items", "must be specified")
+    if role == "root" and schema.get("additionalProperties") not in (None, False):
+        yield faults.forbidden(f"{path}.additionalProperties", "must not be used at the root")
+    yield from _type_faults(schema, path, role)
+    yield from _metadata_faults(schema, path, role)
+    yield from _value_faults(schema, path, schema)
+    if isinstance(schema.get("items"), dict):
+        yield from _structural_faults(schema["items"], f"{path}.items", "item")
+    if isinstance(schema.get("additionalProperties"), dict):
+        yield from _structural_faults(schema["additionalProperties"], f"{path}.additionalProperties", "field")
+    for name, sub in (schema.get("properties") or {}).items():
+        yield from _structural_faults(sub, f"{path}.properties[{name}]", "field")
+
+
+def _type_faults(schema: Json, path: str, role: str) -> Iterator[FieldError]:
+    type_ = schema.get("type") or ""
+    whole_or_text = schema.get("x-kubernetes-int-or-string") is True
+    keeps = schema.get("x-kubernetes-preserve-unknown-fields") is True
+    embedded = schema.get("x-kubernetes-embedded-resource") is True
+    for key, said in (("preserve-unknown-fields", keeps), ("embedded-resource", embedded)):
+        if whole_or_text and said:
+            detail = "must be false if x-kubernetes-int-or-string is true"
+            yield faults.invalid(f"{path}.x-kubernetes-{key}", True, detail)
+    if whole_or_text and type_:
+        yield faults.invalid(f"{path}.type", type_, "must be empty if x-kubernetes-int-or-string is true")
+    if embedded:
+        detail = "must be object if x-kubernetes-embedded-resource is true"
+        if not type_:
+            yield faults.required(f"{path}.type", detail)
+        elif type_ != "object":
+            yield faults.invalid(f"{path}.type", type_, detail)
+        if schema.get("additionalProperties") not in (None, False):
+            detail = "must not be used if x-kubernetes-embedded-resource is set"
+            yield faults.forbidden(f"{path}.additionalProperties", detail)
+        if not keeps and not schema.get("properties"):
+            detail = "must not be empty if x-kubernetes-embedded-resource is true without "
+            detail += "x-kubernetes-preserve-unknown-fields"
+            yield faults.required(f"{path}.properties", detail)
+    elif not type_ and not whole_or_text and not keeps:
+        yield faults.required(f"{path}.type", f"must not be empty {_ROLES[role]}")
+    if role == "root" and type_ and type_ != "object":
+        yield faults.invalid(f"{path}.type", type_, "must be object at the root")
+
+
+def _metadata_faults(schema: Json, path: str, role: str) -> Iterator[FieldError]:
+    """What objects have anyway may be restricted in its names only."""
+    if role != "root" and schema.get("x-kubernetes-embedded-resource") is not True:
+        return
+    properties: Json = schema.get("properties") or {}
+    for key in ("apiVersion", "kind"):
+        if key in properties and properties[key].get("type") != "string":
+            yield faults.invalid(f"{path}.properties[{key}].type", properties[key].get("type") or "", "must be string")
+    metadata = properties.get("metadata")
+    if metadata is None:
+        return
+    at = f"{path}.properties[metadata]"
+    if metadata.get("type") != "object":
+        yield faults.invalid(f"{at}.type", metadata.get("type") or "", "must be object")
+    restricted = set(metadata.get("properties") or {})
+    further = {key for key, value in metadata.items() if value} - {"type", "properties", "default"}
+    if role == "root" and (further or not restricted <= {"name", "generateName"}):
+        detail = "must not specify anything other than name and generateName, but metadata is implicitly specified"
+        yield faults.forbidden(at, detail)
+
+
+def _value_faults(schema: Json, path: str, outer: Json) -> Iterator[FieldError]:
+    """The alternatives of one level, which constrain values that `outer` gives their structure."""
     pattern = schema.get("pattern") or ""
     try:
         regular_expression(pattern)
     except re.error as error:
         detail = f"must be a valid regular expression, but isn't: {error}"
         yield faults.invalid(f"{path}.pattern", pattern, detail)
-
-
-def _type_faults(schema: Json, path: str, *, root: bool) -> Iterator[FieldError]:
-    type_ = schema.get("type") or ""
-    if schema.get("x-kubernetes-int-or-string") is True:
-        if type_:
-            detail = "must be empty if x-kubernetes-int-or-string is true"
-            yield faults.invalid(f"{path}.type", type_, detail)
-        return
-    keeps = schema.get("x-kubernetes-preserve-unknown-fields") is True
-    if schema.get("x-kubernetes-preserve-unknown-fields") is False:
-        yield faults.invalid(f"{path}.x-kubernetes-preserve-unknown-fields", False, "must be true or undefined")
-    if type_ and type_ not in _TYPES:
-        yield faults.unsupported(f"{path}.type", type_, _TYPES)
-    elif not type_ and not root and not keeps:
-        yield faults.required(f"{path}.type", f"must not be empty for {_role(path)}")
-    if type_ == "array" and not isinstance(schema.get("items"), dict | list):
-        yield faults.required(f"{path}.items", "must be specified")
-    if schema.get("x-kubernetes-embedded-resource") is True:
-        if type_ != "object":
-            yield faults.invalid(f"{path}.type", type_, "must be object if x-kubernetes-embedded-resource is true")
-        if not keeps and not schema.get("properties"):
-            detail = "must not be empty if x-kubernetes-embedded-resource is true without "
-            detail += "x-kubernetes-preserve-unknown-fields"
-            yield faults.required(f"{path}.properties", detail)
-
-
-def _role(path: str) -> str:
-    if path.endswith(".items"):
-        return "specified array items"
-    return "specified object fields" if path.endswith("]") else "specified additionalProperties"
+    for key in ("allOf", "anyOf", "oneOf"):
+        if key == "anyOf" and schema.get("anyOf") == _INT_OR_STRING:
+            continue
+        for index, sub in enumerate(schema.get(key) or ()):
+            yield from _nested_faults(sub, f"{path}.{key}[{index}]", outer)
+    if isinstance(schema.get("not"), dict):
+        yield from _nested_faults(schema["not"], f"{path}.not", outer)
 
 
 def _list_faults(schema: Json, path: str) -> Iterator[FieldError]:
@@ -225,29 +279,23 @@ def _rule_faults(schema: Json, path: str) -> Iterator[FieldError]:
 
 
 def _nested_faults(schema: Json, path: str, outer: Json) -> Iterator[FieldError]:
-    """Alternatives constrain values; the structure around them is said outside."""
-    allowed = _int_or_string_alternative(schema, outer)
-    for key in _STRUCTURAL_ONLY:
-        if key in schema and schema[key] not in (None, "", False) and not (key == "type" and allowed):
-            yield faults.forbidden(f"{path}.{key}", "must be empty to be structural")
-    for key in _EXTENSIONS:
-        if key in schema and schema[key] and key != "x-kubernetes-validations":
-            yield faults.forbidden(f"{path}.{key}", "must be empty to be structural")
-    yield from _keyword_faults({key: schema[key] for key in ("pattern",) if key in schema}, path)
-    for name, sub in sorted((schema.get("properties") or {}).items()):
-        if name not in (outer.get("properties") or {}) and not outer.get("x-kubernetes-preserve-unknown-fields"):
+    """Faults of one alternative, which constrains values and says nothing of their structure."""
+    for key, must_be in _FORBIDDEN_NESTED.items():
+        if schema.get(key):
+            yield faults.forbidden(f"{path}.{key}", f"must be {must_be} to be structural")
+    yield from _value_faults(schema, path, outer)
+    known: Json = outer.get("properties") or {}
+    for name, sub in (schema.get("properties") or {}).items():
+        if name == "metadata":
+            yield faults.forbidden(f"{path}.properties[metadata]", "must not be specified in a nested context")
+        if name in known:
+            yield from _nested_faults(sub, f"{path}.properties[{name}]", known[name])
+        else:
             detail = f"because it is defined in {_relative(path)}.properties[{name}]"
             yield faults.required(f"{_outer(path)}.properties[{name}]", detail)
-            continue
-        yield from _nested_faults(sub, f"{path}.properties[{name}]", (outer.get("properties") or {}).get(name) or {})
     if isinstance(schema.get("items"), dict):
-        outer_items = outer.get("items")
-        yield from _nested_faults(
-            schema["items"], f"{path}.items", outer_items if isinstance(outer_items, dict) else {}
-        )
-    for key in ("allOf", "anyOf", "oneOf"):
-        for index, sub in enumerate(schema.get(key) or ()):
-            yield from _nested_faults(sub, f"{path}.{key}[{index}]", outer)
+        items = outer.get("items")
+        yield from _nested_faults(schema["items"], f"{path}.items", items if isinstance(items, dict) else {})
 
 
 _ALTERNATIVE = re.compile(r"\.(allOf|anyOf|oneOf)\[\d+\]|\.not(?=\.|$)")
@@ -260,11 +308,6 @@ def _outer(path: str) -> str:
 def _relative(path: str) -> str:
     found = _ALTERNATIVE.search(path)
     return path[found.start() + 1 :] if found else path
-
-
-def _int_or_string_alternative(schema: Json, outer: Json) -> bool:
-    """`anyOf: [{type: integer}, {type: string}]` is the accepted way to spell an int-or-string."""
-    return outer.get("x-kubernetes-int-or-string") is True and schema.get("type") in ("integer", "string")
 
 
 def _default_faults(schema: Json, path: str) -> Iterator[FieldError]:

@@ -18,8 +18,8 @@ from typing import Any
 from vcbatch.api.quantity import MalformedQuantity, parse_quantity
 from vcbatch.local.apiserver.errors import FieldError
 from vcbatch.local.apiserver.kinds import faults
+from vcbatch.local.apiserver.schema.compare import ABSENT, correlate, same
 from vcbatch.local.apiserver.schema.structural import Node, Rule, regular_expression
-from vcbatch.local.apiserver.schema.validation import ABSENT, correlate, same
 
 _MAX_EVALUATIONS = 20_000
 """How many rules one request may run; Kubernetes holds requests to a cost budget in the same spirit."""
@@ -126,7 +126,7 @@ def _broken(rule: Rule, value: Any, node: Node, path: str, old: Any, *, root: bo
     said = rule.message or f"failed rule: {rule.rule.strip()}"
     outcome = _run(rule.rule, variables)
     if isinstance(outcome, _Trouble):
-        return _fault(rule, at, value, f"{outcome.text} evaluating rule: {rule.message or rule.rule.strip()}")
+        return _fault(rule, at, value, outcome.explain(rule.message or rule.rule.strip()))
     if outcome is True:
         return None
     if rule.message_expression:
@@ -157,6 +157,15 @@ class _Trouble:
     def __init__(self, text: str) -> None:
         self.text = text
 
+    def explain(self, rule: str) -> str:
+        if self.text == _NO_OVERLOAD:
+            what = "call arguments did not match a supported operator, function or macro signature for rule"
+            return f"'{self.text}': {what}: {rule}"
+        return f"{self.text} evaluating rule: {rule}"
+
+
+_NO_OVERLOAD = "no such overload"
+
 
 def _run(expression: str, variables: Mapping[str, Any]) -> Any:
     import cel
@@ -169,7 +178,7 @@ def _run(expression: str, variables: Mapping[str, Any]) -> Any:
     except ZeroDivisionError:
         return _Trouble("division by zero")
     except TypeError:
-        return _Trouble("no such overload")
+        return _Trouble(_NO_OVERLOAD)
     except (ValueError, RuntimeError, IndexError, OverflowError, MalformedQuantity) as error:
         return _Trouble(str(error))
 

@@ -1,30 +1,22 @@
 """Validates custom resources by their structural schema, in the words and the order of a real API server.
 
 Source: kube-openapi `pkg/validation/validate` (checks, order, texts), apiextensions-apiserver
-`pkg/apiserver/validation` (how they become field errors; ratcheting: KEP-4008) and
-`pkg/apiserver/schema/{listtype,objectmeta}`.
+`pkg/apiserver/validation` (how they become field errors; ratcheting: KEP-4008).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from vcbatch.local.apiserver import names
 from vcbatch.local.apiserver.errors import FieldError
 from vcbatch.local.apiserver.kinds import faults
+from vcbatch.local.apiserver.schema.compare import ABSENT, canonical, correlate, same
 from vcbatch.local.apiserver.schema.formats import FORMATS, NUMBER_FORMATS
 from vcbatch.local.apiserver.schema.structural import Json, Node
-
-
-class _Absent:
-    """No old value to compare with."""
-
-
-ABSENT = _Absent()
 
 
 @dataclass(slots=True)
@@ -267,7 +259,7 @@ class _Walk:
             result.merge(self._invalid(path, size, f"should have at least {node.min_items} items"))
         if node.max_items is not None and size > node.max_items:
             result.merge(self._one(faults.too_many(self._at(path), size, node.max_items)))
-        if node.unique_items and len({_canonical(item) for item in value}) != size:
+        if node.unique_items and len({canonical(item) for item in value}) != size:
             result.merge(self._invalid(path, "", "shouldn't contain duplicates"))
         if not result.errors:
             result.matches += 1
@@ -305,34 +297,6 @@ class _Walk:
         return result
 
 
-def same(one: Any, other: Any) -> bool:
-    """Deep equality of JSON values, in which `true` isn't 1."""
-    if isinstance(one, bool) or isinstance(other, bool):
-        return one is other
-    if isinstance(one, dict) and isinstance(other, dict):
-        return len(one) == len(other) and all(key in other and same(item, other[key]) for key, item in one.items())
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(same, one, other))
-    return one == other
-
-
-def correlate(new: list[Any], node: Node, old: Any) -> Callable[[int], Any]:
-    """Finds the old item for the item at an index: in a map list by its keys, in any other list never."""
-    if node.list_type != "map" or not isinstance(old, list):
-        return lambda _index: ABSENT
-    olds = {map_key(item, node): item for item in old if isinstance(item, dict)}
-
-    def find(index: int) -> Any:
-        item = new[index]
-        return olds.get(map_key(item, node), ABSENT) if isinstance(item, dict) else ABSENT
-
-    return find
-
-
-def map_key(item: Json, node: Node) -> str:
-    return _canonical([item.get(key) for key in node.list_map_keys])
-
-
 def _is_multiple(value: float, factor: float) -> bool:
     return Decimal(repr(value)) % Decimal(repr(factor)) == 0
 
@@ -341,94 +305,7 @@ def _compact(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
-def _canonical(value: Any) -> str:
-    return json.dumps(value, separators=(",", ":"), sort_keys=True)
-
-
 def _shown(value: Any) -> str:
     if isinstance(value, float) or (isinstance(value, int) and not -(2**63) <= value < 2**63):
         return go_float(float(value))
     return faults.shown(value)
-
-
-def validate_lists(value: Any, schema: Node) -> list[FieldError]:
-    """Duplicates in lists that are sets or maps, here and below."""
-    return list(_list_faults(value, schema, "")) if schema.has_lists else []
-
-
-def _list_faults(value: Any, node: Node, path: str) -> Iterator[FieldError]:
-    if isinstance(value, list):
-        if node.list_type == "set":
-            yield from _duplicates([(item, item) for item in value], path)
-        elif node.list_type == "map":
-            yield from _duplicates([(_keys_of(item, node), item) for item in value if isinstance(item, dict)], path)
-        if node.items is not None and node.items.has_lists:
-            for index, item in enumerate(value):
-                yield from _list_faults(item, node.items, f"{path}[{index}]")
-    elif isinstance(value, dict):
-        for name in sorted(value):
-            sub = node.properties.get(name)
-            if sub is not None:
-                if sub.has_lists:
-                    yield from _list_faults(value[name], sub, f"{path}.{name}" if path else name)
-            elif node.additional is not None and node.additional.has_lists:
-                yield from _list_faults(value[name], node.additional, f"{path}[{name}]")
-
-
-def _duplicates(keyed: Sequence[tuple[Any, Any]], path: str) -> Iterator[FieldError]:
-    seen: set[str] = set()
-    for index, (key, _item) in enumerate(keyed):
-        text = _canonical(key)
-        if text in seen:
-            yield faults.duplicate(f"{path}[{index}]", key)
-        seen.add(text)
-
-
-def _keys_of(item: Json, node: Node) -> Json:
-    return {key: item[key] for key in node.list_map_keys if key in item}
-
-
-def validate_embedded(value: Any, schema: Node) -> list[FieldError]:
-    """Type and name of objects embedded in a custom resource."""
-    return list(_embedded_faults(value, schema, "")) if schema.has_embedded else []
-
-
-def _embedded_faults(value: Any, node: Node, path: str) -> Iterator[FieldError]:
-    if isinstance(value, dict):
-        if node.embedded:
-            yield from _embedded_type(value, path)
-        for name in sorted(value):
-            sub = node.properties.get(name) or node.additional
-            if sub is not None and sub.has_embedded:
-                key = f"{path}.{name}" if path and name in node.properties else f"{path}[{name}]" if path else name
-                yield from _embedded_faults(value[name], sub, key)
-    elif isinstance(value, list) and node.items is not None:
-        for index, item in enumerate(value):
-            yield from _embedded_faults(item, node.items, f"{path}[{index}]")
-
-
-def _embedded_type(value: Json, path: str) -> Iterator[FieldError]:
-    api_version, kind = value.get("apiVersion"), value.get("kind")
-    at = f"{path}.apiVersion"
-    if "apiVersion" not in value:
-        yield faults.required(at, "must not be empty")
-    elif not isinstance(api_version, str):
-        yield faults.invalid(at, api_version, "must be a string")
-    elif not api_version:
-        yield faults.invalid(at, api_version, "must not be empty")
-    elif api_version.count("/") > 1:
-        yield faults.invalid(at, api_version, f"unexpected GroupVersion string: {api_version}")
-    at = f"{path}.kind"
-    if "kind" not in value:
-        yield faults.required(at, "must not be empty")
-    elif not isinstance(kind, str):
-        yield faults.invalid(at, kind, "must be a string")
-    elif not kind:
-        yield faults.invalid(at, kind, "must not be empty")
-    else:
-        for fault in names.dns1035_label(kind.lower()):
-            yield faults.invalid(at, kind, f"may have mixed case, but should otherwise match: {fault}")
-    metadata = value.get("metadata")
-    if isinstance(metadata, dict) and isinstance(metadata.get("name"), str) and metadata["name"]:
-        for fault in names.dns_subdomain(metadata["name"]):
-            yield faults.invalid(f"{path}.metadata.name", metadata["name"], fault)
