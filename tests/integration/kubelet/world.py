@@ -160,7 +160,7 @@ def processes_with(marker: str) -> list[int]:
 async def no_process(marker: str) -> None:
     """Return once no process has `marker` in its command line."""
     async with asyncio.timeout(PATIENCE):
-        while processes_with(marker):
+        while processes_with(marker):  # noqa: ASYNC110 - nobody tells when a foreign process ends
             await asyncio.sleep(0.01)
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import logging
 import os
 import shutil
 import signal
 import socket
+import stat
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -292,6 +294,8 @@ class Kubelet:
             await registration.mark_stopped()
         await node.objects.close()
         await self._processes.close()
+        with contextlib.suppress(OSError):
+            node.memory_directory.rmdir()
         self.ready.clear()
 
 
@@ -325,13 +329,16 @@ def has_loopback_network() -> bool:
 
 
 def memory_directory(root: Path) -> Path:
-    """Where emptyDir volumes with `medium: Memory` live: in memory where this machine has such a place."""
+    """Where emptyDir volumes with `medium: Memory` live, made if need be: in memory where this machine has such a place
+    and nobody else has taken the name there."""
     if sys.platform.startswith("linux") and os.access(_SHARED_MEMORY, os.W_OK):
-        return _SHARED_MEMORY / f"vcbatch-{os.geteuid()}-{_short_digest(root)}"
-    return root / "memory"
-
-
-def _short_digest(root: Path) -> str:
-    import hashlib
-
-    return hashlib.sha256(str(root.resolve()).encode()).hexdigest()[:12]
+        digest = hashlib.sha256(str(root.resolve()).encode()).hexdigest()[:12]
+        path = _SHARED_MEMORY / f"vcbatch-{os.geteuid()}-{digest}"
+        with contextlib.suppress(OSError):
+            path.mkdir(mode=0o700, exist_ok=True)
+            found = path.lstat()
+            if stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o077:
+                return path
+    path = root / "memory"
+    path.mkdir(mode=0o700, exist_ok=True)
+    return path

@@ -153,7 +153,8 @@ def _after_the_last(spec: Json, containers: Mapping[str, ContainerState]) -> Pla
         for container in spec.get("initContainers") or ()
         if isinstance(containers.get(container["name"], FRESH).state, Running)
     ]
-    return Plan(end=tuple(reversed(running)), finished=not running)
+    alive = any(isinstance(state.state, Running) for state in containers.values())
+    return Plan(end=tuple(reversed(running)), finished=not alive)
 
 
 def _with_sidecars(spec: Json, containers: Mapping[str, ContainerState], now: datetime, *, before: str | None) -> Plan:

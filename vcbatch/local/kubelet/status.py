@@ -43,8 +43,7 @@ class Verdict:
 def phase(spec: Json, states: States, verdict: Verdict | None = None) -> PodPhase:
     """The pod's phase, from its containers alone unless the kubelet has a `verdict`."""
     if verdict is not None:
-        running = any(isinstance(state.state, Running) for state in states.values())
-        return PodPhase.RUNNING if running else PodPhase.FAILED
+        return PodPhase.RUNNING if _anything_running(states) else PodPhase.FAILED
     early = _init_phase(spec, states)
     if early is not None:
         return early
@@ -57,9 +56,9 @@ def phase(spec: Json, states: States, verdict: Verdict | None = None) -> PodPhas
     if running or policy is RestartPolicy.ALWAYS:
         return PodPhase.RUNNING
     if all(end is not None and end.exit_code == 0 for end in ends):
-        return PodPhase.SUCCEEDED if not _sidecars_running(spec, states) else PodPhase.RUNNING
+        return PodPhase.SUCCEEDED if not _anything_running(states) else PodPhase.RUNNING
     if policy is RestartPolicy.NEVER:
-        return PodPhase.FAILED if not _sidecars_running(spec, states) else PodPhase.RUNNING
+        return PodPhase.FAILED if not _anything_running(states) else PodPhase.RUNNING
     return PodPhase.RUNNING
 
 
@@ -75,7 +74,7 @@ def _init_phase(spec: Json, states: States) -> PodPhase | None:
         if end is not None and end.exit_code == 0:
             continue
         failed = end is not None and restart_policy(spec) is RestartPolicy.NEVER
-        return PodPhase.FAILED if failed and not _sidecars_running(spec, states) else PodPhase.PENDING
+        return PodPhase.FAILED if failed and not _anything_running(states) else PodPhase.PENDING
     return None
 
 
@@ -83,8 +82,8 @@ def _ever_started(state: ContainerState) -> bool:
     return state.latest_end is not None or (isinstance(state.state, Running) and state.state.started)
 
 
-def _sidecars_running(spec: Json, states: States) -> bool:
-    return any(isinstance(states.get(c["name"], FRESH).state, Running) for c in spec.get("initContainers") or ())
+def _anything_running(states: States) -> bool:
+    return any(isinstance(state.state, Running) for state in states.values())
 
 
 def initialized(spec: Json, states: States) -> bool:

@@ -247,9 +247,16 @@ def _explain(spec: dict, error: OSError) -> list:
         where = "no such file or directory" if "/" in command else "executable file not found in $PATH"
         return [127, f'exec: "{command}": {where}']
     if error.errno == errno.EACCES:
+        if "/" not in command and not _is_on_path(command, spec["env"].get("PATH", os.defpath)):
+            # A directory of the search path that may not be read says the same as a file that may not be run.
+            return [127, f'exec: "{command}": executable file not found in $PATH']
         return [126, f'exec: "{command}": permission denied']
     if error.errno == errno.ENOEXEC:
         return [126, f'exec: "{command}": exec format error (a script needs a #! line)']
     if error.errno == errno.E2BIG:
         return [126, f'exec: "{command}": arguments and environment are too long']
     return [126, f'exec: "{command}": {os.strerror(error.errno or 0)}']
+
+
+def _is_on_path(command: str, path: str) -> bool:
+    return any(os.path.exists(os.path.join(directory, command)) for directory in path.split(":"))
