@@ -6,7 +6,6 @@ disk. What callers get are `Record`s: encoded objects, so that answering needs n
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
@@ -22,8 +21,6 @@ from vcbatch.local.apiserver.store import Record, Store
 from vcbatch.seams import Clock, Random
 
 Json = dict[str, Any]
-
-log = logging.getLogger(__name__)
 
 
 class Engine:

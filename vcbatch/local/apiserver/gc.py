@@ -25,6 +25,8 @@ log = logging.getLogger(__name__)
 
 Key = tuple[str, str, str]
 
+_STEP = 100
+
 
 class GarbageCollector:
     """Call `observe` for every change and `step` when it asks for it; neither waits."""
@@ -34,30 +36,36 @@ class GarbageCollector:
         self._writer = writer
         self._deleter = deleter
         self._objects: dict[Key, None] = {}
-        self._uids: set[str] = set()
+        self._failed: dict[Key, None] = {}
 
     @property
     def has_work(self) -> bool:
         return bool(self._objects)
 
+    @property
+    def has_failures(self) -> bool:
+        return bool(self._failed)
+
+    def retry(self) -> None:
+        """Look again at what couldn't be done: the caller decides when."""
+        self._objects.update(self._failed)
+        self._failed = {}
+
     def start(self) -> None:
         """Look at all that is stored: an owner may have gone just before the last end."""
         for collection in self._engine.store.collections():
             for record in collection.sorted(None):
-                self._uids.add(record.uid)
                 if record.owners or record.deleting:
                     self._remember(record)
 
     def observe(self, _key: str, change: Change) -> None:
         record = change.record
         if change.type == "DELETED":
-            self._uids.discard(record.uid)
             for dependent in self._engine.store.dependents(record.uid):
                 self._remember(dependent)
             for uid in record.owners:
                 self._remember_owner(record, uid)
             return
-        self._uids.add(record.uid)
         if record.deleting:
             self._remember(record)
         if record.owners and (change.type == "ADDED" or (change.old and change.old.owners != record.owners)):
@@ -91,9 +99,9 @@ class GarbageCollector:
         return owner if owner and owner.uid == reference.get("uid") else None
 
     def step(self) -> None:
-        """See to everything that changed since the last step. A failure keeps its object for the next step."""
-        objects, self._objects = self._objects, {}
-        for key in objects:
+        """See to a part of what changed lately, so that no request waits long. What fails waits for `retry`."""
+        for key in list(self._objects)[:_STEP]:
+            del self._objects[key]
             collection, namespace, name = key
             entry = self._engine.served.of_collection(collection)
             if entry is None:
@@ -107,7 +115,7 @@ class GarbageCollector:
                 if error.code not in (404, 409):
                     log.warning("garbage collection of %s %s/%s failed: %s", collection, namespace, name, error)
                 if error.code != 404:
-                    self._objects[key] = None
+                    self._failed[key] = None
 
     def _attend(self, entry: Served, record: Record) -> None:
         if record.deleting:

@@ -33,6 +33,7 @@ SERVICE_ACCOUNTS = Resource(group="", version="v1", plural="serviceaccounts", ki
 SYSTEM_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 
 _DEBOUNCE_SECONDS = 0.05
+_STEP = 200
 _RETRY_SECONDS = 1.0
 _EVENT_SWEEP_SECONDS = 60.0
 EVENT_AGE = timedelta(hours=1)
@@ -54,6 +55,7 @@ class Lifecycle:
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._next_sweep = engine.clock.monotonic() + _EVENT_SWEEP_SECONDS
+        self._retry_at: float | None = None
 
     async def start(self) -> None:
         """Take in what is stored, make what a new cluster has, and begin to watch."""
@@ -143,8 +145,9 @@ class Lifecycle:
         if self._wake.is_set():
             self._wake.clear()
             return
+        due = self._next_sweep if self._retry_at is None else min(self._next_sweep, self._retry_at)
         waiting = asyncio.create_task(self._wake.wait())
-        timer = asyncio.create_task(clock.sleep(max(0.0, self._next_sweep - clock.monotonic())))
+        timer = asyncio.create_task(clock.sleep(max(0.0, due - clock.monotonic())))
         try:
             await asyncio.wait((waiting, timer), return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -153,6 +156,10 @@ class Lifecycle:
         self._wake.clear()
 
     def _step(self) -> None:
+        now = self._engine.clock.monotonic()
+        if self._retry_at is not None and now >= self._retry_at:
+            self._retry_at = None
+            self._gc.retry()
         names, self._namespaces = self._namespaces, set()
         for name in sorted(names):
             self._attend_namespace(name)
@@ -160,11 +167,13 @@ class Lifecycle:
             self._attend_definition(name)
         self._gc.step()
         self._usage.step()
-        if self._engine.clock.monotonic() >= self._next_sweep:
-            self._next_sweep = self._engine.clock.monotonic() + _EVENT_SWEEP_SECONDS
+        if now >= self._next_sweep:
+            self._next_sweep = now + _EVENT_SWEEP_SECONDS
             self._sweep_events()
         if self._gc.has_work:
             self._wake.set()
+        if self._retry_at is None and (self._gc.has_failures or self._namespaces):
+            self._retry_at = now + _RETRY_SECONDS
 
     def _create_priority_classes(self) -> None:
         for name, value in SYSTEM_PRIORITY_CLASSES.items():
@@ -201,13 +210,18 @@ class Lifecycle:
             self._writer.change(entry, name, _release_namespace, self._engine.context())
 
     def _empty(self, namespace: str) -> bool:
-        """Delete what is in a namespace; whether nothing is left. Pods keep their grace."""
-        rest = 0
+        """Delete what is in a namespace, a part at a time; whether nothing is left. Pods keep their grace."""
+        rest, budget = 0, _STEP
         for collection in self._engine.store.collections():
             entry = self._engine.served.of_collection(collection.key)
             if entry is None or not entry.resource.namespaced:
                 continue
             for record in list(collection.sorted(namespace)):
+                if not record.deleting:
+                    budget -= 1
+                if budget < 0:
+                    self._namespaces.add(namespace)
+                    return False
                 rest += not self._delete(entry, record)
         return rest == 0
 

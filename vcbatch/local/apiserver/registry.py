@@ -234,7 +234,6 @@ class Served:
     """Conditions of a table row: a pod's `Completed`."""
     default_propagation: str = "Background"
     """What a DELETE without a policy does with dependents."""
-    warn_on_create: Callable[[Json], Sequence[str]] | None = None
 
     @property
     def stored_as(self) -> Resource:

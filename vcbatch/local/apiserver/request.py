@@ -27,8 +27,6 @@ JSON_TYPE = "application/json"
 YAML_TYPE = "application/yaml"
 PROTOBUF_TYPE = "application/vnd.kubernetes.protobuf"
 
-VERBS = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:

@@ -49,13 +49,6 @@ class ServedSet:
     def of_kind(self, api_version: str, kind: str) -> Served | None:
         return self._by_kind.get((api_version, kind))
 
-    def has_version(self, group: str, version: str) -> bool:
-        return any(e.resource.group == group and e.resource.version == version for e in self.all)
-
-    def kind_exists(self, version: str, kind: str) -> bool:
-        """Whether a built-in kind has this name in `version`, in any group."""
-        return any(e.resource.kind == kind and e.resource.version == version for e in self._built_in)
-
     def reconcile(self, crd: Json, now: datetime) -> Json | None:
         """Take in a definition; answers the status it should have, or None."""
         if not self._custom:

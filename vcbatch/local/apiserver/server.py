@@ -7,7 +7,7 @@ import errno
 import logging
 import socket
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -198,11 +198,7 @@ class EmbeddedServer:
 class _Server(uvicorn.Server):
     """uvicorn without its signal handlers, which belong to the program."""
 
-    def install_signal_handlers(self) -> None: ...
-
     def capture_signals(self) -> Any:
-        from contextlib import nullcontext
-
         return nullcontext()
 
 

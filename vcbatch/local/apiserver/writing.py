@@ -68,8 +68,6 @@ class Writer:
         name = metadata["name"]
         if engine.store.get(entry.stored_as, ctx.namespace if entry.resource.namespaced else None, name):
             raise already_exists(group=entry.resource.group, plural=entry.resource.plural, name=name)
-        if entry.warn_on_create:
-            ctx.warnings.extend(entry.warn_on_create(obj))
         if managed:
             metadata["managedFields"] = list(managed)
         return engine.write(entry, obj, None, ctx)

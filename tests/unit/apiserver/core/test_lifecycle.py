@@ -9,6 +9,7 @@ import pytest
 from tests.unit.apiserver.core.servers import CONFIGMAPS, Client, configmap, owner, server, virtual
 from vcbatch.api import resources
 from vcbatch.local.apiserver import lifecycle
+from vcbatch.local.apiserver.admission import AdmissionRequest, Rule, Rules
 
 NAMESPACES = "/api/v1/namespaces"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -122,6 +123,40 @@ async def test_garbage_left_by_a_crash_is_found_at_the_start(tmp_path: Path) -> 
     async with server(tmp_path) as client:
         await settle()
         assert await left(client) == set()
+
+
+@virtual
+async def test_many_dependents_go_in_parts() -> None:
+    async with server() as client:
+        root = await client.make("root")
+        for number in range(450):
+            await client.make(f"d{number}", ownerReferences=[owner(root)])
+        await client.delete(f"{CONFIGMAPS}/root")
+        await asyncio.sleep(0.12)
+        assert 0 < len(await left(client)) < 450
+        await settle()
+        assert await left(client) == set()
+
+
+@virtual
+async def test_a_refused_deletion_is_tried_again_now_and_then() -> None:
+    refusals: list[str] = []
+
+    def refuse(request: AdmissionRequest) -> str:
+        if request.name != "child" or len(refusals) >= 3:
+            return ""
+        refusals.append(request.ctx.now.isoformat())
+        return "not yet"
+
+    rule = Rule(webhook="w.example.com", resources=[resources.CONFIGMAPS], operations=["DELETE"], validate=refuse)
+    async with server(admission=Rules([rule])) as client:
+        root = await client.make("root")
+        await client.make("child", ownerReferences=[owner(root)])
+        await client.delete(f"{CONFIGMAPS}/root")
+        await settle()
+
+        assert await left(client) == set()
+        assert len(refusals) == len(set(refusals)) == 3
 
 
 @virtual
