@@ -6,7 +6,7 @@ states, is bounded in size, and says the same thing for the same numbers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final
 
@@ -198,18 +198,6 @@ def insufficient(resource: str) -> str:
     return f"Insufficient {resource}"
 
 
-def quota_insufficient(resources: Sequence[str]) -> str:
-    """Why a gang isn't let into its queue."""
-    listed = ", ".join(f"insufficient {resource}" for resource in resources)
-    return shorten(f"queue resource quota insufficient: {listed}")
-
-
-def overused(resources: Sequence[str]) -> str:
-    """Why a gang isn't let into the cluster."""
-    listed = ", ".join(f"overused {resource}" for resource in resources)
-    return shorten(f"resource in cluster is overused: {listed}")
-
-
 def assigned(*, namespace: str, pod: str, node: str) -> str:
     """A pod was bound, in the words of kube-scheduler."""
     return f"Successfully assigned {namespace}/{pod} to {node}"
@@ -220,7 +208,6 @@ def possibly_assigned(*, node: str, once: str) -> str:
     return f"pod can possibly be assigned to {node} once {once}"
 
 
-ONCE_MIN_AVAILABLE: Final = "minAvailable is satisfied"
 ONCE_RELEASED: Final = "resource is released and minAvailable is satisfied"
 
 
@@ -235,11 +222,6 @@ def executing(*, action: str, cause: str = "") -> str:
 def delayed(*, action: str, delay: str, cause: str = "") -> str:
     """The event when a policy has a timeout; `delay` is a Go duration."""
     return shorten(f"Execute action {action} after {delay}{f': {cause}' if cause else ''}")
-
-
-def gave_up(*, action: str, cause: str) -> str:
-    """The event when an action was tried too often; the job is terminated then."""
-    return shorten(f"Action {action} failed and its retry limit is reached, terminating the job: {cause}")
 
 
 def command_issued(*, action: str, target: str) -> str:
