@@ -21,6 +21,9 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "crds": ("vcbatch.cli.crds", "Print or write the CustomResourceDefinitions."),
 }
 
+_EXTRAS = {"up": "local", "down": "local", "controllers": "controllers", "scheduler": "scheduler"}
+"""What a command needs beyond the plain package, which has just the client side."""
+
 
 class _Lazy(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -58,6 +61,14 @@ def main() -> NoReturn:
     except CliError as error:
         complain(error)
         sys.exit(error.exit_code)
+    except ModuleNotFoundError as error:
+        command = next((argument for argument in sys.argv[1:] if argument in _EXTRAS), "")
+        if not command or (error.name or "").startswith("vcbatch"):
+            raise
+        extra = f"vcbatch[{_EXTRAS[command]}]"
+        hint = f"Install it with: pip install '{extra}'"
+        complain(CliError(f"`vcbatch {command}` needs {error.name}, which {extra} brings", hint=hint))
+        sys.exit(1)
     except BrokenPipeError:
         sys.stderr.close()  # the reader has gone, and so has anybody to complain to
         sys.exit(141)
