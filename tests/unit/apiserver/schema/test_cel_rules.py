@@ -63,10 +63,15 @@ def test_reason_and_field_path_are_the_rules_own():
     assert faults([rule], {"a": INTEGER}, {"a": 0}) == ["spec.a: Forbidden: m"]
 
 
+def test_a_broken_rule_of_a_scalar_shows_the_value():
+    properties = {"a": {**INTEGER, "x-kubernetes-validations": [{"rule": "self > 1", "message": "m"}]}}
+    assert faults([], properties, {"a": 0}) == ["spec.a: Invalid value: 0: m"]
+
+
 def test_a_rule_that_fails_to_run_says_why():
     rule = {"rule": "self.b == 1", "message": "m"}
     assert faults([rule], {"a": INTEGER, "b": INTEGER}, {"a": 0}) == [
-        "spec: Invalid value: no such key: b evaluating rule: m"
+        'spec: Invalid value: "object": no such key: b evaluating rule: m'
     ]
 
 

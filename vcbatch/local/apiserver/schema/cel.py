@@ -126,7 +126,8 @@ def _broken(rule: Rule, value: Any, node: Node, path: str, old: Any, *, root: bo
     said = rule.message or f"failed rule: {rule.rule.strip()}"
     outcome = _run(rule.rule, variables)
     if isinstance(outcome, _Trouble):
-        return _fault(rule, at, value, outcome.explain(rule.message or rule.rule.strip()))
+        kind = node.types[0] if node.types else "object"
+        return faults.invalid(path or "<nil>", kind, outcome.explain(rule.message or rule.rule.strip()))
     if outcome is True:
         return None
     if rule.message_expression:
@@ -143,7 +144,8 @@ def _fault(rule: Rule, at: str, value: Any, detail: str) -> FieldError:
         case "FieldValueRequired":
             return faults.required(at, detail)
         case "FieldValueDuplicate":
-            return FieldError(reason=rule.reason, field=at, message=f"Duplicate value: {detail}")
+            shown = "" if isinstance(value, dict | list) else f": {faults.shown(value)}"
+            return FieldError(reason=rule.reason, field=at, message=f"Duplicate value{shown}")
         case _:
             shown = "" if isinstance(value, dict | list) else f" {faults.shown(value)}:"
             return FieldError(reason="FieldValueInvalid", field=at, message=f"Invalid value:{shown} {detail}")
