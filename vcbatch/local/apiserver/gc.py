@@ -7,6 +7,7 @@ doing it twice, or after a restart, is harmless. Source of the rules: Kubernetes
 from __future__ import annotations
 
 import logging
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
@@ -26,6 +27,7 @@ log = logging.getLogger(__name__)
 Key = tuple[str, str, str]
 
 _STEP = 100
+_GONE = 10_000
 
 
 class GarbageCollector:
@@ -37,6 +39,7 @@ class GarbageCollector:
         self._deleter = deleter
         self._objects: dict[Key, None] = {}
         self._failed: dict[Key, None] = {}
+        self._gone: OrderedDict[str, None] = OrderedDict()
 
     @property
     def has_work(self) -> bool:
@@ -61,6 +64,9 @@ class GarbageCollector:
     def observe(self, _key: str, change: Change) -> None:
         record = change.record
         if change.type == "DELETED":
+            self._gone[record.uid] = None
+            if len(self._gone) > _GONE:
+                self._gone.popitem(last=False)
             for dependent in self._engine.store.dependents(record.uid):
                 self._remember(dependent)
             for uid in record.owners:
@@ -91,12 +97,23 @@ class GarbageCollector:
         return None
 
     def _resolve(self, record: Record, reference: Json) -> Record | None:
-        entry = self._engine.served.of_kind(reference.get("apiVersion", ""), reference.get("kind", ""))
+        entry = self._owner_entry(reference)
         if entry is None:
             return None
         namespace = record.namespace if entry.resource.namespaced else None
         owner = self._engine.store.get(entry.stored_as, namespace, reference.get("name", ""))
         return owner if owner and owner.uid == reference.get("uid") else None
+
+    def _owner_entry(self, reference: Json) -> Served | None:
+        group = reference.get("apiVersion", "").rpartition("/")[0]
+        return self._engine.served.of_group_kind(group, reference.get("kind", ""))
+
+    def _is_absent(self, record: Record, reference: Json) -> bool:
+        """Whether the owner is gone for certain. Of a kind that isn't served (any more) nobody knows, but for what
+        this server saw go."""
+        if reference.get("uid", "") in self._gone:
+            return True
+        return self._owner_entry(reference) is not None and self._resolve(record, reference) is None
 
     def step(self) -> None:
         """See to a part of what changed lately, so that no request waits long. What fails waits for `retry`."""
@@ -161,13 +178,12 @@ class GarbageCollector:
         return bool(found and found.uid == record.uid)
 
     def _attend_owned(self, entry: Served, record: Record) -> None:
-        references = record.decode()["metadata"].get("ownerReferences", ())
-        owners = {reference.get("uid", ""): self._resolve(record, reference) for reference in references}
-        present = {uid for uid, owner in owners.items() if owner is not None}
-        if not present:
+        references: list[Json] = record.decode()["metadata"].get("ownerReferences", [])
+        absent = {one.get("uid", "") for one in references if self._is_absent(record, one)}
+        if len(absent) == len({one.get("uid", "") for one in references}):
             self._delete(record, "")
-        elif len(present) < len(owners):
-            self._drop_owners(record, lambda uid: uid not in present)
+        elif absent:
+            self._drop_owners(record, lambda uid: uid in absent)
 
     def _delete(self, record: Record, propagation: str) -> None:
         entry = self._engine.served.of_collection(record.collection)

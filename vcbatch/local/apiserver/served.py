@@ -22,6 +22,7 @@ class ServedSet:
         self._by_path: dict[tuple[str, str, str], Served] = {}
         self._by_collection: dict[tuple[str, str], Served] = {}
         self._by_kind: dict[tuple[str, str], Served] = {}
+        self._by_group_kind: dict[tuple[str, str], Served] = {}
         self.refresh()
 
     def refresh(self) -> None:
@@ -29,10 +30,12 @@ class ServedSet:
         self._by_path = {}
         self._by_collection = {}
         self._by_kind = {}
+        self._by_group_kind = {}
         for entry in self.all:
             resource = entry.resource
             self._by_path[resource.group, resource.version, resource.plural] = entry
             self._by_kind[resource.api_version, resource.kind] = entry
+            self._by_group_kind[resource.group, resource.kind] = entry
             stored = entry.stored_as
             # The entry that serves the stored form itself is the one that controllers read and write through.
             if stored == resource or (stored.group, stored.plural) not in self._by_collection:
@@ -48,6 +51,10 @@ class ServedSet:
 
     def of_kind(self, api_version: str, kind: str) -> Served | None:
         return self._by_kind.get((api_version, kind))
+
+    def of_group_kind(self, group: str, kind: str) -> Served | None:
+        """An entry of this kind, in any version: owners are named by kind, and versions come and go."""
+        return self._by_group_kind.get((group, kind))
 
     def reconcile(self, crd: Json, now: datetime) -> Json | None:
         """Take in a definition; answers the status it should have, or None."""

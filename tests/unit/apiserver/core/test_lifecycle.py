@@ -102,6 +102,32 @@ async def test_an_object_whose_owner_never_was_is_garbage() -> None:
 
 
 @virtual
+async def test_an_owner_of_an_unknown_kind_is_nobodys_to_judge() -> None:
+    async with server() as client:
+        stranger = {"apiVersion": "example.com/v1", "kind": "Widget", "name": "w", "uid": "somebody"}
+        await client.make("a", ownerReferences=[stranger])
+        await settle()
+
+        assert await left(client) == {"a"}
+
+
+@virtual
+async def test_what_a_custom_object_owned_goes_even_with_its_kind() -> None:
+    async with server() as client:
+        await client.post(CRDS, definition())
+        widget = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}}
+        made = (await client.post(WIDGETS, widget)).body
+        await client.make("owned", ownerReferences=[owner(made)])
+        await client.make("old", ownerReferences=[{**owner(made), "apiVersion": "example.com/v0"}])
+        await settle()
+        assert await left(client) == {"owned", "old"}
+
+        await client.delete(f"{CRDS}/widgets.example.com")
+        await settle()
+        assert await left(client) == set()
+
+
+@virtual
 async def test_an_owner_of_the_same_name_made_again_is_another() -> None:
     async with server() as client:
         root = await client.make("root")
