@@ -49,7 +49,7 @@ def test_a_hosts_file_has_the_pod_and_for_libnss_wrapper_mapped_lines() -> None:
     text = hosts_file(
         own=OWN, address="127.64.0.1", common=["127.64.0.2\tm"], host_lines=["127.0.0.1\tlocalhost"], mapped=True
     )
-    lines = text.splitlines()[1:]
+    lines = text.splitlines()
     assert lines[:3] == ["127.0.0.1\tlocalhost", "127.64.0.1\tj-w-0.j.ns.svc.cluster.local j-w-0", "127.64.0.2\tm"]
     assert [line.removeprefix("::ffff:") for line in lines[3:]] == lines[:3]
 

@@ -163,9 +163,10 @@ def write_in_place(path: Path, data: bytes) -> None:
 def _machine_lines() -> list[str]:
     """What this machine's own hosts file says, so that containers know it as well; loopback names where it has none."""
     try:
-        lines = [line.strip() for line in Path("/etc/hosts").read_text(errors="replace").splitlines()]
+        text = Path("/etc/hosts").read_text(errors="replace")
+        lines = [line.partition("#")[0].strip() for line in text.splitlines()]
     except OSError:
         lines = []
-    kept = [line for line in lines if line and not line.startswith("#")][:1000]
-    names = {name for line in kept for name in line.split("#")[0].split()[1:]}
+    kept = [line for line in lines if line][:1000]
+    names = {name for line in kept for name in line.split()[1:]}
     return kept if "localhost" in names else [*_LOOPBACK, *kept]

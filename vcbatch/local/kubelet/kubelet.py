@@ -117,6 +117,8 @@ class Kubelet:
         if worker is None:
             raise LogUnavailableError(f'pod "{name}" is not on node "{self._config.node_name}"')
         container = container or worker.pod["spec"]["containers"][0]["name"]
+        if not worker.has_container(container):
+            raise LogUnavailableError(f"container {container} is not valid for pod {name}")
         record = worker.log_record(container, previous=options.previous)
         if record is None:
             raise LogUnavailableError(self._why_no_log(worker, name, container, options))
@@ -136,7 +138,7 @@ class Kubelet:
         return f'container "{container}" in pod "{name}" is waiting to start: {why}'
 
     def _find(self, namespace: str, name: str) -> PodWorker | None:
-        for worker in self._workers.values():
+        for worker in reversed(self._workers.values()):  # the newest, where a former one is still being ended
             metadata = worker.pod["metadata"]
             if metadata["name"] == name and metadata["namespace"] == namespace:
                 return worker

@@ -155,7 +155,8 @@ def hosts_file(
     AI_V4MAPPED, without which PyTorch's TCPStore finds no address.
     """
     names = [*own.aliases(seen_from=own.namespace)[:1], own.hostname]
-    lines = ["# Written by vcbatch for one pod.", *host_lines, f"{address}\t{' '.join(names)}", *common]
+    # No comments and no empty lines: libnss_wrapper 1.1 takes neither.
+    lines = [*host_lines, f"{address}\t{' '.join(names)}", *common]
     lines += [f"{alias['ip']}\t{' '.join(alias.get('hostnames') or ())}" for alias in aliases]
     if mapped:
         lines += [f"::ffff:{line}" for line in lines if line[:1].isdigit() and ":" not in line.split()[0]]

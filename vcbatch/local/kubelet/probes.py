@@ -72,14 +72,14 @@ def _given(handler: Json) -> str:
     return ", ".join(sorted(key for key in handler if not key.endswith(settings))) or "empty"
 
 
-async def run_handler(handler: Json, target: Target, *, timeout: float) -> Outcome:
+async def run_handler(handler: Json, target: Target, *, timeout: float, clock: Clock) -> Outcome:
     """Run an exec, httpGet, tcpSocket or sleep handler once; never raises for what the container does wrong."""
     try:
         if "exec" in handler:
             result = await target.execute(list(handler["exec"].get("command") or ()), timeout)
             return Outcome(ok=result.exit_code == 0, message=result.output.strip())
         if "sleep" in handler:
-            await asyncio.sleep(float(handler["sleep"].get("seconds") or 0))
+            await clock.sleep(min(float(handler["sleep"].get("seconds") or 0), timeout))
             return Outcome(ok=True)
         if "tcpSocket" in handler:
             return await asyncio.wait_for(_connect(handler["tcpSocket"], target), timeout)

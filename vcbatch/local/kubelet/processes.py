@@ -105,7 +105,7 @@ class LocalProcesses:
         path = ref.record / f"exec-{next(_exec_numbers)}.json"
         document = {
             "argv": list(argv),
-            "env": dict(env),
+            "env": {**env, **proctree.environment(target)},
             "working_dir": working_dir,
             "timeout": timeout,
             "namespaces": self._namespaces.document(),

@@ -110,3 +110,12 @@ def proportional_bytes(pid: int) -> int:
             continue
         total += next((int(line.split()[1]) * 1024 for line in text.splitlines() if line.startswith("Pss:")), 0)
     return total
+
+
+def environment(pid: int) -> dict[str, str]:
+    """The variables that a process was started with; none where they can't be read."""
+    try:
+        text = (_PROC / str(pid) / "environ").read_bytes().decode(errors="surrogateescape")
+    except OSError:
+        return {}
+    return dict(entry.split("=", 1) for entry in text.split("\0") if "=" in entry)

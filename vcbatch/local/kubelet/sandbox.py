@@ -44,6 +44,9 @@ class Sandbox:
     nss_wrapper: Path | None = None
 
 
+NSS_WRAPPER_VARIABLE = "VCBATCH_NSS_WRAPPER"
+
+
 class SandboxUnavailableError(Exception):
     """The mode that was asked for doesn't work on this machine."""
 
@@ -87,9 +90,13 @@ def _describe(namespaces: Namespaces) -> str:
 
 
 def find_nss_wrapper() -> Path | None:
-    """libnss_wrapper's shared library, where the dynamic loader or the usual directories have it."""
+    """libnss_wrapper's shared library: the one that `VCBATCH_NSS_WRAPPER` names, else where the usual directories or
+    the dynamic loader have it."""
     if not sys.platform.startswith("linux"):
         return None
+    named = os.environ.get(NSS_WRAPPER_VARIABLE)
+    if named:
+        return Path(named) if Path(named).is_file() else None
     directories = [Path("/usr/lib"), Path("/usr/lib64"), Path("/usr/local/lib"), *Path("/usr/lib").glob("*-linux-gnu")]
     for directory in directories:
         library = directory / "libnss_wrapper.so"

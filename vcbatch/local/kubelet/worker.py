@@ -124,6 +124,9 @@ class PodWorker:
         live = self._live.get(container)
         return live is None or live.run.path != record
 
+    def has_container(self, name: str) -> bool:
+        return self._find_container(name) is not None
+
     def state_of(self, container: str) -> ContainerState:
         return self._states.get(container, FRESH)
 
@@ -133,15 +136,30 @@ class PodWorker:
         """Carry the pod out until it is gone from the API, or until the kubelet has stopped and it has ended."""
         try:
             await self._take_over()
-            while not await self._step():
+            while not await self._careful_step():
                 await self._sleep()
         finally:
             for live in self._live.values():
                 _cancel(live)
 
+    async def _careful_step(self) -> bool:
+        """A step that fails for a reason nobody thought of fails the pod: its processes are ended and it says why."""
+        try:
+            return await self._step()
+        except Exception as error:
+            if self._verdict is not None:
+                raise
+            log.exception("pod %s/%s", self.pod["metadata"]["namespace"], self.pod["metadata"]["name"])
+            message = f"the kubelet can't run this pod: {type(error).__name__}: {error}"
+            self._verdict = Verdict(reason=PodStatusReason.UNEXPECTED_ADMISSION_ERROR, message=message)
+            self._wake.set()
+            return False
+
     async def _step(self) -> bool:
         self._wake.clear()
         now = self._node.clock.now()
+        if self._retry_at is not None and self._node.clock.monotonic() >= self._retry_at:
+            self._retry_at = None
         self._note_exits()
         if self._gone:
             return await self._vanish()
@@ -160,7 +178,7 @@ class PodWorker:
         return False
 
     def _already_over(self) -> bool:
-        stored = (self.pod.get("status") or {}).get("phase")
+        stored = (self._written or self.pod.get("status") or {}).get("phase")
         return not self._live and not self._exits and stored in (PodPhase.SUCCEEDED, PodPhase.FAILED)
 
     def _must_end(self, now: datetime) -> bool:
@@ -191,8 +209,7 @@ class PodWorker:
             self._back_off(backoff)
         for name in plan.end:
             await self._end(name, self._grace())
-        waits = self._retry_at is not None and self._node.clock.monotonic() < self._retry_at
-        if plan.start and not waits:
+        if plan.start and self._retry_at is None:
             await self._start_all(plan.start)
         elif self._refresh and self._paths is not None:
             await self._guarded(self._refresh_volumes())
@@ -463,7 +480,7 @@ class PodWorker:
         name = container["name"]
 
         async def run(timeout: float) -> probes.Outcome:
-            return await probes.run_handler(probe, target, timeout=timeout)
+            return await probes.run_handler(probe, target, timeout=timeout, clock=self._node.clock)
 
         def report(ok: bool, message: str) -> None:
             self._on_probe(container, live, field, ok=ok, message=message)
@@ -501,7 +518,8 @@ class PodWorker:
         self._wake.set()
 
     async def _post_start(self, container: Json, live: _Live, hook: Json) -> None:
-        outcome = await probes.run_handler(hook, self._target(container, live), timeout=self._grace())
+        target, clock = self._target(container, live), self._node.clock
+        outcome = await probes.run_handler(hook, target, timeout=self._grace(), clock=clock)
         if not outcome.ok:
             text = f"PostStartHook failed: {outcome.message}"
             self._event(KubeletEvent.FAILED_POST_START_HOOK, text, container=container["name"], warning=True)
@@ -557,8 +575,8 @@ class PodWorker:
 
     async def _tell_to_end(self, name: str, live: _Live, hook: Json | None, grace: float) -> None:
         if hook and grace > 0:
-            container = self._container(name)
-            outcome = await probes.run_handler(hook, self._target(container, live), timeout=grace)
+            target, clock = self._target(self._container(name), live), self._node.clock
+            outcome = await probes.run_handler(hook, target, timeout=grace, clock=clock)
             if not outcome.ok:
                 text = f"PreStopHook failed: {outcome.message}"
                 self._event(KubeletEvent.FAILED_PRE_STOP_HOOK, text, container=name, warning=True)
@@ -648,10 +666,7 @@ class PodWorker:
         )
         if changed(previous, status):
             await self._guarded(self._patch_status(status))
-        if self._over(status):
-            self._release()
-            if deleting:
-                self._gone = await self._say_goodbye()
+        if self._already_over():
             self._wake.set()
 
     def _must_be_over(self) -> bool:
@@ -667,10 +682,6 @@ class PodWorker:
             state = self._states.get(container["name"], FRESH)
             if isinstance(state.state, Waiting) and state.last is not None:
                 self._states[container["name"]] = replace(state, state=state.last)
-
-    def _over(self, status: Json) -> bool:
-        written = (self._written or {}).get("phase")
-        return not self._live and status["phase"] == written and written in (PodPhase.SUCCEEDED, PodPhase.FAILED)
 
     async def _patch_status(self, status: Json) -> None:
         metadata = self.pod["metadata"]
