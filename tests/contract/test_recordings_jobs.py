@@ -32,7 +32,7 @@ from vcbatch.api.resources import (
 
 OUT_OF_SCOPE = {
     "bare-pod": "no job: the PodGroup controller's (tests/unit/core/test_podgroup_decide.py)",
-    "closed-queue": "Commands to queues come with queue hierarchies",
+    "closed-queue": "no job's life: queues are held by tests/unit/core/test_queue_decide.py",
     "cronjob": "CronJobs come later",
     "cronjob-suspended": "CronJobs come later",
     "depends-on": "dependsOn comes later; such a job is refused",

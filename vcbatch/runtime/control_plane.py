@@ -89,7 +89,7 @@ class ControlPlane:
             custom[QUEUES], custom[PODGROUPS], custom[COMMANDS], applier, clock=clock, random=random, meter=meter
         )
         self.commands = CommandController(
-            custom[COMMANDS], custom[JOBS], applier, clock=clock, random=random, meter=meter
+            custom[COMMANDS], custom[JOBS], custom[QUEUES], applier, clock=clock, random=random, meter=meter
         )
 
     def sources(self) -> list[Part]:

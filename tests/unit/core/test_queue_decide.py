@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.job_world import START
+from vcbatch.api.command import Command
 from vcbatch.api.job import Action
 from vcbatch.api.queue import Queue, QueueState
 from vcbatch.core.queue import QueueView, bootstrap, decide
@@ -89,6 +90,103 @@ def test_a_queue_hangs_below_root() -> None:
     (mark,) = decide(QueueView(queue=_queue({"state": "Open"}, parent="")), now=START).marks
     assert mark.patch == {"spec": {"parent": "root"}}
     assert not decide(QueueView(queue=_queue({"state": "Open"}, name="root", parent="")), now=START).marks
+
+
+# Commands and the tree -----------------------------------------------------------------------------------------------
+
+
+class _Tree:
+    """Queues that are looked at until they come to rest, one write at a time if `mortal`."""
+
+    def __init__(self, parents: dict[str, str], *, mortal: bool = False) -> None:
+        self.queues: dict[str, Json] = {}
+        for name, parent in {"root": "", **parents}.items():
+            self.queues[name] = {"metadata": {"name": name, "uid": f"uid-{name}"}, "spec": {"parent": parent}}
+        self.pod_groups: dict[str, dict[str, int]] = {}
+        self.commands: list[Json] = []
+        self.events: list[str] = []
+        self._mortal = mortal
+        self.settle()
+
+    def command(self, action: str, name: str, *, uid: str | None = None) -> None:
+        target = {"kind": "Queue", "name": name, "uid": uid or f"uid-{name}"}
+        self.commands.append({"metadata": {"name": f"c{len(self.events)}"}, "action": action, "target": target})
+        self.settle()
+
+    def settle(self) -> None:
+        for _ in range(30):
+            if sum(self._look(name) for name in self.queues) == 0:
+                assert not self.commands
+                return
+        raise AssertionError("doesn't come to rest")
+
+    def states(self) -> dict[str, str]:
+        return {name: queue["status"]["state"] for name, queue in self.queues.items()}
+
+    def _look(self, name: str) -> int:
+        stored = self.queues[name]
+        parent = self.queues.get(stored["spec"]["parent"])
+        view = QueueView(
+            queue=Queue.parse(stored),
+            parent=Queue.parse(parent) if parent else None,
+            pod_groups=self.pod_groups.get(name, {}),
+            commands=[Command.parse(command) for command in self.commands if command["target"]["name"] == name],
+        )
+        decision = decide(view, now=START)
+        writes = 0
+        if decision.status:
+            stored["status"] = decision.status.status
+            writes += 1
+        for mark in decision.marks:
+            if not (self._mortal and writes):
+                stored["metadata"].setdefault("annotations", {}).update(mark.patch["metadata"]["annotations"])
+                writes += 1
+        for delete in decision.deletes:
+            if not (self._mortal and writes):
+                self.commands = [item for item in self.commands if item["metadata"]["name"] != delete.ref.name]
+                writes += 1
+        self.events.extend(f"{event.reason} {event.message}" for event in decision.events)
+        return writes
+
+
+TREE = {"p": "root", "c1": "p", "c2": "p", "g": "c1"}
+
+
+@pytest.mark.parametrize("mortal", [False, True], ids=["", "dying after every write"])
+def test_queues_close_and_open_with_their_parent(mortal: bool) -> None:
+    tree = _Tree(TREE, mortal=mortal)
+    assert set(tree.states().values()) == {"Open"}
+    tree.command("CloseQueue", "c2")
+    tree.command("CloseQueue", "p")
+    assert tree.states() == {"root": "Open", "p": "Closed", "c1": "Closed", "c2": "Closed", "g": "Closed"}
+    tree.command("OpenQueue", "p")
+    assert tree.states() == {"root": "Open", "p": "Open", "c1": "Open", "c2": "Closed", "g": "Open"}
+    tree.command("OpenQueue", "c2")
+    assert set(tree.states().values()) == {"Open"}
+
+
+def test_a_queue_with_jobs_is_closing_until_they_are_gone() -> None:
+    tree = _Tree({"q": "root"})
+    tree.pod_groups["q"] = {"Running": 1}
+    tree.command("CloseQueue", "q")
+    assert tree.states()["q"] == "Closing"
+    tree.pod_groups["q"] = {}
+    tree.settle()
+    assert tree.states()["q"] == "Closed"
+    assert [event.partition(" ")[0] for event in tree.events] == ["CloseQueue"]
+
+
+@pytest.mark.parametrize(
+    ("action", "name", "uid"),
+    [("CloseQueue", "root", None), ("OpenQueue", "c1", None), ("AbortJob", "c1", None), ("OpenQueue", "p", "older")],
+)
+def test_commands_to_queues_that_are_refused(action: str, name: str, uid: str | None) -> None:
+    tree = _Tree(TREE)
+    tree.command("CloseQueue", "p")
+    before = tree.states()
+    tree.command(action, name, uid=uid)
+    assert tree.states() == before
+    assert tree.events[-1].startswith("CommandRejected ")
 
 
 def test_root_and_default_are_made_where_missing() -> None:

@@ -2,41 +2,98 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 
+from vcbatch.api import names
 from vcbatch.api.job import Action
 from vcbatch.api.podgroup import PodGroupPhase
-from vcbatch.api.queue import ROOT, QueueStatus
+from vcbatch.api.queue import ROOT, Queue, QueueState, QueueStatus
+from vcbatch.api.reasons import JobReason, QueueReason
 from vcbatch.api.resources import QUEUES
-from vcbatch.core.machine import Decision, Json, Mark, ObjectRef, WriteStatus
+from vcbatch.core.machine import Decision, Emit, EventType, Json, Mark, ObjectRef, WriteStatus
+from vcbatch.core.queue.commands import SHUT, Inbox, read_inbox
 from vcbatch.core.queue.states import rule_of
 from vcbatch.core.queue.view import QueueView
 
 
 def decide(view: QueueView, *, now: datetime) -> Decision:
-    """The state and the counts of PodGroups by phase, where they differ from what is stored; everything else in the
-    status belongs to others (the scheduler writes `allocated`) and is kept as it was read. A queue without a parent
-    hangs below `root`.
+    """The state, the counts of PodGroups by phase, and the queue's place in the tree, where they differ from what is
+    stored. Everything else in the status belongs to others (the scheduler writes `allocated`) and is kept as read.
 
+    A queue closes and opens with its parent; one that was closed on its own stays closed when the parent opens.
     PodGroups that are Completed use nothing, and don't keep a queue from being Closed.
     """
-    del now
     queue = view.queue
     if queue.metadata.deletion_timestamp:
         return Decision()
+    inbox = read_inbox(queue, view.parent, view.commands)
+    marks = list(_marks(view, inbox))
     empty = not any(number for phase, number in view.pod_groups.items() if phase != PodGroupPhase.COMPLETED)
-    state = rule_of(queue.status.state, Action.SYNC_QUEUE).decide(empty)
+    state = rule_of(queue.status.state, _action(view, inbox)).decide(empty)
     stored = queue.status.dump()
     decided = _with_counts({**stored, "state": str(state)}, view.pod_groups)
-    ref = ObjectRef(resource=QUEUES, namespace="", name=queue.name, uid=queue.uid)
-    orphan = queue.name != ROOT and not queue.spec.parent
+    status = WriteStatus(ref=_reference(queue), resource_version=queue.metadata.resource_version, status=decided)
     return Decision(
-        status=None
-        if decided == stored
-        else WriteStatus(ref=ref, resource_version=queue.metadata.resource_version, status=decided),
-        marks=[Mark(ref=ref, patch={"spec": {"parent": ROOT}})] if orphan else (),
+        status=None if decided == stored else status,
+        marks=marks,
+        deletes=inbox.deletes,
+        events=list(_events(queue, inbox, state)),
+        look_again_at=now if inbox.more else None,
     )
+
+
+def _action(view: QueueView, inbox: Inbox) -> Action:
+    """A person's wish, else what the parent's state asks for.
+
+    That the parent closes a queue is written on it before it is done: a crash in between must not leave a queue closed
+    that nobody opens again.
+    """
+    if inbox.action is not None:
+        return inbox.action
+    closed_by_parent = _closed_by_parent(view.queue)
+    shut = view.queue.status.state in SHUT
+    if view.parent is None or not closed_by_parent:
+        return Action.SYNC_QUEUE
+    if view.parent.status.state in SHUT:
+        return Action.CLOSE_QUEUE
+    return Action.OPEN_QUEUE if shut and view.parent.status.state == QueueState.OPEN else Action.SYNC_QUEUE
+
+
+def _marks(view: QueueView, inbox: Inbox) -> Iterator[Mark]:
+    queue, parent = view.queue, view.parent
+    if queue.name != ROOT and not queue.spec.parent:
+        yield Mark(ref=_reference(queue), patch={"spec": {"parent": ROOT}})
+    if parent is None or inbox.action is not None:
+        return
+    shut, marked = queue.status.state in SHUT, _closed_by_parent(queue)
+    if parent.status.state in SHUT and not shut and not marked:
+        yield _mark(queue, closed_by_parent=True)
+    elif parent.status.state == QueueState.OPEN and not shut and marked:
+        yield _mark(queue, closed_by_parent=False)
+
+
+def _mark(queue: Queue, *, closed_by_parent: bool) -> Mark:
+    value = "true" if closed_by_parent else "false"
+    return Mark(ref=_reference(queue), patch={"metadata": {"annotations": {names.CLOSED_BY_PARENT: value}}})
+
+
+def _closed_by_parent(queue: Queue) -> bool:
+    return queue.metadata.annotations.get(names.CLOSED_BY_PARENT) == "true"
+
+
+def _events(queue: Queue, inbox: Inbox, state: QueueState) -> Iterator[Emit]:
+    ref = _reference(queue)
+    for why in inbox.rejected:
+        yield Emit(ref=ref, type=EventType.WARNING, reason=JobReason.COMMAND_REJECTED, message=why)
+    if inbox.action is not None:
+        reason = QueueReason.OPEN_QUEUE if inbox.action is Action.OPEN_QUEUE else QueueReason.CLOSE_QUEUE
+        message = f"queue {queue.name} is {state}, as a Command asked for"
+        yield Emit(ref=ref, type=EventType.NORMAL, reason=reason, message=message)
+
+
+def _reference(queue: Queue) -> ObjectRef:
+    return ObjectRef(resource=QUEUES, namespace="", name=queue.name, uid=queue.uid)
 
 
 def _with_counts(status: Json, pod_groups: Mapping[str, int]) -> Json:

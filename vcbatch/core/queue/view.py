@@ -14,6 +14,8 @@ class QueueView:
     """One queue with what is in it."""
 
     queue: Queue
+    parent: Queue | None = None
+    """The queue that `spec.parent` names; None where there is no such queue."""
     pod_groups: Mapping[str, int] = field(default_factory=dict[str, int])
     """How many PodGroups name this queue now, by `status.phase` (empty: the scheduler hasn't looked yet)."""
     commands: Sequence[Command] = ()

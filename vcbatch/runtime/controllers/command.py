@@ -7,7 +7,7 @@ from datetime import datetime
 
 from vcbatch.api.command import Command
 from vcbatch.api.model import MalformedObject
-from vcbatch.api.resources import JOBS
+from vcbatch.api.resources import JOBS, QUEUES
 from vcbatch.core.command import decide
 from vcbatch.core.machine import Decision
 from vcbatch.runtime.apply import Applier
@@ -23,12 +23,13 @@ log = logging.getLogger(__name__)
 
 
 class CommandController:
-    """Looks at every Command; those to a job that exists are that job's own affair."""
+    """Looks at every Command; those to a job or a queue that exists are its own affair."""
 
     def __init__(
         self,
         commands: Cache[Json],
         jobs: Cache[Json],
+        queues: Cache[Json],
         applier: Applier,
         *,
         clock: Clock,
@@ -37,6 +38,7 @@ class CommandController:
     ) -> None:
         self._commands = commands
         self._jobs = jobs
+        self._queues = queues
         self.controller = Controller(
             ControllerConfig(name="command-controller", workers=2),
             self.decide,
@@ -66,6 +68,10 @@ class CommandController:
 
     def _taken(self, command: Command) -> bool:
         target = command.target
-        if target is None or target.kind != JOBS.kind or target.api_version != JOBS.api_version:
+        if target is None:
             return False
-        return self._jobs.by_key(f"{command.namespace}/{target.name}") is not None
+        if (target.api_version, target.kind) == (JOBS.api_version, JOBS.kind):
+            return self._jobs.by_key(f"{command.namespace}/{target.name}") is not None
+        if (target.api_version, target.kind) == (QUEUES.api_version, QUEUES.kind):
+            return self._queues.by_key(target.name) is not None
+        return False

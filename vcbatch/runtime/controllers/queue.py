@@ -26,6 +26,7 @@ log = logging.getLogger(__name__)
 # A gang that starts moves its PodGroup through three phases in a moment; the counts are written once for all of it.
 _COUNT_SECONDS = 0.25
 _TARGET = "queue that it is for"
+_PARENT = "parent"
 
 
 class QueueController:
@@ -54,6 +55,7 @@ class QueueController:
             meter=meter,
         )
         commands.add_index(_TARGET, _target_of)
+        queues.add_index(_PARENT, _parent_of)
         queues.listen(self._on_queue)
         podgroups.listen(self._on_podgroup)
         commands.listen(self._on_command)
@@ -63,6 +65,10 @@ class QueueController:
 
     def _on_queue(self, change: Change[Json]) -> None:
         self.controller.queue.add(identity(change.current).uid)
+        if change.old is not None and change.new is not None and _state(change.old) == _state(change.new):
+            return
+        for child in self._queues.indexed(_PARENT, change.current["metadata"]["name"]):
+            self.controller.queue.add(identity(child).uid)
 
     def _on_podgroup(self, change: Change[Json]) -> None:
         for held, step in ((change.old, -1), (change.new, 1)):
@@ -95,13 +101,17 @@ class QueueController:
             return None
         try:
             queue = Queue.parse(stored)
+            parent = self._parent(queue)
             commands = [Command.parse(item) for item in self._commands.indexed(_TARGET, queue.name)]
         except MalformedObject as error:
             log.warning("a queue can't be read: %s", error, extra={"uid": uid})
             return Decision()
-        return decide(
-            QueueView(queue=queue, pod_groups=dict(self._phases.get(queue.name, {})), commands=commands), now=now
-        )
+        pod_groups = dict(self._phases.get(queue.name, {}))
+        return decide(QueueView(queue=queue, parent=parent, pod_groups=pod_groups, commands=commands), now=now)
+
+    def _parent(self, queue: Queue) -> Queue | None:
+        stored = self._queues.by_key(queue.spec.parent) if queue.spec.parent else None
+        return Queue.parse(stored) if stored is not None else None
 
 
 def _place(podgroup: Json) -> tuple[str, str]:
@@ -110,6 +120,15 @@ def _place(podgroup: Json) -> tuple[str, str]:
         (podgroup.get("spec") or {}).get("queue") or DEFAULT,
         (podgroup.get("status") or {}).get("phase") or "",
     )
+
+
+def _parent_of(queue: Json) -> list[str]:
+    parent = (queue.get("spec") or {}).get("parent")
+    return [str(parent)] if parent else []
+
+
+def _state(queue: Json) -> str:
+    return (queue.get("status") or {}).get("state") or ""
 
 
 def _target_of(command: Json) -> list[str]:
