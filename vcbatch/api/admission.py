@@ -88,12 +88,18 @@ class Verdict:
 
 
 def mutate(request: Request, lookup: Lookup, settings: Settings = DEFAULT_SETTINGS) -> Json | None:
-    """The new object with its defaults (which may change nothing), or None where nothing is given to default."""
+    """The new object with its defaults (which may change nothing), or None where nothing is given to default.
+
+    Jobs get them on UPDATE too, unlike Volcano's: a client that applies the same file again sends the tasks without
+    their defaults, which would otherwise be a forbidden change.
+    """
     given = request.object
-    if given is None or request.operation is not Operation.CREATE:
+    if given is None or request.operation is Operation.DELETE:
         return given
     if request.resource == JOBS:
         return default_job(given, scheduler_name=settings.schedulers[0])
+    if request.operation is not Operation.CREATE:
+        return given
     if request.resource == QUEUES:
         return default_queue(given)
     if request.resource == PODGROUPS:

@@ -124,6 +124,8 @@ NAMESPACE_LABEL: Final = "kubernetes.io/metadata.name"
 KOPF_FINALIZER: Final = "vcbatch.batch.volcano.sh/never-set"
 """What kopf is told its finalizer is called. Nothing carries it: kopf takes a finalizer of this name off objects that
 it has no deletion handler for, so its default name would undo the work of other operators."""
+VIRTUAL_NODE: Final = "vcbatch.batch.volcano.sh/virtual-node"
+"""Label `"true"` of a Node whose pods only pretend to run."""
 CONTROLLERS_LEASE: Final = "vcbatch-controllers"
 SCHEDULER_LEASE: Final = "vcbatch-scheduler"
 CONTROLLERS_COMPONENT: Final = "vc-controller-manager"

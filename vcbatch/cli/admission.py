@@ -37,8 +37,6 @@ class LocalAdmission:
     def mutate(self, request: AdmissionRequest) -> None:
         if request.subresource or request.resource not in admission.MUTATED or request.object is None:
             return
-        if request.operation != Operation.CREATE:
-            return
         before = request.object
         try:
             after = admission.mutate(_request(request), _World(request.ctx, self._pods), self._settings)

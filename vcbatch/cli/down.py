@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import time
@@ -72,6 +73,6 @@ def _gone(server: Server, timeout: float) -> bool:
 
 def _end_leftovers(state: StateDir) -> int:
     """A server that was killed leaves its pods' processes behind; its records say which they are."""
-    from vcbatch.cli.local import end_leftovers
+    from vcbatch.local.kubelet import end_containers
 
-    return end_leftovers(state)
+    return asyncio.run(end_containers(state.kubelet)) if state.kubelet.is_dir() else 0

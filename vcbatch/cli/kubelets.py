@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from vcbatch.api.names import HOSTNAME_LABEL, VIRTUAL_NODE
+from vcbatch.api.resources import NODES
 from vcbatch.local.apiserver.errors import StatusError, bad_request
 from vcbatch.local.kubelet import (
     Kubelet,
@@ -17,6 +19,7 @@ from vcbatch.local.kubelet import (
     Sandbox,
     open_processes,
 )
+from vcbatch.local.virtual import VirtualKubelet, VirtualNode
 from vcbatch.seams.api import Api
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.processes import Processes
@@ -45,6 +48,7 @@ class Kubelets:
         self._random = random
         self._config = KubeletConfig(root=options.root, mode=sandbox.mode)
         self._kubelet: Kubelet | None = None
+        self._virtual_ready: asyncio.Event | None = None
         self._stop = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -65,16 +69,27 @@ class Kubelets:
     async def start(self, api: Api) -> None:
         self._kubelet = Kubelet(api, self._clock, self._processes, self._random, self._config, sandbox=self._sandbox)
         self._tasks.append(asyncio.create_task(self._kubelet.run(self._stop), name="kubelet"))
-        if self._options.virtual_nodes:
-            from vcbatch.local.virtual import VirtualKubelet
+        await self._pretend(api)
 
-            virtual = VirtualKubelet(api, self._clock, self._random, nodes=self._options.virtual_nodes)
+    async def _pretend(self, api: Api) -> None:
+        """Start the virtual nodes that were asked for, and take away those of another time: nobody would run their
+        pods."""
+        wanted = [_virtual_node(number) for number in range(self._options.virtual_nodes)]
+        names = {node.name for node in wanted}
+        for node in (await api.list(NODES, label_selector=f"{VIRTUAL_NODE}=true")).items:
+            if node["metadata"]["name"] not in names:
+                await api.delete(NODES, node["metadata"]["name"])
+        if wanted:
+            virtual = VirtualKubelet(api, self._clock, self._random, nodes=wanted)
+            self._virtual_ready = virtual.ready
             self._tasks.append(asyncio.create_task(virtual.run(self._stop), name="virtual kubelet"))
 
     async def ready(self) -> None:
-        """Return once the Node is registered and Ready."""
+        """Return once the Nodes are registered and Ready."""
         if self._kubelet is not None:
             await self._kubelet.ready.wait()
+        if self._virtual_ready is not None:
+            await self._virtual_ready.wait()
 
     async def ended(self) -> None:
         """Return, or raise, when one of them ends, which none does before `stop`."""
@@ -96,3 +111,13 @@ class Kubelets:
                 yield chunk
         except LogUnavailableError as error:
             raise bad_request(str(error)) from error
+
+
+def _virtual_node(number: int) -> VirtualNode:
+    """A training server of the usual size."""
+    name = f"virtual-{number:04}"
+    return VirtualNode(
+        name=name,
+        capacity={"cpu": "96", "memory": "768Gi", "nvidia.com/gpu": "8"},
+        labels={HOSTNAME_LABEL: name, VIRTUAL_NODE: "true"},
+    )

@@ -31,7 +31,7 @@ from vcbatch.cli.output import CliError
 from vcbatch.cli.state import StateDir
 from vcbatch.local.apiserver.persistence import StateError
 from vcbatch.local.apiserver.server import EmbeddedServer, PortInUse
-from vcbatch.local.kubelet import SandboxUnavailableError, end_containers
+from vcbatch.local.kubelet import SandboxUnavailableError
 from vcbatch.observe import logging as logs
 from vcbatch.runtime.bootstrap import ensure_queues
 from vcbatch.runtime.clock import SystemClock
@@ -83,12 +83,6 @@ def run(options: LocalOptions, *, ready: Callable[[Report], None], to_log: bool)
         raise CliError(str(error)) from error
     finally:
         options.state.release()
-
-
-def end_leftovers(state: StateDir) -> int:
-    """End the containers that a killed server left running. Returns how many there were."""
-    root = state.path / "kubelet"
-    return asyncio.run(end_containers(root)) if root.is_dir() else 0
 
 
 async def _main(options: LocalOptions, ready: Callable[[Report], None]) -> int:
@@ -159,7 +153,7 @@ class LocalProgram:
     def _kubelet_options(self) -> KubeletOptions:
         options = self._options
         return KubeletOptions(
-            root=options.state.path / "kubelet", mode=options.kubelet_mode, virtual_nodes=options.virtual_nodes
+            root=options.state.kubelet, mode=options.kubelet_mode, virtual_nodes=options.virtual_nodes
         )
 
     async def _start_server(self) -> EmbeddedServer:

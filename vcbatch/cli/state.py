@@ -58,6 +58,7 @@ class StateDir:
         self.path = path.expanduser().absolute()
         self.kubeconfig = self.path / "kubeconfig"
         self.log = self.path / "log"
+        self.kubelet = self.path / "kubelet"
         self._pid = self.path / "pid"
         self._lock: IO[bytes] | None = None
 

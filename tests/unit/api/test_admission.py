@@ -71,9 +71,17 @@ def test_a_podgroup_in_the_default_queue_goes_to_its_namespaces() -> None:
     assert admission.mutate(request(PODGROUPS, {"spec": {"queue": "closed"}}), WORLD) == {"spec": {"queue": "closed"}}
 
 
-def test_only_what_is_created_is_completed() -> None:
+def test_a_job_that_is_sent_again_without_its_defaults_is_unchanged() -> None:
+    task: Json = {"name": "w", "replicas": 2, "template": {"spec": {"containers": [{"name": "c", "image": "i"}]}}}
+    sent: Json = {"metadata": {"name": "j"}, "spec": {"tasks": [task]}}
+    stored = admission.mutate(request(JOBS, sent), WORLD)
+    assert stored is not None
+    assert admission.mutate(request(JOBS, sent, operation=Operation.UPDATE, old=stored), WORLD) == stored
+
+
+def test_other_kinds_are_completed_when_they_are_made() -> None:
     body: Json = {"spec": {}}
-    assert admission.mutate(request(JOBS, body, operation=Operation.UPDATE, old=body), WORLD) == body
+    assert admission.mutate(request(QUEUES, body, operation=Operation.UPDATE, old=body), WORLD) == body
     assert admission.mutate(request(QUEUES, None, operation=Operation.DELETE), WORLD) is None
 
 
