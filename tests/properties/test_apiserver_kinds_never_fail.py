@@ -31,6 +31,17 @@ _SCALARS: dict[str, tuple[Any, ...]] = {
     "MicroTime": ("2026-01-01T00:00:00.000000Z",),
     "float64": (0.5,),
 }
+_POD: Json = {"containers": [{"name": "c", "image": "i"}]}
+_TEMPLATE: Json = {"metadata": {"labels": {"a": "b"}}, "spec": _POD}
+_SOUND: dict[str, Json] = {
+    "pods": _POD,
+    "services": {"ports": [{"port": 80}]},
+    "deployments": {"selector": {"matchLabels": {"a": "b"}}, "template": _TEMPLATE},
+    "statefulsets": {"selector": {"matchLabels": {"a": "b"}}, "template": _TEMPLATE},
+    "jobs": {"template": {"spec": {**_POD, "restartPolicy": "Never"}}},
+    "persistentvolumeclaims": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+}
+"""What is made where chance made nothing that could be changed."""
 STORED = [entry for entry in kinds.served() if "get" in entry.verbs and entry.storage is None]
 
 
@@ -84,8 +95,10 @@ async def _play(entry: Served, seed: int) -> list[Answer]:
     answers: list[Answer] = []
     async with server() as client:
         answers.append(await client.post(path, make()))
-        for subresource in ("", "/status") if "status" in entry.subresources else ("",):
-            answers.append(await client.merge(f"{path}/x{subresource}", {**make(), "metadata": {}}))
+        if answers[0].code != 201 and entry.resource.plural in _SOUND:
+            answers.append(await client.post(path, {"metadata": {"name": "x"}, "spec": _SOUND[entry.resource.plural]}))
+        targets = ("", "/status") if "status" in entry.subresources else ("",)
+        answers += [await client.merge(f"{path}/x{target}", {**make(), "metadata": {}}) for target in targets]
         answers.append(await client.get(path, headers=TABLE))
         answers.append(await client.delete(f"{path}/x"))
     return answers
