@@ -249,3 +249,31 @@ def test_cells_follow_the_type_of_their_column():
     ]
     obj = {"metadata": {"name": "n"}, "i": 3, "s": {"a": [1]}, "d": "2025-12-31T23:58:30Z"}
     assert [column.cell(obj, NOW) for column in columns(declared)] == ["n", 3, '{"a":[1]}', "90s", None, None]
+
+
+def two_versions():
+    crd = definition()
+    second = copy.deepcopy(crd["spec"]["versions"][0])
+    second.update(name="v2", storage=False)
+    second["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"] = {"n": {"type": "string", "default": "x"}}
+    second["subresources"] = {}
+    crd["spec"]["versions"].append(second)
+    return crd
+
+
+def test_another_version_shows_stored_objects_by_its_own_schema():
+    registry = CrdRegistry()
+    registry.reconcile(accepted(two_versions()), NOW)
+    first, second = registry.served()
+    assert first.from_storage is None
+    assert second.stored_as == first.resource
+    assert second.from_storage(widget(spec={"size": 3, "m": 1})) == {
+        **widget(spec={"n": "x"}),
+        "apiVersion": "example.com/v2",
+    }
+
+
+def test_a_changed_schema_shows_its_new_defaults_on_old_objects():
+    crd = definition()
+    crd["metadata"]["generation"] = 2
+    assert entry_of(crd).from_storage(widget(spec={"old": 1})) == widget(spec={"m": 1})

@@ -108,6 +108,14 @@ class CustomStrategy:
         outside = {"metadata", "status"} if self._status else {"metadata"}
         return {k: v for k, v in obj.items() if k not in outside} != {k: v for k, v in old.items() if k not in outside}
 
+    def as_served(self, obj: Json) -> Json:
+        """A stored object in this version, by this version's schema of today: what the schema no longer has goes, and
+        what it has a default for since is there."""
+        obj["apiVersion"] = self._api_version
+        pruning.prune_stored(obj, self.schema)
+        pruning.apply_defaults(obj, self.schema)
+        return obj
+
     def _status_errors(self, obj: Json, old: Json) -> list[FieldError]:
         errors: list[FieldError] = []
         node = self.schema.properties.get("status")

@@ -92,14 +92,16 @@ class CrdRegistry:
 
     def _keep(self, name: str, crd: Json, names: Json, established: bool) -> None:
         spec = crd.get("spec") or {}
+        metadata = crd.get("metadata") or {}
+        changed = (metadata.get("generation") or 1) > 1
         made_of = (
-            {"spec": copy.deepcopy(spec), "names": names, "established": established},
-            bool((crd.get("metadata") or {}).get("deletionTimestamp")),
+            {"spec": copy.deepcopy(spec), "names": names, "established": established, "changed": changed},
+            bool(metadata.get("deletionTimestamp")),
         )
         before = self._kept.get(name)
         if before is not None and before.made_of == made_of:
             return
-        entries = _entries(spec, names, terminating=made_of[1]) if established else ()
+        entries = _entries(spec, names, changed=changed, terminating=made_of[1]) if established else ()
         self._kept[name] = _Kept(str(spec.get("group", "")), names, entries, made_of)
 
 
@@ -131,15 +133,16 @@ def _put(conditions: list[Json], type_: str, value: bool, reason: str, message: 
     )
 
 
-def _entries(spec: Json, names: Json, *, terminating: bool) -> Sequence[Served]:
+def _entries(spec: Json, names: Json, *, changed: bool, terminating: bool) -> Sequence[Served]:
+    """One entry for each served version. `changed`: objects may be stored that an older schema let through."""
     versions: list[Json] = [one for one in spec.get("versions") or () if one.get("served")]
     stored = next((one["name"] for one in spec.get("versions") or () if one.get("storage")), None)
     if stored is None:
         return ()
-    return [_entry(spec, names, version, stored, terminating=terminating) for version in versions]
+    return [_entry(spec, names, version, stored, changed=changed, terminating=terminating) for version in versions]
 
 
-def _entry(spec: Json, names: Json, version: Json, stored: str, *, terminating: bool) -> Served:
+def _entry(spec: Json, names: Json, version: Json, stored: str, *, changed: bool, terminating: bool) -> Served:
     def resource(version_name: str) -> Resource:
         return Resource(
             group=spec["group"],
@@ -153,17 +156,19 @@ def _entry(spec: Json, names: Json, version: Json, stored: str, *, terminating: 
     subresources: Json = version.get("subresources") or {}
     scale: Json | None = subresources.get("scale")
     schema: Json = (version.get("schema") or {}).get("openAPIV3Schema") or {}
+    is_stored = stored == version["name"]
+    strategy = CustomStrategy(
+        api_version=own.api_version,
+        kind=own.kind,
+        schema=compile_schema(schema),
+        status="status" in subresources,
+        scale=scale,
+        terminating=terminating,
+    )
     return Served(
         resource=own,
         singular=names.get("singular") or names["kind"].lower(),
-        strategy=CustomStrategy(
-            api_version=own.api_version,
-            kind=own.kind,
-            schema=compile_schema(schema),
-            status="status" in subresources,
-            scale=scale,
-            terminating=terminating,
-        ),
+        strategy=strategy,
         columns=columns(version.get("additionalPrinterColumns")),
         short_names=tuple(names.get("shortNames") or ()),
         categories=tuple(names.get("categories") or ()),
@@ -176,7 +181,8 @@ def _entry(spec: Json, names: Json, version: Json, stored: str, *, terminating: 
         schema=schema,
         scale=scale,
         generated=True,
-        storage=resource(stored) if stored != version["name"] else None,
+        storage=None if is_stored else resource(stored),
+        from_storage=None if is_stored and not changed else strategy.as_served,
         validates_whole_on_update=False,
         unconditional_update=False,
     )

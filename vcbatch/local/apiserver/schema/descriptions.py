@@ -18,6 +18,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+_FORMAT = 1
+"""Of the file: raise it when what is collected changes."""
+
 Words = Mapping[str, Mapping[str, str]]
 """Type key (`core/v1.Pod`) to field name to its description; "" is the type itself."""
 
@@ -75,7 +78,7 @@ def _path() -> Path | None:
     except importlib.metadata.PackageNotFoundError:
         return None
     root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(root) / "vcbatch" / f"kubernetes-{version}-descriptions.json"
+    return Path(root) / "vcbatch" / f"kubernetes-{version}-descriptions-v{_FORMAT}.json"
 
 
 def _collect(path: Path) -> None:

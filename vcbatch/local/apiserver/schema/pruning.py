@@ -23,6 +23,11 @@ def prune(obj: Json, schema: Node) -> list[str]:
     return sorted(pruner.dropped)
 
 
+def prune_stored(obj: Json, schema: Node) -> None:
+    """Drop in place what the schema doesn't know, the metadata left as it is, which was checked when it was stored."""
+    _Pruner().map(obj, schema, "", root=True)
+
+
 class _Pruner:
     __slots__ = ("dropped",)
 
