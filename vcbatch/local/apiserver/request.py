@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, unquote
 
 import msgspec
 
-from vcbatch.local.apiserver import gojson
+from vcbatch.local.apiserver import gojson, yaml
 from vcbatch.local.apiserver.errors import (
     FieldError,
     StatusError,
@@ -175,6 +175,23 @@ class Body:
     faults: Sequence[str] = ()
 
 
+def check_depth(value: Any, body: bytes) -> None:
+    """400 for a body that nests deeper than any object does: what walks objects does it by recursion."""
+    if body.count(b"{") + body.count(b"[") <= yaml.DEPTH_LIMIT:
+        return
+    level = [value]
+    for _ in range(yaml.DEPTH_LIMIT):
+        level = [
+            child
+            for node in level
+            for child in (node.values() if isinstance(node, dict) else node if isinstance(node, list) else ())
+            if isinstance(child, (dict, list))
+        ]
+        if not level:
+            return
+    raise bad_request(f"the body nests deeper than {yaml.DEPTH_LIMIT} levels")
+
+
 _decode_json = msgspec.json.Decoder().decode
 _encode_json = msgspec.json.Encoder().encode
 
@@ -260,12 +277,13 @@ def _from_json(body: bytes, kind: str) -> Body:
         if not isinstance(value.get(name, ""), str) and value[name] is not None:
             fault = f"json: cannot unmarshal {gojson.kind_of(value[name])} into Go struct field .{name} of type string"
             raise _unrecognized(kind, fault, body)
+    check_depth(value, body)
     # A text that encodes back to itself has no key twice; most clients send one.
     return Body(value, () if _encode_json(value) == body else duplicates(body))
 
 
 def _from_yaml(body: bytes, kind: str) -> Body:
-    value, faults = load_yaml(body)
+    value, faults = yaml.load(body)
     if value is None:
         raise _unrecognized(kind, "unexpected end of JSON input", b"")
     if not isinstance(value, dict):
@@ -276,13 +294,6 @@ def _from_yaml(body: bytes, kind: str) -> Body:
             _encode_json(value),
         )
     return Body(value, faults)
-
-
-def load_yaml(body: bytes) -> tuple[Any, list[str]]:
-    """One YAML document as JSON: no aliases that blow up, no dates, keys as strings; with duplicate keys named."""
-    from vcbatch.local.apiserver.yaml import load
-
-    return load(body)
 
 
 def decode_body(

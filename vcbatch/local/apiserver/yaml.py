@@ -16,6 +16,7 @@ except ImportError:  # PyYAML built without libyaml
 Json = dict[str, Any]
 
 
+DEPTH_LIMIT = 200
 _EXPANDED_LIMIT = 1_000_000
 
 
@@ -65,11 +66,25 @@ _Loader.yaml_implicit_resolvers = {
 _Loader.add_constructor("tag:yaml.org,2002:map", _mapping)
 
 
+def _check_depth(body: bytes) -> None:
+    """Refuse what nests too deeply before it is composed: libyaml composes by recursion, without a limit."""
+    depth = 0
+    for event in yaml.parse(body, Loader=_Loader):
+        if isinstance(event, (yaml.MappingStartEvent, yaml.SequenceStartEvent)):
+            depth += 1
+        elif isinstance(event, (yaml.MappingEndEvent, yaml.SequenceEndEvent)):
+            depth -= 1
+        if depth > DEPTH_LIMIT:
+            raise yaml.YAMLError(f"the document nests deeper than {DEPTH_LIMIT} levels")
+
+
 def load(body: bytes) -> tuple[Any, list[str]]:
     """The document and its duplicate keys; raises `StatusError` 400."""
-    loader = _Loader(body)
-    loader.duplicates = []
+    loader: _Loader | None = None
     try:
+        _check_depth(body)
+        loader = _Loader(body)
+        loader.duplicates = []
         node = loader.get_single_node()
         if node is not None and _expanded(node, {}) > _EXPANDED_LIMIT:
             raise yaml.YAMLError("document contains excessive aliasing")
@@ -78,7 +93,8 @@ def load(body: bytes) -> tuple[Any, list[str]]:
         text = " ".join(str(error).split())
         raise bad_request(f"error converting YAML to JSON: yaml: {text}") from None
     finally:
-        loader.dispose()
+        if loader is not None:
+            loader.dispose()
     return value, loader.duplicates
 
 

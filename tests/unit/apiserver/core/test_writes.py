@@ -105,6 +105,21 @@ async def test_yaml_bodies_are_read_and_their_traps_refused() -> None:
         assert (await client.post(CONFIGMAPS, b"a: [", headers=yaml)).code == 400
 
 
+@pytest.mark.parametrize("depth", [250, 3000, 200_000])
+@pytest.mark.parametrize("kind", ["application/json", "application/merge-patch+json", "application/yaml"])
+def test_bodies_that_nest_without_end_are_refused(depth: int, kind: str) -> None:
+    @virtual
+    async def check() -> None:
+        async with server() as client:
+            await client.make("a")
+            body = b'{"metadata":{"name":"a"},"x":' + b'{"x":' * depth + b"1" + b"}" * depth + b"}"
+            method = "PATCH" if "patch" in kind else "PUT"
+            answer = await client.send(method, f"{CONFIGMAPS}/a", body, headers={"content-type": kind})
+            assert answer.code == 400, answer.body
+
+    check()
+
+
 @virtual
 async def test_generated_names_differ_and_keep_their_prefix() -> None:
     async with server() as client:

@@ -14,7 +14,7 @@ from vcbatch.local.apiserver.patch import json_patch
 from vcbatch.local.apiserver.patch.merge import merge
 from vcbatch.local.apiserver.patch.strategic import go_map, strategic_merge
 from vcbatch.local.apiserver.registry import Served
-from vcbatch.local.apiserver.request import duplicates
+from vcbatch.local.apiserver.request import check_depth, duplicates
 from vcbatch.seams.api import PatchKind
 
 Json = dict[str, Any]
@@ -102,6 +102,7 @@ def parse_patch(kind: PatchKind, body: bytes) -> Patch:
         value = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise bad_request(prefix + (syntax_fault(body) or str(error))) from None
+    check_depth(value, body)
     if kind is PatchKind.JSON:
         return Patch(kind, _operations(value))
     if not isinstance(value, dict):
