@@ -15,6 +15,7 @@ from vcbatch.runtime.cache import Cache
 from vcbatch.runtime.controllers.children import Children
 from vcbatch.runtime.controllers.command import CommandController
 from vcbatch.runtime.controllers.job import JobController, JobSources
+from vcbatch.runtime.controllers.podgroup import PodGroupController
 from vcbatch.runtime.controllers.queue import QueueController
 from vcbatch.runtime.handlers import CustomResources, CustomResourceSource, Feed
 from vcbatch.runtime.informers import Informers
@@ -31,7 +32,7 @@ FOLLOWED = (JOBS, QUEUES, COMMANDS, PODGROUPS)
 
 
 class ControlPlane:
-    """The job, queue and command controllers. kopf hosts them: their custom resources come through it, unless
+    """The job, queue, PodGroup and command controllers. kopf hosts them: their custom resources come through it, unless
     `followed_by` gives another source (a simulation has one loop and one clock, and kopf brings its own)."""
 
     def __init__(
@@ -88,6 +89,9 @@ class ControlPlane:
         self.queues = QueueController(
             custom[QUEUES], custom[PODGROUPS], custom[COMMANDS], applier, clock=clock, random=random, meter=meter
         )
+        self.podgroups = PodGroupController(
+            api, pods, custom[PODGROUPS], applier, clock=clock, random=random, meter=meter
+        )
         self.commands = CommandController(
             custom[COMMANDS], custom[JOBS], custom[QUEUES], applier, clock=clock, random=random, meter=meter
         )
@@ -118,7 +122,7 @@ class ControlPlane:
 
     def parts(self) -> list[Part]:
         """The controllers. Each waits until the picture is complete."""
-        parts = [self.jobs.part(), self.queues.part(), self.commands.part()]
+        parts = [self.jobs.part(), self.queues.part(), self.podgroups.part(), self.commands.part()]
         return [
             *(Part(name=part.name, run=self._after_sync(part)) for part in parts),
             Part(name="sending the controllers' events", run=self.recorder.run),
