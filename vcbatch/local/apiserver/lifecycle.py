@@ -113,10 +113,18 @@ class Lifecycle:
             engine.served.remove(record.name)
             spec = crd.get("spec", {})
             engine.store.forget(f"{spec.get('group')}/{spec.get('names', {}).get('plural')}")
+            # Names are free again that others of the group may have been refused.
+            for other in list(engine.store.collection(CRDS).sorted(None)):
+                if other.name.endswith(f".{spec.get('group')}"):
+                    self._reconcile_definition(other)
             return
-        status = engine.served.reconcile(record.decode(), engine.now())
+        self._reconcile_definition(record)
         if record.deleting:
             self._definitions.add(record.name)
+
+    def _reconcile_definition(self, record: Record) -> None:
+        engine = self._engine
+        status = engine.served.reconcile(record.decode(), engine.now())
         if status is not None:
             entry = engine.entry(CRDS)
             self._writer.change(entry, record.name, lambda crd: crd.update(status=status), engine.context())

@@ -6,6 +6,7 @@ Source: apiextensions-apiserver `pkg/registry/customresource`.
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -16,7 +17,7 @@ from vcbatch.local.apiserver.schema import cel, pruning, validation
 from vcbatch.local.apiserver.schema.compare import ABSENT
 from vcbatch.local.apiserver.schema.embedded import validate_embedded
 from vcbatch.local.apiserver.schema.lists import validate_lists
-from vcbatch.local.apiserver.schema.structural import Node
+from vcbatch.local.apiserver.schema.structural import Node, compile_schema
 
 _BLOCKING = frozenset(
     {
@@ -40,24 +41,29 @@ _MAX_REPLICAS = 2**31 - 1
 
 
 class CustomStrategy:
-    """A `Strategy` for one version of a custom kind, whose compiled `schema` it has."""
+    """A `Strategy` for one version of a custom kind."""
 
     def __init__(
         self,
         *,
         api_version: str,
         kind: str,
-        schema: Node,
+        schema: Json,
         status: bool,
         scale: Mapping[str, str] | None,
         terminating: bool = False,
     ) -> None:
         self._api_version = api_version
         self._kind = kind
-        self.schema = schema
+        self._declared = schema
         self._status = status
         self._scale = scale
         self._terminating = terminating
+
+    @functools.cached_property
+    def schema(self) -> Node:
+        """Compiled when it is first needed: most kinds of a server are never used in its life."""
+        return compile_schema(self._declared)
 
     def fields(self, obj: Json, ctx: RequestContext) -> list[str]:
         given = obj.get("apiVersion")

@@ -16,7 +16,6 @@ from vcbatch.local.apiserver.crds.columns import columns
 from vcbatch.local.apiserver.crds.custom import CustomStrategy
 from vcbatch.local.apiserver.metadata import timestamp
 from vcbatch.local.apiserver.registry import Json, Served
-from vcbatch.local.apiserver.schema.structural import compile_schema
 
 _STATUS_VERBS = ("get", "patch", "update")
 
@@ -160,7 +159,7 @@ def _entry(spec: Json, names: Json, version: Json, stored: str, *, changed: bool
     strategy = CustomStrategy(
         api_version=own.api_version,
         kind=own.kind,
-        schema=compile_schema(schema),
+        schema=schema,
         status="status" in subresources,
         scale=scale,
         terminating=terminating,
