@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 from vcbatch.local.kubelet.config import KubeletConfig, inherited_environment
-from vcbatch.local.kubelet.kubelet import Kubelet, LogUnavailableError, end_everything
+from vcbatch.local.kubelet.kubelet import Kubelet, LogUnavailableError, end_everything, memory_directory
 from vcbatch.local.kubelet.logs import LogOptions
 from vcbatch.local.kubelet.processes import LocalProcesses, probe
 from vcbatch.local.kubelet.sandbox import Mode, Namespaces, Sandbox, SandboxUnavailableError, choose
@@ -42,3 +43,4 @@ async def end_containers(root: Path) -> int:
         return await end_everything(root, processes)
     finally:
         await processes.close()
+        shutil.rmtree(memory_directory(root), ignore_errors=True)
