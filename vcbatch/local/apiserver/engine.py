@@ -15,6 +15,7 @@ import msgspec
 from vcbatch.api.resources import NAMESPACES, Resource
 from vcbatch.local.apiserver.admission import Admission, AdmissionRequest, Rules
 from vcbatch.local.apiserver.errors import StatusError, not_found
+from vcbatch.local.apiserver.kinds.pods.ledger import PodLedger
 from vcbatch.local.apiserver.registry import RequestContext, Served
 from vcbatch.local.apiserver.served import ServedSet
 from vcbatch.local.apiserver.store import Record, Store
@@ -30,6 +31,7 @@ class Engine:
         self, *, store: Store, served: ServedSet, clock: Clock, random: Random, admission: Admission | None = None
     ) -> None:
         self.store = store
+        self.ledger = PodLedger(store)
         self.served = served
         self.clock = clock
         self.random = random
@@ -59,6 +61,7 @@ class Engine:
             field_validation=field_validation,
             lookup=self.lookup,
             listed=self.listed,
+            used=self.ledger.used,
         )
 
     def entry(self, resource: Resource) -> Served:

@@ -230,6 +230,7 @@ class Handler:
             field_manager=call.options.field_manager or _default_manager(call.request),
             lookup=self.engine.lookup,
             listed=self.engine.listed,
+            used=self.engine.ledger.used,
             warnings=call.warnings,
         )
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
+from vcbatch.api.quantity import Quantity
 from vcbatch.api.resources import Resource
 from vcbatch.local.apiserver.errors import FieldError
 
@@ -32,6 +33,10 @@ def _nothing_stored(_resource: Resource, _namespace: str | None, _name: str) -> 
 
 def _nothing_listed(_resource: Resource, _namespace: str | None) -> Sequence[Json]:
     return ()
+
+
+def _nothing_used(_namespace: str, _quota: Json) -> Mapping[str, Quantity]:
+    return {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +56,8 @@ class RequestContext:
     """Another object as it is stored now, or None (for admission-like defaults: PriorityClass, Namespace, …)."""
     listed: Callable[[Resource, str | None], Sequence[Json]] = _nothing_listed
     """All objects of a resource, in one namespace or (None) in all: for what is handed out, as service addresses."""
+    used: Callable[[str, Json], Mapping[str, Quantity]] = _nothing_used
+    """What the pods of a namespace use of a ResourceQuota with this spec, by quota resource name."""
     warnings: list[str] = field(default_factory=list[str])
     """Texts appended here reach the client as `Warning: 299` headers."""
 

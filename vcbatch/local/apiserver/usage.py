@@ -11,7 +11,6 @@ from vcbatch.api.resources import PODS, RESOURCEQUOTAS
 from vcbatch.local.apiserver.engine import Engine
 from vcbatch.local.apiserver.history import Change
 from vcbatch.local.apiserver.kinds import quantities
-from vcbatch.local.apiserver.kinds.pods import quota as pod_quota
 from vcbatch.local.apiserver.store import Record, collection_of
 from vcbatch.local.apiserver.writing import Writer
 
@@ -67,8 +66,7 @@ class QuotaUsage:
         )
 
     def _used(self, namespace: str, spec: Json) -> Json:
-        pods = [record.decode() for record in self._engine.store.collection(PODS).sorted(namespace)]
-        counted = pod_quota.total_usage(pod for pod in pods if pod_quota.counts_for(pod, spec))
+        counted = self._engine.ledger.used(namespace, spec)
         zero = quantities.read(0)
         used: Json = {}
         for name in spec.get("hard") or {}:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from vcbatch.api.quantity import ZERO, Quantity
-from vcbatch.api.resources import PODS, RESOURCEQUOTAS
+from vcbatch.api.resources import RESOURCEQUOTAS
 from vcbatch.local.apiserver.errors import forbidden
 from vcbatch.local.apiserver.kinds import quantities
 from vcbatch.local.apiserver.kinds.pods.amounts import is_native, service_class
@@ -32,8 +32,7 @@ def refuse_over_quota(pod: Json, ctx: RequestContext) -> None:
         if missing:
             raise _refusal(pod, f"failed quota: {name}: must specify {missing}")
         wanted = {key: amount for key, amount in usage(pod).items() if key in hard and amount}
-        counted = [item for item in ctx.listed(PODS, ctx.namespace) if counts_for(item, spec)]
-        used = total_usage(counted)
+        used = ctx.used(ctx.namespace or "", spec)
         over = sorted(key for key, amount in wanted.items() if amount + used.get(key, ZERO) > hard[key])
         if over:
             shown = (_shown(over, wanted), _shown(over, used), _shown(over, hard))
@@ -67,15 +66,6 @@ def usage(pod: Json) -> dict[str, Quantity]:
             elif kind == "requests" and not is_native(resource):
                 counted.setdefault(resource, amount)
     return counted
-
-
-def total_usage(pods: Iterable[Json]) -> dict[str, Quantity]:
-    """The sum of what pods count for."""
-    total: dict[str, Quantity] = {}
-    for pod in pods:
-        for name, amount in usage(pod).items():
-            total[name] = total.get(name, ZERO) + amount
-    return total
 
 
 def effective(spec: Json, kind: str) -> dict[str, Quantity]:
