@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from vcbatch.local.apiserver.errors import FieldError, StatusError
@@ -149,7 +149,7 @@ def _set(obj: Json, name: str, value: Any) -> None:
         obj[name] = copy.deepcopy(value)
 
 
-def _scale_status_faults(obj: Json, scale: Mapping[str, str] | None) -> Sequence[FieldError]:
+def _scale_status_faults(obj: Json, scale: Mapping[str, str] | None) -> list[FieldError]:
     return [*_replica_faults(obj, scale, "statusReplicasPath"), *_selector_faults(obj, scale)]
 
 

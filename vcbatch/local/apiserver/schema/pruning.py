@@ -35,6 +35,8 @@ class _Pruner:
         self.dropped: list[str] = []
 
     def value(self, value: Any, schema: Node | None, path: str, *, keep: bool = False) -> None:
+        if schema is None and keep:
+            return
         if isinstance(value, dict):
             self.map(value, schema, path, keep=keep)
         elif isinstance(value, list):

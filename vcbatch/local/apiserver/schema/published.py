@@ -5,12 +5,11 @@ from __future__ import annotations
 import functools
 import hashlib
 from collections.abc import Mapping
-from importlib import resources
 from typing import Any
 
 from vcbatch.local.apiserver.registry import Served
 from vcbatch.local.apiserver.schema import descriptions
-from vcbatch.local.apiserver.schema.types import Field, Struct, kind_struct, structs
+from vcbatch.local.apiserver.schema.types import Field, Struct, kind_struct, source, structs
 
 Json = dict[str, Any]
 
@@ -39,7 +38,7 @@ _SCALARS: Mapping[str, Json] = {
 @functools.cache
 def source_digest() -> str:
     """Changes when the field table does."""
-    return hashlib.sha256(resources.files(__package__).joinpath("types.txt").read_bytes()).hexdigest()
+    return hashlib.sha256(source()).hexdigest()
 
 
 def has_descriptions() -> bool:

@@ -55,10 +55,15 @@ class Struct:
         return self.key.partition(".")[0].rpartition("/")[2]
 
 
+def source() -> bytes:
+    """The table as it is written."""
+    return resources.files("vcbatch.local.apiserver.schema").joinpath("types.txt").read_bytes()
+
+
 @functools.cache
 def structs() -> Mapping[str, Struct]:
     """All structs by key."""
-    own = dict(_parsed(resources.files(__package__).joinpath("types.txt").read_text("utf-8")))
+    own = dict(_parsed(source().decode()))
     table = {key: Struct(key=key, own=tuple(fields)) for key, fields in own.items()}
     return {key: Struct(key=key, own=value.own, fields=dict(_flat(table, value))) for key, value in table.items()}
 
