@@ -95,9 +95,9 @@ class Lifecycle:
                 self._namespaces.add(record.name)
                 if change.type == "ADDED":
                     self._furnish(record.name)
-        elif change.type == "DELETED" and record.namespace:
+        elif record.namespace and (change.type == "DELETED" or (key, record.name) in _FURNITURE):
             owner = self._engine.store.get(NAMESPACES, None, record.namespace)
-            if owner is not None and owner.deleting:
+            if owner is not None and (owner.deleting or (key, record.name) in _FURNITURE):
                 self._namespaces.add(record.namespace)
         if change.type == "DELETED" and self._definitions:
             self._wake.set()
@@ -202,9 +202,17 @@ class Lifecycle:
         try:
             self._create(SERVICE_ACCOUNTS, namespace, namespaces.default_service_account())
             self._create(CONFIGMAPS, namespace, namespaces.root_ca(self._root_ca))
+            self._renew_root_ca(namespace)
         except StatusError as error:
             log.warning("namespace %s lacks its defaults: %s", namespace, error)
             self._namespaces.add(namespace)
+
+    def _renew_root_ca(self, namespace: str) -> None:
+        record = self._engine.store.get(CONFIGMAPS, namespace, namespaces.ROOT_CA)
+        wanted = namespaces.root_ca(self._root_ca)["data"]
+        if record is not None and not record.deleting and record.decode().get("data") != wanted:
+            entry, ctx = self._engine.entry(CONFIGMAPS), self._engine.context(namespace=namespace)
+            self._writer.change(entry, record.name, lambda obj: obj.update(data=wanted), ctx)
 
     def _attend_namespace(self, name: str) -> None:
         record = self._engine.store.get(NAMESPACES, None, name)
@@ -315,3 +323,5 @@ def _release_namespace(namespace: Json) -> None:
 
 _CRDS = collection_of(CRDS)
 _NAMESPACES = collection_of(NAMESPACES)
+_FURNITURE = frozenset({(collection_of(SERVICE_ACCOUNTS), "default"), (collection_of(CONFIGMAPS), namespaces.ROOT_CA)})
+"""What every namespace has: made again where somebody changes or deletes it."""

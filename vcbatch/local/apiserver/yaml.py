@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from vcbatch.local.apiserver.errors import bad_request
 
-try:
-    from yaml import CSafeLoader as _Base
-except ImportError:  # PyYAML built without libyaml
-    from yaml import SafeLoader as _Base  # type: ignore[assignment]
+if TYPE_CHECKING:
+    from yaml import SafeLoader as _Base
+else:
+    # PyYAML may be built without libyaml.
+    _Base = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 Json = dict[str, Any]
 
@@ -80,22 +81,26 @@ def _check_depth(body: bytes) -> None:
 
 def load(body: bytes) -> tuple[Any, list[str]]:
     """The document and its duplicate keys; raises `StatusError` 400."""
-    loader: _Loader | None = None
     try:
         _check_depth(body)
-        loader = _Loader(body)
-        loader.duplicates = []
-        node = loader.get_single_node()
-        if node is not None and _expanded(node, {}) > _EXPANDED_LIMIT:
-            raise yaml.YAMLError("document contains excessive aliasing")
-        value = loader.construct_document(node) if node is not None else None
+        return _construct(body)
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         text = " ".join(str(error).split())
         raise bad_request(f"error converting YAML to JSON: yaml: {text}") from None
+
+
+def _construct(body: bytes) -> tuple[Any, list[str]]:
+    loader = _Loader(body)
+    loader.duplicates = []
+    try:
+        node = loader.get_single_node()
+        if node is None:
+            return None, []
+        if _expanded(node, {}) > _EXPANDED_LIMIT:
+            raise yaml.YAMLError("document contains excessive aliasing")
+        return loader.construct_document(node), loader.duplicates
     finally:
-        if loader is not None:
-            loader.dispose()
-    return value, loader.duplicates
+        loader.dispose()
 
 
 def dump(value: Any) -> bytes:

@@ -211,6 +211,22 @@ async def test_a_namespace_is_furnished_emptied_and_gone() -> None:
 
 
 @virtual
+async def test_what_a_namespace_is_born_with_comes_back() -> None:
+    async with server() as client:
+        await client.delete(f"{CONFIGMAPS}/kube-root-ca.crt")
+        await client.delete("/api/v1/namespaces/default/serviceaccounts/default")
+        await client.merge(
+            "/api/v1/namespaces/kube-system/configmaps/kube-root-ca.crt", {"data": {"ca.crt": "forged", "more": "x"}}
+        )
+        await settle()
+
+        assert await exists(client, f"{CONFIGMAPS}/kube-root-ca.crt")
+        assert await exists(client, "/api/v1/namespaces/default/serviceaccounts/default")
+        renewed = await client.get("/api/v1/namespaces/kube-system/configmaps/kube-root-ca.crt")
+        assert renewed.body["data"] == {"ca.crt": ""}
+
+
+@virtual
 async def test_a_namespace_that_was_terminating_goes_on_after_a_restart(tmp_path: Path) -> None:
     async with server(tmp_path) as client:
         await client.post(NAMESPACES, {"metadata": {"name": "n"}})
