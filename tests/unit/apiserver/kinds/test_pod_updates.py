@@ -120,3 +120,9 @@ async def test_what_may_not_restart_stays_terminated(policy: str, exit_code: int
         again = {**status, "state": {"running": {}}}
         answer = await client.merge(f"{PODS}/p/status", {"status": {"containerStatuses": [again]}})
         assert (answer.code == 422) is refused
+
+
+def test_the_difference_escapes_as_go_does() -> None:
+    before = {"containers": [{"name": "c", "image": "x", "command": ["a && b > c"]}]}
+    after = {"containers": [{"name": "c", "image": "x", "command": ["a"]}]}
+    assert '-    "a \\u0026\\u0026 b \\u003e c"' in spec_diff(before, after)

@@ -48,6 +48,11 @@ def shown(value: Any) -> str:
     if value is None:
         return "null"
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, sort_keys=isinstance(value, dict))
+    return escape_html(text)
+
+
+def escape_html(text: str) -> str:
+    """JSON text as Go writes it, which keeps it harmless inside HTML."""
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
@@ -115,4 +120,4 @@ def between(low: int, high: int) -> str:
 
 def ordered(value: Any) -> str:
     """Compact JSON that keeps the order of keys, as Go writes a struct."""
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    return escape_html(json.dumps(value, separators=(",", ":"), ensure_ascii=False))

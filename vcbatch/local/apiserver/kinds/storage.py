@@ -12,7 +12,7 @@ from vcbatch.local.apiserver.kinds import faults, quantities, selectors
 from vcbatch.local.apiserver.kinds.define import STATUS
 from vcbatch.local.apiserver.kinds.strategy import BuiltIn
 from vcbatch.local.apiserver.registry import Json, RequestContext, Served
-from vcbatch.local.apiserver.tables import AGE, NAME, UNSET, Cell, access_modes_text, at, column, count, dig
+from vcbatch.local.apiserver.tables import AGE, NAME, NONE, UNSET, Cell, access_modes_text, at, column, count, dig
 
 PERSISTENT_VOLUMES = Resource(
     group="", version="v1", plural="persistentvolumes", kind="PersistentVolume", namespaced=False
@@ -246,6 +246,25 @@ _CLASS_COLUMNS = (
 )
 
 
+def _driver_defaults(obj: Json, _old: Json | None, _ctx: RequestContext) -> None:
+    spec = obj.setdefault("spec", {})
+    for key, value in (
+        ("attachRequired", True),
+        ("podInfoOnMount", False),
+        ("storageCapacity", False),
+        ("fsGroupPolicy", "ReadWriteOnceWithFSType"),
+        ("requiresRepublish", False),
+        ("seLinuxMount", False),
+    ):
+        spec.setdefault(key, value)
+    if not spec.get("volumeLifecycleModes"):
+        spec["volumeLifecycleModes"] = ["Persistent"]
+
+
+def _token_requests(obj: Json, _now: datetime) -> str:
+    return ",".join(str(one.get("audience", "")) for one in dig(obj, "spec", "tokenRequests") or ()) or UNSET
+
+
 def served() -> list[Served]:
     return [
         Served(
@@ -303,12 +322,15 @@ def served() -> list[Served]:
         Served(
             resource=CSI_DRIVERS,
             singular="csidriver",
-            strategy=BuiltIn(type_name="CSIDriver"),
+            strategy=BuiltIn(type_name="CSIDriver", defaults=_driver_defaults),
             columns=(
                 NAME,
                 column("AttachRequired", at("spec", "attachRequired", default=True)),
                 column("PodInfoOnMount", at("spec", "podInfoOnMount", default=False)),
                 column("StorageCapacity", at("spec", "storageCapacity", default=False)),
+                column("TokenRequests", _token_requests),
+                column("RequiresRepublish", at("spec", "requiresRepublish", default=False)),
+                column("Modes", lambda obj, _now: ",".join(dig(obj, "spec", "volumeLifecycleModes") or ()) or NONE),
                 AGE,
             ),
             returns_deleted=True,

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
+from vcbatch.local.apiserver.kinds.faults import escape_html
 from vcbatch.local.apiserver.registry import Json
 
 _TABLE = """
@@ -189,7 +190,8 @@ def _struct(value: Json, type_name: str) -> Json:
 
 
 def _lines(spec: Json) -> list[str]:
-    return json.dumps(_struct(spec, "PodSpec"), indent=1, ensure_ascii=False).split("\n")
+    text = json.dumps(_struct(spec, "PodSpec"), indent=1, ensure_ascii=False)
+    return escape_html(text).split("\n")
 
 
 def _hunks(before: Json, after: Json) -> Iterator[str]:
