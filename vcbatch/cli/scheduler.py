@@ -16,7 +16,7 @@ from vcbatch.runtime.informers import Informers
 from vcbatch.runtime.recorder import Recorder
 from vcbatch.runtime.scheduler_loop import LoopConfig, SchedulerLoop
 from vcbatch.runtime.supervise import Part, Supervisor, never
-from vcbatch.scheduler import DEFAULT_POLICY, Policy, PolicyError, Scheduler
+from vcbatch.scheduler import Policy, PolicyError, Scheduler
 
 _LARGEST_POLICY = 1024 * 1024
 
@@ -51,9 +51,10 @@ def command(
     return run_component(ComponentOptions(**options), work, lease=SCHEDULER_LEASE)
 
 
-def _policy(path: Path | None) -> Policy:
+def _policy(path: Path | None) -> Policy | None:
+    """None stands for the built-in policy."""
     if path is None:
-        return DEFAULT_POLICY
+        return None
     if path.stat().st_size > _LARGEST_POLICY:
         raise CliError(f"{path}: larger than {_LARGEST_POLICY} bytes")
     try:

@@ -1,0 +1,164 @@
+"""`vcbatch controllers` and `vcbatch scheduler` as processes of their own, as on a cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from tests.integration.up.manifests import job
+from vcbatch.api.resources import JOBS, LEASES, NAMESPACES, PODS, QUEUES
+from vcbatch.local.apiserver.server import EmbeddedServer
+from vcbatch.local.virtual import VirtualKubelet, VirtualNode
+from vcbatch.runtime.clock import SystemClock
+from vcbatch.runtime.random import SystemRandom
+from vcbatch.runtime.wire import decode_json
+
+Json = dict[str, Any]
+
+
+@contextmanager
+def component(name: str, server: EmbeddedServer, log: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "vcbatch", name, "--kubeconfig", str(server.kubeconfig), *arguments],
+            stdout=output,
+            stderr=output,
+        )
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.wait()
+
+
+@pytest.fixture
+async def cluster(server: EmbeddedServer) -> AsyncIterator[EmbeddedServer]:
+    """The server with a node that pretends, and the namespace of the Leases."""
+    await server.api.create(NAMESPACES, {"metadata": {"name": "volcano-system"}})
+    nodes = [VirtualNode(name="n1", capacity={"cpu": "8", "memory": "32Gi"})]
+    stop = asyncio.Event()
+    kubelet = asyncio.create_task(VirtualKubelet(server.api, SystemClock(), SystemRandom(), nodes=nodes).run(stop))
+    yield server
+    stop.set()
+    await kubelet
+
+
+async def until(read: Callable[[], Any], condition: Callable[[Any], bool], seconds: float = 40.0) -> Any:
+    async with asyncio.timeout(seconds):
+        while True:
+            found = await read()
+            if condition(found):
+                return found
+            await asyncio.sleep(0.05)
+
+
+async def submit(server: EmbeddedServer, manifest: str) -> None:
+    async def state() -> str:
+        for queue in (await server.api.list(QUEUES)).items:
+            if queue["metadata"]["name"] == "default":
+                return (queue.get("status") or {}).get("state", "")
+        return ""
+
+    await until(state, lambda found: found == "Open")
+    await server.api.create(JOBS, decode_json(manifest.encode()), namespace="default")
+
+
+def phase_of(server: EmbeddedServer, name: str) -> Callable[[], Any]:
+    async def read() -> str:
+        stored = await server.api.get(JOBS, name, namespace="default")
+        return ((stored.get("status") or {}).get("state") or {}).get("phase", "")
+
+    return read
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+async def test_a_job_completes_and_the_parts_tell_how_they_are(cluster: EmbeddedServer, tmp_path: Path):
+    port = free_port()
+    address = f"127.0.0.1:{port}"
+    policy = tmp_path / "scheduler.yaml"
+    policy.write_text(
+        'actions: "enqueue, allocate, backfill"\ntiers:\n- plugins:\n  - name: priority\n  - name: gang\n'
+    )
+    with (
+        component("controllers", cluster, tmp_path / "c.log", "--listen-address", address) as controllers,
+        component("scheduler", cluster, tmp_path / "s.log", "--scheduler-conf", str(policy)) as scheduler,
+    ):
+        await submit(cluster, job("plain", "sleep 1", replicas=3))
+        await until(phase_of(cluster, "plain"), lambda phase: phase == "Completed")
+        async with aiohttp.ClientSession() as session:
+            async with session.get(f"http://{address}/readyz") as answer:
+                assert answer.status == 200
+            async with session.get(f"http://{address}/metrics") as answer:
+                text = await answer.text()
+        assert 'vcbatch_looks_total{controller="job-controller",result="done"}' in text
+        assert "vcbatch_leading 1.0" in text
+        for process in (controllers, scheduler):
+            process.send_signal(signal.SIGTERM)
+            assert await asyncio.to_thread(process.wait, 20) == 0
+    leases = {lease["metadata"]["name"]: lease["spec"] for lease in (await cluster.api.list(LEASES)).items}
+    # Given back, so that the next needn't wait.
+    assert leases["vcbatch-controllers"]["holderIdentity"] == ""
+    assert leases["vcbatch-scheduler"]["holderIdentity"] == ""
+
+
+async def test_controllers_killed_at_work_are_succeeded_by_others_that_finish_it(
+    cluster: EmbeddedServer, tmp_path: Path
+):
+    log = tmp_path / "log"
+    restart = {"policies": [{"event": "PodFailed", "action": "RestartJob"}], "maxRetry": 3}
+    with component("scheduler", cluster, log, "--no-leader-elect"):
+        with component("controllers", cluster, log, "--no-leader-elect") as first:
+            await submit(cluster, job("restarts", "sleep 1 && exit 1", replicas=4, **restart))
+
+            async def pods() -> int:
+                return len((await cluster.api.list(PODS)).items)
+
+            await until(pods, lambda count: count > 0)
+            first.kill()
+            first.wait()
+        with component("controllers", cluster, log, "--no-leader-elect"):
+            await until(phase_of(cluster, "restarts"), lambda phase: phase == "Failed")
+    stored = await cluster.api.get(JOBS, "restarts", namespace="default")
+    assert stored["status"]["retryCount"] <= 4
+    assert "restarted" in stored["status"]["state"]["message"]
+
+
+def test_a_policy_file_that_cant_be_read_is_refused_with_the_reason(tmp_path: Path):
+    policy = tmp_path / "scheduler.yaml"
+    policy.write_text("actions: teleport\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "vcbatch", "scheduler", "--scheduler-conf", str(policy)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+    )
+    assert done.returncode == 1
+    assert "teleport" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_an_address_that_is_none_is_wrong_usage():
+    done = subprocess.run(
+        [sys.executable, "-m", "vcbatch", "controllers", "--listen-address", "nowhere"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+    )
+    assert done.returncode == 2
+    assert "HOST:PORT" in done.stderr
