@@ -25,8 +25,8 @@ _TRIES = 5
 class Binder:
     """Carries out binds in the order given, `concurrency` at a time.
 
-    `failed(uid, error)` is called for a bind that was refused for good; the pod then waits to be placed again. A bind
-    whose answer was lost is looked up, never guessed.
+    `bound(bind)` is called for each pod that is on its node, `failed(uid, error)` for a bind that was refused for good;
+    that pod waits to be placed again. A bind whose answer was lost is looked up, never guessed.
     """
 
     def __init__(
@@ -36,6 +36,7 @@ class Binder:
         clock: Clock,
         random: Random,
         meter: Meter,
+        bound: Callable[[Bind], None],
         failed: Callable[[str, str], None],
         concurrency: int = 32,
     ) -> None:
@@ -43,6 +44,7 @@ class Binder:
         self._clock = clock
         self._random = random
         self._meter = meter
+        self._bound = bound
         self._failed = failed
         self._concurrency = concurrency
         self._queue: deque[Bind] = deque()
@@ -75,7 +77,9 @@ class Binder:
             finally:
                 self._busy -= 1
             self._meter.count("binds", result="bound" if error is None else "refused")
-            if error is not None:
+            if error is None:
+                self._bound(bind)
+            else:
                 log.warning(
                     "binding %s/%s to %s failed: %s", bind.namespace, bind.name, bind.node, error,
                     extra={"uid": bind.uid},

@@ -13,10 +13,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from vcbatch.api import reasons
 from vcbatch.api.node import Node
 from vcbatch.api.pod import Pod
+from vcbatch.api.reasons import SchedulingEvent
 from vcbatch.api.resources import NODES, PODGROUPS, PODS, PRIORITYCLASSES, QUEUES, Resource
 from vcbatch.api.scheduling import PodGroupView, PriorityClassView, QueueView
+from vcbatch.core.machine import Emit, EventType, ObjectRef
 from vcbatch.runtime.binder import Binder
 from vcbatch.runtime.cache import Change
 from vcbatch.runtime.informers import Informers
@@ -25,6 +28,7 @@ from vcbatch.runtime.recorder import Recorder
 from vcbatch.runtime.scheduler_writes import SchedulerWrites
 from vcbatch.runtime.supervise import Part
 from vcbatch.scheduler import Scheduler
+from vcbatch.scheduler.result import Bind
 from vcbatch.seams.api import Api
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random
@@ -58,6 +62,7 @@ class SchedulerLoop:
         meter: Meter | None = None,
     ) -> None:
         self.scheduler = scheduler
+        self._recorder = recorder
         self._clock = clock
         self._config = config or LoopConfig()
         self._meter = meter or NoMeter()
@@ -75,7 +80,9 @@ class SchedulerLoop:
             (PODS, pods),
         ):
             cache.listen(self._feeder(resource))
-        self._binder = Binder(api, clock=clock, random=random, meter=self._meter, failed=self._bind_failed)
+        self._binder = Binder(
+            api, clock=clock, random=random, meter=self._meter, bound=self._bound, failed=self._bind_failed
+        )
         self._writes = SchedulerWrites(
             api,
             clock=clock,
@@ -109,6 +116,11 @@ class SchedulerLoop:
             self._wake.set()
 
         return feed
+
+    def _bound(self, bind: Bind) -> None:
+        message = reasons.assigned(namespace=bind.namespace, pod=bind.name, node=bind.node)
+        ref = ObjectRef(resource=PODS, namespace=bind.namespace, name=bind.name, uid=bind.uid)
+        self._recorder.emit(Emit(ref=ref, type=EventType.NORMAL, reason=SchedulingEvent.SCHEDULED, message=message))
 
     def _bind_failed(self, uid: str, error: str) -> None:
         self.scheduler.bind_failed(uid, error)
