@@ -7,7 +7,7 @@ import pytest
 from vcbatch.local.apiserver.schema.embedded import validate_embedded
 from vcbatch.local.apiserver.schema.lists import validate_lists
 from vcbatch.local.apiserver.schema.pruning import apply_defaults, prune
-from vcbatch.local.apiserver.schema.structural import compile_schema
+from vcbatch.local.apiserver.schema.structural import compile_schema, regular_expression
 from vcbatch.local.apiserver.schema.validation import go_float, validate_schema
 
 
@@ -209,3 +209,19 @@ def test_defaults_replace_what_is_absent_or_null_where_null_is_not_allowed():
 )
 def test_floats_print_as_go_prints_them(value, text):
     assert go_float(value) == text
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "matches"),
+    [
+        ("^a$", "a\n", False),
+        (r"^a\z", "a", True),
+        ("^[[:alpha:]]+$", "abc", True),
+        ("^[[:digit:]$]+$", "1$", True),
+        (r"^\d$", "٣", False),
+        (r"^a\$$", "a$", True),
+        ("^[]a]+$", "]a", True),
+    ],
+)
+def test_patterns_mean_what_they_mean_in_go(pattern, text, matches):
+    assert bool(regular_expression(pattern).search(text)) is matches

@@ -124,6 +124,15 @@ def test_a_schema_must_be_structural(schema, fault):
     assert any(fault in text for text in refusals(crd)), refusals(crd)
 
 
+@pytest.mark.parametrize(
+    ("annotation", "refused"), [(None, True), ("yes", True), ("unapproved, a test", False), ("https://x.io/1", False)]
+)
+def test_groups_of_kubernetes_need_an_approval(annotation, refused):
+    crd = definition(group="x.k8s.io")
+    crd["metadata"] = {"name": "widgets.x.k8s.io", "annotations": {"api-approved.kubernetes.io": annotation or ""}}
+    assert any("approval annotation" in text for text in refusals(crd)) is refused
+
+
 def test_what_objects_rely_on_cannot_change():
     old = accepted(definition())
     registry = CrdRegistry()

@@ -26,7 +26,7 @@ _MAX_SELECTABLE = 8
 
 def definition_faults(crd: Json) -> list[FieldError]:
     """The faults of a definition as it is."""
-    return [*_name_faults(crd), *_spec_faults(crd.get("spec") or {})]
+    return [*_name_faults(crd), *_spec_faults(crd.get("spec") or {}), *_approval_faults(crd)]
 
 
 def update_faults(crd: Json, old: Json) -> list[FieldError]:
@@ -57,6 +57,25 @@ def _stored_version_faults(crd: Json) -> Iterator[FieldError]:
             detail += "spec.versions until a storage migration ensures no data remains persisted in "
             detail += f"{name} and removes {name} from status.storedVersions"
             yield faults.invalid(f"status.storedVersions[{index}]", name, detail)
+
+
+_APPROVAL = "api-approved.kubernetes.io"
+_APPROVAL_RULE = f'protected groups must have approval annotation "{_APPROVAL}"'
+_APPROVAL_SOURCE = "see https://github.com/kubernetes/enhancements/pull/1111"
+
+
+def _approval_faults(crd: Json) -> Iterator[FieldError]:
+    """Groups of Kubernetes itself are open to approved definitions only, and to those that say that they aren't."""
+    group = str((crd.get("spec") or {}).get("group") or "")
+    if not group.endswith((".k8s.io", ".kubernetes.io")):
+        return
+    given = ((crd.get("metadata") or {}).get("annotations") or {}).get(_APPROVAL) or ""
+    at = f"metadata.annotations[{_APPROVAL}]"
+    if not given:
+        yield faults.required(at, f"{_APPROVAL_RULE}, {_APPROVAL_SOURCE}")
+    elif not given.startswith("unapproved") and not re.match(r"[a-z][a-z0-9+.-]*://[^/\s]+", given):
+        detail = f'{_APPROVAL_RULE} with either a URL or a reason starting with "unapproved", {_APPROVAL_SOURCE}'
+        yield faults.invalid(at, given, detail)
 
 
 def _name_faults(crd: Json) -> Iterator[FieldError]:

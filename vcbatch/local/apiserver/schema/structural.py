@@ -191,7 +191,8 @@ _CLASSES = {"[:alpha:]": "a-zA-Z", "[:digit:]": "0-9", "[:alnum:]": "a-zA-Z0-9",
 def regular_expression(pattern: str) -> re.Pattern[str]:
     """A pattern of Go's RE2 syntax for Python's engine. Raises `re.error` for what isn't one.
 
-    `$` matches at the very end only, `\\z` is `\\Z`, and named ASCII classes are spelled out.
+    `$` matches at the very end only, `\\z` is `\\Z`, named ASCII classes are spelled out, and `\\w`, `\\d` and `\\s` are
+    ASCII too.
     """
     for name, chars in _CLASSES.items():
         pattern = pattern.replace(name, chars)
@@ -211,7 +212,7 @@ def regular_expression(pattern: str) -> re.Pattern[str]:
             in_class = False
         translated.append(r"\Z" if char == "$" and not in_class and "(?m" not in pattern else char)
         index += 1
-    return re.compile("".join(translated))
+    return re.compile("".join(translated), re.ASCII)
 
 
 def _matcher(pattern: str) -> Callable[[str], Any] | None:
