@@ -191,8 +191,8 @@ _CLASSES = {"[:alpha:]": "a-zA-Z", "[:digit:]": "0-9", "[:alnum:]": "a-zA-Z0-9",
 def regular_expression(pattern: str) -> re.Pattern[str]:
     """A pattern of Go's RE2 syntax for Python's engine. Raises `re.error` for what isn't one.
 
-    `$` matches at the very end only, `\\z` is `\\Z`, named ASCII classes are spelled out, and `\\w`, `\\d` and `\\s` are
-    ASCII too.
+    `$` matches at the very end only, `\\z` is `\\Z`, named ASCII classes are spelled out, and the classes `\\w`, `\\d`
+    and `\\s` are ASCII too.
     """
     for name, chars in _CLASSES.items():
         pattern = pattern.replace(name, chars)
