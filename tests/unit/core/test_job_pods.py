@@ -251,6 +251,18 @@ def test_the_pod_group_follows_the_job() -> None:
     assert not world.look().ensures
 
 
+def test_the_pod_group_forgets_tasks_and_resources_that_are_no_more() -> None:
+    world = World()
+    world.submit(job_object())
+    world.settle()
+    (group,) = world.all(PODGROUPS)
+    group["spec"]["minTaskMember"]["old"] = 7
+    group["spec"]["minResources"]["nvidia.com/gpu"] = "8"
+    world.settle()
+    assert group["spec"]["minTaskMember"] == {"w": 2}
+    assert "nvidia.com/gpu" not in group["spec"]["minResources"]
+
+
 def _sized(name: str, replicas: int, cpu: str, *, priority: str = "", **spec: Any) -> Json:
     sized = task(name, replicas, **spec)
     sized["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": cpu}}
