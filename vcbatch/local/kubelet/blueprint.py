@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 from vcbatch.api.names import GROUP_NAME, JOB_NAME, SVC_MOUNT_PATH, svc_config_map
 from vcbatch.local.kubelet import environment, probes, volumes
 from vcbatch.local.kubelet.devices import Allotment, gpu_environment
-from vcbatch.local.kubelet.environment import ConfigError, PodFacts
+from vcbatch.local.kubelet.environment import PodFacts
 from vcbatch.local.kubelet.names import PodName, peers, pod_name, replace_names
 from vcbatch.local.kubelet.node_services import NodeServices
 from vcbatch.local.kubelet.ports import Translation
@@ -199,14 +198,3 @@ def without_effect(pod: Json, sandbox_mode: Mode, *, uid: int, gid: int) -> list
     if any((v.get("emptyDir") or {}).get("sizeLimit") for v in spec.get("volumes") or ()):
         words.append("emptyDir.sizeLimit is not enforced")
     return words
-
-
-def signal_name(number: int) -> str:
-    """`SIGSEGV` for 11."""
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
-
-
-__all__ = ["Blueprint", "ConfigError", "Objects", "draw", "group_of", "process_spec", "without_effect"]

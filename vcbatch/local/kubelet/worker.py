@@ -12,9 +12,8 @@ import contextlib
 import logging
 import os
 import shutil
-import signal
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +22,15 @@ from vcbatch.api.reasons import ContainerReason, KubeletConditionReason, Kubelet
 from vcbatch.api.resources import PODS
 from vcbatch.api.timestamps import format_time, parse_time
 from vcbatch.core.machine import EventType
-from vcbatch.local.kubelet import blueprint, lifecycle, links, logs, probes, records, volumes
+from vcbatch.local.kubelet import blueprint, ending, lifecycle, links, records, volumes
+from vcbatch.local.kubelet.container_run import ContainerRun
 from vcbatch.local.kubelet.devices import DevicesUnavailableError
 from vcbatch.local.kubelet.environment import ConfigError, PodFacts
 from vcbatch.local.kubelet.lifecycle import FRESH, ContainerState, Ended, Running, Waiting
 from vcbatch.local.kubelet.node_services import NodeServices
 from vcbatch.local.kubelet.records import PodRecord, Run
 from vcbatch.local.kubelet.sandbox import Mode
-from vcbatch.local.kubelet.status import MAX_TERMINATION_MESSAGE, Verdict, changed, phase, pod_status
+from vcbatch.local.kubelet.status import Verdict, changed, phase, pod_status
 from vcbatch.seams.api import ApiError, PatchKind
 from vcbatch.seams.processes import ProcessExit, ProcessRef, ProcessStartError
 
@@ -40,20 +40,6 @@ log = logging.getLogger(__name__)
 _DEFAULT_GRACE = 30.0
 _FIRST_RETRY = 1.0
 _LONGEST_RETRY = 60.0
-_FALLBACK_LINES = 80
-_FALLBACK_BYTES = 2048
-
-
-@dataclass(slots=True)
-class _Live:
-    """A container that runs: its process, its record, and the tasks that belong to the run."""
-
-    ref: ProcessRef
-    run: Run
-    tasks: list[asyncio.Task[None]]
-    memory_limit: int | None = None
-    told_to_end: bool = False
-    hook: asyncio.Task[None] | None = None
 
 
 class PodWorker:
@@ -64,12 +50,11 @@ class PodWorker:
         self._node = node
         self._record = PodRecord(node.config.root / "pods" / pod["metadata"]["uid"])
         self._states: dict[str, ContainerState] = {}
-        self._live: dict[str, _Live] = {}
+        self._live: dict[str, ContainerRun] = {}
         self._exits: list[tuple[str, ProcessExit]] = []
         self._wake = asyncio.Event()
         self._gone = False
         self._stopping: float | None = None  # grace in seconds, once the whole kubelet stops
-        self._kill_at: dict[str, float] = {}  # monotonic time at which a container that was told to end is killed
         self._verdict: Verdict | None = None
         self._facts: records.PodFacts | None = None
         self._paths: dict[str, Path] | None = None
@@ -140,7 +125,7 @@ class PodWorker:
                 await self._sleep()
         finally:
             for live in self._live.values():
-                _cancel(live)
+                live.cancel()
 
     async def _careful_step(self) -> bool:
         """A step that fails for a reason nobody thought of fails the pod: its processes are ended and it says why."""
@@ -169,7 +154,8 @@ class PodWorker:
                 return await self._say_goodbye()
             return self._stopping is not None
         if self._must_end(now):
-            await self._end_containers()
+            for name in self._live:
+                self._end(name, self._grace())
         else:
             await self._carry_on(now)
         await self._write_status(now)
@@ -208,7 +194,7 @@ class PodWorker:
         for backoff in plan.backoffs:
             self._back_off(backoff)
         for name in plan.end:
-            await self._end(name, self._grace())
+            self._end(name, self._grace())
         if plan.start and self._retry_at is None:
             await self._start_all(plan.start)
         elif self._refresh and self._paths is not None:
@@ -332,7 +318,7 @@ class PodWorker:
             self._start_failed(name, run, error)
             return
         self._states[name] = replace(began, state=self._running(container, run))
-        self._adopt(container, run, ref)
+        self._follow(container, run, ref, fresh=True)
         image = container.get("image")
         note = f" as a process; its image {image} is not used" if image else " as a process"
         self._event(KubeletEvent.STARTED, f"Started container {name}{note}", container=name)
@@ -407,28 +393,32 @@ class PodWorker:
             ready=container.get("readinessProbe") is None,
         )
 
-    def _adopt(self, container: Json, run: Run, ref: ProcessRef) -> None:
+    def _follow(self, container: Json, run: Run, ref: ProcessRef, *, fresh: bool) -> None:
+        assert self._facts is not None  # noqa: S101
         name = container["name"]
-        live = _Live(ref=ref, run=run, tasks=[], memory_limit=memory_limit(container))
+
+        def tell(reason: str, message: str) -> None:
+            self._event(reason, message, container=name, warning=True)
+
+        def exited(process_exit: ProcessExit) -> None:
+            self._exits.append((name, process_exit))
+            self._wake.set()
+
+        def probed(field: str, ok: bool, message: str) -> None:
+            self._on_probe(container, field, ok=ok, message=message)
+
+        live = ContainerRun(
+            container=container,
+            run=run,
+            ref=ref,
+            address=self._facts.address,
+            node=self._node,
+            tell=tell,
+            exited=exited,
+            probed=probed,
+        )
         self._live[name] = live
-        live.tasks.append(asyncio.create_task(self._await_exit(name, ref), name=f"run-{name}"))
-        hook = (container.get("lifecycle") or {}).get("postStart")
-        if hook:
-            live.tasks.append(asyncio.create_task(self._post_start(container, live, hook)))
-        if container.get("startupProbe"):
-            live.tasks.append(asyncio.create_task(self._probe(container, live, "startupProbe")))
-        else:
-            self._start_probes(container, live)
-
-    def _start_probes(self, container: Json, live: _Live) -> None:
-        for field in ("livenessProbe", "readinessProbe"):
-            if container.get(field):
-                live.tasks.append(asyncio.create_task(self._probe(container, live, field)))
-
-    async def _await_exit(self, name: str, ref: ProcessRef) -> None:
-        process_exit = await self._node.processes.wait(ref)
-        self._exits.append((name, process_exit))
-        self._wake.set()
+        live.follow(started=container.get("startupProbe") is None, hook_grace=self._grace() if fresh else None)
 
     def _note_exits(self) -> None:
         exits, self._exits = self._exits, []
@@ -436,67 +426,14 @@ class PodWorker:
             live = self._live.pop(name, None)
             if live is None:
                 continue
-            _cancel(live)
-            self._kill_at.pop(name, None)
-            end = self._end_of(name, live.run, process_exit)
-            self._states[name] = lifecycle.ended(self._states[name], end)
+            live.cancel()
+            self._states[name] = lifecycle.ended(self._states[name], self._end_of(name, live.run, process_exit))
 
     def _end_of(self, name: str, run: Run, process_exit: ProcessExit) -> Ended:
-        code = process_exit.exit_code
-        reason = ContainerReason.COMPLETED if code == 0 else ContainerReason.ERROR
-        message = self._termination_message(name, run, code)
-        if records.was_out_of_memory(run.path):
-            reason = ContainerReason.OOM_KILLED
-            message = message or "the container's memory exceeded its limit"
-        elif process_exit.start_error:
-            reason, message = ContainerReason.START_ERROR, process_exit.start_error
-        elif process_exit.signal is not None and not message:
-            message = f"ended by {blueprint.signal_name(process_exit.signal)}"
-        finished = datetime.fromtimestamp(process_exit.finished_at, UTC)
-        return Ended(
-            exit_code=code,
-            signal=process_exit.signal,
-            started_at=run.started_at,
-            finished_at=max(finished, run.started_at),
-            reason=reason,
-            message=message,
-            container_id=self._container_id(name, run),
-        )
+        container_id = self._container_id(name, run)
+        return ending.ended(self._container(name), run, process_exit, container_id=container_id)
 
-    def _termination_message(self, name: str, run: Run, code: int) -> str:
-        text = ""
-        with contextlib.suppress(OSError), (run.path / "termination-log").open("rb") as file:
-            text = file.read(MAX_TERMINATION_MESSAGE).decode(errors="replace")
-        container = self._find_container(name) or {}
-        if not text and code != 0 and container.get("terminationMessagePolicy") == "FallbackToLogsOnError":
-            text = logs.last_lines(run.path, lines=_FALLBACK_LINES, size=_FALLBACK_BYTES)
-        return text
-
-    # Probes and hooks ------------------------------------------------------------------------------------------------
-
-    async def _probe(self, container: Json, live: _Live, field: str) -> None:
-        probe = container[field]
-        target = self._target(container, live)
-        name = container["name"]
-
-        async def run(timeout: float) -> probes.Outcome:
-            return await probes.run_handler(probe, target, timeout=timeout, clock=self._node.clock)
-
-        def report(ok: bool, message: str) -> None:
-            self._on_probe(container, live, field, ok=ok, message=message)
-
-        initially = {"startupProbe": None, "livenessProbe": True, "readinessProbe": False}[field]
-        await probes.watch_probe(
-            probe,
-            run=run,
-            report=report,
-            clock=self._node.clock,
-            initially=initially,
-            until_success=field == "startupProbe",
-        )
-        log.debug("startup probe of %s passed", name)
-
-    def _on_probe(self, container: Json, live: _Live, field: str, *, ok: bool, message: str) -> None:
+    def _on_probe(self, container: Json, field: str, *, ok: bool, message: str) -> None:
         name = container["name"]
         state = self._states[name]
         if not isinstance(state.state, Running):
@@ -509,36 +446,13 @@ class PodWorker:
             self._states[name] = replace(state, state=replace(state.state, ready=ok))
         elif ok and field == "startupProbe":
             self._states[name] = replace(state, state=replace(state.state, started=True))
-            self._start_probes(container, live)
+            self._live[name].start_probes()
         elif not ok:
             grace = float(container[field].get("terminationGracePeriodSeconds") or self._grace())
             text = f"Container {name} failed {kind} probe, will be restarted"
             self._event(KubeletEvent.KILLING, text, container=name)
-            self._later(live, self._end(name, grace))
+            self._live[name].end(grace)
         self._wake.set()
-
-    async def _post_start(self, container: Json, live: _Live, hook: Json) -> None:
-        target, clock = self._target(container, live), self._node.clock
-        outcome = await probes.run_handler(hook, target, timeout=self._grace(), clock=clock)
-        if not outcome.ok:
-            text = f"PostStartHook failed: {outcome.message}"
-            self._event(KubeletEvent.FAILED_POST_START_HOOK, text, container=container["name"], warning=True)
-            await self._end(container["name"], self._grace())
-
-    def _target(self, container: Json, live: _Live) -> probes.Target:
-        assert self._facts is not None  # noqa: S101
-        node = self._node
-        env = dict(node.config.environment) | {"HOSTNAME": self.pod["metadata"]["name"]}
-        working_dir = container.get("workingDir") or str(node.config.working_dir)
-
-        async def execute(argv: list[str], timeout: float) -> Any:
-            return await node.processes.run_in(live.ref, argv=argv, env=env, working_dir=working_dir, timeout=timeout)
-
-        named = {p["name"]: p["containerPort"] for p in container.get("ports") or () if p.get("name")}
-        return probes.Target(address=self._facts.address, ports=named, execute=execute)
-
-    def _later(self, live: _Live, work: Any) -> None:
-        live.tasks.append(asyncio.create_task(work))
 
     # Ending ----------------------------------------------------------------------------------------------------------
 
@@ -551,50 +465,15 @@ class PodWorker:
         seconds = _DEFAULT_GRACE if grace is None else float(grace)
         return seconds if self._stopping is None else min(seconds, self._stopping)
 
-    async def _end_containers(self) -> None:
-        for name in list(self._live):
-            await self._end(name, self._grace())
-
-    async def _end(self, name: str, grace: float) -> None:
-        """Tell a container to end, once; kill its whole tree when its time is up."""
+    def _end(self, name: str, grace: float) -> None:
         live = self._live.get(name)
-        if live is None:
-            return
-        now = self._node.clock.monotonic()
-        kill_at = min(self._kill_at.get(name, now + grace), now + grace)
-        self._kill_at[name] = kill_at
-        if not live.told_to_end:
-            live.told_to_end = True
+        if live is not None and live.end(grace):
             self._event(KubeletEvent.KILLING, f"Stopping container {name}", container=name)
-            hook = ((self._find_container(name) or {}).get("lifecycle") or {}).get("preStop")
-            live.hook = asyncio.create_task(self._tell_to_end(name, live, hook, grace))
-            live.tasks.append(live.hook)
-        if now >= kill_at:
-            await self._node.processes.signal(live.ref, signal.SIGKILL)
-        self._wake.set()
-
-    async def _tell_to_end(self, name: str, live: _Live, hook: Json | None, grace: float) -> None:
-        if hook and grace > 0:
-            target, clock = self._target(self._container(name), live), self._node.clock
-            outcome = await probes.run_handler(hook, target, timeout=grace, clock=clock)
-            if not outcome.ok:
-                text = f"PreStopHook failed: {outcome.message}"
-                self._event(KubeletEvent.FAILED_PRE_STOP_HOOK, text, container=name, warning=True)
-        await self._node.processes.signal(live.ref, signal.SIGTERM)
-
-    async def _kill_overdue(self) -> None:
-        now = self._node.clock.monotonic()
-        for name, kill_at in list(self._kill_at.items()):
-            if name in self._live and now >= kill_at:
-                await self._node.processes.signal(self._live[name].ref, signal.SIGKILL)
-                self._kill_at[name] = now + _DEFAULT_GRACE
 
     async def kill_out_of_memory(self) -> None:
-        """End containers whose memory is above their limit; on record before they are killed."""
+        """End containers whose memory is above their limit."""
         for live in list(self._live.values()):
-            if live.memory_limit and self._node.processes.exceeds_memory(live.ref, live.memory_limit):
-                records.mark_out_of_memory(live.run.path)
-                await self._node.processes.signal(live.ref, signal.SIGKILL)
+            await live.kill_if_out_of_memory()
 
     @property
     def has_memory_limits(self) -> bool:
@@ -603,7 +482,7 @@ class PodWorker:
     async def _vanish(self) -> bool:
         """The API knows the pod no more: nothing of it may stay."""
         for live in list(self._live.values()):
-            await self._node.processes.signal(live.ref, signal.SIGKILL)
+            await live.kill()
         if self._live:
             return False
         self._release()
@@ -728,11 +607,12 @@ class PodWorker:
             finally:
                 timer.cancel()
                 waiter.cancel()
-        await self._kill_overdue()
+        for live in list(self._live.values()):
+            await live.kill_if_overdue()
 
     def _next_delay(self) -> float | None:
         now, monotonic = self._node.clock.now(), self._node.clock.monotonic()
-        delays = [kill_at - monotonic for name, kill_at in self._kill_at.items() if name in self._live]
+        delays = [live.kill_at - monotonic for live in self._live.values() if live.kill_at is not None]
         if self._retry_at is not None:
             delays.append(self._retry_at - monotonic)
         deadline = self._deadline()
@@ -779,7 +659,7 @@ class PodWorker:
                 self._states[name] = lifecycle.ended(base, self._end_of(name, run, found))
             elif found is not None:
                 self._states[name] = base
-                self._adopt(container, run, found)
+                self._follow(container, run, found, fresh=False)
 
     def _assume_lost(self) -> None:
         """The API says that containers ran, and there is no record of them: they are gone, nobody knows how."""
@@ -843,14 +723,6 @@ class PodWorker:
                 self._event(KubeletEvent.PORT_REMAPPED, text)
 
 
-def memory_limit(container: Json) -> int | None:
-    """The container's memory limit in bytes."""
-    from vcbatch.api.quantity import parse_quantity
-
-    given = ((container.get("resources") or {}).get("limits") or {}).get("memory")
-    return None if given is None else parse_quantity(given).value() or None
-
-
 def _disrupted(verdict: Verdict, now: datetime) -> Json:
     return {
         "type": "DisruptionTarget",
@@ -860,10 +732,3 @@ def _disrupted(verdict: Verdict, now: datetime) -> Json:
         "lastProbeTime": None,
         "lastTransitionTime": format_time(now),
     }
-
-
-def _cancel(live: _Live) -> None:
-    current = asyncio.current_task()
-    for task in live.tasks:
-        if task is not current:
-            task.cancel()

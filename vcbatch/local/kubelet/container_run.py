@@ -1,0 +1,156 @@
+"""One run of one container under way: its process, its probes and hooks, and how it is brought to its end."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from vcbatch.api.quantity import parse_quantity
+from vcbatch.api.reasons import KubeletEvent
+from vcbatch.local.kubelet import probes, records
+from vcbatch.local.kubelet.node_services import NodeServices
+from vcbatch.local.kubelet.records import Run
+from vcbatch.seams.processes import CommandResult, ProcessExit, ProcessRef
+
+Json = dict[str, Any]
+Tell = Callable[[str, str], None]
+"""Sends a warning event about the container: its reason and its message."""
+
+_KILL_AGAIN_SECONDS = 30.0
+
+
+class ContainerRun:
+    """Follows a started process. `exited` and `probed` are called as things happen; neither may block.
+
+    `probed` gets the field of the probe, whether it succeeded, and its message.
+    """
+
+    def __init__(
+        self,
+        *,
+        container: Json,
+        run: Run,
+        ref: ProcessRef,
+        address: str,
+        node: NodeServices,
+        tell: Tell,
+        exited: Callable[[ProcessExit], None],
+        probed: Callable[[str, bool, str], None],
+    ) -> None:
+        self.run = run
+        self.memory_limit = memory_limit(container)
+        self.kill_at: float | None = None
+        """Monotonic time at which the tree is killed; set once the container was told to end."""
+        self._container = container
+        self._ref = ref
+        self._address = address
+        self._node = node
+        self._tell = tell
+        self._exited = exited
+        self._probed = probed
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def follow(self, *, started: bool, hook_grace: float | None) -> None:
+        """Wait for the exit, and probe. `started` says that no startup probe is (still) to pass; `hook_grace` is given
+        for a fresh start: the seconds that a postStart hook has."""
+        self._spawn(self._await_exit(), "run")
+        hook = (self._container.get("lifecycle") or {}).get("postStart")
+        if hook and hook_grace is not None:
+            self._spawn(self._post_start(hook, hook_grace), "hook")
+        if started:
+            self.start_probes()
+        else:
+            self._spawn(self._probe("startupProbe"), "probe")
+
+    def start_probes(self) -> None:
+        """Probe liveness and readiness: from the start, or once the startup probe has passed."""
+        for field in ("livenessProbe", "readinessProbe"):
+            if self._container.get(field):
+                self._spawn(self._probe(field), "probe")
+
+    def end(self, grace: float) -> bool:
+        """Tell the container to end within `grace` seconds; again, only to shorten them. Whether it was news."""
+        deadline = self._node.clock.monotonic() + grace
+        if self.kill_at is not None:
+            self.kill_at = min(self.kill_at, deadline)
+            return False
+        self.kill_at = deadline
+        self._spawn(self._tell_to_end(grace), "end")
+        return True
+
+    async def kill_if_overdue(self) -> None:
+        now = self._node.clock.monotonic()
+        if self.kill_at is not None and now >= self.kill_at:
+            self.kill_at = now + _KILL_AGAIN_SECONDS
+            await self.kill()
+
+    async def kill(self) -> None:
+        """End the whole tree now."""
+        await self._node.processes.signal(self._ref, signal.SIGKILL)
+
+    async def kill_if_out_of_memory(self) -> None:
+        """End the tree if it holds more than the limit; on record before it is killed."""
+        if self.memory_limit and self._node.processes.exceeds_memory(self._ref, self.memory_limit):
+            records.mark_out_of_memory(self.run.path)
+            await self.kill()
+
+    def cancel(self) -> None:
+        """Follow the run no more. The process isn't touched."""
+        current = asyncio.current_task()
+        for task in self._tasks:
+            if task is not current:
+                task.cancel()
+
+    def _spawn(self, work: Coroutine[Any, Any, None], kind: str) -> None:
+        self._tasks.append(asyncio.create_task(work, name=f"{kind}-{self._container['name']}"))
+
+    async def _await_exit(self) -> None:
+        self._exited(await self._node.processes.wait(self._ref))
+
+    async def _probe(self, field: str) -> None:
+        probe, target, clock = self._container[field], self._target(), self._node.clock
+
+        async def run(timeout: float) -> probes.Outcome:
+            return await probes.run_handler(probe, target, timeout=timeout, clock=clock)
+
+        await probes.watch_probe(
+            probe,
+            run=run,
+            report=lambda ok, message: self._probed(field, ok, message),
+            clock=clock,
+            initially={"startupProbe": None, "livenessProbe": True, "readinessProbe": False}[field],
+            until_success=field == "startupProbe",
+        )
+
+    async def _post_start(self, hook: Json, grace: float) -> None:
+        outcome = await probes.run_handler(hook, self._target(), timeout=grace, clock=self._node.clock)
+        if not outcome.ok:
+            self._tell(KubeletEvent.FAILED_POST_START_HOOK, f"PostStartHook failed: {outcome.message}")
+            self.end(grace)
+
+    async def _tell_to_end(self, grace: float) -> None:
+        hook = (self._container.get("lifecycle") or {}).get("preStop")
+        if hook and grace > 0:
+            outcome = await probes.run_handler(hook, self._target(), timeout=grace, clock=self._node.clock)
+            if not outcome.ok:
+                self._tell(KubeletEvent.FAILED_PRE_STOP_HOOK, f"PreStopHook failed: {outcome.message}")
+        await self._node.processes.signal(self._ref, signal.SIGTERM)
+
+    def _target(self) -> probes.Target:
+        node, container = self._node, self._container
+        working_dir = container.get("workingDir") or str(node.config.working_dir)
+
+        async def execute(argv: list[str], timeout: float) -> CommandResult:
+            env = node.config.environment
+            return await node.processes.run_in(self._ref, argv=argv, env=env, working_dir=working_dir, timeout=timeout)
+
+        named = {p["name"]: p["containerPort"] for p in container.get("ports") or () if p.get("name")}
+        return probes.Target(address=self._address, ports=named, execute=execute)
+
+
+def memory_limit(container: Json) -> int | None:
+    """The container's memory limit in bytes."""
+    given = ((container.get("resources") or {}).get("limits") or {}).get("memory")
+    return None if given is None else parse_quantity(given).value() or None
