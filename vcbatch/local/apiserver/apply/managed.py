@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+import msgspec
+
 from vcbatch.local.apiserver.apply.fieldset import FieldSet, Json, MalformedFields, Path, from_json, shown, to_json
 from vcbatch.local.apiserver.apply.merge import leaves, merged, without
 from vcbatch.local.apiserver.apply.shapes import Shape, shape_of
@@ -15,6 +17,8 @@ from vcbatch.local.apiserver.kinds.faults import go_quote
 from vcbatch.local.apiserver.registry import Served
 
 BEFORE_FIRST_APPLY = "before-first-apply"
+CLIENT_SIDE_APPLY = "kubectl-client-side-apply"
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _MAX_CLAIMS = 100
 _SERVER_OWNED = frozenset(
     {
@@ -75,7 +79,7 @@ def apply(
     shape = shape_of(entry)
     claims = _claims(live.get("metadata", {}).get("managedFields"))
     if not claims:
-        claims = [_first_claim(live, entry, shape)]
+        claims = _first_claims(live, entry, shape)
     own_key = (manager, "Apply", subresource)
     before = next((claim.fields for claim in claims if claim.key == own_key), frozenset[Path]())
     others = [claim for claim in claims if claim.key != own_key]
@@ -155,15 +159,34 @@ def updated(
     return _written([*others, mine], old)
 
 
-def _first_claim(live: Json, entry: Served, shape: Shape) -> _Claim:
-    return _Claim(
+def _first_claims(live: Json, entry: Served, shape: Shape) -> list[_Claim]:
+    """Who owned an object before anybody applied to it here: kubectl what its client-side apply remembers, which it
+    looks for when it moves to server-side apply, and nobody in particular the rest."""
+    everything = _ownable(leaves(live, shape))
+    remembered = _last_applied(live, shape) & everything
+    first = _Claim(
         manager=BEFORE_FIRST_APPLY,
         operation="Update",
         subresource="",
         api_version=entry.resource.api_version,
         time="",
-        fields=_ownable(leaves(live, shape)),
+        fields=everything - remembered,
     )
+    if not remembered:
+        return [first]
+    return [first, replace(first, manager=CLIENT_SIDE_APPLY, fields=remembered)]
+
+
+def _last_applied(live: Json, shape: Shape) -> FieldSet:
+    annotations = (live.get("metadata") or {}).get("annotations") or {}
+    try:
+        config = msgspec.json.decode(annotations.get(_LAST_APPLIED, ""))
+    except (msgspec.DecodeError, RecursionError):
+        return frozenset()
+    if not isinstance(config, dict):
+        return frozenset()
+    annotation = ("f:metadata", "f:annotations", f"f:{_LAST_APPLIED}")
+    return frozenset((*leaves(config, shape), annotation))
 
 
 def _owned(config: Json, entry: Served, shape: Shape, subresource: str) -> FieldSet:
