@@ -25,6 +25,7 @@ CRON_JOBS = "/apis/batch/v1/namespaces/default/cronjobs"
 POLICIES = "/apis/networking.k8s.io/v1/namespaces/default/networkpolicies"
 SCALERS_V1 = "/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers"
 SCALERS_V2 = "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers"
+SLICES = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
 
 
@@ -143,6 +144,17 @@ FAULTY: dict[str, tuple[str, Json, list[str]]] = {
         SCALERS_V2,
         named(spec={"minReplicas": 3, "maxReplicas": 2, "scaleTargetRef": {"kind": "Deployment", "name": "d"}}),
         ["spec.maxReplicas: Invalid value: 2: must be greater than or equal to `minReplicas`"],
+    ),
+    "slice": (
+        SLICES,
+        named(addressType="IPv4", endpoints=[{"addresses": ["x"]}, {}], ports=[{"port": 1}]),
+        [
+            (
+                'endpoints[0].addresses[0]: Invalid value: "x": must be a valid IP address, (e.g. 10.9.8.7 or '
+                "2001:db8::ffff)"
+            ),
+            "endpoints[1].addresses: Required value: must contain at least 1 address",
+        ],
     ),
     "lease": (
         LEASES,

@@ -9,6 +9,7 @@ from vcbatch.api.resources import NETWORKPOLICIES, Resource
 from vcbatch.local.apiserver.errors import FieldError
 from vcbatch.local.apiserver.kinds import faults, selectors
 from vcbatch.local.apiserver.kinds.define import STATUS
+from vcbatch.local.apiserver.kinds.pods.values import ip_faults, label_faults, subdomain_faults
 from vcbatch.local.apiserver.kinds.strategy import BuiltIn
 from vcbatch.local.apiserver.registry import Json, RequestContext, Served
 from vcbatch.local.apiserver.tables import AGE, NAME, NONE, UNSET, at, column, dig, selector_text
@@ -18,6 +19,9 @@ INGRESS_CLASSES = Resource(
     group="networking.k8s.io", version="v1", plural="ingressclasses", kind="IngressClass", namespaced=False
 )
 ENDPOINT_SLICES = Resource(group="discovery.k8s.io", version="v1", plural="endpointslices", kind="EndpointSlice")
+
+
+_ADDRESS_TYPES = ("FQDN", "IPv4", "IPv6")
 
 
 def _policy_defaults(obj: Json, _old: Json | None, _ctx: RequestContext) -> None:
@@ -109,6 +113,41 @@ def _ingress_defaults(obj: Json, _old: Json | None, _ctx: RequestContext) -> Non
     status.setdefault("loadBalancer", {})
 
 
+def _slice_defaults(obj: Json, _old: Json | None, _ctx: RequestContext) -> None:
+    for port in obj.get("ports") or ():
+        port.setdefault("name", "")
+        port.setdefault("protocol", "TCP")
+
+
+def _slice_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
+    """Source: kubernetes `pkg/apis/discovery/validation`."""
+    kind = obj.get("addressType", "")
+    found: list[FieldError] = []
+    if not kind:
+        found.append(faults.required("addressType"))
+    elif kind not in _ADDRESS_TYPES:
+        found.append(faults.unsupported("addressType", kind, _ADDRESS_TYPES))
+    for index, endpoint in enumerate(obj.get("endpoints") or ()):
+        path = f"endpoints[{index}].addresses"
+        addresses = endpoint.get("addresses") or []
+        if not addresses:
+            found.append(faults.required(path, "must contain at least 1 address"))
+        for at_address, address in enumerate(addresses):
+            place = f"{path}[{at_address}]"
+            found += subdomain_faults(place, address) if kind == "FQDN" else ip_faults(place, address)
+    for index, port in enumerate(obj.get("ports") or ()):
+        if port.get("name"):
+            found += label_faults(f"ports[{index}].name", port["name"])
+        if port.get("protocol") not in ("TCP", "UDP", "SCTP"):
+            allowed = ["SCTP", "TCP", "UDP"]
+            found.append(faults.unsupported(f"ports[{index}].protocol", port.get("protocol", ""), allowed))
+    return found
+
+
+def _slice_change(obj: Json, old: Json | None, _ctx: RequestContext) -> list[FieldError]:
+    return faults.immutable("addressType", obj.get("addressType"), (old or {}).get("addressType"))
+
+
 def _slice_ports(obj: Json, _now: datetime) -> str:
     return ",".join(str(port.get("port", "*")) for port in obj.get("ports") or ()) or UNSET
 
@@ -179,7 +218,13 @@ def served() -> list[Served]:
         Served(
             resource=ENDPOINT_SLICES,
             singular="endpointslice",
-            strategy=BuiltIn(type_name="EndpointSlice"),
+            strategy=BuiltIn(
+                type_name="EndpointSlice",
+                defaults=_slice_defaults,
+                check=_slice_faults,
+                check_update=_slice_change,
+                generation=True,
+            ),
             columns=(
                 NAME,
                 column("AddressType", at("addressType")),
