@@ -224,19 +224,23 @@ def delayed(*, action: str, delay: str, cause: str = "") -> str:
     return shorten(f"Execute action {action} after {delay}{f': {cause}' if cause else ''}")
 
 
-def command_issued(*, action: str, target: str) -> str:
-    """The event when a Command is taken."""
-    return shorten(f"Command {action} taken for {target}")
+def command_issued(*, action: str) -> str:
+    """The event when a Command is taken, in Volcano's words."""
+    return shorten(f"Start to execute command {action}, and clean it up to make sure executed not more than once.")
 
 
 def retries_exhausted(*, retries: int, max_retry: int) -> str:
     """Why a job failed that would have been restarted."""
-    return f"the job was restarted {retries} times, and maxRetry is {max_retry}"
+    return f"the job was restarted {_times(retries)}, and maxRetry is {max_retry}"
 
 
 def infrastructure_retries_exhausted(*, retries: int) -> str:
     """The same for a job that lost pods by no fault of its own."""
-    return f"the job was restarted {retries} times for pods that it lost to the infrastructure"
+    return f"the job was restarted {_times(retries)} for pods that it lost to the infrastructure"
+
+
+def _times(number: int) -> str:
+    return "once" if number == 1 else f"{number} times"
 
 
 # What the kubelet says -----------------------------------------------------------------------------------------------

@@ -33,7 +33,7 @@ def executing(job: Job, action: Action, cause: str) -> Emit:
 
 
 def command_issued(job: Job, action: Action) -> Emit:
-    message = reasons.command_issued(action=action, target=f"job {job.key}")
+    message = reasons.command_issued(action=action)
     return Emit(ref=reference(job), type=EventType.NORMAL, reason=JobReason.COMMAND_ISSUED, message=message)
 
 
