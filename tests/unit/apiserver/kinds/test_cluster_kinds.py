@@ -328,3 +328,14 @@ async def test_both_versions_of_an_autoscaler_are_one_object() -> None:
         v1 = (await client.get(f"{SCALERS_V1}/x")).body["spec"]
         assert (v1["targetCPUUtilizationPercentage"], v1["minReplicas"]) == (80, 1)
         assert (await rows(client, SCALERS_V2))[0]["Targets"] == "cpu: <unknown>/80%"
+
+
+@virtual
+async def test_kinds_without_a_spec_count_their_generations_too() -> None:
+    async with server() as client:
+        created = await made(client, SLICES, named(addressType="IPv4", endpoints=[{"addresses": ["10.0.0.1"]}]))
+        assert created["metadata"]["generation"] == 1
+        labelled = await client.merge(f"{SLICES}/x", {"metadata": {"labels": {"a": "b"}}})
+        assert labelled.body["metadata"]["generation"] == 1
+        moved = await client.merge(f"{SLICES}/x", {"endpoints": [{"addresses": ["10.0.0.2"]}]})
+        assert moved.body["metadata"]["generation"] == 2

@@ -44,18 +44,11 @@ def _defaults(obj: Json, _old: Json | None, _ctx: RequestContext) -> None:
             rule.setdefault("scope", "*")
 
 
-class _Generated(BuiltIn):
-    """Its desired state lies beside `metadata`, not in a `spec`."""
-
-    def changes_generation(self, obj: Json, old: Json | None) -> bool:
-        return old is None or obj.get("webhooks") != old.get("webhooks")
-
-
 def _entry(resource: Resource, singular: str) -> Served:
     return Served(
         resource=resource,
         singular=singular,
-        strategy=_Generated(type_name=resource.kind, defaults=_defaults),
+        strategy=BuiltIn(type_name=resource.kind, defaults=_defaults, generation=True),
         columns=_COLUMNS,
         categories=("api-extensions",),
     )

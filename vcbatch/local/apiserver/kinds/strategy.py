@@ -91,7 +91,7 @@ class BuiltIn:
     def changes_generation(self, obj: Json, old: Json | None) -> bool:
         if not self.generation:
             return False
-        if old is None or obj.get("spec") != old.get("spec"):
+        if old is None or _desired(obj) != _desired(old):
             return True
         return self.annotations_generate and _annotations(obj) != _annotations(old)
 
@@ -107,6 +107,13 @@ class BuiltIn:
             if key not in writable:
                 obj[key] = copy.deepcopy(value)
         obj.setdefault("status", {})
+
+
+def _desired(obj: Json) -> Json:
+    """The desired state: the `spec`, or whatever a kind without one has in its place."""
+    if "spec" in obj:
+        return obj["spec"]
+    return {key: value for key, value in obj.items() if key not in ("apiVersion", "kind", "metadata", "status")}
 
 
 def _annotations(obj: Json) -> Json:
