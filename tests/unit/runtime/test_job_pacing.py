@@ -1,0 +1,118 @@
+"""Counts of a job's pods are written a few times a second at most; everything else at once."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import msgspec
+
+from tests.fakes.api import FakeApi
+from tests.support.job_world import World, job_object, task
+from tests.support.virtual_time import SeededRandom, VirtualClock, run
+from vcbatch.api.pod import Pod
+from vcbatch.api.resources import JOBS, PODGROUPS, PODS, QUEUES
+from vcbatch.api.scheduling import PriorityClassView
+from vcbatch.core.machine import Decision
+from vcbatch.runtime.apply import Applier
+from vcbatch.runtime.cache import Cache
+from vcbatch.runtime.controllers.children import Children
+from vcbatch.runtime.controllers.job import JobController, JobSources
+from vcbatch.runtime.recorder import Recorder
+
+
+class _Controller:
+    """A job controller whose caches show a world."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        clock, random, api = VirtualClock(), SeededRandom(1), FakeApi()
+        self._sources = JobSources(
+            jobs=Cache(),
+            pods=Cache(model=Pod),
+            podgroups=Cache(),
+            queues=Cache(),
+            commands=Cache(),
+            priority_classes=Cache(model=PriorityClassView),
+            children=Children(api, clock=clock),
+        )
+        recorder = Recorder(api, clock=clock, random=random, component="test")
+        applier = Applier(api, {}, recorder, clock=clock)
+        self._controller = JobController(self._sources, applier, recorder, clock=clock, random=random)
+
+    async def look(self) -> Decision:
+        for resource, cache in (
+            (JOBS, self._sources.jobs),
+            (PODGROUPS, self._sources.podgroups),
+            (QUEUES, self._sources.queues),
+        ):
+            for body in self._world.all(resource):
+                cache.put(body)
+        for pod in self._world.all(PODS):
+            pod["metadata"]["resourceVersion"] = str(int(pod["metadata"]["resourceVersion"]) + 1)
+            self._sources.pods.put(msgspec.convert(pod, Pod))
+        decision = await self._controller.decide(self._world.job()["metadata"]["uid"], self._world.now)
+        assert decision is not None
+        if decision.status is not None:
+            self._world.change(JOBS, "j", lambda job: job.update(status=decision.status.status))
+        return decision
+
+
+def _starting() -> World:
+    """A job of ten pods, one of which it needs, that are about to start."""
+    world = World(binds=False)
+    world.submit(job_object(tasks=[task("w", 10)], minAvailable=1))
+    world.settle()
+    world.schedule()
+    world.settle()
+    world.start_pod(world.pods()["j-w-0"])
+    world.settle()
+    assert world.phase() == "Running"
+    return world
+
+
+def test_counts_are_written_four_times_a_second_at_most() -> None:
+    async def scenario() -> None:
+        world = _starting()
+        controller = _Controller(world)
+        written = 0
+        for number in range(1, 10):
+            world.now += timedelta(milliseconds=50)
+            world.start_pod(world.pods()[f"j-w-{number}"])
+            decision = await controller.look()
+            written += decision.status is not None
+            if decision.status is None:
+                assert decision.look_again_at is not None
+                assert world.now < decision.look_again_at <= world.now + timedelta(milliseconds=250)
+        assert written == 2
+        world.now += timedelta(milliseconds=250)
+        await controller.look()
+        assert world.job()["status"]["running"] == 10
+        assert (await controller.look()).look_again_at is None
+
+    run(scenario())
+
+
+def test_news_is_written_at_once() -> None:
+    async def scenario() -> None:
+        world = _starting()
+        controller = _Controller(world)
+        world.start_pod(world.pods()["j-w-1"])
+        assert (await controller.look()).status is not None
+        world.end_pod("j-w-1", 3)
+        assert (await controller.look()).status is not None
+        assert world.job()["status"]["ledger"]["losses"]
+
+    run(scenario())
+
+
+def test_a_clock_that_is_set_back_holds_nothing_up() -> None:
+    async def scenario() -> None:
+        world = _starting()
+        controller = _Controller(world)
+        world.start_pod(world.pods()["j-w-1"])
+        assert (await controller.look()).status is not None
+        world.now -= timedelta(hours=1)
+        world.start_pod(world.pods()["j-w-2"])
+        assert (await controller.look()).status is not None
+
+    run(scenario())
