@@ -174,7 +174,7 @@ class InProcessApi:
         kind: PatchKind = PatchKind.MERGE,
     ) -> Json:
         entry = self._entry(resource)
-        if subresource not in _SERVED_BY_CORE:
+        if subresource not in _SERVED_BY_CORE or kind is PatchKind.APPLY:
             path = resource.path(namespace=namespace, name=name, subresource=subresource)
             return await self._request("PATCH", path, patch, content_type=kind)
         self._check_subresource(entry, name, subresource)
@@ -229,7 +229,7 @@ class InProcessApi:
             Request(
                 method=method,
                 path=path,
-                query={},
+                query={"fieldManager": [self._user.name]},
                 headers={"content-type": content_type},
                 body=encode(body),
                 user=self._user,

@@ -9,7 +9,7 @@ from vcbatch.api import resources
 from vcbatch.local.apiserver.admission import AdmissionRequest, Rule, Rules
 from vcbatch.local.apiserver.handler import User
 from vcbatch.local.apiserver.request import BODY_LIMIT
-from vcbatch.seams.api import ApiError
+from vcbatch.seams.api import ApiError, PatchKind
 
 
 @virtual
@@ -265,3 +265,41 @@ async def test_a_watch_through_the_seam_goes_on_from_a_list() -> None:
             async for _ in api.watch(resources.CONFIGMAPS, resource_version="5"):
                 pass
         assert expired.value.expired
+
+
+@virtual
+async def test_the_seam_patches_in_every_way() -> None:
+    async with server() as client:
+        api, maps = client.kernel.api, resources.CONFIGMAPS
+        await api.create(maps, configmap("a", data={"k": "1"}), namespace="default")
+        operations = [{"op": "replace", "path": "/data/k", "value": "2"}]
+        await api.patch(maps, "a", operations, namespace="default", kind=PatchKind.JSON)
+        await api.patch(maps, "a", {"data": {"m": "3"}}, namespace="default", kind=PatchKind.MERGE)
+        await api.patch(maps, "a", {"data": {"s": "4"}}, namespace="default", kind=PatchKind.STRATEGIC)
+        last = await api.patch(maps, "a", configmap("a", data={"y": "5"}), namespace="default", kind=PatchKind.APPLY)
+
+        assert last["data"] == {"k": "2", "m": "3", "s": "4", "y": "5"}
+        with pytest.raises(ApiError) as refused:
+            await api.patch(maps, "a", [{"op": "remove", "path": "/none"}], namespace="default", kind=PatchKind.JSON)
+        assert refused.value.code == 422
+
+
+@virtual
+async def test_a_bind_through_the_seam_is_for_one_uid() -> None:
+    async with server() as client:
+        api = client.kernel.api
+        pod = await api.create(
+            resources.PODS,
+            {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}},
+            namespace="default",
+        )
+        with pytest.raises(ApiError) as other:
+            await api.bind(namespace="default", name="p", uid="other", node="n")
+        assert other.value.code == 409
+        await api.bind(namespace="default", name="p", uid=pod["metadata"]["uid"], node="n", annotations={"x": "y"})
+        bound = await api.get(resources.PODS, "p", namespace="default")
+
+        assert (bound["spec"]["nodeName"], bound["metadata"]["annotations"]) == ("n", {"x": "y"})
+        with pytest.raises(ApiError) as again:
+            await api.bind(namespace="default", name="p", uid=pod["metadata"]["uid"], node="m")
+        assert again.value.code == 409
