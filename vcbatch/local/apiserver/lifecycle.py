@@ -12,6 +12,7 @@ from typing import Any
 
 from vcbatch.api.resources import CONFIGMAPS, CRDS, EVENTS, NAMESPACES, PRIORITYCLASSES, Resource
 from vcbatch.local.apiserver import definitions, namespaces
+from vcbatch.local.apiserver.counting import CountedStatuses
 from vcbatch.local.apiserver.deleting import DeleteOptions, Deleter
 from vcbatch.local.apiserver.engine import Engine
 from vcbatch.local.apiserver.errors import StatusError
@@ -22,7 +23,6 @@ from vcbatch.local.apiserver.metadata import timestamp
 from vcbatch.local.apiserver.registry import Served
 from vcbatch.local.apiserver.request import Body
 from vcbatch.local.apiserver.store import Record, collection_of
-from vcbatch.local.apiserver.usage import QuotaUsage
 from vcbatch.local.apiserver.writing import Writer
 
 Json = dict[str, Any]
@@ -49,7 +49,7 @@ class Lifecycle:
         self._deleter = deleter
         self._root_ca = root_ca
         self._gc = GarbageCollector(engine, writer, deleter)
-        self._usage = QuotaUsage(engine, writer)
+        self._counted = CountedStatuses(engine, writer)
         self._namespaces: set[str] = set()
         self._definitions: set[str] = set()
         self._wake = asyncio.Event()
@@ -73,7 +73,7 @@ class Lifecycle:
         )
         self._create_priority_classes()
         self._gc.start()
-        self._usage.start()
+        self._counted.start()
         self._step()
         await engine.store.settled()
         self._task = asyncio.create_task(self._run(), name="apiserver-lifecycle")
@@ -102,8 +102,8 @@ class Lifecycle:
         if change.type == "DELETED" and self._definitions:
             self._wake.set()
         self._gc.observe(key, change)
-        self._usage.observe(key, change)
-        if self._gc.has_work or self._usage.has_work or self._namespaces or self._definitions:
+        self._counted.observe(key, change)
+        if self._gc.has_work or self._counted.has_work or self._namespaces or self._definitions:
             self._wake.set()
 
     def _observe_definition(self, change: Change) -> None:
@@ -174,7 +174,7 @@ class Lifecycle:
         for name in sorted(self._definitions):
             self._attend_definition(name)
         self._gc.step()
-        self._usage.step()
+        self._counted.step()
         if now >= self._next_sweep:
             self._next_sweep = now + _EVENT_SWEEP_SECONDS
             self._sweep_events()

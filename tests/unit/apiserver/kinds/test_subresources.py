@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from tests.unit.apiserver.core.servers import Client, server, virtual
 from tests.unit.apiserver.kinds.support import PODS, Json, bind, container, made, make_pod, set_status
 from vcbatch.local.apiserver.handler import User
-from vcbatch.local.apiserver.subresources.eviction import desired_healthy
+from vcbatch.local.apiserver.kinds.disruption import desired_healthy
 
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 REVIEWS = "/apis/authorization.k8s.io/v1"
@@ -243,3 +244,23 @@ async def test_who_am_i_and_what_may_i_do() -> None:
         rules = await client.post(f"{REVIEWS}/selfsubjectrulesreviews", {"spec": {"namespace": "default"}}, user=me)
         assert rules.body["status"]["resourceRules"] == [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}]
         assert (await client.get(f"{REVIEWS}/selfsubjectrulesreviews")).code == 405
+
+
+@virtual
+async def test_a_budget_shows_what_it_allows() -> None:
+    async with server() as client:
+        await ready_pods(client, 3)
+        selector = {"matchLabels": {"app": "x"}}
+        await made(client, BUDGETS, {"metadata": {"name": "b"}, "spec": {"minAvailable": 2, "selector": selector}})
+        await asyncio.sleep(1)
+        status = (await client.get(f"{BUDGETS}/b")).body["status"]
+        assert status == {
+            "currentHealthy": 3,
+            "desiredHealthy": 2,
+            "disruptionsAllowed": 1,
+            "expectedPods": 3,
+            "observedGeneration": 1,
+        }
+        await evict(client, "p0")
+        await asyncio.sleep(1)
+        assert (await client.get(f"{BUDGETS}/b")).body["status"]["disruptionsAllowed"] == 0

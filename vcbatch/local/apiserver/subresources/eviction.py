@@ -1,18 +1,16 @@
 """`pods/eviction`: deletes a pod unless a PodDisruptionBudget forbids it.
 
-No controller keeps the status of budgets in local mode, so that what a budget allows is counted here from the pods it
-selects, at the moment of the request. Source of the rules: kubernetes `pkg/registry/core/pod/storage`, `EvictionREST`.
+What a budget allows is counted from the pods it selects at the moment of the request, and not read from its status,
+which follows a little later. Source of the rules: kubernetes `pkg/registry/core/pod/storage`, `EvictionREST`.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from typing import Any
 
 from vcbatch.api.resources import PODS, Resource
 from vcbatch.local.apiserver.errors import StatusError, bad_request
-from vcbatch.local.apiserver.kinds import selectors
+from vcbatch.local.apiserver.kinds.disruption import covers, is_leaving, is_ready, measure
 from vcbatch.local.apiserver.registry import HandlerRequest, Json, Reply
 from vcbatch.local.apiserver.subresources.binding import set_condition, success_status
 
@@ -32,7 +30,7 @@ async def evict(request: HandlerRequest) -> Reply:
     if not _may_go(pod):
         _obey(pod, operations.list(_BUDGETS, namespace), operations.list(PODS, namespace))
     options: Json = {"kind": "DeleteOptions", "apiVersion": "v1", **(body.get("deleteOptions") or {})}
-    if not request.ctx.dry_run and not options.get("dryRun") and not _deleting(pod):
+    if not request.ctx.dry_run and not options.get("dryRun") and not is_leaving(pod):
         now = operations.now()
 
         def mark(target: Json) -> None:
@@ -52,55 +50,24 @@ _TARGET: Json = {
 }
 
 
-def _deleting(pod: Json) -> bool:
-    return bool((pod.get("metadata") or {}).get("deletionTimestamp"))
-
-
 def _may_go(pod: Json) -> bool:
     """Pods that serve nobody are no disruption: finished, not yet started, or already on their way out."""
-    return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed", "Pending") or _deleting(pod)
+    return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed", "Pending") or is_leaving(pod)
 
 
 def _obey(pod: Json, budgets: Sequence[Json], pods: Sequence[Json]) -> None:
-    labels = (pod.get("metadata") or {}).get("labels")
-    mine = [item for item in budgets if selectors.matches((item.get("spec") or {}).get("selector"), labels)]
+    mine = [item for item in budgets if covers(item, pod)]
     if len(mine) > 1:
         raise StatusError(500, "InternalError", f"Internal error occurred: {_TOO_MANY}")
     if not mine:
         return
     budget = mine[0]
-    selected = [
-        item
-        for item in pods
-        if not _deleting(item)
-        and (item.get("status") or {}).get("phase") not in ("Succeeded", "Failed")
-        and selectors.matches(budget["spec"].get("selector"), (item.get("metadata") or {}).get("labels"))
-    ]
-    healthy = sum(1 for item in selected if _ready(item))
-    wanted = desired_healthy(budget.get("spec") or {}, len(selected))
-    if healthy - wanted > 0:
+    found = measure(budget, pods)
+    if found.allowed:
         return
-    if not _ready(pod) and (healthy >= wanted or budget["spec"].get("unhealthyPodEvictionPolicy") == "AlwaysAllow"):
+    always = (budget.get("spec") or {}).get("unhealthyPodEvictionPolicy") == "AlwaysAllow"
+    if not is_ready(pod) and (found.healthy >= found.desired or always):
         return
     name = budget["metadata"]["name"]
-    text = f"The disruption budget {name} needs {wanted} healthy pods and has {healthy} currently"
+    text = f"The disruption budget {name} needs {found.desired} healthy pods and has {found.healthy} currently"
     raise StatusError(429, "TooManyRequests", _VIOLATES, {"causes": [{"reason": "DisruptionBudget", "message": text}]})
-
-
-def _ready(pod: Json) -> bool:
-    conditions = (pod.get("status") or {}).get("conditions") or ()
-    return any(item.get("type") == "Ready" and item.get("status") == "True" for item in conditions)
-
-
-def desired_healthy(spec: Json, expected: int) -> int:
-    """How many of `expected` pods a budget wants ready; percentages are rounded up."""
-    if spec.get("maxUnavailable") is not None:
-        return max(0, expected - _count(spec["maxUnavailable"], expected))
-    return _count(spec.get("minAvailable", 1), expected)
-
-
-def _count(value: Any, whole: int) -> int:
-    if isinstance(value, int):
-        return value
-    percent = re.fullmatch("([0-9]+)%", str(value))
-    return -(-int(percent[1]) * whole // 100) if percent else 0
