@@ -1,14 +1,17 @@
 """A kubelet that is gone from one moment to the next, and its successor: nothing is lost, nothing runs twice."""
 
 import asyncio
+import signal
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.integration.kubelet.world import LONG, PATIENCE, World, no_process, processes_with, shell, terminated
 from vcbatch.api.resources import PODS
-from vcbatch.local.kubelet import Mode, end_containers
+from vcbatch.local.kubelet import Mode, end_containers, open_processes
+from vcbatch.seams.processes import ProcessSpec, ProcessStartError
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="containers are Linux processes")
 MODES = pytest.mark.parametrize("mode", [None, Mode.PLAIN])
@@ -112,4 +115,49 @@ async def test_lost_records_are_said_to_be_lost_and_never_run_twice(tmp_path: Pa
     end = terminated(await node.over("a"))
     assert (end["exitCode"], end["reason"]) == (137, "ContainerStatusUnknown")
     assert (tmp_path / "runs").read_text() == "ran\n"
+    await node.stop()
+
+
+async def test_a_start_that_was_given_up_does_not_happen_later(tmp_path: Path) -> None:
+    processes, _ = await open_processes()
+    record, again = tmp_path / "record", tmp_path / "again"
+    record.mkdir()
+    again.mkdir()
+    spec = ProcessSpec(record=record, argv=["touch", str(tmp_path / "ran")], env={}, working_dir="/", hostname="h")
+    await processes.start(replace(spec, argv=["true"]))  # the supervisor is up
+    supervisor = processes._supervisor._process
+    assert supervisor is not None
+    supervisor.send_signal(signal.SIGSTOP)
+    starting = asyncio.create_task(processes.start(replace(spec, record=again)))
+    while not asked(again):  # noqa: ASYNC110 - the request is on its way
+        await asyncio.sleep(0)
+    assert await processes.adopt(again) is None
+    supervisor.send_signal(signal.SIGCONT)
+    with pytest.raises(ProcessStartError):
+        await starting
+    assert sorted(path.name for path in listed(tmp_path)) == ["again", "record"]
+    await processes.close()
+
+
+def listed(directory: Path) -> list[Path]:
+    return list(directory.iterdir())
+
+
+def asked(record: Path) -> bool:
+    """Whether a start is asked for in this record."""
+    return (record / "spec.json").exists()
+
+
+async def test_a_supervisor_that_is_killed_costs_no_container(tmp_path: Path) -> None:
+    node = World(tmp_path)
+    await node.start()
+    await node.pod("a", "until [ -e go ]; do sleep 0.02; done; exit 4")
+    await node.phase("a", "Running")
+    supervisor = node.kubelet._processes._supervisor._process  # type: ignore[attr-defined]
+    supervisor.kill()
+    supervisor.wait()
+    await node.pod("b", "exit 6")
+    (tmp_path / "go").touch()
+    assert terminated(await node.over("a"))["exitCode"] == 4
+    assert terminated(await node.over("b"))["exitCode"] == 6
     await node.stop()

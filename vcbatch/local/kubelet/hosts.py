@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -68,12 +68,16 @@ class HostsFiles:
         """The address that a pod of this name has or will have."""
         return self._addresses.take(name.key)
 
-    def set_ready(self, uid: str, ready: bool) -> None:
+    def describe(self, pod: Json, *, ready: bool) -> None:
+        """What Services select a pod by: its labels, and whether it is ready."""
+        uid = pod["metadata"]["uid"]
         entry = self._entries.get(uid)
-        if entry is None or entry.host.ready == ready:
+        if entry is None:
             return
-        host = Host(name=entry.host.name, address=entry.host.address, labels=entry.host.labels, ready=ready)
-        self._entries[uid] = _Entry(host=host, path=entry.path, aliases=entry.aliases, key=entry.key)
+        host = replace(entry.host, labels=pod["metadata"].get("labels") or {}, ready=ready)
+        if host == entry.host:
+            return
+        self._entries[uid] = replace(entry, host=host)
         if self._services:
             self._dirty.set()
 

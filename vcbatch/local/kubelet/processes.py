@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import fcntl
 import itertools
 import json
 import os
@@ -11,7 +12,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +29,13 @@ from vcbatch.seams.processes import (
 )
 
 _SUPERVISOR = "import sys; sys.path.append(sys.argv[1]); from supervisor.main import main; main()"
+_LOCK_POLL_SECONDS = 0.01
 _POLL_SECONDS = 0.1  # how often an exit is looked for where the kernel has no process descriptors
 _KILL_PATIENCE = 5.0  # seconds an init has to end its tree before it is killed itself
 
 
-class SupervisorLostError(Exception):
-    """The supervisor ended while a request was under way; the request may be made again."""
+class SupervisorLostError(OSError):
+    """The supervisor ended while a request was under way."""
 
 
 class LocalProcesses:
@@ -62,15 +64,30 @@ class LocalProcesses:
             "scratch": str(scratch),
         }
         _write_private(spec.record / "spec.json", json.dumps(document))
-        reply = await self._supervisor.ask({"op": "start", "record": str(spec.record)})
+        try:
+            reply = await self._supervisor.ask({"op": "start", "record": str(spec.record)})
+        except SupervisorLostError as error:
+            return await self._after_loss(spec.record, error)
         if "error" in reply:
             raise ProcessStartError(int(reply.get("exit_code", 128)), str(reply["error"]))
         return ProcessRef(pid=reply["pid"], start_time=reply["start_time"], record=spec.record)
 
+    async def _after_loss(self, record: Path, error: SupervisorLostError) -> ProcessRef:
+        """The supervisor is gone and may have started the container or not: the record knows."""
+        found = await self.adopt(record)
+        if isinstance(found, ProcessRef):
+            return found
+        if found is not None:
+            raise ProcessStartError(found.exit_code, found.start_error or "ended while its supervisor was lost")
+        raise error
+
     async def adopt(self, record: Path) -> ProcessRef | ProcessExit | None:
-        reference = _read_json(record / "pid.json")
-        if reference is None:
-            return _read_exit(record)
+        async with _exclusive(record):
+            reference = _read_json(record / "pid.json")
+            if reference is None:
+                # A start that was asked for and isn't on record must not happen any more.
+                (record / "spec.json").unlink(missing_ok=True)
+                return _read_exit(record)
         ref = ProcessRef(pid=reference["pid"], start_time=reference["start_time"], record=record)
         if reference["boot_id"] == boot_id() and proctree.is_alive(ref.pid, ref.start_time):
             return ref
@@ -212,6 +229,22 @@ class _Supervisor:
         if process is not None:
             # It ends by itself now that its socket is closed.
             await asyncio.to_thread(process.wait)
+
+
+@contextlib.asynccontextmanager
+async def _exclusive(record: Path) -> AsyncIterator[None]:
+    """While held, no supervisor starts a container on this record. One that is starting it now is waited for."""
+    descriptor = os.open(record, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                await asyncio.sleep(_LOCK_POLL_SECONDS)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 async def _until_gone(ref: ProcessRef) -> None:

@@ -178,6 +178,7 @@ def _relative(path: str) -> str:
 
 def write_files(directory: Path, files: Sequence[File]) -> bool:
     """Make `directory` hold exactly these files, in one step for its readers; whether anything changed."""
+    files = list({file.path: file for file in files}.values())  # of two for one path the later wins
     directory.mkdir(mode=0o755, parents=True, exist_ok=True)
     link = directory / _DATA
     if link.is_symlink() and _holds(directory / link.readlink(), files):
@@ -288,12 +289,11 @@ def _inside(source: Path, sub_path: str) -> Path:
     """`sub_path` below `source`, made as a directory where it doesn't exist; never outside, not even by a link."""
     if sub_path.startswith("/") or ".." in sub_path.split("/"):
         raise ConfigError(f"subPath {sub_path!r} must be relative and stay inside the volume")
-    path = source / sub_path
-    if not path.exists():
-        path.mkdir(parents=True, exist_ok=True)
-    resolved = path.resolve()
+    resolved = (source / sub_path).resolve()
     if not resolved.is_relative_to(source.resolve()):
         raise ConfigError(f"subPath {sub_path!r} leads outside the volume")
+    if not resolved.exists():
+        resolved.mkdir(parents=True, exist_ok=True)
     return resolved
 
 

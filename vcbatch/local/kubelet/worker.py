@@ -539,10 +539,8 @@ class PodWorker:
             status["phase"] = str(PodPhase.FAILED)
         if over and self._verdict is not None and self._verdict.reason == PodStatusReason.TERMINATED:
             status["conditions"] = [*status["conditions"], _disrupted(self._verdict, now)]
-        self._node.hosts.set_ready(
-            self.pod["metadata"]["uid"],
-            any(c["type"] == "Ready" and c["status"] == "True" for c in status["conditions"]),
-        )
+        ready = any(c["type"] == "Ready" and c["status"] == "True" for c in status["conditions"])
+        self._node.hosts.describe(self.pod, ready=ready)
         if changed(previous, status):
             await self._guarded(self._patch_status(status))
         if self._already_over():

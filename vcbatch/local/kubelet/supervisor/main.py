@@ -10,6 +10,7 @@ is removed once read, since its environment may hold secrets), `{"id": N, "op": 
 
 from __future__ import annotations
 
+import fcntl
 import gc
 import json
 import os
@@ -63,6 +64,9 @@ def _answer(connection: socket.socket, request: dict) -> None:
 def _start(request: dict) -> dict:
     os.setsid()
     record_fd = os.open(request["record"], os.O_RDONLY | os.O_DIRECTORY)
+    # Whoever adopts this record waits until it says what was started, or takes the specification away before we look.
+    lock_fd = os.open(request["record"], os.O_RDONLY | os.O_DIRECTORY)
+    fcntl.flock(lock_fd, fcntl.LOCK_EX)
     with open("spec.json", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, dir_fd=record_fd)) as file:
         spec = json.load(file)
     os.unlink("spec.json", dir_fd=record_fd)
@@ -77,11 +81,13 @@ def _start(request: dict) -> dict:
     if pid == 0:
         os.close(go_write)
         os.close(outcome_read)
+        os.close(lock_fd)
         _init(spec, record_fd, sources, go_read, outcome_write)
     os.close(go_read)
     os.close(outcome_write)
     reference = {"pid": pid, "start_time": start_time(pid), "boot_id": boot_id()}
     _write_reference(record_fd, reference)
+    fcntl.flock(lock_fd, fcntl.LOCK_UN)
     os.write(go_write, b"1")
     with os.fdopen(outcome_read, "rb") as pipe:
         outcome = pipe.read()
