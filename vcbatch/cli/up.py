@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from vcbatch.cli.options import state_dir_option
-from vcbatch.cli.output import CliError, note, say
+from vcbatch.cli.output import CliError, say
 from vcbatch.cli.state import StateDir
 
 _DETACH_SECONDS = 60.0
@@ -115,7 +115,7 @@ def _detached(state: StateDir, arguments: list[str]) -> int:
         )
     os.close(writing)
     try:
-        answer = _wait_for(reading, child)
+        answer = _wait_for(reading, child, state.log)
     except BaseException:
         # Nobody has been told that it runs, so it doesn't.
         child.terminate()
@@ -136,18 +136,17 @@ def _open_log(path: Path) -> Any:
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab")
 
 
-def _wait_for(reading: int, child: subprocess.Popen[bytes]) -> dict[str, Any]:
+def _wait_for(reading: int, child: subprocess.Popen[bytes], log: Path) -> dict[str, Any]:
     deadline = time.monotonic() + _DETACH_SECONDS
     data = b""
     while not data.endswith(b"\n"):
         left = deadline - time.monotonic()
         if left <= 0:
-            note("vcbatch isn't ready yet; see its log")
-            raise CliError(f"vcbatch did not get ready in {_DETACH_SECONDS:.0f} s")
+            raise CliError(f"vcbatch did not get ready in {_DETACH_SECONDS:.0f} s", hint=f"See {log}.")
         if select.select([reading], [], [], min(left, 0.5))[0]:
             chunk = os.read(reading, 65536)
             if not chunk:  # it closed the pipe without a word
                 code = child.wait(timeout=10)
-                raise CliError(f"vcbatch ended at once with exit code {code}", hint="Its log says why.")
+                raise CliError(f"vcbatch ended at once with exit code {code}", hint=f"See {log}.")
             data += chunk
     return json.loads(data)

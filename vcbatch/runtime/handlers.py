@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 import threading
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Protocol
@@ -195,6 +196,9 @@ class _Operator:
                 self._main.call_soon_threadsafe(self._ended.set)
 
     async def _operate(self) -> None:
+        # Credentials first: some are had with the official client, which is then imported before kopf looks for it.
+        future = asyncio.run_coroutine_threadsafe(_as_dict(self._source), self._main)
+        await asyncio.wrap_future(future)
         kopf = _import_kopf()
         self._loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
@@ -236,7 +240,8 @@ async def _as_dict(source: CustomResources) -> dict[str, Any]:
 
 def _import_kopf() -> ModuleType:
     """kopf, with its log kept to what a person should read: imported here, since it takes longer than our own start."""
-    import kopf
+    with _without_official_client():
+        import kopf
 
     logger = logging.getLogger("kopf")
     logger.setLevel(logging.ERROR)
@@ -244,6 +249,20 @@ def _import_kopf() -> ModuleType:
         for name in ("kopf", "kopf.objects", "kopf._core.reactor.queueing"):
             logging.getLogger(name).addFilter(_Shorten())
     return kopf
+
+
+@contextmanager
+def _without_official_client() -> Iterator[None]:
+    """kopf imports the official client where there is one, to recognise its models among a handler's objects. Ours
+    have none, and the import costs 0.15 s and 20 MB. A program that has it already keeps it."""
+    if "kubernetes" in sys.modules:
+        yield
+        return
+    sys.modules["kubernetes"] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        del sys.modules["kubernetes"]
 
 
 class _Shorten(logging.Filter):

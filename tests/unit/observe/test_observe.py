@@ -1,0 +1,97 @@
+"""Logs and metrics: machine-readable, bounded, and without secrets."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+from vcbatch.observe import logging as logs
+from vcbatch.observe.metrics import PrometheusMeter
+
+
+@pytest.fixture
+def restored() -> Iterator[None]:
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+
+
+def written(restored: None, *, json_lines: bool, call) -> str:
+    stream = io.StringIO()
+    logs.configure(level=logging.INFO, json_lines=json_lines, stream=stream)
+    call(logging.getLogger("test"))
+    return stream.getvalue()
+
+
+def test_a_line_is_json_with_the_extra_fields(restored: None):
+    said = written(
+        restored, json_lines=True, call=lambda log: log.info("bound %s", "p", extra={"uid": "u", "count": 3})
+    )
+    line = json.loads(said)
+    assert (line["msg"], line["level"], line["logger"], line["uid"], line["count"]) == (
+        "bound p",
+        "info",
+        "test",
+        "u",
+        3,
+    )
+
+
+@pytest.mark.parametrize("json_lines", [True, False])
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "Authorization: Bearer abcdefghijklmnop",
+        "token eyJhbGciOiJSUzI1NiIs.eyJpc3MiOiJrdWJlcm5ldGVz.c2lnbmF0dXJl",
+        "-----BEGIN EC PRIVATE KEY-----\nMHcCAQEEIO\n-----END EC PRIVATE KEY-----",
+    ],
+)
+def test_what_looks_like_a_secret_is_left_out(restored: None, json_lines: bool, secret: str):
+    def call(log: logging.Logger) -> None:
+        try:
+            raise RuntimeError(secret)
+        except RuntimeError:
+            log.exception("failed with %s", secret, extra={"detail": secret})
+
+    said = written(restored, json_lines=json_lines, call=call)
+    for part in ("abcdefghijklmnop", "eyJpc3MiOiJrdWJlcm5ldGVz", "MHcCAQEEIO"):
+        assert part not in said
+    assert "[redacted]" in said
+
+
+def test_a_line_is_bounded(restored: None):
+    said = written(restored, json_lines=True, call=lambda log: log.info("x" * 1_000_000))
+    assert len(said) < 20_000
+
+
+def test_a_person_gets_one_short_line(restored: None):
+    said = written(restored, json_lines=False, call=lambda log: log.warning("no room", extra={"uid": "u"}))
+    assert said.endswith("warning  no room\n")
+    assert "\x1b" not in said, "colours are for terminals"
+
+
+def test_metrics_are_exposed_with_their_labels():
+    meter = PrometheusMeter()
+    meter.count("binds", 2, result="bound")
+    meter.gauge("leading", 1)
+    meter.seconds("cycle_seconds", 0.02)
+    content_type, body = meter.exposition()
+    text = body.decode()
+    assert content_type.startswith("text/plain")
+    assert 'vcbatch_binds_total{result="bound"} 2.0' in text
+    assert "vcbatch_leading 1.0" in text
+    assert 'vcbatch_cycle_seconds_bucket{le="0.025"} 1.0' in text
+
+
+def test_a_metric_or_label_that_isnt_described_is_an_error():
+    meter = PrometheusMeter()
+    with pytest.raises(KeyError):
+        meter.count("surprises")
+    with pytest.raises(ValueError, match="label names"):
+        meter.count("binds", job="a-users-name")

@@ -1,0 +1,263 @@
+"""The scheduler's loop: fed by watches, cycling when something changed and only then, its results carried out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
+from typing import Any
+
+from tests.fakes.api import FakeApi
+from tests.fakes.faults import Fault, FaultyApi
+from tests.support.virtual_time import SeededRandom, VirtualClock, run
+from vcbatch.api.resources import EVENTS, NODES, PODGROUPS, PODS, QUEUES, Resource
+from vcbatch.runtime.informers import Informers
+from vcbatch.runtime.recorder import Recorder
+from vcbatch.runtime.scheduler_loop import SchedulerLoop
+from vcbatch.runtime.supervise import Supervisor
+from vcbatch.scheduler.result import (
+    Bind,
+    CycleResult,
+    EventRecord,
+    Eviction,
+    PodConditionUpdate,
+    PodGroupUpdate,
+    QueueStatusUpdate,
+)
+
+
+class Scripted:
+    """In the scheduler's place: remembers what it is told, and answers cycles from a list."""
+
+    def __init__(self, *results: CycleResult) -> None:
+        self.told: list[tuple[str, str, str]] = []
+        self.results = list(results)
+        self.failed: list[tuple[str, str]] = []
+        self.unwritten: list[str] = []
+        self.cycles: list[datetime] = []
+        self.dirty = False
+
+    def apply(self, resource: Resource, event: str, obj: Any) -> None:
+        self.told.append((resource.plural, event, obj.metadata.name))
+        self.dirty = True
+
+    def cycle(self, now: datetime) -> CycleResult:
+        self.cycles.append(now)
+        self.dirty = False
+        return self.results.pop(0) if self.results else CycleResult()
+
+    def bind_failed(self, uid: str, error: str) -> None:
+        self.failed.append((uid, error))
+        self.dirty = True
+
+    def podgroup_write_failed(self, uid: str) -> None:
+        self.unwritten.append(uid)
+        self.dirty = True
+
+
+@asynccontextmanager
+async def looping(server: FakeApi, scheduler: Scripted, api: Any = None) -> AsyncIterator[SchedulerLoop]:
+    clock, random = VirtualClock(), SeededRandom(1)
+    api = api or server
+    informers = Informers(api, clock=clock, random=random)
+    recorder = Recorder(server, clock=clock, random=random, component="volcano")
+    loop = SchedulerLoop(api, scheduler, informers, recorder, clock=clock, random=random)  # type: ignore[arg-type]
+    parts = [*informers.parts(), *loop.parts()]
+    task = asyncio.ensure_future(Supervisor(clock=clock, random=random).run(*parts))
+    sending = asyncio.ensure_future(recorder.run())
+    try:
+        await asyncio.sleep(5)
+        yield loop
+    finally:
+        for one in (task, sending):
+            one.cancel()
+        await asyncio.gather(task, sending, return_exceptions=True)
+
+
+def world() -> FakeApi:
+    server = FakeApi()
+    server.seed(NODES, {"metadata": {"name": "n1"}, "status": {"allocatable": {"cpu": "4"}}})
+    server.seed(
+        QUEUES, {"metadata": {"name": "q"}, "status": {"state": "Open", "allocated": {"cpu": "1", "gone": "1"}}}
+    )
+    server.seed(
+        PODGROUPS, {"metadata": {"name": "pg", "namespace": "ns"}, "status": {"phase": "Pending", "running": 3}}
+    )
+    conditions = [{"type": "PodScheduled", "status": "False", "lastTransitionTime": "then"}]
+    server.seed(PODS, {"metadata": {"name": "p", "namespace": "ns"}, "spec": {}, "status": {"conditions": conditions}})
+    return server
+
+
+def uid(server: FakeApi, resource: Resource, name: str, namespace: str = "ns") -> str:
+    return server.objects[(resource, namespace, name)]["metadata"]["uid"]
+
+
+def bind(server: FakeApi) -> CycleResult:
+    return CycleResult(binds=[Bind("ns", "p", uid(server, PODS, "p"), "n1")])
+
+
+def after(script: Callable[[FakeApi], CycleResult], *, api: Any = None) -> tuple[FakeApi, Scripted]:
+    async def main() -> tuple[FakeApi, Scripted]:
+        server = world()
+        scheduler = Scripted(script(server))
+        async with looping(server, scheduler, api(server) if api else None):
+            await asyncio.sleep(60)
+        return server, scheduler
+
+    return run(main())
+
+
+def test_nothing_is_decided_before_the_picture_is_complete_and_nothing_without_news():
+    async def main() -> None:
+        server = world()
+        scheduler = Scripted()
+        async with looping(server, scheduler):
+            assert {plural for plural, _, _ in scheduler.told} == {"nodes", "queues", "podgroups", "pods"}
+            before = len(scheduler.cycles)
+            await asyncio.sleep(3600)
+            assert len(scheduler.cycles) == before
+            server.seed(PODS, {"metadata": {"name": "late", "namespace": "ns"}})
+            server.remove(PODS, "p", "ns")
+            await asyncio.sleep(1)
+            assert scheduler.told[-2:] == [("pods", "ADDED", "late"), ("pods", "DELETED", "p")]
+            assert len(scheduler.cycles) == before + 1, "a burst is one cycle"
+
+    run(main())
+
+
+def test_a_moment_that_the_last_cycle_named_is_kept():
+    async def main() -> None:
+        server = world()
+        later = VirtualClock().now() + timedelta(seconds=300)
+        scheduler = Scripted(CycleResult(look_again_at=later))
+        async with looping(server, scheduler):
+            await asyncio.sleep(600)
+            assert scheduler.cycles[-1] >= later
+            assert scheduler.cycles[-1] - later < timedelta(seconds=2)
+            assert len(scheduler.cycles) == 2
+
+    run(main())
+
+
+def test_binds_are_made():
+    server, scheduler = after(bind)
+    assert server.objects[(PODS, "ns", "p")]["spec"]["nodeName"] == "n1"
+    assert scheduler.failed == []
+
+
+def test_a_bind_whose_answer_was_lost_is_looked_up_and_counts():
+    server, scheduler = after(bind, api=lambda server: FaultyApi(server, iter([Fault.LOST]), verbs=("bind",)))
+    assert server.objects[(PODS, "ns", "p")]["spec"]["nodeName"] == "n1"
+    assert scheduler.failed == []
+    assert [write for write in server.writes if write[0] == "bind"] == [("bind", "pods", "p")]
+
+
+def test_a_busy_server_is_asked_again():
+    faults = [Fault.BUSY, Fault.BROKEN, Fault.REFUSED]
+    server, scheduler = after(bind, api=lambda server: FaultyApi(server, iter(faults), verbs=("bind",)))
+    assert server.objects[(PODS, "ns", "p")]["spec"]["nodeName"] == "n1"
+    assert scheduler.failed == []
+
+
+def test_a_bind_that_is_refused_for_good_is_taken_back():
+    def script(server: FakeApi) -> CycleResult:
+        return CycleResult(binds=[Bind("ns", "p", "another-uid", "n1")])
+
+    server, scheduler = after(script)
+    assert [failed for failed, _ in scheduler.failed] == ["another-uid"]
+    assert "nodeName" not in server.objects[(PODS, "ns", "p")]["spec"]
+
+
+def test_a_podgroup_status_is_replaced_as_a_whole():
+    def script(server: FakeApi) -> CycleResult:
+        stored = server.objects[(PODGROUPS, "ns", "pg")]["metadata"]
+        status = {"phase": "Inqueue", "conditions": []}
+        update = PodGroupUpdate(
+            namespace="ns", name="pg", uid=stored["uid"], resource_version=stored["resourceVersion"], status=status
+        )
+        return CycleResult(podgroup_updates=[update])
+
+    server, scheduler = after(script)
+    assert server.objects[(PODGROUPS, "ns", "pg")]["status"] == {"phase": "Inqueue", "conditions": []}
+    assert scheduler.unwritten == []
+
+
+def test_a_podgroup_that_changed_meanwhile_is_decided_again():
+    def script(server: FakeApi) -> CycleResult:
+        update = PodGroupUpdate(
+            namespace="ns",
+            name="pg",
+            uid=uid(server, PODGROUPS, "pg"),
+            resource_version="1",
+            status={"phase": "Running"},
+        )
+        return CycleResult(podgroup_updates=[update])
+
+    server, scheduler = after(script)
+    assert server.objects[(PODGROUPS, "ns", "pg")]["status"]["phase"] == "Pending"
+    assert scheduler.unwritten == [uid(server, PODGROUPS, "pg")]
+
+
+def test_queue_statuses_lose_what_isnt_allocated_any_more_and_keep_the_rest():
+    def script(server: FakeApi) -> CycleResult:
+        stored = server.objects[(QUEUES, "", "q")]["metadata"]
+        update = QueueStatusUpdate(
+            name="q", uid=stored["uid"], resource_version=stored["resourceVersion"], allocated={"cpu": "3"}
+        )
+        return CycleResult(queue_statuses=[update])
+
+    server, _ = after(script)
+    assert server.objects[(QUEUES, "", "q")]["status"] == {"state": "Open", "allocated": {"cpu": "3"}}
+
+
+def test_a_condition_keeps_its_transition_time_while_its_status_stays():
+    def script(server: FakeApi) -> CycleResult:
+        update = PodConditionUpdate(
+            namespace="ns", name="p", uid=uid(server, PODS, "p"), reason="Unschedulable", message="no room"
+        )
+        return CycleResult(pod_conditions=[update])
+
+    server, _ = after(script)
+    (condition,) = server.objects[(PODS, "ns", "p")]["status"]["conditions"]
+    assert condition["message"] == "no room"
+    assert "lastTransitionTime" not in condition, "a strategic merge keeps the one that is there"
+
+
+def test_a_bound_pod_gets_no_condition_about_waiting():
+    def script(server: FakeApi) -> CycleResult:
+        server.objects[(PODS, "ns", "p")]["spec"]["nodeName"] = "n1"
+        update = PodConditionUpdate(
+            namespace="ns", name="p", uid=uid(server, PODS, "p"), reason="Unschedulable", message="no room"
+        )
+        return CycleResult(pod_conditions=[update])
+
+    server, _ = after(script)
+    assert not [write for write in server.writes if write[1] == "pods/status"]
+
+
+def test_an_eviction_says_why_on_the_pod_before_it_deletes_it():
+    def script(server: FakeApi) -> CycleResult:
+        eviction = Eviction(
+            namespace="ns", name="p", uid=uid(server, PODS, "p"), reason="preempt", message="preempted by ns/other"
+        )
+        return CycleResult(evictions=[eviction])
+
+    server, _ = after(script)
+    assert (PODS, "ns", "p") not in server.objects
+    assert [write[:2] for write in server.writes] == [("patch", "pods/status"), ("delete", "pods")]
+
+
+def test_events_are_sent():
+    def script(server: FakeApi) -> CycleResult:
+        event = EventRecord(
+            resource=PODGROUPS, namespace="ns", name="pg", uid=uid(server, PODGROUPS, "pg"), type="Warning",
+            reason="Unschedulable", message="1/1 tasks in gang unschedulable",
+        )  # fmt: skip
+        return CycleResult(events=[event])
+
+    server, _ = after(script)
+    (event,) = server.all(EVENTS)
+    assert (event["reason"], event["involvedObject"]["kind"], event["source"]) == (
+        "Unschedulable", "PodGroup", {"component": "volcano"},
+    )  # fmt: skip
