@@ -17,9 +17,10 @@ from vcbatch.local.apiserver.errors import (
     required,
     unknown_route,
 )
+from vcbatch.local.apiserver.list_options import ListOptions, parse_list_options
 from vcbatch.local.apiserver.operations import StoreOperations
 from vcbatch.local.apiserver.patch.transform import Patch, parse_patch, patch_kind
-from vcbatch.local.apiserver.reading import ListOptions, Reader, parse_list_options
+from vcbatch.local.apiserver.reading import Reader
 from vcbatch.local.apiserver.registry import Documents, HandlerRequest, PodStreams, Reply, RequestContext, Served
 from vcbatch.local.apiserver.request import (
     YAML_TYPE,

@@ -1,86 +1,30 @@
-"""Get, list and watch: selectors, pages and what `resourceVersion` asks for."""
+"""Get and list, and the start of a watch: what is on disk, in pages that show one moment."""
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import binascii
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 
 from vcbatch.local.apiserver.engine import Engine
-from vcbatch.local.apiserver.errors import (
-    FieldError,
-    StatusError,
-    bad_request,
-    forbidden_field,
-    invalid,
-    not_supported,
-)
-from vcbatch.local.apiserver.history import Change
+from vcbatch.local.apiserver.errors import StatusError, bad_request
+from vcbatch.local.apiserver.list_options import ListOptions, Selection, parse_version, too_large
 from vcbatch.local.apiserver.registry import Served
-from vcbatch.local.apiserver.request import first, flag, integer
-from vcbatch.local.apiserver.selectors import FieldSelector, LabelSelector, parse_fields, parse_labels, value_at
 from vcbatch.local.apiserver.store import Record
-
-Json = dict[str, Any]
+from vcbatch.local.apiserver.watch import Watch
 
 _SNAPSHOTS = 16
 _SNAPSHOT_SECONDS = 300.0
-_BOOKMARK_SECONDS = 60.0
-_WATCH_SECONDS = 1800.0
 _TOO_OLD_CONTINUE = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
     "the continue parameter, or use the continue token in this response to retrieve the remainder of the results. "
     "Continuing with the provided token results in an inconsistent list - objects that were created, modified, or "
     "deleted between the time the first chunk was returned and now may show up in the list."
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
-    """Which objects of a collection a request means."""
-
-    namespace: str | None = None
-    labels: LabelSelector | None = None
-    fields: FieldSelector | None = None
-
-    def matches(self, entry: Served, record: Record, known: Mapping[str, str] | None = None) -> bool:
-        """Whether the selectors take the record. `known` are its selectable fields, where they are at hand."""
-        if self.labels is not None and not self.labels.matches(record.labels):
-            return False
-        if self.fields is None:
-            return True
-        values = {"metadata.name": record.name, "metadata.namespace": record.namespace}
-        if any(term.path not in values for term in self.fields.terms):
-            values.update(known if known is not None else selectable(entry, record))
-        return self.fields.matches(lambda path: values.get(path, ""))
-
-
-def selectable(entry: Served, record: Record) -> Mapping[str, str]:
-    """The values of the fields that selectors of this kind may name."""
-    obj = Engine.decode(entry, record)
-    values = {path: value_at(obj, path) for path in entry.selectable_fields}
-    if entry.field_values:
-        values.update(entry.field_values(obj))
-    return values
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListOptions:
-    selection: Selection
-    limit: int = 0
-    continue_: str = ""
-    version: str = ""
-    match: str = ""
-    watch: bool = False
-    bookmarks: bool = False
-    initial_events: bool | None = None
-    timeout: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,75 +51,6 @@ class _Token(msgspec.Struct):
     v: str
     rv: int
     start: str
-
-
-def parse_list_options(entry: Served, namespace: str | None, query: Mapping[str, Sequence[str]]) -> ListOptions:
-    """Parsed and checked as Kubernetes checks them; raises 400 and 422."""
-    labels = parse_labels(first(query, "labelSelector"))
-    fields = parse_fields(
-        first(query, "fieldSelector"),
-        known=entry.selectable_fields,
-        named=entry.generated or bool(entry.selectable_fields),
-    )
-    limit = integer(query, "limit") or 0
-    timeout = integer(query, "timeoutSeconds")
-    options = ListOptions(
-        selection=Selection(namespace=namespace, labels=labels, fields=fields),
-        limit=max(0, limit),
-        continue_=first(query, "continue"),
-        version=first(query, "resourceVersion"),
-        match=first(query, "resourceVersionMatch"),
-        watch=flag(query, "watch"),
-        bookmarks=flag(query, "allowWatchBookmarks"),
-        initial_events=flag(query, "sendInitialEvents") if "sendInitialEvents" in query else None,
-        timeout=float(timeout) if timeout else None,
-    )
-    errors = _watch_faults(options) if options.watch else _list_faults(options)
-    if errors:
-        raise invalid(group="meta.k8s.io", kind="ListOptions", name="", errors=errors)
-    return options
-
-
-_MATCH = "resourceVersionMatch"
-
-
-def _list_faults(options: ListOptions) -> list[FieldError]:
-    errors: list[FieldError] = []
-    if options.match:
-        if not options.version:
-            errors.append(forbidden_field(_MATCH, f"{_MATCH} is forbidden unless resourceVersion is provided"))
-        if options.continue_:
-            errors.append(forbidden_field(_MATCH, f"{_MATCH} is forbidden when continue is provided"))
-        if options.match not in ("Exact", "NotOlderThan"):
-            errors.append(not_supported(_MATCH, options.match, ["Exact", "NotOlderThan", ""]))
-        if options.match == "Exact" and options.version == "0":
-            errors.append(forbidden_field(_MATCH, f'{_MATCH} "exact" is forbidden for resourceVersion "0"'))
-    if options.initial_events is not None:
-        errors.append(forbidden_field("sendInitialEvents", "sendInitialEvents is forbidden for list"))
-    return errors
-
-
-def _watch_faults(options: ListOptions) -> list[FieldError]:
-    errors: list[FieldError] = []
-    if options.initial_events is not None and options.match != "NotOlderThan":
-        errors.append(forbidden_field(_MATCH, f"sendInitialEvents requires setting {_MATCH} to NotOlderThan"))
-    if options.match:
-        if options.initial_events is None:
-            detail = f"{_MATCH} is forbidden for watch unless sendInitialEvents is provided"
-            errors.append(forbidden_field(_MATCH, detail))
-        if options.match != "NotOlderThan":
-            errors.append(not_supported(_MATCH, options.match, ["NotOlderThan"]))
-        if options.continue_:
-            errors.append(forbidden_field(_MATCH, f"{_MATCH} is forbidden when continue is provided"))
-    return errors
-
-
-def parse_version(text: str) -> int:
-    if not text.isdecimal() or len(text) > 19:
-        raise StatusError(
-            500, "", f'resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
-        )
-    return int(text)
 
 
 class Reader:
@@ -300,143 +175,3 @@ class Reader:
         if options.initial_events or (options.initial_events is None and options.version in ("", "0")):
             initial = self._select(entry, options.selection)
         return Watch(self._engine, entry, options, initial)
-
-
-def too_large(wanted: int, current: int) -> StatusError:
-    return StatusError(
-        504,
-        "Timeout",
-        f"Too large resource version: {wanted}, current: {current}",
-        {
-            "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
-            "retryAfterSeconds": 1,
-        },
-        {"Retry-After": "1"},
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """An event as one watcher sees it. `change` is None for the initial state (`record` then) and for bookmarks."""
-
-    type: str
-    change: Change | None = None
-    record: Record | None = None
-    version: int = 0
-    initial_end: bool = False
-    before: bool = False
-    """Whether the watcher is shown the object as it was before the change."""
-
-
-class Watch:
-    """One watcher: iterate over it for groups of events. Ends by timeout, when the kind goes, or with `closed`."""
-
-    def __init__(
-        self,
-        engine: Engine,
-        entry: Served,
-        options: ListOptions,
-        initial: Sequence[Record],
-    ) -> None:
-        self._engine = engine
-        self._entry = entry
-        self._options = options
-        self._initial = initial
-        self._history = engine.store.collection(entry.stored_as).history
-        self._wake = asyncio.Event()
-        self._version = engine.store.version
-        start = options.version
-        begin = self._version if initial or start in ("", "0") else int(start)
-        if options.initial_events:
-            begin = self._version
-        self._position = self._history.position_after(begin)
-        self._begin = begin
-
-    async def __aiter__(self) -> AsyncIterator[list[Seen]]:
-        options = self._options
-        first_events = [Seen("ADDED", record=record, version=record.version) for record in self._initial]
-        if options.initial_events and options.bookmarks:
-            first_events.append(Seen("BOOKMARK", version=self._version, initial_end=True))
-        self._initial = ()
-        if first_events:
-            yield first_events
-        if self._position is None:
-            raise expired(self._begin, self._history.floor)
-        clock = self._engine.clock
-        spread = 1.0 + self._engine.random.random()
-        ends = clock.monotonic() + (options.timeout or _WATCH_SECONDS * spread)
-        bookmark = clock.monotonic() + _BOOKMARK_SECONDS
-        timer = asyncio.create_task(self._tick(ends))
-        self._history.register(self._wake)
-        try:
-            while True:
-                self._wake.clear()
-                events = self._collect()
-                if events:
-                    yield events
-                    continue
-                now = clock.monotonic()
-                if now >= ends or self._history.closed:
-                    return
-                if options.bookmarks and now >= bookmark:
-                    bookmark = now + _BOOKMARK_SECONDS
-                    yield [Seen("BOOKMARK", version=self._engine.store.version)]
-                    continue
-                await self._wake.wait()
-        finally:
-            self._history.unregister(self._wake)
-            timer.cancel()
-
-    async def _tick(self, ends: float) -> None:
-        """Wake the watcher for bookmarks and for its end; one timer for the whole watch."""
-        clock = self._engine.clock
-        while True:
-            rest = ends - clock.monotonic()
-            await clock.sleep(min(_BOOKMARK_SECONDS, max(rest, 0.0)))
-            self._wake.set()
-
-    def _collect(self) -> list[Seen]:
-        assert self._position is not None  # noqa: S101
-        changes = self._history.since(self._position)
-        if changes is None:
-            raise expired(self._begin, self._history.floor)
-        self._position += len(changes)
-        selection = self._options.selection
-        if selection.labels is None and selection.fields is None:
-            if selection.namespace is None or not self._entry.resource.namespaced:
-                return [Seen(change.type, change, change.record, change.record.version) for change in changes]
-            return [
-                Seen(change.type, change, change.record, change.record.version)
-                for change in changes
-                if change.record.namespace == selection.namespace
-            ]
-        seen = (self._seen(change) for change in changes)
-        return [event for event in seen if event]
-
-    def _seen(self, change: Change) -> Seen | None:
-        """What a watcher with selectors sees: an object that comes into sight is ADDED, one that leaves DELETED."""
-        record = change.record
-        namespace = self._options.selection.namespace
-        if namespace is not None and self._entry.resource.namespaced and record.namespace != namespace:
-            return None
-        before = change.old is not None and self._matches(change, change.old, before=True)
-        if change.type == "DELETED":
-            return Seen("DELETED", change, record, record.version) if before else None
-        after = self._matches(change, record, before=False)
-        if after:
-            return Seen("MODIFIED" if before else "ADDED", change, record, record.version)
-        return Seen("DELETED", change, record, record.version, before=True) if before else None
-
-    def _matches(self, change: Change, record: Record, *, before: bool) -> bool:
-        selection = self._options.selection
-        if selection.fields is None:
-            return selection.matches(self._entry, record)
-        key = (self._entry.resource.api_version, before)
-        known = change.fields.get(key)
-        if known is None:
-            known = change.fields[key] = selectable(self._entry, record)
-        return selection.matches(self._entry, record, known)
-
-
-def expired(wanted: int, floor: int) -> StatusError:
-    return StatusError(410, "Expired", f"too old resource version: {wanted} ({floor + 1})")
