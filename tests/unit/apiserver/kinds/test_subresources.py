@@ -10,6 +10,7 @@ import pytest
 
 from tests.unit.apiserver.core.servers import Client, server, virtual
 from tests.unit.apiserver.kinds.support import PODS, Json, bind, container, made, make_pod, set_status
+from vcbatch.local.apiserver.errors import StatusError
 from vcbatch.local.apiserver.handler import User
 from vcbatch.local.apiserver.kinds.disruption import desired_healthy
 
@@ -166,6 +167,31 @@ async def test_logs_come_from_the_kubelet_as_asked_for() -> None:
         answer = await client.get(f"{PODS}/p/log?{query}")
         text = b"".join([chunk async for chunk in answer.body])
         assert text == b"default/p/c (True, 5, 60, True, 100)\n"
+
+
+class RefusingKubelet:
+    async def logs(self, namespace: str, name: str, container: str, options: Any) -> AsyncIterator[bytes]:
+        raise StatusError(400, "BadRequest", f"{name} isn't here")
+        yield b""
+
+
+class SlowKubelet:
+    async def logs(self, namespace: str, name: str, container: str, options: Any) -> AsyncIterator[bytes]:
+        await asyncio.sleep(10)
+        yield b"at last\n"
+
+
+@virtual
+async def test_a_kubelet_that_refuses_answers_and_one_that_is_slow_is_waited_for() -> None:
+    async with server() as client:
+        await make_pod(client)
+        await running(client, running={})
+        client.kernel.handler.kubelet = RefusingKubelet()
+        refused = await client.get(f"{PODS}/p/log")
+        assert (refused.code, refused.message) == (400, "p isn't here")
+        client.kernel.handler.kubelet = SlowKubelet()
+        answer = await client.get(f"{PODS}/p/log?follow=true")
+        assert b"".join([chunk async for chunk in answer.body]) == b"at last\n"
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 from vcbatch.api.resources import PODS
@@ -11,6 +12,8 @@ from vcbatch.local.apiserver.kinds import faults
 from vcbatch.local.apiserver.registry import HandlerRequest, Json, Reply
 from vcbatch.local.apiserver.tables import dig, parse_time
 from vcbatch.local.kubelet.logs import LogOptions
+
+_OPENING_SECONDS = 0.05
 
 
 async def read_log(request: HandlerRequest) -> Reply:
@@ -24,7 +27,31 @@ async def read_log(request: HandlerRequest) -> Reply:
     if request.kubelet is None:
         raise StatusError(503, "ServiceUnavailable", "no kubelet runs pods for this server: it has no logs to give")
     chunks = request.kubelet.logs(request.ctx.namespace or "", request.name, container, options)
-    return Reply(body=chunks, content_type="text/plain")
+    return Reply(body=await _opened(chunks), content_type="text/plain")
+
+
+async def _opened(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The same chunks, once it is likely that there are any: a kubelet that refuses does so at once, and its refusal
+    can be the answer only as long as none has begun."""
+
+    async def following() -> bytes | None:
+        return await anext(chunks, None)
+
+    first = asyncio.create_task(following(), name="first chunk of a log")
+    await asyncio.wait((first,), timeout=_OPENING_SECONDS)
+    if first.done():
+        first.result()
+
+    async def stream() -> AsyncIterator[bytes]:
+        try:
+            chunk = await first
+            while chunk is not None:
+                yield chunk
+                chunk = await following()
+        finally:
+            first.cancel()
+
+    return stream()
 
 
 def _last(query: Mapping[str, Sequence[str]], key: str) -> str | None:
