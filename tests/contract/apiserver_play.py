@@ -15,9 +15,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from tests.support.virtual_time import SeededRandom, VirtualClock, VirtualTimeLoop
+from vcbatch.local.apiserver.access import User
 from vcbatch.local.apiserver.assembly import build
 from vcbatch.local.apiserver.authn import impersonated
-from vcbatch.local.apiserver.handler import Request, User
+from vcbatch.local.apiserver.handler import Request
 from vcbatch.local.apiserver.kernel import Kernel
 from vcbatch.local.apiserver.request import parse_query
 from vcbatch.local.apiserver.response import Response

@@ -6,8 +6,8 @@ import hmac
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from vcbatch.local.apiserver.access import ADMINISTRATORS, User
 from vcbatch.local.apiserver.errors import StatusError, forbidden
-from vcbatch.local.apiserver.handler import ADMINISTRATORS, User
 
 AUTHENTICATED = "system:authenticated"
 ANONYMOUS = User(name="system:anonymous", groups=("system:unauthenticated",))

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from vcbatch.local.apiserver.access import User, authorize, forbidden_path
 from vcbatch.local.apiserver.deleting import DeleteOptions, Deleter, parse_delete_options
 from vcbatch.local.apiserver.engine import Engine
 from vcbatch.local.apiserver.errors import (
@@ -57,21 +58,8 @@ Json = dict[str, Any]
 
 log = logging.getLogger(__name__)
 
-ADMINISTRATORS = "system:masters"
 _OPTION_KINDS = {"create": "CreateOptions", "update": "UpdateOptions", "patch": "PatchOptions"}
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "GET": "get"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class User:
-    """Who asks. Members of `system:masters` may do all, anybody else nothing but discovery."""
-
-    name: str
-    groups: Sequence[str] = ()
-
-    @property
-    def administrator(self) -> bool:
-        return ADMINISTRATORS in self.groups
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,10 +129,10 @@ class Handler:
             return self._document(request)
         entry = self.engine.served.at(target.group, target.version, target.plural)
         if entry is None:
-            self._authorize(request, target, request.method.lower(), None)
+            authorize(request.user, target, request.method.lower())
             return self._nothing_there(target)
         call = self._call(request, target, entry)
-        self._authorize(request, target, call.verb, entry)
+        authorize(request.user, target, call.verb)
         try:
             response = await self._serve(call)
         except StatusError as error:
@@ -157,7 +145,7 @@ class Handler:
     def _document(self, request: Request) -> Response:
         if request.method != "GET":
             if not request.user.administrator:
-                raise _forbidden_path(request)
+                raise forbidden_path(request.user, request.method, request.path)
             return page_not_found()
         if request.path in ("/healthz", "/livez", "/readyz"):
             return text_response("ok")
@@ -166,7 +154,7 @@ class Handler:
             if reply is not None:
                 return _from_reply(reply)
         if not request.user.administrator:
-            raise _forbidden_path(request)
+            raise forbidden_path(request.user, request.method, request.path)
         parts = request.path.strip("/").split("/")
         if parts[0] == "api" and len(parts) == 2:
             raise unknown_route()
@@ -178,24 +166,6 @@ class Handler:
         if target.group in self.engine.served.built_in_groups or not target.group:
             raise unknown_route()
         return page_not_found()
-
-    @staticmethod
-    def _authorize(request: Request, target: Target, verb: str, entry: Served | None) -> None:
-        """403 for all but administrators: there is one account, whoever holds its token runs code as its owner."""
-        if request.user.administrator:
-            return
-        what = f'{target.plural} "{target.name}"' if target.name else target.plural
-        where = f'in the namespace "{target.namespace}"' if target.namespace else "at the cluster scope"
-        resource = f"{target.plural}/{target.subresource}" if target.subresource else target.plural
-        qualified = what.replace(target.plural, f"{target.plural}.{target.group}", 1) if target.group else what
-        details = {"name": target.name, "group": target.group, "kind": target.plural}
-        raise StatusError(
-            403,
-            "Forbidden",
-            f'{qualified} is forbidden: User "{request.user.name}" cannot {verb} resource "{resource}" in API group '
-            f'"{target.group}" {where}',
-            {key: value for key, value in details.items() if value},
-        )
 
     def _call(self, request: Request, target: Target, entry: Served) -> _Call:
         verb = _verb(request, target)
@@ -465,12 +435,6 @@ def _verb(request: Request, target: Target) -> str:
     if verb != "create":
         raise method_not_allowed()
     return verb
-
-
-def _forbidden_path(request: Request) -> StatusError:
-    method = request.method.lower()
-    message = f'forbidden: User "{request.user.name}" cannot {method} path "{request.path}"'
-    return StatusError(403, "Forbidden", message, {"": None})
 
 
 def _deleted(entry: Served, record: Record) -> Json:

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.virtual_time import SeededRandom, VirtualClock, run
+from vcbatch.local.apiserver.access import User
 from vcbatch.local.apiserver.admission import Admission
 from vcbatch.local.apiserver.assembly import build
-from vcbatch.local.apiserver.handler import Request, User
+from vcbatch.local.apiserver.handler import Request
 from vcbatch.local.apiserver.kernel import Kernel
 from vcbatch.local.apiserver.request import parse_query
 

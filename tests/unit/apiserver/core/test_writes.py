@@ -6,8 +6,8 @@ import pytest
 
 from tests.unit.apiserver.core.servers import CONFIGMAPS, configmap, server, virtual
 from vcbatch.api import resources
+from vcbatch.local.apiserver.access import User
 from vcbatch.local.apiserver.admission import AdmissionRequest, Rule, Rules
-from vcbatch.local.apiserver.handler import User
 from vcbatch.local.apiserver.request import BODY_LIMIT
 from vcbatch.seams.api import ApiError, PatchKind
 

@@ -10,8 +10,8 @@ import pytest
 
 from tests.unit.apiserver.core.servers import Client, server, virtual
 from tests.unit.apiserver.kinds.support import PODS, Json, bind, container, made, make_pod, set_status
+from vcbatch.local.apiserver.access import User
 from vcbatch.local.apiserver.errors import StatusError
-from vcbatch.local.apiserver.handler import User
 from vcbatch.local.apiserver.kinds.disruption import desired_healthy
 
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"

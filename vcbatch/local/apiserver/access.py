@@ -1,0 +1,46 @@
+"""Who may do what: there is one account, and whoever holds its token runs code as the owner of this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from vcbatch.local.apiserver.errors import StatusError
+from vcbatch.local.apiserver.request import Target
+
+ADMINISTRATORS = "system:masters"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class User:
+    """Who asks. Members of `system:masters` may do all, anybody else nothing but discovery."""
+
+    name: str
+    groups: Sequence[str] = ()
+
+    @property
+    def administrator(self) -> bool:
+        return ADMINISTRATORS in self.groups
+
+
+def authorize(user: User, target: Target, verb: str) -> None:
+    """403 in Kubernetes' words for all but administrators."""
+    if user.administrator:
+        return
+    resource = f"{target.plural}.{target.group}" if target.group else target.plural
+    what = f'{resource} "{target.name}"' if target.name else resource
+    asked = f"{target.plural}/{target.subresource}" if target.subresource else target.plural
+    where = f'in the namespace "{target.namespace}"' if target.namespace else "at the cluster scope"
+    details = {"name": target.name, "group": target.group, "kind": target.plural}
+    raise StatusError(
+        403,
+        "Forbidden",
+        f'{what} is forbidden: User "{user.name}" cannot {verb} resource "{asked}" in API group "{target.group}" {where}',
+        {key: value for key, value in details.items() if value},
+    )
+
+
+def forbidden_path(user: User, method: str, path: str) -> StatusError:
+    """The refusal of a path that is no resource's."""
+    message = f'forbidden: User "{user.name}" cannot {method.lower()} path "{path}"'
+    return StatusError(403, "Forbidden", message, {"": None})
