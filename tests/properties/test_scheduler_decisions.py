@@ -129,7 +129,7 @@ def test_deciding_nothing_changes_nothing(world: Json) -> None:
 @given(worlds())
 def test_a_settled_scheduler_says_nothing_new(world: Json) -> None:
     scheduler, _ = run(world, FULL)
-    for _ in range(3):
+    for _ in range(9):
         if scheduler.dirty:
             scheduler.cycle(NOW)
     assert not scheduler.dirty

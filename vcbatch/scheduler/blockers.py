@@ -149,7 +149,7 @@ def queue_limit(session: Session, job: Job, task: Task, *, unplaced: int, placed
     ledger = session.ledger(queue, request)
     if ledger is None or _fits_nowhere(session, task):
         return no_node(session, job, task, unplaced=unplaced, placed=placed)
-    over = exceeding(ledger.held + request, ledger.limit, request)
+    over = exceeding(ledger.held + unplaced * request, ledger.limit, request)
     others, needed = ledger.held - own, own + unplaced * request
     short = [_short(session, r, float(needed[r]), math.floor(ledger.limit[r] - others[r])) for r in over]
     if any(ledger.limit[r] + EPS < session.total[r] for r in over):

@@ -121,11 +121,9 @@ class Job:
         blocker: what parked it.
         told: what the last event about it was about.
         unplaceable: what its PodGroup asks for that isn't supported; empty when nothing.
-        bind_error: why a bind of one of its pods was refused last; empty once one succeeded.
     """
 
     __slots__ = (
-        "bind_error",
         "blocker",
         "counts",
         "group",
@@ -161,7 +159,6 @@ class Job:
         self.parked: tuple[object, ...] | None = None
         self.runs: list[Run] | None = None
         self.unplaceable = ""
-        self.bind_error = ""
         self.blocker: Blocker | None = None
         self.told: tuple[str, ...] = ()
 

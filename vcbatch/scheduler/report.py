@@ -69,6 +69,7 @@ class Reporter:
                 due[key] = job
         for job in sorted(due.values(), key=lambda job: job.key):
             writer.job(job)
+        writer.refused_binds()
         writer.queues()
         return writer.result()
 
@@ -151,7 +152,8 @@ class _Writer:
         if group is None:
             return
         ready = self._session.ready(job) and self._session.ready_without_hope(job)
-        blocker = self._blocker(job, ready=ready)
+        short = bool(job.tasks) and self._session.lacks_members(job) and not _only_ending(job)
+        blocker = self._blocker(job, short=short)
         if blocker is not None and blocker.reason is WaitReason.NOT_ENOUGH_PODS:
             later = self._reporter.lacking(job.uid, self._now)
             if later is not None:
@@ -161,9 +163,9 @@ class _Writer:
             self._reporter.complete(job.uid)
         waits = blocker is not None and (not ready or job.phase is Phase.PENDING)
         message = self._message(job, blocker, ready=ready) if blocker is not None else ""
-        phase = next_phase(job, unschedulable=waits)
-        if phase is Phase.PENDING and job.phase is not phase:
-            self._state.changed = True  # it has to be admitted anew, which is for the next cycle
+        phase = next_phase(job, unschedulable=short)
+        if job.phase is not phase:
+            self._state.changed = True  # the next cycle does other things with it
         self._state.set_phase(job, phase)
         self._explained(job, blocker, message)
         self._write(job, self._status(job, phase, message if waits else "", ready=ready))
@@ -171,7 +173,9 @@ class _Writer:
         if blocker is not None and blocker.reason is not WaitReason.NOT_ENOUGH_PODS:
             self._pod_conditions(job, blocker)
 
-    def _blocker(self, job: Job, *, ready: bool) -> Blocker | None:
+    def _blocker(self, job: Job, *, short: bool) -> Blocker | None:
+        """Why the gang waits: as found in this cycle, as its queue was closed to it, as it was parked before, or
+        because members are missing that nobody could place."""
         found = self._session.blockers.get(job.key)
         if found is not None or job.queue is None:
             return found
@@ -179,7 +183,10 @@ class _Writer:
         pending = job.counts[TaskStatus.PENDING] - job.pending_best_effort
         if closed is not None and pending > 0 and job.phase is not Phase.PENDING:
             return Blocker(reason=WaitReason.QUEUE_LIMIT, text=closed, placed=job.ready_count)
-        return None if job.parked is None else job.blocker
+        if job.parked is not None:
+            return job.blocker
+        fault = self._session.invalid(job) if short else None
+        return None if fault is None else Blocker(reason=WaitReason.NOT_ENOUGH_PODS, text=fault)
 
     def _message(self, job: Job, blocker: Blocker, *, ready: bool) -> str:
         statuses = {s.wire: job.counts[s] for s in TaskStatus}
@@ -332,17 +339,39 @@ class _Writer:
             )
             if told < PODS_WITH_EVENTS:
                 told += 1
-                self._events.append(
-                    EventRecord(
-                        resource=PODS,
-                        namespace=task.namespace,
-                        name=task.name,
-                        uid=task.uid,
-                        type="Warning",
-                        reason=SchedulingEvent.FAILED_SCHEDULING,
-                        message=message,
-                    )
+                self._pod_event(task, message)
+
+    def _pod_event(self, task: Task, message: str) -> None:
+        self._events.append(
+            EventRecord(
+                resource=PODS,
+                namespace=task.namespace,
+                name=task.name,
+                uid=task.uid,
+                type="Warning",
+                reason=SchedulingEvent.FAILED_SCHEDULING,
+                message=message,
+            )
+        )
+
+    def refused_binds(self) -> None:
+        """Pods whose bind the API server refused say so, also while they are tried again."""
+        for uid, error in sorted(self._state.refused.items()):
+            task = self._state.tasks.get(uid)
+            if task is None:
+                continue
+            message = reasons.shorten(f"binding was refused: {error}")
+            task.condition, task.told = PodReason.SCHEDULER_ERROR, True
+            self._conditions.append(
+                PodConditionUpdate(
+                    namespace=task.namespace,
+                    name=task.name,
+                    uid=task.uid,
+                    reason=PodReason.SCHEDULER_ERROR,
+                    message=message,
                 )
+            )
+            self._pod_event(task, message)
 
     def _pod_message(self, task: Task, blocker: Blocker) -> str:
         place = self._places.get(task.uid)
@@ -438,15 +467,27 @@ def next_phase(job: Job, *, unschedulable: bool) -> Phase:
     if counts[TaskStatus.RUNNING] and unschedulable:
         return Phase.UNKNOWN
     finished = counts[TaskStatus.SUCCEEDED] + counts[TaskStatus.FAILED]
-    ending = (
-        sum(1 for t in job.tasks.values() if t.status is TaskStatus.RELEASING and t.node)
-        if counts[TaskStatus.RELEASING]
-        else 0
-    )
-    scheduled = counts[TaskStatus.RUNNING] + counts[TaskStatus.BOUND] + finished + ending
+    scheduled = counts[TaskStatus.RUNNING] + counts[TaskStatus.BOUND] + finished + _ending(job)
     if scheduled >= job.min_member:
         return Phase.COMPLETED if scheduled == finished else Phase.RUNNING
     return Phase.INQUEUE if job.phase is Phase.INQUEUE else Phase.PENDING
+
+
+def _only_ending(job: Job) -> bool:
+    """Whether the gang lacks its minimum only because members are ending, and has nobody else to place."""
+    counts = job.counts
+    if counts[TaskStatus.PENDING] or counts[TaskStatus.PIPELINED]:
+        return False
+    ended = counts[TaskStatus.SUCCEEDED] + counts[TaskStatus.FAILED]
+    there = counts[TaskStatus.RUNNING] + counts[TaskStatus.BOUND] + ended + _ending(job)
+    return there >= job.min_member
+
+
+def _ending(job: Job) -> int:
+    """Members that are being deleted and still have their node."""
+    if not job.counts[TaskStatus.RELEASING]:
+        return 0
+    return sum(1 for task in job.tasks.values() if task.status is TaskStatus.RELEASING and task.node)
 
 
 def _headlines(status: _Status) -> list[tuple[object, ...]]:

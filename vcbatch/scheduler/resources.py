@@ -124,10 +124,3 @@ def exceeding(left: Vector, right: Vector, request: Vector) -> list[int]:
     over = (left > right) & (request > 0)
     over[PODS] = False
     return [int(i) for i in np.flatnonzero(over)]
-
-
-def share(part: Vector, total: Vector, named: Mask) -> float:
-    """The largest of `part / total` over the named dimensions; what there is none of counts 1 when held, else 0."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.where(total > 0, part / total, (part > 0).astype(np.float64))
-    return float(np.max(ratio, where=named, initial=0.0))

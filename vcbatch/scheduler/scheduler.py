@@ -116,6 +116,8 @@ class Scheduler:
         for name in self._policy.actions:
             ACTIONS[name].execute(session)
         held = session.close()
+        if session.binds or session.admitted:
+            state.changed = True  # what was decided moves shares and limits, by which more may be decided
         result = self._reporter.report(session, held)
         state.finish()
         return result

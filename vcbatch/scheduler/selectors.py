@@ -60,14 +60,13 @@ class LabelSelector:
     nothing: bool = False
 
     @staticmethod
-    def parse(given: Mapping[str, Any] | None, *, extra: Mapping[str, str] | None = None) -> LabelSelector:
-        """From a `metav1.LabelSelector`; `extra` adds equalities (`matchLabelKeys`)."""
+    def parse(given: Mapping[str, Any] | None) -> LabelSelector:
+        """From a `metav1.LabelSelector`."""
         if given is None:
             return LabelSelector((), nothing=True)
         labels: Mapping[str, str] = given.get("matchLabels") or {}
         parts = [Requirement(k, "In", (v,)) for k, v in sorted(labels.items())]
         parts += [_requirement(e) for e in given.get("matchExpressions") or ()]
-        parts += [Requirement(k, "In", (v,)) for k, v in sorted((extra or {}).items())]
         return LabelSelector(tuple(parts))
 
     def matches(self, labels: Labels) -> bool:

@@ -64,7 +64,6 @@ class Session:
         self._ready = self._flat(Switch.JOB_READY, "job_ready")
         self._valid = [p for p in self.plugins if _has(p, "job_valid")]
         self._pipelined = self._tiered(Switch.JOB_PIPELINED, "job_pipelined")
-        self._starving = self._tiered(Switch.JOB_STARVING, "job_starving")
         self._enqueueable = self._tiered(Switch.JOB_ENQUEUED, "enqueueable")
         self._enqueued = self._flat(Switch.JOB_ENQUEUED, "enqueued")
         self._overused = self._flat(Switch.OVERUSED, "overused")
@@ -149,18 +148,16 @@ class Session:
         """Whether the gang has its minimum without counting tasks that are yet to be placed."""
         return not self._ready or job.ready_count >= job.min_member
 
+    def lacks_members(self, job: Job) -> bool:
+        """Whether fewer members are placed, or could be at no cost, than the minimum; roles aside, as the phase goes
+        by the number alone."""
+        return bool(self._ready) and job.ready_count + job.pending_best_effort < job.min_member
+
     def coupled(self, tasks: Sequence[Task]) -> bool:
         """Whether the place of some of these alike tasks depends on which pods are where."""
         if not tasks[0].cls.inter_pod.any and not self.state.inter_pod.active:
             return False
         return any(self.placer.couples(task) for task in tasks)
-
-    def starving(self, job: Job) -> bool:
-        """The first tier with an opinion decides, and all of it must agree."""
-        for tier in self._starving:
-            if tier:
-                return all(plugin.job_starving(job) for plugin in tier)
-        return False
 
     # Queues ----------------------------------------------------------------------------------------------------------
 

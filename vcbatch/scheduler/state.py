@@ -46,6 +46,7 @@ class ClusterState:
         room_stamp: grows whenever a placement that failed might succeed now: capacity came or was given back, a node
             changed what it admits.
         static_stamp: grows when nodes came, went or changed labels, taints or images.
+        refused: by pod UID, the binds that were refused since the last cycle, and why.
         waiting: the gangs with a PodGroup that have pending tasks or aren't admitted yet, as of the last `settle`.
         touched: the gangs whose tasks or PodGroup changed, whose status is therefore to be computed again.
     """
@@ -63,6 +64,7 @@ class ClusterState:
         self.priorities: dict[str, PriorityClassView] = {}
         self.inter_pod = InterPodIndex()
         self.touched: dict[str, Job] = {}
+        self.refused: dict[str, str] = {}
         self.waiting: dict[str, Job] = {}
         self.changed = True
         self.room_stamp = 0
@@ -303,8 +305,7 @@ class ClusterState:
         self._leave(task)
         task.status, task.node = TaskStatus.PENDING, ""
         self._enter(task)
-        if task.job is not None:
-            task.job.bind_error = error
+        self.refused[uid] = error
 
     # Gangs -----------------------------------------------------------------------------------------------------------
 
@@ -552,6 +553,7 @@ class ClusterState:
         """The cycle is over: what it changed is known."""
         self._sort_waiting()
         self.touched.clear()
+        self.refused.clear()
 
     def _sort_waiting(self) -> None:
         for job in self.touched.values():

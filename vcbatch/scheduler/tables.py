@@ -74,10 +74,6 @@ class NodeTable:
             info.row = row
         return new
 
-    def spare(self) -> Matrix:
-        """What can be taken now without touching what is promised: min(idle, idle + releasing - pipelined)."""
-        return self.alloc - self.used + np.minimum(self.releasing - self.pipelined, 0.0)
-
     def future(self) -> Matrix:
         """What will be free once releasing pods are gone and promised tasks are placed."""
         return self.alloc - self.used + self.releasing - self.pipelined

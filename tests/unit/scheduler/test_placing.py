@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
+import numpy as np
 import pytest
 
 from tests.unit.scheduler.cluster import Cluster
 from vcbatch.api.pod import Pod, PodSpec
 from vcbatch.api.resources import JOBS, PODGROUPS, PODS
 from vcbatch.api.scheduling import PodGroupView
-from vcbatch.scheduler import WaitReason
+from vcbatch.scheduler import DEFAULT_POLICY, Policy, WaitReason
+from vcbatch.scheduler.classes import Profile, TaskClass
+from vcbatch.scheduler.placement import Columns
+from vcbatch.scheduler.plugins.base import Floats, Plugin, Rejection
+from vcbatch.scheduler.session import Session
 
 
 def test_a_gang_waits_for_pods_that_are_ending_and_nobody_takes_their_room() -> None:
@@ -257,3 +263,53 @@ def test_an_object_of_another_kind_is_refused() -> None:
     with pytest.raises(TypeError, match="doesn't read jobs"):
         cluster.scheduler.apply(JOBS, "ADDED", PodSpec())
     cluster.scheduler.apply(PODS, "BOOKMARK", Pod())
+
+
+class _Backwards(Plugin):
+    """Prefers the last node by name, and keeps `never` for nobody."""
+
+    def open(self, session: Session) -> None:
+        self._infos = session.nodes.infos
+
+    def rejections(self, profile: Profile) -> Sequence[Rejection]:
+        return [Rejection("node(s) are kept free", np.array([info.name == "never" for info in self._infos]))]
+
+    def scores(self, cls: TaskClass, columns: Columns) -> Floats:
+        return np.broadcast_to(columns.rows.astype(np.float64), columns.shape)
+
+
+def test_a_plugin_of_ones_own_decides_on_arrays() -> None:
+    document = {"actions": "allocate", "tiers": [{"plugins": [{"name": "gang"}, {"name": "backwards"}]}]}
+    cluster = Cluster(Policy.build(document, plugins={"backwards": _Backwards}))
+    for name in ("a", "b", "never"):
+        cluster.node(name, cpu="1")
+    cluster.gang("g", 1)
+    cluster.cycle()
+    assert cluster.placed("g") == {"g-worker-0": "b"}
+    cluster.gang("h", 2)
+    cluster.cycle()
+    told = cluster.scheduler.explain("ns", "h")
+    assert told is not None
+    assert told.nodes == {"node(s) are kept free": 1, "Insufficient cpu": 2}
+
+
+def test_a_new_policy_counts_from_the_next_cycle() -> None:
+    cluster = Cluster(Policy.parse("actions: enqueue"))
+    cluster.node("a")
+    cluster.gang("g", 1)
+    assert not cluster.cycle().binds
+    cluster.scheduler.set_policy(Policy.parse(DEFAULT_POLICY))
+    assert cluster.scheduler.dirty
+    assert len(cluster.cycle().binds) == 1
+
+
+def test_a_refused_bind_is_told_on_the_pod() -> None:
+    cluster = Cluster()
+    cluster.node("a")
+    cluster.gang("g", 1)
+    (bind,) = cluster.scheduler.cycle(cluster.now).binds
+    cluster.scheduler.bind_failed(bind.uid, "node is gone")
+    result = cluster.scheduler.cycle(cluster.now)
+    assert [(c.reason, c.message) for c in result.pod_conditions] == [
+        ("SchedulerError", "binding was refused: node is gone")
+    ]

@@ -20,16 +20,17 @@ def test_a_gang_that_is_larger_than_the_cluster_says_what_is_short() -> None:
     cluster = Cluster()
     cluster.node("a")
     cluster.node("b", cpu="4")
+    cluster.node("c", cpu="4")
     cluster.gang("big", 3, cpu="5")
     cluster.cycle()
     told = _explained(cluster, "big")
     assert told.reason is WaitReason.INSUFFICIENT
     assert [tuple(s) for s in told.shortages] == [("cpu", "5", "4", "1")]
-    assert told.nodes == {"Insufficient cpu": 2}
+    assert told.nodes == {"Insufficient cpu": 3}
     assert told.message.startswith(
         "2/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 3 minAvailable; "
         "Pending: 1 Schedulable, 2 Unschedulable. Origin reason is big-worker-1: "
-        "0/2 nodes are unavailable: 2 Insufficient cpu. big-worker-1 needs cpu 5, largest free 4"
+        "0/3 nodes are unavailable: 3 Insufficient cpu. big-worker-1 needs cpu 5, largest free 4"
     )
     condition = cluster.condition("big", "Unschedulable")
     assert condition is not None

@@ -101,6 +101,9 @@ class _Attempt:
         self._job = job
         self._statement = statement
         self._failed_roles: set[str] = set()
+        self._indivisible = job.min_member >= len(job.tasks) and session.votes_on_holding
+        """It needs every one of its tasks: what one can't get, the others needn't try for."""
+        self._futile = False
 
     def work_off(self, sheet: Sheet) -> None:
         """Place runs from the front of the sheet. What is left on it is for another turn."""
@@ -109,6 +112,8 @@ class _Attempt:
             if run.role and run.role in self._failed_roles:
                 continue
             left, failed = self._place(run)
+            if self._futile:
+                return
             if left:
                 sheet.appendleft(Run(run.cls, run.role, left))
                 return
@@ -132,19 +137,13 @@ class _Attempt:
         done = 0
         while done < len(tasks):
             room = session.room(job.queue, run.cls.request)
-            if room < 1:
-                self._fail(
-                    queue_limit(
-                        session,
-                        job,
-                        tasks[done],
-                        unplaced=min(len(tasks) - done, session.tasks_until_ready(job, run.role)),
-                        placed=self._placed(),
-                        own=self._statement.amount(len(session.dims)),
-                    )
-                )
+            needed = min(len(tasks) - done, session.tasks_until_ready(job, run.role))
+            if room < 1 or (room < needed and self._indivisible):
+                own = self._statement.amount(len(session.dims))
+                self._fail(queue_limit(session, job, tasks[done], unplaced=needed, placed=self._placed(), own=own))
+                self._futile = self._indivisible
                 return [], False
-            want = min(len(tasks) - done, room, session.tasks_until_ready(job, run.role))
+            want = min(needed, room)
             known = None if coupled else self._known_failure(run, want)
             if known is not None:
                 self._fail(known)
@@ -186,7 +185,7 @@ class _Attempt:
     def _known_failure(self, run: Run, want: int) -> Blocker | None:
         """What another gang of this class ran into in this cycle, where this one would run into it as well: it needs
         more at once than that one found, and would be undone."""
-        if self._statement or self._job.min_member < len(self._job.tasks) or not self._session.votes_on_holding:
+        if self._statement or not self._indivisible:
             return None
         known = self._session.exhausted.get(run.cls.id)
         return known[1] if known is not None and want > known[0] else None

@@ -36,11 +36,12 @@ class Enqueue:
                     break
 
     def _consider(self, session: Session, queue: Queue, job: Job) -> bool:
-        """Volcano admits a gang without minResources unasked; a queue that isn't open still refuses it."""
-        if session.state.jobs_table.has_minimum[job.row]:
+        """A queue that isn't open admits nobody; a gang without minResources is admitted unasked otherwise."""
+        refusal = None
+        if not queue.open:
+            refusal = f"queue {queue.name} is {queue.view.status.state}"
+        elif session.state.jobs_table.has_minimum[job.row]:
             refusal = session.enqueue_refusal(job)
-        else:
-            refusal = None if queue.open else f"queue {queue.name} is {queue.view.status.state}"
         if refusal is None:
             session.admit(job)
             return True

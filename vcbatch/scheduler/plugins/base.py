@@ -150,10 +150,6 @@ class Plugin:
         """Whether what the gang got, promised resources included, is to be held for it."""
         return Vote.ABSTAIN
 
-    def job_starving(self, job: Job) -> bool:
-        """Whether the gang may take from others."""
-        return False
-
     # Queues
 
     def enqueueable(self, job: Job) -> Verdict:

@@ -9,7 +9,7 @@ import numpy as np
 from vcbatch.scheduler.arguments import Argument, ArgumentSpec
 from vcbatch.scheduler.classes import TaskClass
 from vcbatch.scheduler.plugins.base import Floats, Plugin
-from vcbatch.scheduler.resources import CPU, MEMORY
+from vcbatch.scheduler.resources import CPU, MEMORY, Mask
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.placement import Columns
@@ -52,10 +52,16 @@ class Binpack(Plugin):
         if not self._weight or not weights:
             return None
         total: Floats = np.zeros(columns.shape)
-        fits = np.ones(columns.shape, dtype=bool)
+        fits: Mask | None = None
         for r, weight in asked:
-            alloc = columns.alloc(r)
-            filled = columns.used(r) + cls.request[r]
-            total += weight * np.where(alloc > 0, filled / np.where(alloc > 0, alloc, 1.0), 0.0)
-            fits &= (filled <= alloc) | (alloc <= 0)
-        return np.where(fits, 100.0 * self._weight * total / weights, 0.0)
+            alloc, filled = columns.divisor(r), columns.used(r) + cls.request[r]
+            filling = filled / alloc
+            within = filled <= alloc
+            if not columns.offered_by_all(r):
+                there = columns.alloc(r) > 0
+                filling = np.where(there, filling, 0.0)
+                within |= ~there
+            total += weight * filling
+            fits = within if fits is None else fits & within
+        points = 100.0 * self._weight * total / weights
+        return points if fits is None else np.where(fits, points, 0.0)

@@ -52,9 +52,6 @@ class Gang(Plugin):
                 return Vote.REJECT
         return Vote.PERMIT
 
-    def job_starving(self, job: Job) -> bool:
-        return job.waiting_count + job.ready_count < job.min_member
-
 
 def _roles(job: Job) -> dict[str, int]:
     minimums = job.role_minimums

@@ -78,18 +78,14 @@ class NodeOrder(Plugin):
             return np.zeros(columns.shape)
         before: list[Floats] = []
         after: list[Floats] = []
-        offered: list[Mask] = []
         for r in resources:
-            alloc = columns.alloc(r)
-            there = alloc > 0
-            if not there.all():
-                alloc = np.where(there, alloc, np.inf)
-            expected = columns.expected(r)
+            alloc, expected = columns.divisor(r), columns.expected(r)
             before.append(np.minimum(expected / alloc, 1.0))
             after.append(np.minimum((expected + cls.request[r]) / alloc, 1.0))
-            offered.append(there)
-        count = sum(there.astype(np.float64) for there in offered)
-        change = _balance(after, offered, count) - _balance(before, offered, count)
+        there = None
+        if not all(columns.offered_by_all(r) for r in resources):
+            there = np.stack([columns.alloc(r) > 0 for r in resources])
+        change = _balance(after, there) - _balance(before, there)
         return 50.0 + np.floor((50.0 + change) / 2.0)
 
     # By what the node is ---------------------------------------------------------------------------------------------
@@ -156,38 +152,52 @@ def most_allocated(cls: TaskClass, columns: Columns) -> Floats:
 
 
 def _free_points(cls: TaskClass, columns: Columns, i: int) -> Floats:
-    alloc = columns.alloc(i)
-    free = alloc - columns.nonzero(i) - cls.nonzero[i]
-    return np.floor(np.maximum(free, 0.0) * 100.0 / np.where(alloc > 0, alloc, 1.0))
+    free = columns.alloc(i) - columns.nonzero(i) - cls.nonzero[i]
+    return np.floor(np.maximum(free, 0.0) * 100.0 / columns.divisor(i))
 
 
 def _used_points(cls: TaskClass, columns: Columns, i: int) -> Floats:
-    alloc = columns.alloc(i)
-    used = np.minimum(columns.nonzero(i) + cls.nonzero[i], alloc)
-    return np.floor(used * 100.0 / np.where(alloc > 0, alloc, 1.0))
+    used = np.minimum(columns.nonzero(i) + cls.nonzero[i], columns.alloc(i))
+    return np.floor(used * 100.0 / columns.divisor(i))
 
 
 def _mean(columns: Columns, points: Sequence[Floats]) -> Floats:
     """The floored mean over the resources that a node has."""
-    cpu, memory = columns.alloc(CPU) > 0, columns.alloc(MEMORY) > 0
-    if cpu.all() and memory.all():
+    if columns.offered_by_all(CPU) and columns.offered_by_all(MEMORY):
         return np.floor((points[0] + points[1]) / 2.0)
+    cpu, memory = columns.alloc(CPU) > 0, columns.alloc(MEMORY) > 0
     total = np.where(cpu, points[0], 0.0) + np.where(memory, points[1], 0.0)
     return np.floor(total / np.maximum(cpu.astype(np.float64) + memory, 1.0))
 
 
-def _balance(fractions: Sequence[Floats], offered: Sequence[Mask], count: Floats | float) -> Floats:
-    """`floor((1 - deviation) * 100)` of the used fractions of the resources that a node offers, `count` of them."""
+def _balance(fractions: Sequence[Floats], there: Mask | None) -> Floats:
+    """`floor((1 - deviation) * 100)` of the used fractions of K resources. `there` says which of them a node offers,
+    [K, M], None where all do; only those count."""
+    if there is None:
+        if len(fractions) == 2:
+            return np.floor((1.0 - np.abs(fractions[0] - fractions[1]) / 2.0) * 100.0)
+        mean = sum(fractions[1:], fractions[0]) / len(fractions)
+        squares = [(f - mean) ** 2 for f in fractions]
+        return np.floor((1.0 - np.sqrt(sum(squares[1:], squares[0]) / len(fractions))) * 100.0)
+    count = np.maximum(there.sum(axis=0), 1)
+    parts = [np.where(here, f, 0.0) for f, here in zip(fractions, there, strict=True)]
+    mean = sum(parts[1:], parts[0]) / count
     if len(fractions) == 2:
-        # With one of the two missing its fraction is 0 and has to be left out, so there is no deviation at all.
-        deviation = np.abs(fractions[0] - fractions[1]) / 2.0
-        if not (offered[0].all() and offered[1].all()):
-            deviation = np.where(offered[0] & offered[1], deviation, 0.0)
+        deviation = np.where(count == 2, np.abs(parts[0] - parts[1]) / 2.0, 0.0)
         return np.floor((1.0 - deviation) * 100.0)
-    count = np.maximum(count, 1.0)
-    mean = sum(fractions[1:], fractions[0]) / count
-    squares = [np.where(there, (f - mean) ** 2, 0.0) for f, there in zip(fractions, offered, strict=True)]
-    return np.floor((1.0 - np.sqrt(sum(squares[1:], squares[0]) / count)) * 100.0)
+    squares = [np.where(here, (f - mean) ** 2, 0.0) for f, here in zip(parts, there, strict=True)]
+    deviation = np.sqrt(sum(squares[1:], squares[0]) / count)
+    pairs = count == 2
+    if pairs.any():
+        deviation = np.where(pairs, _half_distance(parts, there), deviation)
+    return np.floor((1.0 - deviation) * 100.0)
+
+
+def _half_distance(parts: Sequence[Floats], there: Mask) -> Floats:
+    """Half the distance of the two fractions of nodes that offer two resources; without meaning for others."""
+    low = np.min([np.where(here, f, np.inf) for f, here in zip(parts, there, strict=True)], axis=0)
+    high = np.max(parts, axis=0)
+    return np.where(np.isfinite(low), high - low, 0.0) / 2.0
 
 
 def _stretched(raw: Floats) -> Floats:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vcbatch.scheduler.model import Job, Task, TaskStatus
+from vcbatch.scheduler.model import Job, Task
 from vcbatch.scheduler.plugins.base import Plugin
 
 
@@ -12,7 +12,3 @@ class Priority(Plugin):
 
     def task_key(self, task: Task) -> float:
         return -task.priority
-
-    def job_starving(self, job: Job) -> bool:
-        """Some of its tasks aren't placed."""
-        return job.ready_count + job.waiting_count < len(job.tasks) and job.counts[TaskStatus.PENDING] > 0
