@@ -35,7 +35,8 @@ def authorize(user: User, target: Target, verb: str) -> None:
     raise StatusError(
         403,
         "Forbidden",
-        f'{what} is forbidden: User "{user.name}" cannot {verb} resource "{asked}" in API group "{target.group}" {where}',
+        f'{what} is forbidden: User "{user.name}" cannot {verb} resource "{asked}" '
+        f'in API group "{target.group}" {where}',
         {key: value for key, value in details.items() if value},
     )
 
