@@ -114,6 +114,11 @@ OVERSUBSCRIPTION_CPU: Final = "volcano.sh/oversubscription-cpu"
 OVERSUBSCRIPTION_MEMORY: Final = "volcano.sh/oversubscription-memory"
 OFFLINE_JOB_EVICTING: Final = "volcano.sh/offline-job-evicting"
 
+KUBELET_MODE: Final = "vcbatch.dev/kubelet-mode"
+"""Label of a Node: how the process kubelet there keeps containers apart."""
+CONTAINER_SANDBOX: Final = "ContainerSandbox"
+"""Condition of a Node: the same, with what it means."""
+
 # Kubernetes' own -----------------------------------------------------------------------------------------------------
 
 HOSTNAME_LABEL: Final = "kubernetes.io/hostname"

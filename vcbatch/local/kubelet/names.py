@@ -55,7 +55,7 @@ def pod_name(pod: Json) -> PodName:
 
 
 class Addresses:
-    """Gives addresses out. `shared` is the one address of all pods where this machine has no others (macOS)."""
+    """Gives addresses out. `shared` is the one address of all pods where this machine has no others."""
 
     def __init__(self, *, shared: str | None = None) -> None:
         self._shared = shared

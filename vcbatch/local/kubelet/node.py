@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from vcbatch._version import __version__
-from vcbatch.api.names import HOSTNAME_LABEL
+from vcbatch.api.names import CONTAINER_SANDBOX, HOSTNAME_LABEL, KUBELET_MODE
 from vcbatch.api.reasons import KubeletConditionReason
 from vcbatch.api.resources import NODES
 from vcbatch.api.timestamps import format_time
@@ -22,8 +22,6 @@ from vcbatch.seams.clock import Clock
 
 Json = dict[str, Any]
 
-MODE_LABEL = "vcbatch.dev/kubelet-mode"
-MODE_CONDITION = "ContainerSandbox"
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "AMD64": "amd64"}
 _GIB = 1 << 30
 
@@ -69,7 +67,7 @@ def node_object(*, config: KubeletConfig, sandbox: Sandbox, gpus: list[Gpu], cap
         HOSTNAME_LABEL: config.node_name,
         "kubernetes.io/os": system,
         "kubernetes.io/arch": architecture,
-        MODE_LABEL: str(sandbox.mode),
+        KUBELET_MODE: str(sandbox.mode),
     }
     if gpus:
         labels["nvidia.com/gpu.product"] = "-".join(gpus[0].name.split())[:63]
@@ -93,7 +91,7 @@ def node_status(*, sandbox: Sandbox, capacity: Mapping[str, str], node_name: str
     )
     conditions = [_condition(kind, "False", reason, message, now) for kind, reason, message in fine]
     conditions += [
-        _condition(MODE_CONDITION, "True", str(sandbox.mode), sandbox.message, now),
+        _condition(CONTAINER_SANDBOX, "True", str(sandbox.mode), sandbox.message, now),
         _condition("Ready", "True", KubeletConditionReason.KUBELET_READY, "kubelet is posting ready status", now),
     ]
     return {

@@ -70,9 +70,26 @@ def children(pid: int) -> Iterator[int]:
     for thread in threads:
         try:
             text = (thread / "children").read_text()
+        except FileNotFoundError:
+            if thread.exists():  # a kernel without CONFIG_PROC_CHILDREN
+                yield from _children_by_scan(pid)
+                return
+            continue
         except OSError:
             continue
         yield from (int(child) for child in text.split())
+
+
+def _children_by_scan(pid: int) -> Iterator[int]:
+    for entry in _PROC.iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            fields = (entry / "stat").read_text(errors="replace").rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[1]) == pid:
+            yield int(entry.name)
 
 
 def descendants(pid: int) -> list[Process]:

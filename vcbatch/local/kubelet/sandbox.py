@@ -55,7 +55,10 @@ Probe = Callable[[Namespaces], Awaitable[bool]]
 
 
 async def choose(*, wanted: Mode | None, probe: Probe) -> Sandbox:
-    """The best mode that works here, or exactly the `wanted` one; raises `SandboxUnavailableError` for the latter."""
+    """The best mode that works here, or exactly the `wanted` one; raises `SandboxUnavailableError` where that doesn't
+    work, and on systems other than Linux."""
+    if not sys.platform.startswith("linux"):
+        raise SandboxUnavailableError(f"pods run as processes on Linux only, and this is {sys.platform}")
     if wanted in (None, Mode.USERNS):
         for candidate in _candidates():
             if await probe(candidate):
@@ -76,8 +79,6 @@ async def choose(*, wanted: Mode | None, probe: Probe) -> Sandbox:
 
 
 def _candidates() -> list[Namespaces]:
-    if not sys.platform.startswith("linux"):
-        return []
     # Root may not need a user namespace, and then keeps the right to change owners inside the container.
     users = [False, True] if os.geteuid() == 0 else [True]
     return [Namespaces(mount=True, user=user, pid=pid) for pid in (True, False) for user in users]
@@ -92,8 +93,6 @@ def _describe(namespaces: Namespaces) -> str:
 def find_nss_wrapper() -> Path | None:
     """libnss_wrapper's shared library: the one that `VCBATCH_NSS_WRAPPER` names, else where the usual directories or
     the dynamic loader have it."""
-    if not sys.platform.startswith("linux"):
-        return None
     named = os.environ.get(NSS_WRAPPER_VARIABLE)
     if named:
         return Path(named) if Path(named).is_file() else None
