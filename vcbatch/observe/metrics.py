@@ -46,15 +46,13 @@ class PrometheusMeter:
 
         self.registry = CollectorRegistry()
         self._metrics: dict[str, Any] = {}
-        for table, kind, options in (
-            (COUNTERS, Counter, {}),
-            (GAUGES, Gauge, {}),
-            (DURATIONS, Histogram, {"buckets": _SECONDS}),
-        ):
-            for name, described in table.items():
-                self._metrics[name] = kind(
-                    name, described.help, described.labels, namespace=prefix, registry=self.registry, **options
-                )
+        common: dict[str, Any] = {"namespace": prefix, "registry": self.registry}
+        for name, described in COUNTERS.items():
+            self._metrics[name] = Counter(name, described.help, described.labels, **common)
+        for name, described in GAUGES.items():
+            self._metrics[name] = Gauge(name, described.help, described.labels, **common)
+        for name, described in DURATIONS.items():
+            self._metrics[name] = Histogram(name, described.help, described.labels, buckets=_SECONDS, **common)
 
     def count(self, name: str, value: float = 1.0, **labels: str) -> None:
         self._labelled(name, labels).inc(value)

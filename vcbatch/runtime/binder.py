@@ -74,6 +74,8 @@ class Binder:
             self._busy += 1
             try:
                 error = await self._bind(bind)
+            except Exception as fault:  # a bind that is lost sight of would hold its place for ever
+                error = f"{type(fault).__name__}: {fault}"
             finally:
                 self._busy -= 1
             self._meter.count("binds", result="bound" if error is None else "refused")

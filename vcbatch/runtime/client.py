@@ -84,7 +84,10 @@ class HttpApi:
 
     async def get(self, resource: Resource, name: str, *, namespace: str | None = None, model: type[T] = dict) -> T:
         data = await self._request("GET", resource.path(namespace=namespace, name=name), retry=True)
-        return wire.decoder(model).decode(data)
+        try:
+            return wire.decoder(model).decode(data)
+        except msgspec.ValidationError as error:
+            raise ApiError(406, "NotAcceptable", f"{resource.kind} {name} doesn't decode: {error}") from error
 
     async def list(
         self,

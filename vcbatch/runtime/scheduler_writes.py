@@ -104,6 +104,8 @@ class SchedulerWrites:
                 self._meter.count("scheduler_writes_failed", kind=key[0])
                 level = logging.DEBUG if error.not_found or error.conflict else logging.WARNING
                 log.log(level, "a write of the scheduler failed: %s", error.message, extra={"uid": key[1]})
+            except Exception:  # one object that can't be written stops no other
+                log.exception("a write of the scheduler failed", extra={"uid": key[1]})
             finally:
                 self._busy.discard(key)
                 self._work.set()  # what waited for this object may go
@@ -114,7 +116,7 @@ class SchedulerWrites:
         patch: Json = {"metadata": {"uid": update.uid, "resourceVersion": update.resource_version}, "status": status}
         try:
             answer = await self._api.patch(PODGROUPS, update.name, patch, namespace=update.namespace)
-        except ApiError:
+        except Exception:
             self._podgroup_failed(update.uid)
             raise
         self._podgroups.put(msgspec.convert(answer, PodGroupView))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from aiohttp import web
@@ -60,8 +60,8 @@ class HealthServer:
         self._runners.clear()
 
     @staticmethod
-    def _answer(check: Callable[[], bool]) -> Callable[[web.Request], object]:
-        async def handle(_: web.Request) -> web.Response:
+    def _answer(check: Callable[[], bool]) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+        async def handle(_: web.Request) -> web.StreamResponse:
             good = check()
             return web.Response(status=200 if good else 503, text="ok" if good else "not ready")
 
