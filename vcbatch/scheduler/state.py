@@ -13,9 +13,8 @@ import msgspec
 import numpy as np
 
 from vcbatch.api import names
-from vcbatch.api.meta import ObjectMeta
-from vcbatch.api.node import Node, Taint
-from vcbatch.api.pod import Pod, PodPhase
+from vcbatch.api.node import Node
+from vcbatch.api.pod import Pod
 from vcbatch.api.scheduling import PodGroupView, PriorityClassView, QueueView
 from vcbatch.scheduler.classes import ClassTable, TaskClass
 from vcbatch.scheduler.interpod import InterPodIndex
@@ -31,8 +30,16 @@ from vcbatch.scheduler.model import (
     Task,
     TaskStatus,
 )
+from vcbatch.scheduler.reading import (
+    index_of,
+    note,
+    priority_of,
+    status_of,
+    taints_of,
+    unscheduled_reason,
+    unsupported_group,
+)
 from vcbatch.scheduler.resources import Dimensions, Vector
-from vcbatch.scheduler.selectors import HARD_EFFECTS, NOT_READY_TAINT, UNREACHABLE_TAINT, UNSCHEDULABLE_TAINT
 from vcbatch.scheduler.tables import JobTable, NodeTable
 
 _FORGET_CLASSES_ABOVE = 4096
@@ -80,7 +87,7 @@ class ClusterState:
     def apply_pod(self, pod: Pod) -> None:
         """A pod is there, or changed."""
         known = self.tasks.get(pod.metadata.uid)
-        status = _status_of(pod)
+        status = status_of(pod)
         if known is None:
             if not pod.spec.node_name and not self._ours(pod):
                 return
@@ -115,7 +122,7 @@ class ClusterState:
             and known.labels == (pod.metadata.labels or {})
             and known.gated == bool(pod.spec.scheduling_gates)
             and (known.job.key if known.job else "") == (self._job_key(pod) if self._ours(pod) else "")
-            and known.priority == _priority_of(pod)
+            and known.priority == priority_of(pod)
         )
 
     def _add_pod(self, pod: Pod, status: TaskStatus, *, condition: str = "") -> None:
@@ -127,13 +134,13 @@ class ClusterState:
         task = Task(uid=meta.uid, namespace=meta.namespace, name=meta.name, cls=cls, job=job)
         task.status = status
         task.node = "" if status in OFF_NODE else pod.spec.node_name
-        task.role = _note(meta, names.TASK_SPEC)
-        task.priority = _priority_of(pod)
-        task.index = _index_of(meta)
+        task.role = note(meta, names.TASK_SPEC)
+        task.priority = priority_of(pod)
+        task.index = index_of(meta)
         task.creation = meta.creation_timestamp or ""
         task.labels = meta.labels or {}
         task.gated = bool(pod.spec.scheduling_gates)
-        task.condition = condition or _unscheduled_reason(pod)
+        task.condition = condition or unscheduled_reason(pod)
         self.tasks[task.uid] = task
         if job is not None:
             job.tasks[task.uid] = task
@@ -345,7 +352,7 @@ class ClusterState:
         self._widen()
         table.set_minimum(job.row, None if minimum is None else self.dims.vector(minimum))
         job.priority = self._priority(group.spec.priority_class_name)
-        job.unplaceable = _unsupported_group(group)
+        job.unplaceable = unsupported_group(group)
         job.runs = None
         job.parked = None
         self._enqueue_in(job, self.queues.get(group.spec.queue or self.default_queue))
@@ -485,7 +492,7 @@ class ClusterState:
         """A node is there, or changed. A heartbeat that changes nothing a decision reads costs a comparison."""
         info = self._info(node.metadata.name)
         labels = node.metadata.labels or {}
-        taints = _taints_of(node)
+        taints = taints_of(node)
         images = {n: i.size_bytes for i in node.status.images or () for n in i.names or ()}
         allocatable = node.status.allocatable or {}
         new = not info.present
@@ -581,81 +588,3 @@ class ClusterState:
     def total(self) -> Vector:
         """What all nodes offer together."""
         return self.nodes.alloc.sum(axis=1)
-
-
-def _status_of(pod: Pod) -> TaskStatus:
-    phase = pod.status.phase or PodPhase.PENDING
-    if phase == PodPhase.RUNNING:
-        return TaskStatus.RELEASING if pod.metadata.deletion_timestamp else TaskStatus.RUNNING
-    if phase == PodPhase.PENDING:
-        if pod.metadata.deletion_timestamp:
-            return TaskStatus.RELEASING
-        return TaskStatus.BOUND if pod.spec.node_name else TaskStatus.PENDING
-    if phase == PodPhase.SUCCEEDED:
-        return TaskStatus.SUCCEEDED
-    if phase == PodPhase.FAILED:
-        return TaskStatus.FAILED
-    return TaskStatus.UNKNOWN
-
-
-def _note(meta: ObjectMeta, key: str) -> str:
-    """The annotation, else the label."""
-    return (meta.annotations or {}).get(key) or (meta.labels or {}).get(key) or ""
-
-
-def _index_of(meta: ObjectMeta) -> int | None:
-    """The pod's index in its task: the last part of a name `job-task-index`, as Volcano orders by, else what the pod
-    says of itself."""
-    parts = meta.name.split("-")
-    named = _integer(parts[-1]) if len(parts) >= 3 else None
-    return _integer(_note(meta, names.TASK_INDEX)) if named is None else named
-
-
-def _integer(text: str) -> int | None:
-    try:
-        return int(text)
-    except ValueError:
-        return None
-
-
-def _priority_of(pod: Pod) -> int:
-    """1 where nobody says; the task-priority annotation is heard last (Volcano's NewTaskInfo)."""
-    own = _integer((pod.metadata.annotations or {}).get(names.TASK_PRIORITY, ""))
-    if own is not None:
-        return own
-    return 1 if pod.spec.priority is None else pod.spec.priority
-
-
-def _unscheduled_reason(pod: Pod) -> str:
-    for condition in pod.status.conditions or ():
-        if condition.type == "PodScheduled" and condition.status == "False":
-            return condition.reason
-    return ""
-
-
-def _taints_of(node: Node) -> tuple[Taint, ...]:
-    """The taints that keep pods away or make them stay away, with those that the node's state stands for.
-
-    In a cluster the node lifecycle controller taints a node that isn't ready; where nobody does, its condition is
-    heard all the same.
-    """
-    taints = list(node.spec.taints or ())
-    keys = {t.key for t in taints if t.effect in HARD_EFFECTS}
-    if node.spec.unschedulable and UNSCHEDULABLE_TAINT.key not in keys:
-        taints.append(UNSCHEDULABLE_TAINT)
-    for condition in node.status.conditions or ():
-        if condition.type != "Ready" or condition.status == "True":
-            continue
-        implied = NOT_READY_TAINT if condition.status == "False" else UNREACHABLE_TAINT
-        if implied.key not in keys:
-            taints.append(implied)
-    return tuple(taints)
-
-
-def _unsupported_group(group: PodGroupView) -> str:
-    """What the PodGroup asks for that this scheduler doesn't do; empty when nothing."""
-    if (group.spec.network_topology or {}).get("mode", "hard") == "hard" and group.spec.network_topology:
-        return "spec.networkTopology asks for placement within a network domain"
-    if group.spec.sub_group_policy:
-        return "spec.subGroupPolicy asks for gangs inside the gang"
-    return ""
