@@ -27,7 +27,7 @@ from vcbatch.api.resources import NODES
 from vcbatch.cli.admission import LocalAdmission
 from vcbatch.cli.definitions import ensure_definitions
 from vcbatch.cli.kubelets import KubeletOptions, Kubelets
-from vcbatch.cli.output import CliError
+from vcbatch.cli.output import CliError, note
 from vcbatch.cli.state import StateDir
 from vcbatch.local.apiserver.persistence import StateError
 from vcbatch.local.apiserver.server import EmbeddedServer, PortInUse
@@ -72,7 +72,7 @@ def run(options: LocalOptions, *, ready: Callable[[Report], None], to_log: bool)
         # `kill -USR2 PID` shows where every thread is: the question to a program that hangs.
         faulthandler.register(signal.SIGUSR2, all_threads=True)
         logs.configure(level=logging.INFO if to_log else logging.WARNING, json_lines=to_log)
-        return asyncio.run(_main(options, ready))
+        return asyncio.run(_main(options, ready, told=not to_log))
     except StateError as error:
         raise CliError(str(error)) from error
     except PortInUse as error:
@@ -85,12 +85,19 @@ def run(options: LocalOptions, *, ready: Callable[[Report], None], to_log: bool)
         options.state.release()
 
 
-async def _main(options: LocalOptions, ready: Callable[[Report], None]) -> int:
+async def _main(options: LocalOptions, ready: Callable[[Report], None], *, told: bool) -> int:
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(_report_stray)
     stop = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop.set)
+
+    def end() -> None:
+        if told and not stop.is_set():
+            note("\nStopping; pods get up to 10 s to end ...")
+        stop.set()
+
+    # A terminal that is closed would otherwise end us without a goodbye to the pods.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, end)
     loop.add_signal_handler(signal.SIGUSR1, _print_tasks)
     await LocalProgram(options).run(stop, ready)
     return 0
