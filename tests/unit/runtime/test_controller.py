@@ -1,4 +1,4 @@
-"""What a controller does around a decision: again after a refusal, again when time changes it, never when it is gone."""
+"""What a controller does around a decision: again after a refusal, again when time changes it, not when it is gone."""
 
 from __future__ import annotations
 
