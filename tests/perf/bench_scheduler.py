@@ -56,16 +56,26 @@ def cluster(*, nodes: int, gangs: int, size: int, kinds: int) -> Scheduler:
     return scheduler
 
 
-def run(*, nodes: int = 5000, gangs: int = 1000, size: int = 8, kinds: int = 1) -> dict[str, Any]:
-    """Place all gangs in one cycle. Returns what was placed, how long the deltas, the cycle and a cycle in which
-    nothing changed took (seconds), and the pods placed per second of cycle."""
+def run(*, nodes: int = 5000, gangs: int = 1000, size: int = 8, kinds: int = 1, tries: int = 3) -> dict[str, Any]:
+    """Place all gangs in one cycle, the best of some tries. Returns what was placed, how long the deltas, the cycle
+    and a cycle in which nothing changed took (seconds), and the pods placed per second of cycle."""
+    return min(
+        (_once(nodes=nodes, gangs=gangs, size=size, kinds=kinds) for _ in range(tries)), key=lambda r: r["cycle_s"]
+    )
+
+
+def _once(*, nodes: int, gangs: int, size: int, kinds: int) -> dict[str, Any]:
     started = time.perf_counter()
     scheduler = cluster(nodes=nodes, gangs=gangs, size=size, kinds=kinds)
     loaded = time.perf_counter()
+    gc.collect()
     gc.freeze()
     begun = time.perf_counter()
     result = scheduler.cycle(NOW)
     placed = time.perf_counter()
+    while scheduler.dirty:
+        scheduler.cycle(NOW)
+    quiet = time.perf_counter()
     scheduler.cycle(NOW)
     idle = time.perf_counter()
     gc.unfreeze()
@@ -76,7 +86,7 @@ def run(*, nodes: int = 5000, gangs: int = 1000, size: int = 8, kinds: int = 1) 
         "placed": len(result.binds),
         "deltas_s": round(loaded - started, 3),
         "cycle_s": round(placed - begun, 4),
-        "idle_cycle_s": round(idle - placed, 4),
+        "idle_cycle_s": round(idle - quiet, 4),
         "pods_per_s": round(len(result.binds) / (placed - begun)),
     }
 

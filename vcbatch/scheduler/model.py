@@ -39,6 +39,8 @@ STATUSES = len(TaskStatus)
 ALLOCATED_STATUSES = frozenset({TaskStatus.ALLOCATED, TaskStatus.BINDING, TaskStatus.BOUND, TaskStatus.RUNNING})
 """Statuses that count as held by the gang and its queue."""
 FINISHED_STATUSES = frozenset({TaskStatus.SUCCEEDED, TaskStatus.FAILED})
+HOLDING = frozenset({TaskStatus.BINDING, TaskStatus.BOUND, TaskStatus.RUNNING, TaskStatus.UNKNOWN})
+"""Statuses in which a pod takes its room of a node and isn't leaving."""
 OFF_NODE = frozenset({TaskStatus.PENDING, TaskStatus.SUCCEEDED, TaskStatus.FAILED})
 """Statuses in which a pod takes nothing of a node."""
 

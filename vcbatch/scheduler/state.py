@@ -21,6 +21,7 @@ from vcbatch.scheduler.interpod import InterPodIndex
 from vcbatch.scheduler.model import (
     ALLOCATED_STATUSES,
     FINISHED_STATUSES,
+    HOLDING,
     OFF_NODE,
     STATUSES,
     Job,
@@ -97,8 +98,12 @@ class ClusterState:
             return
         if known.status is TaskStatus.BINDING and status is TaskStatus.PENDING:
             return  # the bind is on its way; an object from before it doesn't undo it
-        if self._unchanged(known, pod, status):
-            return
+        if self._same_but_status(known, pod, status):
+            if known.status is status:
+                return
+            if known.status in HOLDING and status in HOLDING:
+                self._progress(known, status)
+                return
         self._drop_pod(known)
         if status in FINISHED_STATUSES and not self._ours(pod):
             return
@@ -113,17 +118,25 @@ class ClusterState:
     def _ours(self, pod: Pod) -> bool:
         return pod.spec.scheduler_name in self.scheduler_names
 
-    def _unchanged(self, known: Task, pod: Pod, status: TaskStatus) -> bool:
+    def _same_but_status(self, known: Task, pod: Pod, status: TaskStatus) -> bool:
         node = "" if status in OFF_NODE else pod.spec.node_name
         return (
-            known.status is status
-            and known.node == node
+            known.node == node
             and known.cls is self.classes.of(pod)
             and known.labels == (pod.metadata.labels or {})
             and known.gated == bool(pod.spec.scheduling_gates)
             and (known.job.key if known.job else "") == (self._job_key(pod) if self._ours(pod) else "")
             and known.priority == priority_of(pod)
         )
+
+    def _progress(self, task: Task, status: TaskStatus) -> None:
+        """A pod went on where it is: no room came or went, so nobody who waits for room has to be asked again."""
+        self._book(task, -1)
+        task.status = status
+        self._book(task, 1)
+        self.changed = True
+        if task.job is not None:
+            self.touched[task.job.key] = task.job
 
     def _add_pod(self, pod: Pod, status: TaskStatus, *, condition: str = "") -> None:
         meta = pod.metadata

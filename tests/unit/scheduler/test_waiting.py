@@ -260,3 +260,19 @@ def test_a_write_that_failed_is_made_again() -> None:
     assert cluster.scheduler.dirty
     again = cluster.scheduler.cycle(cluster.now).podgroup_updates
     assert [u.status["phase"] for u in again] == [first[0].status["phase"]]
+
+
+def test_parked_gangs_are_asked_again_only_when_room_comes() -> None:
+    cluster = Cluster()
+    cluster.node("a", cpu="2")
+    cluster.gang("runs", 1, cpu="2")
+    cluster.gang("waits", 1, cpu="2")
+    cluster.cycle()
+    job = cluster.scheduler._state.jobs["ns/waits"]
+    parked = job.parked
+    assert parked is not None
+    cluster.run("runs")
+    cluster.cycle()
+    assert job.parked is parked, "a pod that starts makes no room"
+    cluster.change("runs-worker-0", phase="Succeeded")
+    assert [b.name for b in cluster.cycle().binds] == ["waits-worker-0"]
