@@ -18,6 +18,8 @@ FLOW_GROUP: Final = "flow.volcano.sh"
 TOPOLOGY_GROUP: Final = "topology.volcano.sh"
 
 DEFAULT_SCHEDULER: Final = "volcano"
+KUBE_SCHEDULER: Final = "default-scheduler"
+"""The scheduler of pods that name none, which a Kubernetes server fills in."""
 """`schedulerName` of pods that are ours to place."""
 
 # Pods of a Job -------------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from typing import Any
 
 import yaml
 
-from vcbatch.api.names import DEFAULT_SCHEDULER
+from vcbatch.api.names import DEFAULT_SCHEDULER, KUBE_SCHEDULER
 from vcbatch.api.quantity import parse_quantity
 from vcbatch.api.queue import DEFAULT
 from vcbatch.api.resources import NODES
@@ -48,6 +48,8 @@ log = logging.getLogger(__name__)
 
 _DEFAULT_PORT = 6443
 _READY_SECONDS = 60.0
+# There is no other scheduler here: a pod that names none (`kubectl run`) is ours to place too.
+_SCHEDULER_NAMES = (DEFAULT_SCHEDULER, KUBE_SCHEDULER)
 # kopf takes longest to start. Jobs are taken without it, only later; nobody waits long for a convenience.
 _KOPF_SECONDS = 5.0
 
@@ -138,7 +140,13 @@ class LocalProgram:
             informers = Informers(server.api, clock=self._clock, random=self._random)
             connection = load(server.kubeconfig)
             plane = ControlPlane(
-                server.api, connection, informers, clock=self._clock, random=self._random, host=socket.gethostname()
+                server.api,
+                connection,
+                informers,
+                clock=self._clock,
+                random=self._random,
+                host=socket.gethostname(),
+                scheduler_names=_SCHEDULER_NAMES,
             )
             loop, recorder = self._scheduler(server, informers)
             server.connect_kubelet(kubelets)
@@ -190,7 +198,8 @@ class LocalProgram:
         recorder = Recorder(
             server.api, clock=self._clock, random=self._random, component=DEFAULT_SCHEDULER, host=socket.gethostname()
         )
-        loop = SchedulerLoop(server.api, Scheduler(), informers, recorder, clock=self._clock, random=self._random)
+        scheduler = Scheduler(scheduler_names=_SCHEDULER_NAMES)
+        loop = SchedulerLoop(server.api, scheduler, informers, recorder, clock=self._clock, random=self._random)
         return loop, recorder
 
     async def _until_ready(self, plane: ControlPlane, informers: Informers, kubelets: Kubelets) -> None:

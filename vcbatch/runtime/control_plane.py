@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 
-from vcbatch.api.names import CONTROLLERS_COMPONENT
+from vcbatch.api.names import CONTROLLERS_COMPONENT, DEFAULT_SCHEDULER
 from vcbatch.api.pod import Pod
 from vcbatch.api.queue import QueueState
 from vcbatch.api.resources import COMMANDS, JOBS, PODGROUPS, PODS, PRIORITYCLASSES, QUEUES
@@ -33,7 +33,8 @@ FOLLOWED = (JOBS, QUEUES, COMMANDS, PODGROUPS)
 
 class ControlPlane:
     """The job, queue, PodGroup and command controllers. kopf hosts them: their custom resources come through it, unless
-    `followed_by` gives another source (a simulation has one loop and one clock, and kopf brings its own)."""
+    `followed_by` gives another source (a simulation has one loop and one clock, and kopf brings its own). Pods that
+    name no gang get one where a scheduler of `scheduler_names` is to place them."""
 
     def __init__(
         self,
@@ -45,6 +46,7 @@ class ControlPlane:
         random: Random,
         meter: Meter | None = None,
         host: str = "",
+        scheduler_names: Collection[str] = (DEFAULT_SCHEDULER,),
         followed_by: Callable[[Sequence[Feed]], CustomResourceSource] | None = None,
     ) -> None:
         meter = meter or NoMeter()
@@ -90,7 +92,14 @@ class ControlPlane:
             custom[QUEUES], custom[PODGROUPS], custom[COMMANDS], applier, clock=clock, random=random, meter=meter
         )
         self.podgroups = PodGroupController(
-            api, pods, custom[PODGROUPS], applier, clock=clock, random=random, meter=meter
+            api,
+            pods,
+            custom[PODGROUPS],
+            applier,
+            clock=clock,
+            random=random,
+            meter=meter,
+            scheduler_names=scheduler_names,
         )
         self.commands = CommandController(
             custom[COMMANDS], custom[JOBS], custom[QUEUES], applier, clock=clock, random=random, meter=meter

@@ -95,7 +95,6 @@ def test_a_job_runs_and_is_shown(kubectl: Call) -> None:
 
 def test_logs_follow_until_the_end(kubectl: Call) -> None:
     kubectl("create", "-f", "-", stdin=job(command="for i in 1 2 3; do echo line $i; sleep 0.2; done", replicas=1)).ok()
-    kubectl("wait", "pod/j-worker-0", "--for=jsonpath={.status.containerStatuses}", "--timeout=60s")
     phase(kubectl, "j", "Running")
     assert kubectl("logs", "-f", "j-worker-0").ok() == "line 1\nline 2\nline 3\n"
     assert kubectl("logs", "--tail=1", "j-worker-0").ok() == "line 3\n"
@@ -233,5 +232,12 @@ def test_an_image_without_a_command_says_what_to_do(kubectl: Call) -> None:
     body = job(replicas=1).replace('command: ["sh", "-c", "sleep 60"]', "tty: false")
     kubectl("create", "-f", "-", stdin=body).ok()
     waiting = "jsonpath={.status.containerStatuses[0].state.waiting.message}"
+    kubectl("wait", "pod/j-worker-0", "--for=create", "--timeout=30s").ok()
     kubectl("wait", "pod/j-worker-0", f"--for={waiting}", "--timeout=30s").ok()
     assert "command" in kubectl("get", "pod", "j-worker-0", "-o", waiting).ok()
+
+
+def test_run_starts_a_plain_pod(kubectl: Call) -> None:
+    kubectl("run", "plain", "--image=busybox", "--restart=Never", "--command", "--", "sh", "-c", "echo plain").ok()
+    kubectl("wait", "pod/plain", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=30s").ok()
+    assert kubectl("logs", "plain").ok() == "plain\n"

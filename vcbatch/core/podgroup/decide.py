@@ -1,8 +1,9 @@
 """What follows from one look at a pod that our scheduler is to place and that names no PodGroup
-(volcano-controllers.md 4.3)."""
+(as Volcano's PodGroup controller has it)."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -33,9 +34,11 @@ def generated_name(pod: Json) -> str:
     return names.GENERATED_POD_GROUP_PREFIX + (owner or pod["metadata"])["uid"]
 
 
-def decide(view: GroupView, *, now: datetime, scheduler_name: str = names.DEFAULT_SCHEDULER) -> Decision:
-    """Make the PodGroup and put the pod into it. A pod that has a group, that another scheduler places, or that is
-    over, is left alone.
+def decide(
+    view: GroupView, *, now: datetime, scheduler_names: Collection[str] = (names.DEFAULT_SCHEDULER,)
+) -> Decision:
+    """Make the PodGroup and put the pod into it. A pod that has a group, that a scheduler with none of
+    `scheduler_names` places, or that is over, is left alone.
 
     The group is made before the pod says that it belongs to it; made again by a later look it is the same.
     """
@@ -44,7 +47,7 @@ def decide(view: GroupView, *, now: datetime, scheduler_name: str = names.DEFAUL
     metadata: Json = pod["metadata"]
     annotations: Json = metadata.get("annotations") or {}
     status: Json = pod.get("status") or {}
-    placed_by_us = pod["spec"].get("schedulerName") == scheduler_name
+    placed_by_us = pod["spec"].get("schedulerName") in scheduler_names
     over = metadata.get("deletionTimestamp") or status.get("phase") in _FINISHED
     if not placed_by_us or over or annotations.get(names.GROUP_NAME):
         return Decision()

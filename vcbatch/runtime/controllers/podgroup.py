@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection
 from datetime import datetime
 
 from vcbatch.api import names
@@ -42,8 +43,10 @@ class PodGroupController:
         clock: Clock,
         random: Random,
         meter: Meter | None = None,
+        scheduler_names: Collection[str] = (names.DEFAULT_SCHEDULER,),
     ) -> None:
         self._api = api
+        self._scheduler_names = frozenset(scheduler_names)
         self._pods = pods
         self._podgroups = podgroups
         self.controller = Controller(
@@ -54,7 +57,7 @@ class PodGroupController:
             random=random,
             meter=meter,
         )
-        pods.add_index(_WAITING, _group_of)
+        pods.add_index(_WAITING, self._group_of)
         pods.listen(self._on_pod)
         podgroups.listen(self._on_podgroup)
 
@@ -62,7 +65,7 @@ class PodGroupController:
         return self.controller.part()
 
     def _on_pod(self, change: Change[Pod]) -> None:
-        if change.new is not None and _group_of(change.new):
+        if change.new is not None and self._group_of(change.new):
             self.controller.queue.add(change.new.metadata.uid)
 
     def _on_podgroup(self, change: Change[Json]) -> None:
@@ -73,7 +76,7 @@ class PodGroupController:
         cached = self._pods.get(uid)
         if cached is None:
             return None
-        if not _group_of(cached):
+        if not self._group_of(cached):
             return Decision()
         namespace = cached.metadata.namespace
         try:
@@ -90,14 +93,14 @@ class PodGroupController:
         except MalformedObject as error:
             log.warning("a PodGroup can't be read: %s", error, extra={"uid": uid})
             return Decision()
-        return decide(GroupView(pod=pod, pod_group=group), now=now)
+        return decide(GroupView(pod=pod, pod_group=group), now=now, scheduler_names=self._scheduler_names)
 
-
-def _group_of(pod: Pod) -> list[str]:
-    """The key of the group that a pod without one is to get; empty for all other pods."""
-    metadata = pod.metadata
-    if pod.spec.scheduler_name != names.DEFAULT_SCHEDULER or (metadata.annotations or {}).get(names.GROUP_NAME):
-        return []
-    owner = metadata.controller_owner()
-    uid = owner.uid if owner is not None else metadata.uid
-    return [f"{metadata.namespace}/{names.GENERATED_POD_GROUP_PREFIX}{uid}"]
+    def _group_of(self, pod: Pod) -> list[str]:
+        """The key of the group that a pod without one is to get; empty for all other pods."""
+        metadata = pod.metadata
+        grouped = (metadata.annotations or {}).get(names.GROUP_NAME)
+        if grouped or pod.spec.scheduler_name not in self._scheduler_names:
+            return []
+        owner = metadata.controller_owner()
+        uid = owner.uid if owner is not None else metadata.uid
+        return [f"{metadata.namespace}/{names.GENERATED_POD_GROUP_PREFIX}{uid}"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from vcbatch.api.names import KUBE_SCHEDULER
 from vcbatch.local.apiserver.registry import Json
 
 _FILE_MODE = 0o644
@@ -21,7 +22,7 @@ def spec_defaults(spec: Json) -> None:
     if spec.get("terminationGracePeriodSeconds") is None:
         spec["terminationGracePeriodSeconds"] = 30
     if not spec.get("schedulerName"):
-        spec["schedulerName"] = "default-scheduler"
+        spec["schedulerName"] = KUBE_SCHEDULER
     for container in containers(spec):
         _container_defaults(container)
     for volume in spec.get("volumes") or ():
