@@ -12,6 +12,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -20,8 +22,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from vcbatch.api.names import JOB_NAME
-from vcbatch.api.resources import CONFIGMAPS, JOBS, PODGROUPS, PODS
+from vcbatch.api.resources import CONFIGMAPS, JOBS, PODGROUPS, PODS, Resource
 from vcbatch.runtime.client import HttpApi
 from vcbatch.runtime.clock import SystemClock
 from vcbatch.runtime.kubeconfig import load
@@ -84,14 +85,24 @@ class Screen:
         self.changed = self.started
         self.log: list[str] = []
         self.accuracy = 0.0
+        self.ended = asyncio.Event()
+        self.phase = ""
+        self.pods: dict[str, dict] = {}
         self._last: dict[str, str] = {}
 
-    def look(self, job: dict, gangs: list[dict], pods: list[dict]) -> None:
-        for gang in gangs:
-            self._state("gang", gang_state(gang))
-        for pod in sorted(pods, key=lambda pod: pod["metadata"]["name"]):
-            self._state(pod["metadata"]["name"], pod_state(pod))
-        self._state("job", job_phase(job))
+    def job(self, job: dict) -> None:
+        self.phase = job_phase(job)
+        self._state("job", self.phase)
+        if self.phase in ENDED:
+            self.ended.set()
+
+    def gang(self, gang: dict) -> None:
+        self._state("gang", gang_state(gang))
+
+    def pod(self, pod: dict) -> None:
+        name = pod["metadata"]["name"]
+        self.pods[name] = pod
+        self._state(name, pod_state(pod))
 
     def training_line(self, line: str) -> None:
         self.log.append(line)
@@ -145,35 +156,59 @@ async def show_training(api: HttpApi, screen: Screen) -> None:
             await asyncio.sleep(0.1)
 
 
-async def watch_job(api: Api, screen: Screen, training: asyncio.Task[None]) -> tuple[dict, list[dict]]:
-    """Show every change until the job has ended and its log is read; the job and its pods as they ended."""
+async def follow(api: Api, resource: Resource, version: str, show: Callable[[dict], None]) -> None:
+    """Show every object as it changes, from `version` on."""
     while True:
-        job = await api.get(JOBS, JOB, namespace=NAMESPACE)
-        gangs = await api.list(PODGROUPS, namespace=NAMESPACE)
-        pods = await api.list(PODS, namespace=NAMESPACE, label_selector=f"{JOB_NAME}={JOB}")
-        screen.look(job, list(gangs.items), list(pods.items))
-        if job_phase(job) in ENDED:
-            await asyncio.wait({training}, timeout=10)
-            return job, list(pods.items)
+        async for event in api.watch(resource, namespace=NAMESPACE, resource_version=version):
+            version = event.resource_version
+            if event.type in ("ADDED", "MODIFIED"):
+                show(event.object)
+
+
+async def until_ended(screen: Screen) -> None:
+    while not screen.ended.is_set():
         if time.monotonic() - screen.changed > PATIENCE:
             raise DemoError(f"nothing has changed for {PATIENCE:.0f} s: see `kubectl describe vcjob {JOB}`")
-        await asyncio.sleep(0.1)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(screen.ended.wait(), timeout=1)
 
 
-def summarise(screen: Screen, job: dict, pods: list[dict]) -> None:
+def summarise(screen: Screen) -> None:
     table = Table(box=None, pad_edge=False, header_style="dim")
     for column in ("  POD", "PHASE", "EXIT CODE", "RAN"):
         table.add_column(column, justify="right" if column in ("EXIT CODE", "RAN") else "left")
-    for pod in sorted(pods, key=lambda pod: pod["metadata"]["name"]):
+    for name, pod in sorted(screen.pods.items()):
         ended = pod["status"]["containerStatuses"][0]["state"].get("terminated") or {}
         began, finished = (datetime.fromisoformat(ended[key]) for key in ("startedAt", "finishedAt"))
         ran = f"{(finished - began).total_seconds():.0f} s"
-        table.add_row("  " + pod["metadata"]["name"], pod["status"]["phase"], str(ended.get("exitCode", "")), ran)
+        table.add_row(f"  {name}", pod["status"]["phase"], str(ended.get("exitCode", "")), ran)
     console.print(table)
     console.print(
-        f"\n  job {JOB}: [bold]{job_phase(job)}[/] after {time.monotonic() - screen.started:.1f} s, "
+        f"\n  job {JOB}: [bold]{screen.phase}[/] after {time.monotonic() - screen.started:.1f} s, "
         f"test accuracy [bold]{screen.accuracy:.4f}[/]"
     )
+
+
+async def play(api: HttpApi, kubeconfig: Path) -> Screen:
+    """Submit the job and show what happens, until it has ended and its log is read."""
+    screen = Screen()
+    shown = ((JOBS, screen.job), (PODGROUPS, screen.gang), (PODS, screen.pod))
+    starts = [(await api.list(resource, namespace=NAMESPACE)).resource_version for resource, _ in shown]
+    await submit(api, kubeconfig)
+    heading("3  The gang waits, starts and trains")
+    training = asyncio.create_task(show_training(api, screen))
+    following = [
+        asyncio.create_task(follow(api, resource, version, show))
+        for (resource, show), version in zip(shown, starts, strict=True)
+    ]
+    try:
+        await until_ended(screen)
+        await asyncio.wait({training}, timeout=10)
+    finally:
+        for task in (training, *following):
+            task.cancel()
+        await asyncio.gather(training, *following, return_exceptions=True)
+    return screen
 
 
 async def demo(state: Path) -> None:
@@ -187,20 +222,12 @@ async def demo(state: Path) -> None:
 
     async with HttpApi(load(kubeconfig), clock=SystemClock(), random=SystemRandom()) as api:
         heading("2  Submit the job")
-        screen = Screen()
-        await submit(api, kubeconfig)
-        heading("3  The gang waits, starts and trains")
-        training = asyncio.create_task(show_training(api, screen))
-        try:
-            job, pods = await watch_job(api, screen, training)
-        finally:
-            training.cancel()
-            await asyncio.gather(training, return_exceptions=True)
+        screen = await play(api, kubeconfig)
 
     heading("4  The end")
-    if job_phase(job) != "Completed":
-        raise DemoError(f"the job ended {job_phase(job)}; rank 0 said:\n" + "\n".join(screen.log[-20:]))
-    summarise(screen, job, pods)
+    if screen.phase != "Completed":
+        raise DemoError(f"the job ended {screen.phase}; rank 0 said:\n" + "\n".join(screen.log[-20:]))
+    summarise(screen)
     if screen.accuracy <= ENOUGH:
         raise DemoError(f"the accuracy {screen.accuracy:.4f} isn't above {ENOUGH}")
 
