@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,8 @@ from vcbatch.seams.api import Api
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.processes import Processes
 from vcbatch.seams.random import Random
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +103,9 @@ class Kubelets:
     async def stop(self) -> None:
         """End all pods, and return when they have ended."""
         self._stop.set()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for result in await asyncio.gather(*self._tasks, return_exceptions=True):
+            if isinstance(result, Exception):
+                log.error("a kubelet did not end well: %s", result, exc_info=result)
 
     async def logs(self, namespace: str, name: str, container: str, options: LogOptions) -> AsyncIterator[bytes]:
         """What a container printed, as the server asks for it."""

@@ -190,7 +190,10 @@ class LocalProgram:
             port=port,
             admission=admission,
         )
-        await server.start()
+        try:
+            await server.start()
+        except OSError as error:
+            raise CliError(f"the API server can't start on port {port}: {error.strerror or error}") from error
         admission.use_pods(server.kernel.engine)
         return server
 

@@ -138,6 +138,26 @@ async def test_controllers_killed_at_work_are_succeeded_by_others_that_finish_it
     assert "restarted" in stored["status"]["state"]["message"]
 
 
+async def test_a_server_that_comes_back_is_followed_again(server: EmbeddedServer, tmp_path: Path):
+    log = tmp_path / "log"
+    await server.api.create(NAMESPACES, {"metadata": {"name": "volcano-system"}})
+    nodes = [VirtualNode(name="n1", capacity={"cpu": "8", "memory": "32Gi"})]
+    with component("scheduler", server, log), component("controllers", server, log):
+        await submit(server, job("before", "true"))
+        for round_ in range(2):
+            await server.stop()
+            await server.start()
+            stop = asyncio.Event()
+            kubelet = asyncio.create_task(
+                VirtualKubelet(server.api, SystemClock(), SystemRandom(), nodes=nodes).run(stop)
+            )
+            await submit(server, job(f"after-{round_}", "true", replicas=2))
+            for name in ("before", f"after-{round_}"):
+                await until(phase_of(server, name), lambda phase: phase == "Completed")
+            stop.set()
+            await kubelet
+
+
 def test_a_policy_file_that_cant_be_read_is_refused_with_the_reason(tmp_path: Path):
     policy = tmp_path / "scheduler.yaml"
     policy.write_text("actions: teleport\n")
