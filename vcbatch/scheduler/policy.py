@@ -14,7 +14,7 @@ from typing import Any, cast
 import yaml
 
 from vcbatch.scheduler.actions import ACTIONS, UNSUPPORTED_ACTIONS
-from vcbatch.scheduler.arguments import NO_ARGUMENTS, ArgumentValue, PolicyError
+from vcbatch.scheduler.arguments import ArgumentValue, PolicyError
 from vcbatch.scheduler.plugins import PLUGINS, UNSUPPORTED_PLUGINS
 from vcbatch.scheduler.plugins.base import Plugin
 from vcbatch.scheduler.switches import DEFAULT_OFF, Switch
@@ -185,7 +185,7 @@ def _configurations(value: object) -> Mapping[str, Mapping[str, ArgumentValue]]:
             {} if given is None else _mapping(given, f"{where}.arguments"), f"{where}.arguments"
         )
     for name, action in ACTIONS.items():
-        by_action.setdefault(name, (action.arguments or NO_ARGUMENTS).read({}, name))
+        by_action.setdefault(name, action.arguments.read({}, name))
     return by_action
 
 

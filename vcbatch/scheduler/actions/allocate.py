@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from vcbatch.scheduler.actions.base import ERROR_CACHE, eligible, place_best_effort
 from vcbatch.scheduler.blockers import Blocker, no_node, queue_limit
-from vcbatch.scheduler.model import Job, Queue, Run
+from vcbatch.scheduler.model import ALLOCATED_STATUSES, Job, Queue, Run, TaskStatus
 from vcbatch.scheduler.result import WaitReason
 from vcbatch.scheduler.statement import Statement
 
@@ -208,11 +208,12 @@ class _Attempt:
             return False
         minimums = job.role_minimums
         if job.min_member < sum(minimums.values()):
-            rest = sum(counts[0] for role, counts in job.roles.items() if role not in self._failed_roles)
+            rest = sum(
+                counts[TaskStatus.PENDING] for role, counts in job.roles.items() if role not in self._failed_roles
+            )
             return job.ready_count + rest >= job.min_member
         return all(_allocated(job, role) >= minimums[role] for role in self._failed_roles if role in minimums)
 
 
 def _allocated(job: Job, role: str) -> int:
-    counts = job.roles[role]
-    return counts[1] + counts[3] + counts[4] + counts[5]
+    return sum(job.roles[role][status] for status in ALLOCATED_STATUSES)
