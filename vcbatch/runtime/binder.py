@@ -49,11 +49,6 @@ class Binder:
         self._concurrency = concurrency
         self._queue: deque[Bind] = deque()
         self._work = asyncio.Event()
-        self._busy = 0
-
-    @property
-    def idle(self) -> bool:
-        return not self._queue and not self._busy
 
     def submit(self, binds: Iterable[Bind]) -> None:
         self._queue.extend(binds)
@@ -71,13 +66,10 @@ class Binder:
                 self._work.clear()
                 await self._work.wait()
             bind = self._queue.popleft()
-            self._busy += 1
             try:
                 error = await self._bind(bind)
             except Exception as fault:  # a bind that is lost sight of would hold its place for ever
                 error = f"{type(fault).__name__}: {fault}"
-            finally:
-                self._busy -= 1
             self._meter.count("binds", result="bound" if error is None else "refused")
             if error is None:
                 self._bound(bind)

@@ -68,7 +68,6 @@ class SchedulerLoop:
         self._meter = meter or NoMeter()
         self._wake = asyncio.Event()
         self._look_again: datetime | None = None
-        self.cycles = 0
         pods = informers.follow(PODS, Pod)
         podgroups = informers.follow(PODGROUPS, PodGroupView)
         queues = informers.follow(QUEUES, QueueView)
@@ -103,11 +102,6 @@ class SchedulerLoop:
             # A scheduler whose picture may be broken is not to be trusted with another cycle.
             Part(name="scheduling", run=self.run, restart=False),
         ]
-
-    @property
-    def idle(self) -> bool:
-        """Nothing is left to decide or to write."""
-        return not self.scheduler.dirty and self._binder.idle and self._writes.idle
 
     def _feeder(self, resource: Resource) -> Callable[[Change[Any]], None]:
         def feed(change: Change[Any]) -> None:
@@ -148,7 +142,6 @@ class SchedulerLoop:
         started = self._clock.monotonic()
         result = self.scheduler.cycle(self._clock.now())
         spent = self._clock.monotonic() - started
-        self.cycles += 1
         self._look_again = result.look_again_at
         self._meter.seconds("cycle_seconds", spent)
         self._binder.submit(result.binds)

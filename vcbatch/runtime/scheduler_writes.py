@@ -63,10 +63,6 @@ class SchedulerWrites:
         self._busy: set[tuple[str, str]] = set()
         self._work = asyncio.Event()
 
-    @property
-    def idle(self) -> bool:
-        return not self._pending and not self._busy
-
     def submit(self, result: CycleResult) -> None:
         for eviction in result.evictions:
             self._put("evict", eviction.uid, self._evict, eviction)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from vcbatch.api.resources import Resource
@@ -26,15 +25,6 @@ _RECONNECT = Backoff(initial=0.05, limit=15.0)
 _SHORT_WATCH = 1.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scope:
-    """Which objects of a resource are followed."""
-
-    namespace: str | None = None
-    label_selector: str = ""
-    field_selector: str = ""
-
-
 class Reflector(Generic[T]):
     """Follows one resource into one cache. `synced` is set once the first list is in."""
 
@@ -46,7 +36,6 @@ class Reflector(Generic[T]):
         *,
         clock: Clock,
         random: Random,
-        scope: Scope | None = None,
         on_relist: Callable[[int], None] | None = None,
     ) -> None:
         self.resource = resource
@@ -55,7 +44,6 @@ class Reflector(Generic[T]):
         self._api = api
         self._clock = clock
         self._random = random
-        self._scope = scope or Scope()
         self._on_relist = on_relist
         self._version = ""  # "" means: list first
         self._failures = 0
@@ -82,13 +70,7 @@ class Reflector(Generic[T]):
                 await self._pause(error)
 
     async def _list(self) -> None:
-        listing = await self._api.list(
-            self.resource,
-            namespace=self._scope.namespace,
-            label_selector=self._scope.label_selector,
-            field_selector=self._scope.field_selector,
-            model=self.cache.model,
-        )
+        listing = await self._api.list(self.resource, model=self.cache.model)
         changed = self.cache.replace(listing)
         self._version = listing.resource_version
         if self.synced.is_set() and self._on_relist is not None:
@@ -96,14 +78,7 @@ class Reflector(Generic[T]):
         self.synced.set()
 
     async def _watch(self) -> None:
-        events = self._api.watch(
-            self.resource,
-            resource_version=self._version,
-            namespace=self._scope.namespace,
-            label_selector=self._scope.label_selector,
-            field_selector=self._scope.field_selector,
-            model=self.cache.model,
-        )
+        events = self._api.watch(self.resource, resource_version=self._version, model=self.cache.model)
         try:
             async for event in events:
                 if event.type != "BOOKMARK":

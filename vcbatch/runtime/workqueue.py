@@ -45,11 +45,6 @@ class WorkQueue(Generic[K]):
         """How many keys wait for a worker."""
         return len(self._ready)
 
-    @property
-    def idle(self) -> bool:
-        """Nothing waits and nothing is being worked on; keys that are due later don't count."""
-        return not self._ready and not self._busy
-
     def add(self, key: K) -> None:
         """Have the key looked at as soon as a worker is free, and after the present look where there is one."""
         if key in self._waiting:

@@ -64,7 +64,7 @@ def test_a_key_is_never_worked_on_twice_at_once_and_every_add_is_followed_by_a_l
 
         task = asyncio.ensure_future(queue.run(look, workers=workers))
         await feed()
-        assert queue.idle
+        assert len(queue) == 0 and not active
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 
