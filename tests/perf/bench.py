@@ -32,7 +32,7 @@ from vcbatch.runtime.kubeconfig import load
 from vcbatch.runtime.random import SystemRandom
 from vcbatch.seams import Api
 
-console = Console(highlight=False)
+console = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
