@@ -73,7 +73,10 @@ def run(options: LocalOptions, *, ready: Callable[[Report], None], to_log: bool)
     try:
         # `kill -USR2 PID` shows where every thread is: the question to a program that hangs.
         faulthandler.register(signal.SIGUSR2, all_threads=True)
-        logs.configure(level=logging.INFO if to_log else logging.WARNING, json_lines=to_log)
+        if to_log:
+            logs.configure(file=options.state.log, json_lines=True)
+        else:
+            logs.configure(level=logging.WARNING)
         return asyncio.run(_main(options, ready, told=not to_log))
     except StateError as error:
         raise CliError(str(error)) from error

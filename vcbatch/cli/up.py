@@ -15,10 +15,9 @@ import click
 
 from vcbatch.cli.options import state_dir_option
 from vcbatch.cli.output import CliError, say
-from vcbatch.cli.state import StateDir
+from vcbatch.cli.state import StateDir, default_state_dir
 
 _DETACH_SECONDS = 60.0
-_LOG_BYTES = 32 * 1024 * 1024
 
 
 @click.command("up")
@@ -125,14 +124,13 @@ def _detached(state: StateDir, arguments: list[str]) -> int:
     if "error" in answer:
         raise CliError(answer["error"], hint=answer.get("hint", ""))
     _announce(state, answer["ready"], time.monotonic() - started)
-    say(f"It runs in the background: `vcbatch down` stops it, {state.log} has its log.")
+    down = "vcbatch down" if state.path == default_state_dir() else f"vcbatch down --state-dir {state.path}"
+    say(f"It runs in the background: `{down}` stops it, {state.log} has its log.")
     return 0
 
 
 def _open_log(path: Path) -> Any:
-    """The log of this run; the one before is kept beside it, and neither grows for ever."""
-    if path.exists() and path.stat().st_size > _LOG_BYTES:
-        path.replace(path.with_suffix(".old"))
+    """For what is printed outside of logging, such as a traceback at the very end."""
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab")
 
 

@@ -10,10 +10,13 @@ import logging
 import re
 import sys
 from datetime import UTC, datetime
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
 from typing import Any, TextIO
 
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 _LONGEST = 16 * 1024
+_FILE_BYTES = 32 * 1024 * 1024
 # Credentials as they occur in texts: Authorization headers, JSON web tokens, PEM keys.
 _SECRET = re.compile(
     r"(?i:bearer|basic)\s+[\w\-.~+/=]{8,}"
@@ -70,13 +73,22 @@ class HumanFormatter(logging.Formatter):
         return text
 
 
-def configure(*, level: int = logging.INFO, json_lines: bool | None = None, stream: TextIO | None = None) -> None:
-    """Send all logs to `stream` (stderr). `json_lines` None means: JSON unless a person is looking."""
+def configure(
+    *,
+    level: int = logging.INFO,
+    json_lines: bool | None = None,
+    stream: TextIO | None = None,
+    file: Path | None = None,
+) -> None:
+    """Send all logs to `file`, which never grows beyond a bound (the part before is kept in FILE.1), or else to
+    `stream` (stderr). `json_lines` None means: JSON unless a person is looking."""
     out = stream or sys.stderr
-    terminal = out.isatty()
+    terminal = file is None and out.isatty()
     if json_lines is None:
         json_lines = not terminal
-    handler = logging.StreamHandler(out)
+    handler: logging.Handler = logging.StreamHandler(out)
+    if file is not None:
+        handler = RotatingFileHandler(file, maxBytes=_FILE_BYTES, backupCount=1, encoding="utf-8")
     handler.setFormatter(JsonFormatter() if json_lines else HumanFormatter(colour=terminal))
     root = logging.getLogger()
     root.handlers[:] = [handler]

@@ -6,6 +6,7 @@ import io
 import json
 import logging
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -68,6 +69,17 @@ def test_what_looks_like_a_secret_is_left_out(restored: None, json_lines: bool, 
 def test_a_line_is_bounded(restored: None):
     said = written(restored, json_lines=True, call=lambda log: log.info("x" * 1_000_000))
     assert len(said) < 20_000
+
+
+def test_a_file_is_bounded_and_keeps_the_part_before(restored: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(logs, "_FILE_BYTES", 10_000)
+    logs.configure(file=tmp_path / "log", json_lines=True)
+    for number in range(1000):
+        logging.getLogger("test").info("line %d", number)
+    logging.getLogger().handlers[0].close()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["log", "log.1"]
+    assert all(path.stat().st_size <= 10_000 for path in tmp_path.iterdir())
+    assert json.loads((tmp_path / "log").read_text().splitlines()[-1])["msg"] == "line 999"
 
 
 def test_a_person_gets_one_short_line(restored: None):
