@@ -56,7 +56,7 @@ KEPT_EVIDENCE = {
 }
 """Pods that we keep and Volcano deletes: the last failed ones, when the budget is used up (volcano#1688)."""
 
-OWN_EVENTS = {"PodFailed", "RetriesExhausted"}
+OWN_EVENTS = {"PodEvicted", "PodFailed", "RetriesExhausted"}
 """Reasons of job events that Volcano doesn't have."""
 
 REPLACED_EVENTS = {

@@ -83,6 +83,8 @@ class World:
     priority_classes: dict[str, int] = field(default_factory=dict)
     lets_in: bool = True
     binds: bool = True
+    refusal: str = ""
+    """Why the server refuses to create pods; it lets them through where this is empty."""
     crash_at: int | None = None
     """The controller dies instead of its write of this number (counted from 0 over all looks), once."""
     crashes: int = 0
@@ -179,6 +181,7 @@ class World:
             children={key: self.objects[key] for key in wanted if key in self.objects},
             queue=Queue.parse(queue) if queue else None,
             priority_classes=self.priority_classes,
+            refusal=self.refusal,
             commands=[
                 Command.parse(command)
                 for command in self.all(COMMANDS)
@@ -270,6 +273,8 @@ class World:
         key = (create.resource, create.body["metadata"]["name"])
         if key in self.objects:
             assert _controller(self.objects[key]) == _controller(create.body)
+            return
+        if self.refusal:
             return
         if self.on_create is not None:
             self.on_create(create.body)

@@ -132,9 +132,44 @@ def test_only_news_is_urgent() -> None:
     world.start_pod(pods["j-w-2"])
     assert not urgent()
     world.end_pod("j-w-0", 0)
-    assert not urgent()
+    assert urgent(), "a pod that succeeded must not run again, whoever deletes it now"
     world.end_pod("j-w-1", 1)
     assert urgent(), "a failure is kept as evidence at once"
+
+
+def test_pods_that_the_server_refuses_are_not_counted() -> None:
+    world = _world(tasks=[task("w", 3)])
+    world.settle()
+    world.schedule()
+    world.look(writes=3)  # the status and two of the pods
+    world.refusal = 'pods "j-w-2" is forbidden: exceeded quota: q'
+    world.settle()
+    status = world.job()["status"]
+    assert status["pending"] == len(world.pods()) == 2
+    assert (status["state"]["reason"], status["state"]["message"]) == ("FailedCreate", world.refusal)
+    world.refusal = ""
+    world.settle()
+    status = world.job()["status"]
+    assert status["pending"] == len(world.pods()) == 3
+    assert "reason" not in status["state"]
+
+
+def test_a_refused_replacement_leaves_the_gang_incomplete() -> None:
+    """The job isn't Running with two of three, only because the third may not be counted."""
+    world = _running(tasks=[task("w", 3)])
+    world.remove(PODS, "j-w-1")
+    world.refusal = "exceeded quota"
+    world.settle()
+    assert world.phase() == "Pending"
+    assert (world.job()["status"]["running"], world.job()["status"].get("pending")) == (2, None)
+
+
+def test_losses_are_told_by_what_they_are() -> None:
+    world = _running(tasks=[task("w", 3)], minAvailable=1)
+    world.end_pod("j-w-0", 3)
+    world.remove(PODS, "j-w-1")
+    told = {event.reason: event.message for event in world.look().events}
+    assert told == {"PodFailed": "pod j-w-0 exited with code 3", "PodEvicted": "pod j-w-1 was deleted"}
 
 
 # Outcomes ------------------------------------------------------------------------------------------------------------

@@ -30,9 +30,9 @@ from vcbatch.core.machine import Create, Decision, Delete, ObjectRef, WriteStatu
 
 _QUEUE_RECHECK = timedelta(seconds=10)
 
-_COUNTS = frozenset(
-    {"pending", "running", "succeeded", "failed", "terminating", "unknown", "taskStatusCount", "ledger"}
-)
+_COUNTS = frozenset({"pending", "running", "succeeded", "failed", "terminating", "unknown", "taskStatusCount"})
+"""What of the status may wait. The ledger may not: a pod that succeeded and was deleted before that was written down
+would run again."""
 
 
 def decide(view: JobView, *, now: datetime) -> Decision:
@@ -40,7 +40,7 @@ def decide(view: JobView, *, now: datetime) -> Decision:
 
     Pure and level-triggered: the same view and time give the same decision, and deciding again on a world in which any
     prefix of the decision has been carried out leads to the same end. Counts in the status are those of the world as
-    it is once the decision is carried out.
+    it is once the decision is carried out, except that pods which the server refused to create are not counted.
     """
     if view.job.metadata.deletion_timestamp:
         return Decision()
@@ -94,7 +94,7 @@ def _follow(picture: Picture, stimulus: Stimulus, inbox: Inbox, verdict: Verdict
     tidy(picture, acts, counts, phase)
     entered = picture.fresh or phase != picture.phase or suspended_by_hand(picture.view.job)
     explanation, told = explain(picture, stimulus, phase, entered=entered, exhausted=exhausted, counts=counts)
-    status = _status(picture, phase, counts, explanation, entered=entered)
+    status = _status(picture, phase, _existing(picture, acts, counts), explanation, entered=entered)
     ended = picture.ledger.version != picture.view.job.status.version
     acted = entered or ended or stimulus.told or bool(stimulus.targets)
     decision = Decision(
@@ -142,6 +142,11 @@ def _count(picture: Picture, acts: Acts) -> Counts:
     return count(picture.plan, picture.roster, picture.ledger, deleting=deleting, creating=acts.missing)
 
 
+def _existing(picture: Picture, acts: Acts, counts: Counts) -> Counts:
+    """What the status says of the pods: those to be created are left out while the server refuses them."""
+    return _count(picture, replace(acts, missing={})) if picture.view.refusal and acts.missing else counts
+
+
 def _outlook(picture: Picture, counts: Counts) -> Outlook:
     drained = kill.drained(picture.roster, picture.ledger)
     if picture.ledger.restarting_job:
@@ -178,10 +183,7 @@ def _brings_counts_only(picture: Picture, decision: Decision, status: WriteStatu
         return False
     stored = trimmed(picture.view.job.status.dump())
     changed = {key for key in stored.keys() | status.status.keys() if stored.get(key) != status.status.get(key)}
-    if not changed <= _COUNTS:
-        return False
-    before, after = stored.get("ledger", {}), status.status.get("ledger", {})
-    return {**before, "tasks": None} == {**after, "tasks": None}
+    return changed <= _COUNTS
 
 
 def _expiry(picture: Picture) -> Iterable[Delete]:

@@ -45,13 +45,20 @@ def delayed(job: Job, begun: Iterable[tuple[Action, timedelta, str]]) -> Iterato
 
 
 def losses(job: Job, lost: Sequence[Loss]) -> Iterator[Emit]:
-    """One event for all pods that were lost since the last look, naming the first few."""
-    if not lost:
-        return
+    """One event for all pods that failed since the last look, and one for all that the infrastructure took, each
+    naming the first few. The reasons are those of the policy events that answer such losses."""
+    taken = [loss for loss in lost if loss.failure.cause.infrastructure]
+    failed = [loss for loss in lost if not loss.failure.cause.infrastructure]
+    for reason, of_one_kind in ((JobReason.POD_FAILED, failed), (JobReason.POD_EVICTED, taken)):
+        if of_one_kind:
+            yield warning(job, reason, _named(of_one_kind))
+
+
+def _named(lost: Sequence[Loss]) -> str:
     told = [describe(pod=loss.pod, failure=loss.failure) for loss in lost[:_MOST_PODS_NAMED]]
     if len(lost) > _MOST_PODS_NAMED:
         told.append(f"and {len(lost) - _MOST_PODS_NAMED} more")
-    yield warning(job, JobReason.POD_FAILED, "; ".join(told))
+    return "; ".join(told)
 
 
 def pod_group_trouble(pod_group: PodGroup | None) -> Explanation | None:
@@ -68,9 +75,10 @@ def pod_group_trouble(pod_group: PodGroup | None) -> Explanation | None:
     return Explanation(newest.reason or JobReason.POD_GROUP_PENDING, newest.message)
 
 
-def pod_group_pending(job: Job, pod_group: PodGroup, trouble: Explanation) -> Emit:
-    where = f"PodGroup {pod_group.namespace}:{pod_group.name}"
-    return warning(job, JobReason.POD_GROUP_PENDING, f"{where} unschedulable, reason: {trouble.message}")
+def pod_group_pending(job: Job, trouble: Explanation) -> Emit:
+    """In Volcano's words, which name the job and not its PodGroup."""
+    message = f"PodGroup {job.namespace}:{job.name} unschedulable, reason: {trouble.message}"
+    return warning(job, JobReason.POD_GROUP_PENDING, message)
 
 
 def _time(condition: PodGroupCondition) -> str:

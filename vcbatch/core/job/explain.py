@@ -55,12 +55,15 @@ def _explain_waiting(picture: Picture, stored: Explanation) -> tuple[Explanation
         missing = Explanation(JobReason.QUEUE_NOT_FOUND, f"queue {picture.plan.queue!r} doesn't exist")
         news = [events.warning(view.job, JobReason.QUEUE_NOT_FOUND, missing.message)] if missing != stored else []
         return missing, news
+    if view.refusal:
+        # Told as an event by the one who was refused; here it comes first, since the gang can't be complete without.
+        return Explanation(JobReason.FAILED_CREATE, reasons.shorten(view.refusal)), []
     trouble = events.pod_group_trouble(view.pod_group)
-    if trouble is None or view.pod_group is None:
+    if trouble is None:
         return Explanation(), []
     if trouble == stored:
         return stored, []
-    return trouble, [events.pod_group_pending(view.job, view.pod_group, trouble)]
+    return trouble, [events.pod_group_pending(view.job, trouble)]
 
 
 def _how_it_failed(picture: Picture, counts: Counts) -> str:

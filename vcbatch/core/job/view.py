@@ -38,3 +38,5 @@ class JobView:
     """Value by name, of every PriorityClass."""
     commands: Sequence[Command] = ()
     """Commands in the job's namespace whose target is a Job of its name."""
+    refusal: str = ""
+    """Why the last try to create a pod of this job failed, in the server's words; empty once a try went well."""

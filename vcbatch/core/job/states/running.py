@@ -14,7 +14,11 @@ from vcbatch.core.job.states.cells import Cell, Outlook, Row, Rule, Verb, leave,
 
 
 def _outcome(outlook: Outlook) -> JobPhase:
-    return running_outcome(outlook.plan, outlook.counts)
+    phase = running_outcome(outlook.plan, outlook.counts)
+    if phase is JobPhase.FAILED and outlook.ledger.delayed:
+        # Nobody has answered the failure yet: a policy will, once its timeout is over.
+        return JobPhase.RUNNING
+    return phase
 
 
 RUNNING: Final[Row] = {
@@ -27,7 +31,8 @@ RUNNING: Final[Row] = {
     Action.SYNC_JOB: Cell(
         Verb.SYNC,
         Rule(
-            "Completed or Failed by minSuccess, the tasks' minAvailable and minAvailable; "
+            "Completed or Failed by minSuccess, the tasks' minAvailable and minAvailable, "
+            "not Failed while a policy's timeout lasts; "
             "Pending when pending > replicas − minAvailable",
             (JobPhase.COMPLETED, JobPhase.FAILED, JobPhase.PENDING),
             _outcome,
