@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vcbatch.local.kubelet import environment
+from vcbatch.local.kubelet import environment, volumes
 from vcbatch.local.kubelet.config import inherited_environment
 from vcbatch.local.kubelet.environment import ConfigError, PodFacts, expand
 
@@ -120,3 +120,14 @@ def test_containers_inherit_what_programs_need_and_no_credentials() -> None:
         "GITHUB_TOKEN": "x",
     }
     assert inherited_environment(shell) == {"PATH": "/bin", "LC_ALL": "C", "CUDA_HOME": "/cuda"}
+
+
+def test_binary_data_of_a_config_map_is_for_files_only() -> None:
+    contents = volumes.config_map_contents({"data": {"a": "1"}, "binaryData": {"b": "/wA="}})
+    assert contents == {"a": b"1", "b": b"\xff\x00"}
+    assert volumes.as_text({"m": contents}.get)("m") == {"a": "1"}
+
+
+def test_a_value_that_no_variable_can_have_is_named() -> None:
+    with pytest.raises(ConfigError, match="environment variable KEY has a NUL byte"):
+        build({"envFrom": [{"secretRef": {"name": "s"}}]}, secrets={"s": {"KEY": "a\0b"}})

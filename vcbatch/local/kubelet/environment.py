@@ -73,6 +73,20 @@ def build(
     """The variables that the specification asks for, in its order; raises `ConfigError`.
 
     A variable named in `instead` gets that value where it would have got another, before others refer to it."""
+    variables = _asked_for(
+        pod=pod, container=container, facts=facts, config_map=config_map, secret=secret, instead=instead
+    )
+    for name, value in variables.items():
+        if "\0" in value:
+            raise ConfigError(
+                f"the value of the environment variable {name} has a NUL byte; mount it as a file instead"
+            )
+    return variables
+
+
+def _asked_for(
+    *, pod: Json, container: Json, facts: PodFacts, config_map: Lookup, secret: Lookup, instead: Mapping[str, str]
+) -> dict[str, str]:
     variables: dict[str, str] = {}
     for source in container.get("envFrom") or ():
         given = _from_source(source, config_map=config_map, secret=secret)

@@ -53,10 +53,14 @@ class Sources:
     facts: PodFacts
 
 
+class Binary(bytes):
+    """A value of a ConfigMap's `binaryData`: for files only, never for the environment."""
+
+
 def config_map_contents(obj: Json) -> dict[str, bytes]:
     """All keys of a ConfigMap, `data` and `binaryData`."""
     found = {key: value.encode() for key, value in (obj.get("data") or {}).items()}
-    return found | {key: b64decode(value) for key, value in (obj.get("binaryData") or {}).items()}
+    return found | {key: Binary(b64decode(value)) for key, value in (obj.get("binaryData") or {}).items()}
 
 
 def secret_contents(obj: Json) -> dict[str, bytes]:
@@ -69,7 +73,9 @@ def as_text(lookup: BytesLookup) -> Lookup:
 
     def find(name: str) -> Mapping[str, str] | None:
         found = lookup(name)
-        return None if found is None else {key: value.decode(errors="replace") for key, value in found.items()}
+        if found is None:
+            return None
+        return {key: value.decode(errors="replace") for key, value in found.items() if not isinstance(value, Binary)}
 
     return find
 
