@@ -85,7 +85,7 @@ def _announce(state: StateDir, report: dict[str, Any], seconds: float) -> None:
     say()
     say(f"  export KUBECONFIG={state.kubeconfig}")
     say("  kubectl apply -f job.yaml")
-    say("  kubectl get vcjobs,pods --watch")
+    say("  kubectl get pods --watch")
     say()
 
 
