@@ -96,6 +96,10 @@ class Cache(Generic[T]):
         """The objects whose index function gave `value`, in no particular order."""
         return [self._objects[uid] for uid in self._indexes[index].get(value, ())]
 
+    def count(self, index: str, value: str) -> int:
+        """How many `indexed` would give."""
+        return len(self._indexes[index].get(value, ()))
+
     def add_index(self, index: str, function: Callable[[T], Iterable[str]]) -> None:
         """Keep an index under that name from now on. The same name always means the same function."""
         if index in self._index_functions:

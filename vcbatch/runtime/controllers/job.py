@@ -35,6 +35,9 @@ _OWNER = "job that controls it"
 _TARGET = "job that it is for"
 _QUEUE = "queue"
 _DEFAULT_QUEUE = "default"
+_REST_SECONDS = 0.05
+_REST_SECONDS_PER_POD = 0.00025
+_LONGEST_REST_SECONDS = 1.0
 _COUNTS_EVERY = timedelta(milliseconds=250)
 """How often the counts of a job's pods are written while nothing else about it changes."""
 
@@ -67,6 +70,8 @@ class JobController:
     ) -> None:
         self._sources = sources
         self._recorder = recorder
+        self._clock = clock
+        self._looked: dict[str, float] = {}  # job UID -> when it was last looked at
         self._counted: dict[str, datetime] = {}  # job UID -> when its counts were written last
         self.controller = Controller(
             ControllerConfig(name="job-controller"),
@@ -99,11 +104,28 @@ class JobController:
         who = identity(change.current)
         if change.new is None:
             self._sources.children.forget(who.uid, change.current["metadata"].get("namespace", ""))
-        self.controller.queue.add(who.uid)
+        if _only_status(change):
+            # Nearly always our own write coming back, which must not be the reason for the next one.
+            self.controller.queue.add_after(who.uid, self._rest(who.uid))
+        else:
+            self.controller.queue.add(who.uid)
 
     def _on_pod(self, change: Change[Pod]) -> None:
         for uid in _job_of_pod(change.current):
-            self.controller.queue.add(uid)
+            self.controller.queue.add_after(uid, self._rest(uid))
+
+    def _rest(self, uid: str) -> float:
+        """How long a job is left alone before a look that only its pods or its status ask for.
+
+        A gang's pods start and end together, each with an event; a look for every one of them would cost the square of
+        its size. (The Kubernetes Job controller waits a second, `syncJobBatchPeriod`.)
+        """
+        looked = self._looked.get(uid)
+        if looked is None:
+            return 0.0
+        members = self._sources.pods.count(_OWNER, uid)
+        rest = min(_REST_SECONDS + _REST_SECONDS_PER_POD * members, _LONGEST_REST_SECONDS)
+        return looked + rest - self._clock.monotonic()
 
     def _on_podgroup(self, change: Change[Json]) -> None:
         for owner in change.current["metadata"].get("ownerReferences") or ():
@@ -128,7 +150,9 @@ class JobController:
         stored = self._sources.jobs.get(uid)
         if stored is None:
             self._counted.pop(uid, None)
+            self._looked.pop(uid, None)
             return None
+        self._looked[uid] = self._clock.monotonic()
         try:
             view = await self._view(stored)
         except MalformedObject as error:
@@ -194,6 +218,13 @@ _REASONS = {
     "ensure NetworkPolicy": JobReason.PLUGIN_ERROR,
     "write status of Job": JobReason.JOB_STATUS_ERROR,
 }
+
+
+def _only_status(change: Change[Json]) -> bool:
+    if change.old is None or change.new is None:
+        return False
+    before, after = change.old["metadata"], change.new["metadata"]
+    return all(before.get(field) == after.get(field) for field in ("generation", "deletionTimestamp"))
 
 
 def _job_of_pod(pod: Pod) -> Iterable[str]:

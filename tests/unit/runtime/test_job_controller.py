@@ -1,0 +1,236 @@
+"""Which events make the job controller look, and how often."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import Any
+
+import msgspec
+
+from tests.fakes.api import FakeApi
+from tests.support.virtual_time import SeededRandom, VirtualClock, run
+from vcbatch.api.meta import ObjectMeta, OwnerReference
+from vcbatch.api.pod import Pod, PodStatus
+from vcbatch.api.resources import COMMANDS, EVENTS, JOBS, PODGROUPS, PODS, QUEUES
+from vcbatch.api.scheduling import PriorityClassView
+from vcbatch.runtime.apply import Applier
+from vcbatch.runtime.cache import Cache
+from vcbatch.runtime.controllers.children import Children
+from vcbatch.runtime.controllers.job import JobController, JobSources
+from vcbatch.runtime.recorder import Recorder
+from vcbatch.seams.api import ApiError
+
+JOB = OwnerReference(api_version=JOBS.api_version, kind=JOBS.kind, name="j", uid="job-uid", controller=True)
+
+
+class Looks:
+    def __init__(self) -> None:
+        self.counted: Counter[str] = Counter()
+
+    def count(self, name: str, value: float = 1.0, **labels: str) -> None:
+        if name == "looks":
+            self.counted[labels["result"]] += 1
+
+    def gauge(self, name: str, value: float, **labels: str) -> None: ...
+
+    def seconds(self, name: str, value: float, **labels: str) -> None: ...
+
+    @property
+    def total(self) -> int:
+        return self.counted.total()
+
+
+class World:
+    def __init__(self, api: Any = None) -> None:
+        self.server = FakeApi()
+        self.looks = Looks()
+        clock, random = VirtualClock(), SeededRandom(1)
+        api = api or self.server
+        children = Children(api, clock=clock)
+        self.sources = JobSources(
+            jobs=Cache(),
+            pods=Cache(model=Pod),
+            podgroups=Cache(),
+            queues=Cache(),
+            commands=Cache(),
+            priority_classes=Cache(model=PriorityClassView),
+            children=children,
+        )
+        caches = {JOBS: self.sources.jobs, PODS: self.sources.pods, PODGROUPS: self.sources.podgroups}
+        self.recorder = Recorder(self.server, clock=clock, random=random, component="test")
+        applier = Applier(
+            api, caches | children.caches, self.recorder,
+            clock=clock, without_status=[PODGROUPS], unfollowed=children.caches,
+        )  # fmt: skip
+        self.controller = JobController(
+            self.sources, applier, self.recorder, clock=clock, random=random, meter=self.looks
+        )
+        queue = self.server.seed(QUEUES, {"metadata": {"name": "default"}, "status": {"state": "Open"}})
+        self.sources.queues.put(queue)
+
+    def add_job(self, replicas: int = 3, **spec: Any) -> None:
+        container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}
+        task = {"name": "w", "replicas": replicas, "template": {"spec": {"containers": [container]}}}
+        body = {
+            "apiVersion": JOBS.api_version,
+            "kind": JOBS.kind,
+            "metadata": {"name": "j", "namespace": "ns", "uid": "job-uid", "creationTimestamp": "2026-01-01T00:00:00Z"},
+            "spec": {"minAvailable": replicas, "queue": "default", "tasks": [task], **spec},
+        }
+        self.sources.jobs.put(self.server.seed(JOBS, body))
+
+    def pod_event(self, number: int, version: int, phase: str = "Pending", owner: OwnerReference = JOB) -> None:
+        metadata = ObjectMeta(
+            name=f"j-w-{number}", namespace="ns", uid=f"pod-{number}", resource_version=str(1000 + version),
+            owner_references=[owner],
+        )  # fmt: skip
+        self.sources.pods.put(Pod(metadata=metadata, status=PodStatus(phase=phase)))
+
+    async def admit(self) -> None:
+        """What the scheduler does with a PodGroup that there is room for."""
+        (group,) = self.server.all(PODGROUPS)
+        name = group["metadata"]["name"]
+        self.sources.podgroups.put(
+            await self.server.patch(PODGROUPS, name, {"status": {"phase": "Inqueue"}}, namespace="ns")
+        )
+
+    async def run_for(self, seconds: float) -> None:
+        task = asyncio.ensure_future(self.controller.part().run())
+        await asyncio.sleep(seconds)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+def test_a_new_job_gets_its_podgroup_and_a_status_and_then_waits():
+    async def main() -> None:
+        world = World()
+        world.add_job()
+        await world.run_for(60)
+        (group,) = world.server.all(PODGROUPS)
+        assert group["spec"]["minMember"] == 3
+        assert world.server.all(JOBS)[0]["status"]["state"]["phase"] == "Pending"
+        before = world.looks.total
+        await world.run_for(3600)
+        assert world.looks.total == before, "nothing changed, so nothing is looked at"
+
+    run(main())
+
+
+def test_a_burst_of_pod_events_is_a_few_looks():
+    async def main() -> None:
+        world = World()
+        world.add_job(replicas=200)
+        task = asyncio.ensure_future(world.controller.part().run())
+        await asyncio.sleep(10)
+        await world.admit()
+        await asyncio.sleep(10)
+        pods = world.server.all(PODS)
+        assert len(pods) == 200
+        looks, writes = world.looks.total, len(world.server.writes)
+        for pod in pods:
+            name = pod["metadata"]["name"]
+            running = await world.server.patch(PODS, name, {"status": {"phase": "Running"}}, namespace="ns")
+            world.sources.pods.put(msgspec.convert(running, Pod))
+            await asyncio.sleep(0.005)  # one second in all
+        await asyncio.sleep(5)
+        assert world.server.all(JOBS)[0]["status"]["running"] == 200
+        statuses = [write for write in world.server.writes[writes:] if write[1] == "jobs/status"]
+        assert len(statuses) <= 12
+        assert world.looks.total - looks <= 25
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    run(main())
+
+
+def test_pods_of_somebody_else_are_nobodys_business():
+    async def main() -> None:
+        world = World()
+        world.add_job()
+        await world.run_for(60)
+        before = world.looks.total
+        world.pod_event(1, 1, owner=OwnerReference(api_version="apps/v1", kind="ReplicaSet", uid="x", controller=True))
+        await world.run_for(60)
+        assert world.looks.total == before
+
+    run(main())
+
+
+def test_a_queues_counts_are_no_reason_to_look_and_its_state_is():
+    async def main() -> None:
+        world = World()
+        world.add_job()
+        await world.run_for(60)
+        before = world.looks.total
+        patched = await world.server.patch(QUEUES, "default", {"status": {"running": 7}}, subresource="status")
+        world.sources.queues.put(patched)
+        await world.run_for(60)
+        assert world.looks.total == before
+        patched = await world.server.patch(QUEUES, "default", {"status": {"state": "Closed"}}, subresource="status")
+        world.sources.queues.put(patched)
+        await world.run_for(60)
+        assert world.looks.total == before + 1
+
+    run(main())
+
+
+def test_a_command_makes_its_job_be_looked_at_and_is_taken_once():
+    async def main() -> None:
+        world = World()
+        world.add_job()
+        await world.run_for(60)
+        command = world.server.seed(
+            COMMANDS,
+            {
+                "metadata": {"name": "stop", "namespace": "ns"},
+                "action": "AbortJob",
+                "target": {"apiVersion": JOBS.api_version, "kind": JOBS.kind, "name": "j", "uid": "job-uid"},
+            },
+        )
+        world.sources.commands.put(command)
+        await world.run_for(60)
+        assert world.server.all(JOBS)[0]["status"]["state"]["phase"] in ("Aborting", "Aborted")
+        assert world.server.all(COMMANDS) == []
+
+    run(main())
+
+
+def test_a_quota_is_told_on_the_job():
+    class Full(FakeApi):
+        async def create(self, resource: Any, body: Any, *, namespace: str | None = None) -> Any:
+            if resource == PODS:
+                raise ApiError(403, "Forbidden", 'pods "j-w-0" is forbidden: exceeded quota: small')
+            return await super().create(resource, body, namespace=namespace)
+
+    async def main() -> None:
+        api = Full()
+        world = World(api)
+        world.server = api
+        world.add_job()
+        await world.run_for(5)
+        (group,) = api.all(PODGROUPS)
+        inqueue = await api.patch(
+            PODGROUPS, group["metadata"]["name"], {"status": {"phase": "Inqueue"}}, namespace="ns"
+        )
+        world.sources.podgroups.put(inqueue)
+        await world.run_for(60)
+        world.recorder._api = api
+        await world.recorder.flush()
+        told = [event for event in api.all(EVENTS) if event["reason"] == "FailedCreate"]
+        assert told and "exceeded quota" in told[0]["message"]
+        assert len(told) == 1, "counted, not repeated"
+
+    run(main())
+
+
+def test_a_job_that_cant_be_read_stops_no_other():
+    async def main() -> None:
+        world = World()
+        world.add_job()
+        broken = {"metadata": {"name": "broken", "namespace": "ns", "uid": "b"}, "spec": {"minAvailable": ["three"]}}
+        world.sources.jobs.put(world.server.seed(JOBS, broken))
+        await world.run_for(60)
+        assert len(world.server.all(PODGROUPS)) == 1
+
+    run(main())
