@@ -96,9 +96,12 @@ class TaskClass:
 
     Attributes:
         id: number of the class; never reused.
-        request: what a pod takes of a node, shape [R], `pods` included.
-        needed: the columns in which a node is compared: cpu, memory, pods and every scalar asked for.
+        request: what a pod takes of a node, shape [R], `pods` included; `amounts` is the same as plain numbers, which
+            are quicker where a gang's few resources are looked at one by one.
+        needed: the columns in which a node is compared: cpu, memory, pods and every scalar asked for, shape [K].
+        need: `request` in these columns, shape [K, 1]; `needs_all` where none of it is zero.
         nonzero: cpu and memory with the defaults of the least-allocated score, shape [2].
+        placed, promised: what a placement adds to the node table's `load` below and from `nonzero`, shape [R + 2, 1].
         best_effort: asks for nothing but its slot.
         profile: what it asks of a node as such.
         unsupported: constraints that this scheduler doesn't understand, in words; such pods are never placed.
@@ -106,13 +109,18 @@ class TaskClass:
     """
 
     __slots__ = (
+        "amounts",
         "best_effort",
         "id",
         "inter_pod",
+        "need",
         "needed",
+        "needs_all",
         "nonzero",
         "ports",
+        "placed",
         "profile",
+        "promised",
         "request",
         "unsupported",
     )
@@ -121,18 +129,27 @@ class TaskClass:
         self, *, number: int, request: Vector, nonzero: Vector, profile: Profile, spec: PodSpec, namespace: str
     ) -> None:
         self.id = number
-        self.request = request
         self.nonzero = nonzero
+        self.resize(request)
         positive = request >= EPS
         needed = positive.copy()
         needed[[CPU, MEMORY, PODS]] = True
         self.needed = np.flatnonzero(needed)
+        self.need = request[self.needed][:, None]
+        self.needs_all = bool(self.need.all())
         positive[PODS] = False
         self.best_effort = not bool(positive.any())
         self.profile = profile
         self.ports = host_ports(spec)
         self.inter_pod, faults = _inter_pod(spec, namespace)
         self.unsupported = (*_unsupported(spec), *faults)
+
+    def resize(self, request: Vector) -> None:
+        """Take the request as a vector of another length."""
+        self.request = request
+        self.amounts: list[float] = request.tolist()
+        self.placed = np.concatenate([request, self.nonzero])[:, None]
+        self.promised = np.concatenate([self.nonzero, request])[:, None]
 
 
 def host_ports(spec: PodSpec) -> tuple[HostPort, ...]:
@@ -265,7 +282,7 @@ class ClassTable:
     def pad(self) -> None:
         """Bring every vector to the number of resource names known now."""
         for cls in self.classes:
-            cls.request = self.dims.padded(cls.request)
+            cls.resize(self.dims.padded(cls.request))
 
     def keep_only(self, used: set[TaskClass]) -> None:
         """Forget the classes that no pod has any more."""

@@ -36,6 +36,8 @@ class TaskStatus(IntEnum):
 
 
 STATUSES = len(TaskStatus)
+_PENDING, _ALLOCATED, _PIPELINED, _BINDING, _BOUND, _RUNNING, _, _SUCCEEDED, _, _ = map(int, TaskStatus)
+"""Plain integers index the counters of a gang several times faster than members of an enumeration."""
 ALLOCATED_STATUSES = frozenset({TaskStatus.ALLOCATED, TaskStatus.BINDING, TaskStatus.BOUND, TaskStatus.RUNNING})
 """Statuses that count as held by the gang and its queue."""
 FINISHED_STATUSES = frozenset({TaskStatus.SUCCEEDED, TaskStatus.FAILED})
@@ -183,22 +185,23 @@ class Job:
     @property
     def allocated_count(self) -> int:
         c = self.counts
-        return c[TaskStatus.ALLOCATED] + c[TaskStatus.BINDING] + c[TaskStatus.BOUND] + c[TaskStatus.RUNNING]
+        return c[_ALLOCATED] + c[_BINDING] + c[_BOUND] + c[_RUNNING]
 
     @property
     def ready_count(self) -> int:
         """Tasks that are placed or done well (ReadyTaskNum)."""
-        return self.allocated_count + self.counts[TaskStatus.SUCCEEDED]
+        c = self.counts
+        return c[_ALLOCATED] + c[_BINDING] + c[_BOUND] + c[_RUNNING] + c[_SUCCEEDED]
 
     @property
     def waiting_count(self) -> int:
         """Tasks placed on what is being released (WaitingTaskNum)."""
-        return self.counts[TaskStatus.PIPELINED]
+        return self.counts[_PIPELINED]
 
     @property
     def valid_count(self) -> int:
         """Tasks that are placed, done well or could be placed (ValidTaskNum)."""
-        return self.ready_count + self.waiting_count + self.counts[TaskStatus.PENDING]
+        return self.ready_count + self.counts[_PIPELINED] + self.counts[_PENDING]
 
 
 class Run:

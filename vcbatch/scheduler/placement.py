@@ -13,76 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from vcbatch.scheduler.classes import Profile, TaskClass
+from vcbatch.scheduler.columns import Columns, Depths
 from vcbatch.scheduler.model import Task
 from vcbatch.scheduler.plugins.base import Floats, Normalise, Plugin, Preference, Rejection, Rows
-from vcbatch.scheduler.resources import EPS, Mask, Matrix
+from vcbatch.scheduler.resources import EPS, Mask
 from vcbatch.scheduler.state import ClusterState
-from vcbatch.scheduler.tables import NodeTable
 
 _NO = -np.inf
-
-
-class Columns:
-    """The nodes as scores read them: M nodes, at D depths (tasks of the class placed there before the one scored).
-
-    `alloc` is [M]; the others are [D, M], which broadcasts against it. Resources are asked for by column; what was
-    asked for once is kept, so answers must not be written to.
-    """
-
-    __slots__ = ("_cls", "_depth", "_known", "_nodes", "_promising", "rows")
-
-    def __init__(self, nodes: NodeTable, cls: TaskClass, rows: Rows, depth: Floats, *, promising: bool) -> None:
-        self._nodes = nodes
-        self._cls = cls
-        self._depth = depth[:, None]
-        self._promising = promising
-        self._known: dict[tuple[str, int], Floats] = {}
-        self.rows = rows
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return (self._depth.shape[0], len(self.rows))
-
-    def alloc(self, resource: int) -> Floats:
-        """What the nodes offer."""
-        return self._gathered("alloc", resource)
-
-    def divisor(self, resource: int) -> Floats:
-        """What the nodes offer, with 1 where they offer nothing."""
-        known = self._known.get(("divisor", resource))
-        if known is None:
-            alloc = self.alloc(resource)
-            known = alloc if self.offered_by_all(resource) else np.where(alloc > 0, alloc, 1.0)
-            self._known["divisor", resource] = known
-        return known
-
-    def offered_by_all(self, resource: int) -> bool:
-        """Whether each of the nodes has some of the resource."""
-        alloc = self.alloc(resource)
-        return bool(alloc.min(initial=1.0) > 0)
-
-    def used(self, resource: int) -> Floats:
-        """What pods take, those that are ending included and promises not."""
-        used = self._gathered("used", resource)
-        if self._promising:
-            return np.broadcast_to(used, self.shape)
-        return used + self._depth * self._cls.request[resource]
-
-    def expected(self, resource: int) -> Floats:
-        """What pods take and what is promised to others."""
-        taken = self._gathered("used", resource) + self._gathered("pipelined", resource)
-        return taken + self._depth * self._cls.request[resource]
-
-    def nonzero(self, resource: int) -> Floats:
-        """`expected` of cpu or memory, with the defaults for containers that ask for none."""
-        return self._gathered("nonzero", resource) + self._depth * self._cls.nonzero[resource]
-
-    def _gathered(self, table: str, resource: int) -> Floats:
-        known = self._known.get((table, resource))
-        if known is None:
-            matrix: Matrix = getattr(self._nodes, table)
-            known = self._known[table, resource] = matrix[resource, self.rows]
-        return known
 
 
 class StaticNodes:
@@ -271,6 +208,7 @@ class Placer:
         self._cache = cache
         self._views: dict[int, _View] = {}
         self._all = np.arange(len(self.nodes), dtype=np.intp)
+        self._depths: dict[tuple[int, int, int], Depths] = {}
         self._releasing: Rows | None = None
 
     def static(self, cls: TaskClass) -> StaticNodes:
@@ -350,36 +288,40 @@ class Placer:
     ) -> tuple[Floats, Floats]:
         """Scores [D, M] of the D tasks after `placed` ones, `-inf` where one doesn't fit, and the slots [M] that are
         left after those."""
-        depths = np.arange(placed, placed + depth, dtype=np.float64)
+        depths = self._depths.get((cls.id, placed, depth))
+        if depths is None:
+            depths = self._depths[cls.id, placed, depth] = Depths(self.nodes, cls, placed, depth)
         columns = Columns(self.nodes, cls, rows, depths, promising=promising)
         total: Floats = np.zeros(columns.shape)
         for plugin in self.plugins.scorers:
             points = plugin.scores(cls, columns)
             if points is not None:
                 total += points
-        slots = self._slots(cls, static, rows, promising=promising)
-        total[depths[:, None] >= slots] = _NO
+        slots = self._slots(cls, static, columns, promising=promising)
+        np.putmask(total, depths.column >= slots, _NO)
         return total, slots - placed
 
-    def _slots(self, cls: TaskClass, static: StaticNodes, rows: Rows, *, promising: bool) -> Floats:
+    def _slots(self, cls: TaskClass, static: StaticNodes, columns: Columns, *, promising: bool) -> Floats:
         """How many tasks of the class each node takes; [M]. Resources don't limit tasks that ask for none."""
+        rows = columns.rows
         slots = np.where(static.mask[rows], np.inf, 0.0)
         if not cls.best_effort:
-            slots = np.minimum(slots, self._fitting(cls, rows, promising=promising))
+            slots = np.minimum(slots, self._fitting(cls, columns, promising=promising))
         for plugin in self.plugins.cappers:
             for cap in plugin.caps(cls, rows):
                 slots = np.minimum(slots, cap.slots)
         return slots
 
-    def _fitting(self, cls: TaskClass, rows: Rows, *, promising: bool) -> Floats:
+    def _fitting(self, cls: TaskClass, columns: Columns, *, promising: bool) -> Floats:
         """How many tasks each node's resources are enough for; [M]. A node that is overdrawn in a resource takes no
         task at all, asked for or not."""
-        nodes = self.nodes
-        where = (cls.needed[:, None], rows)
-        change = nodes.releasing[where] - nodes.pipelined[where]
-        free = nodes.alloc[where] - nodes.used[where] + (change if promising else np.minimum(change, 0.0))
-        need = cls.request[cls.needed][:, None]
-        if need.all():
+        needed = cls.needed
+        free = columns.unpromised(needed)
+        if len(self._releasing_rows()):
+            releasing = self.nodes.releasing[needed[:, None], columns.rows]
+            free += releasing if promising else np.minimum(releasing, columns.promised(needed))
+        need = cls.need
+        if cls.needs_all:
             return np.floor((free + EPS) / need).min(axis=0)
         asked = np.where(need > 0, need, 1.0)
         slots = np.where(need > 0, np.floor((free + EPS) / asked), np.where(free > -EPS, np.inf, 0.0))

@@ -244,32 +244,37 @@ class ClusterState:
 
     # Decisions -------------------------------------------------------------------------------------------------------
 
-    def shift(self, tasks: Sequence[Task], status: TaskStatus, rows: Sequence[int] | None) -> None:
-        """Move tasks of one gang, class, role and status to another status.
-
-        With `rows` they come to these nodes from Pending (Allocated or Pipelined), or go back from there to Pending,
-        also from Binding while nobody was told; without, they stay where they are (Allocated to Binding).
-        """
+    def shift(self, tasks: Sequence[Task], status: TaskStatus, rows: Sequence[int]) -> None:
+        """Move tasks of one gang, class, role and status: from Pending to these nodes (Allocated or Pipelined), or
+        from there back to Pending, also from Binding while nobody was told."""
         first = tasks[0]
-        job, cls, before, k = first.job, first.cls, first.status, len(tasks)
+        job, cls, before = first.job, first.cls, first.status
         assert job is not None  # noqa: S101 - only tasks of gangs are decided about
-        role = job.roles[first.role]
-        role[before] -= k
-        role[status] += k
-        job.counts[before] -= k
-        job.counts[status] += k
-        if rows is None:
-            job.runs = None
-        else:
-            self._shift_vectors(job, cls, before, status, k)
-            self._shift_nodes(tasks, rows, before, status)
-        for task in tasks:
-            task.status = status
-        if rows is not None and self.inter_pod_watched(cls):
+        self._recount(job, first.role, before, status, len(tasks))
+        self._shift_vectors(job, cls, before, status, len(tasks))
+        self._shift_nodes(tasks, rows, before, status)
+        if self.inter_pod_watched(cls):
             for task, row in zip(tasks, rows, strict=True):
                 self.inter_pod.moved(task, row, 1 if before is TaskStatus.PENDING else -1)
         self.jobs_table.allocated_count[job.row] = job.allocated_count
         self.touched[job.key] = job
+
+    def bind(self, tasks: Sequence[Task]) -> None:
+        """What was Allocated is on its way to its nodes: tasks of one gang, class and role."""
+        first = tasks[0]
+        job = first.job
+        assert job is not None  # noqa: S101 - only tasks of gangs are decided about
+        self._recount(job, first.role, TaskStatus.ALLOCATED, TaskStatus.BINDING, len(tasks))
+        binding = TaskStatus.BINDING
+        for task in tasks:
+            task.status = binding
+        job.runs = None
+
+    def _recount(self, job: Job, role: str, before: TaskStatus, after: TaskStatus, count: int) -> None:
+        b, a = int(before), int(after)
+        for counts in (job.counts, job.roles[role]):
+            counts[b] -= count
+            counts[a] += count
 
     def inter_pod_watched(self, cls: TaskClass) -> bool:
         """Whether somebody counts where pods of this class are."""
@@ -297,19 +302,18 @@ class ClusterState:
         for task, row in zip(tasks, rows, strict=True):
             counts[row] = counts.get(row, 0) + 1
             info = infos[row]
+            task.status = after
             if placing:
                 task.node = info.name
                 info.tasks[task.uid] = task
             else:
                 task.node = ""
                 del info.tasks[task.uid]
-        where = np.fromiter(counts, dtype=np.intp, count=len(counts))
-        times = np.fromiter(counts.values(), dtype=np.float64, count=len(counts))
-        if not placing:
-            times = -times
-        column = self.nodes.pipelined if TaskStatus.PIPELINED in (before, after) else self.nodes.used
-        column[:, where] += cls.request[:, None] * times
-        self.nodes.nonzero[:, where] += cls.nonzero[:, None] * times
+        r = len(cls.request)
+        promising = TaskStatus.PIPELINED in (before, after)
+        load, amount = (self.nodes.load[r:], cls.promised) if promising else (self.nodes.load[: r + 2], cls.placed)
+        times = np.array(list(counts.values()), dtype=np.float64)
+        load[:, list(counts)] += amount * (times if placing else -times)
         for port in cls.ports:
             for row, count in counts.items():
                 ports = infos[row].ports

@@ -81,7 +81,7 @@ class Statement:
             if placement.status is TaskStatus.PIPELINED:
                 promised.append(placement)
                 continue
-            self._session.state.shift(placement.tasks, TaskStatus.BINDING, None)
+            self._session.state.bind(placement.tasks)
             self._bound.append(placement)
             binds += [Bind(t.namespace, t.name, t.uid, t.node) for t in placement.tasks]
         self._done = promised

@@ -21,6 +21,12 @@ def _grown(matrix: Matrix, axis: int, size: int) -> Matrix:
     return np.concatenate([matrix, np.zeros(shape)], axis=axis)
 
 
+def _picked(matrix: Matrix, columns: npt.NDArray[np.intp]) -> Matrix:
+    """These columns of the matrix, -1 being a column of zeros."""
+    padded = np.concatenate([matrix, np.zeros((matrix.shape[0], 1))], axis=1)
+    return np.ascontiguousarray(padded[:, columns])
+
+
 class NodeTable:
     """Nodes by name order, so that "the first of equals" means the same whatever order they were met in.
 
@@ -34,18 +40,25 @@ class NodeTable:
         pipelined: what is promised to tasks that wait for the releasing part.
         nonzero: cpu and memory of the pods on it, promised ones included, with the defaults of the least-allocated
             score; [2, N].
+        load: `used`, `nonzero` and `pipelined` below each other, [2R + 2, N]; the three are views of it, so that what
+            is on some nodes is read, and a placement written, in one go.
         infos: the nodes, by row.
     """
 
-    __slots__ = ("alloc", "infos", "nonzero", "pipelined", "releasing", "used")
+    __slots__ = ("alloc", "infos", "load", "nonzero", "pipelined", "releasing", "used")
 
     def __init__(self, dims: Dimensions) -> None:
         self.infos: list[NodeInfo] = []
         self.alloc: Matrix = np.zeros((len(dims), 0))
-        self.used: Matrix = np.zeros((len(dims), 0))
         self.releasing: Matrix = np.zeros((len(dims), 0))
-        self.pipelined: Matrix = np.zeros((len(dims), 0))
-        self.nonzero: Matrix = np.zeros((2, 0))
+        self._lay(np.zeros((2 * len(dims) + 2, 0)))
+
+    def _lay(self, load: Matrix) -> None:
+        r = (load.shape[0] - 2) // 2
+        self.load: Matrix = load
+        self.used: Matrix = load[:r]
+        self.nonzero: Matrix = load[r : r + 2]
+        self.pipelined: Matrix = load[r + 2 :]
 
     def __len__(self) -> int:
         return len(self.infos)
@@ -53,9 +66,9 @@ class NodeTable:
     def pad(self, dims: int) -> None:
         """Make room for resource names learned since."""
         self.alloc = _grown(self.alloc, 0, dims)
-        self.used = _grown(self.used, 0, dims)
         self.releasing = _grown(self.releasing, 0, dims)
-        self.pipelined = _grown(self.pipelined, 0, dims)
+        used, pipelined = _grown(self.used, 0, dims), _grown(self.pipelined, 0, dims)
+        self._lay(np.concatenate([used, self.nonzero, pipelined]))
 
     def relay(self, infos: Sequence[NodeInfo]) -> list[NodeInfo]:
         """Lay the columns out for these nodes, keeping the amounts of those that were there. Returns the new ones,
@@ -65,10 +78,9 @@ class NodeTable:
                 info.row = -1
         source = np.array([info.row for info in infos], dtype=np.intp)
         new = [info for info in infos if info.row < 0]
-        for name in ("alloc", "used", "releasing", "pipelined", "nonzero"):
-            old: Matrix = getattr(self, name)
-            padded = np.concatenate([old, np.zeros((old.shape[0], 1))], axis=1)  # row -1 is the empty column
-            setattr(self, name, np.ascontiguousarray(padded[:, source]))
+        self.alloc = _picked(self.alloc, source)
+        self.releasing = _picked(self.releasing, source)
+        self._lay(_picked(self.load, source))
         self.infos = list(infos)
         for row, info in enumerate(infos):
             info.row = row

@@ -14,7 +14,8 @@ from vcbatch.api.scheduling import PodGroupSpecView, PodGroupView
 from vcbatch.scheduler import Policy
 from vcbatch.scheduler.classes import ClassTable
 from vcbatch.scheduler.model import STATUSES, Job, Phase, Task, TaskStatus
-from vcbatch.scheduler.placement import Columns, StaticCache
+from vcbatch.scheduler.columns import Columns, Depths
+from vcbatch.scheduler.placement import StaticCache
 from vcbatch.scheduler.plugins.base import Plugin, Vote
 from vcbatch.scheduler.plugins.binpack import Binpack
 from vcbatch.scheduler.plugins.nodeorder import NodeOrder, least_allocated, most_allocated
@@ -73,7 +74,8 @@ def _columns(policy: str, **used: Any) -> tuple[Any, Columns, Session]:
     state.settle()
     session = Session(state, Policy.parse(policy), StaticCache(), now=cluster.now, uid="s")
     cls = state.tasks["pod-new-worker-0"].cls
-    return cls, Columns(state.nodes, cls, np.array([0]), np.array([0.0]), promising=False), session
+    depths = Depths(state.nodes, cls, 0, 1)
+    return cls, Columns(state.nodes, cls, np.array([0]), depths, promising=False), session
 
 
 SCORING = "actions: allocate\ntiers:\n- plugins:\n  - name: nodeorder\n  - name: binpack\n"
@@ -81,8 +83,8 @@ SCORING = "actions: allocate\ntiers:\n- plugins:\n  - name: nodeorder\n  - name:
 
 def test_node_scores() -> None:
     cls, columns, session = _columns(SCORING)
-    assert least_allocated(cls, columns).tolist() == [[52.0]]
-    assert most_allocated(cls, columns).tolist() == [[(37 + 56) // 2]]
+    assert least_allocated(columns).tolist() == [[52.0]]
+    assert most_allocated(columns).tolist() == [[(37 + 56) // 2]]
     nodeorder = next(p for p in session.plugins if isinstance(p, NodeOrder))
     binpack = next(p for p in session.plugins if isinstance(p, Binpack))
     both = nodeorder.scores(cls, columns)

@@ -13,19 +13,15 @@ from enum import Enum, IntEnum, auto
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from vcbatch.scheduler.arguments import NO_ARGUMENTS, ArgumentSpec, ArgumentValue
 from vcbatch.scheduler.classes import Profile, TaskClass
+from vcbatch.scheduler.columns import Columns, Floats, Rows
 from vcbatch.scheduler.model import Job, Queue, Task
 from vcbatch.scheduler.resources import Mask, Vector
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.placement import Columns
     from vcbatch.scheduler.session import Session
-
-Floats = npt.NDArray[np.float64]
-Rows = npt.NDArray[np.intp]
 
 UNLIMITED = 1 << 60
 """A room that no gang fills."""

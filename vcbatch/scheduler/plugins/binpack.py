@@ -9,10 +9,10 @@ import numpy as np
 from vcbatch.scheduler.arguments import Argument, ArgumentSpec
 from vcbatch.scheduler.classes import TaskClass
 from vcbatch.scheduler.plugins.base import Floats, Plugin
-from vcbatch.scheduler.resources import CPU, MEMORY, Mask
+from vcbatch.scheduler.resources import CPU, MEMORY
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.placement import Columns
+    from vcbatch.scheduler.columns import Columns
     from vcbatch.scheduler.session import Session
 
 _WEIGHT = "binpack.weight"
@@ -51,17 +51,17 @@ class Binpack(Plugin):
         weights = sum(w for _, w in asked)
         if not self._weight or not weights:
             return None
-        total: Floats = np.zeros(columns.shape)
-        fits: Mask | None = None
-        for r, weight in asked:
-            alloc, filled = columns.divisor(r), columns.used(r) + cls.request[r]
-            filling = filled / alloc
-            within = filled <= alloc
-            if not columns.offered_by_all(r):
-                there = columns.alloc(r) > 0
-                filling = np.where(there, filling, 0.0)
-                within |= ~there
-            total += weight * filling
-            fits = within if fits is None else fits & within
-        points = 100.0 * self._weight * total / weights
-        return points if fits is None else np.where(fits, points, 0.0)
+        resources = tuple(r for r, _ in asked)
+        alloc, filled = columns.divisors(resources), columns.used_after(resources)
+        filling = filled / alloc
+        within = filled <= alloc
+        if not columns.offered_by_all(resources):
+            there = columns.allocs(resources) > 0
+            filling = np.where(there, filling, 0.0)
+            within |= ~there
+        if any(w != 1 for _, w in asked):
+            filling *= np.array([w for _, w in asked], dtype=np.float64)[:, None, None]
+        points = 100.0 * self._weight * filling.sum(axis=0)
+        points /= weights
+        points *= within.all(axis=0)
+        return points

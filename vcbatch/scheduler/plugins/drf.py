@@ -20,15 +20,21 @@ class DominantResourceFairness(Plugin):
     What is promised to it counts as held."""
 
     def open(self, session: Session) -> None:
-        self._named = np.flatnonzero(session.total >= EPS)
-        self._total = session.total[self._named]
-        self._held = session.state.jobs_table.allocated[:, self._named]
-        self._shares = (self._held / self._total).max(axis=1, initial=0.0)
+        named = np.flatnonzero(session.total >= EPS)
+        total = session.total[named]
+        self._held = session.state.jobs_table.allocated[:, named]
+        self._shares: list[float] = (self._held / total).max(axis=1, initial=0.0).tolist()
+        self._named: list[int] = named.tolist()
+        self._total: list[float] = total.tolist()
+        self._now: dict[int, list[float]] = {}
 
     def job_key(self, job: Job) -> float:
-        return float(self._shares[job.row])
+        return self._shares[job.row]
 
     def placed(self, job: Job, cls: TaskClass, count: int) -> None:
-        held = self._held[job.row]
-        held += count * cls.request[self._named]
-        self._shares[job.row] = (held / self._total).max(initial=0.0)
+        held = self._now.get(job.row)
+        if held is None:
+            held = self._held[job.row].tolist()
+        request = cls.amounts
+        held = self._now[job.row] = [h + count * request[r] for h, r in zip(held, self._named, strict=True)]
+        self._shares[job.row] = max(0.0, *(h / t for h, t in zip(held, self._total, strict=True)))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from vcbatch.scheduler.arguments import Argument, ArgumentSpec
 from vcbatch.scheduler.classes import Profile, TaskClass
@@ -15,7 +16,7 @@ from vcbatch.scheduler.resources import CPU, EPS, MEMORY, Mask
 from vcbatch.scheduler.selectors import tolerates
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.placement import Columns
+    from vcbatch.scheduler.columns import Columns
     from vcbatch.scheduler.session import Session
 
 _LEAST = "leastrequested.weight"
@@ -57,36 +58,33 @@ class NodeOrder(Plugin):
     # By what is on the node ------------------------------------------------------------------------------------------
 
     def scores(self, cls: TaskClass, columns: Columns) -> Floats | None:
+        parts: list[Floats] = []
         weight = self._weight
-        total: Floats | None = None
         if weight[_LEAST]:
-            total = weight[_LEAST] * least_allocated(cls, columns)
+            parts.append(_weighed(least_allocated(columns), weight[_LEAST]))
         if weight[_MOST]:
-            points = weight[_MOST] * most_allocated(cls, columns)
-            total = points if total is None else total + points
+            parts.append(_weighed(most_allocated(columns), weight[_MOST]))
         if weight[_BALANCED] and not cls.best_effort:
-            points = weight[_BALANCED] * self._balanced(cls, columns)
-            total = points if total is None else total + points
-        return total
+            parts.append(_weighed(self._balanced(cls, columns), weight[_BALANCED]))
+        return sum(parts[1:], parts[0]) if parts else None
 
     def _balanced(self, cls: TaskClass, columns: Columns) -> Floats:
         """How much more evenly the node's resources are used with the pod than without."""
-        resources = [CPU, MEMORY]
+        resources: tuple[int, ...] = (CPU, MEMORY)
         if self._gpu is not None and cls.request[self._gpu] > 0:
-            resources.append(self._gpu)
+            resources = (CPU, MEMORY, self._gpu)
         elif cls.request[CPU] < EPS and cls.request[MEMORY] < EPS:
             return np.zeros(columns.shape)
-        before: list[Floats] = []
-        after: list[Floats] = []
-        for r in resources:
-            alloc, expected = columns.divisor(r), columns.expected(r)
-            before.append(np.minimum(expected / alloc, 1.0))
-            after.append(np.minimum((expected + cls.request[r]) / alloc, 1.0))
-        there = None
-        if not all(columns.offered_by_all(r) for r in resources):
-            there = np.stack([columns.alloc(r) > 0 for r in resources])
-        change = _balance(after, there) - _balance(before, there)
-        return 50.0 + np.floor((50.0 + change) / 2.0)
+        fractions = columns.expected_throughout(resources) / columns.divisors(resources)
+        np.minimum(fractions, 1.0, out=fractions)
+        offered = columns.offered_by_all(resources)
+        balance = _balance(fractions, None if offered else columns.allocs(resources) > 0)
+        change = balance[1:] - balance[:-1]
+        change += 50.0
+        change /= 2.0
+        np.floor(change, out=change)
+        change += 50.0
+        return change
 
     # By what the node is ---------------------------------------------------------------------------------------------
 
@@ -141,63 +139,66 @@ class NodeOrder(Plugin):
         return total
 
 
-def least_allocated(cls: TaskClass, columns: Columns) -> Floats:
+def _weighed(points: Floats, weight: int) -> Floats:
+    return points if weight == 1 else weight * points
+
+
+def least_allocated(columns: Columns) -> Floats:
     """The emptier the better: the mean of cpu and memory of `(free after) * 100 // allocatable`."""
-    return _mean(columns, [_free_points(cls, columns, i) for i in (CPU, MEMORY)])
+    free = columns.allocs((CPU, MEMORY)) - columns.nonzero_after()
+    return _mean(columns, np.maximum(free, 0.0, out=free))
 
 
-def most_allocated(cls: TaskClass, columns: Columns) -> Floats:
+def most_allocated(columns: Columns) -> Floats:
     """The fuller the better: the mean of cpu and memory of `(used after) * 100 // allocatable`."""
-    return _mean(columns, [_used_points(cls, columns, i) for i in (CPU, MEMORY)])
+    return _mean(columns, np.minimum(columns.nonzero_after(), columns.allocs((CPU, MEMORY))))
 
 
-def _free_points(cls: TaskClass, columns: Columns, i: int) -> Floats:
-    free = columns.alloc(i) - columns.nonzero(i) - cls.nonzero[i]
-    return np.floor(np.maximum(free, 0.0) * 100.0 / columns.divisor(i))
+def _mean(columns: Columns, amounts: Floats) -> Floats:
+    """The floored mean of the whole per cents of cpu and memory, over those of them that a node has."""
+    points = amounts
+    points *= 100.0
+    points /= columns.divisors((CPU, MEMORY))
+    np.floor(points, out=points)
+    if columns.offered_by_all((CPU, MEMORY)):
+        total = points[0] + points[1]
+        total /= 2.0
+        return np.floor(total, out=total)
+    there = columns.allocs((CPU, MEMORY)) > 0
+    return np.floor(np.where(there, points, 0.0).sum(axis=0) / np.maximum(there.sum(axis=0), 1))
 
 
-def _used_points(cls: TaskClass, columns: Columns, i: int) -> Floats:
-    used = np.minimum(columns.nonzero(i) + cls.nonzero[i], columns.alloc(i))
-    return np.floor(used * 100.0 / columns.divisor(i))
-
-
-def _mean(columns: Columns, points: Sequence[Floats]) -> Floats:
-    """The floored mean over the resources that a node has."""
-    if columns.offered_by_all(CPU) and columns.offered_by_all(MEMORY):
-        return np.floor((points[0] + points[1]) / 2.0)
-    cpu, memory = columns.alloc(CPU) > 0, columns.alloc(MEMORY) > 0
-    total = np.where(cpu, points[0], 0.0) + np.where(memory, points[1], 0.0)
-    return np.floor(total / np.maximum(cpu.astype(np.float64) + memory, 1.0))
-
-
-def _balance(fractions: Sequence[Floats], there: Mask | None) -> Floats:
-    """`floor((1 - deviation) * 100)` of the used fractions of K resources. `there` says which of them a node offers,
-    [K, M], None where all do; only those count."""
+def _balance(fractions: Floats, there: Mask | None) -> Floats:
+    """`floor((1 - deviation) * 100)` of the used fractions of K resources, [K, D, M]. `there` says which of them a
+    node offers, [K, 1, M], None where all do; only those count."""
+    pair = len(fractions) == 2
     if there is None:
-        if len(fractions) == 2:
-            return np.floor((1.0 - np.abs(fractions[0] - fractions[1]) / 2.0) * 100.0)
-        mean = sum(fractions[1:], fractions[0]) / len(fractions)
-        squares = [(f - mean) ** 2 for f in fractions]
-        return np.floor((1.0 - np.sqrt(sum(squares[1:], squares[0]) / len(fractions))) * 100.0)
-    count = np.maximum(there.sum(axis=0), 1)
-    parts = [np.where(here, f, 0.0) for f, here in zip(fractions, there, strict=True)]
-    mean = sum(parts[1:], parts[0]) / count
-    if len(fractions) == 2:
-        deviation = np.where(count == 2, np.abs(parts[0] - parts[1]) / 2.0, 0.0)
-        return np.floor((1.0 - deviation) * 100.0)
-    squares = [np.where(here, (f - mean) ** 2, 0.0) for f, here in zip(parts, there, strict=True)]
-    deviation = np.sqrt(sum(squares[1:], squares[0]) / count)
-    pairs = count == 2
-    if pairs.any():
-        deviation = np.where(pairs, _half_distance(parts, there), deviation)
-    return np.floor((1.0 - deviation) * 100.0)
+        deviation = np.abs(fractions[0] - fractions[1]) / 2.0 if pair else _deviation(fractions, len(fractions))
+    else:
+        fractions = np.where(there, fractions, 0.0)
+        count = np.maximum(there.sum(axis=0), 1)
+        if pair:
+            deviation = np.where(count == 2, np.abs(fractions[0] - fractions[1]) / 2.0, 0.0)
+        else:
+            deviation = np.where(count == 2, _half_distance(fractions, there), _deviation(fractions, count, there))
+    np.subtract(1.0, deviation, out=deviation)
+    deviation *= 100.0
+    return np.floor(deviation, out=deviation)
 
 
-def _half_distance(parts: Sequence[Floats], there: Mask) -> Floats:
+def _deviation(fractions: Floats, count: int | npt.NDArray[np.int64], there: Mask | None = None) -> Floats:
+    """The standard deviation over the resources that are there, [D, M]."""
+    off = fractions - fractions.sum(axis=0) / count
+    off *= off
+    if there is not None:
+        off = np.where(there, off, 0.0)
+    return np.sqrt(off.sum(axis=0) / count)
+
+
+def _half_distance(fractions: Floats, there: Mask) -> Floats:
     """Half the distance of the two fractions of nodes that offer two resources; without meaning for others."""
-    low = np.min([np.where(here, f, np.inf) for f, here in zip(parts, there, strict=True)], axis=0)
-    high = np.max(parts, axis=0)
-    return np.where(np.isfinite(low), high - low, 0.0) / 2.0
+    low = np.where(there, fractions, np.inf).min(axis=0)
+    return np.where(np.isfinite(low), fractions.max(axis=0) - low, 0.0) / 2.0
 
 
 def _stretched(raw: Floats) -> Floats:

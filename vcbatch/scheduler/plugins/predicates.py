@@ -82,7 +82,7 @@ class Predicates(Plugin):
 
     def caps(self, cls: TaskClass, rows: Rows) -> Sequence[Cap]:
         nodes = self._nodes
-        free = nodes.alloc[PODS, rows] - nodes.used[PODS, rows] - nodes.pipelined[PODS, rows]
+        free = nodes.alloc[PODS].take(rows) - nodes.used[PODS].take(rows) - nodes.pipelined[PODS].take(rows)
         out = [Cap(POD_COUNT, free)]
         if cls.ports and self.arguments[_PORTS_ENABLE]:
             out.append(Cap(PORTS, self._free_ports(cls, rows)))

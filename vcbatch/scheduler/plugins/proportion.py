@@ -15,7 +15,7 @@ import numpy.typing as npt
 from vcbatch.scheduler.classes import TaskClass
 from vcbatch.scheduler.model import Job, Phase, Queue
 from vcbatch.scheduler.plugins.base import UNLIMITED, Ledger, Plugin, Verdict, Vote
-from vcbatch.scheduler.resources import CPU, EPS, MEMORY, PODS, Matrix, Vector, exceeding, fits
+from vcbatch.scheduler.resources import CPU, EPS, MEMORY, PODS, Matrix, Vector, exceeding
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.session import Session
@@ -102,8 +102,8 @@ class Proportion(Plugin):
                 weights[queue.row] = queue.weight
         known = np.flatnonzero(table.queue >= 0)
         of = table.queue[known]
-        self._allocated = _by_queue(of, table.allocated[known], rows)
-        request = self._allocated + _by_queue(of, table.pending[known], rows)
+        allocated = _by_queue(of, table.allocated[known], rows)
+        request = allocated + _by_queue(of, table.pending[known], rows)
         active = weights > 0
         self._deserved: Matrix = np.zeros((rows, r))
         self._deserved[active] = water_fill(
@@ -121,6 +121,8 @@ class Proportion(Plugin):
         missing[~counted] = 0.0
         self._inqueue = _by_queue(of, missing, rows)
         self._elastic = _by_queue(of, np.maximum(table.allocated[known] - table.minimum[known], 0.0), rows)
+        self._held: list[list[float]] = allocated.tolist()
+        self._limits: list[list[float]] = self._deserved.tolist()
         self._shares: dict[int, float] = {}
 
     def queue_key(self, queue: Queue) -> tuple[float, ...]:
@@ -129,45 +131,43 @@ class Proportion(Plugin):
     def _share(self, row: int) -> float:
         known = self._shares.get(row)
         if known is None:
-            deserved, allocated = self._deserved[row], self._allocated[row]
-            named = deserved >= EPS
-            known = self._shares[row] = float((allocated[named] / deserved[named]).max(initial=0.0))
+            parts = [h / d for h, d in zip(self._held[row], self._limits[row], strict=True) if d >= EPS]
+            known = self._shares[row] = max(0.0, *parts) if parts else 0.0
         return known
 
     def overused(self, queue: Queue) -> str | None:
-        deserved, allocated = self._deserved[queue.row], self._allocated[queue.row]
-        if not fits(deserved, allocated):
+        """Once it holds, tolerantly, all it deserves of every resource."""
+        held, deserved = self._held[queue.row], self._limits[queue.row]
+        if any(h < d and d - h >= EPS for h, d in zip(held, deserved, strict=True)):
             return None
-        return f"queue {queue.name} has all it deserves: {self._ledger(queue.row, np.flatnonzero(deserved >= EPS))}"
+        columns = [r for r, d in enumerate(deserved) if d >= EPS and r != PODS]
+        return f"queue {queue.name} has all it deserves: {self._account(queue.row, columns)}"
 
     def room(self, queue: Queue, request: Vector) -> int:
         if not queue.open:
             return 0
         left = UNLIMITED
-        deserved, allocated = self._deserved[queue.row], self._allocated[queue.row]
-        for i in np.flatnonzero(request > 0):
-            if i == PODS:
+        held, limits = self._held[queue.row], self._limits[queue.row]
+        for r, need in enumerate(request.tolist()):
+            if need <= 0 or r == PODS:
                 continue
-            need, held, limit = float(request[i]), float(allocated[i]), float(deserved[i])
-            count = math.floor((limit - held) / need)
-            if held + count * need > limit:  # the division rounded up
+            count = math.floor((limits[r] - held[r]) / need)
+            if held[r] + count * need > limits[r]:  # the division rounded up
                 count -= 1
             left = min(left, max(count, 0))
         return left
 
     def ledger(self, queue: Queue) -> Ledger | None:
-        return Ledger(self._allocated[queue.row], self._deserved[queue.row])
+        return Ledger(np.array(self._held[queue.row]), self._deserved[queue.row])
 
     def limit_stamp(self, queue: Queue) -> object:
-        return (queue.open, self._deserved[queue.row].tobytes(), self._allocated[queue.row].tobytes())
+        return (queue.open, tuple(self._limits[queue.row]), tuple(self._held[queue.row]))
 
-    def _ledger(self, row: int, columns: npt.NDArray[np.intp] | list[int]) -> str:
-        deserved, allocated = self._deserved[row], self._allocated[row]
+    def _account(self, row: int, columns: list[int]) -> str:
         return ", ".join(
-            f"{self._dims.names[i]} allocated {self._dims.format(int(i), float(allocated[i]))} "
-            f"of {self._dims.format(int(i), math.floor(float(deserved[i])))} deserved"
-            for i in columns
-            if i != PODS
+            f"{self._dims.names[r]} allocated {self._dims.format(r, self._held[row][r])} "
+            f"of {self._dims.format(r, math.floor(self._limits[row][r]))} deserved"
+            for r in columns
         )
 
     def enqueueable(self, job: Job) -> Verdict:
@@ -178,7 +178,7 @@ class Proportion(Plugin):
         if not self._table.has_minimum[job.row]:
             return Verdict(Vote.PERMIT)
         minimum, q = self._table.minimum[job.row], queue.row
-        wanted = minimum + self._allocated[q] + self._inqueue[q] - self._elastic[q]
+        wanted = minimum + np.array(self._held[q]) + self._inqueue[q] - self._elastic[q]
         over = exceeding(wanted, self._most[q], minimum)
         if not over:
             return Verdict(Vote.PERMIT)
@@ -198,7 +198,9 @@ class Proportion(Plugin):
 
     def placed(self, job: Job, cls: TaskClass, count: int) -> None:
         if job.queue is not None:
-            self._allocated[job.queue.row] += count * cls.request
+            held = self._held[job.queue.row]
+            for r, amount in enumerate(cls.amounts):
+                held[r] += count * amount
             self._shares.pop(job.queue.row, None)
 
 
