@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from vcbatch.api.name_rules import dns_label, label_value, qualified_name
 from vcbatch.local.apiserver import gojson
 from vcbatch.local.apiserver.errors import (
     DecodeError,
@@ -19,7 +20,6 @@ from vcbatch.local.apiserver.errors import (
     required,
     too_many_bytes,
 )
-from vcbatch.local.apiserver.names import dns_label, label_value, qualified_name
 
 Json = dict[str, Any]
 NameRule = Callable[[str, bool], Sequence[str]]

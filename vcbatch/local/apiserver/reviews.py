@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from vcbatch.api.resources import Resource
+from vcbatch.local.apiserver import faults
 from vcbatch.local.apiserver.errors import FieldError, StatusError, bad_request, invalid
-from vcbatch.local.apiserver.kinds import faults
 from vcbatch.local.apiserver.kinds.strategy import BuiltIn
 from vcbatch.local.apiserver.registry import Handler, HandlerRequest, Json, Reply, RequestContext, Served
 from vcbatch.local.apiserver.tables import DEFAULT_COLUMNS

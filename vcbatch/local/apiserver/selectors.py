@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from vcbatch.api.name_rules import label_value, qualified_name
 from vcbatch.local.apiserver.errors import StatusError, bad_request
-from vcbatch.local.apiserver.names import label_value, qualified_name
 
 Json = dict[str, Any]
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from vcbatch.api.name_rules import path_segment
 from vcbatch.api.resources import NAMESPACES
 from vcbatch.local.apiserver import apply
 from vcbatch.local.apiserver import metadata as rules
@@ -21,7 +22,6 @@ from vcbatch.local.apiserver.errors import (
     invalid,
     invalid_value,
 )
-from vcbatch.local.apiserver.names import path_segment
 from vcbatch.local.apiserver.patch.transform import Patch
 from vcbatch.local.apiserver.registry import RequestContext, Served
 from vcbatch.local.apiserver.request import Body, missing_kind

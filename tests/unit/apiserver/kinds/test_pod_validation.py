@@ -8,10 +8,10 @@ import pytest
 
 from tests.unit.apiserver.core.servers import server, virtual
 from tests.unit.apiserver.kinds.support import PODS, causes, container, pod
-from vcbatch.local.apiserver import names
+from vcbatch.api import name_rules
 
-LABEL = names.dns_label("A")[0]
-VALUE = names.label_value("x y")[0]
+LABEL = name_rules.dns_label("A")[0]
+VALUE = name_rules.label_value("x y")[0]
 C0 = "spec.containers[0]"
 TERMS = "requiredDuringSchedulingIgnoredDuringExecution"
 
@@ -302,7 +302,7 @@ FAULTY: dict[str, tuple[dict[str, Any], list[str]]] = {
         [
             (
                 f'spec.affinity.podAntiAffinity.{TERMS}[0].topologyKey: Invalid value: "a b": '
-                f"{names.qualified_name('a b')[0]}"
+                f"{name_rules.qualified_name('a b')[0]}"
             )
         ],
     ),

@@ -13,7 +13,7 @@ from vcbatch.local.apiserver.apply.fieldset import FieldSet, Json, MalformedFiel
 from vcbatch.local.apiserver.apply.merge import leaves, merged, without
 from vcbatch.local.apiserver.apply.shapes import Shape, shape_of
 from vcbatch.local.apiserver.errors import StatusError
-from vcbatch.local.apiserver.kinds.faults import go_quote
+from vcbatch.local.apiserver.faults import go_quote
 from vcbatch.local.apiserver.registry import Served
 
 BEFORE_FIRST_APPLY = "before-first-apply"

@@ -10,11 +10,11 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from vcbatch.local.apiserver import names as rules
+from vcbatch.api import name_rules as rules
+from vcbatch.local.apiserver import faults
 from vcbatch.local.apiserver.crds.columns import MalformedPath, compile_path
 from vcbatch.local.apiserver.crds.schemas import schema_faults
 from vcbatch.local.apiserver.errors import FieldError
-from vcbatch.local.apiserver.kinds import faults
 from vcbatch.local.apiserver.registry import Json
 
 _COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")

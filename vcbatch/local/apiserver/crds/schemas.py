@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from vcbatch.local.apiserver import faults
 from vcbatch.local.apiserver.errors import FieldError
-from vcbatch.local.apiserver.kinds import faults
 from vcbatch.local.apiserver.registry import Json
 from vcbatch.local.apiserver.schema import cel
 from vcbatch.local.apiserver.schema.structural import compile_schema, regular_expression

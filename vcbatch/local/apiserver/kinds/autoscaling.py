@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+from vcbatch.api import name_rules
 from vcbatch.api.resources import Resource
-from vcbatch.local.apiserver import names
+from vcbatch.local.apiserver import faults
 from vcbatch.local.apiserver.errors import FieldError
-from vcbatch.local.apiserver.kinds import faults
 from vcbatch.local.apiserver.kinds.define import STATUS
 from vcbatch.local.apiserver.kinds.strategy import BuiltIn
 from vcbatch.local.apiserver.registry import Json, RequestContext, Served
@@ -115,7 +115,7 @@ def _check(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldErro
         if not reference.get(key):
             found.append(faults.required(path))
         else:
-            found += faults.invalid_each(path, reference[key], names.path_segment(reference[key]))
+            found += faults.invalid_each(path, reference[key], name_rules.path_segment(reference[key]))
     return found
 
 

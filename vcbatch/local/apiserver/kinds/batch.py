@@ -11,8 +11,9 @@ from datetime import datetime
 from croniter import croniter
 
 from vcbatch.api.resources import Resource
+from vcbatch.local.apiserver import faults
 from vcbatch.local.apiserver.errors import FieldError
-from vcbatch.local.apiserver.kinds import faults, selectors
+from vcbatch.local.apiserver.kinds import selectors
 from vcbatch.local.apiserver.kinds.define import STATUS
 from vcbatch.local.apiserver.kinds.pods.template import template_defaults, template_faults
 from vcbatch.local.apiserver.kinds.strategy import BuiltIn

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from vcbatch.api import name_rules
 from vcbatch.api.resources import LEASES, NAMESPACES, NODES, PRIORITYCLASSES, Resource
-from vcbatch.local.apiserver import names
+from vcbatch.local.apiserver import faults
 from vcbatch.local.apiserver.errors import FieldError, forbidden
-from vcbatch.local.apiserver.kinds import faults
 from vcbatch.local.apiserver.kinds.define import STATUS, label_name
 from vcbatch.local.apiserver.kinds.strategy import BuiltIn
 from vcbatch.local.apiserver.registry import Json, RequestContext, Served
@@ -37,7 +37,7 @@ def _node_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[Fie
 
 
 def _capacity_faults(name: str, _amount: Any, path: str) -> list[FieldError]:
-    return faults.invalid_each(path, name, names.qualified_name(name))
+    return faults.invalid_each(path, name, name_rules.qualified_name(name))
 
 
 def taint_faults(taints: Any, path: str) -> list[FieldError]:
@@ -47,8 +47,8 @@ def taint_faults(taints: Any, path: str) -> list[FieldError]:
     for index, taint in enumerate(taints):
         place = f"{path}[{index}]"
         key, value, effect = taint.get("key", ""), taint.get("value", ""), taint.get("effect", "")
-        found += faults.invalid_each(f"{place}.key", key, names.qualified_name(key))
-        found += faults.invalid_each(f"{place}.value", value, names.label_value(value))
+        found += faults.invalid_each(f"{place}.key", key, name_rules.qualified_name(key))
+        found += faults.invalid_each(f"{place}.value", value, name_rules.label_value(value))
         if not effect:
             found.append(faults.required(f"{place}.effect"))
         elif effect not in _TAINT_EFFECTS:
@@ -175,7 +175,7 @@ def _namespace_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> lis
     found: list[FieldError] = []
     for index, finalizer in enumerate(dig(obj, "spec", "finalizers") or ()):
         place = f"spec.finalizers[{index}]"
-        found += faults.invalid_each(place, finalizer, names.qualified_name(finalizer))
+        found += faults.invalid_each(place, finalizer, name_rules.qualified_name(finalizer))
         if "/" not in finalizer and finalizer != "kubernetes":
             detail = "name is neither a standard finalizer name nor is it fully qualified"
             found.append(faults.invalid(place, finalizer, detail))
@@ -193,7 +193,7 @@ def _lease_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[Fi
         found.append(faults.invalid("spec.leaseTransitions", transitions, "must be greater than or equal to 0"))
     strategy = spec.get("strategy")
     if strategy is not None:
-        found += faults.invalid_each("spec.strategy", strategy, names.qualified_name(strategy))
+        found += faults.invalid_each("spec.strategy", strategy, name_rules.qualified_name(strategy))
     if spec.get("preferredHolder") and not strategy:
         detail = "may only be specified if `strategy` is defined"
         found.append(faults.forbidden("spec.preferredHolder", detail))
@@ -255,7 +255,7 @@ def _one_default(obj: Json, old: Json | None, ctx: RequestContext) -> None:
 
 def _runtime_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
     handler = obj.get("handler", "")
-    return faults.invalid_each("handler", handler, names.dns_label(handler))
+    return faults.invalid_each("handler", handler, name_rules.dns_label(handler))
 
 
 def _runtime_change(obj: Json, old: Json | None, _ctx: RequestContext) -> list[FieldError]:

@@ -8,10 +8,10 @@ import json
 import re
 from typing import Any
 
+from vcbatch.api import name_rules
 from vcbatch.api.resources import CONFIGMAPS, SECRETS
-from vcbatch.local.apiserver import names
+from vcbatch.local.apiserver import faults
 from vcbatch.local.apiserver.errors import FieldError
-from vcbatch.local.apiserver.kinds import faults
 from vcbatch.local.apiserver.kinds.strategy import BuiltIn
 from vcbatch.local.apiserver.registry import Json, RequestContext, Served
 from vcbatch.local.apiserver.tables import AGE, NAME, at, column, dig
@@ -26,10 +26,10 @@ def key_faults(key: str) -> list[str]:
     """Faults of a key of a ConfigMap or a Secret, which may become a file name."""
     found: list[str] = []
     if len(key.encode()) > 253:
-        found.append(names.too_long(253))
+        found.append(name_rules.too_long(253))
     if not _KEY_RE.fullmatch(key):
         found.append(
-            names.regex_fault(
+            name_rules.regex_fault(
                 "a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
                 _KEY,
                 "key.name",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from vcbatch.local.apiserver import names
+from vcbatch.api import name_rules
 
 STATUS: Mapping[str, Sequence[str]] = {"status": ("get", "patch", "update")}
 SCALE: Mapping[str, Sequence[str]] = {"scale": ("get", "patch", "update"), "status": ("get", "patch", "update")}
@@ -17,8 +17,8 @@ SCALE_PATHS: Mapping[str, str] = {
 
 
 def label_name(name: str, prefix: bool) -> Sequence[str]:
-    return names.dns_label(name, prefix=prefix)
+    return name_rules.dns_label(name, prefix=prefix)
 
 
 def path_segment_name(name: str, prefix: bool) -> Sequence[str]:
-    return names.path_segment(name, prefix=prefix)
+    return name_rules.path_segment(name, prefix=prefix)

@@ -9,8 +9,8 @@ from datetime import datetime
 from typing import Any
 
 from vcbatch.api.resources import EVENTS, Resource
+from vcbatch.local.apiserver import faults
 from vcbatch.local.apiserver.errors import FieldError
-from vcbatch.local.apiserver.kinds import faults
 from vcbatch.local.apiserver.kinds.strategy import BuiltIn
 from vcbatch.local.apiserver.registry import Json, RequestContext, Served
 from vcbatch.local.apiserver.tables import UNKNOWN, column, dig, name_cell, since

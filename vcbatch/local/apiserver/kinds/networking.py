@@ -6,8 +6,9 @@ import ipaddress
 from datetime import datetime
 
 from vcbatch.api.resources import NETWORKPOLICIES, Resource
+from vcbatch.local.apiserver import faults
 from vcbatch.local.apiserver.errors import FieldError
-from vcbatch.local.apiserver.kinds import faults, selectors
+from vcbatch.local.apiserver.kinds import selectors
 from vcbatch.local.apiserver.kinds.define import STATUS
 from vcbatch.local.apiserver.kinds.pods.values import ip_faults, label_faults, subdomain_faults
 from vcbatch.local.apiserver.kinds.strategy import BuiltIn

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from vcbatch.api import name_rules
 from vcbatch.api.resources import Resource
-from vcbatch.local.apiserver import names
+from vcbatch.local.apiserver import faults
 from vcbatch.local.apiserver.errors import FieldError
-from vcbatch.local.apiserver.kinds import faults, selectors
+from vcbatch.local.apiserver.kinds import selectors
 from vcbatch.local.apiserver.kinds.define import STATUS
 from vcbatch.local.apiserver.kinds.strategy import BuiltIn
 from vcbatch.local.apiserver.registry import Json, RequestContext, Served
@@ -17,7 +18,7 @@ from vcbatch.local.apiserver.tables import AGE, NAME, at, column
 BUDGETS = Resource(group="policy", version="v1", plural="poddisruptionbudgets", kind="PodDisruptionBudget")
 
 _PERCENT = re.compile("[0-9]+%")
-PERCENT_FAULT = names.regex_fault(
+PERCENT_FAULT = name_rules.regex_fault(
     "a valid percent string must be a numeric string followed by an ending '%'", "[0-9]+%", "1%", "93%"
 )
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from vcbatch.api import name_rules
 from vcbatch.api.resources import RESOURCEQUOTAS
-from vcbatch.local.apiserver import names
+from vcbatch.local.apiserver import faults
 from vcbatch.local.apiserver.errors import FieldError
-from vcbatch.local.apiserver.kinds import faults, quantities
+from vcbatch.local.apiserver.kinds import quantities
 from vcbatch.local.apiserver.kinds.define import STATUS
 from vcbatch.local.apiserver.kinds.pods.limits import LIMIT_RANGES
 from vcbatch.local.apiserver.kinds.strategy import BuiltIn
@@ -89,7 +90,7 @@ def amounts_faults(amounts: Json | None, path: str) -> list[FieldError]:
 
 
 def _resource_name_faults(name: str, place: str) -> list[FieldError]:
-    found = faults.invalid_each(place, name, names.qualified_name(name))
+    found = faults.invalid_each(place, name, name_rules.qualified_name(name))
     if found or "/" in name:
         return found
     if name not in _COUNTED | _MEASURED and ".storageclass.storage.k8s.io" not in name:

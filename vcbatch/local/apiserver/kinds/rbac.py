@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from vcbatch.api import name_rules
 from vcbatch.api.resources import Resource
-from vcbatch.local.apiserver import names
+from vcbatch.local.apiserver import faults
 from vcbatch.local.apiserver.errors import FieldError
-from vcbatch.local.apiserver.kinds import faults
 from vcbatch.local.apiserver.kinds.define import path_segment_name
 from vcbatch.local.apiserver.kinds.strategy import BuiltIn
 from vcbatch.local.apiserver.registry import Json, RequestContext, Served
@@ -81,7 +81,7 @@ def _binding_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[
     if not name:
         found.append(faults.required("roleRef.name"))
     else:
-        found += faults.invalid_each("roleRef.name", name, names.path_segment(name))
+        found += faults.invalid_each("roleRef.name", name, name_rules.path_segment(name))
     for index, subject in enumerate(obj.get("subjects") or ()):
         found += _subject_faults(subject, f"subjects[{index}]")
     return found
@@ -94,7 +94,7 @@ def _subject_faults(subject: Json, path: str) -> list[FieldError]:
         found.append(faults.required(f"{path}.name"))
     if kind == "ServiceAccount":
         if name:
-            found += faults.invalid_each(f"{path}.name", name, names.dns_subdomain(name))
+            found += faults.invalid_each(f"{path}.name", name, name_rules.dns_subdomain(name))
         if group:
             found.append(faults.unsupported(f"{path}.apiGroup", group, [""]))
         if not subject.get("namespace"):

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from vcbatch.local.apiserver import names
+from vcbatch.api import name_rules
+from vcbatch.local.apiserver import faults
 from vcbatch.local.apiserver.errors import FieldError
-from vcbatch.local.apiserver.kinds import faults
 from vcbatch.local.apiserver.registry import Json
 
 
@@ -26,8 +26,8 @@ def label_faults(labels: Mapping[str, str] | None, path: str) -> list[FieldError
     found: list[FieldError] = []
     for key in sorted(labels or {}):
         value = (labels or {})[key]
-        found += faults.invalid_each(path, key, names.qualified_name(key))
-        found += faults.invalid_each(path, value, names.label_value(value))
+        found += faults.invalid_each(path, key, name_rules.qualified_name(key))
+        found += faults.invalid_each(path, value, name_rules.label_value(value))
     return found
 
 
@@ -45,9 +45,9 @@ def _expression_faults(expression: Json, path: str) -> list[FieldError]:
     else:
         found.append(faults.invalid(f"{path}.operator", operator, "not a valid selector operator"))
     key = expression.get("key", "")
-    found += faults.invalid_each(f"{path}.key", key, names.qualified_name(key))
+    found += faults.invalid_each(f"{path}.key", key, name_rules.qualified_name(key))
     for index, value in enumerate(values):
-        found += faults.invalid_each(f"{path}.values[{index}]", value, names.label_value(value))
+        found += faults.invalid_each(f"{path}.values[{index}]", value, name_rules.label_value(value))
     return found
 
 

@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from vcbatch.api import name_rules
 from vcbatch.api.resources import SERVICES, Resource
-from vcbatch.local.apiserver import names
+from vcbatch.local.apiserver import faults
 from vcbatch.local.apiserver.errors import FieldError
-from vcbatch.local.apiserver.kinds import faults, selectors
+from vcbatch.local.apiserver.kinds import selectors
 from vcbatch.local.apiserver.kinds.define import STATUS, label_name
 from vcbatch.local.apiserver.kinds.pods import values
 from vcbatch.local.apiserver.kinds.strategy import BuiltIn
@@ -209,7 +210,7 @@ def _port_faults(port: Json, seen: set[str], path: str, *, many: bool) -> list[F
     found += values.port_faults(f"{path}.targetPort", port.get("targetPort", 0))
     if port.get("appProtocol") is not None:
         found += faults.invalid_each(
-            f"{path}.appProtocol", port["appProtocol"], names.qualified_name(port["appProtocol"])
+            f"{path}.appProtocol", port["appProtocol"], name_rules.qualified_name(port["appProtocol"])
         )
     return found
 

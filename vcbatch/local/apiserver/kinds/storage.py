@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
+from vcbatch.api import name_rules
 from vcbatch.api.resources import PERSISTENTVOLUMECLAIMS, Resource
-from vcbatch.local.apiserver import names
+from vcbatch.local.apiserver import faults
 from vcbatch.local.apiserver.errors import FieldError
-from vcbatch.local.apiserver.kinds import faults, quantities, selectors
+from vcbatch.local.apiserver.kinds import quantities, selectors
 from vcbatch.local.apiserver.kinds.define import STATUS
 from vcbatch.local.apiserver.kinds.strategy import BuiltIn
 from vcbatch.local.apiserver.registry import Json, RequestContext, Served
@@ -56,7 +57,7 @@ def claim_spec_faults(spec: Json, path: str) -> list[FieldError]:
     found += _storage_faults(spec, path)
     name = spec.get("storageClassName")
     if name:
-        found += faults.invalid_each(f"{path}.storageClassName", name, names.dns_subdomain(name))
+        found += faults.invalid_each(f"{path}.storageClassName", name, name_rules.dns_subdomain(name))
     mode = spec.get("volumeMode")
     if mode is not None and mode not in ("Block", "Filesystem"):
         found.append(faults.unsupported(f"{path}.volumeMode", mode, ["Block", "Filesystem"]))

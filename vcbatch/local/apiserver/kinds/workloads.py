@@ -8,8 +8,9 @@ from datetime import datetime
 from typing import Any
 
 from vcbatch.api.resources import Resource
+from vcbatch.local.apiserver import faults
 from vcbatch.local.apiserver.errors import FieldError
-from vcbatch.local.apiserver.kinds import faults, selectors
+from vcbatch.local.apiserver.kinds import selectors
 from vcbatch.local.apiserver.kinds.define import (
     SCALE,
     SCALE_KINDS,

@@ -16,8 +16,8 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from vcbatch.api.quantity import MalformedQuantity, parse_quantity
+from vcbatch.local.apiserver import faults
 from vcbatch.local.apiserver.errors import FieldError
-from vcbatch.local.apiserver.kinds import faults
 from vcbatch.local.apiserver.schema.compare import ABSENT, correlate, same
 from vcbatch.local.apiserver.schema.structural import Node, Rule, regular_expression
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from vcbatch.local.apiserver import names
+from vcbatch.api import name_rules
+from vcbatch.local.apiserver import faults
 from vcbatch.local.apiserver.errors import FieldError
-from vcbatch.local.apiserver.kinds import faults
 from vcbatch.local.apiserver.schema.structural import Json, Node
 
 
@@ -49,9 +49,9 @@ def _embedded_type(value: Json, path: str) -> Iterator[FieldError]:
     elif not kind:
         yield faults.invalid(at, kind, "must not be empty")
     else:
-        for fault in names.dns1035_label(kind.lower()):
+        for fault in name_rules.dns1035_label(kind.lower()):
             yield faults.invalid(at, kind, f"may have mixed case, but should otherwise match: {fault}")
     metadata = value.get("metadata")
     if isinstance(metadata, dict) and isinstance(metadata.get("name"), str) and metadata["name"]:
-        for fault in names.dns_subdomain(metadata["name"]):
+        for fault in name_rules.dns_subdomain(metadata["name"]):
             yield faults.invalid(f"{path}.metadata.name", metadata["name"], fault)

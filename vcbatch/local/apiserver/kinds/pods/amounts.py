@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from vcbatch.local.apiserver import names
+from vcbatch.api import name_rules
+from vcbatch.local.apiserver import faults
 from vcbatch.local.apiserver.errors import FieldError
-from vcbatch.local.apiserver.kinds import faults, quantities
+from vcbatch.local.apiserver.kinds import quantities
 from vcbatch.local.apiserver.kinds.pods.defaults import containers
 from vcbatch.local.apiserver.registry import Json
 
@@ -30,7 +31,7 @@ def _overcommits(resource: str) -> bool:
 
 def name_faults(resource: str, path: str) -> list[FieldError]:
     """Faults of a container's resource name."""
-    found = faults.invalid_each(path, resource, names.qualified_name(resource))
+    found = faults.invalid_each(path, resource, name_rules.qualified_name(resource))
     if found:
         return found
     if "/" not in resource:

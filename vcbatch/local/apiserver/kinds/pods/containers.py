@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from vcbatch.local.apiserver import names
+from vcbatch.api import name_rules
+from vcbatch.local.apiserver import faults
 from vcbatch.local.apiserver.errors import FieldError
-from vcbatch.local.apiserver.kinds import faults
 from vcbatch.local.apiserver.kinds.pods import security, values
 from vcbatch.local.apiserver.kinds.pods.amounts import requirements_faults
 from vcbatch.local.apiserver.kinds.pods.volumes import selector_key_faults
@@ -209,7 +209,7 @@ def _env_from_faults(sources: Sequence[Json], path: str) -> list[FieldError]:
             if not name:
                 found.append(faults.required(f"{place}.{key}.name"))
             else:
-                found += faults.invalid_each(f"{place}.{key}.name", name, names.dns_subdomain(name, prefix=True))
+                found += faults.invalid_each(f"{place}.{key}.name", name, name_rules.dns_subdomain(name, prefix=True))
         if not given:
             found.append(faults.invalid(path, "", "must specify one of: `configMapRef` or `secretRef`"))
         elif given > 1:
@@ -399,7 +399,7 @@ def _http_faults(action: Json, path: str) -> list[FieldError]:
     for header in action.get("httpHeaders") or ():
         name = header.get("name", "")
         if not name or not all(char.isascii() and (char.isalnum() or char == "-") for char in name):
-            detail = names.regex_fault(
+            detail = name_rules.regex_fault(
                 "a valid HTTP header must consist of alphanumeric characters or '-'", "[-A-Za-z0-9]+", "X-Header-Name"
             )
             found.append(faults.invalid(f"{path}.httpHeaders", name, detail))

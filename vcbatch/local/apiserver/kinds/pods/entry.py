@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from vcbatch.api.resources import PODS, Resource
+from vcbatch.local.apiserver import faults
 from vcbatch.local.apiserver.errors import FieldError
-from vcbatch.local.apiserver.kinds import faults
 from vcbatch.local.apiserver.kinds.pods import admission, limits, quota, update
 from vcbatch.local.apiserver.kinds.pods.amounts import service_class
 from vcbatch.local.apiserver.kinds.pods.defaults import pod_defaults, spec_defaults

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from vcbatch.local.apiserver import names
+from vcbatch.api import name_rules
+from vcbatch.local.apiserver import faults
 from vcbatch.local.apiserver.errors import FieldError
-from vcbatch.local.apiserver.kinds import faults, selectors
+from vcbatch.local.apiserver.kinds import selectors
 from vcbatch.local.apiserver.kinds.pods import values
 from vcbatch.local.apiserver.registry import Json
 
@@ -84,10 +85,10 @@ def _node_requirement_faults(requirement: Json, path: str, check_values: bool) -
         case _:
             found.append(faults.invalid(f"{path}.operator", operator, _NOT_AN_OPERATOR))
     key = requirement.get("key", "")
-    found += faults.invalid_each(f"{path}.key", key, names.qualified_name(key))
+    found += faults.invalid_each(f"{path}.key", key, name_rules.qualified_name(key))
     if check_values:
         for index, value in enumerate(given):
-            found += faults.invalid_each(f"{place}[{index}]", value, names.label_value(value))
+            found += faults.invalid_each(f"{place}[{index}]", value, name_rules.label_value(value))
     return found
 
 
@@ -129,11 +130,11 @@ def _pod_term_faults(term: Json, path: str) -> list[FieldError]:
         if term.get(key) is not None:
             found += selectors.selector_faults(term[key], f"{path}.{key}")
     for namespace in term.get("namespaces") or ():
-        found += faults.invalid_each(f"{path}.namespace", namespace, names.dns_label(namespace))
+        found += faults.invalid_each(f"{path}.namespace", namespace, name_rules.dns_label(namespace))
     topology = term.get("topologyKey", "")
     if not topology:
         found.append(faults.required(f"{path}.topologyKey", "can not be empty"))
-    return found + faults.invalid_each(f"{path}.topologyKey", topology, names.qualified_name(topology))
+    return found + faults.invalid_each(f"{path}.topologyKey", topology, name_rules.qualified_name(topology))
 
 
 def tolerations_faults(tolerations: Sequence[Json], path: str) -> list[FieldError]:
@@ -149,7 +150,7 @@ def _toleration_faults(toleration: Json, path: str) -> list[FieldError]:
     value, effect = toleration.get("value", ""), toleration.get("effect", "")
     found: list[FieldError] = []
     if key:
-        found += faults.invalid_each(f"{path}.key", key, names.qualified_name(key))
+        found += faults.invalid_each(f"{path}.key", key, name_rules.qualified_name(key))
     elif operator != "Exists":
         detail = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
         found.append(faults.invalid(f"{path}.operator", operator, detail))
@@ -158,7 +159,7 @@ def _toleration_faults(toleration: Json, path: str) -> list[FieldError]:
         found.append(faults.invalid(f"{path}.effect", effect, detail))
     match operator:
         case "" | "Equal":
-            faulty = names.label_value(value)
+            faulty = name_rules.label_value(value)
             if faulty:
                 found.append(faults.invalid(f"{path}.operator", value, ";".join(faulty)))
         case "Exists":
@@ -189,7 +190,7 @@ def _spread_faults(constraint: Json, later: Sequence[Json], path: str) -> list[F
     if not key:
         found.append(faults.required(f"{path}.topologyKey", "can not be empty"))
     else:
-        found += faults.invalid_each(f"{path}.topologyKey", key, names.qualified_name(key))
+        found += faults.invalid_each(f"{path}.topologyKey", key, name_rules.qualified_name(key))
     if action not in ("DoNotSchedule", "ScheduleAnyway"):
         allowed = ["DoNotSchedule", "ScheduleAnyway"]
         found.append(faults.unsupported(f"{path}.whenUnsatisfiable", action, allowed))
@@ -230,7 +231,7 @@ def _label_keys_faults(constraint: Json, path: str) -> list[FieldError]:
     used |= {expression.get("key") for expression in selector.get("matchExpressions") or ()}
     found: list[FieldError] = []
     for index, key in enumerate(keys):
-        found += faults.invalid_each(f"{place}[{index}]", key, names.qualified_name(key))
+        found += faults.invalid_each(f"{place}[{index}]", key, name_rules.qualified_name(key))
         if key in used:
             found.append(faults.invalid(f"{place}[{index}]", key, "exists in both matchLabelKeys and labelSelector"))
     return found
@@ -242,7 +243,7 @@ def gates_faults(gates: Sequence[Json], path: str) -> list[FieldError]:
     seen: set[str] = set()
     for index, gate in enumerate(gates):
         place, name = f"{path}[{index}]", gate.get("name", "")
-        found += faults.invalid_each(place, name, names.qualified_name(name))
+        found += faults.invalid_each(place, name, name_rules.qualified_name(name))
         if name in seen:
             found.append(faults.duplicate(place, name))
         seen.add(name)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from vcbatch.local.apiserver import faults
 from vcbatch.local.apiserver.errors import FieldError
-from vcbatch.local.apiserver.kinds import faults
 from vcbatch.local.apiserver.kinds.pods import values
 from vcbatch.local.apiserver.registry import Json
 

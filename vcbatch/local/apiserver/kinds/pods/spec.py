@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from vcbatch.local.apiserver import names
+from vcbatch.api import name_rules
+from vcbatch.local.apiserver import faults
 from vcbatch.local.apiserver.errors import FieldError
-from vcbatch.local.apiserver.kinds import faults, selectors
+from vcbatch.local.apiserver.kinds import selectors
 from vcbatch.local.apiserver.kinds.pods import scheduling, security, values
 from vcbatch.local.apiserver.kinds.pods.amounts import requirements_faults
 from vcbatch.local.apiserver.kinds.pods.containers import containers_faults
@@ -39,7 +40,7 @@ def spec_faults(spec: Json, path: str, *, pod_name: str, is_pod: bool = False) -
     for index, gate in enumerate(spec.get("readinessGates") or ()):
         kind = gate.get("conditionType", "")
         place = f"{path}.readinessGates[{index}].conditionType"
-        found += faults.invalid_each(place, kind, names.qualified_name(kind))
+        found += faults.invalid_each(place, kind, name_rules.qualified_name(kind))
     found += scheduling.gates_faults(spec.get("schedulingGates") or (), f"{path}.schedulingGates")
     found += scheduling.spread_faults(spec.get("topologySpreadConstraints") or (), f"{path}.topologySpreadConstraints")
     found += _host_users_faults(spec, path)
@@ -126,7 +127,7 @@ def _dns_faults(spec: Json, path: str) -> list[FieldError]:
     for index, search in enumerate(searches):
         if search != ".":
             plain = search.removesuffix(".").replace("_", "a")
-            found += faults.invalid_each(f"{path}.searches[{index}]", search, names.dns_subdomain(plain))
+            found += faults.invalid_each(f"{path}.searches[{index}]", search, name_rules.dns_subdomain(plain))
     for index, option in enumerate(config.get("options") or ()):
         if not option.get("name"):
             found.append(faults.required(f"{path}.options[{index}]", "must not be empty"))

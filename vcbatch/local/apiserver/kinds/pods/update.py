@@ -6,9 +6,9 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from vcbatch.local.apiserver import names
+from vcbatch.api import name_rules
+from vcbatch.local.apiserver import faults
 from vcbatch.local.apiserver.errors import FieldError
-from vcbatch.local.apiserver.kinds import faults
 from vcbatch.local.apiserver.kinds.pods import scheduling, values
 from vcbatch.local.apiserver.kinds.pods.specdiff import spec_diff
 from vcbatch.local.apiserver.registry import Json
@@ -179,7 +179,7 @@ def status_faults(pod: Json, old: Json) -> list[FieldError]:
         kind = condition.get("type", "")
         if kind not in _SYSTEM_CONDITIONS:
             place = f"metadata.conditions[{index}].Type"
-            found += faults.invalid_each(place, kind, names.qualified_name(kind))
+            found += faults.invalid_each(place, kind, name_rules.qualified_name(kind))
     nominated = status.get("nominatedNodeName", "")
     if nominated and nominated != before.get("nominatedNodeName", ""):
         found += values.subdomain_faults("status.nominatedNodeName", nominated)

@@ -10,9 +10,10 @@ import re
 from collections.abc import Collection
 from typing import Any
 
-from vcbatch.local.apiserver import names
+from vcbatch.api import name_rules
+from vcbatch.local.apiserver import faults
 from vcbatch.local.apiserver.errors import FieldError
-from vcbatch.local.apiserver.kinds import faults, quantities
+from vcbatch.local.apiserver.kinds import quantities
 from vcbatch.local.apiserver.registry import Json
 
 PORT_RANGE = faults.between(1, 65535)
@@ -61,11 +62,11 @@ _BYTES = ("1", *(f"1{unit}" for unit in ["k", "M", "G", "T", "P", "E", "Ki", "Mi
 
 
 def label_faults(path: str, value: str) -> list[FieldError]:
-    return faults.invalid_each(path, value, names.dns_label(value))
+    return faults.invalid_each(path, value, name_rules.dns_label(value))
 
 
 def subdomain_faults(path: str, value: str) -> list[FieldError]:
-    return faults.invalid_each(path, value, names.dns_subdomain(value))
+    return faults.invalid_each(path, value, name_rules.dns_subdomain(value))
 
 
 def port_number_faults(path: str, value: Any) -> list[FieldError]:
@@ -76,7 +77,7 @@ def port_name_faults(path: str, value: str) -> list[FieldError]:
     """Faults of an IANA service name."""
     found: list[str] = []
     if len(value) > 15:
-        found.append(names.too_long(15))
+        found.append(name_rules.too_long(15))
     if not re.fullmatch("[-a-z0-9]+", value):
         found.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
     if not re.search("[a-z]", value):
@@ -145,7 +146,7 @@ def field_ref_faults(reference: Json, path: str, allowed: Collection[str]) -> li
         return [faults.invalid(place, field, f"error converting fieldPath: field label not supported: {field}")]
     if subscript:
         key = subscript[2].lower() if base == "metadata.annotations" else subscript[2]
-        return faults.invalid_each(path, key, names.qualified_name(key))
+        return faults.invalid_each(path, key, name_rules.qualified_name(key))
     return [] if base in allowed else [faults.unsupported(place, base, sorted(allowed))]
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from vcbatch.local.apiserver import names
+from vcbatch.api import name_rules
+from vcbatch.local.apiserver import faults
 from vcbatch.local.apiserver.errors import FieldError
-from vcbatch.local.apiserver.kinds import faults, quantities
+from vcbatch.local.apiserver.kinds import quantities
 from vcbatch.local.apiserver.kinds.config import key_faults
 from vcbatch.local.apiserver.kinds.pods import values
 from vcbatch.local.apiserver.registry import Json
@@ -62,7 +63,7 @@ def _source_faults(volume: Json, path: str, pod_name: str) -> list[FieldError]:
         found += check(source, f"{path}.{kind}")
         if kind == "ephemeral" and pod_name and volume.get("name"):
             claim = f"{pod_name}-{volume['name']}"
-            for fault in names.dns_subdomain(claim):
+            for fault in name_rules.dns_subdomain(claim):
                 detail = f"PVC name {faults.go_quote(claim)}: {fault}"
                 found.append(faults.invalid(f"{path}.name", volume["name"], detail))
     if not chosen:
