@@ -171,7 +171,7 @@ def render_all() -> list[Json]:
     return [render(resource.kind) for resource in resources.CUSTOM_RESOURCES]
 
 
-class _Plain(yaml.SafeDumper):
+class _Plain(yaml.CSafeDumper):
     """Writes shared parts out each time: readers shouldn't have to follow anchors."""
 
     def ignore_aliases(self, data: Any) -> bool:
