@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from vcbatch.api.names import HOSTNAME_LABEL, VIRTUAL_NODE
+from vcbatch.api.names import GPU_RESOURCE, HOSTNAME_LABEL, VIRTUAL_NODE
 from vcbatch.api.resources import NODES
 from vcbatch.local.apiserver.errors import StatusError, bad_request
 from vcbatch.local.kubelet import (
@@ -123,6 +123,6 @@ def _virtual_node(number: int) -> VirtualNode:
     name = f"virtual-{number:04}"
     return VirtualNode(
         name=name,
-        capacity={"cpu": "96", "memory": "768Gi", "nvidia.com/gpu": "8"},
+        capacity={"cpu": "96", "memory": "768Gi", GPU_RESOURCE: "8"},
         labels={HOSTNAME_LABEL: name, VIRTUAL_NODE: "true"},
     )

@@ -20,7 +20,7 @@ from typing import Any
 
 import yaml
 
-from vcbatch.api.names import DEFAULT_SCHEDULER, KUBE_SCHEDULER
+from vcbatch.api.names import DEFAULT_SCHEDULER, GPU_RESOURCE, KUBE_SCHEDULER
 from vcbatch.api.quantity import parse_quantity
 from vcbatch.api.queue import DEFAULT
 from vcbatch.api.resources import NODES
@@ -224,7 +224,7 @@ class LocalProgram:
     async def _report(self, server: EmbeddedServer, kubelets: Kubelets) -> Report:
         node = await server.api.get(NODES, kubelets.node_name)
         capacity = node["status"]["allocatable"]
-        gpus = int(capacity.get("nvidia.com/gpu", "0"))
+        gpus = int(capacity.get(GPU_RESOURCE, "0"))
         machine = f"{_count(parse_quantity(capacity['cpu']).value(), 'CPU')}, {_memory(capacity['memory'])}"
         if gpus:
             machine += f", {_count(gpus, 'GPU')}"

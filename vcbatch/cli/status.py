@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from vcbatch.api.names import GPU_RESOURCE
 from vcbatch.api.quantity import parse_quantity
 from vcbatch.api.queue import DEFAULT
 from vcbatch.api.resources import JOBS, NODES, PODS, QUEUES
@@ -83,7 +84,7 @@ def _nodes(nodes: Sequence[Json], pods: Sequence[Json], *, show_all: bool) -> st
                 _ready(node),
                 f"{cpu / 1000:g}/{_number(allocatable, 'cpu')}",
                 f"{memory / 2**30:.1f}/{total_memory:.1f} GiB",
-                f"{gpus}/{_number(allocatable, 'nvidia.com/gpu')}",
+                f"{gpus}/{_number(allocatable, GPU_RESOURCE)}",
                 f"{count}/{_number(allocatable, 'pods')}",
             )
         )
@@ -106,7 +107,7 @@ def _requests_by_node(pods: Sequence[Json]) -> dict[str, tuple[int, int, int, in
             requests = (container.get("resources") or {}).get("requests") or {}
             cpu += parse_quantity(requests.get("cpu", 0)).milli()
             memory += parse_quantity(requests.get("memory", 0)).value()
-            gpus += parse_quantity(requests.get("nvidia.com/gpu", 0)).value()
+            gpus += parse_quantity(requests.get(GPU_RESOURCE, 0)).value()
         used[node] = (cpu, memory, gpus, count + 1)
     return used
 

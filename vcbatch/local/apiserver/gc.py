@@ -141,16 +141,16 @@ class GarbageCollector:
             if record.deleting:
                 return
         if record.owners:
-            self._attend_owned(entry, record)
+            self._attend_owned(record)
 
     def _attend_deleting(self, entry: Served, record: Record) -> None:
         finalizers = record.decode()["metadata"].get("finalizers", ())
         if ORPHAN in finalizers:
             for dependent in self._engine.store.dependents(record.uid):
                 self._drop_owners(dependent, lambda uid: uid == record.uid)
-            self._drop_finalizer(entry, record, ORPHAN)
+            self._drop_finalizer(record, ORPHAN)
         elif FOREGROUND in finalizers and not self._delete_dependents(record):
-            self._drop_finalizer(entry, record, FOREGROUND)
+            self._drop_finalizer(record, FOREGROUND)
 
     def _delete_dependents(self, owner: Record) -> bool:
         """Delete what depends on an owner that goes in the foreground. Answers whether something blocks it."""
@@ -177,7 +177,7 @@ class GarbageCollector:
         found = entry and self._engine.store.get(entry.stored_as, record.namespace, record.name)
         return bool(found and found.uid == record.uid)
 
-    def _attend_owned(self, entry: Served, record: Record) -> None:
+    def _attend_owned(self, record: Record) -> None:
         references: list[Json] = record.decode()["metadata"].get("ownerReferences", [])
         absent = {one.get("uid", "") for one in references if self._is_absent(record, one)}
         if len(absent) == len({one.get("uid", "") for one in references}):
@@ -204,7 +204,7 @@ class GarbageCollector:
 
         self._edit(record, edit)
 
-    def _drop_finalizer(self, entry: Served, record: Record, finalizer: str) -> None:
+    def _drop_finalizer(self, record: Record, finalizer: str) -> None:
         def edit(obj: Json) -> None:
             rest = [name for name in obj["metadata"].get("finalizers", ()) if name != finalizer]
             if rest:

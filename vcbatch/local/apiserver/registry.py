@@ -180,7 +180,7 @@ Handler = Callable[[HandlerRequest], Awaitable[Reply | None]]
 
 def dns_subdomain_name(name: str, prefix: bool) -> Sequence[str]:
     """The default name rule: faults of `name` as an RFC 1123 subdomain; with `prefix` as a generateName."""
-    from vcbatch.local.apiserver.names import dns_subdomain
+    from vcbatch.api.name_rules import dns_subdomain
 
     return dns_subdomain(name, prefix=prefix)
 

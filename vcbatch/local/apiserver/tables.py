@@ -110,8 +110,6 @@ AGE = column("Age", age_cell)
 CREATED_AT = column("Created At", created_cell)
 DEFAULT_COLUMNS: Sequence[Column] = (NAME, AGE)
 """For kinds without columns of their own."""
-PLAIN_COLUMNS: Sequence[Column] = (NAME, Column(name="Created At", type="date", cell=created_cell))
-"""For kinds for which Kubernetes has no printer."""
 
 
 def labels_text(labels: Mapping[str, str] | None) -> str:

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from vcbatch.api.names import GPU_RESOURCE
 from vcbatch.api.quantity import parse_quantity
 
 Json = dict[str, Any]
 
-GPU_RESOURCE = "nvidia.com/gpu"
 _NVIDIA_SMI = ("nvidia-smi", "--query-gpu=index,uuid,name,memory.total", "--format=csv,noheader,nounits")
 _NVIDIA_SMI_SECONDS = 10.0
 

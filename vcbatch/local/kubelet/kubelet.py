@@ -178,7 +178,7 @@ class Kubelet:
             api=api,
             clock=clock,
             config=config,
-            node=node_.node_object(config=config, sandbox=self._sandbox, gpus=gpus, capacity=capacity),
+            node=node_.node_object(config=config, sandbox=self._sandbox, gpus=gpus),
             status=node_.node_status(
                 sandbox=self._sandbox,
                 capacity=capacity,

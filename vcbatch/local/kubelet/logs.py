@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from vcbatch.api.timestamps import parse_time
 from vcbatch.seams.clock import Clock
 
 _POLL_SECONDS = 0.1
@@ -172,8 +171,3 @@ def _render(line: bytes, timestamps: bool) -> bytes:
     if timestamps:
         text = stamp + b" " + text
     return text if kind == b"P" else text + b"\n"
-
-
-def parse_since_time(text: str) -> datetime:
-    """The `sinceTime` of a query; raises `ValueError`."""
-    return parse_time(text)

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from vcbatch._version import __version__
-from vcbatch.api.names import CONTAINER_SANDBOX, HOSTNAME_LABEL, KUBELET_MODE
+from vcbatch.api.names import CONTAINER_SANDBOX, GPU_RESOURCE, HOSTNAME_LABEL, KUBELET_MODE
 from vcbatch.api.reasons import KubeletConditionReason
 from vcbatch.api.resources import NODES
 from vcbatch.api.timestamps import format_time
 from vcbatch.local.kubelet.config import KubeletConfig
-from vcbatch.local.kubelet.devices import GPU_RESOURCE, Gpu
+from vcbatch.local.kubelet.devices import Gpu
 from vcbatch.local.kubelet.sandbox import Sandbox
 from vcbatch.seams.api import Api, ApiError, PatchKind
 from vcbatch.seams.clock import Clock
@@ -59,7 +59,7 @@ def total_memory() -> int:
     return total
 
 
-def node_object(*, config: KubeletConfig, sandbox: Sandbox, gpus: list[Gpu], capacity: Mapping[str, str]) -> Json:
+def node_object(*, config: KubeletConfig, sandbox: Sandbox, gpus: list[Gpu]) -> Json:
     """The Node as it is registered, without its status."""
     architecture = _ARCHITECTURES.get(platform.machine(), platform.machine())
     system = platform.system().lower()
@@ -70,9 +70,9 @@ def node_object(*, config: KubeletConfig, sandbox: Sandbox, gpus: list[Gpu], cap
         KUBELET_MODE: str(sandbox.mode),
     }
     if gpus:
-        labels["nvidia.com/gpu.product"] = "-".join(gpus[0].name.split())[:63]
-        labels["nvidia.com/gpu.count"] = str(len(gpus))
-        labels["nvidia.com/gpu.memory"] = str(gpus[0].memory_mib)
+        labels[f"{GPU_RESOURCE}.product"] = "-".join(gpus[0].name.split())[:63]
+        labels[f"{GPU_RESOURCE}.count"] = str(len(gpus))
+        labels[f"{GPU_RESOURCE}.memory"] = str(gpus[0].memory_mib)
     return {
         "apiVersion": "v1",
         "kind": "Node",

@@ -523,7 +523,7 @@ class PodWorker:
         over = self._must_be_over()
         if over and deleting and self._verdict is None and not self._finished():
             # A deleted pod ends in a terminal phase, so that whoever counts outcomes sees one (KEP-3329).
-            self._close_states(now)
+            self._close_states()
         previous = self._written or self.pod.get("status") or {}
         status = pod_status(
             spec=self.pod["spec"],
@@ -553,7 +553,7 @@ class PodWorker:
     def _finished(self) -> bool:
         return phase(self.pod["spec"], self._states) in (PodPhase.SUCCEEDED, PodPhase.FAILED)
 
-    def _close_states(self, now: datetime) -> None:
+    def _close_states(self) -> None:
         """Containers that never ran, or wait to be restarted, will not run any more."""
         for container in self.pod["spec"].get("containers") or ():
             state = self._states.get(container["name"], FRESH)

@@ -97,7 +97,7 @@ def _spec_faults(spec: Json) -> Iterator[FieldError]:
     yield from _version_set_faults(versions)
     yield from _names_faults(spec.get("names") or {}, "spec.names")
     for index, version in enumerate(versions):
-        yield from _version_faults(version, f"spec.versions[{index}]", spec)
+        yield from _version_faults(version, f"spec.versions[{index}]")
     yield from _conversion_faults(spec.get("conversion") or {})
     if spec.get("preserveUnknownFields") is True:
         detail = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema "
@@ -163,7 +163,7 @@ def _conversion_faults(conversion: Json) -> Iterator[FieldError]:
         yield faults.forbidden("spec.conversion.webhook", "should not be set when strategy is not set to Webhook")
 
 
-def _version_faults(version: Json, path: str, spec: Json) -> Iterator[FieldError]:
+def _version_faults(version: Json, path: str) -> Iterator[FieldError]:
     schema = (version.get("schema") or {}).get("openAPIV3Schema")
     if schema is None:
         yield faults.required(f"{path}.schema.openAPIV3Schema", "schemas are required")

@@ -209,7 +209,7 @@ def _priority_defaults(obj: Json, _old: Json | None, _ctx: RequestContext) -> No
     obj.setdefault("preemptionPolicy", "PreemptLowerPriority")
 
 
-def _priority_faults(obj: Json, _old: Json | None, ctx: RequestContext) -> list[FieldError]:
+def _priority_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
     found: list[FieldError] = []
     name, value = dig(obj, "metadata", "name") or "", obj.get("value", 0)
     if name.startswith("system-"):

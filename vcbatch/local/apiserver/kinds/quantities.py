@@ -6,8 +6,6 @@ from typing import Any
 
 from vcbatch.api.quantity import ZERO, MalformedQuantity, Quantity, parse_quantity
 
-MALFORMED = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
-
 
 def read(value: Any) -> Quantity:
     """A stored quantity; zero for what isn't one, which decoding has refused before."""

@@ -57,7 +57,7 @@ def _merge_map(target: Json, patch: Json, path: str, keys: Mapping[str, str]) ->
         else:
             target[key] = _without_directives(value)
     for key, order in orders.items():
-        _reorder(target, key, order, patch.get(key), keys.get(_join(path, key)))
+        _reorder(target, key, order, keys.get(_join(path, key)))
     return target
 
 
@@ -137,7 +137,7 @@ def _keyed(item: Any, merge_key: str, value: Any) -> bool:
     return isinstance(item, dict) and item.get(merge_key) == value
 
 
-def _reorder(target: Json, key: str, order: Any, patched: Any, merge_key: str | None) -> None:
+def _reorder(target: Json, key: str, order: Any, merge_key: str | None) -> None:
     """Sort the list as `order` says; what the order doesn't name keeps its place behind its former neighbour."""
     items = target.get(key)
     if not isinstance(items, list) or not isinstance(order, list) or merge_key is None:

@@ -15,7 +15,7 @@ from typing import Any
 
 from vcbatch.api.quantity import MalformedQuantity, parse_quantity
 from vcbatch.local.apiserver.errors import DecodeError
-from vcbatch.local.apiserver.schema.types import OPAQUE, Field, Struct, kind_struct, struct, structs
+from vcbatch.local.apiserver.schema.types import OPAQUE, Field, Struct, struct, structs
 
 Json = dict[str, Any]
 
@@ -33,12 +33,6 @@ def decode(type_name: str, obj: Json) -> list[str]:
     decoder = _Decoder()
     decoder.struct(obj, struct(type_name), path="", trail="", depth=0)
     return [f'unknown field "{path}"' for path in decoder.unknown]
-
-
-def decode_kind(kind: str, obj: Json) -> list[str]:
-    """`decode` for an object that names its own apiVersion: tells the Events of two groups apart."""
-    known = kind_struct(api_version=str(obj.get("apiVersion") or "v1"), kind=kind)
-    return decode(known.key if known else kind, obj)
 
 
 def decode_at(type_name: str, obj: Json, *, path: str) -> list[str]:

@@ -43,7 +43,6 @@ class Node:
     required: Sequence[str] = ()
     preserve_unknown: bool = False
     embedded: bool = False
-    int_or_string: bool = False
     list_type: str = "atomic"
     list_map_keys: Sequence[str] = ()
     map_type: str = "granular"
@@ -95,7 +94,6 @@ def compile_schema(schema: Json) -> Node:
         required=tuple(name for name in schema.get("required") or () if isinstance(name, str)),
         preserve_unknown=schema.get("x-kubernetes-preserve-unknown-fields") is True,
         embedded=schema.get("x-kubernetes-embedded-resource") is True,
-        int_or_string=schema.get("x-kubernetes-int-or-string") is True,
         list_type=_text(schema, "x-kubernetes-list-type") or "atomic",
         list_map_keys=tuple(schema.get("x-kubernetes-list-map-keys") or ()),
         map_type=_text(schema, "x-kubernetes-map-type") or "granular",
