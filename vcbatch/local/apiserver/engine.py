@@ -59,6 +59,7 @@ class Engine:
             subresource=subresource,
             dry_run=dry_run,
             field_validation=field_validation,
+            field_manager=user,
             lookup=self.lookup,
             listed=self.listed,
             used=self.ledger.used,

@@ -4,6 +4,8 @@ import json
 from typing import Any
 
 from tests.unit.apiserver.core.servers import CONFIGMAPS, configmap, server, virtual
+from vcbatch.api.resources import CONFIGMAPS as CONFIG_MAPS
+from vcbatch.seams.api import PatchKind
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
@@ -42,3 +44,18 @@ async def test_an_annotation_that_is_no_configuration_is_nobodys() -> None:
 
             assert answer.code == 200
             assert "kubectl-client-side-apply" not in owners(answer.body)
+
+
+@virtual
+async def test_those_who_dont_apply_write_to_what_was_applied() -> None:
+    """Controllers of this process, and clients that send back claims without a manager's name."""
+    async with server() as client:
+        api = client.kernel.api
+        await api.patch(CONFIG_MAPS, "a", configmap("a", data={"k": "1"}), namespace="default", kind=PatchKind.APPLY)
+        changed = await api.patch(CONFIG_MAPS, "a", {"data": {"mine": "2"}}, namespace="default")
+        claims = [(entry["manager"], entry["operation"]) for entry in changed["metadata"]["managedFields"]]
+        assert claims == [("vcbatch", "Apply"), ("vcbatch", "Update")]
+
+        for entry in changed["metadata"]["managedFields"]:
+            del entry["manager"]
+        assert (await client.put(f"{CONFIGMAPS}/a", changed)).code == 200

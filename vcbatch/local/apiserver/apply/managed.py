@@ -292,4 +292,4 @@ def _written(claims: Sequence[_Claim], live: Json) -> Sequence[Json]:
             "subresource": claim.subresource,
         }
         entries.append({key: value for key, value in entry.items() if value})
-    return sorted(entries, key=lambda one: (one["operation"] == "Update", one.get("time", ""), one["manager"]))
+    return sorted(entries, key=lambda one: (one["operation"] == "Update", one.get("time", ""), one.get("manager", "")))
