@@ -54,8 +54,8 @@ def ticked(annotations: kopf.Annotations, patch: kopf.Patch, **_: Any) -> None:
 
 
 @kopf.on.event("configmaps", labels={"role": "target"})
-def noticed(type: str | None, logger: kopf.Logger, **_: Any) -> None:
-    logger.debug("noticed %s", type)
+def noticed(event: kopf.RawEvent, logger: kopf.Logger, **_: Any) -> None:
+    logger.debug("noticed %s", event["type"])
 
 
 @kopf.on.create(*JOBS)

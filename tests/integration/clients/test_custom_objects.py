@@ -98,8 +98,8 @@ def test_a_watch_of_jobs_follows_one_to_its_end(custom: client.CustomObjectsApi,
 
 def test_queues_are_cluster_objects(custom: client.CustomObjectsApi, namespace: str):
     name = f"q-{namespace}"
-    made = custom.create_cluster_custom_object(*QUEUES, {"apiVersion": "/".join(QUEUES[:2]), "kind": "Queue",
-                                                         "metadata": {"name": name}, "spec": {"weight": 2}})  # fmt: skip
+    body = {"apiVersion": "/".join(QUEUES[:2]), "kind": "Queue", "metadata": {"name": name}, "spec": {"weight": 2}}
+    made = custom.create_cluster_custom_object(*QUEUES, body)
     assert made["spec"]["weight"] == 2
 
     def state() -> str:

@@ -1,4 +1,4 @@
-"""kopf as others use it, unmodified: annotations, finalizers, events, timers, indexes, and a restart of the operator."""
+"""kopf as others use it: annotations, finalizers, events, timers, indexes, and an operator that starts again."""
 
 from __future__ import annotations
 
