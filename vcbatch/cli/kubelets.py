@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,18 +13,22 @@ from vcbatch.api.names import GPU_RESOURCE, HOSTNAME_LABEL, VIRTUAL_NODE
 from vcbatch.api.resources import NODES
 from vcbatch.local.apiserver.errors import StatusError, bad_request
 from vcbatch.local.kubelet import (
+    ConnectionRefusedHereError,
+    Connections,
+    ConnectionUnavailableError,
     Kubelet,
     KubeletConfig,
     LogOptions,
     LogUnavailableError,
     Mode,
     Sandbox,
+    TooManyConnectionsError,
     open_processes,
 )
 from vcbatch.local.virtual import VirtualKubelet, VirtualNode
 from vcbatch.seams.api import Api
 from vcbatch.seams.clock import Clock
-from vcbatch.seams.processes import Processes
+from vcbatch.seams.processes import Processes, Session
 from vcbatch.seams.random import Random
 
 log = logging.getLogger(__name__)
@@ -116,6 +121,41 @@ class Kubelets:
                 yield chunk
         except LogUnavailableError as error:
             raise bad_request(str(error)) from error
+
+    async def exec(
+        self, namespace: str, name: str, container: str, command: Sequence[str], *, stdin: bool, tty: bool
+    ) -> Session:
+        """A command in a container, as the server asks for it."""
+        with _as_status():
+            return await self._connections().exec(namespace, name, container, command, stdin=stdin, tty=tty)
+
+    async def attach(self, namespace: str, name: str, container: str, *, stdin: bool, tty: bool) -> Session:
+        """A connection with a container, as the server asks for it."""
+        with _as_status():
+            return await self._connections().attach(namespace, name, container, stdin=stdin, tty=tty)
+
+    async def dial(self, namespace: str, name: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """A connection to a pod's port, as the server asks for it."""
+        with _as_status():
+            return await self._connections().dial(namespace, name, port)
+
+    def _connections(self) -> Connections:
+        if self._kubelet is None:
+            raise StatusError(503, "ServiceUnavailable", "the kubelet isn't running yet")
+        return self._kubelet.connections
+
+
+@contextmanager
+def _as_status() -> Iterator[None]:
+    """The kubelet's refusals as answers of the server."""
+    try:
+        yield
+    except ConnectionUnavailableError as error:
+        raise StatusError(500, "InternalError", f"Internal error occurred: {error}") from error
+    except ConnectionRefusedHereError as error:
+        raise bad_request(str(error)) from error
+    except TooManyConnectionsError as error:
+        raise StatusError(429, "TooManyRequests", str(error)) from error
 
 
 def _virtual_node(number: int) -> VirtualNode:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -35,6 +35,7 @@ class ProcessSpec:
     cpus: Sequence[int] = field(default=())  # the processors it may run on; all when empty
     log_max_bytes: int = 10 * 1024 * 1024  # of one log file
     log_max_files: int = 5
+    stdin: bool = False  # whether its standard input is the named pipe `stdin` in the record, else it is empty
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +73,32 @@ class ProcessStartError(Exception):
         self.exit_code = exit_code
 
 
+class Session(Protocol):
+    """The streams of a command in a container, or of the container itself, while somebody is connected with it."""
+
+    def output(self) -> AsyncIterator[tuple[int, bytes]]:
+        """What it prints, each piece with its stream: 1 standard output, 2 standard error; until it has ended."""
+        ...
+
+    async def write(self, data: bytes) -> None:
+        """To its standard input. Returns once taken; raises `OSError` where nobody reads any more."""
+        ...
+
+    def close_input(self) -> None: ...
+
+    def resize(self, *, columns: int, rows: int) -> None:
+        """The window behind its terminal has changed; nothing where it has none."""
+        ...
+
+    async def exit_code(self) -> int:
+        """How it ended; waits until it has. 128 + signal where a signal ended it."""
+        ...
+
+    async def close(self) -> None:
+        """End what was started for this session. May be called twice."""
+        ...
+
+
 class Processes(Protocol):
     """Starts, adopts, signals and reaps containers; a container's whole process tree counts as one."""
 
@@ -95,6 +122,13 @@ class Processes(Protocol):
         self, ref: ProcessRef, *, argv: Sequence[str], env: Mapping[str, str], working_dir: str, timeout: float
     ) -> CommandResult:
         """Run a command inside a running container (exec probes and hooks), for at most `timeout` seconds."""
+        ...
+
+    async def open_session(
+        self, ref: ProcessRef, *, argv: Sequence[str], env: Mapping[str, str], working_dir: str, stdin: bool, tty: bool
+    ) -> Session:
+        """Start a command inside a running container with its streams, or a terminal, connected to us. It ends with
+        the session, and with the container. Raises `ProcessStartError`."""
         ...
 
     def exceeds_memory(self, ref: ProcessRef, limit: int) -> bool:

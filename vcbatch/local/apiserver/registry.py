@@ -13,6 +13,7 @@ strategy never does it. Tables are built by the core from `Served.columns`.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -21,6 +22,7 @@ from typing import Any, Protocol
 from vcbatch.api.quantity import Quantity
 from vcbatch.api.resources import Resource
 from vcbatch.local.apiserver.errors import FieldError
+from vcbatch.seams.processes import Session
 
 Json = dict[str, Any]
 
@@ -139,6 +141,21 @@ class PodStreams(Protocol):
 
     def logs(self, namespace: str, name: str, container: str, options: Any) -> AsyncIterator[bytes]:
         """What a container printed; `options` is a `vcbatch.local.kubelet.LogOptions`."""
+        ...
+
+    async def exec(
+        self, namespace: str, name: str, container: str, command: Sequence[str], *, stdin: bool, tty: bool
+    ) -> Session:
+        """Start a command in a running container. Raises `StatusError`."""
+        ...
+
+    async def attach(self, namespace: str, name: str, container: str, *, stdin: bool, tty: bool) -> Session:
+        """Join a running container: what it prints from now on, and its input where it has one open. Raises
+        `StatusError`."""
+        ...
+
+    async def dial(self, namespace: str, name: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Connect to a port of a running pod. Raises `OSError`, or `StatusError` where there is no such pod."""
         ...
 
 

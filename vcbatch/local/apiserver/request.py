@@ -23,6 +23,7 @@ from vcbatch.local.apiserver.errors import (
 Json = dict[str, Any]
 
 BODY_LIMIT = 3 * 1024 * 1024
+_QUERY_FIELDS = 4096  # the words of a command that is run in a pod are parameters
 JSON_TYPE = "application/json"
 YAML_TYPE = "application/yaml"
 PROTOBUF_TYPE = "application/vnd.kubernetes.protobuf"
@@ -69,7 +70,12 @@ def parse_path(path: str) -> Target | None:
 
 def parse_query(raw: bytes | str) -> Mapping[str, Sequence[str]]:
     text = raw.decode("latin-1") if isinstance(raw, bytes) else raw
-    return parse_qs(text, keep_blank_values=True, max_num_fields=100) if text else {}
+    if not text:
+        return {}
+    try:
+        return parse_qs(text, keep_blank_values=True, max_num_fields=_QUERY_FIELDS)
+    except ValueError:
+        raise bad_request(f"the query has more than {_QUERY_FIELDS} parameters") from None
 
 
 def first(query: Mapping[str, Sequence[str]], name: str) -> str:

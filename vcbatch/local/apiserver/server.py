@@ -13,6 +13,7 @@ from typing import Any
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.websockets.wsproto_impl import WSProtocol
 
 from vcbatch.local.apiserver.admission import Admission
 from vcbatch.local.apiserver.app import App, Scope
@@ -23,12 +24,14 @@ from vcbatch.local.apiserver.kernel import Kernel
 from vcbatch.local.apiserver.pki import Pki, kubeconfig, write_private
 from vcbatch.local.apiserver.registry import PodStreams
 from vcbatch.local.apiserver.schema import descriptions
+from vcbatch.local.apiserver.subresources.websocket import GONE_EXTENSION
 from vcbatch.seams import Clock, Random
 
 log = logging.getLogger(__name__)
 
 ADDRESS = "127.0.0.1"
 _CHECKPOINT_SECONDS = 5.0
+_LARGEST_MESSAGE = 32 * 1024 * 1024  # of a WebSocket; what a real API server takes
 _LINGER_SECONDS = 0.5
 _SHUTDOWN_SECONDS = 2.0
 
@@ -42,10 +45,29 @@ class _Protocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        ssl_object = self.transport.get_extra_info("ssl_object") if self.transport else None
-        certificate = ssl_object.getpeercert() if ssl_object else None
-        if certificate:
-            self.scope.setdefault("extensions", {})["vcbatch.peer_certificate"] = certificate
+        _note_certificate(self.transport, self.scope)
+
+
+class _WebSocketProtocol(WSProtocol):
+    """The same for WebSockets, and a word to the application when the connection is lost while it isn't receiving."""
+
+    def handle_connect(self, event: Any) -> None:
+        super().handle_connect(event)
+        _note_certificate(self.transport, self.scope)
+        self._gone = asyncio.Event()
+        self.scope.setdefault("extensions", {})[GONE_EXTENSION] = self._gone  # type: ignore[typeddict-unknown-key]
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        if hasattr(self, "_gone"):
+            self._gone.set()
+
+
+def _note_certificate(transport: Any, scope: Any) -> None:
+    ssl_object = transport.get_extra_info("ssl_object") if transport else None
+    certificate = ssl_object.getpeercert() if ssl_object else None
+    if certificate:
+        scope.setdefault("extensions", {})["vcbatch.peer_certificate"] = certificate
 
 
 def _peer_certificate(scope: Scope) -> Mapping[str, Any] | None:
@@ -138,7 +160,13 @@ class EmbeddedServer:
         config = uvicorn.Config(
             app,  # type: ignore[arg-type]
             http=_Protocol,
-            ws="wsproto",
+            ws=_WebSocketProtocol,
+            ws_max_size=_LARGEST_MESSAGE,
+            ws_per_message_deflate=False,
+            # Pings find out that a client is gone. No time limit for the answer: it waits behind input that a command
+            # in a pod hasn't read yet.
+            ws_ping_interval=10.0,
+            ws_ping_timeout=None,
             loop="none",
             lifespan="off",
             access_log=False,

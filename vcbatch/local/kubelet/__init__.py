@@ -9,12 +9,21 @@ import shutil
 from pathlib import Path
 
 from vcbatch.local.kubelet.config import KubeletConfig, inherited_environment
+from vcbatch.local.kubelet.connections import (
+    ConnectionRefusedHereError,
+    Connections,
+    ConnectionUnavailableError,
+    TooManyConnectionsError,
+)
 from vcbatch.local.kubelet.kubelet import Kubelet, LogUnavailableError, end_everything, memory_directory
 from vcbatch.local.kubelet.logs import LogOptions
 from vcbatch.local.kubelet.processes import LocalProcesses, probe
 from vcbatch.local.kubelet.sandbox import Mode, Namespaces, Sandbox, SandboxUnavailableError, choose
 
 __all__ = [
+    "ConnectionRefusedHereError",
+    "ConnectionUnavailableError",
+    "Connections",
     "Kubelet",
     "KubeletConfig",
     "LogOptions",
@@ -22,6 +31,7 @@ __all__ = [
     "Mode",
     "Sandbox",
     "SandboxUnavailableError",
+    "TooManyConnectionsError",
     "end_containers",
     "inherited_environment",
     "open_processes",

@@ -165,6 +165,7 @@ def process_spec(
         cpus=cpus,
         log_max_bytes=node.config.log_max_bytes,
         log_max_files=node.config.log_max_files,
+        stdin=bool(container.get("stdin")),
     )
 
 
@@ -193,6 +194,8 @@ def without_effect(pod: Json, sandbox_mode: Mode, *, uid: int, gid: int) -> list
         words.append(f"containers run as user {uid}, group {gid}, whatever securityContext says")
     if any(c.get("readOnlyRootFilesystem") or c.get("capabilities") or c.get("seccompProfile") for c in contexts):
         words.append("securityContext restricts nothing here")
+    if any(c.get("tty") for c in spec.get("containers") or ()):
+        words.append("containers have no terminal: tty is without effect")
     if sandbox_mode is Mode.PLAIN and spec.get("hostAliases"):
         words.append("hostAliases need mode userns or nss")
     if any((v.get("emptyDir") or {}).get("sizeLimit") for v in spec.get("volumes") or ()):

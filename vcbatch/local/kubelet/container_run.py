@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from vcbatch.api.quantity import parse_quantity
@@ -12,7 +12,7 @@ from vcbatch.api.reasons import KubeletEvent
 from vcbatch.local.kubelet import probes, records
 from vcbatch.local.kubelet.node_services import NodeServices
 from vcbatch.local.kubelet.records import Run
-from vcbatch.seams.processes import CommandResult, ProcessExit, ProcessRef
+from vcbatch.seams.processes import CommandResult, ProcessExit, ProcessRef, Session
 
 Json = dict[str, Any]
 Tell = Callable[[str, str], None]
@@ -43,8 +43,8 @@ class ContainerRun:
         self.memory_limit = memory_limit(container)
         self.kill_at: float | None = None
         """Monotonic time at which the tree is killed; set once the container was told to end."""
-        self._container = container
-        self._ref = ref
+        self.container = container
+        self.ref = ref
         self._address = address
         self._node = node
         self._tell = tell
@@ -56,7 +56,7 @@ class ContainerRun:
         """Wait for the exit, and probe. `started` says that no startup probe is (still) to pass; `hook_grace` is given
         for a fresh start: the seconds that a postStart hook has."""
         self._spawn(self._await_exit(), "run")
-        hook = (self._container.get("lifecycle") or {}).get("postStart")
+        hook = (self.container.get("lifecycle") or {}).get("postStart")
         if hook and hook_grace is not None:
             self._spawn(self._post_start(hook, hook_grace), "hook")
         if started:
@@ -67,7 +67,7 @@ class ContainerRun:
     def start_probes(self) -> None:
         """Probe liveness and readiness: from the start, or once the startup probe has passed."""
         for field in ("livenessProbe", "readinessProbe"):
-            if self._container.get(field):
+            if self.container.get(field):
                 self._spawn(self._probe(field), "probe")
 
     def end(self, grace: float) -> bool:
@@ -88,11 +88,11 @@ class ContainerRun:
 
     async def kill(self) -> None:
         """End the whole tree now."""
-        await self._node.processes.signal(self._ref, signal.SIGKILL)
+        await self._node.processes.signal(self.ref, signal.SIGKILL)
 
     async def kill_if_out_of_memory(self) -> None:
         """End the tree if it holds more than the limit; on record before it is killed."""
-        if self.memory_limit and self._node.processes.exceeds_memory(self._ref, self.memory_limit):
+        if self.memory_limit and self._node.processes.exceeds_memory(self.ref, self.memory_limit):
             records.mark_out_of_memory(self.run.path)
             await self.kill()
 
@@ -104,13 +104,13 @@ class ContainerRun:
                 task.cancel()
 
     def _spawn(self, work: Coroutine[Any, Any, None], kind: str) -> None:
-        self._tasks.append(asyncio.create_task(work, name=f"{kind}-{self._container['name']}"))
+        self._tasks.append(asyncio.create_task(work, name=f"{kind}-{self.container['name']}"))
 
     async def _await_exit(self) -> None:
-        self._exited(await self._node.processes.wait(self._ref))
+        self._exited(await self._node.processes.wait(self.ref))
 
     async def _probe(self, field: str) -> None:
-        probe, target, clock = self._container[field], self._target(), self._node.clock
+        probe, target, clock = self.container[field], self._target(), self._node.clock
 
         async def run(timeout: float) -> probes.Outcome:
             return await probes.run_handler(probe, target, timeout=timeout, clock=clock)
@@ -131,20 +131,33 @@ class ContainerRun:
             self.end(grace)
 
     async def _tell_to_end(self, grace: float) -> None:
-        hook = (self._container.get("lifecycle") or {}).get("preStop")
+        hook = (self.container.get("lifecycle") or {}).get("preStop")
         if hook and grace > 0:
             outcome = await probes.run_handler(hook, self._target(), timeout=grace, clock=self._node.clock)
             if not outcome.ok:
                 self._tell(KubeletEvent.FAILED_PRE_STOP_HOOK, f"PreStopHook failed: {outcome.message}")
-        await self._node.processes.signal(self._ref, signal.SIGTERM)
+        await self._node.processes.signal(self.ref, signal.SIGTERM)
+
+    async def open_session(self, argv: Sequence[str], *, stdin: bool, tty: bool) -> Session:
+        """Start a command beside the container's own, connected with a client; raises `ProcessStartError`."""
+        return await self._node.processes.open_session(
+            self.ref,
+            argv=argv,
+            env=self._node.config.environment,
+            working_dir=self._working_dir(),
+            stdin=stdin,
+            tty=tty,
+        )
+
+    def _working_dir(self) -> str:
+        return self.container.get("workingDir") or str(self._node.config.working_dir)
 
     def _target(self) -> probes.Target:
-        node, container = self._node, self._container
-        working_dir = container.get("workingDir") or str(node.config.working_dir)
+        node, container, working_dir = self._node, self.container, self._working_dir()
 
         async def execute(argv: list[str], timeout: float) -> CommandResult:
             env = node.config.environment
-            return await node.processes.run_in(self._ref, argv=argv, env=env, working_dir=working_dir, timeout=timeout)
+            return await node.processes.run_in(self.ref, argv=argv, env=env, working_dir=working_dir, timeout=timeout)
 
         named = {p["name"]: p["containerPort"] for p in container.get("ports") or () if p.get("name")}
         return probes.Target(address=self._address, ports=named, execute=execute)

@@ -21,6 +21,7 @@ from vcbatch.api.timestamps import format_time
 from vcbatch.local.kubelet import logs as logs_
 from vcbatch.local.kubelet import node as node_
 from vcbatch.local.kubelet.config import KubeletConfig
+from vcbatch.local.kubelet.connections import Connections
 from vcbatch.local.kubelet.devices import DeviceTable, find_gpus
 from vcbatch.local.kubelet.events import EventRecorder
 from vcbatch.local.kubelet.hosts import HostsFiles
@@ -78,6 +79,8 @@ class Kubelet:
         self._groups: dict[str, set[str]] = {}
         self._node: NodeServices | None = None
         self._memory_wanted = asyncio.Event()
+        self.connections = Connections(find=self._find, follow=self._follow)
+        """Commands in its containers, and connections with them and their ports."""
         self.ready = asyncio.Event()
         """Set once the Node is registered and its pods are followed."""
 
@@ -129,6 +132,13 @@ class Kubelet:
 
         async for chunk in logs_.read(chosen, options, clock=self._clock, has_ended=has_ended):
             yield chunk
+
+    def _follow(self, worker: PodWorker, container: str) -> AsyncIterator[bytes]:
+        """What a running container prints from now on, until it has ended."""
+        record = worker.log_record(container, previous=False)
+        assert record is not None  # noqa: S101
+        options = LogOptions(follow=True, tail_lines=0)
+        return logs_.read(record, options, clock=self._clock, has_ended=lambda: worker.has_ended(container, record))
 
     def _why_no_log(self, worker: PodWorker, name: str, container: str, options: LogOptions) -> str:
         if options.previous:
@@ -283,6 +293,7 @@ class Kubelet:
     async def _shut_down(
         self, node: NodeServices, registration: node_.NodeRegistration, background: list[asyncio.Task[Any]]
     ) -> None:
+        await self.connections.close()
         for worker in self._workers.values():
             worker.stop(self._config.shutdown_grace)
         if self._tasks:

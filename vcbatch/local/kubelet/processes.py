@@ -18,7 +18,8 @@ from typing import Any
 
 from vcbatch.local.kubelet import proctree
 from vcbatch.local.kubelet.sandbox import Namespaces
-from vcbatch.local.kubelet.supervisor.container import KILL_TREE
+from vcbatch.local.kubelet.session import connect
+from vcbatch.local.kubelet.supervisor.container import INPUT_PIPE, KILL_TREE
 from vcbatch.local.kubelet.supervisor.main import boot_id
 from vcbatch.seams.processes import (
     CommandResult,
@@ -26,10 +27,12 @@ from vcbatch.seams.processes import (
     ProcessRef,
     ProcessSpec,
     ProcessStartError,
+    Session,
 )
 
 _SUPERVISOR = "import sys; sys.path.append(sys.argv[1]); from supervisor.main import main; main()"
 _LOCK_POLL_SECONDS = 0.01
+_SEND_AGAIN_SECONDS = 0.005  # while the supervisor's socket is full
 _POLL_SECONDS = 0.1  # how often an exit is looked for where the kernel has no process descriptors
 _KILL_PATIENCE = 5.0  # seconds an init has to end its tree before it is killed itself
 
@@ -57,12 +60,15 @@ class LocalProcesses:
             "working_dir": spec.working_dir,
             "hostname": spec.hostname,
             "cpus": list(spec.cpus),
+            "stdin": spec.stdin,
             "log_max_bytes": spec.log_max_bytes,
             "log_max_files": spec.log_max_files,
             "mounts": [{"source": str(m.source), "target": m.target, "read_only": m.read_only} for m in spec.mounts],
             "namespaces": self._namespaces.document(),
             "scratch": str(scratch),
         }
+        if spec.stdin:
+            os.mkfifo(spec.record / INPUT_PIPE, 0o600)
         _write_private(spec.record / "spec.json", json.dumps(document))
         try:
             reply = await self._supervisor.ask({"op": "start", "record": str(spec.record)})
@@ -133,6 +139,41 @@ class LocalProcesses:
             return CommandResult(exit_code=126, output=str(reply["error"]))
         return CommandResult(exit_code=reply["exit_code"], output=reply["output"])
 
+    async def open_session(
+        self, ref: ProcessRef, *, argv: Sequence[str], env: Mapping[str, str], working_dir: str, stdin: bool, tty: bool
+    ) -> Session:
+        target = next(iter(proctree.children(ref.pid)), ref.pid)
+        path = ref.record / f"exec-{next(_exec_numbers)}.json"
+        environment = {**env, **proctree.environment(target)}
+        if tty:
+            environment.setdefault("TERM", "xterm")
+        document = {
+            "argv": list(argv),
+            "env": environment,
+            "working_dir": working_dir,
+            "cpus": [],  # those of the container, which its processes have on them
+            "namespaces": self._namespaces.document(),
+        }
+        _write_private(path, json.dumps(document))
+        request = {"op": "session", "pid": target, "init": ref.pid, "start_time": ref.start_time, "spec": str(path)}
+        session, theirs = connect(stdin=stdin, tty=tty)
+        try:
+            await self._supervisor.tell(request, theirs)
+        except BaseException as error:
+            await session.close()
+            if isinstance(error, SupervisorLostError):
+                raise ProcessStartError(128, str(error)) from error
+            raise
+        finally:
+            for descriptor in theirs:
+                os.close(descriptor)
+        try:
+            await session.started()
+        except BaseException:
+            await session.close()
+            raise
+        return session
+
     def exceeds_memory(self, ref: ProcessRef, limit: int) -> bool:
         # The exact figure costs a walk over the page tables: asked for only where the cheap upper bound is too high.
         return proctree.resident_bytes(ref.pid) > limit and proctree.proportional_bytes(ref.pid) > limit
@@ -180,6 +221,23 @@ class _Supervisor:
             raise SupervisorLostError("the container supervisor has ended") from error
         finally:
             self._waiting.pop(number, None)
+
+    async def tell(self, request: dict[str, Any], descriptors: Sequence[int]) -> None:
+        """Hand over a request with descriptors, to which there is no answer on this connection."""
+        if self._socket is None:
+            self._launch()
+        message = json.dumps(request).encode()
+        while True:
+            assert self._socket is not None  # noqa: S101
+            try:
+                socket.send_fds(self._socket, [message], descriptors)
+            except BlockingIOError:
+                await asyncio.sleep(_SEND_AGAIN_SECONDS)
+            except ConnectionError as error:
+                self._disconnect()
+                raise SupervisorLostError("the container supervisor has ended") from error
+            else:
+                return
 
     def _launch(self) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)

@@ -115,6 +115,21 @@ class PodWorker:
     def state_of(self, container: str) -> ContainerState:
         return self._states.get(container, FRESH)
 
+    # What clients connect with ---------------------------------------------------------------------------------------
+
+    def live_run(self, container: str) -> ContainerRun | None:
+        """The run of a container that is under way; None where none is."""
+        return self._live.get(container)
+
+    @property
+    def is_running(self) -> bool:
+        return bool(self._live)
+
+    @property
+    def address(self) -> str:
+        """The pod's own address; "" before it has one."""
+        return self._facts.address if self._facts is not None else ""
+
     # Running ---------------------------------------------------------------------------------------------------------
 
     async def run(self) -> None:

@@ -238,14 +238,37 @@ async def test_an_unscheduled_pod_has_an_empty_log_and_a_server_without_kubelet_
         assert (answer.code, answer.body["reason"]) == (503, "ServiceUnavailable")
 
 
-@pytest.mark.parametrize("what", ["exec", "attach", "portforward"])
+STREAM = "?container=c&stdout=1&command=true"
+
+
+@pytest.mark.parametrize(
+    ("path", "code", "message"),
+    [
+        ("nobody/exec" + STREAM, 404, 'pods "nobody" not found'),
+        ("p/exec?stdout=1&command=true", 400, "a container name must be specified for pod p, choose one of: [c d]"),
+        ("p/attach?container=x&stdout=1", 400, "container x is not valid for pod p"),
+        ("p/exec?container=c&command=true", 400, "you must specify at least 1 of stdin, stdout, stderr"),
+        ("p/exec?container=c&stdout=1", 400, "you must specify at least one command for the container"),
+        ("p/exec" + STREAM, 503, "no kubelet runs pods for this server"),
+        ("p/portforward", 503, "no kubelet runs pods for this server"),
+    ],
+)
 @virtual
-async def test_streams_are_refused_with_a_way_out(what: str) -> None:
+async def test_streams_that_cannot_be_are_refused_before_any_upgrade(path: str, code: int, message: str) -> None:
+    async with server() as client:
+        await make_pod(client, containers=[container(), container(name="d")])
+        await bind(client)
+        for answer in (await client.get(f"{PODS}/{path}"), await client.post(f"{PODS}/{path}", {})):
+            assert (answer.code, answer.message) == (code, message)
+
+
+@pytest.mark.parametrize("what", ["exec" + STREAM, "attach?container=c&stdout=1", "portforward"])
+@virtual
+async def test_a_pod_on_no_node_has_no_streams(what: str) -> None:
     async with server() as client:
         await make_pod(client)
-        answer = await client.post(f"{PODS}/p/{what}", {})
-        assert (answer.code, answer.body["reason"]) == (501, "NotImplemented")
-        assert "process of this machine" in answer.message
+        answer = await client.get(f"{PODS}/p/{what}")
+        assert (answer.code, answer.message) == (400, "pod p does not have a host assigned")
 
 
 @pytest.mark.parametrize(("groups", "allowed"), [(("system:masters",), True), (("system:authenticated",), False)])

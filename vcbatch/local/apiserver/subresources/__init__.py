@@ -1,4 +1,4 @@
-"""What clients do with a pod besides reading and writing it: bind, evict, read logs, and (elsewhere) attach to it."""
+"""What clients do with a pod besides reading and writing it: bind, evict, read logs, run commands, reach ports."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from vcbatch.local.apiserver.registry import Handler
 from vcbatch.local.apiserver.subresources.binding import bind
 from vcbatch.local.apiserver.subresources.eviction import evict
+from vcbatch.local.apiserver.subresources.exec import attach_to, exec_in
 from vcbatch.local.apiserver.subresources.logs import read_log
-from vcbatch.local.apiserver.subresources.streaming import refuse_stream
+from vcbatch.local.apiserver.subresources.portforward import forward_ports
 
 __all__ = [
     "POD_HANDLERS",
@@ -34,10 +35,10 @@ POD_SUBRESOURCE_KINDS: Mapping[str, tuple[str, str, str]] = {
     "portforward": ("", "v1", "PodPortForwardOptions"),
 }
 POD_HANDLERS: Mapping[str, Handler] = {
-    "attach": refuse_stream,
+    "attach": attach_to,
     "binding": bind,
     "eviction": evict,
-    "exec": refuse_stream,
+    "exec": exec_in,
     "log": read_log,
-    "portforward": refuse_stream,
+    "portforward": forward_ports,
 }

@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import select
 import signal
 import time
 
+from .command import exit_code_of, launch
 from .logfile import LogFile
 
 KILL_TREE = signal.SIGUSR2
 """What the kubelet sends to this process to end the container's whole tree with SIGKILL."""
 
+CLOSE_INPUT = signal.SIGRTMIN
+"""What the kubelet sends to this process to end the command's standard input, where `stdinOnce` asks for it."""
+
+INPUT_PIPE = "stdin"
+"""The named pipe in the record through which a container with `stdin: true` is given input."""
+
 _FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1)
 _EXIT_FILE = "exit.json"
-# Signals that Python ignores by itself and a container's command must not inherit as ignored.
-_RESTORED = ("SIGPIPE", "SIGXFSZ")
-
-
-class StartError(Exception):
-    """The command couldn't be started: `exit_code` is what a shell would give (127 not found, 126 not executable)."""
-
-    def __init__(self, exit_code: int, message: str) -> None:
-        super().__init__(message)
-        self.exit_code = exit_code
 
 
 class Container:
@@ -43,27 +39,35 @@ class Container:
         self._status: int | None = None
         self._ending = False  # a signal to end was forwarded
         self._killing = False
+        self._input_holder = -1
         self._wakeup, wakeup_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         os.set_blocking(wakeup_write, False)
         signal.set_wakeup_fd(wakeup_write, warn_on_full_buffer=False)
-        for number in (*_FORWARDED, KILL_TREE, signal.SIGCHLD):
+        for number in (*_FORWARDED, KILL_TREE, CLOSE_INPUT, signal.SIGCHLD):
             signal.signal(number, lambda *_: None)
         self._output, self._output_write = os.pipe2(os.O_CLOEXEC)
 
     def start(self) -> None:
         """Start the command; raises `StartError`."""
-        failure_read, failure_write = os.pipe2(os.O_CLOEXEC)
-        self._main = os.fork()
-        if self._main == 0:
-            _exec(self._spec, self._output_write, failure_write)
-        os.close(self._output_write)
-        os.close(failure_write)
-        with os.fdopen(failure_read, "rb") as pipe:
-            failure = pipe.read()
-        if failure:
-            os.waitpid(self._main, 0)
-            code, message = json.loads(failure)
-            raise StartError(code, message)
+        stdin = self._open_input()
+        try:
+            self._main = launch(self._spec, stdin=stdin, stdout=self._output_write, stderr=self._output_write)
+        finally:
+            os.close(stdin)
+            os.close(self._output_write)
+
+    def _open_input(self) -> int:
+        """The command's standard input: nothing, or a pipe that stays open between those who attach to it."""
+        if not self._spec.get("stdin"):
+            return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+        flags = os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC
+        self._input_holder = os.open(INPUT_PIPE, flags, dir_fd=self._record_fd)
+        return os.open(INPUT_PIPE, os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._record_fd)
+
+    def _close_input(self) -> None:
+        if self._input_holder >= 0:
+            os.close(self._input_holder)
+            self._input_holder = -1
 
     def run(self) -> None:
         """Until the container has ended: copy its output to the log, pass signals on, reap its processes."""
@@ -96,6 +100,8 @@ class Container:
             if number == KILL_TREE:
                 self._killing = True
                 self._end_tree()
+            elif number == CLOSE_INPUT:
+                self._close_input()
             elif number in _FORWARDED:
                 self._ending = True
                 self._forward(number)
@@ -159,10 +165,10 @@ def write_exit(record_fd: int, outcome: dict) -> None:
 def _outcome(status: int | None) -> dict:
     if status is None:
         return {"exit_code": 137, "signal": int(signal.SIGKILL)}
+    outcome: dict = {"exit_code": exit_code_of(status)}
     if os.WIFSIGNALED(status):
-        number = os.WTERMSIG(status)
-        return {"exit_code": 128 + number, "signal": number}
-    return {"exit_code": os.WEXITSTATUS(status)}
+        outcome["signal"] = os.WTERMSIG(status)
+    return outcome
 
 
 def _copy(fd: int, log: LogFile) -> bool:
@@ -204,59 +210,3 @@ def _kill(pid: int, number: int) -> None:
         os.kill(pid, number)
     except ProcessLookupError:
         return
-
-
-def _exec(spec: dict, output: int, failure: int) -> None:
-    """In the forked child: become the container's command. Never returns."""
-    try:
-        _become(spec, output)
-    except OSError as error:
-        os.write(failure, json.dumps(_explain(spec, error)).encode())
-    except BaseException as error:
-        os.write(failure, json.dumps([128, f"{type(error).__name__}: {error}"]).encode())
-    os._exit(127)
-
-
-def _become(spec: dict, output: int) -> None:
-    os.setsid()
-    signal.set_wakeup_fd(-1)
-    for number in (*_FORWARDED, KILL_TREE, signal.SIGCHLD):
-        signal.signal(number, signal.SIG_DFL)
-    for name in _RESTORED:
-        if hasattr(signal, name):
-            signal.signal(getattr(signal, name), signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_SETMASK, [])
-    null = os.open("/dev/null", os.O_RDONLY)
-    os.dup2(null, 0)
-    os.dup2(output, 1)
-    os.dup2(output, 2)
-    if spec["cpus"] and hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, spec["cpus"])
-    os.umask(0o022)
-    os.chdir(spec["working_dir"])
-    os.execvpe(spec["argv"][0], spec["argv"], spec["env"])  # noqa: S606
-
-
-def _explain(spec: dict, error: OSError) -> list:
-    command = spec["argv"][0]
-    if error.filename == spec["working_dir"] and error.filename != command:
-        return [128, f'working directory "{spec["working_dir"]}": {os.strerror(error.errno or 0)}']
-    if error.errno in (errno.ENOENT, errno.ENOTDIR):
-        if "/" in command and os.path.exists(command):
-            return [127, f'exec: "{command}": its interpreter (the #! line or the dynamic loader) is not found']
-        where = "no such file or directory" if "/" in command else "executable file not found in $PATH"
-        return [127, f'exec: "{command}": {where}']
-    if error.errno == errno.EACCES:
-        if "/" not in command and not _is_on_path(command, spec["env"].get("PATH", os.defpath)):
-            # A directory of the search path that may not be read says the same as a file that may not be run.
-            return [127, f'exec: "{command}": executable file not found in $PATH']
-        return [126, f'exec: "{command}": permission denied']
-    if error.errno == errno.ENOEXEC:
-        return [126, f'exec: "{command}": exec format error (a script needs a #! line)']
-    if error.errno == errno.E2BIG:
-        return [126, f'exec: "{command}": arguments and environment are too long']
-    return [126, f'exec: "{command}": {os.strerror(error.errno or 0)}']
-
-
-def _is_on_path(command: str, path: str) -> bool:
-    return any(os.path.exists(os.path.join(directory, command)) for directory in path.split(":"))

@@ -20,12 +20,15 @@ import subprocess
 import sys
 import tempfile
 
+from . import session
 from . import syscalls as sys_
-from .container import Container, StartError, write_exit
+from .command import StartError
+from .container import Container, write_exit
 from .mounts import MountError, View
 
 _NAMESPACES = sys_.CLONE_NEWNS | sys_.CLONE_NEWUTS
 MAX_EXEC_OUTPUT = 10 * 1024
+_MAX_DESCRIPTORS = 4  # a session's: control, standard input, output, error
 
 
 def main() -> None:
@@ -38,18 +41,24 @@ def main() -> None:
     gc.disable()
     gc.freeze()  # forks share the heap as long as nobody writes into it
     while True:
-        message = connection.recv(65536)
+        message, descriptors, _, _ = socket.recv_fds(connection, 65536, _MAX_DESCRIPTORS, socket.MSG_CMSG_CLOEXEC)
         if not message:
             return
         request = json.loads(message)
         if os.fork() == 0:
-            _answer(connection, request)
+            _answer(connection, request, descriptors)
+        for descriptor in descriptors:
+            os.close(descriptor)
 
 
-def _answer(connection: socket.socket, request: dict) -> None:
+def _answer(connection: socket.socket, request: dict, descriptors: list[int]) -> None:
     """In the fork: carry one request out and answer it. Never returns."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD):
         signal.signal(number, signal.SIG_DFL)
+    if request["op"] == "session":
+        connection.close()
+        session.serve(request, descriptors)
+        os._exit(0)
     try:
         operation = {"start": _start, "exec": _exec, "probe": _probe}[request["op"]]
         reply = operation(request)
@@ -188,7 +197,7 @@ def _exec(request: dict) -> dict:
         spec = json.load(file)
     os.unlink(request["spec"])
     if spec["namespaces"]["mount"]:
-        _join(request["pid"], spec["namespaces"])
+        session.join(request["pid"], spec["namespaces"])
     try:
         done = subprocess.run(
             spec["argv"],
@@ -207,17 +216,6 @@ def _exec(request: dict) -> dict:
         return {"exit_code": 126, "output": str(error)}
     code = done.returncode if done.returncode >= 0 else 128 - done.returncode
     return {"exit_code": code, "output": done.stdout[:MAX_EXEC_OUTPUT].decode(errors="replace")}
-
-
-def _join(pid: int, namespaces: dict) -> None:
-    kinds = [("user", sys_.CLONE_NEWUSER)] if namespaces["user"] else []
-    kinds += [("uts", sys_.CLONE_NEWUTS), ("pid", sys_.CLONE_NEWPID), ("mnt", sys_.CLONE_NEWNS)]
-    if not namespaces["pid"]:
-        kinds.remove(("pid", sys_.CLONE_NEWPID))
-    opened = [(os.open(f"/proc/{pid}/ns/{name}", os.O_RDONLY), kind) for name, kind in kinds]
-    for fd, kind in opened:
-        sys_.setns(fd, kind)
-        os.close(fd)
 
 
 def _probe(request: dict) -> dict:

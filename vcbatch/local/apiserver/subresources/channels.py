@@ -1,0 +1,189 @@
+"""The remote command protocol: standard streams, window size and the final status of a command on one connection.
+
+On a WebSocket each message begins with the number of its channel. Source: kubernetes
+`staging/src/k8s.io/apimachinery/pkg/util/remotecommand` and `client-go/tools/remotecommand/websocket.go`;
+`v5.channel.k8s.io` is `v4` with a message that closes a channel.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, Protocol
+
+from vcbatch.local.apiserver.errors import StatusError
+from vcbatch.local.apiserver.subresources.websocket import WebSocket
+from vcbatch.seams.processes import Session
+
+Json = dict[str, Any]
+log = logging.getLogger(__name__)
+
+V5 = "v5.channel.k8s.io"
+V4 = "v4.channel.k8s.io"
+PROTOCOLS = (V5, V4)
+
+_LARGEST_WINDOW = 0xFFFF
+_RESIZE_LIMIT = 256  # bytes of a resize message: two small numbers in JSON
+
+
+class Channel(IntEnum):
+    STDIN = 0
+    STDOUT = 1
+    STDERR = 2
+    ERROR = 3
+    RESIZE = 4
+    CLOSE = 255
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class InputClosed:
+    """The client's standard input has ended."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resize:
+    columns: int
+    rows: int
+
+
+Message = Input | InputClosed | Resize
+
+
+class Channels(Protocol):
+    """The client's side of a command, whatever carries it."""
+
+    def messages(self) -> AsyncIterator[Message]:
+        """Until the client is gone."""
+        ...
+
+    async def send(self, stream: int, data: bytes) -> None:
+        """Output for standard output (1) or standard error (2); `OSError` where the client is gone."""
+        ...
+
+    async def finish(self, status: Json) -> None:
+        """Tell how it ended, and close."""
+        ...
+
+    async def lost(self) -> None:
+        """Returns when the connection is lost."""
+        ...
+
+
+def decode(message: bytes) -> Message | None:
+    """What a client's message says; None for one that means nothing here."""
+    if not message:
+        return None
+    channel, data = message[0], message[1:]
+    if channel == Channel.STDIN:
+        return Input(data) if data else None
+    if channel == Channel.CLOSE and data[:1] == bytes([Channel.STDIN]):
+        return InputClosed()
+    if channel == Channel.RESIZE:
+        return decode_resize(data)
+    return None
+
+
+def decode_resize(data: bytes) -> Resize | None:
+    """A window size as clients send it, `{"Width": 80, "Height": 24}`; None where it is none."""
+    if len(data) > _RESIZE_LIMIT:
+        return None
+    try:
+        document = json.loads(data)
+        columns, rows = document["Width"], document["Height"]
+    except (ValueError, KeyError, TypeError):
+        return None
+    if not all(type(value) is int and 0 < value <= _LARGEST_WINDOW for value in (columns, rows)):
+        return None
+    return Resize(columns=columns, rows=rows)
+
+
+class WebSocketChannels:
+    """Channels as messages of a WebSocket that has been accepted."""
+
+    def __init__(self, socket: WebSocket) -> None:
+        self._socket = socket
+
+    async def messages(self) -> AsyncIterator[Message]:
+        async for raw in self._socket.messages():
+            message = decode(raw)
+            if message is not None:
+                yield message
+
+    async def send(self, stream: int, data: bytes) -> None:
+        await self._socket.send(bytes([stream]) + data)
+
+    async def finish(self, status: Json) -> None:
+        with suppress(OSError):
+            await self._socket.send(bytes([Channel.ERROR]) + json.dumps(status).encode())
+        await self._socket.close()
+
+    async def lost(self) -> None:
+        await self._socket.lost()
+
+
+def exit_status(code: int) -> Json:
+    """The Status that tells a command's exit code. Source: kubernetes `kubelet/pkg/cri/streaming/remotecommand`."""
+    if code == 0:
+        return {"metadata": {}, "status": "Success"}
+    return {
+        "metadata": {},
+        "status": "Failure",
+        "message": f"command terminated with non-zero exit code: exit status {code}",
+        "reason": "NonZeroExitCode",
+        "details": {"causes": [{"reason": "ExitCode", "message": str(code)}]},
+    }
+
+
+async def converse(channels: Channels, session: Session) -> None:
+    """Carry input, window sizes and output between the client and a command until either has ended; then end both."""
+    outbound = asyncio.create_task(_output(channels, session), name="output of a command")
+    others = [
+        asyncio.create_task(_input(channels, session), name="input of a command"),
+        asyncio.create_task(channels.lost(), name="connection of a command"),
+    ]
+    try:
+        await asyncio.wait((outbound, *others), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in (outbound, *others):
+            task.cancel()
+        await asyncio.gather(outbound, *others, return_exceptions=True)
+        await session.close()
+
+
+async def _output(channels: Channels, session: Session) -> None:
+    try:
+        async for stream, chunk in session.output():
+            await channels.send(stream, chunk)
+        status = exit_status(await session.exit_code())
+    except OSError:
+        return  # the client is gone
+    except StatusError as error:
+        status = error.body()
+    except Exception:
+        log.exception("a command's output")
+        status = StatusError(500, "InternalError", "Internal error occurred: see the server's log").body()
+    await channels.finish(status)
+
+
+async def _input(channels: Channels, session: Session) -> None:
+    """Returns when the client is gone."""
+    async for message in channels.messages():
+        match message:
+            case Input(data=data):
+                # A command that doesn't read its input, or has ended, says so by its exit and not by this.
+                with suppress(OSError):
+                    await session.write(data)
+            case InputClosed():
+                session.close_input()
+            case Resize(columns=columns, rows=rows):
+                session.resize(columns=columns, rows=rows)

@@ -1,0 +1,98 @@
+"""`pods/exec` and `pods/attach`.
+
+Source of the rules and words: kubernetes `pkg/registry/core/pod`, `ExecLocation` and `AttachLocation`;
+`staging/src/k8s.io/kubelet/pkg/cri/streaming`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from vcbatch.api.resources import PODS
+from vcbatch.local.apiserver.errors import StatusError, bad_request
+from vcbatch.local.apiserver.registry import HandlerRequest, PodStreams, Reply
+from vcbatch.local.apiserver.request import first, flag
+from vcbatch.local.apiserver.subresources.channels import PROTOCOLS, WebSocketChannels, converse
+from vcbatch.local.apiserver.subresources.logs import choose_container
+from vcbatch.local.apiserver.subresources.websocket import WebSocket
+from vcbatch.local.apiserver.tables import dig
+from vcbatch.seams.processes import Session
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamOptions:
+    """What `PodExecOptions` and `PodAttachOptions` ask for. A terminal has one stream for all output."""
+
+    container: str
+    stdin: bool
+    tty: bool
+    command: Sequence[str] = ()
+
+
+Open = Callable[[PodStreams, str, str, StreamOptions], Awaitable[Session]]
+
+
+async def exec_in(request: HandlerRequest) -> Reply | None:
+    """Runs a command in a running container and connects the client with it."""
+
+    async def start(kubelet: PodStreams, namespace: str, name: str, options: StreamOptions) -> Session:
+        return await kubelet.exec(
+            namespace, name, options.container, options.command, stdin=options.stdin, tty=options.tty
+        )
+
+    return await _serve(request, start, needs_command=True)
+
+
+async def attach_to(request: HandlerRequest) -> Reply | None:
+    """Connects the client with a running container's output, and with its input where that is open."""
+
+    async def join(kubelet: PodStreams, namespace: str, name: str, options: StreamOptions) -> Session:
+        return await kubelet.attach(namespace, name, options.container, stdin=options.stdin, tty=options.tty)
+
+    return await _serve(request, join, needs_command=False)
+
+
+async def _serve(request: HandlerRequest, open_session: Open, *, needs_command: bool) -> Reply | None:
+    options = _options(request, needs_command=needs_command)
+    kubelet = kubelet_of(request)
+    socket = WebSocket(request)
+    protocol = socket.choose(PROTOCOLS)
+    await socket.accept(protocol)
+    channels = WebSocketChannels(socket)
+    try:
+        session = await open_session(kubelet, request.ctx.namespace or "", request.name, options)
+    except StatusError as error:
+        # From here on there is one way to say anything: as the final status.
+        await channels.finish(error.body())
+        return None
+    await converse(channels, session)
+    return None
+
+
+def _options(request: HandlerRequest, *, needs_command: bool) -> StreamOptions:
+    """Checked in the order in which Kubernetes does: the pod, its container, its node, then the streams."""
+    pod = request.operations.get(PODS, request.ctx.namespace, request.name)
+    container = choose_container(pod, first(request.query, "container"))
+    require_node(request)
+    query = request.query
+    stdin, tty = flag(query, "stdin"), flag(query, "tty")
+    if not (stdin or flag(query, "stdout") or flag(query, "stderr")):
+        raise bad_request("you must specify at least 1 of stdin, stdout, stderr")
+    command = query.get("command") or ()
+    if needs_command and not any(command):
+        raise bad_request("you must specify at least one command for the container")
+    return StreamOptions(container=container, stdin=stdin, tty=tty, command=command)
+
+
+def require_node(request: HandlerRequest) -> None:
+    """Raises 400 for a pod that no node has yet."""
+    pod = request.operations.get(PODS, request.ctx.namespace, request.name)
+    if not dig(pod, "spec", "nodeName"):
+        raise bad_request(f"pod {request.name} does not have a host assigned")
+
+
+def kubelet_of(request: HandlerRequest) -> PodStreams:
+    if request.kubelet is None:
+        raise StatusError(503, "ServiceUnavailable", "no kubelet runs pods for this server")
+    return request.kubelet

@@ -1,0 +1,193 @@
+"""`pods/portforward`: connections to ports of a pod, as pairs of SPDY streams inside a WebSocket.
+
+A client opens two streams for each connection, one for its data and one on which an error is told, both with the same
+request id. Source: kubernetes `staging/src/k8s.io/kubelet/pkg/cri/streaming/portforward`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+from vcbatch.api.resources import PODS
+from vcbatch.local.apiserver.errors import StatusError
+from vcbatch.local.apiserver.registry import HandlerRequest, Reply
+from vcbatch.local.apiserver.subresources.exec import kubelet_of, require_node
+from vcbatch.local.apiserver.subresources.spdy import ResetReason, SpdyError
+from vcbatch.local.apiserver.subresources.streams import Multiplexer, Send, Stream
+from vcbatch.local.apiserver.subresources.websocket import WebSocket
+
+log = logging.getLogger(__name__)
+
+PROTOCOL = "SPDY/3.1+portforward.k8s.io"
+_PAIR_SECONDS = 30.0  # how long one stream of a pair waits for the other
+_CHUNK = 32 * 1024
+
+Dial = Callable[[int], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]
+
+
+async def forward_ports(request: HandlerRequest) -> Reply | None:
+    """Connects the client with ports of a pod, for as long as it stays."""
+    namespace, name = request.ctx.namespace or "", request.name
+    request.operations.get(PODS, request.ctx.namespace, name)
+    require_node(request)
+    kubelet = kubelet_of(request)
+    socket = WebSocket(request)
+    protocol = socket.choose((PROTOCOL,))
+    await socket.accept(protocol)
+
+    async def dial(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        return await kubelet.dial(namespace, name, port)
+
+    forwarder = PortForwarder(pod=name, dial=dial, send=socket.send)
+
+    async def receive() -> None:
+        async for message in socket.messages():
+            await forwarder.feed(message)
+
+    await serve(forwarder, receive(), socket.lost())
+    await socket.close()
+    return None
+
+
+async def serve(forwarder: PortForwarder, receiving: Awaitable[None], lost: Awaitable[None]) -> None:
+    """Until the client is gone or breaks the protocol; then every connection is closed."""
+    tasks = [asyncio.ensure_future(receiving), asyncio.ensure_future(lost)]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        if tasks[0].done():
+            tasks[0].result()
+    except SpdyError as error:
+        log.warning("port-forward: the client broke the protocol: %s", error)
+        with suppress(OSError):
+            await forwarder.go_away()
+    except OSError:
+        pass  # the client is gone
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await forwarder.close()
+
+
+@dataclass(slots=True, kw_only=True)
+class _Pair:
+    port: int
+    data: Stream | None = None
+    error: Stream | None = None
+    expiry: asyncio.TimerHandle | None = None
+
+
+class PortForwarder:
+    """Pairs streams, and carries each pair to a connection that `dial` makes."""
+
+    def __init__(self, *, pod: str, dial: Dial, send: Send) -> None:
+        self._pod = pod
+        self._dial = dial
+        self._multiplexer = Multiplexer(send=send, opened=self._opened)
+        self._waiting: dict[str, _Pair] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def feed(self, data: bytes) -> None:
+        """Raises `SpdyError`."""
+        await self._multiplexer.feed(data)
+
+    async def go_away(self) -> None:
+        await self._multiplexer.go_away()
+
+    async def close(self) -> None:
+        self._multiplexer.close()
+        for pair in self._waiting.values():
+            if pair.expiry:
+                pair.expiry.cancel()
+        self._waiting.clear()
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _opened(self, stream: Stream) -> None:
+        kind, port = stream.headers.get("streamtype", ""), _port(stream.headers.get("port", ""))
+        request = stream.headers.get("requestid", "")
+        if port is None or kind not in ("data", "error"):
+            self._spawn(stream.abandon(ResetReason.PROTOCOL_ERROR))
+            return
+        pair = self._waiting.get(request)
+        if pair is None:
+            pair = self._waiting[request] = _Pair(port=port)
+            pair.expiry = asyncio.get_running_loop().call_later(_PAIR_SECONDS, self._expire, request)
+        taken = pair.data if kind == "data" else pair.error
+        if taken is not None or pair.port != port:
+            self._spawn(stream.abandon(ResetReason.PROTOCOL_ERROR))
+            return
+        if kind == "data":
+            pair.data = stream
+        else:
+            pair.error = stream
+        if pair.data and pair.error:
+            del self._waiting[request]
+            if pair.expiry:
+                pair.expiry.cancel()
+            self._spawn(self._connect(pair.port, pair.data, pair.error))
+
+    def _expire(self, request: str) -> None:
+        pair = self._waiting.pop(request, None)
+        stream = pair and (pair.data or pair.error)
+        if stream:
+            self._spawn(stream.abandon())
+
+    def _spawn(self, work: Awaitable[None]) -> None:
+        task = asyncio.ensure_future(_quietly(work))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _connect(self, port: int, data: Stream, error: Stream) -> None:
+        try:
+            reader, writer = await self._dial(port)
+        except (OSError, StatusError) as failure:
+            why = failure.strerror or failure if isinstance(failure, OSError) else failure
+            await error.write(f"error forwarding port {port} to pod {self._pod}: {why}".encode())
+            await error.finish()
+            await data.finish()
+            return
+        upload = asyncio.create_task(_upload(data, writer))
+        try:
+            # The pod's side decides when it is over: a client may end its half and go on reading.
+            while chunk := await reader.read(_CHUNK):
+                await data.write(chunk)
+            await data.finish()
+        except OSError:
+            await data.abandon()
+        finally:
+            upload.cancel()
+            await asyncio.gather(upload, return_exceptions=True)
+            writer.transport.abort()
+        await error.finish()
+
+
+async def _quietly(work: Awaitable[None]) -> None:
+    """One connection that breaks is no concern of the others."""
+    with suppress(OSError):
+        await work
+
+
+async def _upload(data: Stream, writer: asyncio.StreamWriter) -> None:
+    try:
+        while chunk := await data.read():
+            writer.write(chunk)
+            await writer.drain()
+        if writer.can_write_eof():
+            writer.write_eof()
+    except OSError:
+        writer.transport.abort()  # wakes the reading side, which ends the connection
+
+
+def _port(text: str) -> int | None:
+    """A port number; None where it is none."""
+    if not (text.isascii() and text.isdigit() and len(text) <= 5):
+        return None
+    port = int(text)
+    return port if 0 < port < 65536 else None

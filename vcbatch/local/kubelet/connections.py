@@ -1,0 +1,141 @@
+"""What clients are connected with in the pods of a node: commands, containers and ports."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any
+
+from vcbatch.local.kubelet import proctree
+from vcbatch.local.kubelet.attachment import Attachment, InputClosedError, forget_input, open_input
+from vcbatch.local.kubelet.container_run import ContainerRun
+from vcbatch.local.kubelet.supervisor.container import CLOSE_INPUT
+from vcbatch.local.kubelet.worker import PodWorker
+from vcbatch.seams.processes import ProcessStartError, Session
+
+Json = dict[str, Any]
+
+MAX_SESSIONS = 128
+"""Commands and attachments of one node at a time."""
+
+_DIAL_SECONDS = 10.0
+
+Find = Callable[[str, str], PodWorker | None]
+Follow = Callable[[PodWorker, str], AsyncIterator[bytes]]
+
+
+class ConnectionUnavailableError(Exception):
+    """There is nothing to connect with: the pod or container isn't running, or the command can't be started."""
+
+
+class ConnectionRefusedHereError(Exception):
+    """What was asked for can't be had in this container; asking again won't help."""
+
+
+class TooManyConnectionsError(Exception):
+    """The node has as many sessions as it may have."""
+
+
+class Connections:
+    """`find` gives the worker of a pod by namespace and name; `follow` what a container prints from now on."""
+
+    def __init__(self, *, find: Find, follow: Follow) -> None:
+        self._find = find
+        self._follow = follow
+        self._sessions: set[Session] = set()
+
+    async def exec(
+        self, namespace: str, name: str, container: str, command: Sequence[str], *, stdin: bool, tty: bool
+    ) -> Session:
+        """Start a command in a running container; raises the errors of this module."""
+        live = self._live(namespace, name, container)
+        self._admit()
+        try:
+            session = await live.open_session(command, stdin=stdin, tty=tty)
+        except ProcessStartError as error:
+            raise ConnectionUnavailableError(f"error executing command in container: {error}") from error
+        return self._keep(session)
+
+    async def attach(self, namespace: str, name: str, container: str, *, stdin: bool, tty: bool) -> Session:
+        """Join a running container; raises the errors of this module."""
+        live = self._live(namespace, name, container)
+        self._admit()
+        spec = live.container
+        if tty:
+            raise ConnectionRefusedHereError(
+                f"container {container} has no terminal: containers run without one in local mode;"
+                " attach without -t, or run a shell with `kubectl exec -it`"
+            )
+        if stdin and not spec.get("stdin"):
+            raise ConnectionRefusedHereError(
+                f"container {container} has no standard input: spec.containers[].stdin is not true"
+            )
+        source = -1
+        if stdin:
+            try:
+                source = open_input(live.run.path)
+            except InputClosedError as error:
+                raise ConnectionRefusedHereError(
+                    f"the standard input of container {container} is closed: {error}"
+                ) from error
+
+        def closed_input() -> None:
+            if spec.get("stdinOnce"):
+                forget_input(live.run.path)
+                proctree.send(live.ref.pid, live.ref.start_time, CLOSE_INPUT)
+
+        worker = self._find(namespace, name)
+        assert worker is not None  # noqa: S101
+        return self._keep(Attachment(self._follow(worker, container), source=source, closed_input=closed_input))
+
+    async def dial(self, namespace: str, name: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Connect to a port at the pod's own address and at no other; raises `OSError` as well."""
+        worker = self._find(namespace, name)
+        if worker is None or not worker.address or not worker.is_running:
+            raise ConnectionUnavailableError(f'pod not running ("{name}")')
+        try:
+            return await asyncio.wait_for(asyncio.open_connection(worker.address, port), _DIAL_SECONDS)
+        except TimeoutError:
+            raise OSError(errno.ETIMEDOUT, f"{worker.address}:{port} didn't answer in {_DIAL_SECONDS:g} s") from None
+        except OSError as error:
+            number = error.errno or errno.ECONNREFUSED
+            raise OSError(number, f"dial tcp {worker.address}:{port}: {os.strerror(number).lower()}") from error
+
+    async def close(self) -> None:
+        """End all commands that clients have started."""
+        await asyncio.gather(*(session.close() for session in list(self._sessions)), return_exceptions=True)
+
+    def _live(self, namespace: str, name: str, container: str) -> ContainerRun:
+        worker = self._find(namespace, name)
+        live = worker.live_run(container) if worker is not None else None
+        if live is None:
+            raise ConnectionUnavailableError(f'unable to upgrade connection: container not found ("{container}")')
+        return live
+
+    def _admit(self) -> None:
+        if len(self._sessions) >= MAX_SESSIONS:
+            raise TooManyConnectionsError(f"{MAX_SESSIONS} sessions are open in the pods of this node; close one first")
+
+    def _keep(self, session: Session) -> Session:
+        kept = _Counted(session, self._sessions.discard)
+        self._sessions.add(kept)
+        return kept
+
+
+class _Counted:
+    """A session that says when it is closed."""
+
+    def __init__(self, session: Session, closed: Callable[[Session], None]) -> None:
+        self._session = session
+        self._closed = closed
+        self.output = session.output
+        self.write = session.write
+        self.close_input = session.close_input
+        self.resize = session.resize
+        self.exit_code = session.exit_code
+
+    async def close(self) -> None:
+        self._closed(self)
+        await self._session.close()
