@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from vcbatch.local.apiserver.schema.embedded import validate_embedded
 from vcbatch.local.apiserver.schema.lists import validate_lists
+from vcbatch.local.apiserver.schema.patterns import PatternError, regular_expression
 from vcbatch.local.apiserver.schema.pruning import apply_defaults, prune
-from vcbatch.local.apiserver.schema.structural import compile_schema, regular_expression
+from vcbatch.local.apiserver.schema.structural import compile_schema
 from vcbatch.local.apiserver.schema.validation import go_float, validate_schema
 
 
@@ -221,7 +224,24 @@ def test_floats_print_as_go_prints_them(value, text):
         (r"^\d$", "٣", False),
         (r"^a\$$", "a$", True),
         ("^[]a]+$", "]a", True),
+        (r"^\p{Greek}$", "α", True),
+        ("^(a+)+$", "a" * 10_000 + "b", False),  # an engine that backtracks would never come back
     ],
 )
 def test_patterns_mean_what_they_mean_in_go(pattern, text, matches):
     assert bool(regular_expression(pattern).search(text)) is matches
+
+
+@pytest.mark.parametrize(
+    ("pattern", "words"),
+    [
+        ("(a", "missing closing ): `(a`"),
+        ("[a", "missing closing ]: `[a`"),
+        ("a**", "invalid nested repetition operator: `**`"),
+        ("(?=a)", "invalid or unsupported Perl syntax: `(?=`"),
+        ("a{1001}", "invalid repeat count: `{1001}`"),
+    ],
+)
+def test_faulty_patterns_are_refused_in_the_words_of_go(pattern, words):
+    with pytest.raises(PatternError, match=f"^error parsing regexp: {re.escape(words)}$"):
+        regular_expression(pattern)

@@ -14,7 +14,8 @@ from vcbatch.local.apiserver import faults
 from vcbatch.local.apiserver.errors import FieldError
 from vcbatch.local.apiserver.registry import Json
 from vcbatch.local.apiserver.schema import cel
-from vcbatch.local.apiserver.schema.structural import compile_schema, regular_expression
+from vcbatch.local.apiserver.schema.patterns import PatternError, regular_expression
+from vcbatch.local.apiserver.schema.structural import compile_schema
 from vcbatch.local.apiserver.schema.validation import validate_schema
 
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")
@@ -204,7 +205,7 @@ def _value_faults(schema: Json, path: str, outer: Json) -> Iterator[FieldError]:
     pattern = schema.get("pattern") or ""
     try:
         regular_expression(pattern)
-    except re.error as error:
+    except PatternError as error:
         detail = f"must be a valid regular expression, but isn't: {error}"
         yield faults.invalid(f"{path}.pattern", pattern, detail)
     for key in ("allOf", "anyOf", "oneOf"):

@@ -19,7 +19,8 @@ from vcbatch.api.quantity import MalformedQuantity, parse_quantity
 from vcbatch.local.apiserver import faults
 from vcbatch.local.apiserver.errors import FieldError
 from vcbatch.local.apiserver.schema.compare import ABSENT, correlate, same
-from vcbatch.local.apiserver.schema.structural import Node, Rule, regular_expression
+from vcbatch.local.apiserver.schema.patterns import regular_expression
+from vcbatch.local.apiserver.schema.structural import Node, Rule
 
 _MAX_EVALUATIONS = 20_000
 """How many rules one request may run; Kubernetes holds requests to a cost budget in the same spirit."""

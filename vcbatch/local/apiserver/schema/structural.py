@@ -5,12 +5,12 @@ Source: apiextensions-apiserver `pkg/apiserver/schema` (what a structural schema
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from vcbatch.local.apiserver.schema.formats import FORMATS
+from vcbatch.local.apiserver.schema.patterns import PatternError, regular_expression
 
 Json = dict[str, Any]
 
@@ -183,40 +183,10 @@ def _list(schema: Json, key: str) -> Sequence[Node]:
     return tuple(compile_schema(sub) for sub in schema.get(key) or () if isinstance(sub, dict))
 
 
-_CLASSES = {"[:alpha:]": "a-zA-Z", "[:digit:]": "0-9", "[:alnum:]": "a-zA-Z0-9", "[:upper:]": "A-Z", "[:lower:]": "a-z"}
-
-
-def regular_expression(pattern: str) -> re.Pattern[str]:
-    """A pattern of Go's RE2 syntax for Python's engine. Raises `re.error` for what isn't one.
-
-    `$` matches at the very end only, `\\z` is `\\Z`, named ASCII classes are spelled out, and the classes `\\w`, `\\d`
-    and `\\s` are ASCII too.
-    """
-    for name, chars in _CLASSES.items():
-        pattern = pattern.replace(name, chars)
-    translated: list[str] = []
-    index = 0
-    in_class = False
-    while index < len(pattern):
-        char = pattern[index]
-        if char == "\\" and index + 1 < len(pattern):
-            pair = pattern[index : index + 2]
-            translated.append(r"\Z" if pair == r"\z" else pair)
-            index += 2
-            continue
-        if char == "[" and not in_class:
-            in_class = True
-        elif char == "]" and in_class and translated[-1] not in ("[", "^"):
-            in_class = False
-        translated.append(r"\Z" if char == "$" and not in_class and "(?m" not in pattern else char)
-        index += 1
-    return re.compile("".join(translated), re.ASCII)
-
-
 def _matcher(pattern: str) -> Callable[[str], Any] | None:
     if not pattern:
         return None
     try:
         return regular_expression(pattern).search
-    except re.error:
+    except PatternError:
         return None
