@@ -25,7 +25,7 @@ _NO = -np.inf
 class StaticNodes:
     """What profiles make of nodes as such; valid while no node changes."""
 
-    __slots__ = ("mask", "preferences", "rejections")
+    __slots__ = ("admits_all", "mask", "preferences", "rejections")
 
     def __init__(self, rejections: Sequence[Rejection], preferences: Sequence[Preference], count: int) -> None:
         self.rejections = rejections
@@ -33,6 +33,7 @@ class StaticNodes:
         self.mask: Mask = np.ones(count, dtype=bool)
         for rejection in rejections:
             self.mask &= ~rejection.nodes
+        self.admits_all = bool(self.mask.all())
 
 
 class StaticCache:
@@ -62,14 +63,62 @@ class StaticCache:
 class PluginSet:
     """The plugins that take part in node choice, by what they take part in."""
 
-    __slots__ = ("cappers", "filters", "orderers", "pickers", "scorers")
+    __slots__ = ("by_amounts", "cappers", "filters", "orderers", "pickers", "scorers")
 
     def __init__(self, filters: Sequence[Plugin], orderers: Sequence[Plugin]) -> None:
         self.filters = filters
         self.orderers = orderers
         self.cappers = [p for p in filters if type(p).caps is not Plugin.caps]
         self.scorers = [p for p in orderers if type(p).scores is not Plugin.scores]
+        self.by_amounts = all(p.BY_AMOUNTS for p in (*self.cappers, *self.scorers))
         self.pickers = [p for p in {*filters, *orderers} if type(p).couples is not Plugin.couples]
+
+
+class _Bank:
+    """Scores and slots of a class by the amounts on a node. Nodes of one make go through the same few states, so most
+    nodes that changed have been scored before, as another one."""
+
+    MOST = 1 << 14
+    """States kept, so that a cluster in which no two nodes are alike costs no more than this."""
+
+    __slots__ = ("_cls", "_known", "_placer", "_slots", "_table")
+
+    def __init__(self, placer: Placer, cls: TaskClass) -> None:
+        self._placer = placer
+        self._cls = cls
+        self._known: dict[bytes, int] = {}
+        self._table: Floats = np.zeros((Placer.DEPTH, 64))
+        self._slots: Floats = np.zeros(64)
+
+    def read(self, rows: Rows) -> tuple[Floats, Floats]:
+        """Scores [D, M] and slots [M] of these nodes, their filters aside."""
+        states = self._states(rows)
+        if len(self._known) + len(states) > self.MOST:
+            self._known.clear()
+        places = [self._known.get(state, -1) for state in states]
+        if -1 in places:
+            fresh = {state: row for state, row, place in zip(states, rows, places, strict=True) if place < 0}
+            self._learn(list(fresh), np.array(list(fresh.values()), dtype=np.intp))
+            places = [self._known[state] for state in states]
+        return self._table[:, places], self._slots[places]
+
+    def _states(self, rows: Rows) -> list[bytes]:
+        nodes = self._placer.nodes
+        parts = [nodes.alloc.take(rows, axis=1), nodes.load.take(rows, axis=1)]
+        if self._placer.releases:
+            parts.append(nodes.releasing.take(rows, axis=1))
+        amounts = np.concatenate(parts).T
+        width, data = 8 * amounts.shape[1], amounts.tobytes()
+        return [data[at : at + width] for at in range(0, len(data), width)]
+
+    def _learn(self, states: list[bytes], rows: Rows) -> None:
+        count = len(self._known)
+        while count + len(states) > len(self._slots):
+            self._table = np.concatenate([self._table, np.zeros_like(self._table)], axis=1)
+            self._slots = np.concatenate([self._slots, np.zeros_like(self._slots)])
+        here = slice(count, count + len(states))
+        self._table[:, here], self._slots[here] = self._placer.score(self._cls, None, rows, 0, promising=False)
+        self._known.update((state, count + i) for i, state in enumerate(states))
 
 
 class _View:
@@ -81,6 +130,7 @@ class _View:
 
     __slots__ = (
         "at",
+        "bank",
         "base",
         "bonus",
         "cls",
@@ -100,6 +150,7 @@ class _View:
         self.static = static
         self.rows = rows
         self.promising = promising
+        self.bank = _Bank(placer, cls) if placer.plugins.by_amounts and not cls.ports and not promising else None
         self.cursor = len(placer.log)
         self.table, self.slots = self._column(rows, 0)
         self.at: npt.NDArray[np.intp] = np.zeros(len(rows), dtype=np.intp)
@@ -115,10 +166,15 @@ class _View:
         taken: list[int] = []
         depth = len(self.table)
         base, at, table = self.base, self.at, self.table
+        best, value, after = 0, _NO, _NO
         for _ in range(count):
-            best = int(self.head.argmax())
-            if self.head[best] == _NO:
-                break
+            if value == _NO or after < value:  # else the node is still the first of the best
+                best = int(self.head.argmax())
+                value = float(self.head[best])
+                if value == _NO:
+                    break
+            else:
+                value = after
             taken.append(best)
             step = int(at[best]) + 1
             if step >= self.slots[best]:
@@ -136,6 +192,7 @@ class _View:
                     self._prefer()
                 else:
                     self.head[best] = score + self.bonus[best]
+            after = float(self.head[best])
         return [int(self.rows[i]) for i in taken] if len(self.rows) != len(self.placer.nodes) else taken
 
     def _refresh(self) -> None:
@@ -150,9 +207,17 @@ class _View:
         if not stale:
             return
         rows = np.fromiter(stale, dtype=np.intp, count=len(stale))
-        self.table[:, rows], self.slots[rows] = self._column(rows, 0)
+        if self.bank is None:
+            columns, slots = self._column(rows, 0)
+        else:
+            columns, slots = self.bank.read(rows)
+            if not self.static.admits_all:
+                refused = ~self.static.mask[rows]
+                columns[:, refused], slots[refused] = _NO, 0.0
+        self.table[:, rows] = columns
+        self.slots[rows] = slots
         self.at[rows] = 0
-        self.base[rows] = self.table[0, rows]
+        self.base[rows] = columns[0]
         self._prefer()
 
     def _prefer(self) -> None:
@@ -166,7 +231,7 @@ class _View:
     def _column(self, rows: Rows, placed: int) -> tuple[Floats, Floats]:
         """Scores at all depths of some nodes, `placed` tasks being on their way there, [D, M], and how many tasks
         they take beyond those, [M]."""
-        return self.placer.score(self.cls, self.static, rows, placed, promising=self.promising)
+        return self.placer.score(self.cls, self.static.mask, rows, placed, promising=self.promising)
 
 
 def _bonus(preferences: Sequence[Preference], rows: Rows, candidates: Mask) -> Floats | None:
@@ -252,7 +317,7 @@ class Placer:
                 rows = np.intersect1d(rows, self._releasing_rows())
             if not len(rows):
                 continue
-            heads = self.score(cls, static, rows, 0, promising=promising, depth=1)[0][0]
+            heads = self.score(cls, static.mask, rows, 0, promising=promising, depth=1)[0][0]
             open_ = heads != _NO
             if not open_.any():
                 continue
@@ -269,6 +334,11 @@ class Placer:
             return best, not promising
         return None
 
+    @property
+    def releases(self) -> bool:
+        """Whether anything is being released."""
+        return len(self._releasing_rows()) > 0
+
     def couples(self, task: Task) -> bool:
         return any(plugin.couples(task) for plugin in self.plugins.pickers)
 
@@ -279,7 +349,7 @@ class Placer:
     def score(
         self,
         cls: TaskClass,
-        static: StaticNodes,
+        admitted: Mask | None,
         rows: Rows,
         placed: int,
         *,
@@ -287,7 +357,7 @@ class Placer:
         depth: int = DEPTH,
     ) -> tuple[Floats, Floats]:
         """Scores [D, M] of the D tasks after `placed` ones, `-inf` where one doesn't fit, and the slots [M] that are
-        left after those."""
+        left after those. `admitted`, [N], has the nodes that pass the filters, None where that doesn't matter."""
         depths = self._depths.get((cls.id, placed, depth))
         if depths is None:
             depths = self._depths[cls.id, placed, depth] = Depths(self.nodes, cls, placed, depth)
@@ -297,14 +367,14 @@ class Placer:
             points = plugin.scores(cls, columns)
             if points is not None:
                 total += points
-        slots = self._slots(cls, static, columns, promising=promising)
+        slots = self._slots(cls, admitted, columns, promising=promising)
         np.putmask(total, depths.column >= slots, _NO)
         return total, slots - placed
 
-    def _slots(self, cls: TaskClass, static: StaticNodes, columns: Columns, *, promising: bool) -> Floats:
+    def _slots(self, cls: TaskClass, admitted: Mask | None, columns: Columns, *, promising: bool) -> Floats:
         """How many tasks of the class each node takes; [M]. Resources don't limit tasks that ask for none."""
         rows = columns.rows
-        slots = np.where(static.mask[rows], np.inf, 0.0)
+        slots = np.full(len(rows), np.inf) if admitted is None else np.where(admitted[rows], np.inf, 0.0)
         if not cls.best_effort:
             slots = np.minimum(slots, self._fitting(cls, columns, promising=promising))
         for plugin in self.plugins.cappers:
@@ -317,7 +387,7 @@ class Placer:
         task at all, asked for or not."""
         needed = cls.needed
         free = columns.unpromised(needed)
-        if len(self._releasing_rows()):
+        if self.releases:
             releasing = self.nodes.releasing[needed[:, None], columns.rows]
             free += releasing if promising else np.minimum(releasing, columns.promised(needed))
         need = cls.need

@@ -121,6 +121,7 @@ class _Writer:
         self._session = session
         self._state = session.state
         self._now = session.now
+        self._time = format_time(session.now)
         self._held = held
         self._places = {h.uid: h.node for h in held}
         self._updates: list[PodGroupUpdate] = []
@@ -255,7 +256,7 @@ class _Writer:
             else self._session.uid,
             "lastTransitionTime": before["lastTransitionTime"]
             if before is not None and same and "lastTransitionTime" in before
-            else format_time(self._now),
+            else self._time,
             "reason": str(reason),
         }
         if message:

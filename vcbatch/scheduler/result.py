@@ -1,4 +1,7 @@
-"""What a cycle decides: data for the runtime to carry out, every record naming the UID it is about."""
+"""What a cycle decides: data for the runtime to carry out, every record naming the UID it is about.
+
+Records that a cycle makes by the thousand are tuples, which are made several times faster than frozen dataclasses.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from vcbatch.api.resources import Resource
 
 
 class Bind(NamedTuple):
-    """Bind this pod to this node. A tuple, because a cycle makes tens of thousands of them."""
+    """Bind this pod to this node."""
 
     namespace: str
     name: str
@@ -42,8 +45,7 @@ class Eviction:
     message: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodGroupUpdate:
+class PodGroupUpdate(NamedTuple):
     """Replace the PodGroup's whole `status` (the kind has no status subresource), as of `resource_version`."""
 
     namespace: str
@@ -53,8 +55,7 @@ class PodGroupUpdate:
     status: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodConditionUpdate:
+class PodConditionUpdate(NamedTuple):
     """Set the pod's condition `PodScheduled` to False with this reason and message."""
 
     namespace: str
@@ -75,8 +76,7 @@ class QueueStatusUpdate:
     allocated: Mapping[str, str | None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventRecord:
+class EventRecord(NamedTuple):
     """A core/v1 Event about one object; `type` is Normal or Warning."""
 
     resource: Resource

@@ -7,8 +7,9 @@ ending it with its tier.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
+from operator import attrgetter
 from typing import Any
 
 from vcbatch.scheduler.blockers import Blocker
@@ -23,6 +24,7 @@ from vcbatch.scheduler.statement import Statement
 from vcbatch.scheduler.switches import Switch
 
 Tiered = list[list[Plugin]]
+_index = attrgetter("index")
 
 
 class Session:
@@ -92,12 +94,16 @@ class Session:
         """The gang's pending tasks that can be looked at, in task order, consecutive alike ones together. Tasks that
         ask for nothing and gated ones aren't among them."""
         if job.runs is None:
-            job.runs = list(self._runs(job))
+            job.runs = self._runs(job)
         return job.runs
 
-    def ordered(self, job: Job, tasks: list[Task]) -> list[Task]:
+    def ordered(self, tasks: list[Task]) -> list[Task]:
         """Tasks of a gang in task order: the plugins', then by index where all have one, creation and UID."""
-        indexed = all(task.index is not None for task in tasks)
+        indexes = {task.index for task in tasks}
+        indexed = None not in indexes
+        alike = all(len({key(task) for task in tasks}) < 2 for key in self._task_keys)
+        if alike and indexed and len(indexes) == len(tasks):
+            return sorted(tasks, key=_index)
 
         def key(task: Task) -> tuple[Any, ...]:
             index = task.index if indexed else 0
@@ -105,20 +111,19 @@ class Session:
 
         return sorted(tasks, key=key)
 
-    def _runs(self, job: Job) -> Iterator[Run]:
+    def _runs(self, job: Job) -> list[Run]:
         pending = [
             t for t in job.tasks.values() if t.status is TaskStatus.PENDING and not t.gated and not t.cls.best_effort
         ]
-        run: Run | None = None
-        for task in self.ordered(job, pending):
-            if run is not None and run.cls is task.cls and run.role == task.role:
-                run.tasks.append(task)
-                continue
-            if run is not None:
-                yield run
-            run = Run(task.cls, task.role, [task])
-        if run is not None:
-            yield run
+        runs: list[Run] = []
+        cls = role = None
+        tasks: list[Task] = []
+        for task in self.ordered(pending):
+            if task.cls is not cls or task.role != role:
+                cls, role, tasks = task.cls, task.role, []
+                runs.append(Run(cls, role, tasks))
+            tasks.append(task)
+        return runs
 
     # Gangs -----------------------------------------------------------------------------------------------------------
 

@@ -13,8 +13,8 @@ from vcbatch.api.pod import Pod
 from vcbatch.api.scheduling import PodGroupSpecView, PodGroupView
 from vcbatch.scheduler import Policy
 from vcbatch.scheduler.classes import ClassTable
-from vcbatch.scheduler.model import STATUSES, Job, Phase, Task, TaskStatus
 from vcbatch.scheduler.columns import Columns, Depths
+from vcbatch.scheduler.model import STATUSES, Job, Phase, Task, TaskStatus
 from vcbatch.scheduler.placement import StaticCache
 from vcbatch.scheduler.plugins.base import Plugin, Vote
 from vcbatch.scheduler.plugins.binpack import Binpack
@@ -234,5 +234,5 @@ def test_tasks_have_an_order_of_their_own() -> None:
     state.settle()
     policy = Policy.parse("actions: allocate\ntiers:\n- plugins:\n  - name: priority\n")
     session = Session(state, policy, StaticCache(), now=cluster.now, uid="s")
-    tasks: list[Task] = session.ordered(state.jobs["ns/g"], list(state.tasks.values()))
+    tasks: list[Task] = session.ordered(list(state.tasks.values()))
     assert [t.name for t in tasks] == ["g-worker-0", "g-worker-2", "g-worker-10"]

@@ -156,7 +156,7 @@ class _Attempt:
                 if not coupled and not before and not self._began_before(done):
                     session.exhausted[run.cls.id] = (done, blocker)
                 return [], True
-            if session.ready(job):
+            if done < len(tasks) and session.ready(job):
                 return tasks[done:], False
         return [], False
 

@@ -61,7 +61,7 @@ def eligible(session: Session) -> list[Job]:
 def place_best_effort(session: Session, job: Job, statement: Statement) -> None:
     """Place the gang's pending tasks that ask for nothing, in task order, as many as find a node."""
     pending = [t for t in job.tasks.values() if t.status is TaskStatus.PENDING and t.cls.best_effort and not t.gated]
-    for task in session.ordered(job, pending):
+    for task in session.ordered(pending):
         row = None if task.cls.unsupported else _node(session, task)
         if row is None:
             session.blockers.setdefault(job.key, no_node(session, job, task, unplaced=1, placed=job.ready_count))

@@ -106,6 +106,9 @@ class Plugin:
     """The arguments it reads; anything else in the policy is an error."""
     HIERARCHICAL: ClassVar[bool] = False
     """Whether `enableHierarchy` may be set."""
+    BY_AMOUNTS: ClassVar[bool] = False
+    """Whether `scores`, and `caps` for a class without host ports, go by amounts on the node alone (`Columns`, not its
+    `rows`), so that nodes with equal amounts get equal answers and one that is known needn't be asked for again."""
 
     def __init__(self, arguments: Mapping[str, ArgumentValue]) -> None:
         self.arguments = arguments

@@ -24,6 +24,7 @@ class Binpack(Plugin):
     """The weighted mean, over the resources that the task asks for and the policy weighs, of how full the node would
     be. Cpu and memory are always weighed; others where `binpack.resources` (a comma list) names them."""
 
+    BY_AMOUNTS = True
     ARGUMENTS = ArgumentSpec(
         named={
             _WEIGHT: Argument(default=_DEFAULT),

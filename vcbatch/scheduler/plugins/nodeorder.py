@@ -35,6 +35,7 @@ GPU = "nvidia.com/gpu"
 
 
 class NodeOrder(Plugin):
+    BY_AMOUNTS = True
     ARGUMENTS = ArgumentSpec(
         named={
             _LEAST: Argument(default=1),

@@ -38,6 +38,7 @@ _SPREAD_ENABLE = "predicate.PodTopologySpreadEnable"
 class Predicates(Plugin):
     """`predicate.CacheEnable` has no effect on any answer: what depends on the node alone is always kept."""
 
+    BY_AMOUNTS = True
     ARGUMENTS = ArgumentSpec(
         named={
             _NODE_AFFINITY_ENABLE: Argument(default=True),
