@@ -53,7 +53,7 @@ async def cluster(server: EmbeddedServer) -> AsyncIterator[EmbeddedServer]:
     await kubelet
 
 
-async def until(read: Callable[[], Any], condition: Callable[[Any], bool], seconds: float = 40.0) -> Any:
+async def until(read: Callable[[], Any], condition: Callable[[Any], bool], seconds: float = 120.0) -> Any:
     async with asyncio.timeout(seconds):
         while True:
             found = await read()
