@@ -164,6 +164,28 @@ def test_a_refused_replacement_leaves_the_gang_incomplete() -> None:
     assert (world.job()["status"]["running"], world.job()["status"].get("pending")) == (2, None)
 
 
+@pytest.mark.parametrize("code", [0, 3], ids=["succeeded", "failed"])
+def test_a_gang_asks_for_no_member_that_is_settled(code: int) -> None:
+    """Else a replacement of another member would wait for ever, for a gang that can't be whole again."""
+    world = _running(tasks=[task("w", 3)])
+    world.end_pod("j-w-0", code)
+    world.settle()
+    world.remove(PODS, "j-w-0")
+    world.remove(PODS, "j-w-1")
+    world.settle()
+    (group,) = world.all(PODGROUPS)
+    assert (group["spec"]["minMember"], group["spec"]["minTaskMember"]) == (2, {"w": 2})
+    assert sorted(world.pods()) == ["j-w-1", "j-w-2"]
+
+
+def test_a_succeeded_pod_counts_for_its_gang_while_it_is_there() -> None:
+    world = _running(tasks=[task("w", 3)])
+    world.end_pod("j-w-0", 0)
+    world.settle()
+    (group,) = world.all(PODGROUPS)
+    assert (group["spec"]["minMember"], group["spec"]["minTaskMember"]) == (3, {"w": 3})
+
+
 def test_losses_are_told_by_what_they_are() -> None:
     world = _running(tasks=[task("w", 3)], minAvailable=1)
     world.end_pod("j-w-0", 3)

@@ -27,9 +27,15 @@ def reference(pod_group: PodGroup) -> ObjectRef:
     return ObjectRef(resource=PODGROUPS, namespace=pod_group.namespace, name=pod_group.name, uid=pod_group.metadata.uid)
 
 
-def ensure(plan: Plan, pod_group: PodGroup | None, priority_classes: Mapping[str, int]) -> Ensure | None:
-    """Make the PodGroup, or bring its fields up to date with the job; None where they are."""
-    body = _body(plan, priority_classes)
+def ensure(
+    plan: Plan, pod_group: PodGroup | None, priority_classes: Mapping[str, int], *, out: Mapping[str, int]
+) -> Ensure | None:
+    """Make the PodGroup, or bring its fields up to date with the job; None where they are.
+
+    `out` is how many indices of each task are settled and have no pod that a scheduler counts for the gang: failed, or
+    done and their pod removed. They don't run again, and a gang that still asked for them could never be whole.
+    """
+    body = _body(plan, priority_classes, out)
     if pod_group is None:
         return Ensure(resource=PODGROUPS, body=body)
     update = _changes(body, pod_group)
@@ -76,12 +82,13 @@ def _priority(task: Task, priority_classes: Mapping[str, int]) -> int:
     return priority_classes.get(name, 0) if isinstance(name, str) else 0
 
 
-def _body(plan: Plan, priority_classes: Mapping[str, int]) -> Json:
+def _body(plan: Plan, priority_classes: Mapping[str, int], out: Mapping[str, int]) -> Json:
     job = plan.job
+    left = {task.name: task.replicas - out.get(task.name, 0) for task in plan.tasks.values()}
     spec: Json = {
         "queue": plan.queue,
-        "minMember": plan.min_available,
-        "minTaskMember": {task.name: task.min_pods for task in plan.tasks.values()},
+        "minMember": min(plan.min_available, sum(left.values())),
+        "minTaskMember": {task.name: min(task.min_pods, left[task.name]) for task in plan.tasks.values()},
         "minResources": min_resources(plan, priority_classes),
     }
     if job.spec.priority_class_name:

@@ -55,7 +55,7 @@ def _sync(picture: Picture) -> Acts:
     view = picture.view
     if view.queue is None and picture.phase is JobPhase.PENDING:
         return acts
-    group = podgroup.ensure(picture.plan, view.pod_group, view.priority_classes)
+    group = podgroup.ensure(picture.plan, view.pod_group, view.priority_classes, out=_out_of_the_gang(picture))
     acts.ensures.extend(children.ensures(view, picture.plugins))
     if group is not None:
         acts.ensures.append(group)
@@ -63,6 +63,11 @@ def _sync(picture: Picture) -> Acts:
         difference = compare(picture.plan, picture.roster, picture.ledger)
         acts.killed, acts.missing = difference.superfluous, difference.missing
     return acts
+
+
+def _out_of_the_gang(picture: Picture) -> dict[str, int]:
+    records, places = picture.ledger.tasks, picture.roster.places
+    return {name: len((records[name].done - members.keys()) | records[name].failed) for name, members in places.items()}
 
 
 def _drain(picture: Picture) -> Acts:
