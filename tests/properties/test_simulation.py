@@ -22,7 +22,7 @@ from vcbatch.api.resources import JOBS, PODS
 
 Json = dict[str, Any]
 
-SEEDS = range(24)
+SEEDS = range(12)
 ENDED = frozenset({"Completed", "Failed"})
 NODE_CPUS = 4
 NODES = [{"name": f"n{number}", "cpu": str(NODE_CPUS), "memory": "8Gi"} for number in range(3)]
