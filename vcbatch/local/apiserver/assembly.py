@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from vcbatch.local.apiserver import crds, discovery, kinds, openapi, protobuf
+from vcbatch.local.apiserver.access import User
 from vcbatch.local.apiserver.admission import Admission
 from vcbatch.local.apiserver.kernel import Kernel
 from vcbatch.seams import Clock, Random
@@ -17,13 +19,15 @@ def build(
     state_dir: Path | None = None,
     admission: Admission | None = None,
     root_ca: str = "",
+    token_user: Callable[[str], User | None] = lambda _token: None,
 ) -> Kernel:
     """A server without sockets, with every kind. With `state_dir` None nothing outlives the process: for tests and
-    simulation. `root_ca` is the certificate that every namespace's `kube-root-ca.crt` shows."""
+    simulation. `root_ca` is the certificate that every namespace's `kube-root-ca.crt` shows; `token_user` tells reviews
+    whose a bearer token is."""
     return Kernel(
         clock=clock,
         random=random,
-        built_in=[*kinds.served(), *crds.served()],
+        built_in=[*kinds.served(token_user), *crds.served()],
         custom=crds.CrdRegistry(),
         documents=[discovery.documents, openapi.documents],
         protobuf=protobuf.decode,

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vcbatch.local.apiserver.access import ADMINISTRATORS, User
-from vcbatch.local.apiserver.errors import StatusError, forbidden
+from vcbatch.local.apiserver.errors import StatusError, bad_request, forbidden
 
 AUTHENTICATED = "system:authenticated"
 ANONYMOUS = User(name="system:anonymous", groups=("system:unauthenticated",))
@@ -21,14 +21,19 @@ class Authenticator:
         self._token = token.encode()
         self._admin = User(name=user, groups=(ADMINISTRATORS, AUTHENTICATED))
 
+    def token_user(self, token: str) -> User | None:
+        """Whose the token is; None for nobody's."""
+        return self._admin if hmac.compare_digest(token.encode(errors="replace"), self._token) else None
+
     def user(self, path: str, headers: Mapping[str, str], certificate: Mapping[str, Any] | None) -> User:
         """The user; `StatusError` 401 for wrong credentials, and for none where the path isn't open to all."""
         authorization = headers.get("authorization", "")
         scheme, _, credential = authorization.partition(" ")
         if scheme.lower() == "bearer":
-            if not hmac.compare_digest(credential.strip().encode(), self._token):
+            owner = self.token_user(credential.strip())
+            if owner is None:
                 raise unauthorized()
-            user = self._admin
+            user = owner
         elif certificate and (named := _subject(certificate)):
             user = named
         elif path in _OPEN_PATHS:
@@ -59,6 +64,10 @@ def impersonated(user: User, headers: Mapping[str, str]) -> User:
     """The user of `Impersonate-User`, which only administrators may set."""
     name = headers.get("impersonate-user")
     if not name:
+        # Whoever asks to act with less than they may must not be taken to have asked for nothing.
+        asked = sorted(header for header in headers if header.startswith("impersonate-"))
+        if asked:
+            raise bad_request(f"{', '.join(asked)}: impersonation needs the header Impersonate-User")
         return user
     if not user.administrator:
         raise forbidden(

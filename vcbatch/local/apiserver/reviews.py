@@ -11,20 +11,16 @@ from typing import Any
 
 from vcbatch.api.resources import Resource
 from vcbatch.local.apiserver import faults
+from vcbatch.local.apiserver.access import ADMINISTRATORS, User
 from vcbatch.local.apiserver.errors import FieldError, StatusError, bad_request, invalid
 from vcbatch.local.apiserver.kinds.strategy import BuiltIn
 from vcbatch.local.apiserver.registry import Handler, HandlerRequest, Json, Reply, RequestContext, Served
 from vcbatch.local.apiserver.tables import DEFAULT_COLUMNS
 
-MASTERS = "system:masters"
 _AUTHORIZATION, _AUTHENTICATION = "authorization.k8s.io", "authentication.k8s.io"
 
-TokenCheck = Callable[[str], Json | None]
-"""A bearer token -> the UserInfo it belongs to, or None."""
-
-
-def _nobody(_token: str) -> Json | None:
-    return None
+TokenCheck = Callable[[str], User | None]
+"""Whose a bearer token is; None for nobody's."""
 
 
 def _review(group: str, plural: str, kind: str, *, namespaced: bool = False) -> Resource:
@@ -32,7 +28,7 @@ def _review(group: str, plural: str, kind: str, *, namespaced: bool = False) -> 
 
 
 def _allowed(groups: Sequence[str]) -> bool:
-    return MASTERS in groups
+    return ADMINISTRATORS in groups
 
 
 def _answer(body: Json, resource: Resource, status: Json) -> Reply:
@@ -120,7 +116,8 @@ def _token_handler(check: TokenCheck) -> Handler:
         user = check(token)
         if user is None:
             return _answer(body, request.served.resource, {"user": {}, "error": "invalid bearer token"})
-        return _answer(body, request.served.resource, {"authenticated": True, "user": user})
+        info = {"username": user.name, "groups": list(user.groups)}
+        return _answer(body, request.served.resource, {"authenticated": True, "user": info})
 
     return handle
 
@@ -132,11 +129,11 @@ class _ReviewStrategy(BuiltIn):
         return None
 
 
-def served(*, token: TokenCheck = _nobody) -> list[Served]:
-    """The review kinds. `token` says whose a bearer token is."""
+def served(token_user: TokenCheck) -> list[Served]:
+    """The review kinds. `token_user` says whose a bearer token is."""
     kinds: list[tuple[Resource, Handler]] = [
         (_review(_AUTHENTICATION, "selfsubjectreviews", "SelfSubjectReview"), _self_subject),
-        (_review(_AUTHENTICATION, "tokenreviews", "TokenReview"), _token_handler(token)),
+        (_review(_AUTHENTICATION, "tokenreviews", "TokenReview"), _token_handler(token_user)),
         (
             _review(_AUTHORIZATION, "localsubjectaccessreviews", "LocalSubjectAccessReview", namespaced=True),
             _access,

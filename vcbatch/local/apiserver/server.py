@@ -136,16 +136,18 @@ class EmbeddedServer:
         try:
             self._port = listener.getsockname()[1]
             pki = Pki(self._state_dir / "pki", self._clock.now())
+            authenticator = Authenticator(pki.token)
             self._kernel = build(
                 clock=self._clock,
                 random=self._random,
                 state_dir=self._state_dir,
                 admission=self._admission,
                 root_ca=pki.ca_certificate,
+                token_user=authenticator.token_user,
             )
             self.connect_kubelet(self._kubelet)
             await self._kernel.start()
-            await self._serve(pki, listener)
+            await self._serve(pki, authenticator, listener)
         except BaseException:
             listener.close()
             await self.stop()
@@ -155,8 +157,8 @@ class EmbeddedServer:
         descriptions.warm()
         log.info("the API server listens on %s", self.url)
 
-    async def _serve(self, pki: Pki, listener: socket.socket) -> None:
-        app = App(self.kernel.handler, Authenticator(pki.token), peer_certificate=_peer_certificate)
+    async def _serve(self, pki: Pki, authenticator: Authenticator, listener: socket.socket) -> None:
+        app = App(self.kernel.handler, authenticator, peer_certificate=_peer_certificate)
         config = uvicorn.Config(
             app,  # type: ignore[arg-type]
             http=_Protocol,

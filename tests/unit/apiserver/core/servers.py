@@ -130,8 +130,10 @@ def owner(obj: Json, **more: Any) -> Json:
 
 
 @asynccontextmanager
-async def server(state_dir: Path | None = None, admission: Admission | None = None) -> AsyncIterator[Client]:
-    kernel = build(clock=VirtualClock(), random=SeededRandom(7), state_dir=state_dir, admission=admission)
+async def server(
+    state_dir: Path | None = None, admission: Admission | None = None, **more: Any
+) -> AsyncIterator[Client]:
+    kernel = build(clock=VirtualClock(), random=SeededRandom(7), state_dir=state_dir, admission=admission, **more)
     await kernel.start()
     try:
         yield Client(kernel)

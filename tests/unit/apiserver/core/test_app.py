@@ -111,6 +111,16 @@ async def test_an_administrator_may_act_for_another() -> None:
     )
 
 
+@virtual
+async def test_half_an_impersonation_is_refused() -> None:
+    sent = await call("/api/v1/nodes", headers={**SECRET, "impersonate-group": "others"})
+
+    assert (sent.code, sent.body["message"]) == (
+        400,
+        "impersonate-group: impersonation needs the header Impersonate-User",
+    )
+
+
 @pytest.mark.parametrize("host", ["evil.example.com", "evil.example.com:6443", "127.0.0.1.evil.example.com", ""])
 def test_names_that_are_not_the_servers_are_refused(host: str) -> None:
     @virtual

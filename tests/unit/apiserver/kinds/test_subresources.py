@@ -11,6 +11,7 @@ import pytest
 from tests.unit.apiserver.core.servers import Client, server, virtual
 from tests.unit.apiserver.kinds.support import PODS, Json, bind, container, made, make_pod, set_status
 from vcbatch.local.apiserver.access import User
+from vcbatch.local.apiserver.authn import Authenticator
 from vcbatch.local.apiserver.errors import StatusError
 from vcbatch.local.apiserver.kinds.disruption import desired_healthy
 
@@ -293,6 +294,25 @@ async def test_who_am_i_and_what_may_i_do() -> None:
         rules = await client.post(f"{REVIEWS}/selfsubjectrulesreviews", {"spec": {"namespace": "default"}}, user=me)
         assert rules.body["status"]["resourceRules"] == [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}]
         assert (await client.get(f"{REVIEWS}/selfsubjectrulesreviews")).code == 405
+
+
+@virtual
+async def test_whose_is_this_token() -> None:
+    authenticator = Authenticator("the-token")
+    async with server(token_user=authenticator.token_user) as client:
+
+        async def review(token: str) -> Any:
+            answer = await client.post("/apis/authentication.k8s.io/v1/tokenreviews", {"spec": {"token": token}})
+            assert answer.code == 201
+            return answer.body["status"]
+
+        groups = ["system:masters", "system:authenticated"]
+        assert await review("the-token") == {
+            "authenticated": True,
+            "user": {"username": "vcbatch-admin", "groups": groups},
+        }
+        for wrong in ("other", "the-token ", "ü"):
+            assert await review(wrong) == {"user": {}, "error": "invalid bearer token"}
 
 
 @virtual

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 
+from vcbatch.local.apiserver.access import User
 from vcbatch.local.apiserver.registry import Served
 from vcbatch.local.apiserver.schema.types import kind_struct, merge_keys
 
 
-def served() -> list[Served]:
-    """All built-in resources, review kinds included."""
+def served(token_user: Callable[[str], User | None] = lambda _token: None) -> list[Served]:
+    """All built-in resources, review kinds included. `token_user` says whose a bearer token is: a server without
+    sockets knows none."""
     from vcbatch.local.apiserver import reviews
     from vcbatch.local.apiserver.kinds import (
         admission,
@@ -43,9 +46,9 @@ def served() -> list[Served]:
         rbac,
         autoscaling,
         admission,
-        reviews,
     )
-    return [_with_merge_keys(entry) for module in modules for entry in module.served()]
+    entries = [entry for module in modules for entry in module.served()]
+    return [_with_merge_keys(entry) for entry in (*entries, *reviews.served(token_user))]
 
 
 def _with_merge_keys(entry: Served) -> Served:
