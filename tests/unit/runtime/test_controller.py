@@ -25,12 +25,17 @@ def make(
     recorder = Recorder(api, clock=clock, random=SeededRandom(1), component="test")
     applier = Applier(api, {JOBS: jobs or Cache()}, recorder, clock=clock)
 
-    def note(uid: str, error: NotAppliedError) -> None:
-        if refused is not None:
+    def note(uid: str, error: NotAppliedError | None) -> None:
+        if refused is not None and error is not None:
             refused.append(f"{uid}: {error}")
 
     return Controller(
-        ControllerConfig(name="test", workers=2), decide, applier, clock=clock, random=SeededRandom(1), refused=note
+        ControllerConfig(name="test", workers=2),
+        decide,
+        applier,
+        clock=clock,
+        random=SeededRandom(1),
+        carried_out=note,
     )
 
 

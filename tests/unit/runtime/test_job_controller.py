@@ -198,8 +198,10 @@ def test_a_command_makes_its_job_be_looked_at_and_is_taken_once():
 
 def test_a_quota_is_told_on_the_job():
     class Full(FakeApi):
+        full = True
+
         async def create(self, resource: Any, body: Any, *, namespace: str | None = None) -> Any:
-            if resource == PODS:
+            if resource == PODS and self.full:
                 raise ApiError(403, "Forbidden", 'pods "j-w-0" is forbidden: exceeded quota: small')
             return await super().create(resource, body, namespace=namespace)
 
@@ -220,6 +222,13 @@ def test_a_quota_is_told_on_the_job():
         told = [event for event in api.all(EVENTS) if event["reason"] == "FailedCreate"]
         assert told and "exceeded quota" in told[0]["message"]
         assert len(told) == 1, "counted, not repeated"
+        status = api.all(JOBS)[0]["status"]
+        assert (status["state"]["reason"], status.get("pending")) == ("FailedCreate", None)
+        api.full = False
+        await world.run_for(60)
+        status = api.all(JOBS)[0]["status"]
+        assert "reason" not in status["state"]
+        assert status["pending"] == len(api.all(PODS)) == 3
 
     run(main())
 

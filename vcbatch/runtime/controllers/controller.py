@@ -23,8 +23,8 @@ _LONGEST_WAIT = 300.0
 
 Decide = Callable[[str, datetime], Awaitable[Decision | None]]
 """The decision about the object with that UID; None where it is gone."""
-Refused = Callable[[str, NotAppliedError], None]
-"""Told when a decision could not be carried out, to say so on the object."""
+CarriedOut = Callable[[str, NotAppliedError | None], None]
+"""Told of every decision that was tried: None where all of it was done, else what was refused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ class Controller:
         clock: Clock,
         random: Random,
         meter: Meter | None = None,
-        refused: Refused | None = None,
+        carried_out: CarriedOut | None = None,
     ) -> None:
         self.name = config.name
         self.queue: WorkQueue[str] = WorkQueue(clock=clock, random=random)
@@ -56,7 +56,7 @@ class Controller:
         self._applier = applier
         self._clock = clock
         self._meter = meter or NoMeter()
-        self._refused = refused
+        self._carried_out = carried_out
 
     def part(self) -> Part:
         """What has to run for the objects to be looked at."""
@@ -83,9 +83,11 @@ class Controller:
             return "stale"
         except NotAppliedError as error:
             log.warning("%s", error, extra={"controller": self.name, "uid": uid, "code": error.error.code})
-            if self._refused is not None:
-                self._refused(uid, error)
+            if self._carried_out is not None:
+                self._carried_out(uid, error)
             return "refused"
+        if self._carried_out is not None:
+            self._carried_out(uid, None)
         if decision.look_again_at is not None:
             wait = (decision.look_again_at - self._clock.now()).total_seconds()
             self.queue.add_after(uid, min(max(wait, 0.001), _LONGEST_WAIT))

@@ -73,6 +73,7 @@ class JobController:
         self._clock = clock
         self._looked: dict[str, float] = {}  # job UID -> when it was last looked at
         self._counted: dict[str, datetime] = {}  # job UID -> when its counts were written last
+        self._refusals: dict[str, str] = {}  # job UID -> why its pods can't be created
         self.controller = Controller(
             ControllerConfig(name="job-controller"),
             self.decide,
@@ -80,7 +81,7 @@ class JobController:
             clock=clock,
             random=random,
             meter=meter,
-            refused=self._refused,
+            carried_out=self._carried_out,
         )
         self._listen()
 
@@ -151,6 +152,7 @@ class JobController:
         if stored is None:
             self._counted.pop(uid, None)
             self._looked.pop(uid, None)
+            self._refusals.pop(uid, None)
             return None
         self._looked[uid] = self._clock.monotonic()
         try:
@@ -187,6 +189,7 @@ class JobController:
             queue=self._queue(job),
             priority_classes={item.metadata.name: item.value for item in sources.priority_classes},
             commands=[Command.parse(item) for item in sources.commands.indexed(_TARGET, job.key)],
+            refusal=self._refusals.get(job.uid, ""),
         )
 
     def _pod_group(self, job: Job) -> PodGroup | None:
@@ -197,15 +200,20 @@ class JobController:
         stored = self._sources.queues.by_key(job.spec.queue or _DEFAULT_QUEUE)
         return Queue.parse(stored) if stored is not None else None
 
-    def _refused(self, uid: str, error: NotAppliedError) -> None:
+    def _carried_out(self, uid: str, refused: NotAppliedError | None) -> None:
         """Say on the job what the server doesn't let us do; what passes by itself isn't worth a word."""
-        job = self._sources.jobs.get(uid)
-        reason = _REASONS.get(error.part)
-        if job is None or reason is None or error.error.transient or error.error.conflict:
+        if refused is None:
+            self._refusals.pop(uid, None)
             return
+        job = self._sources.jobs.get(uid)
+        reason = _REASONS.get(refused.part)
+        if job is None or reason is None or refused.error.transient or refused.error.conflict:
+            return
+        if reason is JobReason.FAILED_CREATE:
+            self._refusals[uid] = refused.error.message
         metadata = job["metadata"]
         ref = ObjectRef(resource=JOBS, namespace=metadata.get("namespace", ""), name=metadata["name"], uid=uid)
-        self._recorder.emit(Emit(ref=ref, type=EventType.WARNING, reason=reason, message=shorten(str(error))))
+        self._recorder.emit(Emit(ref=ref, type=EventType.WARNING, reason=reason, message=shorten(str(refused))))
 
 
 _REASONS = {
