@@ -13,7 +13,7 @@ from typing import Any
 
 from vcbatch.api.pod import PodPhase
 from vcbatch.api.reasons import ContainerReason, KubeletConditionReason, shorten
-from vcbatch.api.timestamps import format_time
+from vcbatch.api.timestamps import format_time, parse_time
 from vcbatch.local.kubelet.lifecycle import (
     FRESH,
     ContainerState,
@@ -263,3 +263,39 @@ def changed(previous: Json, status: Json) -> bool:
 
 def _meaning(condition: Json) -> tuple[Any, ...]:
     return tuple(condition.get(key) or "" for key in ("status", "reason", "message"))
+
+
+def disrupted(verdict: Verdict, now: datetime) -> Json:
+    """The condition of a pod that the kubelet ended because it stops itself (KEP-3329)."""
+    return {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "reason": str(KubeletConditionReason.TERMINATION_BY_KUBELET),
+        "message": verdict.message,
+        "lastProbeTime": None,
+        "lastTransitionTime": format_time(now),
+    }
+
+
+def lost_states(pod: Json, now: datetime) -> dict[str, ContainerState]:
+    """The containers of a pod of which the API says that they ran, and this node has no record: they are gone, and
+    nobody knows how."""
+    status = pod.get("status") or {}
+    reported = [*(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ())]
+    return {
+        entry["name"]: ContainerState(state=_lost(entry["state"], now), restarts=entry.get("restartCount", 0))
+        for entry in reported
+        if {"terminated", "running"} & (entry.get("state") or {}).keys()
+    }
+
+
+def _lost(state: Json, now: datetime) -> Ended:
+    known = state.get("terminated")
+    began = (known or state.get("running") or {}).get("startedAt")
+    return Ended(
+        exit_code=known["exitCode"] if known else 137,
+        started_at=parse_time(began) if began else now,
+        finished_at=now,
+        reason=known.get("reason", "") if known else ContainerReason.STATUS_UNKNOWN,
+        message="" if known else "The container could not be located when the kubelet started",
+    )

@@ -11,26 +11,25 @@ import asyncio
 import contextlib
 import logging
 import os
-import shutil
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from vcbatch.api.pod import PodPhase
-from vcbatch.api.reasons import ContainerReason, KubeletConditionReason, KubeletEvent, PodStatusReason
+from vcbatch.api.reasons import ContainerReason, KubeletEvent, PodStatusReason
 from vcbatch.api.resources import PODS
-from vcbatch.api.timestamps import format_time, parse_time
 from vcbatch.core.machine import EventType
-from vcbatch.local.kubelet import blueprint, ending, lifecycle, links, records, volumes
+from vcbatch.local.kubelet import blueprint, ending, lifecycle, records, volumes
 from vcbatch.local.kubelet.container_run import ContainerRun
 from vcbatch.local.kubelet.devices import DevicesUnavailableError
-from vcbatch.local.kubelet.environment import ConfigError, PodFacts
+from vcbatch.local.kubelet.environment import ConfigError
 from vcbatch.local.kubelet.lifecycle import FRESH, ContainerState, Ended, Running, Waiting
 from vcbatch.local.kubelet.node_services import NodeServices
+from vcbatch.local.kubelet.provision import Provision
 from vcbatch.local.kubelet.records import PodRecord, Run
 from vcbatch.local.kubelet.sandbox import Mode
-from vcbatch.local.kubelet.status import Verdict, changed, phase, pod_status
+from vcbatch.local.kubelet.status import Verdict, changed, disrupted, lost_states, phase, pod_status
 from vcbatch.seams.api import ApiError, PatchKind
 from vcbatch.seams.processes import ProcessExit, ProcessRef, ProcessStartError
 
@@ -56,12 +55,10 @@ class PodWorker:
         self._gone = False
         self._stopping: float | None = None  # grace in seconds, once the whole kubelet stops
         self._verdict: Verdict | None = None
-        self._facts: records.PodFacts | None = None
-        self._paths: dict[str, Path] | None = None
+        self._given = Provision(node, self._record)
         self._written: Json | None = None
         self._retry_at: float | None = None
         self._retry_pause = _FIRST_RETRY
-        self._released = False
         self._refresh = False
         self._told: set[str] = set()
 
@@ -128,7 +125,7 @@ class PodWorker:
     @property
     def address(self) -> str:
         """The pod's own address; "" before it has one."""
-        return self._facts.address if self._facts is not None else ""
+        return self._given.address
 
     # Running ---------------------------------------------------------------------------------------------------------
 
@@ -164,7 +161,7 @@ class PodWorker:
         if self._gone:
             return await self._vanish()
         if self._already_over():
-            self._release()
+            self._given.release(self.pod["metadata"]["uid"])
             if self.pod["metadata"].get("deletionTimestamp"):
                 return await self._say_goodbye()
             return self._stopping is not None
@@ -200,9 +197,9 @@ class PodWorker:
 
     def _deadline(self) -> datetime | None:
         seconds = self.pod["spec"].get("activeDeadlineSeconds")
-        if seconds is None or self._facts is None:
+        if seconds is None or not self._given.exists:
             return None
-        return self._facts.start_time + timedelta(seconds=seconds)
+        return self._given.facts.start_time + timedelta(seconds=seconds)
 
     async def _carry_on(self, now: datetime) -> None:
         plan = lifecycle.plan(self.pod["spec"], self._states, now)
@@ -212,7 +209,7 @@ class PodWorker:
             self._end(name, self._grace())
         if plan.start and self._retry_at is None:
             await self._start_all(plan.start)
-        elif self._refresh and self._paths is not None:
+        elif self._refresh and self._given.has_volumes:
             await self._guarded(self._refresh_volumes())
 
     # Starting --------------------------------------------------------------------------------------------------------
@@ -220,7 +217,7 @@ class PodWorker:
     async def _start_all(self, names: Any) -> None:
         try:
             objects = await self._fetch_objects()
-            await self._prepare(objects)
+            self._prepare(objects)
         except DevicesUnavailableError as error:
             self._verdict = Verdict(reason=PodStatusReason.UNEXPECTED_ADMISSION_ERROR, message=str(error))
             return
@@ -245,70 +242,33 @@ class PodWorker:
                 contents[kind, name] = found
         return blueprint.Objects(contents=contents)
 
-    async def _prepare(self, objects: blueprint.Objects) -> None:
+    def _prepare(self, objects: blueprint.Objects) -> None:
         """Address, devices and volumes: once per pod, and on record before any of it is used."""
-        if self._facts is None:
-            metadata = self.pod["metadata"]
-            self._record.create()
-            allotment = self._node.devices.allot(self.pod)
-            address = self._node.hosts.join(self.pod, self._record.hosts_file)
-            self._facts = records.PodFacts(
-                namespace=metadata["namespace"],
-                name=metadata["name"],
-                uid=metadata["uid"],
-                start_time=self._node.clock.now(),
-                address=address,
-                group=self.group,
-                allotment=allotment,
-            )
-            self._record.write_facts(self._facts)
+        if not self._given.exists:
+            self._given.take_share(self.pod)
             self._tell_without_effect()
-        if self._paths is None:
-            self._paths = {}
-        for volume in self.pod["spec"].get("volumes") or ():
-            if volume["name"] not in self._paths:
-                self._paths[volume["name"]] = self._make_volume(volume, objects)
-
-    def _make_volume(self, volume: Json, objects: blueprint.Objects) -> Path:
-        if not volumes.is_projected(volume):
-            memory = self._node.memory_directory / self.pod["metadata"]["uid"]
-            return volumes.prepare(volume, pod_directory=self._record.path, memory_directory=memory)
-        path = self._record.path / "volumes" / volume["name"]
-        volumes.write_files(path, volumes.project(self.pod, volume, self._sources(objects)))
-        return path
-
-    def _sources(self, objects: blueprint.Objects) -> volumes.Sources:
-        assert self._facts is not None  # noqa: S101
-        facts = PodFacts(
-            node_name=self._node.config.node_name,
-            host_ip=self._node.host_ip,
-            pod_ip=self._facts.address,
-            allocatable=self._node.allocatable,
-        )
-        return volumes.Sources(config_map=objects.config_map, secret=objects.secret, facts=facts)
+        self._given.make_volumes(self.pod, objects)
 
     async def _refresh_volumes(self) -> None:
         self._refresh = False
-        objects = await self._fetch_objects()
-        for volume in self.pod["spec"].get("volumes") or ():
-            if volumes.is_projected(volume) and volume["name"] in (self._paths or {}):
-                with contextlib.suppress(volumes.VolumeError, ConfigError):
-                    self._make_volume(volume, objects)
+        self._given.refresh_volumes(self.pod, await self._fetch_objects())
 
     async def _start(self, name: str, objects: blueprint.Objects) -> None:
-        assert self._facts is not None and self._paths is not None  # noqa: S101
-        container = self._container(name)
+        container, given = self._container(name), self._given
         drawn = blueprint.draw(
             pod=self.pod,
             container=container,
-            address=self._facts.address,
-            allotment=self._facts.allotment,
-            paths=self._paths,
+            address=given.address,
+            allotment=given.facts.allotment,
+            paths=given.paths,
             objects=objects,
             node=self._node,
         )
         if self._node.sandbox.mode is not Mode.USERNS:
-            self._place_links(drawn)
+            needed, words = blueprint.linkable_mounts(self.pod, drawn.mounts)
+            if words:
+                self._tell_once("; ".join(words))
+            given.place_links(needed)
         self._node.hosts.write(self.pod["metadata"]["uid"])
         self._tell_translations(drawn)
         state = self._states.get(name, FRESH)
@@ -322,7 +282,7 @@ class PodWorker:
             blueprint=drawn,
             record=self._record,
             run=run,
-            allotment=self._facts.allotment,
+            allotment=given.facts.allotment,
             node=self._node,
         )
         self._retry_at, self._retry_pause = None, _FIRST_RETRY
@@ -386,17 +346,6 @@ class PodWorker:
         text = f"Back-off restarting failed container {backoff.container} in pod {place}"
         self._event(KubeletEvent.BACK_OFF, text, container=backoff.container, warning=True)
 
-    def _place_links(self, drawn: blueprint.Blueprint) -> None:
-        assert self._facts is not None  # noqa: S101
-        needed, words = blueprint.linkable_mounts(self.pod, drawn.mounts)
-        if words:
-            self._tell_once("; ".join(words))
-        present = {link.path for link in self._facts.links}
-        made = links.place([m for m in needed if m.target not in present], mode=self._node.sandbox.mode)
-        if made:
-            self._facts = replace(self._facts, links=(*self._facts.links, *made))
-            self._record.write_facts(self._facts)
-
     # Following a run -------------------------------------------------------------------------------------------------
 
     def _running(self, container: Json, run: Run) -> Running:
@@ -409,7 +358,6 @@ class PodWorker:
         )
 
     def _follow(self, container: Json, run: Run, ref: ProcessRef, *, fresh: bool) -> None:
-        assert self._facts is not None  # noqa: S101
         name = container["name"]
 
         def tell(reason: str, message: str) -> None:
@@ -426,7 +374,7 @@ class PodWorker:
             container=container,
             run=run,
             ref=ref,
-            address=self._facts.address,
+            address=self._given.address,
             node=self._node,
             tell=tell,
             exited=exited,
@@ -500,7 +448,7 @@ class PodWorker:
             await live.kill()
         if self._live:
             return False
-        self._release()
+        self._given.release(self.pod["metadata"]["uid"])
         self._record.remove()
         return True
 
@@ -518,19 +466,6 @@ class PodWorker:
         self._record.remove()
         return True
 
-    def _release(self) -> None:
-        """Give back what the pod holds; its record (logs, exit codes) stays until the pod is deleted."""
-        if self._released:
-            return
-        self._released = True
-        uid = self.pod["metadata"]["uid"]
-        self._node.hosts.leave(uid)
-        self._node.devices.release(uid)
-        if self._facts is not None:
-            links.remove(self._facts.links)
-        shutil.rmtree(self._record.path / "volumes", ignore_errors=True)
-        shutil.rmtree(self._node.memory_directory / uid, ignore_errors=True)
-
     # Status ----------------------------------------------------------------------------------------------------------
 
     async def _write_status(self, now: datetime) -> None:
@@ -546,14 +481,14 @@ class PodWorker:
             previous=previous,
             now=now,
             host_ip=self._node.host_ip,
-            pod_ip=self._facts.address if self._facts else "",
-            start_time=self._facts.start_time if self._facts else now,
+            pod_ip=self._given.address,
+            start_time=self._given.facts.start_time if self._given.exists else now,
             verdict=self._verdict,
         )
         if over and deleting and status["phase"] in (PodPhase.RUNNING, PodPhase.PENDING):
             status["phase"] = str(PodPhase.FAILED)
         if over and self._verdict is not None and self._verdict.reason == PodStatusReason.TERMINATED:
-            status["conditions"] = [*status["conditions"], _disrupted(self._verdict, now)]
+            status["conditions"] = [*status["conditions"], disrupted(self._verdict, now)]
         ready = any(c["type"] == "Ready" and c["status"] == "True" for c in status["conditions"])
         self._node.hosts.describe(self.pod, ready=ready)
         if changed(previous, status):
@@ -641,24 +576,18 @@ class PodWorker:
 
     async def _take_over(self) -> None:
         """Find out what a former kubelet left of this pod, and go on from there."""
-        facts = self._record.read_facts()
-        if facts is None:
-            self._assume_lost()
-            return
-        self._facts = facts
         over = (self.pod.get("status") or {}).get("phase") in (PodPhase.SUCCEEDED, PodPhase.FAILED)
-        if not over:
-            self._node.devices.restore(facts.uid, facts.allotment)
-            self._node.hosts.join(self.pod, self._record.hosts_file, wanted=facts.address)
+        if not self._given.restore(self.pod, over=over):
+            self._states = lost_states(self.pod, self._node.clock.now())
+            return
         for container in self._containers():
             await self._take_over_container(container)
         if self._live:
-            self._paths = {}
             await self._guarded(self._find_volumes())
 
     async def _find_volumes(self) -> None:
         with contextlib.suppress(ConfigError, volumes.VolumeError):
-            await self._prepare(await self._fetch_objects())
+            self._prepare(await self._fetch_objects())
 
     async def _take_over_container(self, container: Json) -> None:
         name = container["name"]
@@ -673,25 +602,6 @@ class PodWorker:
             elif found is not None:
                 self._states[name] = base
                 self._follow(container, run, found, fresh=False)
-
-    def _assume_lost(self) -> None:
-        """The API says that containers ran, and there is no record of them: they are gone, nobody knows how."""
-        status = self.pod.get("status") or {}
-        now = self._node.clock.now()
-        reported = [*(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ())]
-        for entry in reported:
-            state = entry.get("state") or {}
-            if "terminated" in state or "running" in state:
-                began = (state.get("terminated") or state.get("running") or {}).get("startedAt")
-                known = state.get("terminated")
-                end = Ended(
-                    exit_code=known["exitCode"] if known else 137,
-                    started_at=parse_time(began) if began else now,
-                    finished_at=now,
-                    reason=known.get("reason", "") if known else ContainerReason.STATUS_UNKNOWN,
-                    message="" if known else "The container could not be located when the kubelet started",
-                )
-                self._states[entry["name"]] = ContainerState(state=end, restarts=entry.get("restartCount", 0))
 
     # Small things ----------------------------------------------------------------------------------------------------
 
@@ -734,14 +644,3 @@ class PodWorker:
             if text not in self._told:
                 self._told.add(text)
                 self._event(KubeletEvent.PORT_REMAPPED, text)
-
-
-def _disrupted(verdict: Verdict, now: datetime) -> Json:
-    return {
-        "type": "DisruptionTarget",
-        "status": "True",
-        "reason": str(KubeletConditionReason.TERMINATION_BY_KUBELET),
-        "message": verdict.message,
-        "lastProbeTime": None,
-        "lastTransitionTime": format_time(now),
-    }
