@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -76,8 +76,9 @@ class ProcessStartError(Exception):
 class Session(Protocol):
     """The streams of a command in a container, or of the container itself, while somebody is connected with it."""
 
-    def output(self) -> AsyncIterator[tuple[int, bytes]]:
-        """What it prints, each piece with its stream: 1 standard output, 2 standard error; until it has ended."""
+    def output(self) -> AsyncGenerator[tuple[int, bytes]]:
+        """What it prints, each piece with its stream: 1 standard output, 2 standard error; until it has ended. Whoever
+        stops reading earlier closes the generator before the session."""
         ...
 
     async def write(self, data: bytes) -> None:
@@ -94,8 +95,12 @@ class Session(Protocol):
         """How it ended; waits until it has. 128 + signal where a signal ended it."""
         ...
 
+    def end(self) -> None:
+        """End what was started for this session; its output and exit code are still to be had."""
+        ...
+
     async def close(self) -> None:
-        """End what was started for this session. May be called twice."""
+        """End it, and let go of its streams. May be called twice."""
         ...
 
 

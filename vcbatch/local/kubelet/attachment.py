@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import errno
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 
 from vcbatch.local.kubelet.session import STDOUT
@@ -25,14 +25,15 @@ class Attachment:
     `closed_input` is called when the client, done with writing, leaves a container whose input is for one client only.
     """
 
-    def __init__(self, log: AsyncIterator[bytes], *, source: int = -1, closed_input: Callable[[], None]) -> None:
+    def __init__(self, log: AsyncGenerator[bytes], *, source: int = -1, closed_input: Callable[[], None]) -> None:
         self._log = log
         self._source = source
         self._closed_input = closed_input
 
-    async def output(self) -> AsyncIterator[tuple[int, bytes]]:
-        async for chunk in self._log:
-            yield STDOUT, chunk
+    async def output(self) -> AsyncGenerator[tuple[int, bytes]]:
+        async with contextlib.aclosing(self._log) as chunks:
+            async for chunk in chunks:
+                yield STDOUT, chunk
 
     async def write(self, data: bytes) -> None:
         view = memoryview(data)
@@ -56,6 +57,9 @@ class Attachment:
     async def exit_code(self) -> int:
         """Being attached succeeds however the container ends: its status tells that."""
         return 0
+
+    def end(self) -> None:
+        """Nothing was started: it ends with the container."""
 
     async def close(self) -> None:
         self.close_input()

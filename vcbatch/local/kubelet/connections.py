@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Any
 
 from vcbatch.local.kubelet import proctree
@@ -23,7 +23,7 @@ MAX_SESSIONS = 128
 _DIAL_SECONDS = 10.0
 
 Find = Callable[[str, str], PodWorker | None]
-Follow = Callable[[PodWorker, str], AsyncIterator[bytes]]
+Follow = Callable[[PodWorker, str], AsyncGenerator[bytes]]
 
 
 class ConnectionUnavailableError(Exception):
@@ -103,9 +103,10 @@ class Connections:
             number = error.errno or errno.ECONNREFUSED
             raise OSError(number, f"dial tcp {worker.address}:{port}: {os.strerror(number).lower()}") from error
 
-    async def close(self) -> None:
-        """End all commands that clients have started."""
-        await asyncio.gather(*(session.close() for session in list(self._sessions)), return_exceptions=True)
+    def end(self) -> None:
+        """End all commands that clients have started; each client hears how its own ended."""
+        for session in self._sessions:
+            session.end()
 
     def _live(self, namespace: str, name: str, container: str) -> ContainerRun:
         worker = self._find(namespace, name)
@@ -135,6 +136,7 @@ class _Counted:
         self.close_input = session.close_input
         self.resize = session.resize
         self.exit_code = session.exit_code
+        self.end = session.end
 
     async def close(self) -> None:
         self._closed(self)

@@ -12,7 +12,7 @@ import signal
 import socket
 import stat
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -133,7 +133,7 @@ class Kubelet:
         async for chunk in logs_.read(chosen, options, clock=self._clock, has_ended=has_ended):
             yield chunk
 
-    def _follow(self, worker: PodWorker, container: str) -> AsyncIterator[bytes]:
+    def _follow(self, worker: PodWorker, container: str) -> AsyncGenerator[bytes]:
         """What a running container prints from now on, until it has ended."""
         record = worker.log_record(container, previous=False)
         assert record is not None  # noqa: S101
@@ -293,7 +293,7 @@ class Kubelet:
     async def _shut_down(
         self, node: NodeServices, registration: node_.NodeRegistration, background: list[asyncio.Task[Any]]
     ) -> None:
-        await self.connections.close()
+        self.connections.end()
         for worker in self._workers.values():
             worker.stop(self._config.shutdown_grace)
         if self._tasks:

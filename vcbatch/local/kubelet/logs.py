@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -30,7 +30,7 @@ class LogOptions:
 
 async def read(
     record: Path, options: LogOptions, *, clock: Clock, has_ended: Callable[[], bool]
-) -> AsyncIterator[bytes]:
+) -> AsyncGenerator[bytes]:
     """The log of one run, whole lines at a time. While following, it ends once `has_ended` and all is read."""
     left = options.limit_bytes
     async for line in _lines(record, options, clock, has_ended):

@@ -12,7 +12,7 @@ import pty
 import socket
 import struct
 import termios
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Any
 
 from vcbatch.seams.processes import ProcessStartError
@@ -63,7 +63,7 @@ class LocalSession:
             raise ProcessStartError(int(reply["exit_code"]), str(reply["error"]))
         self._exit = asyncio.create_task(self._await_exit(), name="exit of a command")
 
-    async def output(self) -> AsyncIterator[tuple[int, bytes]]:
+    async def output(self) -> AsyncGenerator[tuple[int, bytes]]:
         queue: asyncio.Queue[tuple[int, bytes] | None] = asyncio.Queue(_QUEUED)
 
         async def pump(stream: int, descriptor: int) -> None:
@@ -109,6 +109,10 @@ class LocalSession:
     async def exit_code(self) -> int:
         assert self._exit is not None  # noqa: S101
         return await asyncio.shield(self._exit)
+
+    def end(self) -> None:
+        with contextlib.suppress(OSError):  # ended, or closed
+            self._control.shutdown(socket.SHUT_WR)
 
     async def close(self) -> None:
         if self._closed:

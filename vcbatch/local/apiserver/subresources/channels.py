@@ -11,7 +11,7 @@ import asyncio
 import json
 import logging
 from collections.abc import AsyncIterator
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Protocol
@@ -162,8 +162,9 @@ async def converse(channels: Channels, session: Session) -> None:
 
 async def _output(channels: Channels, session: Session) -> None:
     try:
-        async for stream, chunk in session.output():
-            await channels.send(stream, chunk)
+        async with aclosing(session.output()) as pieces:
+            async for stream, chunk in pieces:
+                await channels.send(stream, chunk)
         status = exit_status(await session.exit_code())
     except OSError:
         return  # the client is gone
