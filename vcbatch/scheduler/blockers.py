@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vcbatch.scheduler.model import Job, Task
+from vcbatch.api.reasons import insufficient
+from vcbatch.scheduler.model import Queue, Task
 from vcbatch.scheduler.plugins.base import Floats, Rows
 from vcbatch.scheduler.resources import EPS, PODS, Mask, Vector, exceeding
 from vcbatch.scheduler.result import Shortage, WaitReason
@@ -18,12 +19,16 @@ if TYPE_CHECKING:
     from vcbatch.scheduler.session import Session
 
 
+_POD = "{pod}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blocker:
     """What kept a gang from starting (or a started one from growing).
 
-    `text` is a sentence for people. `task` is the pod it happened to, empty where it concerns the gang as a whole;
-    `placed` counts the gang's tasks that had found a node by then; `nodes` counts nodes per reason.
+    `text` is a sentence for people, in which `{pod}` stands for the pod it happened to, so that gangs of the same kind
+    share it. `task` is that pod, empty where it concerns the gang as a whole; `placed` counts the gang's tasks that had
+    found a node by then; `nodes` counts nodes per reason.
     """
 
     reason: WaitReason
@@ -35,41 +40,29 @@ class Blocker:
     nodes: Mapping[str, int] = field(default_factory=dict[str, int])
 
     @property
+    def sentence(self) -> str:
+        """The text, about the pod by its name."""
+        return self.text.replace(_POD, self.task)
+
+    def of(self, task: Task, *, placed: int) -> Blocker:
+        """The same about a like pod of another gang."""
+        return replace(self, task=task.name, placed=placed)
+
+    @property
     def kind(self) -> tuple[str, ...]:
         """What makes it another story than before: the reason and the resources, not the numbers."""
         return (self.reason, *sorted({s.resource for s in self.shortages}))
 
 
-def no_node(session: Session, job: Job, task: Task, *, unplaced: int, placed: int) -> Blocker:
+def no_node(session: Session, task: Task, *, unplaced: int, placed: int) -> Blocker:
     """Why no node takes this task, `unplaced` of its kind being needed still and `placed` of the gang having found
     one."""
     cls = task.cls
-    examined = len(session.nodes)
     if cls.unsupported:
-        text = f"{task.name} can't be placed: {', '.join(cls.unsupported)}, which is not supported"
+        text = f"{_POD} can't be placed: {', '.join(cls.unsupported)}, which is not supported"
         return Blocker(reason=WaitReason.UNSUPPORTED, text=text, task=task.name, placed=placed)
-    static = session.placer.static(cls)
-    counts: dict[str, int] = {}
-    admitted = static.mask.copy()
-    settled = np.zeros(examined, dtype=bool)
-    for rejection in static.rejections:
-        counts[rejection.reason] = int((rejection.nodes & ~settled).sum())
-        settled |= rejection.nodes
-    for plugin in session.placer.plugins.pickers:
-        for rejection in plugin.task_rejections(task, static.rejections):
-            counts[rejection.reason] = counts.get(rejection.reason, 0) + int((rejection.nodes & ~settled).sum())
-            settled |= rejection.nodes
-    rows = np.arange(examined, dtype=np.intp)
-    for plugin in session.placer.plugins.cappers:
-        for cap in plugin.caps(cls, rows):
-            full = cap.slots < 1
-            counts[cap.reason] = counts.get(cap.reason, 0) + int((full & ~settled).sum())
-            settled |= full
     free = np.maximum(session.nodes.future(), 0.0)
-    for r in cls.needed:
-        short = ~settled & (free[r] + EPS < cls.request[r])
-        counts[f"Insufficient {session.dims.names[r]}"] = int(short.sum())
-    counts = {reason: count for reason, count in counts.items() if count}
+    admitted = session.placer.static(cls).mask
     reason, shortages, text = _shortage(session, task, admitted, free, unplaced=unplaced)
     return Blocker(
         reason=reason,
@@ -77,9 +70,31 @@ def no_node(session: Session, job: Job, task: Task, *, unplaced: int, placed: in
         task=task.name,
         placed=placed,
         shortages=shortages,
-        nodes_examined=examined,
-        nodes=counts,
+        nodes_examined=len(session.nodes),
+        nodes=_histogram(session, task, free),
     )
+
+
+def _histogram(session: Session, task: Task, free: Floats) -> dict[str, int]:
+    """How many nodes fail for each reason. A node counts for the first filter or limit that it fails, and where it
+    passes all for each resource that it lacks."""
+    cls, placer = task.cls, session.placer
+    static = placer.static(cls)
+    rows = np.arange(len(session.nodes), dtype=np.intp)
+    settled = np.zeros(len(rows), dtype=bool)
+    counts: dict[str, int] = {}
+    refused = [(r.reason, r.nodes) for r in static.rejections]
+    for plugin in placer.plugins.pickers:
+        refused += [(r.reason, r.nodes) for r in plugin.task_rejections(task, static.rejections)]
+    for plugin in placer.plugins.cappers:
+        refused += [(cap.reason, cap.slots < 1) for cap in plugin.caps(cls, rows)]
+    for reason, nodes in refused:
+        counts[reason] = counts.get(reason, 0) + int((nodes & ~settled).sum())
+        settled |= nodes
+    for r in cls.needed:
+        short = ~settled & (free[r] + EPS < cls.request[r])
+        counts[insufficient(session.dims.names[r])] = int(short.sum())
+    return {reason: count for reason, count in counts.items() if count}
 
 
 def _shortage(
@@ -87,7 +102,7 @@ def _shortage(
 ) -> tuple[WaitReason, list[Shortage], str]:
     """What is short: in one node for one pod where it doesn't fit any, in the nodes together otherwise."""
     if not admitted.any():
-        return WaitReason.IMPOSSIBLE, [], f"no node passes the constraints of {task.name}"
+        return WaitReason.IMPOSSIBLE, [], f"no node passes the constraints of {_POD}"
     nodes, dims, request = session.nodes, session.dims, task.cls.request
     asked = [int(r) for r in task.cls.needed if request[r] > 0 and r != PODS]
     rows = np.flatnonzero(admitted)
@@ -95,7 +110,7 @@ def _shortage(
     if too_small:
         short = [_short(session, r, float(request[r]), float(nodes.alloc[r, rows].max())) for r in too_small]
         needs = ", ".join(f"{s.resource} {s.requested}, the largest node has {s.available}" for s in short)
-        return WaitReason.IMPOSSIBLE, short, f"{task.name} needs {needs}"
+        return WaitReason.IMPOSSIBLE, short, f"{_POD} needs {needs}"
     short = [
         _short(session, r, float(request[r]), float(free[r, rows].max()))
         for r in asked
@@ -103,12 +118,12 @@ def _shortage(
     ]
     if short:
         needs = ", ".join(f"{s.resource} {s.requested}, largest free {s.available}" for s in short)
-        text = f"{task.name} needs {needs}"
+        text = f"{_POD} needs {needs}"
         return WaitReason.INSUFFICIENT, short, text + _whole(session, task, rows, free, asked, unplaced)
     together = [dims.names[r] for r in asked]
-    text = f"no node has enough free {' and '.join(together)} together for {task.name}" if together else ""
+    text = f"no node has enough free {' and '.join(together)} together for {_POD}" if together else ""
     if not text:
-        text = f"every node that would do is full for {task.name}"
+        text = f"every node that would do is full for {_POD}"
     return WaitReason.INSUFFICIENT, [], text
 
 
@@ -135,20 +150,19 @@ def _short(session: Session, r: int, requested: float, available: float) -> Shor
     )
 
 
-def queue_limit(session: Session, job: Job, task: Task, *, unplaced: int, placed: int, own: Vector) -> Blocker:
+def queue_limit(session: Session, queue: Queue, task: Task, *, unplaced: int, placed: int, own: Vector) -> Blocker:
     """The gang's queue may not hold another task like this, `unplaced` of which it needs still; what it found in this
     attempt (`own`) counts as the queue's already.
 
     Where the queue may hold all there is, the cluster is what is short, and a pod that fits no node waits for that.
     """
-    queue, request, dims = job.queue, task.cls.request, session.dims
-    if queue is None or not queue.open:
-        state = "missing" if queue is None else queue.view.status.state
-        text = f"queue {queue.name if queue else ''} is {state}"
+    request, dims = task.cls.request, session.dims
+    if not queue.open:
+        text = f"queue {queue.name} is {queue.view.status.state}"
         return Blocker(reason=WaitReason.QUEUE_NOT_OPEN, text=text, task=task.name, placed=placed)
     ledger = session.ledger(queue, request)
     if ledger is None or _fits_nowhere(session, task):
-        return no_node(session, job, task, unplaced=unplaced, placed=placed)
+        return no_node(session, task, unplaced=unplaced, placed=placed)
     over = exceeding(ledger.held + unplaced * request, ledger.limit, request)
     others, needed = ledger.held - own, own + unplaced * request
     short = [_short(session, r, float(needed[r]), math.floor(ledger.limit[r] - others[r])) for r in over]
@@ -163,7 +177,8 @@ def queue_limit(session: Session, job: Job, task: Task, *, unplaced: int, placed
         f"of {dims.format(r, math.floor(ledger.limit[r]))} {whose}"
         for r in over
     ]
-    text = f"the gang needs {', '.join(parts)} (queue {queue.name})"
+    by = ", ".join(f"{s.resource} {s.short_by}" for s in short)
+    text = f"the gang needs {', '.join(parts)} (queue {queue.name}): short by {by}"
     return Blocker(reason=reason, text=text, task=task.name, placed=placed, shortages=short)
 
 

@@ -31,7 +31,7 @@ class Depths:
         self.column: Floats = steps[:-1, None]
         """How many tasks are there before the one scored, [D, 1]."""
         self.nonzero_after: Floats = cls.nonzero[:, None, None] * steps[1:, None]
-        self._offered: list[bool] = [bool(every) for every in (nodes.alloc > 0).all(axis=1)]
+        self._offered: list[bool] = [bool(row.all()) for row in nodes.alloc > 0]
         self._request = cls.request
         self._added: dict[Resources, Floats] = {}
         self.index: dict[Resources, npt.NDArray[np.intp] | slice] = {}

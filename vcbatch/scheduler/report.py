@@ -43,6 +43,7 @@ PODS_WITH_EVENTS = 1
 any size costs the same."""
 
 _Status = dict[str, Any]
+_WORDS = [status.wire for status in TaskStatus]
 
 
 class Reporter:
@@ -190,7 +191,7 @@ class _Writer:
         return None if fault is None else Blocker(reason=WaitReason.NOT_ENOUGH_PODS, text=fault)
 
     def _message(self, job: Job, blocker: Blocker, *, ready: bool) -> str:
-        statuses = {s.wire: job.counts[s] for s in TaskStatus}
+        statuses = {word: count for word, count in zip(_WORDS, job.counts, strict=True) if count}
         why = reasons.gang_counts(ready=ready, statuses=statuses, min_available=job.min_member)
         pending = job.counts[TaskStatus.PENDING]
         placed = min(max(blocker.placed - job.ready_count, 0), pending)
@@ -199,10 +200,10 @@ class _Writer:
                 f"{n} {word}" for n, word in ((pending - placed, "Unschedulable"), (placed, "Schedulable")) if n
             )
             why += f"; Pending: {', '.join(parts)}"
-        origin = blocker.text
+        origin = blocker.sentence
         if blocker.nodes_examined or blocker.nodes:
             origin = f"{blocker.task}: {reasons.node_histogram(examined=blocker.nodes_examined, reasons=blocker.nodes)}"
-            origin += f" {blocker.text}" if blocker.text else ""
+            origin += f" {blocker.sentence}" if blocker.text else ""
         unready = max(job.min_member - job.ready_count - placed, 0)
         return reasons.gang_unschedulable(
             unready=unready, total=len(job.tasks), why=f"{why}. Origin reason is {origin}"
@@ -319,16 +320,17 @@ class _Writer:
 
     def _pod_conditions(self, job: Job, blocker: Blocker) -> None:
         """Each waiting pod says once that it waits and why; it says so again only when it is another reason."""
-        told = 0
-        for task in sorted(job.tasks.values(), key=lambda t: t.name):
-            if task.status is not TaskStatus.PENDING or task.gated:
-                continue
-            kind = "/".join(blocker.kind)
-            if task.condition == kind or (task.condition and not task.told):
-                task.condition, task.told = kind, True
-                continue
+        kind = "/".join(blocker.kind)
+        waiting = [t for t in job.tasks.values() if t.status is TaskStatus.PENDING and not t.gated]
+        news = [t for t in waiting if t.condition != kind and (t.told or not t.condition)]
+        for task in waiting:
             task.condition, task.told = kind, True
-            message = self._pod_message(task, blocker)
+        if not news:
+            return
+        why = _pod_message(blocker)
+        for nth, task in enumerate(sorted(news, key=lambda t: t.name)):
+            place = self._places.get(task.uid)
+            message = why if place is None else reasons.possibly_assigned(node=place, once=reasons.ONCE_RELEASED)
             self._conditions.append(
                 PodConditionUpdate(
                     namespace=task.namespace,
@@ -338,8 +340,7 @@ class _Writer:
                     message=message,
                 )
             )
-            if told < PODS_WITH_EVENTS:
-                told += 1
+            if nth < PODS_WITH_EVENTS:
                 self._pod_event(task, message)
 
     def _pod_event(self, task: Task, message: str) -> None:
@@ -373,15 +374,6 @@ class _Writer:
                 )
             )
             self._pod_event(task, message)
-
-    def _pod_message(self, task: Task, blocker: Blocker) -> str:
-        place = self._places.get(task.uid)
-        if place is not None:
-            return reasons.possibly_assigned(node=place, once=reasons.ONCE_RELEASED)
-        if blocker.nodes_examined:
-            histogram = reasons.node_histogram(examined=blocker.nodes_examined, reasons=blocker.nodes)
-            return reasons.shorten(f"{histogram} {blocker.text}")
-        return reasons.shorten(blocker.text)
 
     # Explanations ----------------------------------------------------------------------------------------------------
 
@@ -472,6 +464,14 @@ def next_phase(job: Job, *, unschedulable: bool) -> Phase:
     if scheduled >= job.min_member:
         return Phase.COMPLETED if scheduled == finished else Phase.RUNNING
     return Phase.INQUEUE if job.phase is Phase.INQUEUE else Phase.PENDING
+
+
+def _pod_message(blocker: Blocker) -> str:
+    """Why a pod waits, in the words of kube-scheduler first."""
+    if not blocker.nodes_examined:
+        return reasons.shorten(blocker.sentence)
+    histogram = reasons.node_histogram(examined=blocker.nodes_examined, reasons=blocker.nodes)
+    return reasons.shorten(f"{histogram} {blocker.sentence}")
 
 
 def _only_ending(job: Job) -> bool:

@@ -48,6 +48,8 @@ class Session:
         """By queue name: why it got nothing more in this cycle."""
         self.exhausted: dict[int, tuple[int, Blocker]] = {}
         """By class id: how many tasks of it found a node at most in this cycle, and why not more."""
+        self._failures: dict[tuple[object, ...], Blocker] = {}
+        self._failures_at = (0, 0)
         self.admitted: list[Job] = []
         self.attempted: list[Job] = []
         self._hopeful: list[tuple[Job, Statement]] = []
@@ -201,6 +203,18 @@ class Session:
         if not self._room:
             return None
         return min(self._room, key=lambda plugin: plugin.room(queue, request)).ledger(queue)
+
+    def failure(self, key: tuple[object, ...], make: Callable[[], Blocker]) -> Blocker:
+        """What keeps a task from a place, found once for tasks with the same key as long as nothing is placed. For
+        gangs that hold nothing themselves."""
+        at = (len(self.binds), len(self.held))
+        if at != self._failures_at:
+            self._failures.clear()
+            self._failures_at = at
+        known = self._failures.get(key)
+        if known is None:
+            known = self._failures[key] = make()
+        return known
 
     def stamp(self, queue: Queue) -> tuple[object, ...]:
         """Equal as long as a gang of this queue that failed would fail again."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from vcbatch.scheduler.actions.base import ERROR_CACHE, eligible, place_best_effort
 from vcbatch.scheduler.blockers import Blocker, no_node, queue_limit
-from vcbatch.scheduler.model import ALLOCATED_STATUSES, Job, Queue, Run, TaskStatus
+from vcbatch.scheduler.model import ALLOCATED_STATUSES, Job, Queue, Run, Task, TaskStatus
 from vcbatch.scheduler.result import WaitReason
 from vcbatch.scheduler.statement import Statement
 
@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from vcbatch.scheduler.session import Session
 
 Sheet = deque[Run]
+_Ranked = TypeVar("_Ranked")
+_Heap = list[tuple[tuple[Any, ...], _Ranked]]
+ASKED_ANYWAY = 50
+"""How many gangs that can't have room yet are tried all the same, so that those in front hear the new numbers."""
 
 
 class Allocate:
@@ -31,39 +35,41 @@ class Allocate:
     arguments = ERROR_CACHE
 
     def execute(self, session: Session) -> None:
-        queues: list[tuple[tuple[Any, ...], Queue]] = []
-        jobs: dict[str, list[tuple[tuple[Any, ...], Job]]] = {}
         sheets: dict[str, Sheet] = {}
+        jobs: dict[str, _Heap[Job]] = {}
+        sleepers = _Sleepers(session)
         for job in eligible(session):
             assert job.queue is not None  # noqa: S101 - eligible gangs have a queue
-            if job.parked is not None and job.parked == session.stamp(job.queue):
+            if sleepers.sleeps(job, job.queue):
                 continue
             runs = session.runs(job)
             if runs:
                 sheets[job.key] = deque(runs)
                 jobs.setdefault(job.queue.name, []).append((session.job_key(job), job))
-        for name, heap in jobs.items():
+        for heap in jobs.values():
             heapq.heapify(heap)
-            queue = session.state.queues[name]
-            queues.append((session.queue_key(queue), queue))
+        queues = [(session.queue_key(queue), queue) for queue in map(session.state.queues.__getitem__, jobs)]
         heapq.heapify(queues)
         while queues:
             _, queue = heapq.heappop(queues)
-            reason = session.overused(queue)
-            if reason is not None:
-                session.closed_queues[queue.name] = reason
-                continue
-            heap = jobs[queue.name]
-            if not heap:
-                continue
-            _, job = heapq.heappop(heap)
-            again = self._serve(session, job, sheets[job.key])
-            if again:
-                heapq.heappush(heap, (session.job_key(job), job))
-            elif queue.fifo and job.key in session.blockers:
-                session.closed_queues[queue.name] = f"queue {queue.name} is first in, first out: {job.key} is first"
-                continue
-            heapq.heappush(queues, (session.queue_key(queue), queue))
+            if self._turn(session, queue, jobs[queue.name], sheets):
+                heapq.heappush(queues, (session.queue_key(queue), queue))
+
+    def _turn(self, session: Session, queue: Queue, heap: _Heap[Job], sheets: dict[str, Sheet]) -> bool:
+        """Serve the queue's best gang. False where the queue is through."""
+        reason = session.overused(queue)
+        if reason is not None:
+            session.closed_queues[queue.name] = reason
+            return False
+        if not heap:
+            return False
+        _, job = heapq.heappop(heap)
+        if self._serve(session, job, sheets[job.key]):
+            heapq.heappush(heap, (session.job_key(job), job))
+        elif queue.fifo and job.key in session.blockers:
+            session.closed_queues[queue.name] = f"queue {queue.name} is first in, first out: {job.key} is first"
+            return False
+        return True
 
     def _serve(self, session: Session, job: Job, sheet: Sheet) -> bool:
         """One turn of a gang. True where it started and has tasks left."""
@@ -91,6 +97,52 @@ class Allocate:
         enough = session.ready_without_hope(job)
         trial.discard()
         return enough
+
+
+class _Sleepers:
+    """Which parked gangs needn't be tried. One whose stamp is the same would fail as before. Otherwise room came
+    somewhere: a gang that needs all its tasks and isn't left enough of it by its queue, or by all nodes together, for
+    the tasks of some class, fails again, since both only shrink while the action runs. Both are found once per class,
+    so that a free cpu doesn't wake thousands of gangs that wait for gpus.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._stamps: dict[str, tuple[object, ...]] = {}
+        self._most: dict[tuple[str, int], float] = {}
+        self._asked = 0
+
+    def sleeps(self, job: Job, queue: Queue) -> bool:
+        """Whether the gang stays parked. The first in a first-in-first-out queue holds the others up, so there every
+        gang is asked."""
+        if job.parked is None or queue.fifo:
+            return False
+        stamp = self._stamps.get(queue.name)
+        if stamp is None:
+            stamp = self._stamps[queue.name] = self._session.stamp(queue)
+        if job.parked == stamp:
+            return True
+        if self._asked < ASKED_ANYWAY:
+            self._asked += 1
+            return False
+        if self._might_start(job, queue):
+            return False
+        job.parked = stamp
+        return True
+
+    def _might_start(self, job: Job, queue: Queue) -> bool:
+        if job.min_member < len(job.tasks) or not self._session.votes_on_holding:
+            return True
+        return all(len(run.tasks) <= self._room(queue, run) for run in self._session.runs(job))
+
+    def _room(self, queue: Queue, run: Run) -> float:
+        """The most tasks of this class that the queue and the nodes may take."""
+        key = (queue.name, run.cls.id)
+        most = self._most.get(key)
+        if most is None:
+            session = self._session
+            most = self._most[key] = min(session.room(queue, run.cls.request), session.placer.most(run.cls))
+        return most
 
 
 class _Attempt:
@@ -131,7 +183,7 @@ class _Attempt:
         assert job.queue is not None  # noqa: S101 - eligible gangs have a queue
         tasks = run.tasks
         if run.cls.unsupported:
-            self._fail(no_node(session, job, tasks[0], unplaced=len(tasks), placed=job.ready_count))
+            self._fail(no_node(session, tasks[0], unplaced=len(tasks), placed=job.ready_count))
             return [], True
         coupled = session.coupled(tasks)
         done = 0
@@ -139,19 +191,18 @@ class _Attempt:
             room = session.room(job.queue, run.cls.request)
             needed = min(len(tasks) - done, session.tasks_until_ready(job, run.role))
             if room < 1 or (room < needed and self._indivisible):
-                own = self._statement.amount(len(session.dims))
-                self._fail(queue_limit(session, job, tasks[done], unplaced=needed, placed=self._placed(), own=own))
+                self._fail(self._queue_limit(job.queue, tasks[done], needed))
                 self._futile = self._indivisible
                 return [], False
             want = min(needed, room)
             known = None if coupled else self._known_failure(run, want)
             if known is not None:
-                self._fail(known)
+                self._fail(known.of(tasks[done], placed=self._placed()))
                 return [], True
             before = done
             done += self._some(run, done, 1 if coupled else want, coupled=coupled)
             if done - before < (1 if coupled else want):
-                blocker = no_node(session, job, tasks[done], unplaced=want - done + before, placed=self._placed())
+                blocker = no_node(session, tasks[done], unplaced=want - done + before, placed=self._placed())
                 self._fail(blocker)
                 if not coupled and not before and not self._began_before(done):
                     session.exhausted[run.cls.id] = (done, blocker)
@@ -181,6 +232,18 @@ class _Attempt:
                 statement.pipeline(run.tasks[start + placed : start + placed + len(rows)], rows)
             placed += len(rows)
         return placed
+
+    def _queue_limit(self, queue: Queue, task: Task, unplaced: int) -> Blocker:
+        """Why the queue doesn't let the task in."""
+        session, placed = self._session, self._placed()
+        own = self._statement.amount(len(session.dims))
+
+        def found() -> Blocker:
+            return queue_limit(session, queue, task, unplaced=unplaced, placed=placed, own=own)
+
+        if self._statement or session.coupled([task]):
+            return found()
+        return session.failure((queue.name, task.cls.id, unplaced), found).of(task, placed=placed)
 
     def _known_failure(self, run: Run, want: int) -> Blocker | None:
         """What another gang of this class ran into in this cycle, where this one would run into it as well: it needs

@@ -64,7 +64,7 @@ def place_best_effort(session: Session, job: Job, statement: Statement) -> None:
     for task in session.ordered(pending):
         row = None if task.cls.unsupported else _node(session, task)
         if row is None:
-            session.blockers.setdefault(job.key, no_node(session, job, task, unplaced=1, placed=job.ready_count))
+            session.blockers.setdefault(job.key, no_node(session, task, unplaced=1, placed=job.ready_count))
         else:
             statement.allocate([task], [row])
 
