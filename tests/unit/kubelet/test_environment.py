@@ -122,6 +122,21 @@ def test_containers_inherit_what_programs_need_and_no_credentials() -> None:
     assert inherited_environment(shell) == {"PATH": "/bin", "LC_ALL": "C", "CUDA_HOME": "/cuda"}
 
 
+@pytest.mark.parametrize(
+    ("given", "inherited"),
+    [
+        ("http://proxy:3128", "http://proxy:3128"),
+        ("http://me:secret@proxy:3128/", "http://proxy:3128/"),
+        ("me:secret@proxy:3128", "proxy:3128"),
+        ("HTTP://me:s/e@cret@proxy", "HTTP://proxy"),
+        ("", ""),
+    ],
+)
+@pytest.mark.parametrize("name", ["HTTPS_PROXY", "http_proxy"])
+def test_proxies_are_inherited_without_their_passwords(name: str, given: str, inherited: str) -> None:
+    assert inherited_environment({name: given}) == {name: inherited}
+
+
 def test_binary_data_of_a_config_map_is_for_files_only() -> None:
     contents = volumes.config_map_contents({"data": {"a": "1"}, "binaryData": {"b": "/wA="}})
     assert contents == {"a": b"1", "b": b"\xff\x00"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,23 +13,28 @@ from vcbatch.local.kubelet.sandbox import Mode
 INHERITED = (
     "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "VIRTUAL_ENV", "PYTHONPATH",
     "CONDA_PREFIX", "CONDA_DEFAULT_ENV", "LD_LIBRARY_PATH", "XDG_CACHE_HOME", "HF_HOME", "TORCH_HOME",
-    "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy",
-    "https_proxy", "no_proxy",
+    "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "NO_PROXY", "no_proxy",
 )  # fmt: skip
 """Variables of the shell in which vcbatch was started that every container gets, unless it sets them itself."""
 
 INHERITED_PREFIXES = ("LC_", "CUDA_", "NCCL_", "GLOO_", "ROCM_")
 
+PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy")
+"""The same, less the user name and password that a proxy's address may hold: programs print their environment."""
+
 _NEVER = ("CUDA_VISIBLE_DEVICES",)
+_USER_INFO = re.compile(r"^([a-z][a-z0-9+.-]*://)?.*@", re.IGNORECASE)
 
 
 def inherited_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """The part of an environment that containers get. KUBECONFIG and everything that may hold a secret stays out."""
-    return {
+    inherited = {
         name: value
         for name, value in environment.items()
         if (name in INHERITED or name.startswith(INHERITED_PREFIXES)) and name not in _NEVER
     }
+    proxies = {name: _USER_INFO.sub(r"\1", environment[name]) for name in PROXIES if name in environment}
+    return inherited | proxies
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
