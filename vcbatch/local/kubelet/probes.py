@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urljoin, urlsplit
 
 from vcbatch.local.kubelet.environment import ConfigError
 from vcbatch.seams.clock import Clock
@@ -17,6 +18,8 @@ from vcbatch.seams.processes import CommandResult
 Json = dict[str, Any]
 
 _MAX_BODY = 10 * 1024
+_MAX_REDIRECTS = 10
+_REDIRECTS = (301, 302, 303, 307, 308)
 _KINDS = ("exec", "httpGet", "tcpSocket")
 _HOOK_KINDS = ("exec", "httpGet", "tcpSocket", "sleep")
 
@@ -86,7 +89,7 @@ async def run_handler(handler: Json, target: Target, *, timeout: float, clock: C
         return await asyncio.wait_for(_get(handler["httpGet"], target), timeout)
     except TimeoutError:
         return Outcome(ok=False, message=f"no answer within {timeout:g} s")
-    except (OSError, ConfigError) as error:
+    except (OSError, ValueError, ConfigError) as error:  # ValueError: a host name that can't be one
         return Outcome(ok=False, message=str(error))
 
 
@@ -102,19 +105,34 @@ async def _get(action: Json, target: Target) -> Outcome:
     scheme = (action.get("scheme") or "HTTP").lower()
     host = action.get("host") or target.address
     path = action.get("path") or "/"
+    host = f"[{host}]" if ":" in host else host
     url = f"{scheme}://{host}:{target.port(action['port'])}{path if path.startswith('/') else '/' + path}"
     headers = {header["name"]: header.get("value", "") for header in action.get("httpHeaders") or ()}
     headers = {"User-Agent": "kube-probe/vcbatch", **headers}
     try:
-        async with (
-            aiohttp.ClientSession(headers=headers) as session,
-            session.get(url, ssl=False, allow_redirects=True, max_redirects=10) as answer,
-        ):
-            await answer.content.read(_MAX_BODY)
-            ok = 200 <= answer.status < 400
-            return Outcome(ok=ok, message="" if ok else f"HTTP probe failed with statuscode: {answer.status}")
-    except aiohttp.ClientError as error:
-        return Outcome(ok=False, message=str(error))
+        async with aiohttp.ClientSession(headers=headers) as session:
+            for _ in range(_MAX_REDIRECTS):
+                async with session.get(url, ssl=False, allow_redirects=False) as answer:
+                    await answer.content.read(_MAX_BODY)
+                    onward = _onward(url, answer.status, answer.headers.get("Location", ""))
+                    if not onward:
+                        ok = 200 <= answer.status < 400
+                        return Outcome(
+                            ok=ok, message="" if ok else f"HTTP probe failed with statuscode: {answer.status}"
+                        )
+                    url = onward
+        return Outcome(ok=False, message=f"stopped after {_MAX_REDIRECTS} redirects")
+    except (aiohttp.ClientError, ValueError) as error:  # ValueError: a header or an address that can't be sent
+        return Outcome(ok=False, message=str(error) or type(error).__name__)
+
+
+def _onward(url: str, status: int, location: str) -> str:
+    """Where an answer redirects to, and "" where it doesn't. Another host is never asked: that it was named is a
+    success (Kubernetes `pkg/probe/http`, RedirectChecker)."""
+    if status not in _REDIRECTS or not location:
+        return ""
+    target = urljoin(url, location)
+    return target if urlsplit(target).hostname == urlsplit(url).hostname else ""
 
 
 async def watch_probe(
