@@ -6,6 +6,7 @@ One process and one event loop: server, admission, controllers, scheduler and ku
 from __future__ import annotations
 
 import asyncio
+import errno
 import faulthandler
 import gc
 import logging
@@ -46,6 +47,7 @@ from vcbatch.scheduler import Scheduler
 
 log = logging.getLogger(__name__)
 
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
 _DEFAULT_PORT = 6443
 _READY_SECONDS = 60.0
 # There is no other scheduler here: a pod that names none (`kubectl run`) is ours to place too.
@@ -86,6 +88,11 @@ def run(options: LocalOptions, *, ready: Callable[[Report], None], to_log: bool)
         raise CliError(str(error), hint="`--kubelet-mode auto` takes the best that works here.") from error
     except PartFailedError as error:
         raise CliError(str(error)) from error
+    except OSError as error:
+        if error.errno not in _NO_ROOM:
+            raise
+        place = error.filename or options.state.path
+        raise CliError(f"the state directory {options.state.path} can't be used: {place}: {error.strerror}") from error
     finally:
         options.state.release()
 

@@ -86,7 +86,15 @@ class StateDir:
         return server if server.alive() else None
 
     def claim(self) -> None:
-        """Make it ours until this process ends. Raises `CliError` where another runs on it."""
+        """Make it ours until this process ends. Raises `CliError` where another runs on it, or nothing can be written
+        there."""
+        try:
+            self._claim()
+        except OSError as error:
+            self.release()
+            raise CliError(f"the state directory {self.path} can't be used: {error.strerror}") from error
+
+    def _claim(self) -> None:
         lock = (self.path / "up.lock").open("ab")
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -105,12 +113,13 @@ class StateDir:
         temporary.replace(self._pid)
 
     def release(self) -> None:
-        """Nobody runs on it any more."""
+        """Nobody runs on it any more, if it was us."""
+        if self._lock is None:
+            return
         with suppress(FileNotFoundError):
             self._pid.unlink()
-        if self._lock is not None:
-            self._lock.close()
-            self._lock = None
+        self._lock.close()
+        self._lock = None
 
     def forget(self) -> None:
         """Take away what a server that is gone left about itself."""

@@ -41,7 +41,12 @@ class Kernel:
         root_ca: str = "",
     ) -> None:
         self.persistence = Persistence(state_dir) if state_dir else None
-        self.store = Store(persistence=self.persistence)
+        try:
+            self.store = Store(persistence=self.persistence)
+        except BaseException:
+            if self.persistence:
+                self.persistence.close()
+            raise
         self.engine = Engine(
             store=self.store,
             served=ServedSet(built_in, custom),

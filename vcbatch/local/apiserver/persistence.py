@@ -105,14 +105,28 @@ class Persistence:
         database.execute("COMMIT")
 
     def version(self) -> int:
-        """The newest resourceVersion that was committed."""
-        (version,) = self._database.execute("SELECT version FROM counter").fetchone()
+        """The newest resourceVersion that was committed. Raises `StateError`."""
+        try:
+            (version,) = self._database.execute("SELECT version FROM counter").fetchone()
+        except (sqlite3.DatabaseError, TypeError) as error:
+            raise self.damaged(error) from error
         return int(version)
 
     def load(self) -> Iterator[StoredObject]:
-        rows = self._database.execute("SELECT collection, namespace, name, version, body FROM objects")
-        for row in rows:
-            yield StoredObject(*row)
+        """All that is stored. Raises `StateError` where a damaged place is met."""
+        try:
+            rows = self._database.execute("SELECT collection, namespace, name, version, body FROM objects")
+            for row in rows:
+                yield StoredObject(*row)
+        except sqlite3.DatabaseError as error:
+            raise self.damaged(error) from error
+
+    def damaged(self, error: object) -> StateError:
+        """What to raise where the database opens and its content makes no sense."""
+        return StateError(
+            f"the state in {self._path} is damaged ({error}): restore the file from a copy, or start on another "
+            "--state-dir"
+        )
 
     def write(self, objects: Iterable[StoredObject], version: int) -> None:
         """Commit all or nothing; raises `WriteFailed`. `version` is the newest resourceVersion given out."""

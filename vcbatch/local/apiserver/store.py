@@ -116,7 +116,12 @@ class Store:
         self._floors: dict[str, int] = {}
         if persistence:
             for row in persistence.load():
-                self._load(row)
+                try:
+                    self._load(row)
+                except msgspec.DecodeError as error:
+                    raise persistence.damaged(
+                        f"{row.collection} {row.namespace}/{row.name} can't be read: {error}"
+                    ) from error
 
     def _load(self, row: StoredObject) -> None:
         body = row.body or b""

@@ -1,0 +1,122 @@
+"""No space left: writes are refused and say why, reads go on, memory is never ahead of the disk, and space heals it."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.badluck.conftest import Unlucky
+from tests.integration.up.conftest import left_over
+from tests.support.up import vcbatch
+from vcbatch.api.resources import CONFIGMAPS
+from vcbatch.runtime.client import HttpApi
+from vcbatch.seams.api import ApiError
+
+Json = dict[str, Any]
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = shutil.which("mount")
+    if (
+        mount is None
+        or subprocess.run(
+            [mount, "-t", "tmpfs", "-o", "size=24m", "none", str(folder)], capture_output=True, check=False
+        ).returncode
+    ):
+        pytest.skip("a small disk can't be mounted here")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+@pytest.fixture
+def program(small_disk: Path) -> Iterator[Unlucky]:
+    program = Unlucky(small_disk)
+    yield program
+    program.down()
+    assert left_over(program.state) == []
+
+
+def fill(disk: Path) -> Path:
+    """Take all the space that is left."""
+    filler = disk / "filler"
+    with filler.open("wb", buffering=0) as file:
+        for size in (1 << 20, 4096):
+            try:
+                while True:
+                    file.write(bytes(size))
+            except OSError:
+                pass
+    assert shutil.disk_usage(disk).free == 0
+    return filler
+
+
+def big(name: str) -> Json:
+    return {"metadata": {"name": name}, "data": {"k": "v" * 200_000}}
+
+
+async def names(api: HttpApi) -> set[str]:
+    return {item["metadata"]["name"] for item in (await api.list(CONFIGMAPS, namespace="default")).items}
+
+
+async def test_a_full_disk_refuses_writes_until_there_is_room_again(program: Unlucky, small_disk: Path):
+    await asyncio.to_thread(program.up)
+    async with program.api() as api:
+        await api.create(CONFIGMAPS, big("before"), namespace="default")
+        version = (await api.list(CONFIGMAPS, namespace="default")).resource_version
+        filler = await asyncio.to_thread(fill, small_disk)
+
+        taken: set[str] = set()
+        for number in range(200):  # the log may have pages to write over
+            try:
+                await api.create(CONFIGMAPS, big(f"c{number}"), namespace="default")
+                taken.add(f"c{number}")
+            except ApiError as error:
+                refused = error
+                break
+        else:
+            pytest.fail("the disk is never full")
+        assert (refused.code, refused.reason) == (507, "InsufficientStorage")
+        assert "no space left" in refused.message and "changed nothing" in refused.message
+        with pytest.raises(ApiError) as again:
+            await api.patch(CONFIGMAPS, "before", {"data": {"k": "w" * 300_000}}, namespace="default")
+        assert again.value.code == 507
+
+        stored = await names(api)
+        assert taken <= stored and f"c{len(taken)}" not in stored
+        assert (await api.get(CONFIGMAPS, "before", namespace="default"))["data"] == big("before")["data"]
+
+        filler.unlink()
+        made = await api.create(CONFIGMAPS, big("after"), namespace="default")
+        assert int(made["metadata"]["resourceVersion"]) > int(version)
+        seen: list[str] = []
+        async for event in api.watch(CONFIGMAPS, resource_version=version, namespace="default"):
+            seen.append(event.object["metadata"]["name"])
+            if seen[-1] == "after":
+                break
+        assert set(seen) == taken | {"after"}, "nobody hears of what was refused"
+        stored = await names(api)
+    await asyncio.to_thread(program.end, signal.SIGKILL)
+    await asyncio.to_thread(program.again)
+    async with program.api() as api:
+        assert await names(api) == stored
+
+
+def test_a_start_without_space_says_so(program: Unlucky, small_disk: Path):
+    fill(small_disk)
+    for arguments in (["--detach"], []):
+        refused = vcbatch("up", "--port", "0", "--state-dir", str(program.state), *arguments, check=False)
+        assert refused.returncode == 1
+        assert str(program.state) in refused.stderr and "Traceback" not in refused.stderr
+        assert "No space left" in refused.stderr or "disk is full" in refused.stderr
