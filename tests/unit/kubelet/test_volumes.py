@@ -122,6 +122,11 @@ def test_host_paths_are_checked(tmp_path: Path, source: dict, error: str) -> Non
         prepare({"name": "v", "hostPath": source}, pod_directory=tmp_path, memory_directory=tmp_path)
 
 
+def test_a_host_path_depends_on_nobodys_working_directory(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="hostPath 'data' must be absolute"):
+        prepare({"name": "v", "hostPath": {"path": "data"}}, pod_directory=tmp_path, memory_directory=tmp_path)
+
+
 def test_every_object_that_a_pod_reads_is_known() -> None:
     variable = {"name": "K", "valueFrom": {"secretKeyRef": {"name": "s3", "key": "k"}}}
     spec = {

@@ -248,6 +248,8 @@ def prepare(volume: Json, *, pod_directory: Path, memory_directory: Path) -> Pat
 
 def _host_path(source: Json) -> Path:
     path = Path(source.get("path", ""))
+    if not path.is_absolute():
+        raise ConfigError(f"hostPath {str(path)!r} must be absolute")
     kind = source.get("type") or ""
     if kind == "DirectoryOrCreate":
         path.mkdir(mode=0o755, parents=True, exist_ok=True)
