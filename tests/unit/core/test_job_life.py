@@ -10,6 +10,7 @@ import pytest
 from tests.support.job_world import Json, World, job_object, task
 from vcbatch.api.resources import COMMANDS, CONFIGMAPS, JOBS, PODGROUPS, PODS, QUEUES, SERVICES
 from vcbatch.core.job.budget import INFRASTRUCTURE_RETRIES
+from vcbatch.core.job.ledger import MOST_COMMANDS, MOST_LOSSES
 
 
 def _world(**spec: Any) -> World:
@@ -248,7 +249,8 @@ def test_pods_that_are_gone_count_for_the_outcome() -> None:
     world.settle()
     status = world.job()["status"]
     assert (status["state"]["phase"], status["succeeded"], status["failed"]) == ("Failed", 2, 1)
-    assert "2 of 3 pods succeeded and 1 failed" in status["state"]["message"]
+    told = "2 of 3 pods succeeded and 1 failed; first, pod j-w-1 exited with code 1"
+    assert status["state"]["message"] == told
 
 
 def test_an_evicted_pod_runs_again_without_any_policy() -> None:
@@ -526,3 +528,72 @@ def test_a_suspended_job_doesn_t_expire() -> None:
     decision = world.look()
     assert not decision.deletes
     assert decision.look_again_at is None
+
+
+# What is remembered --------------------------------------------------------------------------------------------------
+
+
+def test_a_resume_is_free() -> None:
+    """With two restarts allowed by maxRetry, a suspension and one failure must not make it three."""
+    world = _running(maxRetry=2, policies=[{"event": "PodFailed", "action": "RestartJob"}])
+    world.command("AbortJob", target=world.job())
+    world.run(until=lambda: world.phase() == "Aborted")
+    world.command("ResumeJob", target=world.job())
+    world.run(until=lambda: world.phase() == "Running")
+    world.end_pod("j-w-0", 1)
+    world.look()
+    assert world.phase() == "Restarting"
+
+
+def test_a_resumed_job_keeps_what_had_succeeded() -> None:
+    world = _running()
+    world.end_pod("j-w-0", 0)
+    world.settle()
+    kept = world.pods()["j-w-0"]["metadata"]["uid"]
+    world.command("AbortJob", target=world.job())
+    world.run(until=lambda: world.phase() == "Aborted")
+    world.command("ResumeJob", target=world.job())
+    world.run(until=lambda: world.phase() == "Running")
+    assert world.pods()["j-w-0"]["metadata"]["uid"] == kept
+    assert len([pod for pod in world.created if pod["metadata"]["name"] == "j-w-0"]) == 1
+
+
+def test_the_evidence_is_bounded_and_is_of_what_failed_first() -> None:
+    world = _running(tasks=[task("w", 40)], minAvailable=1, maxRetry=5)
+    for index in range(20):
+        world.end_pod(f"j-w-{index}", 1)
+        world.settle()
+    pods = [loss["pod"] for loss in world.job()["status"]["ledger"]["losses"]]
+    assert pods == [f"j-w-{index}" for index in range(MOST_LOSSES)]
+    world.command("RestartJob", target=world.job())
+    world.run(until=lambda: world.phase() == "Running" and len(world.pods()) == 40)
+    for index in range(30, 33):
+        world.end_pod(f"j-w-{index}", 1)
+        world.settle()
+    pods = [loss["pod"] for loss in world.job()["status"]["ledger"]["losses"]]
+    assert len(pods) == MOST_LOSSES
+    assert pods[-3:] == ["j-w-30", "j-w-31", "j-w-32"], "of a new attempt the old evidence gives way"
+
+
+def test_an_eviction_is_told_once() -> None:
+    world = _running()
+    world.evict("j-w-0")
+    world.settle()
+    world.remove(PODS, "j-w-0")
+    world.settle()
+    told = [event.message for event in world.events if event.reason == "PodEvicted"]
+    assert told == ["pod j-w-0 was preempted"]
+
+
+def test_commands_that_cant_be_removed_are_not_carried_out_again() -> None:
+    """While nothing may be deleted, no more are taken than can be remembered."""
+    world = _running(maxRetry=1000)
+    for number in range(MOST_COMMANDS + 4):
+        world.command("RestartJob", target=world.job(), name=f"restart-{number:02}")
+    for _ in range(3 * MOST_COMMANDS):
+        writes_status = world.look(writes=0).status is not None
+        world.look(writes=int(writes_status))  # and then the server refuses
+    status = world.job()["status"]
+    assert len(status["ledger"]["commands"]) == MOST_COMMANDS
+    issued = [command["metadata"]["uid"] for command in world.all(COMMANDS)]
+    assert status["ledger"]["commands"] == issued[:MOST_COMMANDS]

@@ -122,6 +122,14 @@ def test_failures_found_together_restart_together_and_cost_one_retry() -> None:
     assert {delete.ref.name for delete in decision.deletes} == {"j-a-0", "j-b-1"}
 
 
+def test_a_failure_beside_an_eviction_costs_a_retry_of_the_jobs_own() -> None:
+    world = _running([_on("PodFailed", "RestartPod")], maxRetry=1)
+    world.evict("j-a-0")
+    world.end_pod("j-b-1", 2)
+    world.look()
+    assert world.phase() == "Failed"
+
+
 def test_an_order_for_the_whole_job_beats_restarts_of_parts() -> None:
     world = _running([_on("PodFailed", "RestartPod")], task_policies=[_on("PodFailed", "AbortJob")])
     world.end_pod("j-b-1", 2)
@@ -267,3 +275,30 @@ def test_a_loss_without_a_replacement_is_answered_in_the_end() -> None:
     world.now += timedelta(seconds=1)
     world.look()
     assert world.phase() == "Terminating"
+
+
+def test_a_condition_that_goes_on_is_answered_when_its_timeout_is_over() -> None:
+    """Its beginning is written nowhere but in the ledger."""
+    world = _running([_on("TaskFailed", "AbortJob", timeout="10s")])
+    world.pods()["j-a-0"]["status"]["containerStatuses"][0]["restartCount"] = 3
+    began = world.now
+    for seconds in (0, 5, 9):
+        world.now = began + timedelta(seconds=seconds)
+        world.settle()
+        assert world.phase() == "Running"
+    world.now = began + timedelta(seconds=10)
+    world.look()
+    assert world.phase() == "Aborting"
+
+
+def test_a_pending_pod_on_its_way_out_is_not_pending_too_long() -> None:
+    world = World(binds=False)
+    world.submit(job_object(policies=[_on("PodPending", "AbortJob", timeout="30s")]))
+    world.settle()
+    world.schedule()
+    world.settle()
+    for name in world.pods():
+        world.delete_pod(name)
+    world.now = START + timedelta(seconds=30)
+    world.look()
+    assert world.phase() == "Pending"

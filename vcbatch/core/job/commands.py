@@ -13,7 +13,7 @@ from typing import Final
 from vcbatch.api.command import Command
 from vcbatch.api.job import Action, Job
 from vcbatch.api.resources import COMMANDS
-from vcbatch.core.job.ledger import Ledger
+from vcbatch.core.job.ledger import MOST_COMMANDS, Ledger
 from vcbatch.core.machine import Delete, ObjectRef
 
 ALLOWED: Final = (
@@ -41,6 +41,8 @@ class Inbox:
 def read_inbox(job: Job, commands: Sequence[Command], ledger: Ledger) -> Inbox:
     """Sort the Commands, and note in the ledger the one that is taken."""
     order: tuple[Command, Action] | None = None
+    # What can't be remembered would be carried out again: with so many that can't be removed, none is taken.
+    full = sum(command.uid in ledger.commands for command in commands) >= MOST_COMMANDS
     done: list[Command] = []
     rejected: list[str] = []
     more = False
@@ -52,6 +54,8 @@ def read_inbox(job: Job, commands: Sequence[Command], ledger: Ledger) -> Inbox:
         if not isinstance(verdict, Action):
             rejected.append(verdict.why)
             done.append(command)
+        elif full:
+            continue
         elif order is None:
             order = (command, verdict)
             done.append(command)

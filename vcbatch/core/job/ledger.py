@@ -24,6 +24,7 @@ from vcbatch.core.machine import Json
 
 MOST_LOSSES = 16
 MOST_COMMANDS = 16
+"""So many that were carried out and can't be removed, and no further one is taken."""
 
 
 @dataclass(slots=True)
@@ -151,8 +152,8 @@ class Ledger:
             self.losses = [*self.losses[-MOST_LOSSES + 1 :], _evidence(loss, version=self.version, now=now)]
 
     def remember_command(self, uid: str, *, present: set[str]) -> None:
-        """A Command was carried out; those that are gone need no memory."""
-        self.commands = [*(known for known in self.commands if known in present), uid][-MOST_COMMANDS:]
+        """A Command is carried out; those that are gone need no memory."""
+        self.commands = [*(known for known in self.commands if known in present), uid]
 
     def dump(self) -> Json:
         """`status.ledger`, without whatever is empty."""
