@@ -183,6 +183,19 @@ def gang_unschedulable(*, unready: int, total: int, why: str) -> str:
     return shorten(f"{unready}/{total} tasks in gang unschedulable: {why}")
 
 
+_ORIGIN: Final = ". Origin reason is "
+
+
+def with_origin(why: str, origin: str) -> str:
+    """Why a gang doesn't start, with what is at the root of it."""
+    return f"{why}{_ORIGIN}{origin}"
+
+
+def origin_of(message: str) -> str:
+    """What is at the root of it, of a message made so; any other message whole."""
+    return message.rpartition(_ORIGIN)[2]
+
+
 def gang_counts(*, ready: bool, statuses: Mapping[str, int], min_available: int) -> str:
     """How the members of a gang stand: `pod group is not ready, 2 Pending, 1 Running, 3 minAvailable`."""
     counts = sorted(f"{count} {status}" for status, count in statuses.items() if count)

@@ -13,6 +13,7 @@ import click
 from vcbatch.api.names import GPU_RESOURCE
 from vcbatch.api.quantity import parse_quantity
 from vcbatch.api.queue import DEFAULT
+from vcbatch.api.reasons import origin_of
 from vcbatch.api.resources import JOBS, NODES, PODS, QUEUES
 from vcbatch.api.timestamps import parse_time
 from vcbatch.cli.options import state_dir_option
@@ -24,7 +25,7 @@ Json = dict[str, Any]
 
 _JOBS_SHOWN = 20
 _NODES_SHOWN = 10
-_REASON_WIDTH = 100
+_REASON_WIDTH = 120
 _WAITING = ("Pending", "Aborted", "Failed", "Restarting")
 
 
@@ -92,7 +93,7 @@ def _nodes(nodes: Sequence[Json], pods: Sequence[Json], *, show_all: bool) -> st
         rows = [(*row[:4], row[5]) for row in rows]
     text = table(rows)
     hidden = len(nodes) - len(rows) + 1
-    return f"{text}\n... and {hidden} more (--all shows them)" if hidden else text
+    return f"{text}\n... and {hidden} more, see --all" if hidden else text
 
 
 def _requests_by_node(pods: Sequence[Json]) -> dict[str, tuple[int, int, int, int]]:
@@ -151,7 +152,7 @@ def _jobs(jobs: Sequence[Json], now: datetime, *, show_all: bool) -> str:
         lines.append(table(rows))
     rest = len(jobs) - len(shown)
     if rest:
-        lines.append(f"{'... and ' if shown else ''}{rest} {'more' if shown else 'finished'} (--all shows them)")
+        lines.append(f"... and {rest} more, see --all" if shown else f"{rest} finished, see --all")
     return "\n".join(lines)
 
 
@@ -177,5 +178,5 @@ def _why(status: Json) -> str:
     state = status.get("state") or {}
     if state.get("phase", "Pending") not in _WAITING:
         return ""
-    text = " ".join(str(state.get("message") or state.get("reason") or "").split())
+    text = origin_of(" ".join(str(state.get("message") or state.get("reason") or "").split()))
     return text if len(text) <= _REASON_WIDTH else f"{text[: _REASON_WIDTH - 3]}..."

@@ -18,6 +18,7 @@ from vcbatch.cli.output import CliError, say
 from vcbatch.cli.state import StateDir, default_state_dir
 
 _DETACH_SECONDS = 60.0
+_LAST_WORDS = 4096  # bytes
 
 
 @click.command("up")
@@ -145,6 +146,15 @@ def _wait_for(reading: int, child: subprocess.Popen[bytes], log: Path) -> dict[s
             chunk = os.read(reading, 65536)
             if not chunk:  # it closed the pipe without a word
                 code = child.wait(timeout=10)
-                raise CliError(f"vcbatch ended at once with exit code {code}", hint=f"See {log}.")
+                raise CliError(f"vcbatch ended at once with exit code {code}", hint=_last_words(log))
             data += chunk
     return json.loads(data)
+
+
+def _last_words(log: Path) -> str:
+    """The end of the log, where whatever ended it is."""
+    with log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - _LAST_WORDS))
+        lines = file.read().decode(errors="replace").split("\n")
+    last = next((line.strip() for line in reversed(lines) if line.strip()), "")
+    return f"{last}\n  The whole log: {log}" if last else f"Its log: {log}"

@@ -66,7 +66,7 @@ def describe(*, pod: str, failure: Failure) -> str:
     """One sentence for people: which pod, what happened to it."""
     match failure.cause:
         case LossCause.EXITED:
-            what = f"exited with code {failure.exit_codes[0]}"
+            what = f"exited with code {failure.exit_codes[0]}" if failure.exit_codes else "exited"
         case LossCause.OOM_KILLED:
             what = "was killed for using more memory than its limit"
         case LossCause.EVICTED:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from vcbatch.api import reasons
-from vcbatch.api.job import Action, JobPhase
-from vcbatch.api.reasons import JobReason
+from vcbatch.api.job import Action, JobPhase, PodLoss
+from vcbatch.api.reasons import JobReason, LossCause
 from vcbatch.core.job import events
+from vcbatch.core.job.causes import Failure, describe
 from vcbatch.core.job.commands import Inbox
 from vcbatch.core.job.counts import Counts
 from vcbatch.core.job.picture import Picture, Stimulus
@@ -69,9 +70,17 @@ def _explain_waiting(picture: Picture, stored: Explanation) -> tuple[Explanation
 def _how_it_failed(picture: Picture, counts: Counts) -> str:
     outcome = f"{counts.succeeded} of {picture.plan.replicas} pods succeeded and {counts.failed} failed"
     lost = [loss for loss in picture.ledger.losses if loss.version >= picture.ledger.version - 1]
-    first = f"; first, pod {lost[0].pod}: {lost[0].cause}" if lost else ""
-    code = f" with code {lost[0].exit_code}" if lost and lost[0].exit_code is not None else ""
-    return reasons.shorten(outcome + first + code)
+    return reasons.shorten(f"{outcome}; first, {_told_again(lost[0])}" if lost else outcome)
+
+
+def _told_again(loss: PodLoss) -> str:
+    """A loss out of the ledger, in the words of its event."""
+    failure = Failure(
+        cause=next((cause for cause in LossCause if cause == loss.cause), LossCause.FAILED),
+        exit_codes=() if loss.exit_code is None else (loss.exit_code,),
+        message=loss.message,
+    )
+    return describe(pod=loss.pod, failure=failure)
 
 
 def tell(picture: Picture, stimulus: Stimulus, inbox: Inbox, verdict: Verdict, *, acted: bool) -> Iterable[Emit]:
