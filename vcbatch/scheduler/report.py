@@ -7,19 +7,17 @@ status or reason) is written at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import datetime, timedelta
-from typing import Any
-
-import numpy as np
 
 from vcbatch.api import reasons
-from vcbatch.api.reasons import PodGroupConditionType, PodGroupReason, PodReason, SchedulingEvent
+from vcbatch.api.reasons import PodGroupReason, PodReason, SchedulingEvent
 from vcbatch.api.resources import PODGROUPS, PODS
 from vcbatch.api.timestamps import format_time
 from vcbatch.scheduler.blockers import Blocker
-from vcbatch.scheduler.model import Job, Phase, Queue, Task, TaskStatus
-from vcbatch.scheduler.resources import CPU, MEMORY, Vector
+from vcbatch.scheduler.conditions import ConditionWriter, Status, counts, headlines
+from vcbatch.scheduler.model import Job, Phase, Task, TaskStatus
+from vcbatch.scheduler.phases import next_phase, only_ending
+from vcbatch.scheduler.queue_amounts import QueueAmounts
 from vcbatch.scheduler.result import (
     AHEAD_SHOWN,
     CycleResult,
@@ -37,12 +35,10 @@ MESSAGE_EVERY = timedelta(seconds=30)
 COUNTS_EVERY = timedelta(seconds=1)
 PODS_GRACE = timedelta(seconds=5)
 """How long a gang may lack pods before that is said: its controller is making them."""
-ROOT_QUEUE = "root"
 PODS_WITH_EVENTS = 1
 """How many pods of a gang get a FailedScheduling event; the PodGroup's own event tells the rest, so that a gang of
 any size costs the same."""
 
-_Status = dict[str, Any]
 _WORDS = [status.wire for status in TaskStatus]
 
 
@@ -54,7 +50,7 @@ class Reporter:
         self._written_at: dict[str, datetime] = {}
         self._lacking_since: dict[str, datetime] = {}
         self._deferred: dict[str, Job] = {}
-        self._queues_at: dict[str, datetime] = {}
+        self._queues = QueueAmounts()
 
     def explanation(self, uid: str) -> Explanation | None:
         return self._explanations.get(uid)
@@ -71,8 +67,10 @@ class Reporter:
         for job in sorted(due.values(), key=lambda job: job.key):
             writer.job(job)
         writer.refused_binds()
-        writer.queues()
-        return writer.result()
+        updates, due = self._queues.updates(session.state, session.now)
+        if due is not None:
+            writer.look_again(due)
+        return writer.result(updates)
 
     def forget(self, uid: str) -> None:
         """The PodGroup is gone."""
@@ -106,13 +104,6 @@ class Reporter:
         else:
             self._explanations[uid] = explanation
 
-    def queue_due(self, name: str, now: datetime) -> datetime | None:
-        last = self._queues_at.get(name)
-        if last is None or now - last >= COUNTS_EVERY or now < last:
-            self._queues_at[name] = now
-            return None
-        return last + COUNTS_EVERY
-
 
 class _Writer:
     """One report in the making."""
@@ -122,25 +113,24 @@ class _Writer:
         self._session = session
         self._state = session.state
         self._now = session.now
-        self._time = format_time(session.now)
+        self._conditions_by = ConditionWriter(transition=session.uid, time=format_time(session.now))
         self._held = held
         self._places = {h.uid: h.node for h in held}
         self._updates: list[PodGroupUpdate] = []
         self._conditions: list[PodConditionUpdate] = []
         self._events: list[EventRecord] = []
         self._explain: list[Explanation] = []
-        self._queue_updates: list[QueueStatusUpdate] = []
         self._look: datetime | None = None
         self._order: dict[str, list[Job]] = {}
         self._position: dict[str, int] = {}
 
-    def result(self) -> CycleResult:
+    def result(self, queues: list[QueueStatusUpdate]) -> CycleResult:
         return CycleResult(
             binds=self._session.binds,
             held=self._held,
             podgroup_updates=self._updates,
             pod_conditions=self._conditions,
-            queue_statuses=self._queue_updates,
+            queue_statuses=queues,
             events=self._events,
             explain=self._explain,
             look_again_at=self._look,
@@ -154,7 +144,7 @@ class _Writer:
         if group is None:
             return
         ready = self._session.ready(job) and self._session.ready_without_hope(job)
-        short = bool(job.tasks) and self._session.lacks_members(job) and not _only_ending(job)
+        short = bool(job.tasks) and self._session.lacks_members(job) and not only_ending(job)
         blocker = self._blocker(job, short=short)
         if blocker is not None and blocker.reason is WaitReason.NOT_ENOUGH_PODS:
             later = self._reporter.lacking(job.uid, self._now)
@@ -170,7 +160,11 @@ class _Writer:
             self._state.changed = True  # the next cycle does other things with it
         self._state.set_phase(job, phase)
         self._explained(job, blocker, message)
-        self._write(job, self._status(job, phase, message if waits else "", ready=ready))
+        found = self._session.blockers.get(job.key)
+        lacks_pods = found is not None and found.reason is WaitReason.NOT_ENOUGH_PODS
+        why = PodGroupReason.NOT_ENOUGH_TASKS if lacks_pods else PodGroupReason.NOT_ENOUGH_RESOURCES
+        waiting = message if waits else ""
+        self._write(job, self._conditions_by.status(job, phase, waits=waiting, reason=why, ready=ready))
         self._tell(job, blocker if waits else None, message, ready=ready)
         if blocker is not None and blocker.reason is not WaitReason.NOT_ENOUGH_PODS:
             self._pod_conditions(job, blocker)
@@ -205,75 +199,16 @@ class _Writer:
             origin = f"{blocker.task}: {reasons.node_histogram(examined=blocker.nodes_examined, reasons=blocker.nodes)}"
             origin += f" {blocker.sentence}" if blocker.text else ""
         unready = max(job.min_member - job.ready_count - placed, 0)
-        return reasons.gang_unschedulable(
-            unready=unready, total=len(job.tasks), why=f"{why}. Origin reason is {origin}"
-        )
+        return reasons.gang_unschedulable(unready=unready, total=len(job.tasks), why=reasons.with_origin(why, origin))
 
-    def _status(self, job: Job, phase: Phase, unschedulable: str, *, ready: bool) -> _Status:
-        counts = job.counts
-        status: _Status = {"phase": phase.wire}
-        conditions = self._conditions_of(job, unschedulable, ready=ready)
-        if conditions:
-            status["conditions"] = conditions
-        for key, count in (
-            ("running", counts[TaskStatus.RUNNING]),
-            ("succeeded", counts[TaskStatus.SUCCEEDED]),
-            ("failed", counts[TaskStatus.FAILED]),
-        ):
-            if count:
-                status[key] = count
-        return status
-
-    def _conditions_of(self, job: Job, unschedulable: str, *, ready: bool) -> list[_Status]:
-        """One condition of each type. A type that was never true isn't written as false."""
-        kept: list[_Status] = list(job.written.get("conditions") or ())
-        if unschedulable:
-            kept = self._set(kept, PodGroupConditionType.UNSCHEDULABLE, True, self._reason(job), unschedulable)
-            return self._set(kept, PodGroupConditionType.SCHEDULED, False, PodGroupReason.NOT_ENOUGH_RESOURCES, "")
-        if ready and job.tasks:
-            kept = self._set(kept, PodGroupConditionType.SCHEDULED, True, PodGroupReason.READY, "")
-            return self._set(kept, PodGroupConditionType.UNSCHEDULABLE, False, PodGroupReason.READY, "")
-        return kept
-
-    def _reason(self, job: Job) -> str:
-        blocker = self._session.blockers.get(job.key)
-        if blocker is not None and blocker.reason is WaitReason.NOT_ENOUGH_PODS:
-            return PodGroupReason.NOT_ENOUGH_TASKS
-        return PodGroupReason.NOT_ENOUGH_RESOURCES
-
-    def _set(self, conditions: list[_Status], kind: str, true: bool, reason: str, message: str) -> list[_Status]:
-        value = "True" if true else "False"
-        before = next((c for c in conditions if c.get("type") == kind), None)
-        if before is None and not true:
-            return conditions
-        same = before is not None and before.get("status") == value
-        if before is not None and same and before.get("reason") == reason and before.get("message", "") == message:
-            return conditions
-        made: _Status = {
-            "type": kind,
-            "status": value,
-            "transitionID": before["transitionID"]
-            if before is not None and same and "transitionID" in before
-            else self._session.uid,
-            "lastTransitionTime": before["lastTransitionTime"]
-            if before is not None and same and "lastTransitionTime" in before
-            else self._time,
-            "reason": str(reason),
-        }
-        if message:
-            made["message"] = message
-        if before is None:
-            return [*conditions, made]
-        return [made if c is before else c for c in conditions]
-
-    def _write(self, job: Job, status: _Status) -> None:
+    def _write(self, job: Job, status: Status) -> None:
         """Write the status where it differs, at once or when it is due."""
         if status == job.written or job.group is None:
             return
         wait = None
         if status["phase"] == job.written.get("phase"):
-            every = COUNTS_EVERY if _headlines(status) == _headlines(job.written) else timedelta(0)
-            if every and _counts(status) == _counts(job.written):
+            every = COUNTS_EVERY if headlines(status) == headlines(job.written) else timedelta(0)
+            if every and counts(status) == counts(job.written):
                 every = MESSAGE_EVERY
             wait = self._reporter.may_write(job.uid, self._now, every)
         if wait is not None:
@@ -416,54 +351,11 @@ class _Writer:
 
     def _again(self, job: Job, when: datetime) -> None:
         self._reporter.defer(job)
+        self.look_again(when)
+
+    def look_again(self, when: datetime) -> None:
+        """A cycle is due then, whatever changes."""
         self._look = when if self._look is None else min(self._look, when)
-
-    # Queues ----------------------------------------------------------------------------------------------------------
-
-    def queues(self) -> None:
-        """`status.allocated` of each queue, children counted in every ancestor."""
-        state = self._state
-        rows = 1 + max((q.row for q in state.queues.values()), default=-1)
-        own = np.zeros((rows, len(state.dims)))
-        known = state.jobs_table.queue >= 0
-        np.add.at(own, state.jobs_table.queue[known], state.jobs_table.allocated[known])
-        totals: dict[str, Vector] = {name: own[q.row].copy() for name, q in state.queues.items()}
-        for queue in state.queues.values():
-            for name in _ancestors(queue, state.queues):
-                totals[name] += own[queue.row]
-        for name, queue in sorted(state.queues.items()):
-            amounts = {state.dims.names[r]: state.dims.format(r, 0.0) for r in (CPU, MEMORY)}
-            amounts.update(state.dims.quantities(totals[name]))
-            if amounts == (queue.reported or {state.dims.names[r]: "0" for r in (CPU, MEMORY)}):
-                continue
-            due = self._reporter.queue_due(name, self._now)
-            if due is not None:
-                self._look = due if self._look is None else min(self._look, due)
-                continue
-            gone = {key: None for key in queue.reported or {} if key not in amounts}
-            queue.reported = amounts
-            meta = queue.view.metadata
-            self._queue_updates.append(
-                QueueStatusUpdate(
-                    name=name,
-                    uid=meta.uid,
-                    resource_version=meta.resource_version,
-                    allocated={**amounts, **gone},
-                )
-            )
-
-
-def next_phase(job: Job, *, unschedulable: bool) -> Phase:
-    """The phase of a gang by how its pods stand (Volcano's phase machine): members that are bound, ran or are ending
-    on their node count as scheduled; a gang that lost its minimum while members run is Unknown."""
-    counts = job.counts
-    if counts[TaskStatus.RUNNING] and unschedulable:
-        return Phase.UNKNOWN
-    finished = counts[TaskStatus.SUCCEEDED] + counts[TaskStatus.FAILED]
-    scheduled = counts[TaskStatus.RUNNING] + counts[TaskStatus.BOUND] + finished + _ending(job)
-    if scheduled >= job.min_member:
-        return Phase.COMPLETED if scheduled == finished else Phase.RUNNING
-    return Phase.INQUEUE if job.phase is Phase.INQUEUE else Phase.PENDING
 
 
 def _pod_message(blocker: Blocker) -> str:
@@ -472,39 +364,3 @@ def _pod_message(blocker: Blocker) -> str:
         return reasons.shorten(blocker.sentence)
     histogram = reasons.node_histogram(examined=blocker.nodes_examined, reasons=blocker.nodes)
     return reasons.shorten(f"{histogram} {blocker.sentence}")
-
-
-def _only_ending(job: Job) -> bool:
-    """Whether the gang lacks its minimum only because members are ending, and has nobody else to place."""
-    counts = job.counts
-    if counts[TaskStatus.PENDING] or counts[TaskStatus.PIPELINED]:
-        return False
-    ended = counts[TaskStatus.SUCCEEDED] + counts[TaskStatus.FAILED]
-    there = counts[TaskStatus.RUNNING] + counts[TaskStatus.BOUND] + ended + _ending(job)
-    return there >= job.min_member
-
-
-def _ending(job: Job) -> int:
-    """Members that are being deleted and still have their node."""
-    if not job.counts[TaskStatus.RELEASING]:
-        return 0
-    return sum(1 for task in job.tasks.values() if task.status is TaskStatus.RELEASING and task.node)
-
-
-def _headlines(status: _Status) -> list[tuple[object, ...]]:
-    """What a reader acts on."""
-    return [(c.get("type"), c.get("status"), c.get("reason")) for c in status.get("conditions") or ()]
-
-
-def _counts(status: _Status) -> tuple[object, ...]:
-    return tuple(status.get(key, 0) for key in ("running", "succeeded", "failed"))
-
-
-def _ancestors(queue: Queue, queues: dict[str, Queue]) -> Iterable[str]:
-    """The queues above this one, nearest first; a loop ends where it closes."""
-    seen = {queue.name}
-    name = queue.view.spec.parent or ROOT_QUEUE
-    while name in queues and name not in seen:
-        seen.add(name)
-        yield name
-        name = queues[name].view.spec.parent or ROOT_QUEUE

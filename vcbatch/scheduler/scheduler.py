@@ -14,12 +14,12 @@ from vcbatch.api.pod import Pod
 from vcbatch.api.resources import Resource
 from vcbatch.api.scheduling import PodGroupView, PriorityClassView, QueueView
 from vcbatch.scheduler.actions import ACTIONS
-from vcbatch.scheduler.placement import StaticCache
 from vcbatch.scheduler.policy import DEFAULT_POLICY, Policy
 from vcbatch.scheduler.report import Reporter
 from vcbatch.scheduler.result import CycleResult, Explanation
 from vcbatch.scheduler.session import Session
 from vcbatch.scheduler.state import ClusterState
+from vcbatch.scheduler.static_nodes import StaticCache
 
 _SESSIONS = uuid.UUID("6f1b1c0e-6a54-5a3e-9b86-0d7a2b1f4c55")
 """The namespace of session UIDs: the same cycle at the same time has the same one, so that a replay is exact."""

@@ -14,13 +14,14 @@ from typing import Any
 
 from vcbatch.scheduler.blockers import Blocker
 from vcbatch.scheduler.model import Job, Phase, Queue, Run, Task, TaskStatus
-from vcbatch.scheduler.placement import Placer, PluginSet, StaticCache
+from vcbatch.scheduler.placement import Placer
 from vcbatch.scheduler.plugins.base import UNLIMITED, Ledger, Plugin, Verdict, Vote
 from vcbatch.scheduler.policy import Policy
 from vcbatch.scheduler.resources import Vector
 from vcbatch.scheduler.result import Bind, Held
 from vcbatch.scheduler.state import ClusterState
 from vcbatch.scheduler.statement import Statement
+from vcbatch.scheduler.static_nodes import PluginSet, StaticCache
 from vcbatch.scheduler.switches import Switch
 
 Tiered = list[list[Plugin]]

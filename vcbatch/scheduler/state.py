@@ -1,13 +1,11 @@
-"""The picture of the cluster: what the deltas have told, and what was decided since.
+"""What the deltas tell: objects as the API server has them, brought into the picture.
 
-Every change of a task goes through `_leave`/`_enter` (one pod, from a delta) or `shift` (a batch, from a decision),
-and both keep the same books: node columns, gang rows and counters. A picture reached by any stream of deltas equals
-the one built from the objects at its end.
+A picture reached by any stream of deltas equals the one built from the objects at its end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
 import msgspec
 import numpy as np
@@ -16,21 +14,8 @@ from vcbatch.api import names
 from vcbatch.api.node import Node
 from vcbatch.api.pod import Pod
 from vcbatch.api.scheduling import PodGroupView, PriorityClassView, QueueView
-from vcbatch.scheduler.classes import ClassTable, TaskClass
-from vcbatch.scheduler.interpod import InterPodIndex
-from vcbatch.scheduler.model import (
-    ALLOCATED_STATUSES,
-    FINISHED_STATUSES,
-    HOLDING,
-    OFF_NODE,
-    STATUSES,
-    Job,
-    NodeInfo,
-    Phase,
-    Queue,
-    Task,
-    TaskStatus,
-)
+from vcbatch.scheduler.model import FINISHED_STATUSES, HOLDING, OFF_NODE, Job, Phase, Queue, Task, TaskStatus
+from vcbatch.scheduler.picture import Picture
 from vcbatch.scheduler.reading import (
     index_of,
     note,
@@ -40,48 +25,17 @@ from vcbatch.scheduler.reading import (
     unscheduled_reason,
     unsupported_group,
 )
-from vcbatch.scheduler.resources import Dimensions, Vector
-from vcbatch.scheduler.tables import JobTable, NodeTable
-
-_FORGET_CLASSES_ABOVE = 4096
 
 
-class ClusterState:
-    """All that decisions read.
-
-    Attributes:
-        changed: something that a cycle would look at changed since the last one.
-        room_stamp: grows whenever a placement that failed might succeed now: capacity came or was given back, a node
-            changed what it admits.
-        static_stamp: grows when nodes came, went or changed labels, taints or images.
-        refused: by pod UID, the binds that were refused since the last cycle, and why.
-        waiting: the gangs with a PodGroup that have pending tasks or aren't admitted yet, as of the last `settle`.
-        touched: the gangs whose tasks or PodGroup changed, whose status is therefore to be computed again.
-    """
+class ClusterState(Picture):
+    """The picture, told by deltas. Pods of other schedulers than `scheduler_names` count where they run and are never
+    placed; a PodGroup without a queue is in `default_queue`."""
 
     def __init__(self, *, scheduler_names: Collection[str], default_queue: str) -> None:
+        super().__init__()
         self.scheduler_names = frozenset(scheduler_names)
         self.default_queue = default_queue
-        self.dims = Dimensions()
-        self.classes = ClassTable(self.dims)
-        self.nodes = NodeTable(self.dims)
-        self.jobs_table = JobTable(self.dims)
-        self.jobs: dict[str, Job] = {}
-        self.queues: dict[str, Queue] = {}
-        self.tasks: dict[str, Task] = {}
-        self.priorities: dict[str, PriorityClassView] = {}
-        self.inter_pod = InterPodIndex()
-        self.touched: dict[str, Job] = {}
-        self.refused: dict[str, str] = {}
-        self.waiting: dict[str, Job] = {}
-        self.changed = True
-        self.room_stamp = 0
-        self.static_stamp = 0
-        self._infos: dict[str, NodeInfo] = {}
         self._by_group_uid: dict[str, Job] = {}
-        self._nodes_moved = False
-        self._related_stamp = -1
-        self._width = len(self.dims)
 
     # Pods ------------------------------------------------------------------------------------------------------------
 
@@ -129,15 +83,6 @@ class ClusterState:
             and known.priority == priority_of(pod)
         )
 
-    def _progress(self, task: Task, status: TaskStatus) -> None:
-        """A pod went on where it is: no room came or went, so nobody who waits for room has to be asked again."""
-        self._book(task, -1)
-        task.status = status
-        self._book(task, 1)
-        self.changed = True
-        if task.job is not None:
-            self.touched[task.job.key] = task.job
-
     def _add_pod(self, pod: Pod, status: TaskStatus, *, condition: str = "") -> None:
         meta = pod.metadata
         cls = self.classes.of(pod)
@@ -170,166 +115,6 @@ class ClusterState:
     def _job_key(self, pod: Pod) -> str:
         group = (pod.metadata.annotations or {}).get(names.GROUP_NAME, "")
         return f"{pod.metadata.namespace}/{group}" if group else ""
-
-    def _enter(self, task: Task) -> None:
-        self._book(task, 1)
-        if task.node:
-            info = self._info(task.node)
-            info.tasks[task.uid] = task
-            for port in task.cls.ports:
-                info.ports[port] = info.ports.get(port, 0) + 1
-            if info.row >= 0:
-                self._charge(task, info.row, 1.0)
-                self.inter_pod.moved(task, info.row, 1)
-            if task.status is TaskStatus.RELEASING:
-                self.room_stamp += 1
-        self._note_change(task)
-
-    def _leave(self, task: Task) -> None:
-        self._book(task, -1)
-        if task.node:
-            info = self._info(task.node)
-            del info.tasks[task.uid]
-            for port in task.cls.ports:
-                info.ports[port] -= 1
-                if info.ports[port] <= 0:
-                    del info.ports[port]
-            if info.row >= 0:
-                self._charge(task, info.row, -1.0)
-                self.inter_pod.moved(task, info.row, -1)
-            elif not info.present and not info.tasks:
-                del self._infos[info.name]
-            self.room_stamp += 1
-        self._note_change(task)
-
-    def _charge(self, task: Task, row: int, sign: float) -> None:
-        amount = sign * task.cls.request
-        self.nodes.used[:, row] += amount
-        self.nodes.nonzero[:, row] += sign * task.cls.nonzero
-        if task.status is TaskStatus.RELEASING:
-            self.nodes.releasing[:, row] += amount
-
-    def _note_change(self, task: Task) -> None:
-        self.changed = True
-        job = task.job
-        if job is not None:
-            self.touched[job.key] = job
-            job.runs = None
-            job.parked = None
-
-    def _book(self, task: Task, step: int) -> None:
-        """Count one task in its gang's counters and vectors, or take it out."""
-        job = task.job
-        if job is None:
-            return
-        self._count(job, task, task.status, step)
-        amount = step * task.cls.request
-        table = self.jobs_table
-        if task.status in ALLOCATED_STATUSES:
-            table.allocated[job.row] += amount
-        elif task.status is TaskStatus.PENDING:
-            table.pending[job.row] += amount
-            if task.gated:
-                table.gated[job.row] += amount
-
-    def _count(self, job: Job, task: Task, status: TaskStatus, step: int) -> None:
-        job.counts[status] += step
-        role = job.roles.get(task.role)
-        if role is None:
-            role = job.roles[task.role] = [0] * STATUSES
-        role[status] += step
-        if status is TaskStatus.PENDING and task.cls.best_effort:
-            job.pending_best_effort += step
-        self.jobs_table.allocated_count[job.row] = job.allocated_count
-
-    # Decisions -------------------------------------------------------------------------------------------------------
-
-    def shift(self, tasks: Sequence[Task], status: TaskStatus, rows: Sequence[int]) -> None:
-        """Move tasks of one gang, class, role and status: from Pending to these nodes (Allocated or Pipelined), or
-        from there back to Pending, also from Binding while nobody was told."""
-        first = tasks[0]
-        job, cls, before = first.job, first.cls, first.status
-        assert job is not None  # noqa: S101 - only tasks of gangs are decided about
-        self._recount(job, first.role, before, status, len(tasks))
-        self._shift_vectors(job, cls, before, status, len(tasks))
-        self._shift_nodes(tasks, rows, before, status)
-        if self.inter_pod_watched(cls):
-            for task, row in zip(tasks, rows, strict=True):
-                self.inter_pod.moved(task, row, 1 if before is TaskStatus.PENDING else -1)
-        self.jobs_table.allocated_count[job.row] = job.allocated_count
-        self.touched[job.key] = job
-
-    def bind(self, tasks: Sequence[Task]) -> None:
-        """What was Allocated is on its way to its nodes: tasks of one gang, class and role."""
-        first = tasks[0]
-        job = first.job
-        assert job is not None  # noqa: S101 - only tasks of gangs are decided about
-        self._recount(job, first.role, TaskStatus.ALLOCATED, TaskStatus.BINDING, len(tasks))
-        binding = TaskStatus.BINDING
-        for task in tasks:
-            task.status = binding
-        job.runs = None
-
-    def _recount(self, job: Job, role: str, before: TaskStatus, after: TaskStatus, count: int) -> None:
-        b, a = int(before), int(after)
-        for counts in (job.counts, job.roles[role]):
-            counts[b] -= count
-            counts[a] += count
-
-    def inter_pod_watched(self, cls: TaskClass) -> bool:
-        """Whether somebody counts where pods of this class are."""
-        return cls.inter_pod.any or self.inter_pod.counting
-
-    def _shift_vectors(self, job: Job, cls: TaskClass, before: TaskStatus, after: TaskStatus, k: int) -> None:
-        table = self.jobs_table
-        amount = k * cls.request
-        if before is TaskStatus.PENDING:
-            table.pending[job.row] -= amount
-            if after is TaskStatus.ALLOCATED:
-                table.allocated[job.row] += amount
-        else:
-            table.pending[job.row] += amount
-            if before is not TaskStatus.PIPELINED:
-                table.allocated[job.row] -= amount
-        if cls.best_effort:
-            job.pending_best_effort += -k if before is TaskStatus.PENDING else k
-
-    def _shift_nodes(self, tasks: Sequence[Task], rows: Sequence[int], before: TaskStatus, after: TaskStatus) -> None:
-        cls = tasks[0].cls
-        placing = before is TaskStatus.PENDING
-        infos = self.nodes.infos
-        counts: dict[int, int] = {}
-        for task, row in zip(tasks, rows, strict=True):
-            counts[row] = counts.get(row, 0) + 1
-            info = infos[row]
-            task.status = after
-            if placing:
-                task.node = info.name
-                info.tasks[task.uid] = task
-            else:
-                task.node = ""
-                del info.tasks[task.uid]
-        r = len(cls.request)
-        promising = TaskStatus.PIPELINED in (before, after)
-        load, amount = (self.nodes.load[r:], cls.promised) if promising else (self.nodes.load[: r + 2], cls.placed)
-        times = np.array(list(counts.values()), dtype=np.float64)
-        load[:, list(counts)] += amount * (times if placing else -times)
-        for port in cls.ports:
-            for row, count in counts.items():
-                ports = infos[row].ports
-                ports[port] = ports.get(port, 0) + (count if placing else -count)
-                if ports[port] <= 0:
-                    del ports[port]
-
-    def bind_failed(self, uid: str, error: str) -> None:
-        """Take an assumed bind back: the pod is pending again."""
-        task = self.tasks.get(uid)
-        if task is None or task.status is not TaskStatus.BINDING:
-            return
-        self._leave(task)
-        task.status, task.node = TaskStatus.PENDING, ""
-        self._enter(task)
-        self.refused[uid] = error
 
     # Gangs -----------------------------------------------------------------------------------------------------------
 
@@ -542,66 +327,3 @@ class ClusterState:
     def _nodes_changed(self) -> None:
         self.changed = True
         self.room_stamp += 1
-
-    def _info(self, name: str) -> NodeInfo:
-        info = self._infos.get(name)
-        if info is None:
-            info = self._infos[name] = NodeInfo(name)
-        return info
-
-    # Before a cycle --------------------------------------------------------------------------------------------------
-
-    def settle(self) -> None:
-        """Bring the arrays in order for a cycle: columns for the nodes there are, counts of the terms in use."""
-        if self._nodes_moved:
-            present = sorted((i for i in self._infos.values() if i.present), key=lambda i: i.name)
-            gone = [i for i in self.nodes.infos if not i.present]
-            for info in self.nodes.relay(present):
-                self.nodes.alloc[:, info.row] = self.dims.vector(info.allocatable)
-                for task in info.tasks.values():
-                    self._charge(task, info.row, 1.0)
-            for info in gone:
-                if not info.tasks:
-                    self._infos.pop(info.name, None)
-            self._nodes_moved = False
-            self.inter_pod.relay(self.nodes.infos)
-            self._related_stamp = self.static_stamp
-        elif self.static_stamp != self._related_stamp:
-            self.inter_pod.relay(self.nodes.infos)
-            self._related_stamp = self.static_stamp
-        self._sort_waiting()
-        if len(self.classes.classes) > _FORGET_CLASSES_ABOVE + 2 * len(self.tasks):
-            self.classes.keep_only({t.cls for t in self.tasks.values()})
-
-    def finish(self) -> None:
-        """The cycle is over: what it changed is known."""
-        self._sort_waiting()
-        self.touched.clear()
-        self.refused.clear()
-
-    def _sort_waiting(self) -> None:
-        for job in self.touched.values():
-            if job.group is not None and (job.counts[TaskStatus.PENDING] > 0 or job.phase is Phase.PENDING):
-                self.waiting[job.key] = job
-            else:
-                self.waiting.pop(job.key, None)
-
-    def _widen(self) -> None:
-        """Extend every table by the resource names learned since."""
-        if self._width == len(self.dims):
-            return
-        self._width = len(self.dims)
-        self.nodes.pad(self._width)
-        self.jobs_table.pad(self._width)
-        self.classes.pad()
-        for queue in self.queues.values():
-            if queue.capability is not None and queue.capability_named is not None:
-                missing = self._width - len(queue.capability_named)
-                queue.capability = self.dims.padded(queue.capability)
-                queue.capability_named = np.concatenate([queue.capability_named, np.zeros(missing, dtype=bool)])
-            if queue.guarantee is not None:
-                queue.guarantee = self.dims.padded(queue.guarantee)
-
-    def total(self) -> Vector:
-        """What all nodes offer together."""
-        return self.nodes.alloc.sum(axis=1)

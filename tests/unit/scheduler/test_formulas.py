@@ -15,14 +15,14 @@ from vcbatch.scheduler import Policy
 from vcbatch.scheduler.classes import ClassTable
 from vcbatch.scheduler.columns import Columns, Depths
 from vcbatch.scheduler.model import STATUSES, Job, Phase, Task, TaskStatus
-from vcbatch.scheduler.placement import StaticCache
+from vcbatch.scheduler.phases import next_phase
 from vcbatch.scheduler.plugins.base import Plugin, Vote
 from vcbatch.scheduler.plugins.binpack import Binpack
 from vcbatch.scheduler.plugins.nodeorder import NodeOrder, least_allocated, most_allocated
 from vcbatch.scheduler.plugins.proportion import real_capability, water_fill
-from vcbatch.scheduler.report import next_phase
 from vcbatch.scheduler.resources import MEMORY, PODS, Dimensions, exceeding, fits
 from vcbatch.scheduler.session import Session
+from vcbatch.scheduler.static_nodes import StaticCache
 
 GI = 1024.0**3
 

@@ -16,7 +16,7 @@ def _example() -> Scheduler:
     blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     (example,) = [block for block in blocks if "(Plugin)" in block]
     names: dict[str, Any] = {}
-    exec(compile(example, str(PAGE), "exec"), names)  # noqa: S102 - our own page
+    exec(compile(example, str(PAGE), "exec"), names)  # our own page
     return names["scheduler"]
 
 

@@ -1,0 +1,63 @@
+"""What plugins make of nodes as such: filters and preferences that hold until a node changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from vcbatch.scheduler.classes import Profile
+from vcbatch.scheduler.plugins.base import Plugin, Preference, Rejection
+from vcbatch.scheduler.resources import Mask
+
+
+class StaticNodes:
+    """What profiles make of nodes as such; valid while no node changes."""
+
+    __slots__ = ("admits_all", "mask", "preferences", "rejections")
+
+    def __init__(self, rejections: Sequence[Rejection], preferences: Sequence[Preference], count: int) -> None:
+        self.rejections = rejections
+        self.preferences = preferences
+        self.mask: Mask = np.ones(count, dtype=bool)
+        for rejection in rejections:
+            self.mask &= ~rejection.nodes
+        self.admits_all = bool(self.mask.all())
+
+
+class StaticCache:
+    """`StaticNodes` by profile, across cycles."""
+
+    def __init__(self) -> None:
+        self._stamp = -1
+        self._known: dict[Profile, StaticNodes] = {}
+
+    def of(self, profile: Profile, *, stamp: int, scorers: PluginSet, count: int) -> StaticNodes:
+        if stamp != self._stamp:
+            self._known.clear()
+            self._stamp = stamp
+        known = self._known.get(profile)
+        if known is None:
+            known = self._known[profile] = StaticNodes(
+                [r for p in scorers.filters for r in p.rejections(profile)],
+                [f for p in scorers.orderers for f in p.preferences(profile)],
+                count,
+            )
+        return known
+
+    def clear(self) -> None:
+        self._known.clear()
+
+
+class PluginSet:
+    """The plugins that take part in node choice, by what they take part in."""
+
+    __slots__ = ("by_amounts", "cappers", "filters", "orderers", "pickers", "scorers")
+
+    def __init__(self, filters: Sequence[Plugin], orderers: Sequence[Plugin]) -> None:
+        self.filters = filters
+        self.orderers = orderers
+        self.cappers = [p for p in filters if type(p).caps is not Plugin.caps]
+        self.scorers = [p for p in orderers if type(p).scores is not Plugin.scores]
+        self.by_amounts = all(p.BY_AMOUNTS for p in (*self.cappers, *self.scorers))
+        self.pickers = [p for p in {*filters, *orderers} if type(p).couples is not Plugin.couples]
