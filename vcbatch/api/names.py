@@ -124,6 +124,8 @@ CONTAINER_SANDBOX: Final = "ContainerSandbox"
 # Kubernetes' own -----------------------------------------------------------------------------------------------------
 
 HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
+OS_LABEL: Final = "kubernetes.io/os"
+ARCHITECTURE_LABEL: Final = "kubernetes.io/arch"
 GPU_RESOURCE: Final = "nvidia.com/gpu"
 """The extended resource of NVIDIA's device plugin; its feature discovery labels nodes below the same name."""
 NAMESPACE_LABEL: Final = "kubernetes.io/metadata.name"

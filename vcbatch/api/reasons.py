@@ -258,6 +258,28 @@ def _times(number: int) -> str:
     return "once" if number == 1 else f"{number} times"
 
 
+# What the local API server says --------------------------------------------------------------------------------------
+
+
+class DefinitionReason(StrEnum):
+    """`reason` of the conditions of a CustomResourceDefinition, as Kubernetes writes them."""
+
+    NO_CONFLICTS = "NoConflicts"
+    PLURAL_CONFLICT = "PluralConflict"
+    SINGULAR_CONFLICT = "SingularConflict"
+    SHORT_NAMES_CONFLICT = "ShortNamesConflict"
+    KIND_CONFLICT = "KindConflict"
+    LIST_KIND_CONFLICT = "ListKindConflict"
+    INITIAL_NAMES_ACCEPTED = "InitialNamesAccepted"
+    NOT_ACCEPTED = "NotAccepted"
+    DELETION_PENDING = "InstanceDeletionPending"
+    DELETION_COMPLETED = "InstanceDeletionCompleted"
+
+
+EVICTION_BY_API: Final = "EvictionByEvictionAPI"
+"""`reason` of the DisruptionTarget condition of a pod that the Eviction API takes away."""
+
+
 # What the kubelet says -----------------------------------------------------------------------------------------------
 
 
@@ -295,6 +317,9 @@ class KubeletConditionReason(StrEnum):
     TERMINATION_BY_KUBELET = "TerminationByKubelet"
     KUBELET_READY = "KubeletReady"
     KUBELET_NOT_READY = "KubeletNotReady"
+    SUFFICIENT_MEMORY = "KubeletHasSufficientMemory"
+    NO_DISK_PRESSURE = "KubeletHasNoDiskPressure"
+    SUFFICIENT_PID = "KubeletHasSufficientPID"
 
 
 class KubeletEvent(StrEnum):

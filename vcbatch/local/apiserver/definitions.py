@@ -9,6 +9,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+from vcbatch.api.reasons import DefinitionReason
 from vcbatch.local.apiserver.metadata import timestamp
 
 Json = dict[str, Any]
@@ -41,7 +42,7 @@ def begin_delete(crd: Json, now: datetime) -> None:
             "type": "Terminating",
             "status": "True",
             "lastTransitionTime": timestamp(now),
-            "reason": "InstanceDeletionPending",
+            "reason": DefinitionReason.DELETION_PENDING,
             "message": "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
         },
     )

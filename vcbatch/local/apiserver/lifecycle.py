@@ -10,6 +10,7 @@ import logging
 from datetime import timedelta
 from typing import Any
 
+from vcbatch.api.reasons import DefinitionReason
 from vcbatch.api.resources import CONFIGMAPS, CRDS, EVENTS, NAMESPACES, PRIORITYCLASSES, Resource
 from vcbatch.local.apiserver import definitions, namespaces
 from vcbatch.local.apiserver.counting import CountedStatuses
@@ -278,7 +279,7 @@ class Lifecycle:
                     "type": "Terminating",
                     "status": "False",
                     "lastTransitionTime": timestamp(now),
-                    "reason": "InstanceDeletionCompleted",
+                    "reason": DefinitionReason.DELETION_COMPLETED,
                     "message": "removed all instances",
                 },
             )

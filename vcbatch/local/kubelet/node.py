@@ -10,7 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from vcbatch._version import __version__
-from vcbatch.api.names import CONTAINER_SANDBOX, GPU_RESOURCE, HOSTNAME_LABEL, KUBELET_MODE
+from vcbatch.api.names import (
+    ARCHITECTURE_LABEL,
+    CONTAINER_SANDBOX,
+    GPU_RESOURCE,
+    HOSTNAME_LABEL,
+    KUBELET_MODE,
+    OS_LABEL,
+)
 from vcbatch.api.reasons import KubeletConditionReason
 from vcbatch.api.resources import NODES
 from vcbatch.api.timestamps import format_time
@@ -65,8 +72,8 @@ def node_object(*, config: KubeletConfig, sandbox: Sandbox, gpus: list[Gpu]) -> 
     system = platform.system().lower()
     labels = {
         HOSTNAME_LABEL: config.node_name,
-        "kubernetes.io/os": system,
-        "kubernetes.io/arch": architecture,
+        OS_LABEL: system,
+        ARCHITECTURE_LABEL: architecture,
         KUBELET_MODE: str(sandbox.mode),
     }
     if gpus:
@@ -85,9 +92,9 @@ def node_status(*, sandbox: Sandbox, capacity: Mapping[str, str], node_name: str
     """The Node's status: ready, with what it has and how it keeps containers apart."""
     system = platform.system().lower()
     fine = (
-        ("MemoryPressure", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
-        ("DiskPressure", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
-        ("PIDPressure", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+        ("MemoryPressure", KubeletConditionReason.SUFFICIENT_MEMORY, "kubelet has sufficient memory available"),
+        ("DiskPressure", KubeletConditionReason.NO_DISK_PRESSURE, "kubelet has no disk pressure"),
+        ("PIDPressure", KubeletConditionReason.SUFFICIENT_PID, "kubelet has sufficient PID available"),
     )
     conditions = [_condition(kind, "False", reason, message, now) for kind, reason, message in fine]
     conditions += [

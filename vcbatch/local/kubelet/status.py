@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from vcbatch.api.pod import PodPhase
-from vcbatch.api.reasons import ContainerReason, KubeletConditionReason, shorten
+from vcbatch.api.reasons import ContainerReason, KubeletConditionReason, PodConditionType, shorten
 from vcbatch.api.timestamps import format_time, parse_time
 from vcbatch.local.kubelet.lifecycle import (
     FRESH,
@@ -268,7 +268,7 @@ def _meaning(condition: Json) -> tuple[Any, ...]:
 def disrupted(verdict: Verdict, now: datetime) -> Json:
     """The condition of a pod that the kubelet ended because it stops itself (KEP-3329)."""
     return {
-        "type": "DisruptionTarget",
+        "type": PodConditionType.DISRUPTION_TARGET.value,
         "status": "True",
         "reason": str(KubeletConditionReason.TERMINATION_BY_KUBELET),
         "message": verdict.message,

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from vcbatch.api.pod import PodPhase
 from vcbatch.api.reasons import ContainerReason, KubeletConditionReason
 from vcbatch.api.resources import NODES, PODS
 from vcbatch.api.timestamps import format_time
@@ -110,7 +111,7 @@ class VirtualKubelet:
             return
         if ending:
             self._runs[uid] = asyncio.create_task(self._end(new))
-        elif (new.get("status") or {}).get("phase") not in ("Succeeded", "Failed"):
+        elif (new.get("status") or {}).get("phase") not in (PodPhase.SUCCEEDED, PodPhase.FAILED):
             self._runs[uid] = asyncio.create_task(_Run(self._api, self._clock, new).run())
 
     async def _end(self, pod: Json) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from vcbatch.api.reasons import DefinitionReason
 from vcbatch.api.resources import Resource
 from vcbatch.local.apiserver.crds.columns import columns
 from vcbatch.local.apiserver.crds.custom import CustomStrategy
@@ -46,15 +47,15 @@ class CrdRegistry:
         established = accepted or _is_true(old, "Established")
         conditions: list[Json] = [dict(one) for one in old.get("conditions") or ()]
         if accepted:
-            _put(conditions, "NamesAccepted", True, "NoConflicts", "no conflicts found", now)
+            _put(conditions, "NamesAccepted", True, DefinitionReason.NO_CONFLICTS, "no conflicts found", now)
             if not _is_true(old, "Established"):
                 message = "the initial names have been accepted"
-                _put(conditions, "Established", True, "InitialNamesAccepted", message, now)
+                _put(conditions, "Established", True, DefinitionReason.INITIAL_NAMES_ACCEPTED, message, now)
         else:
             reason, message = conflict or ("", "")
             _put(conditions, "NamesAccepted", False, reason, message, now)
             if not established:
-                _put(conditions, "Established", False, "NotAccepted", "not all names are accepted", now)
+                _put(conditions, "Established", False, DefinitionReason.NOT_ACCEPTED, "not all names are accepted", now)
         status["conditions"] = conditions
         self._keep(name, crd, given, established)
         return status if status != old else None
@@ -74,11 +75,11 @@ class CrdRegistry:
         kinds = {text for names in others for text in (names.get("kind"), names.get("listKind")) if text}
         conflict: tuple[str, str] | None = None
         for key, taken, reason in (
-            ("plural", resources, "PluralConflict"),
-            ("singular", resources, "SingularConflict"),
-            ("shortNames", resources, "ShortNamesConflict"),
-            ("kind", kinds, "KindConflict"),
-            ("listKind", kinds, "ListKindConflict"),
+            ("plural", resources, DefinitionReason.PLURAL_CONFLICT),
+            ("singular", resources, DefinitionReason.SINGULAR_CONFLICT),
+            ("shortNames", resources, DefinitionReason.SHORT_NAMES_CONFLICT),
+            ("kind", kinds, DefinitionReason.KIND_CONFLICT),
+            ("listKind", kinds, DefinitionReason.LIST_KIND_CONFLICT),
         ):
             wanted = asked.get(key)
             used = [text for text in (wanted if isinstance(wanted, list) else [wanted]) if text in taken]

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from vcbatch.api.pod import PodPhase
+from vcbatch.api.reasons import EVICTION_BY_API, PodConditionType
 from vcbatch.api.resources import PODS, Resource
 from vcbatch.local.apiserver.errors import StatusError, bad_request
 from vcbatch.local.apiserver.kinds.disruption import covers, is_leaving, is_ready, measure
@@ -43,16 +45,20 @@ async def evict(request: HandlerRequest) -> Reply:
 
 
 _TARGET: Json = {
-    "type": "DisruptionTarget",
+    "type": PodConditionType.DISRUPTION_TARGET.value,
     "status": "True",
-    "reason": "EvictionByEvictionAPI",
+    "reason": EVICTION_BY_API,
     "message": "Eviction API: evicting",
 }
 
 
 def _may_go(pod: Json) -> bool:
     """Pods that serve nobody are no disruption: finished, not yet started, or already on their way out."""
-    return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed", "Pending") or is_leaving(pod)
+    return (pod.get("status") or {}).get("phase") in (
+        PodPhase.SUCCEEDED,
+        PodPhase.FAILED,
+        PodPhase.PENDING,
+    ) or is_leaving(pod)
 
 
 def _obey(pod: Json, budgets: Sequence[Json], pods: Sequence[Json]) -> None:
