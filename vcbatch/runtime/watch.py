@@ -47,6 +47,7 @@ class Reflector(Generic[T]):
         self._on_relist = on_relist
         self._version = ""  # "" means: list first
         self._failures = 0
+        self._expired = False  # the last word was that our history is gone
 
     async def run(self) -> None:
         """Follow until cancelled. No refusal by the server ends it: it waits longer and tries again."""
@@ -58,14 +59,17 @@ class Reflector(Generic[T]):
                 await self._watch()
                 if self._clock.monotonic() - started >= _SHORT_WATCH:
                     self._failures = 0
+                    self._expired = False
                     continue
                 await self._pause(None)
             except ApiError as error:
                 if error.expired:
                     # The history we would continue from is gone; only a list tells what happened meanwhile.
                     self._version = ""
-                    if self._failures == 0:
-                        self._failures = 1
+                    if not self._expired:
+                        # The server answers, so there is nothing to wait for; unless the list leads here again.
+                        self._expired = True
+                        self._failures = 0
                         continue
                 await self._pause(error)
 
@@ -86,6 +90,7 @@ class Reflector(Generic[T]):
                 if event.resource_version:
                     self._version = event.resource_version
                 self._failures = 0
+                self._expired = False
         finally:
             close = getattr(events, "aclose", None)
             if close is not None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,6 +15,7 @@ from tests.support.virtual_time import SeededRandom, VirtualClock, run
 from vcbatch.api.resources import PODS
 from vcbatch.runtime.cache import Cache
 from vcbatch.runtime.watch import Reflector
+from vcbatch.seams.api import ApiError
 
 _ACTIONS = st.lists(
     st.tuples(
@@ -105,6 +108,44 @@ def test_deletions_that_happened_during_an_outage_are_told():
     run(main())
 
 
+def test_a_server_that_comes_back_without_its_history_is_listed_at_once():
+    async def main() -> None:
+        server, clock = FakeApi(), VirtualClock()
+        told: list[tuple[str, float]] = []
+
+        class Away:
+            down = False
+
+            async def list(self, *args: Any, **options: Any) -> Any:
+                told.append(("list", clock.monotonic()))
+                return await server.list(*args, **options)
+
+            async def watch(self, *_: object, **__: object) -> AsyncIterator[Any]:
+                await clock.sleep(2)
+                if self.down:
+                    raise ApiError(0, "ConnectionLost", "connection refused")
+                told.append(("expired", clock.monotonic()))
+                raise ApiError(410, "Expired", "too old resource version")
+                yield
+
+        away = Away()
+        away.down = True
+        reflector = Reflector(away, PODS, Cache(), clock=clock, random=SeededRandom(1))  # type: ignore[arg-type]
+        task = asyncio.ensure_future(reflector.run())
+        await clock.sleep(120)
+        away.down = False
+        await clock.sleep(3600)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        expired, relisted = told[1:3]
+        assert (expired[0], relisted[0]) == ("expired", "list")
+        assert relisted[1] == expired[1]
+        # A server that lists and then never knows its own list isn't asked without a pause for ever.
+        assert len(told) < 1000
+
+    run(main())
+
+
 def test_a_server_that_is_down_is_asked_less_and_less_often():
     async def main() -> None:
         server, clock = FakeApi(), VirtualClock()
@@ -113,8 +154,6 @@ def test_a_server_that_is_down_is_asked_less_and_less_often():
         class Down:
             async def list(self, *_: object, **__: object) -> None:
                 calls.append(clock.monotonic())
-                from vcbatch.seams.api import ApiError
-
                 raise ApiError(0, "ConnectionLost", "connection refused")
 
             watch = server.watch
