@@ -47,8 +47,8 @@ class WriteStatus:
     resource_version: str
     status: Json
     urgent: bool = True
-    """False where it brings nothing but new counts, and nothing else is decided: while a thousand pods start, such
-    writes may be left to a later look, so that their number doesn't grow with the gang."""
+    """False where it brings nothing but new counts, on which nothing depends: while a thousand pods start, such writes
+    may be left to a later look, so that their number doesn't grow with the gang."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -597,3 +597,13 @@ def test_commands_that_cant_be_removed_are_not_carried_out_again() -> None:
     assert len(status["ledger"]["commands"]) == MOST_COMMANDS
     issued = [command["metadata"]["uid"] for command in world.all(COMMANDS)]
     assert status["ledger"]["commands"] == issued[:MOST_COMMANDS]
+
+
+def test_what_somebody_else_put_in_a_plugins_place_is_left_alone() -> None:
+    world = _running(plugins={"svc": []})
+    world.objects[SERVICES, "j"]["metadata"]["ownerReferences"] = []
+    world.end_pod("j-w-0", 0)
+    world.end_pod("j-w-1", 0)
+    world.settle()
+    assert world.phase() == "Completed"
+    assert (SERVICES, "j") in world.objects

@@ -97,7 +97,7 @@ def _follow(picture: Picture, stimulus: Stimulus, inbox: Inbox, verdict: Verdict
     status = _status(picture, phase, _existing(picture, acts, counts), explanation, entered=entered)
     ended = picture.ledger.version != picture.view.job.status.version
     acted = entered or ended or stimulus.told or bool(stimulus.targets)
-    decision = Decision(
+    return Decision(
         status=status,
         ensures=acts.ensures,
         deletes=[*inbox.deletes, *(_delete_pod(member) for member in acts.killed), *acts.deletes, *_expiry(picture)],
@@ -105,9 +105,6 @@ def _follow(picture: Picture, stimulus: Stimulus, inbox: Inbox, verdict: Verdict
         events=[*tell(picture, stimulus, inbox, verdict, acted=acted and not exhausted), *told],
         look_again_at=_next_look(picture, inbox, verdict, phase),
     )
-    if status is None or not _brings_counts_only(picture, decision, status, entered=entered):
-        return decision
-    return replace(decision, status=replace(status, urgent=False))
 
 
 def _pay(picture: Picture, cell: Cell, stimulus: Stimulus) -> bool:
@@ -172,18 +169,16 @@ def _status(
             now=picture.now,
         )
     )
-    if decided == trimmed(job.status.dump()):
+    stored = trimmed(job.status.dump())
+    changed = {key for key in stored.keys() | decided.keys() if stored.get(key) != decided.get(key)}
+    if not changed:
         return None
-    return WriteStatus(ref=events.reference(job), resource_version=job.metadata.resource_version, status=decided)
-
-
-def _brings_counts_only(picture: Picture, decision: Decision, status: WriteStatus, *, entered: bool) -> bool:
-    """Whether the status may wait: the same phase for the same reason, nothing to be done and nothing to be told."""
-    if entered or decision.ensures or decision.deletes or decision.creates or decision.events:
-        return False
-    stored = trimmed(picture.view.job.status.dump())
-    changed = {key for key in stored.keys() | status.status.keys() if stored.get(key) != status.status.get(key)}
-    return changed <= _COUNTS
+    return WriteStatus(
+        ref=events.reference(job),
+        resource_version=job.metadata.resource_version,
+        status=decided,
+        urgent=not changed <= _COUNTS,
+    )
 
 
 def _expiry(picture: Picture) -> Iterable[Delete]:
