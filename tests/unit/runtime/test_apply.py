@@ -269,6 +269,36 @@ def test_a_name_that_is_somebody_elses_is_an_error_and_stays_theirs():
     assert not stored["metadata"]["ownerReferences"]
 
 
+def test_a_delete_spares_the_object_that_has_the_name_by_now():
+    async def main() -> None:
+        server = seeded()
+        world = World(server)
+        await world.read()
+        server.remove(PODS, "old-0", "ns")
+        fresh = server.seed(PODS, pod("old-0"))
+        await world.applier.carry_out(Decision(deletes=[Delete(ref=ref(PODS, "old-0", "old-uid"))]))
+        assert server.objects[(PODS, "ns", "old-0")] == fresh
+        assert world.caches[PODS].get("old-uid") is None
+
+    run(main())
+
+
+def test_an_object_that_is_being_deleted_isnt_brought_up_to_date():
+    """It would be gone a moment later, and nobody would make it anew."""
+
+    async def main() -> None:
+        server = seeded()
+        config = {"metadata": {"name": "job-svc", "namespace": "ns", "ownerReferences": [JOB]}, "data": {"hosts": "a"}}
+        ending = {**config["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}
+        server.seed(CONFIGMAPS, {**config, "metadata": ending})
+        ensure = Ensure(resource=CONFIGMAPS, body=config, update={"data": {"hosts": "a b"}})
+        with pytest.raises(NotAppliedError, match="being deleted"):
+            await World(server).applier.carry_out(Decision(ensures=[ensure]))
+        assert server.objects[(CONFIGMAPS, "ns", "job-svc")]["data"] == {"hosts": "a"}
+
+    run(main())
+
+
 def test_a_deleted_pod_shows_as_ending_before_any_watch_tells():
     async def main() -> None:
         server = seeded()
