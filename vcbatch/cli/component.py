@@ -110,6 +110,7 @@ class Component:
     meter: PrometheusMeter
     identity: str
     ready: asyncio.Event
+    leading: bool = False
 
 
 def run_component(options: ComponentOptions, work: Callable[[Component], Awaitable[None]], *, lease: str) -> int:
@@ -152,6 +153,7 @@ async def _lead(
     options: ComponentOptions, component: Component, work: Callable[[Component], Awaitable[None]], lease: str
 ) -> None:
     async def lead() -> None:
+        component.leading = True
         component.meter.gauge("leading", 1)
         await work(component)
 
@@ -164,9 +166,10 @@ async def _lead(
 
 
 async def _serve(options: ComponentOptions, component: Component) -> HealthServer:
-    """A replica that stands by is ready: it is where it should be."""
+    """A replica that stands by is ready: it is where it should be. One that leads is when it works."""
     server = HealthServer(
-        ready=lambda: component.ready.is_set() or options.leader_elect, metrics=component.meter.exposition
+        ready=lambda: component.ready.is_set() or (options.leader_elect and not component.leading),
+        metrics=component.meter.exposition,
     )
     try:
         for address in {options.healthz_address, options.listen_address} - {None}:

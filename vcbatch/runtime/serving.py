@@ -28,24 +28,23 @@ class Address:
 
 
 class HealthServer:
-    """`/healthz` and `/readyz`, and `/metrics` where there is something to expose. 200 means yes, 503 not yet."""
+    """`/healthz` (it answers, so it is), `/readyz` (503 until it is), and `/metrics` where there is something to
+    expose."""
 
     def __init__(
         self,
         *,
         ready: Callable[[], bool],
-        healthy: Callable[[], bool] = lambda: True,
         metrics: Callable[[], tuple[str, bytes]] | None = None,
     ) -> None:
         self._ready = ready
-        self._healthy = healthy
         self._metrics = metrics
         self._runners: list[web.AppRunner] = []
 
     async def listen(self, address: Address) -> None:
         """Raises `OSError` where the address is taken."""
         app = web.Application(client_max_size=1024)
-        app.router.add_get("/healthz", self._answer(self._healthy))
+        app.router.add_get("/healthz", self._answer(lambda: True))
         app.router.add_get("/readyz", self._answer(self._ready))
         if self._metrics is not None:
             app.router.add_get("/metrics", self._expose)

@@ -14,6 +14,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+import yaml
 
 from tests.integration.up.manifests import job
 from vcbatch.api.resources import JOBS, LEASES, NAMESPACES, PODS, QUEUES
@@ -136,6 +137,63 @@ async def test_controllers_killed_at_work_are_succeeded_by_others_that_finish_it
     stored = await cluster.api.get(JOBS, "restarts", namespace="default")
     assert stored["status"]["retryCount"] <= 4
     assert "restarted" in stored["status"]["state"]["message"]
+
+
+async def test_of_two_replicas_one_works_and_the_other_takes_over(cluster: EmbeddedServer, tmp_path: Path):
+    log = tmp_path / "log"
+    addresses = [f"127.0.0.1:{free_port()}" for _ in range(2)]
+    with (
+        component("scheduler", cluster, log),
+        component("controllers", cluster, log, "--healthz-address", addresses[0]) as first,
+        component("controllers", cluster, log, "--healthz-address", addresses[1]) as second,
+    ):
+        await submit(cluster, job("one", "true"))
+        await until(phase_of(cluster, "one"), lambda phase: phase == "Completed")
+        leading = [await leads(address) for address in addresses]
+        assert sorted(leading) == [False, True]
+        (first if leading[0] else second).send_signal(signal.SIGTERM)
+        await submit(cluster, job("two", "true"))
+        await until(phase_of(cluster, "two"), lambda phase: phase == "Completed")
+        assert await leads(addresses[0 if leading[1] else 1])
+    (lease,) = [
+        lease["spec"]
+        for lease in (await cluster.api.list(LEASES)).items
+        if lease["metadata"]["name"] == "vcbatch-controllers"
+    ]
+    assert lease["leaseTransitions"] >= 1
+
+
+async def leads(address: str) -> bool:
+    """Whether the replica says so; one that stands by is ready too."""
+    async with aiohttp.ClientSession() as session:
+        async with session.get(f"http://{address}/readyz") as answer:
+            assert answer.status == 200
+        async with session.get(f"http://{address}/metrics") as answer:
+            return "vcbatch_leading 1.0" in await answer.text()
+
+
+async def test_the_scheduler_works_in_its_context_and_for_the_names_it_is_given(
+    cluster: EmbeddedServer, tmp_path: Path
+):
+    log = tmp_path / "log"
+    config = yaml.safe_load(cluster.kubeconfig.read_text())
+    (context,) = config["contexts"]
+    nowhere = {"name": "nowhere", "cluster": {"server": "https://127.0.0.1:1"}}
+    config["clusters"].append(nowhere)
+    config["contexts"].append({"name": "nowhere", "context": {**context["context"], "cluster": "nowhere"}})
+    config["current-context"] = "nowhere"
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(yaml.safe_dump(config))
+    chosen = ["--kubeconfig", str(kubeconfig), "--context", context["name"]]
+    names = ["--scheduler-name", "one", "--scheduler-name", "two"]
+    with (
+        component("controllers", cluster, log, *chosen),
+        component("scheduler", cluster, log, *chosen, *names, "--schedule-period", "0.1"),
+    ):
+        await submit(cluster, job("ours", "true", schedulerName="two"))
+        await submit(cluster, job("theirs", "true", schedulerName="three"))
+        await until(phase_of(cluster, "ours"), lambda phase: phase == "Completed")
+        assert await phase_of(cluster, "theirs")() == "Pending"
 
 
 async def test_a_server_that_comes_back_is_followed_again(server: EmbeddedServer, tmp_path: Path):
