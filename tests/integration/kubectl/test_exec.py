@@ -89,6 +89,15 @@ def create(kubectl: Call, manifest: str, name: str) -> None:
     kubectl("wait", f"pod/{name}", "--for=condition=Ready", "--timeout=60s").ok()
 
 
+@pytest.fixture(params=["websocket", "spdy"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What kubectl upgrades to: older versions know only SPDY, newer ones can be told to use it."""
+    if request.param == "spdy":
+        monkeypatch.setenv("KUBECTL_REMOTE_COMMAND_WEBSOCKETS", "false")
+        monkeypatch.setenv("KUBECTL_PORT_FORWARD_WEBSOCKETS", "false")
+    return request.param
+
+
 @pytest.fixture
 def pod(kubectl: Call) -> Call:
     create(kubectl, POD, "p")
@@ -109,6 +118,7 @@ def namespace_of(kubectl: Call) -> str:
     return kubectl("get", "pods", "-o", "jsonpath={.items[0].metadata.namespace}").ok()
 
 
+@pytest.mark.usefixtures("way")
 def test_output_errors_and_exit_code_come_back(pod: Call) -> None:
     done = pod("exec", "p", "--", "sh", "-c", "echo out; echo err >&2; exit 3")
     assert (done.code, done.out) == (3, "out\n")
@@ -123,6 +133,7 @@ def test_a_command_is_inside_the_container(pod: Call) -> None:
     assert int(pid) < 1000  # its processes are numbered anew
 
 
+@pytest.mark.usefixtures("way")
 def test_input_is_passed_on_and_ends(pod: Call) -> None:
     text = "line\n" * 100_000
     assert pod("exec", "-i", "p", "--", "wc", "-l", stdin=text).ok().strip() == "100000"
@@ -137,6 +148,7 @@ def test_input_is_passed_on_and_ends(pod: Call) -> None:
         (("nobody", "--", "true"), 'pods "nobody" not found'),
     ],
 )
+@pytest.mark.usefixtures("way")
 def test_what_cannot_be_run_is_said(pod: Call, arguments: tuple[str, ...], words: str) -> None:
     assert words in pod("exec", *arguments).fails()
 
@@ -148,6 +160,7 @@ def test_a_container_that_has_ended_runs_nothing(kubectl: Call) -> None:
     assert 'container not found ("deaf")' in kubectl("exec", "t", "-c", "deaf", "--", "true").fails()
 
 
+@pytest.mark.usefixtures("way")
 def test_a_terminal_has_the_size_of_the_window_and_a_name(pod: Call, running: RunningVcbatch) -> None:
     master, slave = pty.openpty()
     termios.tcsetwinsize(slave, (33, 99))
@@ -174,6 +187,7 @@ def read_until(descriptor: int, pattern: bytes) -> bytes:
     return seen
 
 
+@pytest.mark.usefixtures("way")
 def test_a_command_ends_with_its_connection(pod: Call, running: RunningVcbatch) -> None:
     script = f"setsid sleep {LONG}1 & sleep {LONG}2"
     arguments = ["-n", namespace_of(pod), "exec", "p", "--", "sh", "-c", script]
@@ -204,6 +218,7 @@ async def some_process(*markers: str) -> None:
 
 
 @pytest.mark.skipif(shutil.which("tar") is None, reason="kubectl cp needs a tar in the pod")
+@pytest.mark.usefixtures("way")
 def test_files_are_copied_both_ways(pod: Call, tmp_path: Path) -> None:
     sent, back = tmp_path / "sent", tmp_path / "back"
     sent.mkdir()
@@ -216,6 +231,7 @@ def test_files_are_copied_both_ways(pod: Call, tmp_path: Path) -> None:
     assert (back / "small").read_text() == "text"
 
 
+@pytest.mark.usefixtures("way")
 def test_ports_are_forwarded(kubectl: Call, running: RunningVcbatch) -> None:
     create(kubectl, SERVER, "web")
     arguments = ["-n", namespace_of(kubectl), "port-forward", "pod/web", ":8000"]
@@ -229,6 +245,7 @@ def test_ports_are_forwarded(kubectl: Call, running: RunningVcbatch) -> None:
             connection.close()
 
 
+@pytest.mark.usefixtures("way")
 def test_a_port_without_a_listener_is_said(pod: Call, running: RunningVcbatch) -> None:
     arguments = ["-n", namespace_of(pod), "port-forward", "pod/p", ":9"]
     with background(running, *arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
@@ -243,6 +260,7 @@ def test_a_port_without_a_listener_is_said(pod: Call, running: RunningVcbatch) -
         assert re.search(r"forwarding port 9 to pod p: dial tcp 127\.\d+\.\d+\.\d+:9: connection refused", said), said
 
 
+@pytest.mark.usefixtures("way")
 def test_attached_is_heard_and_spoken_to_until_the_container_ends(kubectl: Call) -> None:
     create(kubectl, TALKER, "t")
     assert kubectl("attach", "-i", "t", "-c", "main", stdin="one\ntwo\n").ok() == "got one\ngot two\nend\n"

@@ -41,6 +41,10 @@ async def said(session: Session) -> dict[int, bytes]:
     return found
 
 
+def open_descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
 async def until_printed(session: Session, text: bytes) -> None:
     seen = b""
     async with asyncio.timeout(PATIENCE):
@@ -138,11 +142,11 @@ async def test_a_command_ends_with_the_kubelet_and_says_so(node: World) -> None:
 
 async def test_nothing_is_left_of_a_command_in_the_record(node: World) -> None:
     await running(node)
-    before = len(list(Path("/proc/self/fd").iterdir()))
+    before = open_descriptors()
     session = await start(node, "true")
     await said(session)
     await session.close()
-    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    assert open_descriptors() == before
     assert list((node.root / "kubelet").rglob("exec-*")) == []
 
 

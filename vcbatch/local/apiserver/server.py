@@ -24,6 +24,7 @@ from vcbatch.local.apiserver.kernel import Kernel
 from vcbatch.local.apiserver.pki import Pki, kubeconfig, write_private
 from vcbatch.local.apiserver.registry import PodStreams
 from vcbatch.local.apiserver.schema import descriptions
+from vcbatch.local.apiserver.subresources.tunnel import TAKE_OVER_EXTENSION, UPGRADE, Tunnel
 from vcbatch.local.apiserver.subresources.websocket import GONE_EXTENSION
 from vcbatch.seams import Clock, Random
 
@@ -46,6 +47,23 @@ class _Protocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         super().on_message_begin()
         _note_certificate(self.transport, self.scope)
+
+    def on_headers_complete(self) -> None:
+        if self._get_upgrade() == UPGRADE:
+            self.scope.setdefault("extensions", {})[TAKE_OVER_EXTENSION] = self._take_over  # type: ignore[typeddict-unknown-key]
+        super().on_headers_complete()
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """The application answers, and says what isn't supported."""
+
+    def _take_over(self, answer: bytes) -> Tunnel:
+        tunnel = Tunnel(self.transport, ended=self.connections.discard)  # type: ignore[arg-type]
+        self.connections.discard(self)
+        self.connections.add(tunnel)  # type: ignore[arg-type]
+        self.cycle.disconnected = True  # nothing is to be answered by HTTP any more
+        self.transport.set_protocol(tunnel)
+        self.transport.write(answer)
+        return tunnel
 
 
 class _WebSocketProtocol(WSProtocol):

@@ -71,8 +71,10 @@ class Channels(Protocol):
         ...
 
     async def finish(self, status: Json) -> None:
-        """Tell how it ended, and close."""
+        """Tell how it ended."""
         ...
+
+    async def close(self) -> None: ...
 
     async def lost(self) -> None:
         """Returns when the connection is lost."""
@@ -125,6 +127,8 @@ class WebSocketChannels:
     async def finish(self, status: Json) -> None:
         with suppress(OSError):
             await self._socket.send(bytes([Channel.ERROR]) + json.dumps(status).encode())
+
+    async def close(self) -> None:
         await self._socket.close()
 
     async def lost(self) -> None:

@@ -13,8 +13,10 @@ from vcbatch.api.resources import PODS
 from vcbatch.local.apiserver.errors import StatusError, bad_request
 from vcbatch.local.apiserver.registry import HandlerRequest, PodStreams, Reply
 from vcbatch.local.apiserver.request import first, flag
-from vcbatch.local.apiserver.subresources.channels import PROTOCOLS, WebSocketChannels, converse
+from vcbatch.local.apiserver.subresources.channels import PROTOCOLS, V4, Channels, WebSocketChannels, converse
 from vcbatch.local.apiserver.subresources.logs import choose_container
+from vcbatch.local.apiserver.subresources.spdy_channels import SpdyChannels
+from vcbatch.local.apiserver.subresources.tunnel import can_take_over, take_over
 from vcbatch.local.apiserver.subresources.websocket import WebSocket
 from vcbatch.local.apiserver.tables import dig
 from vcbatch.seams.processes import Session
@@ -26,8 +28,16 @@ class StreamOptions:
 
     container: str
     stdin: bool
+    stdout: bool
+    stderr: bool
     tty: bool
     command: Sequence[str] = ()
+
+    @property
+    def streams(self) -> Sequence[str]:
+        """The streams that a client opens where each has one of its own."""
+        asked = {"stdin": self.stdin, "stdout": self.stdout, "stderr": self.stderr and not self.tty, "resize": self.tty}
+        return ["error", *(name for name, wanted in asked.items() if wanted)]
 
 
 Open = Callable[[PodStreams, str, str, StreamOptions], Awaitable[Session]]
@@ -56,17 +66,30 @@ async def attach_to(request: HandlerRequest) -> Reply | None:
 async def _serve(request: HandlerRequest, open_session: Open, *, needs_command: bool) -> Reply | None:
     options = _options(request, needs_command=needs_command)
     kubelet = kubelet_of(request)
-    socket = WebSocket(request)
-    protocol = socket.choose(PROTOCOLS)
-    await socket.accept(protocol)
-    channels = WebSocketChannels(socket)
+    channels = await _accept(request, options)
+    if channels is None:
+        return None
     try:
         session = await open_session(kubelet, request.ctx.namespace or "", request.name, options)
+        await converse(channels, session)
     except StatusError as error:
-        # From here on there is one way to say anything: as the final status.
+        # Once upgraded there is one way to say anything: as the final status.
         await channels.finish(error.body())
-        return None
-    await converse(channels, session)
+    finally:
+        await channels.close()
+    return None
+
+
+async def _accept(request: HandlerRequest, options: StreamOptions) -> Channels | None:
+    """Upgrade the connection, to whichever protocol the client asks for; None where it goes away instead."""
+    if not can_take_over(request):
+        socket = WebSocket(request)
+        await socket.accept(socket.choose(PROTOCOLS))
+        return WebSocketChannels(socket)
+    channels = SpdyChannels(take_over(request, (V4,)), wanted=set(options.streams))
+    if await channels.ready():
+        return channels
+    await channels.close()
     return None
 
 
@@ -77,12 +100,13 @@ def _options(request: HandlerRequest, *, needs_command: bool) -> StreamOptions:
     require_node(request)
     query = request.query
     stdin, tty = flag(query, "stdin"), flag(query, "tty")
-    if not (stdin or flag(query, "stdout") or flag(query, "stderr")):
+    stdout, stderr = flag(query, "stdout"), flag(query, "stderr")
+    if not (stdin or stdout or stderr):
         raise bad_request("you must specify at least 1 of stdin, stdout, stderr")
     command = query.get("command") or ()
     if needs_command and not any(command):
         raise bad_request("you must specify at least one command for the container")
-    return StreamOptions(container=container, stdin=stdin, tty=tty, command=command)
+    return StreamOptions(container=container, stdin=stdin, stdout=stdout, stderr=stderr, tty=tty, command=command)
 
 
 def require_node(request: HandlerRequest) -> None:

@@ -1,4 +1,4 @@
-"""`pods/portforward`: connections to ports of a pod, as pairs of SPDY streams inside a WebSocket.
+"""`pods/portforward`: connections to ports of a pod, as pairs of SPDY streams, inside a WebSocket or by themselves.
 
 A client opens two streams for each connection, one for its data and one on which an error is told, both with the same
 request id. Source: kubernetes `staging/src/k8s.io/kubelet/pkg/cri/streaming/portforward`.
@@ -18,11 +18,13 @@ from vcbatch.local.apiserver.registry import HandlerRequest, Reply
 from vcbatch.local.apiserver.subresources.exec import kubelet_of, require_node
 from vcbatch.local.apiserver.subresources.spdy import ResetReason, SpdyError
 from vcbatch.local.apiserver.subresources.streams import Multiplexer, Send, Stream
+from vcbatch.local.apiserver.subresources.tunnel import Connection, can_take_over, take_over
 from vcbatch.local.apiserver.subresources.websocket import WebSocket
 
 log = logging.getLogger(__name__)
 
-PROTOCOL = "SPDY/3.1+portforward.k8s.io"
+_STREAM_PROTOCOL = "portforward.k8s.io"
+PROTOCOL = f"SPDY/3.1+{_STREAM_PROTOCOL}"
 _PAIR_SECONDS = 30.0  # how long one stream of a pair waits for the other
 _CHUNK = 32 * 1024
 
@@ -35,22 +37,28 @@ async def forward_ports(request: HandlerRequest) -> Reply | None:
     request.operations.get(PODS, request.ctx.namespace, name)
     require_node(request)
     kubelet = kubelet_of(request)
-    socket = WebSocket(request)
-    protocol = socket.choose((PROTOCOL,))
-    await socket.accept(protocol)
+    connection = await _accept(request)
 
     async def dial(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         return await kubelet.dial(namespace, name, port)
 
-    forwarder = PortForwarder(pod=name, dial=dial, send=socket.send)
+    forwarder = PortForwarder(pod=name, dial=dial, send=connection.send)
 
     async def receive() -> None:
-        async for message in socket.messages():
+        async for message in connection.messages():
             await forwarder.feed(message)
 
-    await serve(forwarder, receive(), socket.lost())
-    await socket.close()
+    await serve(forwarder, receive(), connection.lost())
+    await connection.close()
     return None
+
+
+async def _accept(request: HandlerRequest) -> Connection:
+    if can_take_over(request):
+        return take_over(request, (_STREAM_PROTOCOL,))
+    socket = WebSocket(request)
+    await socket.accept(socket.choose((PROTOCOL,)))
+    return socket
 
 
 async def serve(forwarder: PortForwarder, receiving: Awaitable[None], lost: Awaitable[None]) -> None:
