@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -13,7 +14,7 @@ from tests.fakes.faults import Fault, FaultyApi, by_chance
 from tests.support.virtual_time import SeededRandom, VirtualClock, run
 from vcbatch.api.resources import LEASES
 from vcbatch.runtime.lease import LeaderElector, LeadershipLostError, LeaseConfig
-from vcbatch.seams.api import Api
+from vcbatch.seams.api import Api, ApiError
 
 
 def elector(api: Api, identity: str, seed: int = 1) -> LeaderElector:
@@ -140,6 +141,33 @@ def test_a_leader_that_cant_renew_stops_before_another_may_begin():
         with pytest.raises(LeadershipLostError):
             await task
         return loop.time() - cut
+
+    assert run(main()) < 15
+
+
+def test_the_time_that_an_answer_takes_counts_against_the_leader():
+    """Others count from the moment at which the server wrote the renewal, not from when the leader heard of it."""
+
+    async def main() -> float:
+        server = FakeApi()
+        loop = asyncio.get_running_loop()
+        renewals: list[float] = []
+
+        class Slow:
+            def __getattr__(self, verb: str) -> Any:
+                return getattr(server, verb)
+
+            async def replace(self, *args: Any, **kwargs: Any) -> Any:
+                if renewals:
+                    raise ApiError(0, "ConnectionLost", "connection refused")
+                answer = await server.replace(*args, **kwargs)
+                renewals.append(loop.time())
+                await asyncio.sleep(8)
+                return answer
+
+        with pytest.raises(LeadershipLostError):
+            await elector(Slow(), "first").run(forever)  # type: ignore[arg-type]
+        return loop.time() - renewals[0]
 
     assert run(main()) < 15
 
