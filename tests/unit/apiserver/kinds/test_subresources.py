@@ -272,6 +272,23 @@ async def test_a_pod_on_no_node_has_no_streams(what: str) -> None:
         assert (answer.code, answer.message) == (400, "pod p does not have a host assigned")
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        f"{PODS}/p/ephemeralcontainers",
+        f"{PODS}/p/resize",
+        "/api/v1/namespaces/default/serviceaccounts/default/token",
+        "/apis/metrics.k8s.io/v1beta1/namespaces/default/pods",
+    ],
+)
+@virtual
+async def test_what_local_mode_lacks_is_not_there(path: str) -> None:
+    async with server() as client:
+        await make_pod(client)
+        for method in ("GET", "POST", "PATCH"):
+            assert (await client.send(method, path, {})).code == 404
+
+
 @pytest.mark.parametrize(("groups", "allowed"), [(("system:masters",), True), (("system:authenticated",), False)])
 @virtual
 async def test_one_account_may_do_everything(groups: tuple[str, ...], allowed: bool) -> None:
