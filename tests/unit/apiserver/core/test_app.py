@@ -133,6 +133,9 @@ def test_names_that_are_not_the_servers_are_refused(host: str) -> None:
 @virtual
 async def test_web_pages_are_refused() -> None:
     assert (await call("/api/v1/nodes", headers={**SECRET, "origin": "https://evil.example.com"})).code == 403
+    for other in ("http://127.0.0.1:6443", "https://127.0.0.1:8443", "null", ""):
+        assert (await call("/api/v1/nodes", headers={**SECRET, "origin": other})).code == 403
+    assert (await call("/api/v1/nodes", headers={**SECRET, "origin": "https://127.0.0.1:6443"})).code == 200
 
 
 @pytest.mark.parametrize("announced", [True, False], ids=["by its length", "by its chunks"])

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import pytest
 
 from vcbatch.local.apiserver.errors import StatusError
 from vcbatch.local.apiserver.subresources import portforward, streams
+from vcbatch.local.apiserver.subresources.port_channels import ChannelForwarder
 from vcbatch.local.apiserver.subresources.portforward import PortForwarder
 from vcbatch.local.apiserver.subresources.spdy import (
     Data,
@@ -210,3 +211,69 @@ async def test_pings_are_answered_and_data_of_unknown_streams_is_reset() -> None
     async with pod(echo) as client:
         await client.say(Ping(number=7), Ping(number=8), Data(stream=99, data=b"?", fin=False))
         assert client.frames == [Ping(number=7), Reset(stream=99, reason=ResetReason.INVALID_STREAM)]
+
+
+class FakeSocket:
+    """A WebSocket for the way without streams."""
+
+    def __init__(self) -> None:
+        self.incoming: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self.sent: list[bytes] = []
+        self._arrived = asyncio.Condition()
+
+    async def messages(self) -> AsyncIterator[bytes]:
+        while (message := await self.incoming.get()) is not None:
+            yield message
+
+    async def send(self, data: bytes) -> None:
+        async with self._arrived:
+            self.sent.append(data)
+            self._arrived.notify_all()
+
+    async def lost(self) -> None:
+        await asyncio.Event().wait()
+
+    def on(self, channel: int) -> bytes:
+        return b"".join(message[1:] for message in self.sent if message[0] == channel)
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        async with self._arrived:
+            await asyncio.wait_for(self._arrived.wait_for(condition), WAIT)
+
+
+async def answer_once(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    writer.write((await reader.readline()).upper())
+    await writer.drain()
+    writer.close()
+
+
+async def test_clients_without_streams_have_two_channels_a_port() -> None:
+    async with pod(answer_once) as client:
+        socket = FakeSocket()
+        for message in (b"", b"\x63x", b"\x01x", b"\x00hello\n"):
+            socket.incoming.put_nowait(message)
+        forwarder = ChannelForwarder(pod="p", ports=[80, 81], dial=client._dial, socket=socket)  # type: ignore[arg-type]
+        await asyncio.wait_for(forwarder.run(), WAIT)
+        assert (socket.on(0), socket.on(1)) == (b"\x50\x00HELLO\n", b"\x50\x00")
+        assert socket.on(2) == b"\x51\x00"
+        assert socket.on(3) == b"\x51\x00error forwarding port 81 to pod p: nobody listens"
+
+
+async def test_a_client_without_streams_that_leaves_closes_its_connections() -> None:
+    closed = asyncio.Event()
+
+    async def wait(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"hi")
+        with suppress(ConnectionError):
+            await reader.read()
+        closed.set()
+        writer.close()
+
+    async with pod(wait) as client:
+        socket = FakeSocket()
+        forwarder = ChannelForwarder(pod="p", ports=[80], dial=client._dial, socket=socket)  # type: ignore[arg-type]
+        running = asyncio.create_task(forwarder.run())
+        await socket.until(lambda: socket.on(0) == b"\x50\x00hi")
+        socket.incoming.put_nowait(None)
+        await asyncio.wait_for(running, WAIT)
+        await asyncio.wait_for(closed.wait(), WAIT)

@@ -8,14 +8,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from contextlib import suppress
 from dataclasses import dataclass
 
 from vcbatch.api.resources import PODS
-from vcbatch.local.apiserver.errors import StatusError
+from vcbatch.local.apiserver.errors import StatusError, bad_request
 from vcbatch.local.apiserver.registry import HandlerRequest, Reply
+from vcbatch.local.apiserver.subresources.channels import V4
 from vcbatch.local.apiserver.subresources.exec import kubelet_of, require_node
+from vcbatch.local.apiserver.subresources.port_channels import (
+    MAX_PORTS,
+    ChannelForwarder,
+    Dial,
+    Streams,
+    parse_port,
+    refusal,
+)
 from vcbatch.local.apiserver.subresources.spdy import ResetReason, SpdyError
 from vcbatch.local.apiserver.subresources.streams import Multiplexer, Send, Stream
 from vcbatch.local.apiserver.subresources.tunnel import Connection, can_take_over, take_over
@@ -28,8 +37,6 @@ PROTOCOL = f"SPDY/3.1+{_STREAM_PROTOCOL}"
 _PAIR_SECONDS = 30.0  # how long one stream of a pair waits for the other
 _CHUNK = 32 * 1024
 
-Dial = Callable[[int], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]
-
 
 async def forward_ports(request: HandlerRequest) -> Reply | None:
     """Connects the client with ports of a pod, for as long as it stays."""
@@ -37,12 +44,38 @@ async def forward_ports(request: HandlerRequest) -> Reply | None:
     request.operations.get(PODS, request.ctx.namespace, name)
     require_node(request)
     kubelet = kubelet_of(request)
-    connection = await _accept(request)
 
-    async def dial(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    async def dial(port: int) -> Streams:
         return await kubelet.dial(namespace, name, port)
 
-    forwarder = PortForwarder(pod=name, dial=dial, send=connection.send)
+    if can_take_over(request):
+        await _forward(take_over(request, (_STREAM_PROTOCOL,)), pod=name, dial=dial)
+        return None
+    socket = WebSocket(request)
+    protocol = socket.choose((PROTOCOL, V4))
+    if protocol == PROTOCOL:
+        await socket.accept(protocol)
+        await _forward(socket, pod=name, dial=dial)
+    else:
+        forwarder = ChannelForwarder(pod=name, ports=_asked_ports(request), dial=dial, socket=socket)
+        await socket.accept(protocol)
+        await forwarder.run()
+        await socket.close()
+    return None
+
+
+def _asked_ports(request: HandlerRequest) -> list[int]:
+    """The ports that the query names: a client that has no streams says beforehand where it connects."""
+    texts = [text for value in request.query.get("ports") or () for text in value.split(",")]
+    ports = [parse_port(text) for text in texts]
+    if not ports or None in ports or len(ports) > MAX_PORTS:
+        given = ",".join(texts)
+        raise bad_request(f'query parameter "ports": {given!r} is not 1 to {MAX_PORTS} port numbers')
+    return [port for port in ports if port is not None]
+
+
+async def _forward(connection: Connection, *, pod: str, dial: Dial) -> None:
+    forwarder = PortForwarder(pod=pod, dial=dial, send=connection.send)
 
     async def receive() -> None:
         async for message in connection.messages():
@@ -50,15 +83,6 @@ async def forward_ports(request: HandlerRequest) -> Reply | None:
 
     await serve(forwarder, receive(), connection.lost())
     await connection.close()
-    return None
-
-
-async def _accept(request: HandlerRequest) -> Connection:
-    if can_take_over(request):
-        return take_over(request, (_STREAM_PROTOCOL,))
-    socket = WebSocket(request)
-    await socket.accept(socket.choose((PROTOCOL,)))
-    return socket
 
 
 async def serve(forwarder: PortForwarder, receiving: Awaitable[None], lost: Awaitable[None]) -> None:
@@ -118,7 +142,7 @@ class PortForwarder:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _opened(self, stream: Stream) -> None:
-        kind, port = stream.headers.get("streamtype", ""), _port(stream.headers.get("port", ""))
+        kind, port = stream.headers.get("streamtype", ""), parse_port(stream.headers.get("port", ""))
         request = stream.headers.get("requestid", "")
         if port is None or kind not in ("data", "error"):
             self._spawn(stream.abandon(ResetReason.PROTOCOL_ERROR))
@@ -156,8 +180,7 @@ class PortForwarder:
         try:
             reader, writer = await self._dial(port)
         except (OSError, StatusError) as failure:
-            why = failure.strerror or failure if isinstance(failure, OSError) else failure
-            await error.write(f"error forwarding port {port} to pod {self._pod}: {why}".encode())
+            await error.write(refusal(self._pod, port, failure))
             await error.finish()
             await data.finish()
             return
@@ -191,11 +214,3 @@ async def _upload(data: Stream, writer: asyncio.StreamWriter) -> None:
             writer.write_eof()
     except OSError:
         writer.transport.abort()  # wakes the reading side, which ends the connection
-
-
-def _port(text: str) -> int | None:
-    """A port number; None where it is none."""
-    if not (text.isascii() and text.isdigit() and len(text) <= 5):
-        return None
-    port = int(text)
-    return port if 0 < port < 65536 else None
