@@ -167,6 +167,7 @@ class _Operator:
         self._error: BaseException | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
+        self._asked_to_stop = False
 
     async def run(self) -> None:
         thread = threading.Thread(target=self._serve, name="kopf", daemon=True)
@@ -182,6 +183,7 @@ class _Operator:
             raise RuntimeError(str(self._error)) from self._error
 
     def _ask_to_stop(self) -> None:
+        self._asked_to_stop = True  # seen by the thread where it isn't yet at the point of having an event
         if self._loop is not None and self._stop is not None:
             with suppress(RuntimeError):  # its loop has closed meanwhile
                 self._loop.call_soon_threadsafe(self._stop.set)
@@ -202,6 +204,8 @@ class _Operator:
         kopf = _import_kopf()
         self._loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
+        if self._asked_to_stop:
+            return
         await kopf.operator(
             registry=self._registry(kopf),
             settings=_settings(kopf),
