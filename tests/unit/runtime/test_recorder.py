@@ -143,3 +143,16 @@ def test_a_server_that_refuses_events_stops_nothing():
 
     run(main())
     assert sum(dropped) == 2
+
+
+def test_a_flood_is_bounded_before_anything_is_sent():
+    dropped: list[int] = []
+
+    async def main() -> int:
+        recorder = make(FakeApi(), on_drop=dropped.append)
+        for number in range(20_000):
+            recorder.emit(about("Failed", "no room", uid=f"uid-{number}"))
+        await recorder.flush()
+        return sum(dropped)
+
+    assert run(main()) == 10_000
