@@ -196,11 +196,6 @@ def svc_hosts_key(task: str) -> str:
     return f"{task.replace('-', '_')}.host"
 
 
-def ssh_secret(job: str) -> str:
-    """The Secret of the ssh plugin."""
-    return f"{job}-ssh"
-
-
 def plugin_resource_key(plugin: str) -> str:
     """The key of `status.controlledResources` that says that a plugin has made its objects."""
     return f"plugin-{plugin}"

@@ -26,7 +26,6 @@ class ResourceRequirements(Wire):
 
 
 class ContainerPort(Wire):
-    container_port: int = 0
     host_port: int = 0
     protocol: str = "TCP"
     host_ip: str = msgspec.field(default="", name="hostIP")
@@ -45,7 +44,6 @@ class Toleration(Wire):
     operator: str = ""
     value: str = ""
     effect: str = ""
-    toleration_seconds: int | None = None
 
 
 class SchedulingGate(Wire):
@@ -60,7 +58,6 @@ class PodSpec(Wire):
     scheduler_name: str = ""
     priority: int | None = None
     priority_class_name: str = ""
-    preemption_policy: str | None = None
     node_selector: dict[str, str] | None = None
     affinity: dict[str, Any] | None = None
     tolerations: list[Toleration] | None = None
@@ -72,7 +69,6 @@ class PodSpec(Wire):
     topology_spread_constraints: list[dict[str, Any]] | None = None
     volumes: list[dict[str, Any]] | None = None
     resource_claims: list[dict[str, Any]] | None = None
-    host_network: bool = False
     restart_policy: str = "Always"
 
 
@@ -99,7 +95,6 @@ class ContainerStatus(Wire):
     ready: bool = False
     restart_count: int = 0
     state: ContainerState | None = None
-    last_state: ContainerState | None = None
 
 
 class PodCondition(Wire):
@@ -114,7 +109,6 @@ class PodStatus(Wire):
     reason: str = ""
     message: str = ""
     pod_ip: str = msgspec.field(default="", name="podIP")
-    nominated_node_name: str = ""
     conditions: list[PodCondition] | None = None
     container_statuses: list[ContainerStatus] | None = None
     init_container_statuses: list[ContainerStatus] | None = None
