@@ -144,6 +144,27 @@ def test_a_burst_of_pod_events_is_a_few_looks():
     run(main())
 
 
+def test_a_name_that_is_just_free_is_not_taken_at_once():
+    async def main() -> None:
+        world = World()
+        world.add_job()
+        task = asyncio.ensure_future(world.controller.part().run())
+        await asyncio.sleep(10)
+        await world.admit()
+        await asyncio.sleep(10)
+        gone = next(pod for pod in world.server.all(PODS) if pod["metadata"]["name"] == "j-w-1")
+        await world.server.delete(PODS, "j-w-1", namespace="ns")
+        world.sources.pods.discard(gone["metadata"]["uid"])
+        await asyncio.sleep(0.2)
+        assert len(world.server.all(PODS)) == 2
+        await asyncio.sleep(0.3)
+        assert {pod["metadata"]["name"] for pod in world.server.all(PODS)} == {"j-w-0", "j-w-1", "j-w-2"}
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    run(main())
+
+
 def test_pods_of_somebody_else_are_nobodys_business():
     async def main() -> None:
         world = World()

@@ -22,6 +22,7 @@ from vcbatch.runtime.apply import Applier, NotAppliedError
 from vcbatch.runtime.cache import Cache, Change, identity
 from vcbatch.runtime.controllers.children import Children
 from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
+from vcbatch.runtime.controllers.vacated import VacatedNames
 from vcbatch.runtime.meter import Meter
 from vcbatch.runtime.recorder import Recorder
 from vcbatch.runtime.supervise import Part
@@ -73,6 +74,7 @@ class JobController:
         self._clock = clock
         self._looked: dict[str, float] = {}  # job UID -> when it was last looked at
         self._counted: dict[str, datetime] = {}  # job UID -> when its counts were written last
+        self._vacated = VacatedNames(clock=clock)
         self._refusals: dict[str, str] = {}  # job UID -> why its pods can't be created
         self.controller = Controller(
             ControllerConfig(name="job-controller"),
@@ -112,6 +114,8 @@ class JobController:
             self.controller.queue.add(who.uid)
 
     def _on_pod(self, change: Change[Pod]) -> None:
+        if change.new is None:
+            self._vacated.add(identity(change.current).key)
         for uid in _job_of_pod(change.current):
             self.controller.queue.add_after(uid, self._rest(uid))
 
@@ -161,7 +165,7 @@ class JobController:
             # Nothing can be decided on it until somebody changes it, and that is an event.
             log.warning("a job can't be read: %s", error, extra={"uid": uid})
             return Decision()
-        return self._paced(uid, decide(view, now=now), now)
+        return self._vacated.hold(self._paced(uid, decide(view, now=now), now), now=now)
 
     def _paced(self, uid: str, decision: Decision, now: datetime) -> Decision:
         """Leave a status that brings new counts only to a later look where the last one was written just now."""

@@ -1,0 +1,59 @@
+"""Names of pods that are just gone, and must not be taken again too soon.
+
+Whoever waits for a deletion by name may look twice and see two different pods: `kubectl delete` reads the object, lists
+it by name, and then waits until that name is gone, whoever has it by then (kubectl `pkg/cmd/delete` and
+`cmd/wait/delete.go`: the UID is compared in the first read only). A successor that appears between the two looks makes
+it wait until that one goes. On one machine a pod ends and is replaced within a few milliseconds, so it happens.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from vcbatch.api.resources import PODS
+from vcbatch.core.machine import Create, Decision
+from vcbatch.seams.clock import Clock
+
+NAME_RESTS_SECONDS: Final = 0.25
+"""How long a name stays free: several times what lies between the two looks."""
+
+
+class VacatedNames:
+    """Holds back the creation of pods whose names are too young."""
+
+    def __init__(self, *, clock: Clock) -> None:
+        self._clock = clock
+        self._gone: OrderedDict[str, float] = OrderedDict()  # namespace/name -> when it was seen to be gone
+
+    def add(self, key: str) -> None:
+        """The pod with this `namespace/name` is gone."""
+        self._gone[key] = self._clock.monotonic()
+        self._gone.move_to_end(key)
+        self._forget()
+
+    def hold(self, decision: Decision, *, now: datetime) -> Decision:
+        """The decision without the creations that come too early, and with a look at the time of the first of them."""
+        self._forget()
+        if not self._gone or not decision.creates:
+            return decision
+        due = [self._gone[key] for create in decision.creates if (key := _key(create)) in self._gone]
+        if not due:
+            return decision
+        left = timedelta(seconds=max(min(due) + NAME_RESTS_SECONDS - self._clock.monotonic(), 0.0))
+        creates = [create for create in decision.creates if _key(create) not in self._gone]
+        return replace(decision, creates=creates, look_again_at=min(now + left, decision.look_again_at or now + left))
+
+    def _forget(self) -> None:
+        oldest = self._clock.monotonic() - NAME_RESTS_SECONDS
+        while self._gone and next(iter(self._gone.values())) <= oldest:
+            self._gone.popitem(last=False)
+
+
+def _key(create: Create) -> str:
+    if create.resource != PODS:
+        return ""
+    metadata = create.body["metadata"]
+    return f"{metadata.get('namespace', '')}/{metadata['name']}"
