@@ -2,7 +2,7 @@
 
 Numbers in messages move all the time while nothing new happened, so a message alone is written again no sooner than
 `MESSAGE_EVERY` after the last, counts no sooner than `COUNTS_EVERY`; what a reader acts on (a phase, a condition's
-status or reason) is written at once.
+status or reason, another obstacle) is written at once.
 """
 
 from __future__ import annotations
@@ -164,7 +164,8 @@ class _Writer:
         lacks_pods = found is not None and found.reason is WaitReason.NOT_ENOUGH_PODS
         why = PodGroupReason.NOT_ENOUGH_TASKS if lacks_pods else PodGroupReason.NOT_ENOUGH_RESOURCES
         waiting = message if waits else ""
-        self._write(job, self._conditions_by.status(job, phase, waits=waiting, reason=why, ready=ready))
+        news = waits and blocker is not None and job.told != blocker.kind
+        self._write(job, self._conditions_by.status(job, phase, waits=waiting, reason=why, ready=ready), news=news)
         self._tell(job, blocker if waits else None, message, ready=ready)
         if blocker is not None and blocker.reason is not WaitReason.NOT_ENOUGH_PODS:
             self._pod_conditions(job, blocker)
@@ -201,12 +202,12 @@ class _Writer:
         unready = max(job.min_member - job.ready_count - placed, 0)
         return reasons.gang_unschedulable(unready=unready, total=len(job.tasks), why=reasons.with_origin(why, origin))
 
-    def _write(self, job: Job, status: Status) -> None:
-        """Write the status where it differs, at once or when it is due."""
+    def _write(self, job: Job, status: Status, *, news: bool) -> None:
+        """Write the status where it differs: at once where it has `news`, else when it is due."""
         if status == job.written or job.group is None:
             return
         wait = None
-        if status["phase"] == job.written.get("phase"):
+        if status["phase"] == job.written.get("phase") and not news:
             every = COUNTS_EVERY if headlines(status) == headlines(job.written) else timedelta(0)
             if every and counts(status) == counts(job.written):
                 every = MESSAGE_EVERY

@@ -171,6 +171,23 @@ def test_a_closed_and_a_missing_queue() -> None:
     assert cluster.scheduler.explain("ns", "lost") is None
 
 
+def test_another_obstacle_is_written_at_once() -> None:
+    cluster = Cluster()
+    cluster.node("a", cpu="16")
+    cluster.gang("lost", 0, minimum=3, phase="Pending", queue="small", minResources={"cpu": "3"})
+    cluster.cycle()
+    assert "queue small doesn't exist" in _condition(cluster, "lost")
+    cluster.queue("small", capability={"cpu": "2"})
+    cluster.cycle()
+    assert "cpu: 3 asked, 2 left of 2 in queue small" in _condition(cluster, "lost")
+
+
+def _condition(cluster: Cluster, gang: str) -> str:
+    condition = cluster.condition(gang, "Unschedulable")
+    assert condition is not None
+    return condition["message"]
+
+
 def test_who_is_ahead() -> None:
     cluster = Cluster()
     cluster.node("a", cpu="1")
