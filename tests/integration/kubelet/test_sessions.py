@@ -155,8 +155,11 @@ async def test_what_cannot_be_started_is_said(node: World) -> None:
     await running(node)
     with pytest.raises(ConnectionUnavailableError, match=r"executable file not found in \$PATH"):
         await connect.exec("default", "p", "main", ["no-such"], stdin=False, tty=False)
-    for name, container in (("p", "other"), ("nobody", "main")):
-        with pytest.raises(ConnectionUnavailableError, match=f'container not found \\("{container}"\\)'):
+    for name, container, words in (
+        ("p", "other", r'container not found \("other"\)'),
+        ("nobody", "main", "no processes on this machine"),
+    ):
+        with pytest.raises(ConnectionUnavailableError, match=words):
             await connect.exec("default", name, container, ["true"], stdin=False, tty=False)
     with pytest.raises(ConnectionUnavailableError, match="not running"):
         await connect.dial("default", "nobody", 80)

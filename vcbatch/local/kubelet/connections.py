@@ -110,7 +110,10 @@ class Connections:
 
     def _live(self, namespace: str, name: str, container: str) -> ContainerRun:
         worker = self._find(namespace, name)
-        live = worker.live_run(container) if worker is not None else None
+        if worker is None:
+            # A pretended node's, above all.
+            raise ConnectionUnavailableError(f'pod "{name}" has no processes on this machine')
+        live = worker.live_run(container)
         if live is None:
             raise ConnectionUnavailableError(f'unable to upgrade connection: container not found ("{container}")')
         return live
