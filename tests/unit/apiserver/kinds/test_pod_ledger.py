@@ -12,7 +12,7 @@ from tests.unit.apiserver.kinds.support import container, pod
 from vcbatch.api.quantity import ZERO, Quantity
 from vcbatch.api.resources import PODS
 from vcbatch.local.apiserver.kinds.pods.ledger import PodLedger
-from vcbatch.local.apiserver.kinds.pods.quota import counts_for, usage
+from vcbatch.local.apiserver.kinds.pods.quota import in_scope, usage
 from vcbatch.local.apiserver.store import Store
 
 SCOPED = {"scopes": ["BestEffort"]}
@@ -33,7 +33,7 @@ def stored(name: str, cpu: int, *, phase: str = "Pending") -> dict[str, Any]:
 def recount(store: Store, spec: dict[str, Any]) -> dict[str, Quantity]:
     total: dict[str, Quantity] = {}
     for record in store.collection(PODS).sorted("n"):
-        if counts_for(record.decode(), spec):
+        if in_scope(record.decode(), spec):
             for name, amount in usage(record.decode()).items():
                 total[name] = total.get(name, ZERO) + amount
     return total

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from vcbatch.api.quantity import ZERO, Quantity
 from vcbatch.api.resources import PODS
-from vcbatch.local.apiserver.kinds.pods.quota import counts_for, usage
+from vcbatch.local.apiserver.kinds.pods.quota import in_scope, usage
 from vcbatch.local.apiserver.registry import Json
 from vcbatch.local.apiserver.store import Record, Store
 
@@ -59,7 +59,7 @@ class PodLedger:
             if known is not None and known[0] == record.version:
                 continue
             pod = record.decode()
-            counted = usage(pod) if counts_for(pod, spec) else _NOTHING
+            counted = usage(pod) if in_scope(pod, spec) else _NOTHING
             account.book(known[1] if known else _NOTHING, counted)
             seen[record.uid] = (record.version, counted)
         if len(seen) > len(pods):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from vcbatch.api.pod import PodPhase
 from vcbatch.api.quantity import ZERO, Quantity
 from vcbatch.api.resources import RESOURCEQUOTAS
 from vcbatch.local.apiserver.errors import forbidden
@@ -25,7 +26,7 @@ def refuse_over_quota(pod: Json, ctx: RequestContext) -> None:
     for quota in ctx.listed(RESOURCEQUOTAS, ctx.namespace):
         spec = quota.get("spec") or {}
         hard = {name: quantities.read(amount) for name, amount in (spec.get("hard") or {}).items()}
-        if not hard or not _in_scope(pod, spec):
+        if not hard or not in_scope(pod, spec):
             continue
         name = quota["metadata"]["name"]
         missing = _missing(pod, hard)
@@ -48,14 +49,11 @@ def _shown(names: Iterable[str], amounts: Mapping[str, Quantity]) -> str:
     return ",".join(f"{name}={amounts.get(name, ZERO)}" for name in names)
 
 
-def counts_for(pod: Json, spec: Json) -> bool:
-    """Whether a stored pod uses up a quota with this spec: finished pods don't, nor those out of its scope."""
-    return (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed") and _in_scope(pod, spec)
-
-
 def usage(pod: Json) -> dict[str, Quantity]:
     """What a pod counts for under each name that a quota may use: the sum of its containers, or the largest of those
-    that run before them, whichever is more."""
+    that run before them, whichever is more. A finished pod is an object, and uses nothing."""
+    if (pod.get("status") or {}).get("phase") in (PodPhase.SUCCEEDED, PodPhase.FAILED):
+        return {"count/pods": _ONE}
     spec = pod.get("spec") or {}
     counted = {"pods": _ONE, "count/pods": _ONE}
     for kind in ("requests", "limits"):
@@ -112,7 +110,7 @@ def _missing(pod: Json, hard: Mapping[str, Quantity]) -> str:
     return "; ".join(found)
 
 
-def _in_scope(pod: Json, spec: Json) -> bool:
+def in_scope(pod: Json, spec: Json) -> bool:
     """Whether a quota with scopes speaks of this pod."""
     best_effort = service_class(pod.get("spec") or {}) == "BestEffort"
     ends = (pod.get("spec") or {}).get("activeDeadlineSeconds") is not None
@@ -122,11 +120,24 @@ def _in_scope(pod: Json, spec: Json) -> bool:
         "Terminating": ends,
         "NotTerminating": not ends,
         "PriorityClass": bool((pod.get("spec") or {}).get("priorityClassName")),
+        "CrossNamespacePodAffinity": _looks_across_namespaces(pod.get("spec") or {}),
     }
     if not all(holds.get(scope, True) for scope in spec.get("scopes") or ()):
         return False
     expressions = (spec.get("scopeSelector") or {}).get("matchExpressions") or ()
     return all(_selected(expression, pod, holds) for expression in expressions)
+
+
+def _looks_across_namespaces(spec: Json) -> bool:
+    affinity = spec.get("affinity") or {}
+    for kind in ("podAffinity", "podAntiAffinity"):
+        terms = affinity.get(kind) or {}
+        preferred = terms.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
+        required = terms.get("requiredDuringSchedulingIgnoredDuringExecution") or ()
+        for term in (*required, *(one.get("podAffinityTerm") or {} for one in preferred)):
+            if term.get("namespaces") or term.get("namespaceSelector") is not None:
+                return True
+    return False
 
 
 def _selected(expression: Json, pod: Json, holds: Mapping[str, bool]) -> bool:

@@ -1,0 +1,80 @@
+"""Which pods a ResourceQuota counts, and which it turns away."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.unit.apiserver.core.servers import Client, server, virtual
+from tests.unit.apiserver.kinds.support import PODS, container, made, make_pod, pod, set_status
+
+QUOTAS = "/api/v1/namespaces/default/resourcequotas"
+SMALL = [container(resources={"requests": {"cpu": "1"}})]
+
+
+async def limit(client: Client, hard: dict[str, str], **spec: Any) -> None:
+    body = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"}, "spec": {"hard": hard, **spec}}
+    await made(client, QUOTAS, body)
+
+
+@pytest.mark.parametrize(
+    ("hard", "code"),
+    [({"pods": "1"}, 201), ({"requests.cpu": "1"}, 201), ({"count/pods": "1"}, 403), ({"count/pods": "2"}, 201)],
+)
+@virtual
+async def test_a_finished_pod_is_still_an_object_and_uses_nothing(hard: dict[str, str], code: int) -> None:
+    async with server() as client:
+        await limit(client, hard)
+        await make_pod(client, "first", containers=SMALL)
+        await set_status(client, f"{PODS}/first", {"phase": "Succeeded"})
+
+        assert (await client.post(PODS, pod("second", containers=SMALL))).code == code
+
+
+@virtual
+async def test_a_deleted_pod_makes_room_at_once() -> None:
+    async with server() as client:
+        await limit(client, {"pods": "1"})
+        await make_pod(client, "first")
+        assert (await client.post(PODS, pod("second"))).code == 403
+
+        await client.delete(f"{PODS}/first")
+
+        assert (await client.post(PODS, pod("second"))).code == 201
+
+
+def looking(where: str, **term: Any) -> dict[str, Any]:
+    terms: list[Any] = [{"topologyKey": "zone", "labelSelector": {}, **term}]
+    if where.startswith("preferred"):
+        terms = [{"weight": 1, "podAffinityTerm": terms[0]}]
+    return {"podAntiAffinity": {f"{where}DuringSchedulingIgnoredDuringExecution": terms}}
+
+
+@pytest.mark.parametrize(
+    ("scope", "inside", "outside"),
+    [
+        ("BestEffort", {}, {"containers": SMALL}),
+        ("NotBestEffort", {"containers": SMALL}, {}),
+        ("Terminating", {"activeDeadlineSeconds": 5}, {}),
+        ("NotTerminating", {}, {"activeDeadlineSeconds": 5}),
+        ("CrossNamespacePodAffinity", {"affinity": looking("required", namespaces=["x"])}, {}),
+        (
+            "CrossNamespacePodAffinity",
+            {"affinity": looking("preferred", namespaceSelector={})},
+            {"affinity": looking("required")},
+        ),
+    ],
+)
+@virtual
+async def test_a_quota_with_a_scope_concerns_the_pods_in_it(
+    scope: str, inside: dict[str, Any], outside: dict[str, Any]
+) -> None:
+    async with server() as client:
+        await limit(client, {"pods": "0"}, scopes=[scope])
+        refused = await client.post(PODS, pod("inside", **inside))
+        assert (refused.code, refused.message) == (
+            403,
+            'pods "inside" is forbidden: exceeded quota: q, requested: pods=1, used: pods=0, limited: pods=0',
+        )
+        assert (await client.post(PODS, pod("outside", **outside))).code == 201
