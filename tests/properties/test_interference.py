@@ -154,7 +154,7 @@ async def _judge(world: SimulatedWorld, people: People, planned: dict[str, Plann
         name, status, asked = job["metadata"]["name"], job["status"], people.asked.get(uid, Counter())
         allowed = {planned[name].end}
         allowed |= {"Terminated"} if asked["TerminateJob"] else set()
-        allowed |= {"Failed"} if asked["RestartJob"] or uid in people.bereft else set()
+        allowed |= {"Failed"} if asked["RestartJob"] else set()
         assert phase_of(status) in allowed, (name, phase_of(status), allowed, status)
         assert status.get("ledger", {}).get("resumes", 0) <= asked["ResumeJob"], (name, asked, status)
         if phase_of(status) == "Completed" and uid not in people.disturbed:

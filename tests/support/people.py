@@ -52,8 +52,6 @@ class People:
     asked: dict[str, Counter[str]] = field(default_factory=dict)
     disturbed: set[str] = field(default_factory=set)
     """Jobs that lost pods by no doing of their own, or were given another size."""
-    bereft: set[str] = field(default_factory=set)
-    """Jobs that lost pods with a node. Such a pod is failed for a moment before it is gone, and may end its job."""
     story: list[str] = field(default_factory=list)
 
     async def act(self) -> None:
@@ -150,9 +148,7 @@ class People:
         await api.create(NODES, node)
 
     async def _lose(self, pod: Json) -> None:
-        owner = pod["metadata"]["ownerReferences"][0]["uid"]
-        self.disturbed.add(owner)
-        self.bereft.add(owner)
+        self.disturbed.add(pod["metadata"]["ownerReferences"][0]["uid"])
         api, metadata = self.world.api, pod["metadata"]
         condition = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByPodGC"}
         try:

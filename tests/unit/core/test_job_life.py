@@ -575,6 +575,27 @@ def test_the_evidence_is_bounded_and_is_of_what_failed_first() -> None:
     assert pods[-3:] == ["j-w-30", "j-w-31", "j-w-32"], "of a new attempt the old evidence gives way"
 
 
+def test_a_pod_that_is_about_to_be_taken_doesnt_end_its_job() -> None:
+    """A pod's garbage collector writes Failed, and deletes the pod with its next request (volcano#5885)."""
+    world = _running(tasks=[task("w", 1)])
+    world.end_pod("j-w-0", 143)
+    disruption = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByPodGC"}
+    world.pods()["j-w-0"]["status"]["conditions"] = [disruption]
+    world.settle()
+    assert world.phase() == "Running"
+    world.remove(PODS, "j-w-0")
+    world.run(until=lambda: world.phase() == "Running" and "j-w-0" in world.pods())
+
+
+def test_a_pod_that_its_kubelet_evicted_stays_failed() -> None:
+    world = _running(tasks=[task("w", 1)])
+    world.end_pod("j-w-0", 137)
+    disruption = {"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet"}
+    world.pods()["j-w-0"]["status"]["conditions"] = [disruption]
+    world.settle()
+    assert world.phase() == "Failed"
+
+
 def test_an_eviction_is_told_once() -> None:
     world = _running()
     world.evict("j-w-0")

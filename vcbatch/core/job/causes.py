@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from vcbatch.api.pod import Container, ContainerStatus, Pod, StateTerminated
+from vcbatch.api.pod import Container, ContainerStatus, Pod, PodPhase, StateTerminated
 from vcbatch.api.reasons import LossCause, PodConditionType, shorten
 from vcbatch.api.timestamps import parse_time
 
@@ -62,6 +62,12 @@ def failure_of(pod: Pod) -> Failure:
     )
 
 
+def is_being_taken(pod: Pod) -> bool:
+    """Whether a failed pod is about to be deleted by who made it fail: the condition is set just before that (KEP-3329;
+    only what a kubelet ends by itself stays)."""
+    return pod.status.phase == PodPhase.FAILED and _disruption(pod) in _BY_DISRUPTION
+
+
 def describe(*, pod: str, failure: Failure) -> str:
     """One sentence for people: which pod, what happened to it."""
     match failure.cause:
@@ -90,9 +96,9 @@ def describe(*, pod: str, failure: Failure) -> str:
 
 
 def _cause(pod: Pod, ended: list[StateTerminated]) -> LossCause:
-    for condition in pod.status.conditions or ():
-        if condition.type == PodConditionType.DISRUPTION_TARGET and condition.status == "True":
-            return _BY_DISRUPTION.get(condition.reason, LossCause.EVICTED)
+    disruption = _disruption(pod)
+    if disruption is not None:
+        return _BY_DISRUPTION.get(disruption, LossCause.EVICTED)
     reason = pod.status.reason
     if reason in _BY_STATUS_REASON:
         return _BY_STATUS_REASON[reason]
@@ -103,6 +109,14 @@ def _cause(pod: Pod, ended: list[StateTerminated]) -> LossCause:
     if any(state.reason == "OOMKilled" for state in ended):
         return LossCause.OOM_KILLED
     return LossCause.EXITED if ended else LossCause.FAILED
+
+
+def _disruption(pod: Pod) -> str | None:
+    """The reason of the condition DisruptionTarget, where it holds."""
+    for condition in pod.status.conditions or ():
+        if condition.type == PodConditionType.DISRUPTION_TARGET and condition.status == "True":
+            return condition.reason
+    return None
 
 
 def _failed_containers(pod: Pod) -> Iterator[StateTerminated]:

@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from vcbatch.api.pod import PodPhase
+from vcbatch.core.job.causes import is_being_taken
 from vcbatch.core.job.ledger import Ledger, TaskRecord
 from vcbatch.core.job.plan import Plan
 from vcbatch.core.job.roster import Member, Roster
@@ -90,7 +91,7 @@ def _fate(member: Member, record: TaskRecord, *, going: bool) -> str | None:
     """The phase that a member counts as; None while it terminates. What is done stays done while its pod is removed."""
     if going:
         return None
-    if member.terminating:
+    if member.terminating or is_being_taken(member.pod):
         if member.index in record.done:
             return PodPhase.SUCCEEDED
         return PodPhase.FAILED if member.index in record.failed else None
