@@ -90,6 +90,26 @@ async def test_certificates_and_tokens_open_the_door(tmp_path: Path) -> None:
             await status_of(server, "/readyz", ssl.create_default_context())
 
 
+@pytest.mark.parametrize("what", ["exec?command=true&stdout=1", "portforward?ports=80", "attach?stdout=1"])
+async def test_no_upgrade_opens_a_pod_to_strangers(tmp_path: Path, what: str) -> None:
+    async with running(tmp_path) as server, aiohttp.ClientSession() as session:
+        known = {"Authorization": f"Bearer {(tmp_path / 'pki' / 'token').read_text()}"}
+        url, context = f"{server.url}/api/v1/namespaces/default/pods/p/{what}", trusting(tmp_path)
+        for headers, code in (
+            ({}, 401),
+            ({"Authorization": "Bearer wrong"}, 401),
+            ({**known, "Origin": "https://evil.example.com"}, 403),
+            ({**known, "Host": "evil.example.com"}, 403),
+            ({**known, "Impersonate-User": "nobody"}, 403),
+        ):
+            upgrade = {"Connection": "Upgrade", "Upgrade": "SPDY/3.1", **headers}
+            async with session.post(url, headers=upgrade, ssl=context) as answer:
+                assert answer.status == code, headers.keys()
+            with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
+                await session.ws_connect(url, headers=headers, ssl=context, protocols=("v5.channel.k8s.io",))
+            assert refused.value.status == code, headers.keys()
+
+
 async def test_secrets_are_for_their_owner_alone(tmp_path: Path) -> None:
     folder = tmp_path / "state"
     async with running(folder):
