@@ -45,22 +45,26 @@ class Connections:
         self._find = find
         self._follow = follow
         self._sessions: set[Session] = set()
+        self._opening = 0
 
     async def exec(
         self, namespace: str, name: str, container: str, command: Sequence[str], *, stdin: bool, tty: bool
     ) -> Session:
         """Start a command in a running container; raises the errors of this module."""
-        live = self._live(namespace, name, container)
+        _, live = self._live(namespace, name, container)
         self._admit()
+        self._opening += 1
         try:
             session = await live.open_session(command, stdin=stdin, tty=tty)
         except ProcessStartError as error:
             raise ConnectionUnavailableError(f"error executing command in container: {error}") from error
+        finally:
+            self._opening -= 1
         return self._keep(session)
 
     async def attach(self, namespace: str, name: str, container: str, *, stdin: bool, tty: bool) -> Session:
         """Join a running container; raises the errors of this module."""
-        live = self._live(namespace, name, container)
+        worker, live = self._live(namespace, name, container)
         self._admit()
         spec = live.container
         if tty:
@@ -86,8 +90,6 @@ class Connections:
                 forget_input(live.run.path)
                 proctree.send(live.ref.pid, live.ref.start_time, CLOSE_INPUT)
 
-        worker = self._find(namespace, name)
-        assert worker is not None  # noqa: S101
         return self._keep(Attachment(self._follow(worker, container), source=source, closed_input=closed_input))
 
     async def dial(self, namespace: str, name: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -108,7 +110,7 @@ class Connections:
         for session in self._sessions:
             session.end()
 
-    def _live(self, namespace: str, name: str, container: str) -> ContainerRun:
+    def _live(self, namespace: str, name: str, container: str) -> tuple[PodWorker, ContainerRun]:
         worker = self._find(namespace, name)
         if worker is None:
             # A pretended node's, above all.
@@ -116,10 +118,10 @@ class Connections:
         live = worker.live_run(container)
         if live is None:
             raise ConnectionUnavailableError(f'unable to upgrade connection: container not found ("{container}")')
-        return live
+        return worker, live
 
     def _admit(self) -> None:
-        if len(self._sessions) >= MAX_SESSIONS:
+        if len(self._sessions) + self._opening >= MAX_SESSIONS:
             raise TooManyConnectionsError(f"{MAX_SESSIONS} sessions are open in the pods of this node; close one first")
 
     def _keep(self, session: Session) -> Session:

@@ -138,6 +138,45 @@ async def test_web_pages_are_refused() -> None:
     assert (await call("/api/v1/nodes", headers={**SECRET, "origin": "https://127.0.0.1:6443"})).code == 200
 
 
+@pytest.mark.parametrize(
+    ("headers", "code"),
+    [
+        ({}, 401),
+        ({"authorization": "Bearer wrong"}, 401),
+        ({**SECRET, "host": "evil.example.com"}, 403),
+        ({**SECRET, "origin": "https://evil.example.com"}, 403),
+        ({**SECRET, "impersonate-user": "nobody"}, 403),
+        (SECRET, 404),
+    ],
+)
+def test_a_websocket_is_asked_who_it_is_before_its_handshake(headers: dict[str, str], code: int) -> None:
+    @virtual
+    async def check() -> None:
+        sent = Sent()
+        fields = {"host": "127.0.0.1:6443", **headers}
+        scope = {
+            "type": "websocket",
+            "path": "/api/v1/namespaces/default/pods/p/exec",
+            "query_string": b"command=true&stdout=1",
+            "headers": [(name.encode(), value.encode()) for name, value in fields.items()],
+            "subprotocols": ["v5.channel.k8s.io"],
+            "extensions": {"websocket.http.response": {}},
+        }
+
+        async def receive() -> dict[str, Any]:
+            return {"type": "websocket.connect"}
+
+        async with server() as client:
+            await App(client.kernel.handler, Authenticator(TOKEN))(scope, receive, sent)
+        assert [message["type"] for message in sent.messages] == [
+            "websocket.http.response.start",
+            "websocket.http.response.body",
+        ]
+        assert sent.code == code
+
+    check()
+
+
 @pytest.mark.parametrize("announced", [True, False], ids=["by its length", "by its chunks"])
 def test_too_large_a_body_is_refused(announced: bool) -> None:
     chunk = b"x" * (BODY_LIMIT // 2)
