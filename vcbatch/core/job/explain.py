@@ -61,10 +61,24 @@ def _explain_waiting(picture: Picture, stored: Explanation) -> tuple[Explanation
         return Explanation(JobReason.FAILED_CREATE, reasons.shorten(view.refusal)), []
     trouble = events.pod_group_trouble(view.pod_group)
     if trouble is None:
-        return Explanation(), []
+        return _held_up(picture), []
     if trouble == stored:
         return stored, []
     return trouble, [events.pod_group_pending(view.job, trouble)]
+
+
+def _held_up(picture: Picture) -> Explanation:
+    """What keeps a container of a placed pod from starting; the pod tells it as an event. A container without a message
+    is merely being made."""
+    for member in sorted(picture.roster.placed(), key=lambda member: member.pod.metadata.name):
+        status = member.pod.status
+        for container in (*(status.init_container_statuses or ()), *(status.container_statuses or ())):
+            waiting = container.state.waiting if container.state is not None else None
+            if waiting is not None and waiting.message:
+                where = f"container {container.name} of pod {member.pod.metadata.name}"
+                why = reasons.shorten(f"{where} can't start: {waiting.reason}: {waiting.message}")
+                return Explanation(JobReason.POD_NOT_STARTED, why)
+    return Explanation()
 
 
 def _how_it_failed(picture: Picture, counts: Counts) -> str:
