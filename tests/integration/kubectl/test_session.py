@@ -219,6 +219,8 @@ def test_what_is_wrong_is_said_at_once(kubectl: Call, change: tuple[str, str], s
 def test_auth_can_i(kubectl: Call) -> None:
     assert kubectl("auth", "can-i", "create", "vcjobs").ok() == "yes\n"
     assert "*.*" in kubectl("auth", "can-i", "--list").ok()
+    assert kubectl("auth", "can-i", "get", "pods", "--as=somebody").out == "no\n"
+    assert "somebody" in kubectl("auth", "whoami", "--as=somebody").ok()
 
 
 def test_replace_needs_what_is_stored(kubectl: Call) -> None:
@@ -243,6 +245,9 @@ def test_an_image_without_a_command_says_what_to_do(kubectl: Call) -> None:
     kubectl("wait", "pod/j-worker-0", "--for=create", "--timeout=30s").ok()
     kubectl("wait", "pod/j-worker-0", f"--for={waiting}", "--timeout=30s").ok()
     assert "command" in kubectl("get", "pod", "j-worker-0", "-o", waiting).ok()
+    kubectl("wait", "vcjob/j", "--for=jsonpath={.status.state.reason}=PodNotStarted", "--timeout=30s").ok()
+    why = kubectl("get", "vcjob", "j", "-o", "jsonpath={.status.state.message}").ok()
+    assert "container main of pod j-worker-0 can't start: CreateContainerConfigError: no command" in why
 
 
 def test_run_starts_a_plain_pod(kubectl: Call) -> None:
