@@ -251,11 +251,6 @@ class Placer:
             self.log.append((None, taken))
         return taken
 
-    def most(self, cls: TaskClass) -> float:
-        """How many tasks of the class all nodes together take at most, once ending pods are gone."""
-        slots = self.score(cls, self.static(cls).mask, self._all, 0, promising=True, depth=1)[1]
-        return float(slots.sum())
-
     def one(self, task: Task) -> tuple[int, bool] | None:
         """The node for one task whose place depends on other pods, and whether it is free now; None where there is
         none."""

@@ -51,6 +51,8 @@ class Session:
         """By class id: how many tasks of it found a node at most in this cycle, and why not more."""
         self._failures: dict[tuple[object, ...], Blocker] = {}
         self._failures_at = (0, 0)
+        self.eligible: list[Job] | None = None
+        """The gangs whose tasks may be placed; None until somebody asks, and again after an admission."""
         self.admitted: list[Job] = []
         self.attempted: list[Job] = []
         self._hopeful: list[tuple[Job, Statement]] = []
@@ -139,7 +141,10 @@ class Session:
         return None
 
     def ready(self, job: Job) -> bool:
-        return all(plugin.job_ready(job) for plugin in self._ready)
+        for plugin in self._ready:  # noqa: SIM110 - asked several times per gang, where a generator is half the price
+            if not plugin.job_ready(job):
+                return False
+        return True
 
     def tasks_until_ready(self, job: Job, role: str) -> int:
         return max((plugin.tasks_until_ready(job, role) for plugin in self._ready), default=1)
@@ -186,6 +191,7 @@ class Session:
         self.state.set_phase(job, Phase.INQUEUE)
         self.state.touched[job.key] = job
         self.admitted.append(job)
+        self.eligible = None
         for plugin in self._enqueued:
             plugin.enqueued(job)
 
@@ -197,7 +203,10 @@ class Session:
         return None
 
     def room(self, queue: Queue, request: Vector) -> int:
-        return min((plugin.room(queue, request) for plugin in self._room), default=UNLIMITED)
+        room = UNLIMITED
+        for plugin in self._room:
+            room = min(room, plugin.room(queue, request))
+        return room
 
     def ledger(self, queue: Queue, request: Vector) -> Ledger | None:
         """What the plugin with the least room for this request says of the queue."""

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 Sheet = deque[Run]
 _Ranked = TypeVar("_Ranked")
 _Heap = list[tuple[tuple[Any, ...], _Ranked]]
-ASKED_ANYWAY = 50
-"""How many gangs that can't have room yet are tried all the same, so that those in front hear the new numbers."""
 
 
 class Allocate:
@@ -73,6 +71,7 @@ class Allocate:
 
     def _serve(self, session: Session, job: Job, sheet: Sheet) -> bool:
         """One turn of a gang. True where it started and has tasks left."""
+        job.parked = None
         session.attempted.append(job)
         statement = Statement(session)
         _Attempt(session, job, statement).work_off(sheet)
@@ -100,17 +99,11 @@ class Allocate:
 
 
 class _Sleepers:
-    """Which parked gangs needn't be tried. One whose stamp is the same would fail as before. Otherwise room came
-    somewhere: a gang that needs all its tasks and isn't left enough of it by its queue, or by all nodes together, for
-    the tasks of some class, fails again, since both only shrink while the action runs. Both are found once per class,
-    so that a free cpu doesn't wake thousands of gangs that wait for gpus.
-    """
+    """Which parked gangs needn't be tried: those whose stamp is the same would fail as before."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._stamps: dict[str, tuple[object, ...]] = {}
-        self._most: dict[tuple[str, int], float] = {}
-        self._asked = 0
 
     def sleeps(self, job: Job, queue: Queue) -> bool:
         """Whether the gang stays parked. The first in a first-in-first-out queue holds the others up, so there every
@@ -120,29 +113,7 @@ class _Sleepers:
         stamp = self._stamps.get(queue.name)
         if stamp is None:
             stamp = self._stamps[queue.name] = self._session.stamp(queue)
-        if job.parked == stamp:
-            return True
-        if self._asked < ASKED_ANYWAY:
-            self._asked += 1
-            return False
-        if self._might_start(job, queue):
-            return False
-        job.parked = stamp
-        return True
-
-    def _might_start(self, job: Job, queue: Queue) -> bool:
-        if job.min_member < len(job.tasks) or not self._session.votes_on_holding:
-            return True
-        return all(len(run.tasks) <= self._room(queue, run) for run in self._session.runs(job))
-
-    def _room(self, queue: Queue, run: Run) -> float:
-        """The most tasks of this class that the queue and the nodes may take."""
-        key = (queue.name, run.cls.id)
-        most = self._most.get(key)
-        if most is None:
-            session = self._session
-            most = self._most[key] = min(session.room(queue, run.cls.request), session.placer.most(run.cls))
-        return most
+        return job.parked == stamp
 
 
 class _Attempt:

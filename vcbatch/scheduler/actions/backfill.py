@@ -32,6 +32,8 @@ class Backfill:
                 self._serve(session, job)
 
     def _serve(self, session: Session, job: Job) -> None:
+        if job.parked is not None and job.blocker is not None:
+            session.blockers.setdefault(job.key, job.blocker)  # what its other members wait for is still so
         session.attempted.append(job)
         statement = Statement(session)
         place_best_effort(session, job, statement)
