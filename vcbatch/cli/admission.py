@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 from zoneinfo import available_timezones
 
 from vcbatch.api import admission
 from vcbatch.api.admission import Operation, Request, Settings
 from vcbatch.api.model import MalformedObject
-from vcbatch.api.names import webhook_name
+from vcbatch.api.names import DEFAULT_SCHEDULER, KUBE_SCHEDULER, webhook_name
 from vcbatch.api.queue import Queue
-from vcbatch.api.resources import NAMESPACES, PODS, PRIORITYCLASSES, QUEUES
+from vcbatch.api.resources import JOBS, NAMESPACES, PODS, PRIORITYCLASSES, QUEUES
 from vcbatch.api.validate import Fault
 from vcbatch.local.apiserver.admission import AdmissionRequest, Denied
 from vcbatch.local.apiserver.engine import Engine
@@ -20,6 +20,19 @@ from vcbatch.local.apiserver.registry import RequestContext, Strategy
 
 Json = dict[str, Any]
 
+# Kinds that are stored for tools which expect them, while no controller acts on them.
+_WITHOUT_CONTROLLER = frozenset(
+    {
+        ("", "replicationcontrollers"),
+        ("apps", "deployments"),
+        ("apps", "replicasets"),
+        ("apps", "statefulsets"),
+        ("apps", "daemonsets"),
+        ("batch", "jobs"),
+        ("batch", "cronjobs"),
+    }
+)
+
 # Made and kept by Kubernetes itself, so that they exist on every cluster.
 _SYSTEM_PRIORITIES = ("system-cluster-critical", "system-node-critical")
 
@@ -27,9 +40,15 @@ _SYSTEM_PRIORITIES = ("system-cluster-critical", "system-node-critical")
 class LocalAdmission:
     """The local server's `Admission`. Templates are judged by the server's own rules for pods, once it has started."""
 
-    def __init__(self, settings: Settings = admission.DEFAULT_SETTINGS) -> None:
+    def __init__(
+        self,
+        settings: Settings = admission.DEFAULT_SETTINGS,
+        *,
+        scheduler_names: Sequence[str] = (DEFAULT_SCHEDULER, KUBE_SCHEDULER),
+    ) -> None:
         self._pods: Strategy | None = None
         self._settings = settings
+        self._scheduler_names = scheduler_names
 
     def use_pods(self, engine: Engine) -> None:
         self._pods = engine.entry(PODS).strategy
@@ -47,12 +66,39 @@ class LocalAdmission:
             before.update(after)
 
     def validate(self, request: AdmissionRequest) -> None:
-        if request.subresource or request.resource not in admission.REVIEWED:
+        if request.subresource:
+            return
+        if request.operation == Operation.CREATE:
+            request.ctx.warnings.extend(self._what_nothing_will_act_on(request))
+        if request.resource not in admission.REVIEWED:
             return
         verdict = admission.review(_request(request), _World(request.ctx, self._pods), self._settings)
         request.ctx.warnings.extend(verdict.warnings)
         if not verdict.allowed:
             raise Denied(webhook_name(request.resource.plural, "validate"), verdict.message)
+
+    def _what_nothing_will_act_on(self, request: AdmissionRequest) -> Sequence[str]:
+        """Warnings for what is stored and would then wait for ever without a word."""
+        resource, spec = request.resource, (request.object or {}).get("spec")
+        if (resource.group, resource.plural) in _WITHOUT_CONTROLLER:
+            return [f"nothing acts on a {resource.kind} here: it is stored, and no pods are made; submit a vcjob"]
+        if resource not in (PODS, JOBS) or not isinstance(spec, dict):
+            return []
+        known = " or ".join(self._scheduler_names)
+        return [
+            f"{path}: no scheduler {name!r} runs here, so that its pods will wait; use {known}"
+            for path, name in _schedulers(spec)
+            if name not in self._scheduler_names
+        ]
+
+
+def _schedulers(spec: Json) -> Iterator[tuple[str, str]]:
+    """The schedulers that a pod or a job names, with the fields that do."""
+    if name := spec.get("schedulerName"):
+        yield "spec.schedulerName", str(name)
+    for index, task in enumerate(spec.get("tasks") or ()):
+        if name := ((task.get("template") or {}).get("spec") or {}).get("schedulerName"):
+            yield f"spec.tasks[{index}].template.spec.schedulerName", str(name)
 
 
 def _request(request: AdmissionRequest) -> Request:

@@ -192,7 +192,7 @@ class LocalProgram:
             return await self._serve_on(0)
 
     async def _serve_on(self, port: int) -> EmbeddedServer:
-        admission = LocalAdmission()
+        admission = LocalAdmission(scheduler_names=_SCHEDULER_NAMES)
         server = EmbeddedServer(
             state_dir=self._options.state.path,
             clock=self._clock,

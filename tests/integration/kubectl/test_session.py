@@ -254,3 +254,13 @@ def test_run_starts_a_plain_pod(kubectl: Call) -> None:
     kubectl("run", "plain", "--image=busybox", "--restart=Never", "--command", "--", "sh", "-c", "echo plain").ok()
     kubectl("wait", "pod/plain", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=30s").ok()
     assert kubectl("logs", "plain").ok() == "plain\n"
+
+
+def test_what_nothing_will_act_on_is_said_when_it_is_created(kubectl: Call) -> None:
+    made = kubectl("create", "deployment", "d", "--image=none")
+    assert "created" in made.ok()
+    assert "Warning: nothing acts on a Deployment here" in made.err
+    other = job().replace("  minAvailable: 2", "  minAvailable: 2\n  schedulerName: elsewhere")
+    made = kubectl("create", "-f", "-", stdin=other)
+    assert "created" in made.ok()
+    assert "no scheduler 'elsewhere' runs here" in made.err
