@@ -18,6 +18,8 @@ FLOW_GROUP: Final = "flow.volcano.sh"
 TOPOLOGY_GROUP: Final = "topology.volcano.sh"
 
 DEFAULT_SCHEDULER: Final = "volcano"
+NODE_LEASE_NAMESPACE: Final = "kube-node-lease"
+"""Where kubelets keep their signs of life (KEP-589)."""
 KUBE_SCHEDULER: Final = "default-scheduler"
 """The scheduler of pods that name none, which a Kubernetes server fills in."""
 """`schedulerName` of pods that are ours to place."""

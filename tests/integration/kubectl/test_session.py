@@ -264,3 +264,9 @@ def test_what_nothing_will_act_on_is_said_when_it_is_created(kubectl: Call) -> N
     made = kubectl("create", "-f", "-", stdin=other)
     assert "created" in made.ok()
     assert "no scheduler 'elsewhere' runs here" in made.err
+
+
+def test_describe_node_finds_everything(kubectl: Call) -> None:
+    described = kubectl("describe", "node", "local")
+    assert "AcquireTime" in described.ok()
+    assert "Failed" not in described.err

@@ -10,6 +10,7 @@ import logging
 from datetime import timedelta
 from typing import Any
 
+from vcbatch.api.names import NODE_LEASE_NAMESPACE
 from vcbatch.api.reasons import DefinitionReason
 from vcbatch.api.resources import CONFIGMAPS, CRDS, EVENTS, NAMESPACES, PRIORITYCLASSES, Resource
 from vcbatch.local.apiserver import definitions, namespaces
@@ -31,7 +32,7 @@ Json = dict[str, Any]
 log = logging.getLogger(__name__)
 
 SERVICE_ACCOUNTS = Resource(group="", version="v1", plural="serviceaccounts", kind="ServiceAccount")
-SYSTEM_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+SYSTEM_NAMESPACES = ("default", "kube-system", "kube-public", NODE_LEASE_NAMESPACE)
 
 _DEBOUNCE_SECONDS = 0.05
 _STEP = 200

@@ -6,6 +6,7 @@ import asyncio
 import os
 import platform
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,12 @@ from vcbatch.api.names import (
     GPU_RESOURCE,
     HOSTNAME_LABEL,
     KUBELET_MODE,
+    NODE_LEASE_NAMESPACE,
     OS_LABEL,
 )
 from vcbatch.api.reasons import KubeletConditionReason
-from vcbatch.api.resources import NODES
-from vcbatch.api.timestamps import format_time
+from vcbatch.api.resources import LEASES, NODES
+from vcbatch.api.timestamps import format_micro_time, format_time
 from vcbatch.local.kubelet.config import KubeletConfig
 from vcbatch.local.kubelet.devices import Gpu
 from vcbatch.local.kubelet.sandbox import Sandbox
@@ -179,6 +181,23 @@ class NodeRegistration:
             labels = self._node["metadata"]["labels"]
             await self._api.patch(NODES, name, {"metadata": {"labels": labels}})
         await self._api.patch(NODES, name, {"status": self._status}, subresource="status", kind=PatchKind.STRATEGIC)
+        await self._renew_lease()
+
+    async def _renew_lease(self) -> None:
+        """The sign of life that `kubectl describe node` looks for (KEP-589), as rare as the heartbeat itself."""
+        name = self._config.node_name
+        spec = {
+            "holderIdentity": name,
+            "leaseDurationSeconds": int(2 * self._config.heartbeat_seconds),
+            "renewTime": format_micro_time(self._clock.now()),
+        }
+        lease = {"metadata": {"name": name, "namespace": NODE_LEASE_NAMESPACE}, "spec": spec}
+        try:
+            await self._api.patch(LEASES, name, {"spec": spec}, namespace=NODE_LEASE_NAMESPACE)
+        except ApiError as error:
+            if error.not_found:
+                with suppress(ApiError):  # the node works as well without
+                    await self._api.create(LEASES, lease, namespace=NODE_LEASE_NAMESPACE)
 
     async def run(self) -> None:
         """Renew the heartbeat now and then, until cancelled."""
@@ -186,6 +205,7 @@ class NodeRegistration:
             await self._clock.sleep(self._config.heartbeat_seconds)
             try:
                 await self._write_ready(ready=True, transition=False)
+                await self._renew_lease()
             except ApiError as error:
                 if error.not_found:
                     await self.register()
