@@ -8,6 +8,7 @@ import select
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from vcbatch.cli.output import CliError, say
 from vcbatch.cli.state import StateDir, default_state_dir
 
 _DETACH_SECONDS = 60.0
+_EXIT_SECONDS = 10.0
 _LAST_WORDS = 4096  # bytes
 
 
@@ -123,6 +125,8 @@ def _detached(state: StateDir, arguments: list[str]) -> int:
     finally:
         os.close(reading)
     if "error" in answer:
+        with suppress(subprocess.TimeoutExpired):
+            child.wait(timeout=_EXIT_SECONDS)  # until then it holds the directory, and the next try would be refused
         raise CliError(answer["error"], hint=answer.get("hint", ""))
     _announce(state, answer["ready"], time.monotonic() - started)
     down = "vcbatch down" if state.path == default_state_dir() else f"vcbatch down --state-dir {state.path}"
