@@ -13,7 +13,8 @@ from vcbatch.local.apiserver.history import Change
 from vcbatch.local.apiserver.kinds import quantities
 from vcbatch.local.apiserver.kinds.disruption import measure
 from vcbatch.local.apiserver.kinds.policy import BUDGETS
-from vcbatch.local.apiserver.store import Record, collection_of
+from vcbatch.local.apiserver.record import Record
+from vcbatch.local.apiserver.store import collection_of
 from vcbatch.local.apiserver.writing import Writer
 
 Json = dict[str, Any]

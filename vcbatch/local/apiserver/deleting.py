@@ -24,8 +24,8 @@ from vcbatch.local.apiserver.errors import (
 )
 from vcbatch.local.apiserver.gojson import kind_of
 from vcbatch.local.apiserver.metadata import FOREGROUND, ORPHAN, timestamp
+from vcbatch.local.apiserver.record import Record
 from vcbatch.local.apiserver.registry import RequestContext, Served
-from vcbatch.local.apiserver.store import Record
 
 Json = dict[str, Any]
 

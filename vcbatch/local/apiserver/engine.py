@@ -16,9 +16,10 @@ from vcbatch.api.resources import NAMESPACES, Resource
 from vcbatch.local.apiserver.admission import Admission, AdmissionRequest, Rules
 from vcbatch.local.apiserver.errors import StatusError, not_found
 from vcbatch.local.apiserver.kinds.pods.ledger import PodLedger
+from vcbatch.local.apiserver.record import Record
 from vcbatch.local.apiserver.registry import RequestContext, Served
 from vcbatch.local.apiserver.served import ServedSet
-from vcbatch.local.apiserver.store import Record, Store
+from vcbatch.local.apiserver.store import Store
 from vcbatch.seams import Clock, Random
 
 Json = dict[str, Any]

@@ -16,8 +16,8 @@ from vcbatch.local.apiserver.engine import Engine
 from vcbatch.local.apiserver.errors import StatusError
 from vcbatch.local.apiserver.history import Change
 from vcbatch.local.apiserver.metadata import FOREGROUND, ORPHAN
+from vcbatch.local.apiserver.record import Record
 from vcbatch.local.apiserver.registry import Served
-from vcbatch.local.apiserver.store import Record
 from vcbatch.local.apiserver.writing import Writer
 
 Json = dict[str, Any]

@@ -22,6 +22,7 @@ from vcbatch.local.apiserver.list_options import ListOptions, parse_list_options
 from vcbatch.local.apiserver.operations import StoreOperations
 from vcbatch.local.apiserver.patch.transform import Patch, parse_patch, patch_kind
 from vcbatch.local.apiserver.reading import Reader
+from vcbatch.local.apiserver.record import Record
 from vcbatch.local.apiserver.registry import Documents, HandlerRequest, PodStreams, Reply, RequestContext, Served
 from vcbatch.local.apiserver.request import (
     YAML_TYPE,
@@ -50,7 +51,6 @@ from vcbatch.local.apiserver.response import (
     warning_headers,
 )
 from vcbatch.local.apiserver.scale import read_scale, write_scale
-from vcbatch.local.apiserver.store import Record
 from vcbatch.local.apiserver.writing import Writer
 from vcbatch.seams.api import PatchKind
 

@@ -9,12 +9,10 @@ from __future__ import annotations
 import asyncio
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import msgspec
 
-if TYPE_CHECKING:
-    from vcbatch.local.apiserver.store import Record
+from vcbatch.local.apiserver.record import Record
 
 HISTORY_LENGTH = 2048
 HISTORY_BYTES = 16 * 1024 * 1024

@@ -15,10 +15,10 @@ from vcbatch.local.apiserver.errors import StatusError, not_found, unsupported_m
 from vcbatch.local.apiserver.handler import Handler, Request
 from vcbatch.local.apiserver.list_options import ListOptions, parse_list_options
 from vcbatch.local.apiserver.patch.transform import Patch, accepted_types
+from vcbatch.local.apiserver.record import Record
 from vcbatch.local.apiserver.registry import RequestContext, Served
 from vcbatch.local.apiserver.request import Accepted, Body
 from vcbatch.local.apiserver.response import EventEncoder, encode
-from vcbatch.local.apiserver.store import Record
 from vcbatch.local.apiserver.watch import Seen
 from vcbatch.seams.api import ApiError, Listing, PatchKind, WatchEvent
 

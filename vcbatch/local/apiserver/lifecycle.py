@@ -22,9 +22,10 @@ from vcbatch.local.apiserver.gc import GarbageCollector
 from vcbatch.local.apiserver.history import Change
 from vcbatch.local.apiserver.kinds.cluster import SYSTEM_PRIORITY_CLASSES
 from vcbatch.local.apiserver.metadata import timestamp
+from vcbatch.local.apiserver.record import Record
 from vcbatch.local.apiserver.registry import Served
 from vcbatch.local.apiserver.request import Body
-from vcbatch.local.apiserver.store import Record, collection_of
+from vcbatch.local.apiserver.store import collection_of
 from vcbatch.local.apiserver.writing import Writer
 
 Json = dict[str, Any]

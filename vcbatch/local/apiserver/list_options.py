@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from vcbatch.local.apiserver.engine import Engine
 from vcbatch.local.apiserver.errors import FieldError, StatusError, forbidden_field, invalid, not_supported
+from vcbatch.local.apiserver.record import Record
 from vcbatch.local.apiserver.registry import Served
 from vcbatch.local.apiserver.request import first, flag, integer
 from vcbatch.local.apiserver.selectors import FieldSelector, LabelSelector, parse_fields, parse_labels, value_at
-from vcbatch.local.apiserver.store import Record
 
 _MATCH = "resourceVersionMatch"
 

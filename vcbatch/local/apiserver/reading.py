@@ -13,8 +13,8 @@ import msgspec
 from vcbatch.local.apiserver.engine import Engine
 from vcbatch.local.apiserver.errors import StatusError, bad_request
 from vcbatch.local.apiserver.list_options import ListOptions, Selection, parse_version, too_large
+from vcbatch.local.apiserver.record import Record
 from vcbatch.local.apiserver.registry import Served
-from vcbatch.local.apiserver.store import Record
 from vcbatch.local.apiserver.watch import Watch
 
 _SNAPSHOTS = 16

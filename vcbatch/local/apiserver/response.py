@@ -14,9 +14,9 @@ from vcbatch.local.apiserver import yaml
 from vcbatch.local.apiserver.engine import Engine
 from vcbatch.local.apiserver.errors import StatusError
 from vcbatch.local.apiserver.reading import Page
+from vcbatch.local.apiserver.record import Record
 from vcbatch.local.apiserver.registry import Served
 from vcbatch.local.apiserver.request import JSON_TYPE, YAML_TYPE, Accepted
-from vcbatch.local.apiserver.store import Record
 from vcbatch.local.apiserver.watch import Seen
 
 Json = dict[str, Any]

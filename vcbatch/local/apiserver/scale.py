@@ -7,8 +7,8 @@ from typing import Any
 from vcbatch.local.apiserver.engine import Engine
 from vcbatch.local.apiserver.errors import bad_request, conflict, invalid, invalid_value
 from vcbatch.local.apiserver.patch.transform import Patch
+from vcbatch.local.apiserver.record import Record
 from vcbatch.local.apiserver.registry import RequestContext, Served
-from vcbatch.local.apiserver.store import Record
 from vcbatch.local.apiserver.tables import selector_text
 from vcbatch.local.apiserver.writing import MODIFIED, Writer
 

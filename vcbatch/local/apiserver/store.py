@@ -16,28 +16,11 @@ from vcbatch.api.resources import Resource
 from vcbatch.local.apiserver.errors import StatusError
 from vcbatch.local.apiserver.history import Change, History
 from vcbatch.local.apiserver.persistence import Persistence, StoredObject, WriteFailed
+from vcbatch.local.apiserver.record import Record
 
 Json = dict[str, Any]
 
 _encode = msgspec.json.Encoder().encode
-
-
-class Record(msgspec.Struct, frozen=True, gc=False):
-    """One stored object. Immutable: a write makes a new record, so a list that holds records is a snapshot."""
-
-    collection: str
-    namespace: str
-    name: str
-    uid: str
-    version: int
-    body: bytes
-    labels: dict[str, str] | None
-    owners: tuple[str, ...]
-    deleting: bool
-
-    def decode(self) -> Json:
-        """A fresh copy as plain JSON."""
-        return msgspec.json.decode(self.body)
 
 
 class _Owner(msgspec.Struct, gc=False):

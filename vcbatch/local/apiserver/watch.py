@@ -10,8 +10,8 @@ from vcbatch.local.apiserver.engine import Engine
 from vcbatch.local.apiserver.errors import StatusError
 from vcbatch.local.apiserver.history import Change
 from vcbatch.local.apiserver.list_options import ListOptions, selectable
+from vcbatch.local.apiserver.record import Record
 from vcbatch.local.apiserver.registry import Served
-from vcbatch.local.apiserver.store import Record
 
 _BOOKMARK_SECONDS = 60.0
 _WATCH_SECONDS = 1800.0

@@ -23,9 +23,9 @@ from vcbatch.local.apiserver.errors import (
     invalid_value,
 )
 from vcbatch.local.apiserver.patch.transform import Patch
+from vcbatch.local.apiserver.record import Record
 from vcbatch.local.apiserver.registry import RequestContext, Served
 from vcbatch.local.apiserver.request import Body, missing_kind
-from vcbatch.local.apiserver.store import Record
 
 Json = dict[str, Any]
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from vcbatch.api.quantity import ZERO, Quantity
 from vcbatch.api.resources import PODS
 from vcbatch.local.apiserver.kinds.pods.quota import in_scope, usage
+from vcbatch.local.apiserver.record import Record
 from vcbatch.local.apiserver.registry import Json
-from vcbatch.local.apiserver.store import Record, Store
+from vcbatch.local.apiserver.store import Store
 
 _MOST_ACCOUNTS = 256
 _NOTHING: Mapping[str, Quantity] = {}
