@@ -4,18 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
-_DNS1035 = "[a-z]([-a-z0-9]*[a-z0-9])?"
 _QUALIFIED = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
-_LABEL_VALUE = f"({_QUALIFIED})?"
-
-_LABEL_RE = re.compile(_LABEL)
-_SUBDOMAIN_RE = re.compile(_SUBDOMAIN)
-_DNS1035_RE = re.compile(_DNS1035)
-_QUALIFIED_RE = re.compile(_QUALIFIED)
-_LABEL_VALUE_RE = re.compile(_LABEL_VALUE)
 
 
 def regex_fault(message: str, pattern: str, *examples: str) -> str:
@@ -29,6 +21,64 @@ def too_long(maximum: int) -> str:
     return f"must be no more than {maximum} characters"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rule:
+    """How long a name may be, in bytes, what it looks like, and how Kubernetes says so."""
+
+    longest: int
+    pattern: str
+    message: str
+    examples: tuple[str, ...]
+
+    def matches(self, name: str) -> bool:
+        return re.fullmatch(self.pattern, name) is not None
+
+    @property
+    def misspelt(self) -> str:
+        return regex_fault(self.message, self.pattern, *self.examples)
+
+    def faults(self, name: str) -> list[str]:
+        found = [too_long(self.longest)] if len(name.encode()) > self.longest else []
+        return found if self.matches(name) else [*found, self.misspelt]
+
+
+_DNS_SUBDOMAIN = _Rule(
+    longest=253,
+    pattern=rf"{_LABEL}(\.{_LABEL})*",
+    message="a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', "
+    "and must start and end with an alphanumeric character",
+    examples=("example.com",),
+)
+_DNS_LABEL = _Rule(
+    longest=63,
+    pattern=_LABEL,
+    message="a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', "
+    "and must start and end with an alphanumeric character",
+    examples=("my-name", "123-abc"),
+)
+_DNS1035_LABEL = _Rule(
+    longest=63,
+    pattern="[a-z]([-a-z0-9]*[a-z0-9])?",
+    message="a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an "
+    "alphabetic character, and end with an alphanumeric character",
+    examples=("my-name", "abc-123"),
+)
+_QUALIFIED_NAME = _Rule(
+    longest=63,
+    pattern=_QUALIFIED,
+    message="must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
+    "alphanumeric character",
+    examples=("MyName", "my.name", "123-abc"),
+)
+_LABEL_VALUE = _Rule(
+    longest=63,
+    pattern=f"({_QUALIFIED})?",
+    message="a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and "
+    "must start and end with an alphanumeric character",
+    examples=("MyValue", "my_value", "12345"),
+)
+
+
 def _masked(name: str, *, prefix: bool) -> str:
     """A generateName may end in "-", since a suffix follows."""
     return name[:-1] + "a" if prefix and len(name) > 1 and name.endswith("-") else name
@@ -36,125 +86,41 @@ def _masked(name: str, *, prefix: bool) -> str:
 
 def dns_subdomain(name: str, *, prefix: bool = False) -> Sequence[str]:
     """Faults of an object name: 253 characters, labels joined by dots."""
-    name = _masked(name, prefix=prefix)
-    faults: list[str] = []
-    if len(name.encode()) > 253:
-        faults.append(too_long(253))
-    if not _SUBDOMAIN_RE.fullmatch(name):
-        faults.append(
-            regex_fault(
-                "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', "
-                "and must start and end with an alphanumeric character",
-                _SUBDOMAIN.replace(r"\\", "\\"),
-                "example.com",
-            )
-        )
-    return faults
+    return _DNS_SUBDOMAIN.faults(_masked(name, prefix=prefix))
 
 
 def dns_label(name: str, *, prefix: bool = False) -> Sequence[str]:
     """Faults of a host name: 63 characters of lower-case letters, digits and `-`."""
     name = _masked(name, prefix=prefix)
-    faults: list[str] = []
-    if len(name.encode()) > 63:
-        faults.append(too_long(63))
-    if not _LABEL_RE.fullmatch(name):
-        if _SUBDOMAIN_RE.fullmatch(name):
-            # A dotted name that would be a valid subdomain gets the short text.
-            faults.append("must not contain dots")
-        else:
-            faults.append(
-                regex_fault(
-                    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', "
-                    "and must start and end with an alphanumeric character",
-                    _LABEL,
-                    "my-name",
-                    "123-abc",
-                )
-            )
-    return faults
+    found = _DNS_LABEL.faults(name)
+    if not _DNS_LABEL.matches(name) and _DNS_SUBDOMAIN.matches(name):
+        found[-1] = "must not contain dots"  # the short text, for what would be a name elsewhere
+    return found
 
 
 def dns1035_label(name: str, *, prefix: bool = False) -> Sequence[str]:
     """Faults of the older kind of host name, which starts with a letter."""
-    name = _masked(name, prefix=prefix)
-    faults: list[str] = []
-    if len(name.encode()) > 63:
-        faults.append(too_long(63))
-    if not _DNS1035_RE.fullmatch(name):
-        faults.append(
-            regex_fault(
-                "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an "
-                "alphabetic character, and end with an alphanumeric character",
-                _DNS1035,
-                "my-name",
-                "abc-123",
-            )
-        )
-    return faults
+    return _DNS1035_LABEL.faults(_masked(name, prefix=prefix))
 
 
 def qualified_name(value: str) -> Sequence[str]:
     """Faults of a label or annotation key: an optional DNS prefix, a slash, and a name."""
-    parts = value.split("/")
-    faults: list[str] = []
-    if len(parts) == 1:
-        name = parts[0]
-    elif len(parts) == 2:
-        prefix, name = parts
-        if not prefix:
-            faults.append("prefix part must be non-empty")
-        else:
-            faults.extend(f"prefix part {fault}" for fault in dns_subdomain(prefix))
-    else:
-        return [
-            "a qualified name "
-            + regex_fault(
-                "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
-                "alphanumeric character",
-                _QUALIFIED,
-                "MyName",
-                "my.name",
-                "123-abc",
-            )
-            + " with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
-        ]
+    if value.count("/") > 1:
+        optional = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+        return [f"a qualified name {_QUALIFIED_NAME.misspelt} {optional}"]
+    prefix, slash, name = value.rpartition("/")
+    found: list[str] = []
+    if slash:
+        faults = dns_subdomain(prefix) if prefix else ["must be non-empty"]
+        found += [f"prefix part {fault}" for fault in faults]
     if not name:
-        faults.append("name part must be non-empty")
-    elif len(name.encode()) > 63:
-        faults.append("name part " + too_long(63))
-    if not _QUALIFIED_RE.fullmatch(name):
-        faults.append(
-            "name part "
-            + regex_fault(
-                "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
-                "alphanumeric character",
-                _QUALIFIED,
-                "MyName",
-                "my.name",
-                "123-abc",
-            )
-        )
-    return faults
+        found.append("name part must be non-empty")
+    return [*found, *(f"name part {fault}" for fault in _QUALIFIED_NAME.faults(name))]
 
 
 def label_value(value: str) -> Sequence[str]:
     """Faults of a label's value."""
-    faults: list[str] = []
-    if len(value.encode()) > 63:
-        faults.append(too_long(63))
-    if not _LABEL_VALUE_RE.fullmatch(value):
-        faults.append(
-            regex_fault(
-                "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and "
-                "must start and end with an alphanumeric character",
-                _LABEL_VALUE,
-                "MyValue",
-                "my_value",
-                "12345",
-            )
-        )
-    return faults
+    return _LABEL_VALUE.faults(value)
 
 
 def path_segment(name: str, *, prefix: bool = False) -> Sequence[str]:

@@ -38,6 +38,19 @@ _BY_STATUS_REASON = {
     "UnexpectedAdmissionError": LossCause.REJECTED,
 }
 
+_IN_WORDS = {
+    LossCause.EXITED: "exited",
+    LossCause.OOM_KILLED: "was killed for using more memory than its limit",
+    LossCause.EVICTED: "was evicted",
+    LossCause.PREEMPTED: "was preempted",
+    LossCause.NODE_LOST: "was lost with its node",
+    LossCause.NODE_SHUTDOWN: "ended with the shutdown of its node",
+    LossCause.REJECTED: "was refused by its node",
+    LossCause.DELETED: "was deleted",
+    LossCause.DEADLINE_EXCEEDED: "ran longer than its activeDeadlineSeconds",
+    LossCause.FAILED: "failed",
+}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
@@ -70,27 +83,9 @@ def is_being_taken(pod: Pod) -> bool:
 
 def describe(*, pod: str, failure: Failure) -> str:
     """One sentence for people: which pod, what happened to it."""
-    match failure.cause:
-        case LossCause.EXITED:
-            what = f"exited with code {failure.exit_codes[0]}" if failure.exit_codes else "exited"
-        case LossCause.OOM_KILLED:
-            what = "was killed for using more memory than its limit"
-        case LossCause.EVICTED:
-            what = "was evicted"
-        case LossCause.PREEMPTED:
-            what = "was preempted"
-        case LossCause.NODE_LOST:
-            what = "was lost with its node"
-        case LossCause.NODE_SHUTDOWN:
-            what = "ended with the shutdown of its node"
-        case LossCause.REJECTED:
-            what = "was refused by its node"
-        case LossCause.DELETED:
-            what = "was deleted"
-        case LossCause.DEADLINE_EXCEEDED:
-            what = "ran longer than its activeDeadlineSeconds"
-        case LossCause.FAILED:
-            what = "failed"
+    what = _IN_WORDS[failure.cause]
+    if failure.cause is LossCause.EXITED and failure.exit_codes:
+        what = f"{what} with code {failure.exit_codes[0]}"
     detail = f" ({failure.message})" if failure.message else ""
     return f"pod {pod} {what}{detail}"
 
