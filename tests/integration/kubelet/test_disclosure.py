@@ -82,7 +82,7 @@ async def test_what_has_no_effect_is_said(
     ],
 )
 async def test_a_probe_that_cannot_be_had_is_refused_by_name(node: World, fields: dict[str, Any], words: str) -> None:
-    await node.pod("a", shell("true", **fields))
+    node.planted("a", shell("true", **fields))
 
     def waiting(pod: dict[str, Any]) -> dict[str, Any]:
         statuses = pod["status"].get("containerStatuses") or [{"state": {}}]

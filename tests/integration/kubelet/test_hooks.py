@@ -67,7 +67,7 @@ async def test_a_failed_hook_at_the_end_is_told_and_holds_nothing_up(node: World
 
 
 async def test_the_grace_period_includes_the_hook(node: World) -> None:
-    hook = {"sleep": {"seconds": 600}}
+    hook = run(f"exec sleep {LONG}2003")
     await node.pod("a", shell(UNTIL_TERM, lifecycle={"preStop": hook}), terminationGracePeriodSeconds=1)
     await node.log_has("a", "up")
 

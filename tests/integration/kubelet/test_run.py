@@ -42,7 +42,7 @@ async def test_a_pod_that_runs_costs_two_status_writes(node: World) -> None:
     (node.root / "go").touch()
     pod = await node.over("a")
     assert pod["status"]["phase"] == "Succeeded"
-    assert len([w for w in node.api.writes if w[1] == "pods/status"]) == 2
+    assert len(node.server.history(PODS, "a")) == 1 + 2
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ async def test_a_deleted_pod_is_seen_in_a_terminal_phase_first(node: World) -> N
     await node.log_has("a", "up")
     await node.api.delete(PODS, "a", namespace="default")
     await node.gone("a")
-    phases = [o["status"].get("phase") for _, plural, _, o in node.api._history if plural == "pods"]
+    phases = [pod["status"]["phase"] for pod in node.server.history(PODS, "a")]
     assert phases[-2:] == ["Failed", "Failed"]
 
 
@@ -270,10 +270,8 @@ async def test_whole_processors_are_pinned(node: World) -> None:
 
 
 async def test_a_broken_pod_never_stops_the_others(node: World) -> None:
-    await node.pod(
-        "odd", {"name": "main", "image": "x", "command": ["true"], "env": [{"name": "X", "valueFrom": {"?": {}}}]}
-    )
-    await node.pod("odder", {"name": "main", "command": ["true"], "resources": {"limits": {"memory": "lots"}}})
+    node.planted("odd", shell("true", env=[{"name": "X", "valueFrom": {"?": {}}}]))
+    node.planted("odder", shell("true", resources={"limits": {"memory": "lots"}}))
     await node.pod("fine", "true")
     assert (await node.over("fine"))["status"]["phase"] == "Succeeded"
 

@@ -26,7 +26,7 @@ async def test_a_running_container_is_adopted_and_its_exit_code_kept(tmp_path: P
     before = await node.phase("a", "Running")
     await node.crash()
 
-    await node.start()
+    await node.start_kubelet()
     (tmp_path / "go").touch()
     pod = await node.over("a")
     status = pod["status"]["containerStatuses"][0]
@@ -48,7 +48,7 @@ async def test_what_ended_meanwhile_is_told_with_its_exit_code(tmp_path: Path, m
     (tmp_path / "go").touch()
     await no_process(f"{LONG}01")
 
-    await node.start()
+    await node.start_kubelet()
     assert terminated(await node.over("a"))["exitCode"] == 9
     await node.stop()
 
@@ -63,7 +63,7 @@ async def test_a_pod_deleted_meanwhile_leaves_no_process(tmp_path: Path, mode: M
     await node.crash()
     await node.api.delete(PODS, "a", namespace="default", grace_seconds=0)
 
-    await node.start()
+    await node.start_kubelet()
     assert processes_with(f"sleep {LONG}02") == []
     assert list((tmp_path / "kubelet" / "pods").iterdir()) == []
     await node.stop()
@@ -77,7 +77,7 @@ async def test_a_restart_in_progress_goes_on_with_its_count(tmp_path: Path) -> N
     await node.until("a", lambda o: o["status"].get("containerStatuses", [{"restartCount": 0}])[0]["restartCount"] == 1)
     await node.crash()
 
-    await node.start()
+    await node.start_kubelet()
     (tmp_path / "go").touch()
     status = (await node.over("a"))["status"]["containerStatuses"][0]
     assert status["restartCount"] == 1
@@ -96,7 +96,7 @@ async def test_everything_can_be_ended_without_a_kubelet(tmp_path: Path, mode: M
     assert await asyncio.wait_for(end_containers(tmp_path / "kubelet"), PATIENCE) == 1
     assert processes_with(f"sleep {LONG}03") == []
 
-    await node.start()
+    await node.start_kubelet()
     pod = await node.over("a")
     assert (pod["status"]["phase"], terminated(pod)["exitCode"]) == ("Failed", 137)
     await node.stop()
@@ -111,7 +111,7 @@ async def test_lost_records_are_said_to_be_lost_and_never_run_twice(tmp_path: Pa
     await end_containers(tmp_path / "kubelet")
     (tmp_path / "kubelet").rename(tmp_path / "lost")
 
-    await node.start()
+    await node.start_kubelet()
     end = terminated(await node.over("a"))
     assert (end["exitCode"], end["reason"]) == (137, "ContainerStatusUnknown")
     assert (tmp_path / "runs").read_text() == "ran\n"

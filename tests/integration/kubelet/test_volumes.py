@@ -102,7 +102,7 @@ async def test_host_paths_and_read_only(node: World) -> None:
 async def test_downward_and_projected_volumes(node: World) -> None:
     await node.config_map("c", k="v")
     items = [
-        {"path": "labels", "fieldRef": {"fieldPath": "metadata.labels"}},
+        {"path": "notes", "fieldRef": {"fieldPath": "metadata.annotations"}},
         {"path": "cpu", "resourceFieldRef": {"containerName": "main", "resource": "requests.cpu"}},
     ]
     volumes = [
@@ -110,12 +110,12 @@ async def test_downward_and_projected_volumes(node: World) -> None:
         {"name": "p", "projected": {"sources": [{"configMap": {"name": "c"}}, {"downwardAPI": {"items": items[:1]}}]}},
     ]
     container = shell(
-        "cat /etc/d/labels; echo; cat /etc/d/cpu; echo; ls /etc/p",
+        "cat /etc/d/notes; echo; cat /etc/d/cpu; echo; ls /etc/p",
         volumeMounts=[mount("d", "/etc/d"), mount("p", "/etc/p")],
         resources={"requests": {"cpu": "250m"}},
     )
-    printed = await node.output("a", container, volumes=volumes, metadata={"labels": {"b": "2", "a": 'q"'}})
-    assert printed == 'a="q\\""\nb="2"\n1\nk\nlabels\n'
+    printed = await node.output("a", container, volumes=volumes, metadata={"annotations": {"b": "2", "a": 'q"'}})
+    assert printed == 'a="q\\""\nb="2"\n1\nk\nnotes\n'
 
 
 async def test_what_cannot_be_had_is_refused_by_name(node: World) -> None:

@@ -1,4 +1,4 @@
-"""A kubelet on real processes and an API in memory, for tests that wait for conditions and leave nothing behind."""
+"""A kubelet on real processes and a server without sockets, for tests that wait for conditions and clean up."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.support.memory_api import MemoryApi
-from vcbatch.api.resources import CONFIGMAPS, PODS, SECRETS, SERVICES
+from tests.support.server import Server
+from vcbatch.api.resources import CONFIGMAPS, EVENTS, PODS, SECRETS, SERVICES
 from vcbatch.local.kubelet import Kubelet, KubeletConfig, LogOptions, Mode, open_processes
 from vcbatch.runtime.clock import SystemClock
 from vcbatch.runtime.random import SystemRandom
+from vcbatch.seams import Api
 
 Json = dict[str, Any]
 LONG = f"1{os.getpid()}.0"
@@ -29,9 +30,17 @@ class World:
     root: Path
     mode: Mode | None = None
     settings: Json = field(default_factory=dict)
-    api: MemoryApi = field(default_factory=MemoryApi)
+    server: Server = field(default_factory=lambda: Server(SystemClock(), SystemRandom()))
+
+    @property
+    def api(self) -> Api:
+        return self.server.api
 
     async def start(self) -> None:
+        await self.server.start()
+        await self.start_kubelet()
+
+    async def start_kubelet(self) -> None:
         processes, sandbox = await open_processes(self.mode)
         config = KubeletConfig(root=self.root / "kubelet", working_dir=self.root, **self.settings)
         self.sandbox = sandbox
@@ -45,6 +54,7 @@ class World:
     async def stop(self) -> None:
         self._stop.set()
         await asyncio.wait_for(self._running, PATIENCE)
+        await self.server.stop()
 
     async def crash(self) -> None:
         """The kubelet is gone from one moment to the next: nothing of its shutdown runs."""
@@ -59,16 +69,22 @@ class World:
 
     async def pod(self, name: str, *containers: Json | str, **spec: Any) -> Json:
         """Create a pod that is bound to the node; a string is the script of a container called `main`."""
-        built = [shell(c) if isinstance(c, str) else c for c in containers]
+        return await self.api.create(PODS, self._pod(name, *containers, **spec), namespace="default")
+
+    def planted(self, name: str, *containers: Json | str, **spec: Any) -> None:
+        """A pod that is there against the rules of the server."""
+        self.server.plant(PODS, self._pod(name, *containers, **spec))
+
+    def _pod(self, name: str, *containers: Json | str, **spec: Any) -> Json:
+        built = [shell(c) if isinstance(c, str) else {"image": "any", **c} for c in containers]
         metadata = {"name": name, **spec.pop("metadata", {})}
-        body = {
+        return {
             "metadata": metadata,
             "spec": {"nodeName": "local", "restartPolicy": "Never", "containers": built, **spec},
         }
-        return await self.api.create(PODS, body, namespace="default")
 
     async def until(self, name: str, condition: Callable[[Json], bool]) -> Json:
-        return await asyncio.wait_for(self.api.until(PODS, name, lambda o: o is not None and condition(o)), PATIENCE)
+        return await asyncio.wait_for(self.server.until(PODS, name, lambda o: o is not None and condition(o)), PATIENCE)
 
     async def phase(self, name: str, *phases: str) -> Json:
         return await self.until(name, lambda o: o["status"].get("phase") in phases)
@@ -77,7 +93,7 @@ class World:
         return await self.phase(name, "Succeeded", "Failed")
 
     async def gone(self, name: str) -> None:
-        await asyncio.wait_for(self.api.until(PODS, name, lambda o: o is None), PATIENCE)
+        await asyncio.wait_for(self.server.until(PODS, name, lambda o: o is None), PATIENCE)
 
     async def logs(self, name: str, container: str = "main", **options: Any) -> str:
         chunks = self.kubelet.logs("default", name, container, LogOptions(**options))
@@ -109,21 +125,16 @@ class World:
         await self.api.create(SECRETS, body, namespace="default")
 
     async def service(self, name: str, **selector: str) -> None:
-        body = {"metadata": {"name": name}, "spec": {"selector": selector}}
+        body = {"metadata": {"name": name}, "spec": {"selector": selector, "ports": [{"port": 80}]}}
         await self.api.create(SERVICES, body, namespace="default")
 
     async def event(self, name: str, reason: str) -> Json:
         """The first event of this reason about a pod, once it has been sent."""
 
-        def found() -> Json | None:
-            events = [o for (plural, _, _), o in self.api.objects.items() if plural == "events"]
-            mine = (e for e in events if e["involvedObject"]["name"] == name and e["reason"] == reason)
-            return next(mine, None)
+        def wanted(event: Json) -> bool:
+            return event["involvedObject"]["name"] == name and event["reason"] == reason
 
-        async with asyncio.timeout(PATIENCE):
-            while (event := found()) is None:
-                await self.api.next_write()
-        return event
+        return await asyncio.wait_for(self.server.first(EVENTS, wanted), PATIENCE)
 
 
 def shell(script: str, name: str = "main", **fields: Any) -> Json:

@@ -4,11 +4,10 @@ import asyncio
 
 import pytest
 
-from tests.support.memory_api import MemoryApi
-from tests.support.virtual_time import VirtualClock, VirtualTimeLoop
+from tests.support.server import Server
+from tests.support.virtual_time import SeededRandom, VirtualClock, VirtualTimeLoop
 from vcbatch.api.resources import NODES, PODS
 from vcbatch.local.virtual import Pretence, VirtualKubelet, VirtualNode, pretence
-from vcbatch.runtime.random import SystemRandom
 
 
 @pytest.mark.parametrize(
@@ -37,22 +36,25 @@ CAPACITY = {"cpu": "32", "memory": "128Gi"}
 
 
 def pod(name: str, *command: str, policy: str = "Never") -> dict:
-    spec = {"nodeName": "v0", "restartPolicy": policy, "containers": [{"name": "main", "command": list(command)}]}
+    container = {"name": "main", "image": "any", "command": list(command)}
+    spec = {"nodeName": "v0", "restartPolicy": policy, "containers": [container]}
     return {"metadata": {"name": name}, "spec": spec}
 
 
 def in_virtual_time(story) -> None:
     async def play() -> None:
-        api, clock = MemoryApi(), VirtualClock()
-        stop = asyncio.Event()
-        kubelet = VirtualKubelet(api, clock, SystemRandom(), nodes=[VirtualNode(name="v0", capacity=CAPACITY)])
+        clock, random, stop = VirtualClock(), SeededRandom(1), asyncio.Event()
+        server = Server(clock, random)
+        await server.start()
+        kubelet = VirtualKubelet(server.api, clock, random, nodes=[VirtualNode(name="v0", capacity=CAPACITY)])
         running = asyncio.create_task(kubelet.run(stop))
         await kubelet.ready.wait()
         try:
-            await story(api, clock)
+            await story(server, clock)
         finally:
             stop.set()
             await running
+            await server.stop()
 
     loop = VirtualTimeLoop()
     try:
@@ -70,67 +72,70 @@ def phase(obj: dict | None) -> str:
 
 
 def test_an_hour_of_sleep_ends_an_hour_later_with_its_exit_code() -> None:
-    async def story(api: MemoryApi, clock: VirtualClock) -> None:
-        await api.create(PODS, pod("a", "sh", "-c", "sleep 3600; exit 4"), namespace="default")
-        await api.until(PODS, "a", lambda o: phase(o) == "Running")
+    async def story(server: Server, clock: VirtualClock) -> None:
+        await server.api.create(PODS, pod("a", "sh", "-c", "sleep 3600; exit 4"), namespace="default")
+        await server.until(PODS, "a", lambda o: phase(o) == "Running")
         began = clock.monotonic()
-        ended = await api.until(PODS, "a", lambda o: phase(o) == "Failed")
+        ended = await server.until(PODS, "a", lambda o: phase(o) == "Failed")
         assert clock.monotonic() - began == pytest.approx(3600, abs=1)
         assert exit_code(ended) == 4
-        assert len([write for write in api.writes if write[1] == "pods/status"]) == 2
+        assert len(server.history(PODS, "a")) == 1 + 2
 
     in_virtual_time(story)
 
 
 def test_a_failing_container_is_restarted_with_a_growing_back_off() -> None:
-    async def story(api: MemoryApi, clock: VirtualClock) -> None:
-        await api.create(PODS, pod("a", "false", policy="OnFailure"), namespace="default")
+    async def story(server: Server, clock: VirtualClock) -> None:
+        await server.api.create(PODS, pod("a", "false", policy="OnFailure"), namespace="default")
 
         def restarted(times: int):
             return lambda o: (o["status"].get("containerStatuses") or [{"restartCount": 0}])[0]["restartCount"] >= times
 
-        await api.until(PODS, "a", restarted(3))
+        await server.until(PODS, "a", restarted(3))
         assert clock.monotonic() == pytest.approx(30, abs=1)
-        await api.until(PODS, "a", restarted(4))
+        await server.until(PODS, "a", restarted(4))
         assert clock.monotonic() == pytest.approx(70, abs=1)
 
     in_virtual_time(story)
 
 
 def test_a_deleted_pod_goes() -> None:
-    async def story(api: MemoryApi, clock: VirtualClock) -> None:
-        await api.create(PODS, pod("a", "python", "train.py"), namespace="default")
-        await api.until(PODS, "a", lambda o: phase(o) == "Running")
-        await api.delete(PODS, "a", namespace="default")
-        await api.until(PODS, "a", lambda o: o is None)
+    async def story(server: Server, clock: VirtualClock) -> None:
+        await server.api.create(PODS, pod("a", "python", "train.py"), namespace="default")
+        await server.until(PODS, "a", lambda o: phase(o) == "Running")
+        await server.api.delete(PODS, "a", namespace="default")
+        await server.until(PODS, "a", lambda o: o is None)
 
     in_virtual_time(story)
 
 
 def test_pods_of_other_nodes_are_left_alone() -> None:
-    async def story(api: MemoryApi, clock: VirtualClock) -> None:
+    async def story(server: Server, clock: VirtualClock) -> None:
         other = pod("other", "true")
         other["spec"]["nodeName"] = "elsewhere"
-        await api.create(PODS, other, namespace="default")
-        await api.create(PODS, pod("mine", "true"), namespace="default")
-        await api.until(PODS, "mine", lambda o: phase(o) == "Succeeded")
-        assert phase(await api.get(PODS, "other", namespace="default")) == "Pending"
+        await server.api.create(PODS, other, namespace="default")
+        await server.api.create(PODS, pod("mine", "true"), namespace="default")
+        await server.until(PODS, "mine", lambda o: phase(o) == "Succeeded")
+        assert phase(await server.api.get(PODS, "other", namespace="default")) == "Pending"
 
     in_virtual_time(story)
 
 
 def test_so_many_nodes_are_ready_with_what_they_have() -> None:
     async def story() -> None:
-        api, stop = MemoryApi(), asyncio.Event()
+        clock, random, stop = VirtualClock(), SeededRandom(1), asyncio.Event()
+        server = Server(clock, random)
+        await server.start()
         nodes = [VirtualNode(name=f"virtual-{index:02d}", capacity=CAPACITY) for index in range(12)]
-        kubelet = VirtualKubelet(api, VirtualClock(), SystemRandom(), nodes=nodes)
+        kubelet = VirtualKubelet(server.api, clock, random, nodes=nodes)
         running = asyncio.create_task(kubelet.run(stop))
         await kubelet.ready.wait()
-        registered = (await api.list(NODES)).items
+        registered = (await server.api.list(NODES)).items
         assert sorted(node["metadata"]["name"] for node in registered) == [node.name for node in nodes]
         assert all(node["status"]["allocatable"]["cpu"] == "32" for node in registered)
         stop.set()
         await running
+        await server.stop()
 
     loop = VirtualTimeLoop()
     try:
