@@ -198,7 +198,13 @@ async def _read(target: str, world: World) -> Any:
     return matching[0] if matching else None
 
 
+_CHECKS = frozenset({"is", "count", "contains", "absent"})
+
+
 def _check(condition: Json, value: Any) -> None:
+    unknown = condition.keys() - _CHECKS - {"get", "path"}
+    if unknown or not condition.keys() & _CHECKS:
+        raise ScenarioFailed(f"{condition} expects nothing that can fail; known: {', '.join(sorted(_CHECKS))}")
     if condition.get("absent"):
         if value is not None:
             raise ScenarioFailed(f"{condition['get']} is still there")
@@ -222,12 +228,10 @@ def _as_list(value: Any) -> list[Any]:
 
 
 def _dig(value: Any, path: str) -> Any:
-    """`a.b[0].c`; `[*]` collects over a list, `[key=value]` picks the first element that has it."""
+    """`a.b[0].c`; `[key=value]` picks the first element that has it."""
     for part in re.findall(r"[^.\[\]]+(?:\\\.[^.\[\]]+)*|\[[^\]]*\]", path):
         if value is None:
             return None
-        if part == "[*]":
-            return [_dig(item, path.split("[*].", 1)[1]) for item in value] if "[*]." in path else value
         if part.startswith("[") and "=" in part:
             key, _, wanted = part[1:-1].partition("=")
             value = next((item for item in value if str(item.get(key)) == wanted), None)
