@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
+from functools import cache
 from typing import Any
 from zoneinfo import available_timezones
 
@@ -130,7 +131,7 @@ class _World:
         return name in _SYSTEM_PRIORITIES or self._ctx.lookup(PRIORITYCLASSES, None, name) is not None
 
     def has_time_zone(self, name: str) -> bool:
-        return name in available_timezones()
+        return name in _time_zones()
 
     def namespace_annotations(self, name: str) -> dict[str, str]:
         stored = self._ctx.lookup(NAMESPACES, None, name) or {}
@@ -153,6 +154,12 @@ class _World:
         except StatusError as error:
             return [Fault(path, f"{path}: {error.message}")]
         return [Fault(f"{path}.{fault.field}", f"{path}.{fault.field}: {fault.message}") for fault in faults]
+
+
+@cache
+def _time_zones() -> Set[str]:
+    """Read once: the answer takes a walk through the machine's time-zone files."""
+    return available_timezones()
 
 
 def _copy(value: Any) -> Any:
