@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 from zoneinfo import available_timezones
@@ -157,9 +157,9 @@ class _World:
 
 
 @cache
-def _time_zones() -> Set[str]:
+def _time_zones() -> frozenset[str]:
     """Read once: the answer takes a walk through the machine's time-zone files."""
-    return available_timezones()
+    return frozenset(available_timezones())
 
 
 def _copy(value: Any) -> Any:
