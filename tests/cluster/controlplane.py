@@ -1,0 +1,402 @@
+"""A whole Kubernetes control plane on this machine: etcd, kube-apiserver, its controllers, a scheduler, fake kubelets.
+
+No containers and no privileges: five programs on free ports of the loopback interface, with certificates of their own.
+`ControlPlane` starts them fresh, lets a test break them one by one, and leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import socket
+import ssl
+import subprocess
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+import yaml
+
+from tests.cluster.binaries.build import Binaries
+from tests.cluster.pki import Authority
+from tests.cluster.processes import Guard, Program, wait_until
+
+Json = dict[str, Any]
+
+ETCD, APISERVER, CONTROLLERS, SCHEDULER, KWOK = (
+    "etcd",
+    "kube-apiserver",
+    "kube-controller-manager",
+    "kube-scheduler",
+    "kwok",
+)
+ADMIN = "testbed-admin"
+HERE = Path(__file__).parent
+REPOSITORY = HERE.parent.parent
+
+# Everything that acts on the objects vcbatch uses. Left out: what needs real nodes, a cloud or traffic, and what would
+# evict pods of a fake node whose heartbeat stalls on a busy machine.
+_CONTROLLERS = (
+    "namespace-controller",
+    "garbage-collector-controller",
+    "pod-garbage-collector-controller",
+    "serviceaccount-controller",
+    "serviceaccount-token-controller",
+    "root-ca-certificate-publisher-controller",
+    "replicaset-controller",
+    "deployment-controller",
+    "replicationcontroller-controller",
+    "statefulset-controller",
+    "daemonset-controller",
+    "job-controller",
+    "disruption-controller",
+    "resourcequota-controller",
+    "clusterrole-aggregation-controller",
+    "persistentvolume-binder-controller",
+    "persistentvolumeclaim-protection-controller",
+    "persistentvolume-protection-controller",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How a control plane differs from the usual one."""
+
+    kwok: bool = True
+    """Whether fake kubelets run the pods of nodes that carry the annotation `kwok.x-k8s.io/node: fake`."""
+    scheduler: bool = True
+    """Whether pods of `default-scheduler` are placed."""
+    unlimited: bool = False
+    """No limits on requests in flight: for measurements of clients, not of the server's fairness."""
+    flags: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
+    """More command line flags, by program; of a flag given twice, the last counts."""
+
+
+def free_port() -> int:
+    """A free port of 127.0.0.1, outside the range from which outgoing connections are given theirs."""
+    for port in random.sample(range(20000, 32000), 200):
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+    raise OSError("no free port between 20000 and 32000")
+
+
+class ControlPlane:
+    """A control plane with its certificates, its logs and its state, all under one folder that the test gives.
+
+    `programs` holds the running `Program`s by name, to be stopped, killed and started again by tests.
+    """
+
+    def __init__(self, folder: Path, binaries: Binaries, options: Options | None = None) -> None:
+        self.folder = folder
+        self.binaries = binaries
+        self.options = options or Options()
+        self.logs = folder / "logs"
+        self.programs: dict[str, Program] = {}
+        self._users: dict[str, Path] = {}
+        self._ports = dict(zip((ETCD, "etcd-peer", APISERVER, CONTROLLERS, SCHEDULER, KWOK, "kwok-node"),
+                               self._distinct_ports(7), strict=True))  # fmt: skip
+        self.server = f"https://127.0.0.1:{self._ports[APISERVER]}"
+        self.etcd = f"http://127.0.0.1:{self._ports[ETCD]}"
+
+    @staticmethod
+    def _distinct_ports(count: int) -> list[int]:
+        ports: set[int] = set()
+        while len(ports) < count:
+            ports.add(free_port())
+        return list(ports)
+
+    # Life
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Make the certificates, start every program, and return once the API server and its controllers work."""
+        self.logs.mkdir(parents=True, exist_ok=True)
+        self.guard = Guard()
+        self._state = Path(tempfile.mkdtemp(prefix="vcbatch-etcd-", dir=_fast_folder()))
+        self.authority = Authority(self.folder / "pki")
+        self._serving = self.authority.serving(
+            "serving", hosts=("localhost", "127.0.0.1", "kubernetes.default.svc", "10.0.0.1")
+        )
+        self._tokens = self.authority.signing_key("service-accounts")
+        self.kubeconfig = self.user(ADMIN, groups=("system:masters",))
+        self._client = self._ssl_context()
+        for name, arguments in self._commands().items():
+            command = [str(self.binaries.path(name)), *arguments, *self.options.flags.get(name, ())]
+            self.programs[name] = Program(name, command, log=self.logs / f"{name}.log", guard=self.guard)
+        self.programs[ETCD].start()
+        self.programs[APISERVER].start()
+        self.wait_ready()
+        for name in (CONTROLLERS, SCHEDULER, KWOK):
+            if name in self.programs:
+                self.programs[name].start()
+        self.wait_service_accounts("default")
+
+    def stop(self) -> None:
+        """End everything at once, and remove the state. The logs stay with the folder."""
+        for program in self.programs.values():
+            program.kill()
+        if hasattr(self, "guard"):
+            self.guard.close()
+        if hasattr(self, "_state"):
+            shutil.rmtree(self._state, ignore_errors=True)
+
+    def wait_ready(self, timeout: float = 90.0) -> None:
+        """Return once the API server says that it is ready; raises where it or etcd ended."""
+
+        def ready() -> bool:
+            self.programs[ETCD].check()
+            self.programs[APISERVER].check()
+            try:
+                return self.request("GET", "/readyz")[0] == 200
+            except OSError:
+                return False
+
+        wait_until("the API server is ready", ready, timeout=timeout)
+
+    def wait_service_accounts(self, namespace: str) -> None:
+        """Return once pods may be created in that namespace, which needs its default service account."""
+        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/default"
+        wait_until(f"{namespace} has a service account", lambda: self.request("GET", path)[0] == 200)
+
+    # Command lines
+
+    def _commands(self) -> dict[str, list[str]]:
+        commands = {ETCD: self._etcd(), APISERVER: self._apiserver(), CONTROLLERS: self._controllers()}
+        if self.options.scheduler:
+            commands[SCHEDULER] = [
+                f"--kubeconfig={self.kubeconfig}", f"--secure-port={self._ports[SCHEDULER]}",
+                "--bind-address=127.0.0.1", f"--cert-dir={self.folder / 'pki'}", "--leader-elect=false",
+            ]  # fmt: skip
+        if self.options.kwok:
+            commands[KWOK] = self._kwok()
+        return commands
+
+    def _etcd(self) -> list[str]:
+        peer = f"http://127.0.0.1:{self._ports['etcd-peer']}"
+        return [
+            "--name=testbed", f"--data-dir={self._state}", f"--listen-client-urls={self.etcd}",
+            f"--advertise-client-urls={self.etcd}", f"--listen-peer-urls={peer}",
+            f"--initial-advertise-peer-urls={peer}", f"--initial-cluster=testbed={peer}",
+            "--quota-backend-bytes=4294967296", "--unsafe-no-fsync", "--log-level=warn",
+        ]  # fmt: skip
+
+    def _apiserver(self) -> list[str]:
+        flags = [
+            f"--etcd-servers={self.etcd}", "--bind-address=127.0.0.1", f"--secure-port={self._ports[APISERVER]}",
+            "--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none", "--allow-privileged=true",
+            "--authorization-mode=RBAC", "--service-cluster-ip-range=10.0.0.0/16",
+            f"--tls-cert-file={self._serving.certificate}", f"--tls-private-key-file={self._serving.key}",
+            f"--client-ca-file={self.authority.certificate}",
+            "--service-account-issuer=https://kubernetes.default.svc.cluster.local",
+            f"--service-account-key-file={self._tokens.certificate}",
+            f"--service-account-signing-key-file={self._tokens.key}",
+            # Fake nodes are born ready; the plugin would taint them until a controller that doesn't run took it away.
+            "--disable-admission-plugins=TaintNodesByCondition", "--event-ttl=2h", f"--cert-dir={self.folder / 'pki'}",
+        ]  # fmt: skip
+        if self.options.unlimited:
+            flags += ["--max-requests-inflight=20000", "--max-mutating-requests-inflight=20000"]
+        return flags
+
+    def _controllers(self) -> list[str]:
+        return [
+            f"--kubeconfig={self.kubeconfig}", "--bind-address=127.0.0.1", f"--secure-port={self._ports[CONTROLLERS]}",
+            f"--cert-dir={self.folder / 'pki'}", "--leader-elect=false", "--use-service-account-credentials=false",
+            "--kube-api-qps=5000", "--kube-api-burst=10000", f"--root-ca-file={self.authority.certificate}",
+            f"--service-account-private-key-file={self._tokens.key}", f"--controllers={','.join(_CONTROLLERS)}",
+        ]  # fmt: skip
+
+    def _kwok(self) -> list[str]:
+        node = self.authority.serving("kubelet")
+        return [
+            f"--kubeconfig={self.kubeconfig}", f"--config={HERE / 'stages.yaml'}", "--manage-all-nodes=false",
+            "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake", "--node-ip=127.0.0.1",
+            f"--node-port={self._ports['kwok-node']}", f"--server-address=127.0.0.1:{self._ports[KWOK]}",
+            f"--tls-cert-file={node.certificate}", f"--tls-private-key-file={node.key}",
+            "--cidr=10.64.0.0/10", "--node-lease-duration-seconds=0",
+        ]  # fmt: skip
+
+    # Identities
+
+    def user(self, name: str, *, groups: Sequence[str] = ()) -> Path:
+        """The kubeconfig of a user known by a client certificate."""
+        if name not in self._users:
+            pair = self.authority.client(name, groups=groups)
+            self._users[name] = self._kubeconfig(
+                name, {"client-certificate": str(pair.certificate), "client-key": str(pair.key)}
+            )
+        return self._users[name]
+
+    def service_account(self, namespace: str, name: str, *, seconds: int = 3600) -> Path:
+        """The kubeconfig of a service account that exists, with a token that it finds in a file beside it.
+
+        The file may be rewritten by `write_token`, as a kubelet does when a token nears its end.
+        """
+        token = self.folder / f"{namespace}-{name}.token"
+        self.write_token(namespace, name, token, seconds=seconds)
+        return self._kubeconfig(f"{namespace}-{name}", {"tokenFile": str(token)})
+
+    def write_token(self, namespace: str, name: str, path: Path, *, seconds: int = 3600) -> str:
+        """Ask for a token of that service account (at least 600 seconds) and put it in place in one step."""
+        body = {
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenRequest",
+            "spec": {"expirationSeconds": seconds},
+        }
+        answer = self.call("POST", f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token", body)
+        unfinished = path.with_suffix(".new")
+        unfinished.touch(mode=0o600)
+        unfinished.write_text(answer["status"]["token"], encoding="utf-8")
+        unfinished.rename(path)
+        return str(answer["status"]["token"])
+
+    def _kubeconfig(self, name: str, user: Json, *, server: str = "") -> Path:
+        path = self.folder / f"{name.replace(':', '-')}.kubeconfig"
+        cluster = {"server": server or self.server, "certificate-authority": str(self.authority.certificate)}
+        config = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "testbed", "cluster": cluster}],
+            "users": [{"name": name, "user": user}],
+            "contexts": [{"name": "testbed", "context": {"cluster": "testbed", "user": name}}],
+            "current-context": "testbed",
+        }
+        path.touch(mode=0o600)
+        path.write_text(yaml.safe_dump(config), encoding="utf-8")
+        return path
+
+    def through(self, server: str, kubeconfig: Path, *, name: str) -> Path:
+        """A copy of a kubeconfig that goes to another address, e.g. a proxy that spoils some of the requests."""
+        config = yaml.safe_load(kubeconfig.read_text(encoding="utf-8"))
+        config["clusters"][0]["cluster"]["server"] = server
+        path = self.folder / f"{name}.kubeconfig"
+        path.touch(mode=0o600)
+        path.write_text(yaml.safe_dump(config), encoding="utf-8")
+        return path
+
+    # Requests of the test itself, as the administrator
+
+    def request(
+        self, method: str, path: str, body: object = None, *, content_type: str = "application/json"
+    ) -> tuple[int, Any]:
+        """The status code, and the answer: decoded where it is JSON, else text. Raises OSError without an answer."""
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.server + path, data=data, method=method)
+        request.add_header("Accept", "application/json")
+        if data is not None:
+            request.add_header("Content-Type", content_type)
+        try:
+            with urllib.request.urlopen(request, context=self._client, timeout=30) as answer:
+                return answer.status, _decoded(answer.read())
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, _decoded(error.read())
+
+    def call(self, method: str, path: str, body: object = None, *, content_type: str = "application/json") -> Any:
+        """The answer to a request that must succeed."""
+        code, answer = self.request(method, path, body, content_type=content_type)
+        assert code < 300, f"{method} {path} -> {code}: {answer}"
+        return answer
+
+    def metrics(self) -> str:
+        """What the API server counted, in Prometheus' text format."""
+        return str(self.request("GET", "/metrics")[1])
+
+    def kubectl(
+        self, *arguments: str, stdin: str | None = None, kubeconfig: Path | None = None, timeout: float = 120.0
+    ) -> subprocess.CompletedProcess[str]:
+        """Run kubectl of the server's version, by default as the administrator."""
+        command = [str(self.binaries.path("kubectl")), "--kubeconfig", str(kubeconfig or self.kubeconfig)]
+        return subprocess.run(
+            [*command, "--cache-dir", str(self.folder / "kubectl-cache"), *arguments],
+            input=stdin, capture_output=True, text=True, timeout=timeout, check=False,
+        )  # fmt: skip
+
+    def apply(self, *files: Path, kubeconfig: Path | None = None) -> None:
+        """`kubectl apply -f` these files or folders, server-side so that large CRDs fit."""
+        names = [argument for file in files for argument in ("-f", str(file))]
+        done = self.kubectl("apply", "--server-side", *names, kubeconfig=kubeconfig)
+        assert done.returncode == 0, f"kubectl apply {names}: {done.stdout}{done.stderr}"
+
+    def install_crds(self) -> None:
+        """Apply the project's CustomResourceDefinitions, and return once all are served."""
+        self.apply(REPOSITORY / "crds")
+        done = self.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+        assert done.returncode == 0, done.stderr
+
+    def add_nodes(
+        self, count: int, *, prefix: str = "node", cpu: str = "32", memory: str = "256Gi", pods: str = "110",
+        labels: Mapping[str, str] | None = None, more: Mapping[str, str] | None = None,
+    ) -> list[str]:  # fmt: skip
+        """Create simulated nodes that are ready at once; `more` are further resources (`nvidia.com/gpu: "8"`)."""
+        bodies = [
+            fake_node(f"{prefix}-{index}", cpu=cpu, memory=memory, pods=pods, labels=labels or {}, more=more or {})
+            for index in range(count)
+        ]
+        with ThreadPoolExecutor(8) as pool:
+            for _ in pool.map(lambda body: self.call("POST", "/api/v1/nodes", body), bodies):
+                pass
+        return [body["metadata"]["name"] for body in bodies]
+
+    def _ssl_context(self) -> ssl.SSLContext:
+        pair = self.authority.client(ADMIN, groups=("system:masters",))
+        context = ssl.create_default_context(cafile=str(self.authority.certificate))
+        context.load_cert_chain(str(pair.certificate), str(pair.key))
+        return context
+
+
+def fake_node(
+    name: str, *, cpu: str, memory: str, pods: str, labels: Mapping[str, str], more: Mapping[str, str]
+) -> Json:
+    """A Node that kwok runs pods for, Ready from its first moment."""
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    resources = {"cpu": cpu, "memory": memory, "pods": pods, **more}
+    ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "kubelet is posting ready status"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "annotations": {"kwok.x-k8s.io/node": "fake"},
+            "labels": {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64", **labels},
+        },
+        "status": {
+            "allocatable": resources,
+            "capacity": resources,
+            "conditions": [{**ready, "lastHeartbeatTime": now, "lastTransitionTime": now}],
+            "phase": "Running",
+        },
+    }  # fmt: skip
+
+
+def _decoded(data: bytes) -> Any:
+    try:
+        return json.loads(data)
+    except ValueError:
+        return data.decode(errors="replace")
+
+
+def _fast_folder() -> str | None:
+    """Memory where the machine offers it: etcd writes much, and nothing of a test is to be kept."""
+    memory = Path("/dev/shm")
+    return str(memory) if memory.is_dir() and shutil.disk_usage(memory).free > 4 * 2**30 else None
