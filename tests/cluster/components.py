@@ -1,7 +1,7 @@
 """vcbatch's own programs on a test cluster: separate processes, separate identities, the rights that are shipped.
 
-Every program runs as its service account with a token from a file, under the roles of `helm/vcbatch/files/rbac`, never as
-the administrator.
+Every program runs as its service account with a token from a file, under the roles of `helm/vcbatch/files/rbac`, never
+as the administrator.
 """
 
 from __future__ import annotations

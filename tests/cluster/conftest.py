@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.cluster.binaries.build import Binaries, BuildError, build, cache, go
+from tests.cluster.binaries.available import unavailable
+from tests.cluster.binaries.build import Binaries, BuildError, build
 from tests.cluster.controlplane import ControlPlane, Options
 
 HERE = Path(__file__).parent
@@ -20,11 +20,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.cluster)
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """One line for all that was left out, whatever the verbosity."""
+    if terminalreporter.stats.get("skipped") and (reason := unavailable()):
+        terminalreporter.write_line(reason)
+
+
 @pytest.fixture(scope="session")
 def binaries() -> Binaries:
     """The programs of the test bed, built where they aren't there yet."""
-    if not cache().complete and go() is None and os.environ.get("CI") != "true":
-        pytest.skip("the test bed isn't built, and there is no Go toolchain to build it with")
+    if reason := unavailable():
+        pytest.skip(reason)
     try:
         return build()
     except BuildError as error:
