@@ -82,7 +82,6 @@ def world(context: Json) -> World:
     return World(
         known=[Queue.parse(item) for item in queues.values()],
         namespaces={name: metadata.get("annotations", {}) for name, metadata in namespaces.items()},
-        judge_templates=True,
     )
 
 

@@ -66,7 +66,6 @@ class SimulatedWorld:
         self.random = SeededRandom(seed)
         admission = LocalAdmission()
         self.kernel = build(clock=self.clock, random=self.random, admission=admission)
-        admission.use_pods(self.kernel.engine)
         self.api: Api = self.kernel.api
         self._seen_by_parts = api(self.kernel.api)
         self._running: dict[str, asyncio.Task[None]] = {}

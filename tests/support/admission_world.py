@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 import zoneinfo
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from vcbatch.api.model import Json
 from vcbatch.api.queue import Queue
-from vcbatch.api.validate import Cause, Fault
 
 
 def queue(name: str, *, state: str = "Open", **spec: Any) -> Queue:
@@ -20,12 +17,11 @@ def queue(name: str, *, state: str = "Open", **spec: Any) -> Queue:
 
 @dataclass(kw_only=True)
 class World:
-    """Answers from its fields. Pod templates are judged by the embedded API server's rules where `judge_templates`."""
+    """Answers from its fields."""
 
     known: Sequence[Queue] = (queue("root"), queue("default"))
     namespaces: Mapping[str, dict[str, str]] = field(default_factory=dict)
     priority_classes: frozenset[str] | None = None
-    judge_templates: bool = False
 
     def queue(self, name: str) -> Queue | None:
         return next((each for each in self.known if each.name == name), None)
@@ -41,12 +37,3 @@ class World:
 
     def namespace_annotations(self, name: str) -> dict[str, str]:
         return self.namespaces.get(name, {})
-
-    def template_faults(self, template: Json, path: str) -> Sequence[Fault]:
-        if not self.judge_templates:
-            return []
-        from vcbatch.local.apiserver.kinds.pods.template import template_defaults, template_faults
-
-        template = copy.deepcopy(template)
-        template_defaults(template)
-        return [Fault(fault.field, str(fault), Cause(fault.reason)) for fault in template_faults(template, path)]

@@ -77,6 +77,12 @@ _LABEL_VALUE = _Rule(
     "must start and end with an alphanumeric character",
     examples=("MyValue", "my_value", "12345"),
 )
+_CONFIG_KEY = _Rule(
+    longest=253,
+    pattern="[-._a-zA-Z0-9]+",
+    message="a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
+    examples=("key.name", "KEY_NAME", "key-name"),
+)
 
 
 def _masked(name: str, *, prefix: bool) -> str:
@@ -131,3 +137,15 @@ def path_segment(name: str, *, prefix: bool = False) -> Sequence[str]:
         return faults
     faults.extend(f"may not contain '{text}'" for text in ("/", "%") if text in name)
     return faults
+
+
+def config_key(key: str) -> Sequence[str]:
+    """Faults of a key of a ConfigMap or a Secret, which may become a file name."""
+    found = _CONFIG_KEY.faults(key)
+    if key == ".":
+        found.append("must not be '.'")
+    elif key == "..":
+        found.append("must not be '..'")
+    elif key.startswith(".."):
+        found.append("must not start with '..'")
+    return found

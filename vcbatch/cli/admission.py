@@ -13,11 +13,8 @@ from vcbatch.api.model import MalformedObject
 from vcbatch.api.names import DEFAULT_SCHEDULER, KUBE_SCHEDULER, webhook_name
 from vcbatch.api.queue import Queue
 from vcbatch.api.resources import JOBS, NAMESPACES, PODS, PRIORITYCLASSES, QUEUES
-from vcbatch.api.validate import Fault
 from vcbatch.local.apiserver.admission import AdmissionRequest, Denied
-from vcbatch.local.apiserver.engine import Engine
-from vcbatch.local.apiserver.errors import StatusError
-from vcbatch.local.apiserver.registry import RequestContext, Strategy
+from vcbatch.local.apiserver.registry import RequestContext
 
 Json = dict[str, Any]
 
@@ -39,7 +36,7 @@ _SYSTEM_PRIORITIES = ("system-cluster-critical", "system-node-critical")
 
 
 class LocalAdmission:
-    """The local server's `Admission`. Templates are judged by the server's own rules for pods, once it has started."""
+    """The local server's `Admission`."""
 
     def __init__(
         self,
@@ -47,19 +44,15 @@ class LocalAdmission:
         *,
         scheduler_names: Sequence[str] = (DEFAULT_SCHEDULER, KUBE_SCHEDULER),
     ) -> None:
-        self._pods: Strategy | None = None
         self._settings = settings
         self._scheduler_names = scheduler_names
-
-    def use_pods(self, engine: Engine) -> None:
-        self._pods = engine.entry(PODS).strategy
 
     def mutate(self, request: AdmissionRequest) -> None:
         if request.subresource or request.resource not in admission.MUTATED or request.object is None:
             return
         before = request.object
         try:
-            after = admission.mutate(_request(request), _World(request.ctx, self._pods), self._settings)
+            after = admission.mutate(_request(request), _World(request.ctx), self._settings)
         except MalformedObject as error:
             raise Denied(webhook_name(request.resource.plural, "mutate"), str(error)) from error
         if after is not None and after is not before:
@@ -73,7 +66,7 @@ class LocalAdmission:
             request.ctx.warnings.extend(self._what_nothing_will_act_on(request))
         if request.resource not in admission.REVIEWED:
             return
-        verdict = admission.review(_request(request), _World(request.ctx, self._pods), self._settings)
+        verdict = admission.review(_request(request), _World(request.ctx), self._settings)
         request.ctx.warnings.extend(verdict.warnings)
         if not verdict.allowed:
             raise Denied(webhook_name(request.resource.plural, "validate"), verdict.message)
@@ -116,9 +109,8 @@ def _request(request: AdmissionRequest) -> Request:
 class _World:
     """The rules' `Lookup`, on what the server has stored at this moment."""
 
-    def __init__(self, ctx: RequestContext, pods: Strategy | None) -> None:
+    def __init__(self, ctx: RequestContext) -> None:
         self._ctx = ctx
-        self._pods = pods
 
     def queue(self, name: str) -> Queue | None:
         stored = self._ctx.lookup(QUEUES, None, name)
@@ -137,32 +129,8 @@ class _World:
         stored = self._ctx.lookup(NAMESPACES, None, name) or {}
         return stored.get("metadata", {}).get("annotations") or {}
 
-    def template_faults(self, template: Json, path: str) -> Sequence[Fault]:
-        """What the server would say to a pod of this template, told by the kind that would say it."""
-        if self._pods is None:
-            return ()
-        metadata = dict(template.get("metadata") or {})
-        pod: Json = {
-            "apiVersion": PODS.api_version,
-            "kind": PODS.kind,
-            "metadata": {**metadata, "name": metadata.get("name") or "template", "namespace": self._ctx.namespace},
-            "spec": _copy(template.get("spec") or {}),
-        }
-        try:
-            self._pods.default(pod, None, self._ctx)
-            faults = self._pods.validate(pod, None, self._ctx)
-        except StatusError as error:
-            return [Fault(path, f"{path}: {error.message}")]
-        return [Fault(f"{path}.{fault.field}", f"{path}.{fault.field}: {fault.message}") for fault in faults]
-
 
 @cache
 def _time_zones() -> frozenset[str]:
     """Read once: the answer takes a walk through the machine's time-zone files."""
     return frozenset(available_timezones())
-
-
-def _copy(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _copy(item) for key, item in value.items()}
-    return [_copy(item) for item in value] if isinstance(value, list) else value

@@ -204,7 +204,6 @@ class LocalProgram:
             await server.start()
         except OSError as error:
             raise CliError(f"the API server can't start on port {port}: {error.strerror or error}") from error
-        admission.use_pods(server.kernel.engine)
         return server
 
     def _scheduler(self, server: EmbeddedServer, informers: Informers) -> tuple[SchedulerLoop, Recorder]:

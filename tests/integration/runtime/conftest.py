@@ -23,7 +23,6 @@ async def server(tmp_path: Path) -> AsyncIterator[EmbeddedServer]:
     )
     await server.start()
     try:
-        admission.use_pods(server.kernel.engine)
         await ensure_definitions(server.api)
         yield server
     finally:

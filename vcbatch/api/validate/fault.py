@@ -16,6 +16,8 @@ class Cause(StrEnum):
     NOT_FOUND = "FieldValueNotFound"
     FORBIDDEN = "FieldValueForbidden"
     NOT_SUPPORTED = "FieldValueNotSupported"
+    TOO_LONG = "FieldValueTooLong"
+    TOO_MANY = "FieldValueTooMany"
 
 
 @dataclass(frozen=True, slots=True)

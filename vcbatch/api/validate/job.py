@@ -15,6 +15,7 @@ from vcbatch.api.job import Job, JobSpec, TaskSpec
 from vcbatch.api.model import Json, NetworkTopology
 from vcbatch.api.name_rules import dns_label, dns_subdomain, qualified_name
 from vcbatch.api.names import Plugin
+from vcbatch.api.podspec.template import written_template_faults
 from vcbatch.api.quantity import MalformedQuantity, parse_quantity
 from vcbatch.api.queue import ROOT, QueueState
 from vcbatch.api.supported import THIS_VERSION, Unsupported
@@ -149,8 +150,8 @@ def _task_faults(task: TaskSpec, index: int, job: str, lookup: Lookup, spec_path
     # Volcano reports faults of templates under spec.task, which is not the field's name: the sentence is for people
     # and tools that know it so, the field for the rest.
     told = f"{spec_path}.task[{index}].template"
-    for fault in lookup.template_faults(task.template, told):
-        yield Fault(fault.field.replace(told, f"{path}.template", 1), fault.message, fault.cause)
+    for fault in written_template_faults(task.template, told):
+        yield Fault(fault.field.replace(told, f"{path}.template", 1), str(fault), Cause(fault.reason))
     yield from _whole_cpu_faults(task, index, path)
     yield from partition_faults(task, job, path)
     priority_class = task.pod_spec.get("priorityClassName")

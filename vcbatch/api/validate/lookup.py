@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from vcbatch.api.model import Json
 from vcbatch.api.queue import Queue
-from vcbatch.api.validate.fault import Fault
 
 
 class Lookup(Protocol):
@@ -27,8 +25,4 @@ class Lookup(Protocol):
 
     def has_time_zone(self, name: str) -> bool:
         """Whether the time zone database has this entry."""
-        ...
-
-    def template_faults(self, template: Json, path: str) -> Sequence[Fault]:
-        """What an API server would refuse of a pod made from this template. `path` is where the template stands."""
         ...

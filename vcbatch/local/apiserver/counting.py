@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from vcbatch.api import quantities
 from vcbatch.api.resources import PODS, RESOURCEQUOTAS, Resource
 from vcbatch.local.apiserver.engine import Engine
 from vcbatch.local.apiserver.history import Change
-from vcbatch.local.apiserver.kinds import quantities
 from vcbatch.local.apiserver.kinds.disruption import measure
 from vcbatch.local.apiserver.kinds.policy import BUDGETS
 from vcbatch.local.apiserver.record import Record

@@ -11,20 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from vcbatch.api.faults import FieldError
+
 Json = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FieldError:
-    """One fault of an object. `reason` is the machine-readable cause (`FieldValueRequired`, …), `message` the whole
-    text after the field path (`Required value: must be set`)."""
-
-    reason: str
-    field: str
-    message: str
-
-    def __str__(self) -> str:
-        return f"{self.field}: {self.message}"
 
 
 @dataclass(eq=False)

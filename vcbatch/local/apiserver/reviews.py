@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from vcbatch.api import faults
 from vcbatch.api.resources import Resource
-from vcbatch.local.apiserver import faults
 from vcbatch.local.apiserver.access import ADMINISTRATORS, User
 from vcbatch.local.apiserver.errors import FieldError, StatusError, bad_request, invalid
 from vcbatch.local.apiserver.kinds.strategy import BuiltIn

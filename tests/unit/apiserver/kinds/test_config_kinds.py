@@ -9,7 +9,8 @@ import pytest
 
 from tests.unit.apiserver.core.servers import CONFIGMAPS, server, virtual
 from tests.unit.apiserver.kinds.support import causes, made, rows
-from vcbatch.local.apiserver.kinds.config import LARGEST, key_faults
+from vcbatch.api.name_rules import config_key
+from vcbatch.local.apiserver.kinds.config import LARGEST
 
 SECRETS = "/api/v1/namespaces/default/secrets"
 FROZEN = "Forbidden: field is immutable when `immutable` is set"
@@ -46,7 +47,7 @@ async def test_what_is_immutable_stays(path: str) -> None:
     ("key", "sound"), [("k", True), ("a.b_C-1", True), (".", False), ("..x", False), ("a/b", False)]
 )
 def test_keys_may_become_file_names(key: str, sound: bool) -> None:
-    assert (key_faults(key) == []) is sound
+    assert (config_key(key) == []) is sound
 
 
 @pytest.mark.parametrize(
@@ -55,7 +56,7 @@ def test_keys_may_become_file_names(key: str, sound: bool) -> None:
         (
             CONFIGMAPS,
             {"data": {"a b": "x"}},
-            [f'data[a b]: Invalid value: "a b": {key_faults("a b")[0]}'],
+            [f'data[a b]: Invalid value: "a b": {config_key("a b")[0]}'],
         ),
         (
             CONFIGMAPS,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vcbatch.local.apiserver.kinds import selectors
+from vcbatch.api import selectors
 from vcbatch.local.apiserver.tables import access_modes_text, human_duration, labels_text, selector_text, since
 
 HOUR, DAY = 3600, 86400

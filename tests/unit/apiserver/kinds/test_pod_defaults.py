@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.apiserver.core.servers import server, virtual
 from tests.unit.apiserver.kinds.support import PODS, bind, container, made, make_pod, pod
-from vcbatch.local.apiserver.kinds.pods.defaults import spec_defaults
+from vcbatch.api.podspec.defaults import spec_defaults
 
 CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 QUOTAS = "/api/v1/namespaces/default/resourcequotas"

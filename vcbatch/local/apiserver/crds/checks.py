@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from vcbatch.api import faults
 from vcbatch.api import name_rules as rules
-from vcbatch.local.apiserver import faults
 from vcbatch.local.apiserver.crds.columns import MalformedPath, compile_path
 from vcbatch.local.apiserver.crds.schemas import schema_faults
 from vcbatch.local.apiserver.errors import FieldError

@@ -10,7 +10,7 @@ import functools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vcbatch.local.apiserver import faults
+from vcbatch.api import faults
 from vcbatch.local.apiserver.errors import FieldError, StatusError
 from vcbatch.local.apiserver.registry import Json, RequestContext
 from vcbatch.local.apiserver.schema import cel, pruning, validation

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from vcbatch.local.apiserver import faults
+from vcbatch.api import faults
 from vcbatch.local.apiserver.errors import FieldError
 from vcbatch.local.apiserver.registry import Json
 from vcbatch.local.apiserver.schema import cel

@@ -5,9 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from vcbatch.api import name_rules
+from vcbatch.api import faults, name_rules
 from vcbatch.api.resources import Resource
-from vcbatch.local.apiserver import faults
 from vcbatch.local.apiserver.errors import FieldError
 from vcbatch.local.apiserver.kinds.define import STATUS
 from vcbatch.local.apiserver.kinds.strategy import BuiltIn

@@ -10,12 +10,11 @@ from datetime import datetime
 
 from croniter import croniter
 
+from vcbatch.api import faults, selectors
+from vcbatch.api.podspec.template import template_defaults, template_faults
 from vcbatch.api.resources import Resource
-from vcbatch.local.apiserver import faults
 from vcbatch.local.apiserver.errors import FieldError
-from vcbatch.local.apiserver.kinds import selectors
 from vcbatch.local.apiserver.kinds.define import STATUS
-from vcbatch.local.apiserver.kinds.pods.template import template_defaults, template_faults
 from vcbatch.local.apiserver.kinds.strategy import BuiltIn
 from vcbatch.local.apiserver.registry import Json, RequestContext, Served
 from vcbatch.local.apiserver.tables import (

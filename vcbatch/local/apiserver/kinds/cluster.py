@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from vcbatch.api import name_rules
+from vcbatch.api import faults, name_rules
 from vcbatch.api.resources import LEASES, NAMESPACES, NODES, PRIORITYCLASSES, Resource
-from vcbatch.local.apiserver import faults
 from vcbatch.local.apiserver.errors import FieldError, forbidden
 from vcbatch.local.apiserver.kinds.define import STATUS, label_name
 from vcbatch.local.apiserver.kinds.strategy import BuiltIn

@@ -5,45 +5,17 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-import re
 from typing import Any
 
-from vcbatch.api import name_rules
+from vcbatch.api import faults, name_rules
 from vcbatch.api.resources import CONFIGMAPS, SECRETS
-from vcbatch.local.apiserver import faults
 from vcbatch.local.apiserver.errors import FieldError
 from vcbatch.local.apiserver.kinds.strategy import BuiltIn
 from vcbatch.local.apiserver.registry import Json, RequestContext, Served
 from vcbatch.local.apiserver.tables import AGE, NAME, at, column, dig
 
 LARGEST = 1024 * 1024
-_KEY = "[-._a-zA-Z0-9]+"
-_KEY_RE = re.compile(_KEY)
 _FROZEN = "field is immutable when `immutable` is set"
-
-
-def key_faults(key: str) -> list[str]:
-    """Faults of a key of a ConfigMap or a Secret, which may become a file name."""
-    found: list[str] = []
-    if len(key.encode()) > 253:
-        found.append(name_rules.too_long(253))
-    if not _KEY_RE.fullmatch(key):
-        found.append(
-            name_rules.regex_fault(
-                "a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
-                _KEY,
-                "key.name",
-                "KEY_NAME",
-                "key-name",
-            )
-        )
-    if key == ".":
-        found.append("must not be '.'")
-    elif key == "..":
-        found.append("must not be '..'")
-    elif key.startswith(".."):
-        found.append("must not start with '..'")
-    return found
 
 
 def _size(text: str) -> int:
@@ -62,13 +34,13 @@ def _map_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[Fiel
     total = 0
     data, binary = obj.get("data") or {}, obj.get("binaryData") or {}
     for key in sorted(data):
-        found += faults.invalid_each(f"data[{key}]", key, key_faults(key))
+        found += faults.invalid_each(f"data[{key}]", key, name_rules.config_key(key))
         if key in binary:
             detail = "duplicate of key present in binaryData"
             found.append(faults.invalid(f"data[{key}]", key, detail))
         total += _size(data[key])
     for key in sorted(binary):
-        found += faults.invalid_each(f"binaryData[{key}]", key, key_faults(key))
+        found += faults.invalid_each(f"binaryData[{key}]", key, name_rules.config_key(key))
         total += len(_decoded(binary[key]))
     if total > LARGEST:
         found.append(faults.too_long("", LARGEST))
@@ -104,7 +76,7 @@ def _secret_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[F
     data = obj.get("data") or {}
     found: list[FieldError] = []
     for key in sorted(data):
-        found += faults.invalid_each(f"data[{key}]", key, key_faults(key))
+        found += faults.invalid_each(f"data[{key}]", key, name_rules.config_key(key))
     if sum(len(_decoded(value)) for value in data.values()) > LARGEST:
         found.append(faults.too_long("data", LARGEST))
     return found + _typed_faults(obj, data)

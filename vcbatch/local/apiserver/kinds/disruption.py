@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from vcbatch.local.apiserver.kinds import selectors
+from vcbatch.api import selectors
 from vcbatch.local.apiserver.registry import Json
 
 _GONE = ("Succeeded", "Failed")

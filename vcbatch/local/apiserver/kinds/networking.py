@@ -5,12 +5,11 @@ from __future__ import annotations
 import ipaddress
 from datetime import datetime
 
+from vcbatch.api import faults, selectors
+from vcbatch.api.podspec.values import ip_faults, label_faults, subdomain_faults
 from vcbatch.api.resources import NETWORKPOLICIES, Resource
-from vcbatch.local.apiserver import faults
 from vcbatch.local.apiserver.errors import FieldError
-from vcbatch.local.apiserver.kinds import selectors
 from vcbatch.local.apiserver.kinds.define import STATUS
-from vcbatch.local.apiserver.kinds.pods.values import ip_faults, label_faults, subdomain_faults
 from vcbatch.local.apiserver.kinds.strategy import BuiltIn
 from vcbatch.local.apiserver.registry import Json, RequestContext, Served
 from vcbatch.local.apiserver.tables import AGE, NAME, NONE, UNSET, at, column, dig, selector_text

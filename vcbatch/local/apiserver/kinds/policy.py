@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from vcbatch.api import name_rules
+from vcbatch.api import faults, name_rules, selectors
 from vcbatch.api.resources import Resource
-from vcbatch.local.apiserver import faults
 from vcbatch.local.apiserver.errors import FieldError
-from vcbatch.local.apiserver.kinds import selectors
 from vcbatch.local.apiserver.kinds.define import STATUS
 from vcbatch.local.apiserver.kinds.strategy import BuiltIn
 from vcbatch.local.apiserver.registry import Json, RequestContext, Served

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from vcbatch.api import name_rules
+from vcbatch.api import faults, name_rules, quantities
 from vcbatch.api.resources import RESOURCEQUOTAS
-from vcbatch.local.apiserver import faults
 from vcbatch.local.apiserver.errors import FieldError
-from vcbatch.local.apiserver.kinds import quantities
 from vcbatch.local.apiserver.kinds.define import STATUS
 from vcbatch.local.apiserver.kinds.pods.limits import LIMIT_RANGES
 from vcbatch.local.apiserver.kinds.strategy import BuiltIn

@@ -11,13 +11,11 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from vcbatch.api import name_rules
+from vcbatch.api import faults, name_rules, selectors
+from vcbatch.api.podspec import values
 from vcbatch.api.resources import SERVICES, Resource
-from vcbatch.local.apiserver import faults
 from vcbatch.local.apiserver.errors import FieldError
-from vcbatch.local.apiserver.kinds import selectors
 from vcbatch.local.apiserver.kinds.define import STATUS, label_name
-from vcbatch.local.apiserver.kinds.pods import values
 from vcbatch.local.apiserver.kinds.strategy import BuiltIn
 from vcbatch.local.apiserver.registry import Json, RequestContext, Served
 from vcbatch.local.apiserver.tables import AGE, NAME, NONE, column, dig, labels_text

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime
 
-from vcbatch.api import name_rules
+from vcbatch.api import faults, quantities
+from vcbatch.api.podspec.claims import access_mode_faults, claim_spec_faults
 from vcbatch.api.resources import PERSISTENTVOLUMECLAIMS, Resource
-from vcbatch.local.apiserver import faults
 from vcbatch.local.apiserver.errors import FieldError
-from vcbatch.local.apiserver.kinds import quantities, selectors
 from vcbatch.local.apiserver.kinds.define import STATUS
 from vcbatch.local.apiserver.kinds.strategy import BuiltIn
 from vcbatch.local.apiserver.registry import Json, RequestContext, Served
@@ -27,7 +25,6 @@ ATTACHMENTS = Resource(
     group="storage.k8s.io", version="v1", plural="volumeattachments", kind="VolumeAttachment", namespaced=False
 )
 
-_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 _CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 
 
@@ -40,42 +37,6 @@ def _claim_defaults(obj: Json, _old: Json | None, _ctx: RequestContext) -> None:
 
 def _claim_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
     return claim_spec_faults(obj.get("spec") or {}, "spec")
-
-
-def claim_spec_faults(spec: Json, path: str) -> list[FieldError]:
-    """Faults of a PersistentVolumeClaimSpec."""
-    found: list[FieldError] = []
-    modes = spec.get("accessModes") or []
-    if not modes:
-        found.append(faults.required(f"{path}.accessModes", "at least 1 access mode is required"))
-    if spec.get("selector") is not None:
-        found += selectors.selector_faults(spec["selector"], f"{path}.selector")
-    found += _mode_faults(modes, f"{path}.accessModes")
-    if "ReadWriteOncePod" in modes and len(modes) > 1:
-        detail = "may not use ReadWriteOncePod with other access modes"
-        found.append(faults.forbidden(f"{path}.accessModes", detail))
-    found += _storage_faults(spec, path)
-    name = spec.get("storageClassName")
-    if name:
-        found += faults.invalid_each(f"{path}.storageClassName", name, name_rules.dns_subdomain(name))
-    mode = spec.get("volumeMode")
-    if mode is not None and mode not in ("Block", "Filesystem"):
-        found.append(faults.unsupported(f"{path}.volumeMode", mode, ["Block", "Filesystem"]))
-    return found
-
-
-def _mode_faults(modes: Sequence[str], path: str) -> list[FieldError]:
-    return [faults.unsupported(path, mode, _MODES) for mode in modes if mode not in _MODES]
-
-
-def _storage_faults(spec: Json, path: str) -> list[FieldError]:
-    place = f"{path}.resources[storage]"
-    size = dig(spec, "resources", "requests", "storage")
-    if size is None:
-        return [faults.required(place)]
-    if quantities.compare(size, "0") <= 0:
-        return [faults.invalid(place, str(size), "must be greater than zero")]
-    return []
 
 
 def _claim_change(obj: Json, old: Json | None, _ctx: RequestContext) -> list[FieldError]:
@@ -124,7 +85,7 @@ def _volume_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[F
     modes = spec.get("accessModes") or []
     if not modes:
         found.append(faults.required("spec.accessModes"))
-    found += _mode_faults(modes, "spec.accessModes")
+    found += access_mode_faults(modes, "spec.accessModes")
     capacity = spec.get("capacity") or {}
     if not capacity:
         found.append(faults.required("spec.capacity"))

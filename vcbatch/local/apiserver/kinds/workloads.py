@@ -7,17 +7,16 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
+from vcbatch.api import faults, selectors
+from vcbatch.api.podspec.template import template_defaults, template_faults
 from vcbatch.api.resources import Resource
-from vcbatch.local.apiserver import faults
 from vcbatch.local.apiserver.errors import FieldError
-from vcbatch.local.apiserver.kinds import selectors
 from vcbatch.local.apiserver.kinds.define import (
     SCALE,
     SCALE_KINDS,
     SCALE_PATHS,
     STATUS,
 )
-from vcbatch.local.apiserver.kinds.pods.template import template_defaults, template_faults
 from vcbatch.local.apiserver.kinds.policy import int_or_percent_faults, not_above_hundred_percent
 from vcbatch.local.apiserver.kinds.strategy import BuiltIn
 from vcbatch.local.apiserver.registry import Json, RequestContext, Served

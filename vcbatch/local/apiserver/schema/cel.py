@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
+from vcbatch.api import faults
 from vcbatch.api.quantity import MalformedQuantity, parse_quantity
-from vcbatch.local.apiserver import faults
 from vcbatch.local.apiserver.errors import FieldError
 from vcbatch.local.apiserver.schema.compare import ABSENT, correlate, same
 from vcbatch.local.apiserver.schema.patterns import regular_expression

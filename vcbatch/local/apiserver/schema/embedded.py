@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from vcbatch.api import name_rules
-from vcbatch.local.apiserver import faults
+from vcbatch.api import faults, name_rules
 from vcbatch.local.apiserver.errors import FieldError
 from vcbatch.local.apiserver.schema.structural import Json, Node
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from vcbatch.local.apiserver import faults
+from vcbatch.api import faults
 from vcbatch.local.apiserver.errors import FieldError
 from vcbatch.local.apiserver.schema.compare import canonical
 from vcbatch.local.apiserver.schema.structural import Json, Node

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from vcbatch.local.apiserver import faults
+from vcbatch.api import faults
 from vcbatch.local.apiserver.errors import FieldError
 from vcbatch.local.apiserver.schema.compare import ABSENT, canonical, correlate, same
 from vcbatch.local.apiserver.schema.formats import FORMATS, NUMBER_FORMATS

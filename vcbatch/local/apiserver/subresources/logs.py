@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
+from vcbatch.api import faults
 from vcbatch.api.resources import PODS
-from vcbatch.local.apiserver import faults
 from vcbatch.local.apiserver.errors import FieldError, StatusError, bad_request, invalid
 from vcbatch.local.apiserver.registry import HandlerRequest, Json, Reply
 from vcbatch.local.apiserver.tables import dig, parse_time

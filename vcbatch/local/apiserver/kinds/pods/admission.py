@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import hashlib
 
+from vcbatch.api.podspec.defaults import containers
 from vcbatch.api.resources import PRIORITYCLASSES, Resource
 from vcbatch.local.apiserver.errors import StatusError, forbidden
 from vcbatch.local.apiserver.kinds.pods import limits
-from vcbatch.local.apiserver.kinds.pods.defaults import containers
 from vcbatch.local.apiserver.registry import Json, RequestContext
 
 _SERVICE_ACCOUNTS = Resource(group="", version="v1", plural="serviceaccounts", kind="ServiceAccount")

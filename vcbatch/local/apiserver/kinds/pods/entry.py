@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from vcbatch.api import faults
+from vcbatch.api.podspec.amounts import service_class
+from vcbatch.api.podspec.defaults import pod_defaults, spec_defaults
+from vcbatch.api.podspec.spec import spec_faults
 from vcbatch.api.resources import PODS, Resource
-from vcbatch.local.apiserver import faults
 from vcbatch.local.apiserver.errors import FieldError
 from vcbatch.local.apiserver.kinds.pods import admission, limits, quota, update
-from vcbatch.local.apiserver.kinds.pods.amounts import service_class
-from vcbatch.local.apiserver.kinds.pods.defaults import pod_defaults, spec_defaults
-from vcbatch.local.apiserver.kinds.pods.spec import spec_faults
 from vcbatch.local.apiserver.kinds.pods.table import COLUMNS, row_conditions
 from vcbatch.local.apiserver.kinds.strategy import BuiltIn
 from vcbatch.local.apiserver.registry import Json, RequestContext, Served

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from vcbatch.api import quantities
 from vcbatch.api.pod import PodPhase
+from vcbatch.api.podspec.amounts import is_native, service_class
 from vcbatch.api.quantity import ZERO, Quantity
 from vcbatch.api.resources import RESOURCEQUOTAS
 from vcbatch.local.apiserver.errors import forbidden
-from vcbatch.local.apiserver.kinds import quantities
-from vcbatch.local.apiserver.kinds.pods.amounts import is_native, service_class
 from vcbatch.local.apiserver.registry import Json, RequestContext
 
 _ONE = quantities.read(1)

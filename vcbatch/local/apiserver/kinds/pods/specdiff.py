@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
-from vcbatch.local.apiserver.faults import escape_html
+from vcbatch.api.faults import escape_html
 from vcbatch.local.apiserver.registry import Json
 
 _TABLE = """

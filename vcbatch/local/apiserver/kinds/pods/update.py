@@ -6,10 +6,9 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from vcbatch.api import name_rules
-from vcbatch.local.apiserver import faults
+from vcbatch.api import faults, name_rules
+from vcbatch.api.podspec import scheduling, values
 from vcbatch.local.apiserver.errors import FieldError
-from vcbatch.local.apiserver.kinds.pods import scheduling, values
 from vcbatch.local.apiserver.kinds.pods.specdiff import spec_diff
 from vcbatch.local.apiserver.registry import Json
 

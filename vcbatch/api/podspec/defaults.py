@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
+from vcbatch.api.loose import listed, part
+from vcbatch.api.model import Json
 from vcbatch.api.names import KUBE_SCHEDULER
-from vcbatch.local.apiserver.registry import Json
 
 _FILE_MODE = 0o644
 
@@ -25,10 +25,10 @@ def spec_defaults(spec: Json) -> None:
         spec["schedulerName"] = KUBE_SCHEDULER
     for container in containers(spec):
         _container_defaults(container)
-    for volume in spec.get("volumes") or ():
+    for volume in listed(spec, "volumes"):
         _volume_defaults(volume)
-    for claim in spec.get("resourceClaims") or ():
-        if isinstance(claim, dict) and isinstance(claim.get("source"), dict) and not claim["source"]:
+    for claim in listed(spec, "resourceClaims"):
+        if claim.get("source") == {}:
             del claim["source"]
 
 
@@ -39,7 +39,7 @@ def pod_defaults(spec: Json) -> None:
         _requests_from_limits(container)
     if spec.get("hostNetwork"):
         for container in containers(spec, ephemeral=False):
-            for port in container.get("ports") or ():
+            for port in listed(container, "ports"):
                 if not port.get("hostPort"):
                     port["hostPort"] = port.get("containerPort", 0)
     resources = spec.get("resources")
@@ -51,14 +51,14 @@ def containers(spec: Json, *, ephemeral: bool = True) -> Iterator[Json]:
     """All containers of a pod spec: init containers first, as they run."""
     kinds = ("initContainers", "containers", "ephemeralContainers") if ephemeral else ("initContainers", "containers")
     for kind in kinds:
-        yield from spec.get(kind) or ()
+        yield from listed(spec, kind)
 
 
 def _requests_from_limits(container: Json) -> None:
     resources = container.get("resources")
     if not resources or not resources.get("limits"):
         return
-    requests = resources.get("requests") or {}
+    requests = part(resources, "requests")
     for name, amount in resources["limits"].items():
         requests.setdefault(name, amount)
     resources["requests"] = requests
@@ -72,17 +72,17 @@ def _container_defaults(container: Json) -> None:
     if not container.get("terminationMessagePolicy"):
         container["terminationMessagePolicy"] = "File"
     container.setdefault("resources", {})
-    for port in container.get("ports") or ():
+    for port in listed(container, "ports"):
         if not port.get("protocol"):
             port["protocol"] = "TCP"
-    for variable in container.get("env") or ():
-        _field_ref_defaults((variable.get("valueFrom") or {}).get("fieldRef"))
+    for variable in listed(container, "env"):
+        _field_ref_defaults(part(part(variable, "valueFrom"), "fieldRef"))
     for probe in ("livenessProbe", "readinessProbe", "startupProbe"):
         if container.get(probe) is not None:
             _probe_defaults(container[probe])
-    for hook in (container.get("lifecycle") or {}).values():
-        if isinstance(hook, dict):
-            _http_defaults(hook.get("httpGet"))
+    hooks = part(container, "lifecycle")
+    for hook in hooks:
+        _http_defaults(part(part(hooks, hook), "httpGet"))
 
 
 def _is_latest(image: str) -> bool:
@@ -97,22 +97,23 @@ def _probe_defaults(probe: Json) -> None:
     for key, value in (("timeoutSeconds", 1), ("periodSeconds", 10), ("successThreshold", 1), ("failureThreshold", 3)):
         if not probe.get(key):
             probe[key] = value
-    _http_defaults(probe.get("httpGet"))
+    _http_defaults(part(probe, "httpGet"))
     if probe.get("grpc") is not None:
         probe["grpc"].setdefault("service", "")
 
 
-def _http_defaults(action: Any) -> None:
-    if not isinstance(action, dict):
-        return
+# What isn't there reads as an empty object of its own, which these two fill in for nobody.
+
+
+def _http_defaults(action: Json) -> None:
     if not action.get("path"):
         action["path"] = "/"
     if not action.get("scheme"):
         action["scheme"] = "HTTP"
 
 
-def _field_ref_defaults(reference: Any) -> None:
-    if isinstance(reference, dict) and not reference.get("apiVersion"):
+def _field_ref_defaults(reference: Json) -> None:
+    if not reference.get("apiVersion"):
         reference["apiVersion"] = "v1"
 
 
@@ -124,19 +125,17 @@ def _volume_defaults(volume: Json) -> None:
             volume[key]["defaultMode"] = _FILE_MODE
     if volume.get("hostPath") is not None:
         volume["hostPath"].setdefault("type", "")
-    for item in (volume.get("downwardAPI") or {}).get("items") or ():
-        _field_ref_defaults(item.get("fieldRef"))
-    for source in (volume.get("projected") or {}).get("sources") or ():
-        for item in (source.get("downwardAPI") or {}).get("items") or ():
-            _field_ref_defaults(item.get("fieldRef"))
+    for item in listed(part(volume, "downwardAPI"), "items"):
+        _field_ref_defaults(part(item, "fieldRef"))
+    for source in listed(part(volume, "projected"), "sources"):
+        for item in listed(part(source, "downwardAPI"), "items"):
+            _field_ref_defaults(part(item, "fieldRef"))
         token = source.get("serviceAccountToken")
         if token is not None and token.get("expirationSeconds") is None:
             token["expirationSeconds"] = 3600
     if volume.get("image") is not None and not volume["image"].get("pullPolicy"):
         latest = _is_latest(volume["image"].get("reference") or "")
         volume["image"]["pullPolicy"] = "Always" if latest else "IfNotPresent"
-    claim = ((volume.get("ephemeral") or {}).get("volumeClaimTemplate") or {}).get("spec")
-    if isinstance(claim, dict):
-        claim.setdefault("volumeMode", "Filesystem")
+    part(part(part(volume, "ephemeral"), "volumeClaimTemplate"), "spec").setdefault("volumeMode", "Filesystem")
     if volume.get("iscsi") is not None and not volume["iscsi"].get("iscsiInterface"):
         volume["iscsi"]["iscsiInterface"] = "default"

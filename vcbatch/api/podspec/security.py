@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from vcbatch.local.apiserver import faults
-from vcbatch.local.apiserver.errors import FieldError
-from vcbatch.local.apiserver.kinds.pods import values
-from vcbatch.local.apiserver.registry import Json
+from vcbatch.api import faults
+from vcbatch.api.faults import FieldError
+from vcbatch.api.loose import listed, part
+from vcbatch.api.model import Json
+from vcbatch.api.podspec import values
 
 _LARGEST_ID = 2**31 - 1
 _ID_RANGE = faults.between(0, _LARGEST_ID)
@@ -28,12 +29,12 @@ def pod_faults(context: Json | None, spec: Json, path: str) -> list[FieldError]:
     found: list[FieldError] = []
     for key in ("fsGroup", "runAsUser", "runAsGroup"):
         found += _id_faults(f"{path}.{key}", context.get(key))
-    for index, group in enumerate(context.get("supplementalGroups") or ()):
+    for index, group in enumerate(listed(context, "supplementalGroups")):
         found += _id_faults(f"{path}.supplementalGroups[{index}]", group)
     if spec.get("shareProcessNamespace") and spec.get("hostPID"):
         detail = "ShareProcessNamespace and HostPID cannot both be enabled"
         found.append(faults.invalid(f"{path}.shareProcessNamespace", True, detail))
-    found += _sysctl_faults(context.get("sysctls") or (), f"{path}.sysctls")
+    found += _sysctl_faults(listed(context, "sysctls"), f"{path}.sysctls")
     change = context.get("fsGroupChangePolicy")
     if change is not None and change not in ("Always", "OnRootMismatch"):
         found.append(faults.unsupported(f"{path}.fsGroupChangePolicy", change, ["Always", "OnRootMismatch"]))
@@ -62,7 +63,7 @@ def container_faults(context: Json | None, path: str, *, host_users: bool) -> li
         if context.get("privileged"):
             detail = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"
             found.append(faults.invalid(path, context, detail))
-        added = (context.get("capabilities") or {}).get("add") or ()
+        added = listed(part(context, "capabilities"), "add")
         if "CAP_SYS_ADMIN" in added:
             detail = "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN"
             found.append(faults.invalid(path, context, detail))

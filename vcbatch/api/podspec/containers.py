@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from vcbatch.api import name_rules
-from vcbatch.local.apiserver import faults
-from vcbatch.local.apiserver.errors import FieldError
-from vcbatch.local.apiserver.kinds.pods import security, values
-from vcbatch.local.apiserver.kinds.pods.amounts import requirements_faults
-from vcbatch.local.apiserver.kinds.pods.volumes import selector_key_faults
-from vcbatch.local.apiserver.registry import Json
+from vcbatch.api import faults, name_rules
+from vcbatch.api.faults import FieldError
+from vcbatch.api.loose import listed, part
+from vcbatch.api.model import Json
+from vcbatch.api.podspec import security, values
+from vcbatch.api.podspec.amounts import requirements_faults
+from vcbatch.api.podspec.volumes import selector_key_faults
 
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
 _PROPAGATIONS = ("Bidirectional", "HostToContainer", "None")
@@ -20,7 +20,7 @@ _ONLY_SIDECARS = "may not be set for init containers without restartPolicy=Alway
 
 def containers_faults(spec: Json, volumes: Mapping[str, Json], path: str) -> list[FieldError]:
     """Faults of the regular containers, then of the init containers, then of the ephemeral ones."""
-    regular, initial = spec.get("containers") or [], spec.get("initContainers") or []
+    regular, initial = listed(spec, "containers"), listed(spec, "initContainers")
     if not regular:
         found = [faults.required(f"{path}.containers")]
     else:
@@ -48,7 +48,7 @@ def _regular_faults(spec: Json, regular: list[Json], volumes: Mapping[str, Json]
 
 def _initial_faults(spec: Json, initial: list[Json], volumes: Mapping[str, Json], path: str) -> list[FieldError]:
     found: list[FieldError] = []
-    seen = {container.get("name", "") for container in spec.get("containers") or ()}
+    seen = {container.get("name", "") for container in listed(spec, "containers")}
     for index, container in enumerate(initial):
         place = f"{path}[{index}]"
         found += _common_faults(spec, container, volumes, place)
@@ -85,9 +85,9 @@ def _common_faults(spec: Json, container: Json, volumes: Mapping[str, Json], pat
     if not container.get("image"):
         found.append(faults.required(f"{path}.image"))
     found += _message_policy_faults(container, path)
-    found += _ports_faults(container.get("ports") or (), f"{path}.ports")
-    found += _env_faults(container.get("env") or (), f"{path}.env")
-    found += _env_from_faults(container.get("envFrom") or (), f"{path}.envFrom")
+    found += _ports_faults(listed(container, "ports"), f"{path}.ports")
+    found += _env_faults(listed(container, "env"), f"{path}.env")
+    found += _env_from_faults(listed(container, "envFrom"), f"{path}.envFrom")
     found += _mounts_faults(container, volumes, f"{path}.volumeMounts")
     found += _devices_faults(container, volumes, f"{path}.volumeDevices")
     policy = container.get("imagePullPolicy", "")
@@ -95,9 +95,9 @@ def _common_faults(spec: Json, container: Json, volumes: Mapping[str, Json], pat
         found.append(faults.required(f"{path}.imagePullPolicy"))
     elif policy not in ("Always", "IfNotPresent", "Never"):
         found.append(faults.unsupported(f"{path}.imagePullPolicy", policy, ["Always", "IfNotPresent", "Never"]))
-    claims = {claim.get("name", "") for claim in spec.get("resourceClaims") or ()}
-    found += requirements_faults(container.get("resources") or {}, f"{path}.resources", claims=claims)
-    found += _resize_faults(spec, container.get("resizePolicy") or (), f"{path}.resizePolicy")
+    claims = {claim.get("name", "") for claim in listed(spec, "resourceClaims")}
+    found += requirements_faults(part(container, "resources"), f"{path}.resources", claims=claims)
+    found += _resize_faults(spec, listed(container, "resizePolicy"), f"{path}.resizePolicy")
     host_users = spec.get("hostUsers") is not False
     return found + security.container_faults(
         container.get("securityContext"), f"{path}.securityContext", host_users=host_users
@@ -144,7 +144,7 @@ def _host_port_faults(containers: Sequence[Json], path: str) -> list[FieldError]
     found: list[FieldError] = []
     taken: set[str] = set()
     for index, container in enumerate(containers):
-        for at, port in enumerate(container.get("ports") or ()):
+        for at, port in enumerate(listed(container, "ports")):
             if not port.get("hostPort"):
                 continue
             key = f"{port.get('protocol', '')}/{port.get('hostIP', '')}/{port['hostPort']}"
@@ -220,8 +220,8 @@ def _env_from_faults(sources: Sequence[Json], path: str) -> list[FieldError]:
 def _mounts_faults(container: Json, volumes: Mapping[str, Json], path: str) -> list[FieldError]:
     found: list[FieldError] = []
     taken: set[str] = set()
-    devices = {item.get("name", ""): item.get("devicePath", "") for item in container.get("volumeDevices") or ()}
-    for index, mount in enumerate(container.get("volumeMounts") or ()):
+    devices = {item.get("name", ""): item.get("devicePath", "") for item in listed(container, "volumeDevices")}
+    for index, mount in enumerate(listed(container, "volumeMounts")):
         place = f"{path}[{index}]"
         name, target = mount.get("name", ""), mount.get("mountPath", "")
         if not name:
@@ -264,7 +264,7 @@ def _propagation_faults(mount: Json, container: Json, path: str) -> list[FieldEr
         place = f"{path}.mountPropagation"
         if mode not in _PROPAGATIONS:
             found.append(faults.unsupported(place, mode, _PROPAGATIONS))
-        if mode == "Bidirectional" and not (container.get("securityContext") or {}).get("privileged"):
+        if mode == "Bidirectional" and not part(container, "securityContext").get("privileged"):
             detail = "Bidirectional mount propagation is available only to privileged containers"
             found.append(faults.forbidden(place, detail))
     recursive, place = mount.get("recursiveReadOnly"), f"{path}.recursiveReadOnly"
@@ -283,7 +283,7 @@ def _devices_faults(container: Json, volumes: Mapping[str, Json], path: str) -> 
     found: list[FieldError] = []
     paths: set[str] = set()
     seen: set[str] = set()
-    for index, device in enumerate(container.get("volumeDevices") or ()):
+    for index, device in enumerate(listed(container, "volumeDevices")):
         place = f"{path}[{index}]"
         name, target = device.get("name", ""), device.get("devicePath", "")
         if not name:
@@ -333,7 +333,7 @@ def _lifecycle_faults(spec: Json, container: Json, path: str) -> list[FieldError
     """Faults of hooks and probes."""
     found: list[FieldError] = []
     grace = spec.get("terminationGracePeriodSeconds")
-    hooks = container.get("lifecycle") or {}
+    hooks = part(container, "lifecycle")
     for hook in ("postStart", "preStop"):
         if hooks.get(hook) is not None:
             found += _handler_faults(hooks[hook], f"{path}.lifecycle.{hook}", grace=grace)
@@ -396,7 +396,7 @@ def _http_faults(action: Json, path: str) -> list[FieldError]:
     found += values.port_faults(f"{path}.port", action.get("port", 0))
     if action.get("scheme") not in ("HTTP", "HTTPS"):
         found.append(faults.unsupported(f"{path}.scheme", action.get("scheme", ""), ["HTTP", "HTTPS"]))
-    for header in action.get("httpHeaders") or ():
+    for header in listed(action, "httpHeaders"):
         name = header.get("name", "")
         if not name or not all(char.isascii() and (char.isalnum() or char == "-") for char in name):
             detail = name_rules.regex_fault(

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from vcbatch.api import name_rules
-from vcbatch.local.apiserver import faults
-from vcbatch.local.apiserver.errors import FieldError
-from vcbatch.local.apiserver.kinds import selectors
-from vcbatch.local.apiserver.kinds.pods import scheduling, security, values
-from vcbatch.local.apiserver.kinds.pods.amounts import requirements_faults
-from vcbatch.local.apiserver.kinds.pods.containers import containers_faults
-from vcbatch.local.apiserver.kinds.pods.volumes import volumes_faults
-from vcbatch.local.apiserver.registry import Json
+from vcbatch.api import faults, name_rules, selectors
+from vcbatch.api.faults import FieldError
+from vcbatch.api.loose import listed, part
+from vcbatch.api.model import Json
+from vcbatch.api.podspec import scheduling, security, values
+from vcbatch.api.podspec.amounts import requirements_faults
+from vcbatch.api.podspec.containers import containers_faults
+from vcbatch.api.podspec.volumes import volumes_faults
 
 _LARGEST_INT32 = 2**31 - 1
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
@@ -25,8 +24,8 @@ _MAX_NAMESERVERS, _MAX_SEARCHES, _MAX_SEARCH_CHARACTERS = 3, 32, 2048
 
 def spec_faults(spec: Json, path: str, *, pod_name: str, is_pod: bool = False) -> list[FieldError]:
     """Faults of a PodSpec at `path`. `pod_name` is "" where there is no pod yet, as in templates."""
-    volumes, found = volumes_faults(spec.get("volumes") or [], f"{path}.volumes", pod_name=pod_name)
-    found += _claims_faults(spec.get("resourceClaims") or (), f"{path}.resourceClaims")
+    volumes, found = volumes_faults(listed(spec, "volumes"), f"{path}.volumes", pod_name=pod_name)
+    found += _claims_faults(listed(spec, "resourceClaims"), f"{path}.resourceClaims")
     found += containers_faults(spec, volumes, path)
     if spec.get("resources") is not None:
         found += _pod_resources_faults(spec["resources"], f"{path}.resources")
@@ -37,12 +36,12 @@ def spec_faults(spec: Json, path: str, *, pod_name: str, is_pod: bool = False) -
     found += security.pod_faults(spec.get("securityContext"), spec, f"{path}.securityContext")
     found += scheduling.affinity_faults(spec.get("affinity"), f"{path}.affinity")
     found += _dns_faults(spec, f"{path}.dnsConfig")
-    for index, gate in enumerate(spec.get("readinessGates") or ()):
+    for index, gate in enumerate(listed(spec, "readinessGates")):
         kind = gate.get("conditionType", "")
         place = f"{path}.readinessGates[{index}].conditionType"
         found += faults.invalid_each(place, kind, name_rules.qualified_name(kind))
-    found += scheduling.gates_faults(spec.get("schedulingGates") or (), f"{path}.schedulingGates")
-    found += scheduling.spread_faults(spec.get("topologySpreadConstraints") or (), f"{path}.topologySpreadConstraints")
+    found += scheduling.gates_faults(listed(spec, "schedulingGates"), f"{path}.schedulingGates")
+    found += scheduling.spread_faults(listed(spec, "topologySpreadConstraints"), f"{path}.topologySpreadConstraints")
     found += _host_users_faults(spec, path)
     found += _names_faults(spec, path)
     found += _late_faults(spec, path)
@@ -92,8 +91,8 @@ def _host_network_faults(spec: Json, path: str, *, is_pod: bool) -> list[FieldEr
     if not spec.get("hostNetwork"):
         return []
     found: list[FieldError] = []
-    for index, container in enumerate(spec.get("containers") or ()):
-        for at, port in enumerate(container.get("ports") or ()):
+    for index, container in enumerate(listed(spec, "containers")):
+        for at, port in enumerate(listed(container, "ports")):
             host = port.get("hostPort", 0)
             if (is_pod or host) and host != port.get("containerPort", 0):
                 detail = "must match `containerPort` when `hostNetwork` is true"
@@ -112,7 +111,7 @@ def _dns_faults(spec: Json, path: str) -> list[FieldError]:
     if config is None:
         return []
     found: list[FieldError] = []
-    servers, searches = config.get("nameservers") or [], config.get("searches") or []
+    servers, searches = listed(config, "nameservers"), listed(config, "searches")
     if len(servers) > _MAX_NAMESERVERS:
         detail = f"must not have more than {_MAX_NAMESERVERS} nameservers"
         found.append(faults.invalid(f"{path}.nameservers", servers, detail))
@@ -128,7 +127,7 @@ def _dns_faults(spec: Json, path: str) -> list[FieldError]:
         if search != ".":
             plain = search.removesuffix(".").replace("_", "a")
             found += faults.invalid_each(f"{path}.searches[{index}]", search, name_rules.dns_subdomain(plain))
-    for index, option in enumerate(config.get("options") or ()):
+    for index, option in enumerate(listed(config, "options")):
         if not option.get("name"):
             found.append(faults.required(f"{path}.options[{index}]", "must not be empty"))
     return found
@@ -157,11 +156,11 @@ def _names_faults(spec: Json, path: str) -> list[FieldError]:
 
 
 def _late_faults(spec: Json, path: str) -> list[FieldError]:
-    found = scheduling.tolerations_faults(spec.get("tolerations") or (), f"{path}.tolerations")
-    for index, alias in enumerate(spec.get("hostAliases") or ()):
+    found = scheduling.tolerations_faults(listed(spec, "tolerations"), f"{path}.tolerations")
+    for index, alias in enumerate(listed(spec, "hostAliases")):
         place = f"{path}.hostAliases[{index}]"
         found += values.ip_faults(f"{place}.ip", alias.get("ip", ""))
-        for at, hostname in enumerate(alias.get("hostnames") or ()):
+        for at, hostname in enumerate(listed(alias, "hostnames")):
             found += values.subdomain_faults(f"{place}.hostnames[{at}]", hostname)
     if spec.get("priorityClassName"):
         found += values.subdomain_faults(f"{path}.priorityClassName", spec["priorityClassName"])
@@ -172,7 +171,7 @@ def _late_faults(spec: Json, path: str) -> list[FieldError]:
         found.append(faults.unsupported(f"{path}.preemptionPolicy", policy, ["PreemptLowerPriority", "Never"]))
     if spec.get("overhead"):
         found += requirements_faults({"limits": spec["overhead"]}, f"{path}.overhead", claims=())
-    system = (spec.get("os") or {}).get("name")
+    system = part(spec, "os").get("name")
     if spec.get("os") is not None:
         if not system:
             found.append(faults.required(f"{path}.os.name"))

@@ -10,11 +10,9 @@ import re
 from collections.abc import Collection
 from typing import Any
 
-from vcbatch.api import name_rules
-from vcbatch.local.apiserver import faults
-from vcbatch.local.apiserver.errors import FieldError
-from vcbatch.local.apiserver.kinds import quantities
-from vcbatch.local.apiserver.registry import Json
+from vcbatch.api import faults, name_rules, quantities
+from vcbatch.api.faults import FieldError
+from vcbatch.api.model import Json
 
 PORT_RANGE = faults.between(1, 65535)
 FILE_MODE = "must be a number between 0 and 0777 (octal), both inclusive"

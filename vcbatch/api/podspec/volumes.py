@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from vcbatch.api import name_rules
-from vcbatch.local.apiserver import faults
-from vcbatch.local.apiserver.errors import FieldError
-from vcbatch.local.apiserver.kinds import quantities
-from vcbatch.local.apiserver.kinds.config import key_faults
-from vcbatch.local.apiserver.kinds.pods import values
-from vcbatch.local.apiserver.registry import Json
+from vcbatch.api import faults, name_rules, quantities
+from vcbatch.api.faults import FieldError
+from vcbatch.api.loose import listed, part
+from vcbatch.api.model import Json
+from vcbatch.api.podspec import values
+from vcbatch.api.podspec.claims import claim_spec_faults
 
 _HOST_PATH_TYPES = (
     "",
@@ -42,7 +41,7 @@ def volumes_faults(volumes: list[Json], path: str, *, pod_name: str) -> tuple[di
             found += faulty
         else:
             sound[name] = volume
-        claim = (volume.get("persistentVolumeClaim") or {}).get("claimName", "")
+        claim = part(volume, "persistentVolumeClaim").get("claimName", "")
         if claim in made:
             detail = "must not reference a PVC that gets created for an ephemeral volume"
             found.append(faults.invalid(f"{place}.persistentVolumeClaim.claimName", claim, detail))
@@ -131,7 +130,7 @@ def _nfs(source: Json, path: str) -> list[FieldError]:
 
 def _downward(source: Json, path: str) -> list[FieldError]:
     found = values.mode_faults(f"{path}.defaultMode", source.get("defaultMode"))
-    for item in source.get("items") or ():
+    for item in listed(source, "items"):
         found += _downward_file(item, path)
     return found
 
@@ -155,7 +154,7 @@ def _downward_file(item: Json, path: str) -> list[FieldError]:
 def _projected(source: Json, path: str) -> list[FieldError]:
     found = values.mode_faults(f"{path}.defaultMode", source.get("defaultMode"))
     taken: set[str] = set()
-    for index, projection in enumerate(source.get("sources") or ()):
+    for index, projection in enumerate(listed(source, "sources")):
         found += _projection(projection, path, f"{path}.sources[{index}]", taken)
     return found
 
@@ -170,9 +169,9 @@ def _projection(projection: Json, path: str, place: str, taken: set[str]) -> lis
         if not source.get("name"):
             found.append(faults.required(f"{place}.{kind}.name"))
         found += _keys(source.get("items"), f"{place}.{kind}.items")
-        for item in source.get("items") or ():
+        for item in listed(source, "items"):
             found += _claimed(item.get("path", ""), taken, path, shown=source.get("name", ""))
-    for item in (projection.get("downwardAPI") or {}).get("items") or ():
+    for item in listed(part(projection, "downwardAPI"), "items"):
         found += _downward_file(item, f"{place}.downwardAPI")
         found += _claimed(item.get("path", ""), taken, path, shown=item.get("path", ""))
     token = projection.get("serviceAccountToken")
@@ -210,12 +209,10 @@ def _token(token: Json, path: str, place: str) -> list[FieldError]:
 
 
 def _ephemeral(source: Json, path: str) -> list[FieldError]:
-    from vcbatch.local.apiserver.kinds.storage import claim_spec_faults
-
     template = source.get("volumeClaimTemplate")
     if template is None:
         return [faults.required(f"{path}.volumeClaimTemplate")]
-    return claim_spec_faults(template.get("spec") or {}, f"{path}.volumeClaimTemplate.spec")
+    return claim_spec_faults(part(template, "spec"), f"{path}.volumeClaimTemplate.spec")
 
 
 def _csi(source: Json, path: str) -> list[FieldError]:
@@ -271,4 +268,4 @@ def selector_key_faults(reference: Json, path: str) -> list[FieldError]:
     found = values.subdomain_faults(f"{path}.name", name)
     if not key:
         return [*found, faults.required(f"{path}.key")]
-    return found + faults.invalid_each(f"{path}.key", key, key_faults(key))
+    return found + faults.invalid_each(f"{path}.key", key, name_rules.config_key(key))

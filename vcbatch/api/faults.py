@@ -1,4 +1,4 @@
-"""Makes the field errors of validation, worded as Kubernetes words them.
+"""Field errors of Kubernetes' own objects, worded as Kubernetes words them.
 
 Source: k8s.io/apimachinery `pkg/util/validation/field` (the texts) and Go's `%q` and `encoding/json` (the values).
 """
@@ -7,9 +7,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from vcbatch.local.apiserver.errors import FieldError
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldError:
+    """One fault of an object. `reason` is the machine-readable cause (`FieldValueRequired`, …), `message` the whole
+    text after the field path (`Required value: must be set`)."""
+
+    reason: str
+    field: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.message}"
+
 
 _ESCAPES = {
     '"': '\\"',

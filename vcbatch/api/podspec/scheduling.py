@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from vcbatch.api import name_rules
-from vcbatch.local.apiserver import faults
-from vcbatch.local.apiserver.errors import FieldError
-from vcbatch.local.apiserver.kinds import selectors
-from vcbatch.local.apiserver.kinds.pods import values
-from vcbatch.local.apiserver.registry import Json
+from vcbatch.api import faults, name_rules, selectors
+from vcbatch.api.faults import FieldError
+from vcbatch.api.loose import listed, part
+from vcbatch.api.model import Json
+from vcbatch.api.podspec import values
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -39,17 +38,17 @@ def _node_affinity_faults(node: Json, path: str) -> list[FieldError]:
     found: list[FieldError] = []
     if node.get(_REQUIRED) is not None:
         found += node_selector_faults(node[_REQUIRED], f"{path}.{_REQUIRED}")
-    for index, term in enumerate(node.get(_PREFERRED) or ()):
+    for index, term in enumerate(listed(node, _PREFERRED)):
         place = f"{path}.{_PREFERRED}[{index}]"
         found += _weight_faults(term, place)
-        found += _node_term_faults(term.get("preference") or {}, f"{place}.preference", check_values=False)
+        found += _node_term_faults(part(term, "preference"), f"{place}.preference", check_values=False)
     return found
 
 
 def node_selector_faults(selector: Json, path: str) -> list[FieldError]:
     """Faults of a NodeSelector."""
     place = f"{path}.nodeSelectorTerms"
-    terms = selector.get("nodeSelectorTerms") or []
+    terms = listed(selector, "nodeSelectorTerms")
     if not terms:
         return [faults.required(place, "must have at least one node selector term")]
     found: list[FieldError] = []
@@ -60,16 +59,16 @@ def node_selector_faults(selector: Json, path: str) -> list[FieldError]:
 
 def _node_term_faults(term: Json, path: str, *, check_values: bool) -> list[FieldError]:
     found: list[FieldError] = []
-    for index, requirement in enumerate(term.get("matchExpressions") or ()):
+    for index, requirement in enumerate(listed(term, "matchExpressions")):
         found += _node_requirement_faults(requirement, f"{path}.matchExpressions[{index}]", check_values)
-    for index, requirement in enumerate(term.get("matchFields") or ()):
+    for index, requirement in enumerate(listed(term, "matchFields")):
         found += _node_field_faults(requirement, f"{path}.matchFields[{index}]")
     return found
 
 
 def _node_requirement_faults(requirement: Json, path: str, check_values: bool) -> list[FieldError]:
     found: list[FieldError] = []
-    given, operator, place = requirement.get("values") or [], requirement.get("operator", ""), f"{path}.values"
+    given, operator, place = listed(requirement, "values"), requirement.get("operator", ""), f"{path}.values"
     match operator:
         case "In" | "NotIn":
             if not given:
@@ -94,7 +93,7 @@ def _node_requirement_faults(requirement: Json, path: str, check_values: bool) -
 
 def _node_field_faults(requirement: Json, path: str) -> list[FieldError]:
     found: list[FieldError] = []
-    given, operator, key = requirement.get("values") or [], requirement.get("operator", ""), requirement.get("key", "")
+    given, operator, key = listed(requirement, "values"), requirement.get("operator", ""), requirement.get("key", "")
     if operator in ("In", "NotIn"):
         if len(given) != 1:
             detail = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
@@ -115,12 +114,12 @@ def _weight_faults(term: Json, path: str) -> list[FieldError]:
 
 def _pod_affinity_faults(affinity: Json, path: str) -> list[FieldError]:
     found: list[FieldError] = []
-    for index, term in enumerate(affinity.get(_REQUIRED) or ()):
+    for index, term in enumerate(listed(affinity, _REQUIRED)):
         found += _pod_term_faults(term, f"{path}.{_REQUIRED}[{index}]")
-    for index, weighted in enumerate(affinity.get(_PREFERRED) or ()):
+    for index, weighted in enumerate(listed(affinity, _PREFERRED)):
         place = f"{path}.{_PREFERRED}[{index}]"
         found += _weight_faults(weighted, place)
-        found += _pod_term_faults(weighted.get("podAffinityTerm") or {}, f"{place}.podAffinityTerm")
+        found += _pod_term_faults(part(weighted, "podAffinityTerm"), f"{place}.podAffinityTerm")
     return found
 
 
@@ -129,7 +128,7 @@ def _pod_term_faults(term: Json, path: str) -> list[FieldError]:
     for key in ("labelSelector", "namespaceSelector"):
         if term.get(key) is not None:
             found += selectors.selector_faults(term[key], f"{path}.{key}")
-    for namespace in term.get("namespaces") or ():
+    for namespace in listed(term, "namespaces"):
         found += faults.invalid_each(f"{path}.namespace", namespace, name_rules.dns_label(namespace))
     topology = term.get("topologyKey", "")
     if not topology:
@@ -221,14 +220,14 @@ def _domains_faults(constraint: Json, action: str, path: str) -> list[FieldError
 
 
 def _label_keys_faults(constraint: Json, path: str) -> list[FieldError]:
-    keys, selector = constraint.get("matchLabelKeys") or [], constraint.get("labelSelector")
+    keys, selector = listed(constraint, "matchLabelKeys"), constraint.get("labelSelector")
     if not keys:
         return []
     place = f"{path}.matchLabelKeys"
     if selector is None:
         return [faults.forbidden(place, "must not be specified when labelSelector is not set")]
-    used: set[Any] = {*(selector.get("matchLabels") or {})}
-    used |= {expression.get("key") for expression in selector.get("matchExpressions") or ()}
+    used: set[Any] = {*part(selector, "matchLabels")}
+    used |= {expression.get("key") for expression in listed(selector, "matchExpressions")}
     found: list[FieldError] = []
     for index, key in enumerate(keys):
         found += faults.invalid_each(f"{place}[{index}]", key, name_rules.qualified_name(key))

@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from vcbatch.api import name_rules
-from vcbatch.local.apiserver import faults
-from vcbatch.local.apiserver.errors import FieldError
-from vcbatch.local.apiserver.kinds import quantities
-from vcbatch.local.apiserver.kinds.pods.defaults import containers
-from vcbatch.local.apiserver.registry import Json
+from vcbatch.api import faults, name_rules, quantities
+from vcbatch.api.faults import FieldError
+from vcbatch.api.loose import listed, part
+from vcbatch.api.model import Json
+from vcbatch.api.podspec.defaults import containers
 
 _CONTAINER_RESOURCES = ("cpu", "memory", "ephemeral-storage")
 _HUGE_PAGES = "hugepages-"
@@ -57,7 +56,7 @@ def amount_faults(resource: str, amount: Any, path: str) -> list[FieldError]:
 
 def requirements_faults(resources: Json, path: str, *, claims: Collection[str]) -> list[FieldError]:
     """Faults of a ResourceRequirements; `claims` are the names of the pod's resource claims."""
-    limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
+    limits, requests = part(resources, "limits"), part(resources, "requests")
     found: list[FieldError] = []
     for name in sorted(limits):
         place = f"{path}.limits[{name}]"
@@ -91,7 +90,7 @@ def _against_limit(name: str, amount: Any, limits: Mapping[str, Any], path: str)
 def _claims_faults(resources: Json, path: str, claims: Collection[str]) -> list[FieldError]:
     found: list[FieldError] = []
     seen: set[str] = set()
-    for index, claim in enumerate(resources.get("claims") or ()):
+    for index, claim in enumerate(listed(resources, "claims")):
         place, name = f"{path}[{index}]", claim.get("name", "")
         if not name:
             found.append(faults.required(f"{place}.name"))
@@ -110,9 +109,9 @@ def service_class(spec: Json) -> str:
     totals: dict[str, list[Any]] = {}
     guaranteed = True
     for container in containers(spec, ephemeral=False):
-        resources = container.get("resources") or {}
+        resources = part(container, "resources")
         named = {
-            kind: {name: amount for name, amount in (resources.get(kind) or {}).items() if _counts(name, amount)}
+            kind: {name: amount for name, amount in part(resources, kind).items() if _counts(name, amount)}
             for kind in ("requests", "limits")
         }
         for name in named["requests"]:

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from vcbatch.api import name_rules
-from vcbatch.local.apiserver import faults
-from vcbatch.local.apiserver.errors import FieldError
-from vcbatch.local.apiserver.registry import Json
+from vcbatch.api import faults, name_rules
+from vcbatch.api.faults import FieldError
+from vcbatch.api.loose import listed, part
+from vcbatch.api.model import Json
 
 
 def selector_faults(selector: Json, path: str) -> list[FieldError]:
     """Faults of a `LabelSelector` at `path`."""
     found = label_faults(selector.get("matchLabels"), f"{path}.matchLabels")
-    for index, expression in enumerate(selector.get("matchExpressions") or ()):
+    for index, expression in enumerate(listed(selector, "matchExpressions")):
         found += _expression_faults(expression, f"{path}.matchExpressions[{index}]")
     return found
 
@@ -33,7 +33,7 @@ def label_faults(labels: Mapping[str, str] | None, path: str) -> list[FieldError
 
 def _expression_faults(expression: Json, path: str) -> list[FieldError]:
     found: list[FieldError] = []
-    operator, values = expression.get("operator", ""), expression.get("values") or []
+    operator, values = expression.get("operator", ""), listed(expression, "values")
     if operator in ("In", "NotIn"):
         if not values:
             detail = "must be specified when `operator` is 'In' or 'NotIn'"
@@ -56,14 +56,14 @@ def matches(selector: Json | None, labels: Mapping[str, str] | None) -> bool:
     if selector is None:
         return False
     have = labels or {}
-    for key, value in (selector.get("matchLabels") or {}).items():
+    for key, value in part(selector, "matchLabels").items():
         if have.get(key) != value:
             return False
-    return all(_satisfied(expression, have) for expression in selector.get("matchExpressions") or ())
+    return all(_satisfied(expression, have) for expression in listed(selector, "matchExpressions"))
 
 
 def _satisfied(expression: Json, labels: Mapping[str, str]) -> bool:
-    key, values = expression.get("key", ""), expression.get("values") or []
+    key, values = expression.get("key", ""), listed(expression, "values")
     match expression.get("operator"):
         case "In":
             return key in labels and labels[key] in values

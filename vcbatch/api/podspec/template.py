@@ -1,0 +1,38 @@
+"""Pod specs inside other objects: what defaults there and what is refused there."""
+
+from __future__ import annotations
+
+import copy
+
+from vcbatch.api import faults, name_rules, selectors
+from vcbatch.api.faults import FieldError
+from vcbatch.api.loose import part
+from vcbatch.api.model import Json
+from vcbatch.api.podspec.defaults import spec_defaults
+from vcbatch.api.podspec.spec import spec_faults
+
+
+def template_defaults(template: Json) -> None:
+    """Defaults of a PodTemplateSpec, in place."""
+    template.setdefault("metadata", {})
+    spec_defaults(template.setdefault("spec", {}))
+
+
+def written_template_faults(template: Json, path: str) -> list[FieldError]:
+    """Faults of a PodTemplateSpec as its author wrote it: without its defaults, which are given to a copy."""
+    copied = copy.deepcopy(template)
+    template_defaults(copied)
+    return template_faults(copied, path)
+
+
+def template_faults(template: Json, path: str) -> list[FieldError]:
+    """Faults of a PodTemplateSpec at `path`, which has its defaults."""
+    metadata = part(template, "metadata")
+    found = selectors.label_faults(metadata.get("labels"), f"{path}.labels")
+    for key in sorted(part(metadata, "annotations")):
+        found += faults.invalid_each(f"{path}.annotations", key, name_rules.qualified_name(key.lower()))
+    found += spec_faults(part(template, "spec"), f"{path}.spec", pod_name="")
+    if part(template, "spec").get("ephemeralContainers"):
+        detail = "ephemeral containers not allowed in pod template"
+        found.append(faults.forbidden(f"{path}.spec.ephemeralContainers", detail))
+    return found
