@@ -1,43 +1,101 @@
-"""Scenarios as data: what is done to a cluster, what is waited for, and what must be true in the end.
+"""Scenarios as data: what is done to a cluster, what is waited for, and what must be true.
 
-A scenario is a list of steps, one key naming what is done:
+A scenario is a file of `cases/`; its name is the namespace that it plays in, on every backend.
 
+    why:    what a user is promised, in a sentence
+    nodes:  [{name: n1, cpu: "4", memory: 8Gi, labels: {}, taints: [], nvidia.com/gpu: "8"}]
+            exactly these nodes, and the cluster for itself
+    alone:  true    the cluster for itself, with one large node
+    needs:  [patience]    what a backend has to offer, where the steps don't tell (`Capability`)
+    never:  [condition]   none of these may hold at any moment, as watches saw it
+    steps:  one key each naming what is done
+
+Without `nodes` and `alone` a scenario shares its cluster with others that play at the same time; keep its pods small,
+and few at a time. What it makes outside of its namespace (queues, priority classes) is always named after it: `SCENARIO`
+or `SCENARIO-x`. Containers run for real on one of the backends: let them last 1 to 3 seconds, or until they are deleted.
+
+Doing
+
+    job:       {name: a, minAvailable: 2, policies: [], tasks: {w: {replicas: 2, run: sleep 1; exit 3}}}
+               a Job in short: keys are those of its spec, and of its tasks; `run` is a shell command, `requests` what
+               each pod asks for, `pod` and `labels` and `annotations` go into the pod template. Anything else: `apply`.
     apply:     [objects]              create, or merge-patch what exists
     delete:    KIND/NAME
+    patch:     KIND/NAME              with `body`: a merge patch, and `subresource` (status)
     jsonpatch: KIND/NAME              with `body`: the operations
-    until:     {get, path, is}        wait (at most `timeout` seconds) until the path has one of these values
-    sleep:     seconds                let so much time pass
-    expect:    {get, path, is}        now; `count: N` counts a list, `contains: TEXT` looks into a text,
-                                      `absent: true` means that the object is gone
-    refused:   {apply: object, with: TEXT}
-    command:   {job: NAME, action: ACTION}    as `vcctl job suspend` and its like send it
+    refused:   {apply: object, with: TEXT}, or {job: as above, with: TEXT}, or {patch: KIND/NAME, body:, with: TEXT},
+               or {delete: KIND/NAME, with: TEXT}
+    command:   {job: NAME, action: ACTION} or {queue: NAME, action: ACTION}    as `vcctl job suspend` and others do
+    evict:     pods/NAME              as `kubectl drain` does
+    ends:      pods/NAME              with {exit: 137, reason: OOMKilled, message:, pod: Evicted}: what a kubelet would
+               write of a pod that otherwise runs until it is deleted; `pod` is the status's own reason
+    hold:      KIND/NAME              by a finalizer: it can be deleted, and isn't gone before `release: KIND/NAME`
+    cordon:    NODE                   and `uncordon`, `unready`, `ready`; `lose: NODE` deletes the Node and its pods
     restart:   controllers | scheduler     kill that part wherever it is, and start it again
     clock:     seconds                the wall clock jumps by so much (also back) while no time passes
+    sleep:     seconds                let so much time pass
 
-KIND/NAME is `jobs.batch.volcano.sh/a` or `pods/x`; a `*` in NAME takes the first that matches; KIND alone is a list.
-The first steps are in the format of the recordings in the conformance data, so that those play here too.
+Watching
+
+    until:     condition              wait (at most `timeout: 60` seconds) until it holds
+    expect:    condition              it holds now
+    saw:       {get: KIND/NAME, path: P, is: [values]}    all values that were ever seen there, in order;
+                                      `includes` instead of `is`: these in this order, with others between
+    event:     {on: Job/a, reason: R, type: Warning, contains: TEXT, count: 2}    waits for it; `absent: true` for none
+               so far; `count` sums up repetitions, and without it one is enough
+    settles:   seconds                nothing in the namespace changes for so long (within `timeout: 60`)
+
+A condition is {get: KIND/NAME, path: P, and one or more checks}. A `*` in NAME takes the first that matches; without
+NAME it is about the list of all, which `where: {path: value}` and `labels: {key: value}` narrow down. Checks:
+
+    is: value, or [one of these]      equals: value (for lists)      contains: TEXT
+    absent: true                      gone, or nothing at that path
+    count: N, at_least: N, at_most: N of a list       names: [exactly these, in any order]
+    each: {path: value}               every one of a list that isn't empty
+    differ: path                      not all of the list have the same there
+
+Paths are `a.b[0].c`, `[key=value]` for the first element that has it, `[*]` for all, `[example.com/key]` for a key with
+dots. Values with several alternatives are lists, also in `where` and `each`; null is what isn't there.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol
 
 import yaml
 
-from vcbatch.api import resources
-from vcbatch.api.resources import Resource
-from vcbatch.seams import Api, ApiError, PatchKind
+from tests.scenarios import deeds
+from tests.scenarios.conditions import Condition, ScenarioFailed, as_list, dig
+from tests.scenarios.history import History
+from vcbatch.api.resources import EVENTS
+from vcbatch.seams import Api
 
 Json = dict[str, Any]
 
-_ALL = [value for value in vars(resources).values() if isinstance(value, Resource)]
-BY_NAME = {(f"{r.plural}.{r.group}" if r.group else r.plural): r for r in _ALL}
-BY_NAME |= {"pod": resources.PODS, "node": resources.NODES}
-BY_KIND = {(r.api_version, r.kind): r for r in _ALL}
+CASES = Path(__file__).parent / "cases"
+_PATIENCE_SECONDS = 20.0
+_EVENT_SECONDS = 15.0
+
+
+class Capability(StrEnum):
+    """What a backend may lack. A scenario that needs one isn't played there, and the report says why."""
+
+    CLOCK = "clock"
+    """The wall clock can be moved."""
+    RESTART = "restart"
+    """One part can be killed while the others go on."""
+    PATIENCE = "patience"
+    """Minutes cost nothing."""
+    PRETENDED = "pretended"
+    """Nobody but the scenario writes what became of a container."""
 
 
 class World(Protocol):
@@ -45,6 +103,7 @@ class World(Protocol):
 
     api: Api
     namespace: str
+    history: History
 
     async def pass_time(self, seconds: float) -> None: ...
 
@@ -52,9 +111,9 @@ class World(Protocol):
 
     def jump(self, seconds: float) -> None: ...
 
+    def now(self) -> datetime: ...
 
-class ScenarioFailed(AssertionError):
-    """A step whose outcome is another than the scenario says."""
+    async def evict(self, pod: str) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,192 +122,204 @@ class Scenario:
     steps: Sequence[Json]
     nodes: Sequence[Json] = ()
     why: str = ""
+    group: str = ""
+    digest: str = ""
+    apart: bool = False
+    declared: frozenset[Capability] = frozenset()
+    never: Sequence[Json] = field(default_factory=tuple)
 
     @classmethod
     def load(cls, path: Path) -> Scenario:
-        data = yaml.safe_load(path.read_text(encoding="utf-8"))
-        return cls(name=path.stem, steps=data["steps"], nodes=data.get("nodes", ()), why=data.get("why", ""))
+        text = path.read_text(encoding="utf-8")
+        data = yaml.safe_load(text)
+        group = "" if path.parent == CASES else path.parent.name
+        unknown = data.keys() - {"why", "nodes", "alone", "needs", "never", "steps"}
+        if unknown or not data.get("why") or not data.get("steps"):
+            raise ScenarioFailed(f"{path.name}: a scenario has why and steps, and not {sorted(unknown)}")
+        return cls(
+            name=path.stem, steps=data["steps"], nodes=data.get("nodes", ()), why=data["why"],
+            group=group, digest=hashlib.sha256(text.encode()).hexdigest()[:16],
+            apart=bool(data.get("alone")), declared=frozenset(map(Capability, data.get("needs", ()))),
+            never=data.get("never", ()),
+        )  # fmt: skip
+
+    @property
+    def title(self) -> str:
+        return f"{self.group}/{self.name}" if self.group else self.name
+
+    @property
+    def needs(self) -> frozenset[Capability]:
+        """What was declared, and what the steps need."""
+        found = set(self.declared)
+        for step in self.steps:
+            if "clock" in step:
+                found.add(Capability.CLOCK)
+            if "restart" in step:
+                found.add(Capability.RESTART)
+            if "ends" in step:
+                found.add(Capability.PRETENDED)
+        return frozenset(found)
+
+    @property
+    def alone(self) -> bool:
+        """Whether it must have the cluster for itself."""
+        nodes = any(key in step for step in self.steps for key in ("cordon", "unready", "lose", "restart", "clock"))
+        return bool(self.apart or self.nodes or nodes)
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """What an `until` saw, in the order in which the values appeared."""
+def scenarios() -> list[Scenario]:
+    """All there are, by name; a name is used once, since it is a namespace."""
+    found = [Scenario.load(path) for path in sorted(CASES.rglob("*.yaml"))]
+    names = [scenario.name for scenario in found]
+    twice = {name for name in names if names.count(name) > 1}
+    if twice:
+        raise ScenarioFailed(f"names of more than one scenario: {sorted(twice)}")
+    return found
 
-    values: list[Any] = field(default_factory=list)
-    reached: bool = False
 
-
-async def play(scenario: Scenario, world: World) -> list[Seen]:
+async def play(scenario: Scenario, world: World) -> None:
     """Do every step; raises `ScenarioFailed` at the first that doesn't come out as it says."""
-    seen: list[Seen] = []
-    for number, step in enumerate(scenario.steps, start=1):
-        try:
-            if (outcome := await _step(step, world)) is not None:
-                seen.append(outcome)
-        except ScenarioFailed as failure:
-            raise ScenarioFailed(f"{scenario.name}, step {number}: {failure}") from None
-    return seen
+    async with _tidied(scenario, world) as owned:
+        for number, step in enumerate(scenario.steps, start=1):
+            try:
+                await _step(step, world, owned)
+                world.history.check()
+            except ScenarioFailed as failure:
+                raise ScenarioFailed(f"{scenario.title}, step {number}: {failure}") from None
 
 
-async def _step(step: Json, world: World) -> Seen | None:
+@asynccontextmanager
+async def _tidied(scenario: Scenario, world: World) -> AsyncIterator[deeds.Owned]:
+    owned = deeds.Owned(scenario=scenario.name, nodes=scenario.alone)
+    world.history.forbid(scenario.never)
+    try:
+        yield owned
+    finally:
+        await owned.remove(world)
+
+
+async def _step(step: Json, world: World, owned: deeds.Owned) -> None:
+    timeout = float(step.get("timeout", 60))
     match step:
-        case {"apply": objects}:
-            for body in objects:
-                await _apply(body, world)
-        case {"delete": target}:
-            resource, name = _target(target)
-            await world.api.delete(resource, name, namespace=_namespace(resource, world))
-        case {"jsonpatch": target, "body": operations}:
-            resource, name = _target(target)
-            namespace = _namespace(resource, world)
-            await world.api.patch(resource, name, operations, namespace=namespace, kind=PatchKind.JSON)
         case {"until": condition}:
-            return await _until(condition, world, timeout=float(step.get("timeout", 60)))
+            await _until(Condition(condition), world, timeout)
+        case {"expect": condition}:
+            wanted = Condition(condition)
+            if trouble := wanted.unmet(await wanted.read(world)):
+                raise ScenarioFailed(trouble)
+        case {"saw": wanted}:
+            await _saw(wanted, world)
+        case {"event": wanted}:
+            await _event(wanted, world)
+        case {"settles": seconds}:
+            await _settles(float(seconds), world, timeout)
         case {"sleep": seconds}:
             await world.pass_time(float(seconds))
-        case {"expect": condition}:
-            _check(condition, await _read(condition["get"], world))
-        case {"refused": {"apply": body, "with": text}}:
-            await _refused(body, text, world)
-        case {"command": {"job": name, "action": action}}:
-            await _command(name, action, world)
         case {"clock": seconds}:
             world.jump(float(seconds))
         case {"restart": part}:
             await world.restart(part)
         case _:
-            raise ScenarioFailed(f"no such step: {step}")
-    return None
+            if not await deeds.do(step, world, owned):
+                raise ScenarioFailed(f"no such step: {step}")
 
 
-async def _apply(body: Json, world: World) -> None:
-    resource = BY_KIND[body["apiVersion"], body["kind"]]
-    namespace = _namespace(resource, world)
-    try:
-        await world.api.create(resource, body, namespace=namespace)
-    except ApiError as error:
-        if not error.already_exists:
-            raise ScenarioFailed(f"apply {body['kind']}/{body['metadata']['name']}: {error.message}") from None
-        await world.api.patch(resource, body["metadata"]["name"], body, namespace=namespace)
-
-
-async def _refused(body: Json, text: str, world: World) -> None:
-    resource = BY_KIND[body["apiVersion"], body["kind"]]
-    try:
-        await world.api.create(resource, body, namespace=_namespace(resource, world))
-    except ApiError as error:
-        if text not in error.message:
-            raise ScenarioFailed(f"refused with {error.message!r}, which doesn't say {text!r}") from None
-        return
-    raise ScenarioFailed(f"{body['kind']}/{body['metadata']['name']} was accepted")
-
-
-async def _command(name: str, action: str, world: World) -> None:
-    job = await world.api.get(resources.JOBS, name, namespace=world.namespace)
-    target = {"apiVersion": job["apiVersion"], "kind": "Job", "name": name, "uid": job["metadata"]["uid"]}
-    body = {
-        "apiVersion": resources.COMMANDS.api_version,
-        "kind": resources.COMMANDS.kind,
-        "metadata": {"generateName": f"{name}-", "ownerReferences": [{**target, "controller": True}]},
-        "action": action,
-        "target": target,
-    }
-    await world.api.create(resources.COMMANDS, body, namespace=world.namespace)
-
-
-async def _until(condition: Json, world: World, *, timeout: float) -> Seen:
+async def _until(condition: Condition, world: World, timeout: float) -> None:
     seen: list[Any] = []
-    waited = 0.0
-    while True:
-        value = await _value(condition, world)
-        if value is not None and (not seen or seen[-1] != value):
-            seen.append(value)
-        if value in condition["is"]:
-            return Seen(seen, True)
-        if waited >= timeout:
-            raise ScenarioFailed(f"{condition} not reached in {timeout:.0f} s; saw {seen}")
-        await world.pass_time(0.05)
-        waited += 0.05
 
+    async def look() -> str:
+        value = await condition.look(world)
+        found = dig(value, condition.path) if isinstance(value, Mapping) else None
+        if found is not None and (not seen or seen[-1] != found):
+            seen.append(found)
+        return condition.unmet(value)
 
-async def _value(condition: Json, world: World) -> Any:
     try:
-        return _dig(await _read(condition["get"], world), condition.get("path", ""))
-    except ApiError as error:
-        if error.not_found:
-            return None
-        raise
+        await _wait(look, world, timeout)
+    except ScenarioFailed as failure:
+        raise ScenarioFailed(f"{failure}; saw {str(seen)[-600:]}") from None
 
 
-async def _read(target: str, world: World) -> Any:
-    resource, name = _target(target)
-    namespace = _namespace(resource, world)
-    if not name:
-        return list((await world.api.list(resource, namespace=namespace)).items)
-    if "*" not in name:
-        try:
-            return await world.api.get(resource, name, namespace=namespace)
-        except ApiError as error:
-            if error.not_found:
-                return None
-            raise
-    pattern = re.compile(re.escape(name).replace(r"\*", ".*"))
-    found = (await world.api.list(resource, namespace=namespace)).items
-    matching = [item for item in found if pattern.fullmatch(item["metadata"]["name"])]
-    return matching[0] if matching else None
-
-
-_CHECKS = frozenset({"is", "count", "contains", "absent"})
-
-
-def _check(condition: Json, value: Any) -> None:
-    unknown = condition.keys() - _CHECKS - {"get", "path"}
-    if unknown or not condition.keys() & _CHECKS:
-        raise ScenarioFailed(f"{condition} expects nothing that can fail; known: {', '.join(sorted(_CHECKS))}")
-    if condition.get("absent"):
-        if value is not None:
-            raise ScenarioFailed(f"{condition['get']} is still there")
-        return
-    if value is None:
-        raise ScenarioFailed(f"{condition['get']} isn't there")
-    found = _dig(value, condition.get("path", ""))
-    if "count" in condition and len(found or []) != condition["count"]:
-        names = [item["metadata"]["name"] for item in found or [] if isinstance(item, dict) and "metadata" in item]
-        raise ScenarioFailed(f"{condition['get']} has {len(found or [])} {names}, not {condition['count']}")
-    if "is" in condition and found not in _as_list(condition["is"]):
-        raise ScenarioFailed(f"{condition['get']} {condition.get('path', '')} is {found!r}, not {condition['is']!r}")
-    if "contains" in condition and condition["contains"] not in str(found):
-        raise ScenarioFailed(
-            f"{condition['get']} {condition.get('path', '')} is {found!r}: no {condition['contains']!r}"
-        )
-
-
-def _as_list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
-
-
-def _dig(value: Any, path: str) -> Any:
-    """`a.b[0].c`; `[key=value]` picks the first element that has it."""
-    for part in re.findall(r"[^.\[\]]+(?:\\\.[^.\[\]]+)*|\[[^\]]*\]", path):
-        if value is None:
-            return None
-        if part.startswith("[") and "=" in part:
-            key, _, wanted = part[1:-1].partition("=")
-            value = next((item for item in value if str(item.get(key)) == wanted), None)
-        elif part.startswith("["):
-            index = int(part[1:-1])
-            value = value[index] if -len(value) <= index < len(value) else None
+async def _saw(wanted: Json, world: World) -> None:
+    def look() -> str:
+        values = world.history.values(wanted["get"], wanted.get("path", ""))
+        if "includes" in wanted:
+            rest = iter(values)
+            met = all(any(value == each for each in rest) for value in wanted["includes"])
         else:
-            value = value.get(part) if isinstance(value, Mapping) else None
-    return value
+            met = values == as_list(wanted["is"])
+        return "" if met else f"{wanted['get']} {wanted.get('path', '')} had the values {values}, not {wanted}"
+
+    await _wait(look, world, _PATIENCE_SECONDS)
 
 
-def _target(text: str) -> tuple[Resource, str]:
-    kind, _, name = text.partition("/")
-    if kind not in BY_NAME:
-        raise ScenarioFailed(f"no such kind: {kind} (known: {', '.join(sorted(BY_NAME))})")
-    return BY_NAME[kind], name
+async def _event(wanted: Json, world: World) -> None:
+    unknown = wanted.keys() - {"on", "reason", "type", "contains", "count", "absent"}
+    if unknown or "on" not in wanted:
+        raise ScenarioFailed(f"an event has on, reason, type, contains, count, absent; not {sorted(unknown)}")
+    kind, _, name = wanted["on"].partition("/")
+    place = world.namespace if kind not in ("Queue", "Node") else "default"
+
+    async def look() -> str:
+        items: Sequence[Json] = (await world.api.list(EVENTS, namespace=place)).items
+        about = [
+            event for event in items
+            if event["involvedObject"].get("kind") == kind and _matches(name, event["involvedObject"].get("name", ""))
+        ]  # fmt: skip
+        found = [
+            event for event in about
+            if event.get("reason") == wanted.get("reason", event.get("reason"))
+            and event.get("type") == wanted.get("type", event.get("type"))
+            and wanted.get("contains", "") in (event.get("message") or event.get("note") or "")
+        ]  # fmt: skip
+        times = sum(_repetitions(event) for event in found)
+        expected = 0 if wanted.get("absent") else wanted.get("count")
+        if times == expected or (expected is None and times):
+            return ""
+        return f"{times} events are {wanted}; on {wanted['on']} there are {[_told(event) for event in about]}"
+
+    if wanted.get("absent"):
+        if trouble := await look():
+            raise ScenarioFailed(trouble)
+        return
+    await _wait(look, world, _EVENT_SECONDS, often=0.2)
 
 
-def _namespace(resource: Resource, world: World) -> str | None:
-    return world.namespace if resource.namespaced else None
+def _told(event: Json) -> str:
+    return f"{_repetitions(event)}x {event.get('type')} {event.get('reason')}: {event.get('message')}"
+
+
+def _matches(pattern: str, name: str) -> bool:
+    return name.startswith(pattern[:-1]) if pattern.endswith("*") else name == pattern
+
+
+def _repetitions(event: Json) -> int:
+    return int((event.get("series") or {}).get("count") or event.get("count") or 1)
+
+
+async def _settles(seconds: float, world: World, timeout: float) -> None:
+    waited = 0.0
+    while (quiet := world.history.quiet()) < seconds:
+        if waited >= timeout:
+            raise ScenarioFailed(f"something changes all the time: {world.history.latest(5)}")
+        await world.pass_time(seconds - quiet)
+        waited += seconds - quiet
+
+
+async def _wait(look: Any, world: World, timeout: float, *, often: float = 1.0) -> None:
+    """Until `look` has nothing to complain of: asked again after every change, and every `often` seconds."""
+    loop = asyncio.get_running_loop()
+    end = loop.time() + timeout
+    while True:
+        change = world.history.next_change()
+        trouble = look()
+        if not isinstance(trouble, str):
+            trouble = await trouble
+        if not trouble:
+            return
+        world.history.check()
+        left = end - loop.time()
+        if left <= 0:
+            raise ScenarioFailed(f"not within {timeout:.0f} s: {trouble}")
+        await asyncio.wait({change}, timeout=min(left, often))
+        await world.pass_time(0)

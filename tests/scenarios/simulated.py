@@ -9,12 +9,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from datetime import datetime
 from typing import Any
 
+from tests.scenarios.history import History
 from tests.support.virtual_time import SeededRandom, VirtualClock
-from vcbatch.api.names import DEFAULT_SCHEDULER
+from vcbatch.api.names import DEFAULT_SCHEDULER, HOSTNAME_LABEL
 from vcbatch.api.queue import DEFAULT, QueueState
-from vcbatch.api.resources import NAMESPACES, QUEUES
+from vcbatch.api.resources import NAMESPACES, PODS, QUEUES
 from vcbatch.cli.admission import LocalAdmission
 from vcbatch.cli.definitions import ensure_definitions
 from vcbatch.local.apiserver.assembly import build
@@ -59,9 +61,12 @@ class _Watches:
 class SimulatedWorld:
     """Implements `player.World`. Parts are killed by cancelling them wherever they are, and started afresh."""
 
-    namespace = "scenario"
+    history: History
 
-    def __init__(self, *, seed: int = 0, api: Callable[[Api], Api] = lambda api: api) -> None:
+    def __init__(
+        self, *, seed: int = 0, namespace: str = "scenario", api: Callable[[Api], Api] = lambda api: api
+    ) -> None:
+        self.namespace = namespace
         self.clock = VirtualClock()
         self.random = SeededRandom(seed)
         admission = LocalAdmission()
@@ -99,6 +104,14 @@ class SimulatedWorld:
 
     def jump(self, seconds: float) -> None:
         self.clock.shift(seconds)
+
+    def now(self) -> datetime:
+        return self.clock.now()
+
+    async def evict(self, pod: str) -> None:
+        metadata = {"name": pod, "namespace": self.namespace}
+        path = PODS.path(namespace=self.namespace, name=pod, subresource="eviction")
+        await self.kernel.api._post(path, {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata})
 
     async def stop(self) -> None:
         for part in list(self._running):
@@ -145,4 +158,5 @@ async def simulated(nodes: Sequence[Json] = (), **options: Any) -> AsyncIterator
 
 def _node(node: Json) -> VirtualNode:
     sizes = {key: str(node[key]) for key in ("cpu", "memory", "pods", "nvidia.com/gpu") if key in node}
-    return VirtualNode(name=node["name"], capacity=sizes, labels=node.get("labels", {}), taints=node.get("taints", []))
+    labels = {HOSTNAME_LABEL: node["name"], **node.get("labels", {})}
+    return VirtualNode(name=node["name"], capacity=sizes, labels=labels, taints=node.get("taints", []))

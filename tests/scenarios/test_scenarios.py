@@ -2,33 +2,32 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from tests.scenarios.player import Scenario, ScenarioFailed, play
+from tests.scenarios.history import Observer
+from tests.scenarios.player import Scenario, ScenarioFailed, play, scenarios
 from tests.scenarios.simulated import simulated
 from tests.support import virtual_time
 
-CASES = sorted((Path(__file__).parent / "cases").glob("*.yaml"))
 
-
-@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
-def test_simulated(path: Path) -> None:
-    scenario = Scenario.load(path)
-
+def _simulate(scenario: Scenario) -> None:
     async def run() -> None:
-        async with simulated(scenario.nodes) as world:
+        async with (
+            simulated(scenario.nodes, namespace=scenario.name) as world,
+            Observer(world.api) as observer,
+        ):
+            world.history = observer.history(world.namespace)
             await play(scenario, world)
 
     virtual_time.run(run())
 
 
+@pytest.mark.parametrize("scenario", scenarios(), ids=lambda scenario: scenario.title)
+def test_simulated(scenario: Scenario) -> None:
+    _simulate(scenario)
+
+
 @pytest.mark.parametrize("condition", [{"get": "nodes"}, {"get": "nodes", "cuont": 1}, {"get": "nodes", "path": "a"}])
 def test_an_expectation_that_expects_nothing_is_refused(condition: dict[str, object]) -> None:
-    async def run() -> None:
-        async with simulated() as world:
-            await play(Scenario(name="empty", steps=[{"expect": condition}]), world)
-
     with pytest.raises(ScenarioFailed, match="expects nothing"):
-        virtual_time.run(run())
+        _simulate(Scenario(name="empty", steps=[{"expect": condition}]))
