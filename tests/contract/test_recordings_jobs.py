@@ -41,11 +41,7 @@ OUT_OF_SCOPE = {
     "deployment-min": "workload PodGroups come later",
     "jobflow": "JobFlows come later",
     "jobflow-delete-policy": "JobFlows come later",
-    "plugin-all": "the ssh plugin comes later",
-    "plugin-hcclrank": "the hcclrank plugin comes later",
-    "plugin-mpi-args": "the mpi plugin comes later",
-    "plugin-ssh": "the ssh plugin comes later",
-    "plugin-ssh-args": "the ssh plugin comes later",
+    "plugin-ssh-args": "arguments that aren't known are refused",
     "statefulset": "workload PodGroups come later",
     "topology": "partitionPolicy comes later; such a job is refused",
 }
@@ -146,8 +142,7 @@ class _Player:
                     self._apply(body)
             elif "delete" in step:
                 kind, _, name = step["delete"].partition("/")
-                assert kind == "pod"
-                self._world.delete_pod(name)
+                self._delete(kind, name)
             elif "jsonpatch" in step:
                 self._patch(step)
             elif "until" in step:
@@ -167,6 +162,14 @@ class _Player:
         body["target"]["uid"] = target["metadata"]["uid"]
         self._world.put(COMMANDS, body)
 
+    def _delete(self, kind: str, name: str) -> None:
+        if kind == "pod":
+            self._world.delete_pod(name)
+            return
+        assert kind == "jobs.batch.volcano.sh"
+        self._world.remove(JOBS, name)
+        self._jobs.remove(name)
+
     def _patch(self, step: Json) -> None:
         def change(job: Json) -> None:
             for operation in step["body"]:
@@ -182,6 +185,9 @@ class _Player:
     def _until(self, until: Json) -> None:
         expected = next(self._results)
         name = until["get"].partition("/")[2]
+        if until["is"] == ["NotFound"]:
+            assert name not in self._jobs
+            return
         before = len(self._world.status_history)
         self._world.run(name, until=lambda: self._world.phase(name) in until["is"])
         saw = [status["state"]["phase"] for status in self._world.status_history[before:]]

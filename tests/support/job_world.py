@@ -248,7 +248,11 @@ class World:
         key = (ensure.resource, ensure.body["metadata"]["name"])
         stored = self.objects.get(key)
         if stored is None:
-            self.put(ensure.resource, ensure.body)
+            body = ensure.body
+            if ensure.keys is not None:
+                made = {key: f"made-{self.writes}" for key in (ensure.keys.private, *ensure.keys.public)}
+                body = {**body, "data": {**body["data"], **made}}
+            self.put(ensure.resource, body)
             self.writes += 1
             return
         assert _controller(stored) == _controller(ensure.body), f"{key} belongs to somebody else"

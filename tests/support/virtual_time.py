@@ -10,6 +10,8 @@ from random import Random
 from typing import Any, TypeVar
 from uuid import UUID
 
+from vcbatch.seams.random import KeyPair
+
 T = TypeVar("T")
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -77,6 +79,9 @@ class SeededRandom:
 
     def uid(self) -> str:
         return str(UUID(int=self._random.getrandbits(128), version=4))
+
+    async def key_pair(self) -> KeyPair:
+        return KeyPair(f"private {self.token(8)}", f"public {self.token(8)}")
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:

@@ -185,12 +185,25 @@ class Plugin(StrEnum):
 SVC_MOUNT_PATH: Final = "/etc/volcano"
 PYTORCH_PORT_NAME: Final = "pytorchjob-port"
 MPI_PORT_NAME: Final = "mpijob-port"
+RAY_GCS_PORT_NAME: Final = "gcs"
+RAY_DASHBOARD_PORT_NAME: Final = "dashboard"
+RAY_CLIENT_PORT_NAME: Final = "client-server"
 WAIT_FOR_MASTER_CONTAINER: Final = "wait-for-master"
 
 
 def svc_config_map(job: str) -> str:
     """The ConfigMap with the host lists of the svc plugin, and the name of the volume that mounts it."""
     return f"{job}-svc"
+
+
+def ssh_secret(job: str) -> str:
+    """The Secret with the keys of the ssh plugin, and the name of the volume that mounts it."""
+    return f"{job}-ssh"
+
+
+def ray_head_service(job: str) -> str:
+    """The Service through which the ray plugin makes the head reachable."""
+    return f"{job}-head-svc"
 
 
 def svc_hosts_key(task: str) -> str:

@@ -9,16 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from vcbatch.api.names import Plugin
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unsupported:
-    """Wire names of fields of a job and of its tasks, job plugins, and kinds that are stored but not acted on."""
+    """Wire names of fields of a job and of its tasks, and kinds that are stored but not acted on."""
 
     job_fields: frozenset[str] = frozenset()
     task_fields: frozenset[str] = frozenset()
-    plugins: frozenset[str] = frozenset()
     kinds: frozenset[str] = frozenset()
 
 
@@ -27,6 +24,5 @@ NOTHING: Final = Unsupported()
 THIS_VERSION: Final = Unsupported(
     job_fields=frozenset({"volumes"}),
     task_fields=frozenset({"dependsOn", "partitionPolicy"}),
-    plugins=frozenset({Plugin.SSH, Plugin.MPI, Plugin.RAY, Plugin.HCCLRANK}),
     kinds=frozenset({"CronJob", "JobFlow", "JobTemplate", "HyperNode"}),
 )

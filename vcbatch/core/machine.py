@@ -60,6 +60,17 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FreshKeys:
+    """Entries of a Secret's `data` that a new RSA pair fills when the object is created, and that stay from then on.
+    A decision draws no random numbers, so it only says where they go."""
+
+    private: str
+    """Gets the private key (PKCS#1 PEM)."""
+    public: tuple[str, ...]
+    """Each gets the public key as a line of OpenSSH."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Ensure:
     """The object must exist with these contents: created where missing, and where it exists with the same controller
     owner, merge-patched with `update` (nothing is sent when `update` is empty or changes nothing)."""
@@ -67,6 +78,7 @@ class Ensure:
     resource: Resource
     body: Json
     update: Json = field(default_factory=dict[str, Any])
+    keys: FreshKeys | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

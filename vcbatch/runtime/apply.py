@@ -7,6 +7,7 @@ and every act names the UID it is about, so that the same or the next decision c
 from __future__ import annotations
 
 import asyncio
+import base64
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from vcbatch.runtime.cache import Cache, deleting
 from vcbatch.runtime.recorder import Recorder
 from vcbatch.seams.api import Api, ApiError, Json
 from vcbatch.seams.clock import Clock
+from vcbatch.seams.random import Random
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -81,6 +83,7 @@ class Applier:
         recorder: Recorder,
         *,
         clock: Clock,
+        random: Random,
         without_status: Iterable[Resource] = (),
         unfollowed: Iterable[Resource] = (),
         concurrency: int = 48,
@@ -89,6 +92,7 @@ class Applier:
         self._caches = caches
         self._recorder = recorder
         self._clock = clock
+        self._random = random
         self._without_status = frozenset(without_status)
         self._unfollowed = frozenset(unfollowed)
         self._slots = asyncio.Semaphore(concurrency)
@@ -147,13 +151,22 @@ class Applier:
         stored = cache.by_key(_key_of(ensure.body)) if cache is not None else None
         try:
             if stored is None:
-                stored = await self._create_or_get(ensure.resource, ensure.body)
+                stored = await self._create_or_get(ensure.resource, await self._with_keys(ensure))
             await self._bring_up_to_date(ensure, stored)
         except ApiError as error:
             if error.not_found and cache is not None and stored is not None:
                 cache.discard(stored["metadata"]["uid"])  # somebody removed it; the next look makes it anew
                 raise StaleError(str(error)) from error
             raise NotAppliedError(f"ensure {ensure.resource.kind}", error) from error
+
+    async def _with_keys(self, ensure: Ensure) -> Json:
+        """The body with the keys that are made with the object."""
+        if ensure.keys is None:
+            return ensure.body
+        pair = await self._random.key_pair()
+        made = {ensure.keys.private: pair.private, **dict.fromkeys(ensure.keys.public, pair.public)}
+        encoded = {name: base64.b64encode(value.encode()).decode() for name, value in made.items()}
+        return {**ensure.body, "data": {**ensure.body.get("data", {}), **encoded}}
 
     async def _bring_up_to_date(self, ensure: Ensure, stored: Json) -> None:
         metadata = ensure.body["metadata"]

@@ -73,6 +73,7 @@ class ControlPlane:
             {PODS: pods, **{resource: custom[resource] for resource in FOLLOWED}, **children.caches},
             self.recorder,
             clock=clock,
+            random=random,
             without_status=[PODGROUPS],
             unfollowed=children.caches,
         )

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import string
 import uuid
+
+from vcbatch.seams.random import KeyPair
 
 # As Kubernetes' generated names: no vowels, no look-alikes, so that no word comes out by accident.
 _ALPHABET = "".join(sorted(set(string.ascii_lowercase + string.digits) - set("aeiou013l")))
@@ -22,3 +25,20 @@ class SystemRandom:
 
     def uid(self) -> str:
         return str(uuid.uuid4())
+
+    async def key_pair(self) -> KeyPair:
+        # It takes a tenth of a second, in which everything else would stand still.
+        return await asyncio.to_thread(_rsa_pair)
+
+
+def _rsa_pair() -> KeyPair:
+    # Imported late: few programs ever need one.
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric import rsa
+
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
+    )
+    public = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
+    return KeyPair(private.decode(), f"{public.decode()}\n")

@@ -7,12 +7,13 @@ So the whole control plane can run in one process, under a virtual clock, from o
 from vcbatch.seams.api import Api, ApiError, Listing, PatchKind, WatchEvent
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.processes import Processes, ProcessExit, ProcessRef, ProcessSpec
-from vcbatch.seams.random import Random
+from vcbatch.seams.random import KeyPair, Random
 
 __all__ = [
     "Api",
     "ApiError",
     "Clock",
+    "KeyPair",
     "Listing",
     "PatchKind",
     "ProcessExit",

@@ -165,8 +165,6 @@ def test_all_faults_come_in_one_answer() -> None:
         (spec(volumes=[{"mountPath": "/d", "volumeClaimName": "c"}]), "spec.volumes"),
         (task(dependsOn={"name": ["master"]}), "spec.tasks[1].dependsOn"),
         (task(partitionPolicy=PARTITIONS), "spec.tasks[1].partitionPolicy"),
-        (spec(plugins={"mpi": []}), "spec.plugins[mpi]"),
-        (spec(plugins={"ray": ["--head=master"]}), "spec.plugins[ray]"),
     ],
 )
 def test_what_this_version_would_run_wrongly_is_refused_by_name(used: Callable[[Json], None], field: str) -> None:

@@ -87,7 +87,7 @@ def test_why_the_gang_waits_is_told_when_it_changes() -> None:
         ({"tasks": [task("w", 1, dependsOn={"name": ["x"]}), task("x", 1)]}, "spec.tasks[0].dependsOn"),
         ({"tasks": [task("w", 2, partitionPolicy={"totalPartitions": 1, "partitionSize": 2})]}, "partitionPolicy"),
         ({"volumes": [{"mountPath": "/data"}]}, "spec.volumes"),
-        ({"plugins": {"ssh": []}}, "spec.plugins.ssh"),
+        ({"plugins": {"nccl": []}}, "spec.plugins.nccl"),
         ({"policies": [{"event": "PodFailed", "action": "RestartPartition"}]}, "RestartPartition"),
     ],
 )

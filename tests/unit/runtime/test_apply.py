@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 
 import pytest
+from cryptography.hazmat.primitives import serialization
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,10 +14,22 @@ from tests.fakes.api import FakeApi
 from tests.fakes.faults import Crash, CrashingApi, Fault, FaultyApi, by_chance
 from tests.support.virtual_time import SeededRandom, VirtualClock, run
 from vcbatch.api.pod import Pod
-from vcbatch.api.resources import CONFIGMAPS, JOBS, PODGROUPS, PODS, Resource
-from vcbatch.core.machine import Create, Decision, Delete, Emit, Ensure, EventType, Mark, ObjectRef, WriteStatus
+from vcbatch.api.resources import CONFIGMAPS, JOBS, PODGROUPS, PODS, SECRETS, Resource
+from vcbatch.core.machine import (
+    Create,
+    Decision,
+    Delete,
+    Emit,
+    Ensure,
+    EventType,
+    FreshKeys,
+    Mark,
+    ObjectRef,
+    WriteStatus,
+)
 from vcbatch.runtime.apply import Applier, NotAppliedError, StaleError, merge_diff
 from vcbatch.runtime.cache import Cache
+from vcbatch.runtime.random import SystemRandom
 from vcbatch.runtime.recorder import Recorder
 from vcbatch.seams.api import Api, ApiError
 
@@ -36,6 +50,7 @@ class World:
             self.caches | self.unfollowed,
             self.recorder,
             clock=clock,
+            random=SeededRandom(1),
             without_status=[PODGROUPS],
             unfollowed=self.unfollowed,
         )
@@ -390,3 +405,33 @@ def test_the_status_patch_turns_what_is_stored_into_exactly_what_was_decided(sto
     patch = merge_diff(before, after)
     assert merged(before, patch) == after
     assert bool(patch) == (before != after)
+
+
+def test_keys_are_made_with_the_object_and_never_again():
+    async def scenario() -> None:
+        server = seeded()
+        world = World(server)
+        await world.read()
+        body = {
+            "metadata": {"name": "job-ssh", "namespace": "ns", "ownerReferences": [JOB]},
+            "data": {"config": "Yw=="},
+        }
+        keys = FreshKeys(private="id_rsa", public=("id_rsa.pub", "authorized_keys"))
+        ensure = Ensure(resource=SECRETS, body=body, update={"data": {"config": "ZA=="}}, keys=keys)
+        await world.applier.carry_out(Decision(ensures=[ensure]))
+        made = server.objects[(SECRETS, "ns", "job-ssh")]["data"]
+        assert base64.b64decode(made["id_rsa"]).startswith(b"private")
+        assert base64.b64decode(made["id_rsa.pub"]).startswith(b"public")
+        assert made["authorized_keys"] == made["id_rsa.pub"]
+        await world.applier.carry_out(Decision(ensures=[ensure]))
+        assert server.objects[(SECRETS, "ns", "job-ssh")]["data"] == made | {"config": "ZA=="}
+
+    run(scenario())
+
+
+async def test_a_key_pair_is_what_ssh_takes():
+    pair = await SystemRandom().key_pair()
+    key = serialization.load_pem_private_key(pair.private.encode(), password=None)
+    public = serialization.load_ssh_public_key(pair.public.encode())
+    assert key.public_key() == public
+    assert pair.private.startswith("-----BEGIN RSA PRIVATE KEY-----")

@@ -23,7 +23,7 @@ def make(
     decide: Decide, api: Api, clock: VirtualClock, jobs: Cache | None = None, refused: list[str] | None = None
 ) -> Controller:
     recorder = Recorder(api, clock=clock, random=SeededRandom(1), component="test")
-    applier = Applier(api, {JOBS: jobs or Cache()}, recorder, clock=clock)
+    applier = Applier(api, {JOBS: jobs or Cache()}, recorder, clock=clock, random=SeededRandom(1))
 
     def note(uid: str, error: NotAppliedError | None) -> None:
         if refused is not None and error is not None:

@@ -61,7 +61,7 @@ class World:
         self.recorder = Recorder(self.server, clock=clock, random=random, component="test")
         applier = Applier(
             api, caches | children.caches, self.recorder,
-            clock=clock, without_status=[PODGROUPS], unfollowed=children.caches,
+            clock=clock, random=SeededRandom(1), without_status=[PODGROUPS], unfollowed=children.caches,
         )  # fmt: skip
         self.controller = JobController(
             self.sources, applier, self.recorder, clock=clock, random=random, meter=self.looks

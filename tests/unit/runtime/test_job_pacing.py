@@ -36,7 +36,7 @@ class _Controller:
             children=Children(api, clock=clock),
         )
         recorder = Recorder(api, clock=clock, random=random, component="test")
-        applier = Applier(api, {}, recorder, clock=clock)
+        applier = Applier(api, {}, recorder, clock=clock, random=SeededRandom(1))
         self._controller = JobController(self._sources, applier, recorder, clock=clock, random=random)
 
     async def look(self) -> Decision:

@@ -25,6 +25,7 @@ class _World:
             {PODS: self.pods, PODGROUPS: self.podgroups},
             recorder,
             clock=clock,
+            random=SeededRandom(1),
             without_status=[PODGROUPS],
         )
         self.clock = clock

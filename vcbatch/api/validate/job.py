@@ -121,12 +121,6 @@ def _unsupported_faults(spec: JobSpec, unsupported: Unsupported, path: str) -> I
             yield _not_yet(f"{path}.tasks[{index}].dependsOn", "all tasks start together")
         if "partitionPolicy" in unsupported.task_fields and task.partition_policy is not None:
             yield _not_yet(f"{path}.tasks[{index}].partitionPolicy", "use one task for each partition")
-    refused = unsupported.plugins & spec.plugins.keys()
-    if Plugin.MPI in refused:
-        refused -= {Plugin.SSH}  # which mpi brings along
-    for plugin in sorted(refused):
-        usable = ", ".join(known for known in Plugin if known not in unsupported.plugins)
-        yield _not_yet(f"{path}.plugins[{plugin}]", f"supported plugins: {usable}")
 
 
 def _not_yet(field: str, instead: str) -> Fault:
@@ -194,6 +188,8 @@ def _plugin_faults(spec: JobSpec, job: str, path: str) -> Iterator[Fault]:
             yield Fault(field, f"arguments of job plugin {name}: {flags.fault}")
         elif name == Plugin.MPI and spec.task(flags.text("master")) is None:
             yield Fault(field, f"The specified mpi master task was not found: {flags.text('master')}")
+        elif name == Plugin.RAY and spec.task(flags.text("head")) is None:
+            yield Fault(field, f"The specified ray head task was not found: {flags.text('head')}")
         elif name == Plugin.SVC and dns_label(job):
             # Its name becomes the pods' subdomain and, in front of the task's, their host name.
             reason = f"{dns_label(job)[0]}, as the plugin svc makes host names of it"

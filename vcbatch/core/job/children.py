@@ -26,12 +26,12 @@ def ensures(view: JobView, plugins: PluginSet) -> Iterator[Ensure]:
     for child in _children(plugins):
         stored = view.children.get((child.resource, child.name))
         if stored is None or stored["metadata"].get("deletionTimestamp"):
-            yield Ensure(resource=child.resource, body=_body(view.job, child))
+            yield Ensure(resource=child.resource, body=_body(view.job, child), keys=child.keys)
             continue
-        update = {field: _patch(child.body[field], stored.get(field)) for field in child.owned}
+        update = {field: _patch(child, field, stored.get(field)) for field in child.owned}
         update = {field: patch for field, patch in update.items() if patch}
         if update:
-            yield Ensure(resource=child.resource, body=_body(view.job, child), update=update)
+            yield Ensure(resource=child.resource, body=_body(view.job, child), update=update, keys=child.keys)
 
 
 def deletes(view: JobView, plugins: PluginSet) -> Iterator[Delete]:
@@ -51,8 +51,8 @@ def deletes(view: JobView, plugins: PluginSet) -> Iterator[Delete]:
 
 
 def controlled_resources(plugins: PluginSet) -> dict[str, str]:
-    """`status.controlledResources` of a job whose plugins are at work."""
-    return {names.plugin_resource_key(name): str(name) for name in plugins.plugins}
+    """`status.controlledResources` of a job whose plugins are at work. Volcano's hcclrank leaves no mark there."""
+    return {names.plugin_resource_key(name): str(name) for name in plugins.plugins if name != names.Plugin.HCCLRANK}
 
 
 def _children(plugins: PluginSet) -> Iterator[Child]:
@@ -73,11 +73,12 @@ def _body(job: Job, child: Child) -> Json:
     }
 
 
-def _patch(wanted: Json, stored: Json | None) -> Json:
-    """The merge patch from a stored flat map to the wanted one."""
-    have = stored or {}
+def _patch(child: Child, field: str, stored: Json | None) -> Json:
+    """The merge patch from a stored flat map to the wanted one; keys made with the object stay as they are."""
+    have, wanted = stored or {}, child.body[field]
     changed: Json = {key: value for key, value in wanted.items() if have.get(key) != value}
-    return changed | dict.fromkeys(have.keys() - wanted.keys())
+    kept = {child.keys.private, *child.keys.public} if child.keys else set[str]()
+    return changed | dict.fromkeys(have.keys() - wanted.keys() - kept)
 
 
 def _owned(job: Job, stored: Json) -> bool:

@@ -9,7 +9,7 @@ from typing import Final
 from vcbatch.api.flags import PLUGIN_FLAGS, Flags, parse_flags
 from vcbatch.api.names import Plugin
 from vcbatch.core.job.plan import Plan
-from vcbatch.core.job.plugins import env, pytorch, svc, tensorflow
+from vcbatch.core.job.plugins import env, hcclrank, mpi, pytorch, ray, ssh, svc, tensorflow
 from vcbatch.core.job.plugins.framework import Child, JobPlugin
 
 __all__ = ["KNOWN", "Child", "JobPlugin", "PluginSet", "load"]
@@ -18,8 +18,12 @@ __all__ = ["KNOWN", "Child", "JobPlugin", "PluginSet", "load"]
 KNOWN: Final[Mapping[Plugin, Callable[[Plan, Flags], JobPlugin]]] = {
     Plugin.ENV: env.EnvPlugin,
     Plugin.SVC: svc.SvcPlugin,
+    Plugin.SSH: ssh.SshPlugin,
     Plugin.PYTORCH: pytorch.PytorchPlugin,
     Plugin.TENSORFLOW: tensorflow.TensorflowPlugin,
+    Plugin.MPI: mpi.MpiPlugin,
+    Plugin.RAY: ray.RayPlugin,
+    Plugin.HCCLRANK: hcclrank.HcclRankPlugin,
 }
 """In the order in which they are applied: Volcano's is random, which makes plugins that read each other's work fail
 now and then."""

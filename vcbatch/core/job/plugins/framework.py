@@ -8,18 +8,19 @@ from typing import Protocol
 
 from vcbatch.api.resources import Resource
 from vcbatch.core.job.plan import Task
-from vcbatch.core.machine import Json
+from vcbatch.core.machine import FreshKeys, Json
 
 
 @dataclass(frozen=True, slots=True)
 class Child:
     """An object that a plugin keeps for its job. `body` has no owner yet; `owned` are the top-level fields that are
-    brought back to what they should be, all others being anybody's."""
+    brought back to what they should be, all others being anybody's. `keys` are made with the object and then kept."""
 
     resource: Resource
     name: str
     body: Json
     owned: tuple[str, ...] = ()
+    keys: FreshKeys | None = None
 
 
 class JobPlugin(Protocol):
