@@ -1,0 +1,224 @@
+"""The shipped roles grant what the programs ask for, and nothing that they don't.
+
+The API server's audit log is the witness: a broad run meets no refusal, and every right that is granted was used,
+unless it is in the list below with its reason.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.cluster import audit
+from tests.cluster.components import CONTROLLERS, NAMESPACE, RBAC, SCHEDULER, Components
+from tests.cluster.conftest import MakeControlPlane
+from tests.cluster.controlplane import ControlPlane
+from tests.cluster.processes import wait_until
+
+Right = tuple[str, str, str]
+
+_FINALIZERS = "asked for by an admission plugin, by no request: without it the run below is refused"
+_FIRST = "the first queues are made by whichever program comes first"
+
+UNUSED: dict[str, dict[Right, str]] = {
+    CONTROLLERS: {
+        ("batch.volcano.sh", "jobs", "get"): "read again after a conflict with another writer",
+        ("scheduling.volcano.sh", "queues", "get"): "read again after a conflict, or where both programs make a queue",
+        ("scheduling.volcano.sh", "queues", "create"): _FIRST,
+        ("scheduling.volcano.sh", "podgroups", "get"): "read again after a conflict with another writer",
+        ("bus.volcano.sh", "commands", "get"): "read again where its deletion met a conflict",
+        ("batch.volcano.sh", "jobs/finalizers", "update"): _FINALIZERS,
+        ("", "pods/finalizers", "update"): _FINALIZERS,
+        ("", "replicationcontrollers/finalizers", "update"): _FINALIZERS,
+        ("apps", "replicasets/finalizers", "update"): _FINALIZERS,
+        ("apps", "statefulsets/finalizers", "update"): _FINALIZERS,
+        ("apps", "daemonsets/finalizers", "update"): _FINALIZERS,
+        ("batch", "jobs/finalizers", "update"): _FINALIZERS,
+    },
+    SCHEDULER: {
+        ("", "pods", "get"): "read after a bind whose answer was lost",
+        ("", "events", "patch"): "an equal event within ten minutes is counted on the one that there is",
+        ("scheduling.volcano.sh", "queues", "create"): _FIRST,
+    },
+}
+"""What needs not be used in the run, and why it is granted."""
+
+
+def test_no_role_grants_secrets_or_everything() -> None:
+    for part in (CONTROLLERS, SCHEDULER):
+        for group, resource, verb in _granted(part):
+            assert "*" not in (group, resource, verb)
+            assert resource.partition("/")[0] != "secrets"
+
+
+def test_every_granted_right_is_used_and_no_other_is_asked_for(
+    make_control_plane: MakeControlPlane, tmp_path: Path
+) -> None:
+    enforced = "--enable-admission-plugins=OwnerReferencesPermissionEnforcement"
+    plane = make_control_plane(audit.options(tmp_path, flags=[enforced]))
+    plane.add_nodes(2, cpu="8")
+    log = audit.AuditLog(tmp_path)
+    with Components(plane) as programs:
+        programs.start_all()
+        _broad_run(plane)
+    for part in (CONTROLLERS, SCHEDULER):
+        entries = list(log.entries(user=f"system:serviceaccount:{NAMESPACE}:vcbatch-{part}"))
+        refused = {entry.right for entry in entries if entry.code == 403}
+        assert not refused, f"{part} was refused {sorted(refused)}"
+        unused = _granted(part) - {entry.right for entry in entries}
+        assert unused <= UNUSED[part].keys(), f"{part} never used {sorted(unused - UNUSED[part].keys())}"
+    for program in (CONTROLLERS, SCHEDULER):
+        said = (plane.logs / f"vcbatch-{program}.log").read_text()
+        assert "forbidden" not in said, said[-3000:]
+
+
+@pytest.mark.parametrize("part", [CONTROLLERS, SCHEDULER])
+def test_the_list_of_unused_rights_names_only_granted_ones(part: str) -> None:
+    assert UNUSED[part].keys() <= _granted(part)
+
+
+def _granted(part: str) -> set[Right]:
+    documents = yaml.safe_load_all((RBAC / f"{part}.yaml").read_text())
+    roles = [document for document in documents if document["kind"] in ("ClusterRole", "Role")]
+    return {
+        right
+        for role in roles
+        for rule in role["rules"]
+        for right in itertools.product(rule["apiGroups"], rule["resources"], rule["verbs"])
+    }
+
+
+def _broad_run(plane: ControlPlane) -> None:
+    """Something of everything that the programs do."""
+    # A job with plugins: its objects are made, follow a change of its size, and go when it ends.
+    plugins = {"svc": [], "env": []}
+    plane.kubectl("create", "-f", "-", stdin=_job("wide", replicas=2, run="sleep 600", plugins=plugins))
+    _until_job(plane, "wide", "Running")
+    _patch_job(plane, "wide", {"spec": {"minAvailable": 3, "tasks": [_task(replicas=3, run="sleep 600")]}})
+    _until_job(plane, "wide", "Running", running=3)
+    _command(plane, "wide", "AbortJob")
+    _until_job(plane, "wide", "Aborted")
+    _command(plane, "wide", "ResumeJob")
+    _until_job(plane, "wide", "Running", running=3)
+    # Pods that come and go: a failure with a policy, an end, a TTL.
+    policies = [{"event": "PodFailed", "action": "RestartJob"}]
+    plane.kubectl("create", "-f", "-", stdin=_job("restarts", replicas=1, run="exit 3", policies=policies, maxRetry=2))
+    plane.kubectl("create", "-f", "-", stdin=_job("short", replicas=1, run="exit 0", ttlSecondsAfterFinished=1))
+    _until_job(plane, "restarts", "Failed")
+    wait_until("the TTL of short is over", lambda: plane.request("GET", _job_path("short"))[0] == 404)
+    # Queues: a child gets its parent, closes by a Command and with its parent.
+    plane.call("POST", f"{_SCHEDULING}/queues", _queue("parent"))
+    plane.call("POST", f"{_SCHEDULING}/queues", _queue("child", parent="parent"))
+    wait_until("child is open", lambda: _state(plane, "child") == "Open")
+    _command(plane, "parent", "CloseQueue", kind="Queue", api="scheduling.volcano.sh/v1beta1")
+    wait_until("child is closed with its parent", lambda: _state(plane, "child") == "Closed")
+    # Pods without a job: alone, and of a Deployment.
+    done = plane.kubectl("create", "-f", "-", stdin=json.dumps(_pod("bare")))
+    assert done.returncode == 0, done.stderr
+    plane.kubectl("create", "-f", "-", stdin=json.dumps(_deployment("web")))
+    wait_until("bare pods run", lambda: len(_running(plane)) >= 5)
+    # A gang that fits no node and is told so.
+    plane.kubectl("create", "-f", "-", stdin=_job("tall", replicas=1, run="sleep 600", cpu="9"))
+    wait_until("tall is told why", lambda: "Unschedulable" in json.dumps(_pods(plane)))
+    plane.kubectl("delete", "vcjob", "wide", "tall", "--wait=true")
+    _until_events_are_sent(plane)
+
+
+def _until_events_are_sent(plane: ControlPlane) -> None:
+    reasons = lambda: {event["reason"] for event in plane.call("GET", "/api/v1/events")["items"]}  # noqa: E731
+    wait_until("events are there", lambda: {"Scheduled", "FailedScheduling", "ExecuteAction"} <= reasons())
+
+
+_BATCH = "/apis/batch.volcano.sh/v1alpha1/namespaces/default"
+_SCHEDULING = "/apis/scheduling.volcano.sh/v1beta1"
+
+
+def _job_path(name: str) -> str:
+    return f"{_BATCH}/jobs/{name}"
+
+
+def _task(*, replicas: int, run: str, cpu: str = "1") -> dict[str, Any]:
+    spec: dict[str, Any] = {
+        "restartPolicy": "Never",
+        "containers": [{"name": "c", "image": "busybox", "command": ["sh", "-c", run],
+                        "resources": {"requests": {"cpu": cpu}}}],
+    }  # fmt: skip
+    return {"name": "w", "replicas": replicas, "template": {"spec": spec}}
+
+
+def _job(name: str, *, replicas: int, run: str, cpu: str = "1", **more: Any) -> str:
+    task = _task(replicas=replicas, run=run, cpu=cpu)
+    spec = {"schedulerName": "volcano", "queue": "default", "minAvailable": replicas, "tasks": [task], **more}
+    return json.dumps(
+        {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": name}, "spec": spec}
+    )
+
+
+def _patch_job(plane: ControlPlane, name: str, patch: object) -> None:
+    plane.call("PATCH", _job_path(name), patch, content_type="application/merge-patch+json")
+
+
+def _until_job(plane: ControlPlane, name: str, phase: str, *, running: int = 0) -> None:
+    def there() -> bool:
+        status = plane.call("GET", _job_path(name)).get("status") or {}
+        return (status.get("state") or {}).get("phase") == phase and status.get("running", 0) >= running
+
+    wait_until(f"{name} is {phase}", there)
+
+
+def _command(
+    plane: ControlPlane, target: str, action: str, *, kind: str = "Job", api: str = "batch.volcano.sh/v1alpha1"
+) -> None:
+    path = f"{_SCHEDULING}/queues/{target}" if kind == "Queue" else _job_path(target)
+    uid = plane.call("GET", path)["metadata"]["uid"]
+    command = {
+        "apiVersion": "bus.volcano.sh/v1alpha1",
+        "kind": "Command",
+        "metadata": {"name": f"{target}-{action.lower()}"},
+        "action": action,
+        "target": {"apiVersion": api, "kind": kind, "name": target, "uid": uid},
+    }
+    plane.call("POST", "/apis/bus.volcano.sh/v1alpha1/namespaces/default/commands", command)
+
+
+def _queue(name: str, *, parent: str = "") -> dict[str, Any]:
+    spec: dict[str, Any] = {"weight": 1, **({"parent": parent} if parent else {})}
+    return {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": name}, "spec": spec}
+
+
+def _state(plane: ControlPlane, queue: str) -> str:
+    return str((plane.call("GET", f"{_SCHEDULING}/queues/{queue}").get("status") or {}).get("state"))
+
+
+def _pod(name: str) -> dict[str, Any]:
+    container = {"name": "c", "image": "busybox", "resources": {"requests": {"cpu": "100m"}}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "labels": {"app": name}},
+        "spec": {"schedulerName": "volcano", "containers": [container]},
+    }
+
+
+def _deployment(name: str) -> dict[str, Any]:
+    pod = _pod(name)
+    template = {"metadata": {"labels": {"app": name}}, "spec": pod["spec"]}
+    spec = {"replicas": 1, "selector": {"matchLabels": {"app": name}}, "template": template}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": spec}
+
+
+def _pods(plane: ControlPlane) -> list[dict[str, Any]]:
+    return list(plane.call("GET", "/api/v1/namespaces/default/pods")["items"])
+
+
+def _running(plane: ControlPlane, job: str = "") -> list[str]:
+    return [
+        pod["metadata"]["name"]
+        for pod in _pods(plane)
+        if pod["status"].get("phase") == "Running" and pod["metadata"]["name"].startswith(job)
+    ]
