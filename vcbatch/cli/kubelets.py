@@ -26,20 +26,24 @@ from vcbatch.local.kubelet import (
     open_processes,
 )
 from vcbatch.local.virtual import VirtualKubelet, VirtualNode
-from vcbatch.seams.api import Api
+from vcbatch.seams.api import Api, ApiError
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.processes import Processes, Session
 from vcbatch.seams.random import Random
 
 log = logging.getLogger(__name__)
 
+AUTO = "auto"
+NONE = "none"
+_VIRTUAL_PREFIX = "virtual-"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KubeletOptions:
-    """`mode` is a name of `Mode`, or `auto`."""
+    """`mode` is a name of `Mode`, or `auto`, or `none`: no pod runs on this machine."""
 
     root: Path
-    mode: str = "auto"
+    mode: str = AUTO
     virtual_nodes: int = 0
 
 
@@ -47,14 +51,18 @@ class Kubelets:
     """Made before the server, which asks it for logs; started after it, which it registers with."""
 
     def __init__(
-        self, options: KubeletOptions, processes: Processes, sandbox: Sandbox, *, clock: Clock, random: Random
+        self,
+        options: KubeletOptions,
+        machine: tuple[Processes, Sandbox] | None,
+        *,
+        clock: Clock,
+        random: Random,
     ) -> None:
         self._options = options
-        self._processes = processes
-        self._sandbox = sandbox
+        self._machine = machine
         self._clock = clock
         self._random = random
-        self._config = KubeletConfig(root=options.root, mode=sandbox.mode)
+        self._config = KubeletConfig(root=options.root, mode=machine[1].mode if machine else Mode.PLAIN)
         self._kubelet: Kubelet | None = None
         self._virtual_ready: asyncio.Event | None = None
         self._stop = asyncio.Event()
@@ -63,34 +71,41 @@ class Kubelets:
     @classmethod
     async def open(cls, options: KubeletOptions, *, clock: Clock, random: Random) -> Kubelets:
         """Find out what this machine allows. Raises `SandboxUnavailableError` where the mode asked for doesn't work."""
-        processes, sandbox = await open_processes(None if options.mode == "auto" else Mode(options.mode))
-        return cls(options, processes, sandbox, clock=clock, random=random)
+        machine = None
+        if options.mode != NONE:
+            machine = await open_processes(None if options.mode == AUTO else Mode(options.mode))
+        return cls(options, machine, clock=clock, random=random)
 
     @property
-    def node_name(self) -> str:
-        return self._config.node_name
+    def node_name(self) -> str | None:
+        """The Node of this machine; None where it runs no pods."""
+        return self._config.node_name if self._machine else None
 
     @property
     def mode(self) -> str:
-        return self._sandbox.mode.value
+        return self._machine[1].mode.value if self._machine else NONE
 
     async def start(self, api: Api) -> None:
-        self._kubelet = Kubelet(api, self._clock, self._processes, self._random, self._config, sandbox=self._sandbox)
-        self._tasks.append(asyncio.create_task(self._kubelet.run(self._stop), name="kubelet"))
+        if self._machine is not None:
+            processes, sandbox = self._machine
+            self._kubelet = Kubelet(api, self._clock, processes, self._random, self._config, sandbox=sandbox)
+            self._tasks.append(asyncio.create_task(self._kubelet.run(self._stop), name="kubelet"))
+        else:
+            await _remove_node(api, self._config.node_name)
         await self._pretend(api)
 
     async def _pretend(self, api: Api) -> None:
-        """Start the virtual nodes that were asked for, and take away those of another time: nobody would run their
-        pods."""
+        """Start the virtual nodes that were asked for, and take away those that were asked for another time. Nodes that
+        a user made and labelled stay as they are."""
         wanted = [_virtual_node(number) for number in range(self._options.virtual_nodes)]
         names = {node.name for node in wanted}
         for node in (await api.list(NODES, label_selector=f"{VIRTUAL_NODE}=true")).items:
-            if node["metadata"]["name"] not in names:
-                await api.delete(NODES, node["metadata"]["name"])
-        if wanted:
-            virtual = VirtualKubelet(api, self._clock, self._random, nodes=wanted)
-            self._virtual_ready = virtual.ready
-            self._tasks.append(asyncio.create_task(virtual.run(self._stop), name="virtual kubelet"))
+            name = node["metadata"]["name"]
+            if name.startswith(_VIRTUAL_PREFIX) and name not in names:
+                await api.delete(NODES, name)
+        virtual = VirtualKubelet(api, self._clock, self._random, nodes=wanted)
+        self._virtual_ready = virtual.ready
+        self._tasks.append(asyncio.create_task(virtual.run(self._stop), name="virtual kubelet"))
 
     async def ready(self) -> None:
         """Return once the Nodes are registered and Ready."""
@@ -114,10 +129,8 @@ class Kubelets:
 
     async def logs(self, namespace: str, name: str, container: str, options: LogOptions) -> AsyncIterator[bytes]:
         """What a container printed, as the server asks for it."""
-        if self._kubelet is None:
-            raise StatusError(503, "ServiceUnavailable", "the kubelet isn't running yet")
         try:
-            async for chunk in self._kubelet.logs(namespace, name, container, options):
+            async for chunk in self._running().logs(namespace, name, container, options):
                 yield chunk
         except LogUnavailableError as error:
             raise bad_request(str(error)) from error
@@ -140,9 +153,23 @@ class Kubelets:
             return await self._connections().dial(namespace, name, port)
 
     def _connections(self) -> Connections:
+        return self._running().connections
+
+    def _running(self) -> Kubelet:
+        if self._machine is None:
+            raise bad_request("no pod runs on this machine (--kubelet-mode none): there is nothing to connect to")
         if self._kubelet is None:
             raise StatusError(503, "ServiceUnavailable", "the kubelet isn't running yet")
-        return self._kubelet.connections
+        return self._kubelet
+
+
+async def _remove_node(api: Api, name: str) -> None:
+    """The Node of another time, which nobody serves now."""
+    try:
+        await api.delete(NODES, name)
+    except ApiError as error:
+        if not error.not_found:
+            raise
 
 
 @contextmanager
@@ -160,9 +187,9 @@ def _as_status() -> Iterator[None]:
 
 def _virtual_node(number: int) -> VirtualNode:
     """A training server of the usual size."""
-    name = f"virtual-{number:04}"
+    name = f"{_VIRTUAL_PREFIX}{number:04}"
     return VirtualNode(
         name=name,
         capacity={"cpu": "96", "memory": "768Gi", GPU_RESOURCE: "8"},
-        labels={HOSTNAME_LABEL: name, VIRTUAL_NODE: "true"},
+        labels={HOSTNAME_LABEL: name},
     )

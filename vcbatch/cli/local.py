@@ -228,16 +228,19 @@ class LocalProgram:
                 await plane.custom_resources.watching.wait()
 
     async def _report(self, server: EmbeddedServer, kubelets: Kubelets) -> Report:
-        node = await server.api.get(NODES, kubelets.node_name)
-        capacity = node["status"]["allocatable"]
-        gpus = int(capacity.get(GPU_RESOURCE, "0"))
-        machine = f"{_count(parse_quantity(capacity['cpu']).value(), 'CPU')}, {_memory(capacity['memory'])}"
-        if gpus:
-            machine += f", {_count(gpus, 'GPU')}"
-        machine += f"; pods run as processes ({kubelets.mode})"
+        machine = "no pods run on this machine"
+        if kubelets.node_name is not None:
+            machine = _size((await server.api.get(NODES, kubelets.node_name))["status"]["allocatable"])
+            machine += f"; pods run as processes ({kubelets.mode})"
         if self._options.virtual_nodes:
             machine += f"; {_count(self._options.virtual_nodes, 'virtual node')}"
         return {"server": server.url, "kubeconfig": str(server.kubeconfig), "machine": machine}
+
+
+def _size(capacity: dict[str, str]) -> str:
+    text = f"{_count(parse_quantity(capacity['cpu']).value(), 'CPU')}, {_memory(capacity['memory'])}"
+    gpus = int(capacity.get(GPU_RESOURCE, "0"))
+    return f"{text}, {_count(gpus, 'GPU')}" if gpus else text
 
 
 def _count(number: int, thing: str) -> str:

@@ -35,8 +35,8 @@ _LAST_WORDS = 4096  # bytes
     help="Also have N nodes whose pods only pretend to run, to try out scheduling at scale.",
 )  # fmt: skip
 @click.option(
-    "--kubelet-mode", type=click.Choice(["auto", "userns", "nss", "plain"]), default="auto", show_default=True,
-    help="How pods are set apart from each other and from the machine.",
+    "--kubelet-mode", type=click.Choice(["auto", "userns", "nss", "plain", "none"]), default="auto", show_default=True,
+    help="How pods are set apart from each other and from the machine; none runs no pods here, only on virtual nodes.",
 )  # fmt: skip
 @click.option("--ready-fd", type=int, default=None, hidden=True)
 def command(

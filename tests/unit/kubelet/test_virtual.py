@@ -6,30 +6,70 @@ import pytest
 
 from tests.support.server import Server
 from tests.support.virtual_time import SeededRandom, VirtualClock, VirtualTimeLoop
+from vcbatch.api.names import VIRTUAL_NODE
 from vcbatch.api.resources import NODES, PODS
-from vcbatch.local.virtual import Pretence, VirtualKubelet, VirtualNode, pretence
+from vcbatch.local.virtual import PodPretence, VirtualKubelet, VirtualNode
 
 
 @pytest.mark.parametrize(
-    ("argv", "want"),
+    ("argv", "seconds", "code"),
     [
-        (["sleep", "5"], Pretence(seconds=5.0)),
-        (["sh", "-c", "sleep 2; exit 3"], Pretence(seconds=2.0, exit_code=3)),
-        (["bash", "-c", "sleep 1m && exit 0"], Pretence(seconds=60.0)),
-        (["/bin/sh", "-c", "false && sleep 9"], Pretence(seconds=0.0, exit_code=1)),
-        (["sh", "-c", "false; sleep 9"], Pretence(seconds=9.0)),
-        (["true"], Pretence(seconds=0.0)),
-        (["false"], Pretence(seconds=0.0, exit_code=1)),
-        (["sh", "-c", "exit 7; sleep 9"], Pretence(seconds=0.0, exit_code=7)),
-        (["sh", "-c", "echo a && sleep 0.5"], Pretence(seconds=0.5)),
-        (["python", "train.py"], Pretence(seconds=None)),
-        (["sh", "-c", "false || exit 4"], Pretence(seconds=0.0, exit_code=4)),
-        (["sh", "-c", "sleep 'unclosed"], Pretence(seconds=None)),
-        ([], Pretence(seconds=None)),
+        (["sleep", "5"], 5.0, 0),
+        (["sh", "-c", "sleep 2; exit 3"], 2.0, 3),
+        (["bash", "-c", "sleep 1m && exit 0"], 60.0, 0),
+        (["/bin/sh", "-c", "false && sleep 9"], 0.0, 1),
+        (["sh", "-c", "false; sleep 9"], 9.0, 0),
+        (["true"], 0.0, 0),
+        (["false"], 0.0, 1),
+        (["sh", "-c", "exit 7; sleep 9"], 0.0, 7),
+        (["sh", "-c", "exit 300"], 0.0, 44),
+        (["sh", "-c", "false; exit"], 0.0, 1),
+        (["sh", "-c", "echo a && sleep 0.5"], 0.5, 0),
+        (["sh", "-c", "trap '' TERM; sleep 2"], 2.0, 0),
+        (["sleep", "inf"], None, 0),
+        (["sh", "-c", "sleep 1; sleep infinity"], None, 0),
+        (["python", "train.py"], None, 0),
+        (["sh", "-c", "false || exit 4"], 0.0, 4),
+        (["sh", "-c", "sleep 'unclosed"], None, 0),
+        (["sh", "-c", "sleep " + "1" * 5000], None, 0),
+        ([], None, 0),
     ],
 )
-def test_a_command_says_how_long_to_pretend(argv: list[str], want: Pretence) -> None:
-    assert pretence({"command": argv}) == want
+def test_a_command_says_how_long_to_pretend(argv: list[str], seconds: float | None, code: int) -> None:
+    made = pod("a", *argv)
+    run = PodPretence(made).run(made["spec"]["containers"][0], restarts=0)
+    assert (run.seconds, run.exit_code) == (seconds, code)
+
+
+def test_annotations_win_over_commands_and_the_container_s_over_the_pod_s() -> None:
+    made = pod("a", "sleep", "5")
+    made["metadata"]["annotations"] = {
+        "test.vcbatch.io/run-seconds": "7",
+        "test.vcbatch.io/exit-code": "1,2,0",
+        "test.vcbatch.io/run-seconds.side": "inf",
+        "test.vcbatch.io/end-reason": "OOMKilled",
+    }
+    main, side = made["spec"]["containers"][0], {"name": "side", "command": ["true"]}
+    pretence = PodPretence(made)
+    assert not pretence.misunderstood()
+    assert [pretence.run(main, restarts=count).exit_code for count in range(5)] == [1, 2, 0, 0, 0]
+    assert pretence.run(main, restarts=0).seconds == 7.0
+    assert pretence.run(main, restarts=0).reason == "OOMKilled"
+    assert pretence.run(main, restarts=2).reason == "Completed"
+    assert pretence.run(side, restarts=0).seconds is None
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("run-seconds", "soon"), ("exit-code", "256"), ("exit-code", "1,"), ("start-seconds", "inf"),
+        ("end-reason", "out of memory"), ("runseconds", "1"), ("evict-seconds.main", "1"), ("stop-exit-code", ""),
+    ],
+)  # fmt: skip
+def test_an_annotation_that_can_t_be_read_is_named(key: str, value: str) -> None:
+    made = pod("a", "true")
+    made["metadata"]["annotations"] = {f"test.vcbatch.io/{key}": value}
+    assert f"test.vcbatch.io/{key}" in PodPretence(made).misunderstood()
 
 
 CAPACITY = {"cpu": "32", "memory": "128Gi"}
@@ -109,6 +149,40 @@ def test_a_deleted_pod_goes() -> None:
     in_virtual_time(story)
 
 
+def test_a_deleted_pod_ends_in_a_terminal_phase_before_it_goes() -> None:
+    async def story(server: Server, clock: VirtualClock) -> None:
+        made = pod("a", "sleep", "inf")
+        made["metadata"]["annotations"] = {"test.vcbatch.io/stop-seconds": "5"}
+        await server.api.create(PODS, made, namespace="default")
+        await server.until(PODS, "a", lambda o: phase(o) == "Running")
+        began = clock.monotonic()
+        await server.api.delete(PODS, "a", namespace="default")
+        ended = await server.until(PODS, "a", lambda o: phase(o) == "Failed")
+        assert exit_code(ended) == 143
+        assert clock.monotonic() - began == pytest.approx(5, abs=1)
+        await server.until(PODS, "a", lambda o: o is None)
+
+    in_virtual_time(story)
+
+
+def test_an_image_that_can_t_be_had_leaves_the_pod_pending() -> None:
+    async def story(server: Server, clock: VirtualClock) -> None:
+        made = pod("a", "true")
+        made["spec"]["containers"][0]["image"] = "registry.invalid/train:1"
+        await server.api.create(PODS, made, namespace="default")
+
+        def why(obj: dict | None) -> str:
+            states = (obj or {}).get("status", {}).get("containerStatuses") or [{"state": {}}]
+            return states[0]["state"].get("waiting", {}).get("reason", "")
+
+        stuck = await server.until(PODS, "a", lambda o: why(o) == "ImagePullBackOff")
+        assert phase(stuck) == "Pending"
+        await server.api.delete(PODS, "a", namespace="default")
+        await server.until(PODS, "a", lambda o: o is None)
+
+    in_virtual_time(story)
+
+
 def test_pods_of_other_nodes_are_left_alone() -> None:
     async def story(server: Server, clock: VirtualClock) -> None:
         other = pod("other", "true")
@@ -142,3 +216,27 @@ def test_so_many_nodes_are_ready_with_what_they_have() -> None:
         loop.run_until_complete(story())
     finally:
         loop.close()
+
+
+def test_a_labelled_node_that_somebody_made_is_pretended_too() -> None:
+    async def story(server: Server, clock: VirtualClock) -> None:
+        early = pod("early", "sleep", "5")
+        early["spec"]["nodeName"] = "mine"
+        await server.api.create(PODS, early, namespace="default")
+        await server.api.create(NODES, {"metadata": {"name": "mine", "labels": {VIRTUAL_NODE: "true"}}})
+        await server.until(PODS, "early", lambda o: phase(o) == "Succeeded")
+        conditions = (await server.api.get(NODES, "mine"))["status"]["conditions"]
+        assert [(each["type"], each["status"]) for each in conditions] == [("Ready", "True")]
+
+    in_virtual_time(story)
+
+
+def test_nobody_pretends_for_a_node_that_is_gone() -> None:
+    async def story(server: Server, clock: VirtualClock) -> None:
+        await server.api.create(PODS, pod("a", "sleep", "5"), namespace="default")
+        await server.until(PODS, "a", lambda o: phase(o) == "Running")
+        await server.api.delete(NODES, "v0")
+        await clock.sleep(60)
+        assert phase(await server.api.get(PODS, "a", namespace="default")) == "Running"
+
+    in_virtual_time(story)
