@@ -120,11 +120,11 @@ def _shortage(
         needs = ", ".join(f"{s.resource} {s.requested}, largest free {s.available}" for s in short)
         text = f"{_POD} needs {needs}"
         return WaitReason.INSUFFICIENT, short, text + _whole(session, task, rows, free, asked, unplaced)
-    together = [dims.names[r] for r in asked]
-    text = f"no node has enough free {' and '.join(together)} together for {_POD}" if together else ""
-    if not text:
-        text = f"every node that would do is full for {_POD}"
-    return WaitReason.INSUFFICIENT, [], text
+    enough = (free[np.ix_(asked, rows)] + EPS >= request[asked, None]).all(axis=0)
+    if enough.any():
+        return WaitReason.INSUFFICIENT, [], f"the nodes with room for {_POD} refuse it"
+    together = " and ".join(dims.names[r] for r in asked)
+    return WaitReason.INSUFFICIENT, [], f"no node has enough free {together} together for {_POD}"
 
 
 def _whole(session: Session, task: Task, rows: Rows, free: Floats, asked: list[int], unplaced: int) -> str:

@@ -94,17 +94,18 @@ class InterPodIndex:
         return any(term.matches(task.namespace, task.labels) for cls in self._holders for term in _all_terms(cls))
 
     def affinity_rejections(self, task: Task) -> list[tuple[str, Mask]]:
-        """The nodes that affinity and anti-affinity refuse, of the task and of pods that are there, with the reason."""
+        """The nodes that affinity and anti-affinity refuse, of the task and of pods that are there, with the reason;
+        in kube-scheduler's order, since a node counts for the first."""
         rules = task.cls.inter_pod
         out: list[tuple[str, Mask]] = []
-        existing = self._existing_anti_affinity(task)
-        if existing is not None:
-            out.append((EXISTING_ANTI_AFFINITY, existing))
         if rules.affinity:
             out.append((AFFINITY, self._affinity(task)))
         out += [
             (ANTI_AFFINITY, self._in_domains(term.topology_key, self._matching(term))) for term in rules.anti_affinity
         ]
+        existing = self._existing_anti_affinity(task)
+        if existing is not None:
+            out.append((EXISTING_ANTI_AFFINITY, existing))
         return out
 
     def affinity_score(self, task: Task) -> Counts | None:

@@ -166,6 +166,18 @@ def test_anti_affinity_spreads_and_keeps_others_out() -> None:
     told = cluster.scheduler.explain("ns", "h")
     assert told is not None
     assert told.nodes == {"node(s) didn't match pod anti-affinity rules": 2}
+    assert "the nodes with room for h-worker-0 refuse it" in told.message
+
+
+def test_a_member_that_its_own_gang_keeps_away_counts_for_its_own_rule() -> None:
+    cluster = Cluster()
+    for name in ("a", "b"):
+        cluster.node(name)
+    cluster.gang("g", 3, pod={"affinity": _anti("kubernetes.io/hostname", "g")})
+    assert not cluster.cycle().binds
+    told = cluster.scheduler.explain("ns", "g")
+    assert told is not None
+    assert told.nodes == {"node(s) didn't match pod anti-affinity rules": 2}
 
 
 def test_anti_affinity_of_pods_that_are_there_counts() -> None:
