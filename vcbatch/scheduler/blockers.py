@@ -120,7 +120,7 @@ def _shortage(
         needs = ", ".join(f"{s.resource} {s.requested}, largest free {s.available}" for s in short)
         text = f"{_POD} needs {needs}"
         return WaitReason.INSUFFICIENT, short, text + _whole(session, task, rows, free, asked, unplaced)
-    enough = (free[np.ix_(asked, rows)] + EPS >= request[asked, None]).all(axis=0)
+    enough = (free[asked][:, rows] + EPS >= request[asked, None]).all(axis=0)
     if enough.any():
         return WaitReason.INSUFFICIENT, [], f"the nodes with room for {_POD} refuse it"
     together = " and ".join(dims.names[r] for r in asked)
