@@ -317,7 +317,7 @@ class World:
 
     def start_pod(self, pod: Json) -> None:
         pod["spec"]["nodeName"] = "node-1"
-        started = {"name": "main", "state": {"running": {"startedAt": format_time(self.now)}}}
+        started = {"name": "main", "ready": True, "state": {"running": {"startedAt": format_time(self.now)}}}
         pod["status"] = {"phase": "Running", "startTime": self.now.isoformat(), "containerStatuses": [started]}
 
     def run_nodes(self) -> None:

@@ -51,6 +51,8 @@ class JobReason(StrEnum):
     """Not one of Volcano's: a Command was removed without effect, and why."""
     QUEUE_NOT_FOUND = "QueueNotFound"
     """Not one of Volcano's: the job waits for a queue that doesn't exist."""
+    DEPENDENCY_NOT_READY = "DependencyNotReady"
+    """Not one of Volcano's: a task waits for another that it depends on."""
     POD_NOT_STARTED = "PodNotStarted"
     """Not one of Volcano's: a pod has its node, but a container of it can't be started, and why."""
 

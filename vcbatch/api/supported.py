@@ -23,6 +23,6 @@ NOTHING: Final = Unsupported()
 
 THIS_VERSION: Final = Unsupported(
     job_fields=frozenset({"volumes"}),
-    task_fields=frozenset({"dependsOn", "partitionPolicy"}),
+    task_fields=frozenset({"partitionPolicy"}),
     kinds=frozenset({"CronJob", "JobFlow", "JobTemplate", "HyperNode"}),
 )

@@ -17,7 +17,9 @@ WORLD = World(
     namespaces={"blue": {"scheduling.volcano.sh/queue-name": "team"}},
 )
 ALL = admission.Settings(unsupported=supported.NOTHING)
-JOB_SPEC: Json = {"tasks": [{"name": "w", "replicas": 1, "template": {"spec": {"containers": [{"name": "c", "image": "i"}]}}}]}
+JOB_SPEC: Json = {
+    "tasks": [{"name": "w", "replicas": 1, "template": {"spec": {"containers": [{"name": "c", "image": "i"}]}}}]
+}
 
 
 def request(resource: Resource, body: Json | None, **others: Any) -> Request:

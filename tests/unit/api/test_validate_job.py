@@ -163,7 +163,6 @@ def test_all_faults_come_in_one_answer() -> None:
     ("used", "field"),
     [
         (spec(volumes=[{"mountPath": "/d", "volumeClaimName": "c"}]), "spec.volumes"),
-        (task(dependsOn={"name": ["master"]}), "spec.tasks[1].dependsOn"),
         (task(partitionPolicy=PARTITIONS), "spec.tasks[1].partitionPolicy"),
     ],
 )

@@ -117,8 +117,6 @@ def _unsupported_faults(spec: JobSpec, unsupported: Unsupported, path: str) -> I
     if "volumes" in unsupported.job_fields and spec.volumes:
         yield _not_yet(f"{path}.volumes", "mount claims in the task's pod template instead")
     for index, task in enumerate(spec.tasks):
-        if "dependsOn" in unsupported.task_fields and task.depends_on is not None:
-            yield _not_yet(f"{path}.tasks[{index}].dependsOn", "all tasks start together")
         if "partitionPolicy" in unsupported.task_fields and task.partition_policy is not None:
             yield _not_yet(f"{path}.tasks[{index}].partitionPolicy", "use one task for each partition")
 

@@ -27,6 +27,8 @@ class Counts:
     failed: int = 0
     unknown: int = 0
     terminating: int = 0
+    blocked: int = 0
+    """Pods that are never made: what their task depends on has failed."""
     tasks: dict[str, dict[str, int]] = field(default_factory=dict[str, dict[str, int]])
 
     @property
@@ -61,8 +63,10 @@ def count(
     *,
     deleting: Collection[str],
     creating: Mapping[str, Collection[int]],
+    never: Collection[str] = (),
 ) -> Counts:
-    """Count the members, those in `deleting` (UIDs) as terminating and those in `creating` (by task) as Pending."""
+    """Count the members, those in `deleting` (UIDs) as terminating and those in `creating` (by task) as Pending. The
+    tasks in `never` get no more pods."""
     counts = Counts()
     for name in plan.tasks:
         record = ledger.tasks[name]
@@ -79,6 +83,8 @@ def count(
             counts.add(name, PodPhase.SUCCEEDED)
         for _ in record.failed - members.keys():
             counts.add(name, PodPhase.FAILED)
+        if name in never:
+            counts.blocked += plan.tasks[name].replicas - len(members.keys() | record.done | record.failed)
     for member in roster.surplus:
         if member.terminating or member.uid in deleting:
             counts.terminating += 1

@@ -136,7 +136,14 @@ def _creates(picture: Picture, acts: Acts) -> list[Create]:
 
 def _count(picture: Picture, acts: Acts) -> Counts:
     deleting = {member.uid for member in acts.killed}
-    return count(picture.plan, picture.roster, picture.ledger, deleting=deleting, creating=acts.missing)
+    return count(
+        picture.plan,
+        picture.roster,
+        picture.ledger,
+        deleting=deleting,
+        creating=acts.missing,
+        never=picture.held.never,
+    )
 
 
 def _existing(picture: Picture, acts: Acts, counts: Counts) -> Counts:

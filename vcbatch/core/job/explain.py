@@ -78,11 +78,21 @@ def _held_up(picture: Picture) -> Explanation:
                 where = f"container {container.name} of pod {member.pod.metadata.name}"
                 why = reasons.shorten(f"{where} can't start: {waiting.reason}: {waiting.message}")
                 return Explanation(JobReason.POD_NOT_STARTED, why)
-    return Explanation()
+    return _waits_for_others(picture)
+
+
+def _waits_for_others(picture: Picture) -> Explanation:
+    """Which task waits for which, where dependsOn is what the job waits for."""
+    waiting = [f"task {name} waits for {' and '.join(others)}" for name, others in picture.held.waiting.items()]
+    if not waiting:
+        return Explanation()
+    return Explanation(JobReason.DEPENDENCY_NOT_READY, reasons.shorten("; ".join(waiting)))
 
 
 def _how_it_failed(picture: Picture, counts: Counts) -> str:
     outcome = f"{counts.succeeded} of {picture.plan.replicas} pods succeeded and {counts.failed} failed"
+    if counts.blocked:
+        outcome = f"{outcome}, {counts.blocked} could never start ({' and '.join(sorted(picture.held.never))})"
     lost = [loss for loss in picture.ledger.losses if loss.version >= picture.ledger.version - 1]
     return reasons.shorten(f"{outcome}; first, {_told_again(lost[0])}" if lost else outcome)
 

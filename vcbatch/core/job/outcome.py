@@ -13,7 +13,7 @@ def running_outcome(plan: Plan, counts: Counts) -> JobPhase:
         return JobPhase.RUNNING
     if plan.min_success is not None and counts.succeeded >= plan.min_success:
         return JobPhase.COMPLETED
-    if counts.succeeded + counts.failed == plan.replicas:
+    if counts.succeeded + counts.failed + counts.blocked == plan.replicas:
         return JobPhase.COMPLETED if _enough_succeeded(plan, counts) else JobPhase.FAILED
     if counts.pending > plan.replicas - plan.min_available:
         return JobPhase.PENDING

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from vcbatch.api.job import Action, Job, JobPhase
+from vcbatch.core.job.dependencies import Held
 from vcbatch.core.job.ledger import Ledger, Loss, read_ledger
 from vcbatch.core.job.plan import Plan, plan_of
 from vcbatch.core.job.plugins import PluginSet, load
@@ -27,7 +28,7 @@ class Stimulus:
 
 @dataclass(slots=True, kw_only=True)
 class Picture:
-    """Everything that deciding reads. Only `ledger` and `losses` change on the way."""
+    """Everything that deciding reads. Only `ledger`, `losses` and `held` change on the way."""
 
     view: JobView
     now: datetime
@@ -39,6 +40,8 @@ class Picture:
     fresh: bool
     """The job has no status yet."""
     losses: list[Loss] = field(default_factory=list[Loss])
+    held: Held = field(default_factory=Held)
+    """The tasks that wait for others, once a sync has looked."""
 
 
 def look(view: JobView, now: datetime) -> Picture:

@@ -14,6 +14,7 @@ from vcbatch.api.job import Job, LifecyclePolicy, TaskSpec
 from vcbatch.api.queue import DEFAULT
 
 UNLIMITED_RESTARTS = -1
+ANY_DEPENDENCY = "any"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +27,9 @@ class Task:
     explicit_minimum: bool
     container_restarts: int
     policies: tuple[LifecyclePolicy, ...]
+    depends_on: tuple[str, ...]
+    any_dependency: bool
+    """One of the tasks in `depends_on` is enough."""
     spec: TaskSpec
 
 
@@ -61,6 +65,8 @@ def plan_of(job: Job) -> Plan:
             explicit_minimum=spec.min_available is not None,
             container_restarts=spec.max_retry or DEFAULT_MAX_RETRY,
             policies=tuple(spec.policies),
+            depends_on=tuple(spec.depends_on.name) if spec.depends_on else (),
+            any_dependency=bool(spec.depends_on and spec.depends_on.iteration == ANY_DEPENDENCY),
             spec=spec,
         )
     return Plan(

@@ -32,8 +32,9 @@ def ensure(
 ) -> Ensure | None:
     """Make the PodGroup, or bring its fields up to date with the job; None where they are.
 
-    `out` is how many indices of each task are settled and have no pod that a scheduler counts for the gang: failed, or
-    done and their pod removed. They don't run again, and a gang that still asked for them could never be whole.
+    `out` is how many indices of each task have no pod that a scheduler counts for the gang, nor will have while it
+    waits: failed, done and their pod removed, or held back by a dependency. A gang that still asked for them could
+    never be whole.
     """
     body = _body(plan, priority_classes, out)
     if pod_group is None:

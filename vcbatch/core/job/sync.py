@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass
 
 from vcbatch.core.job.ledger import Ledger
@@ -17,11 +18,12 @@ class Difference:
     superfluous: list[Member]
 
 
-def compare(plan: Plan, roster: Roster, ledger: Ledger) -> Difference:
+def compare(plan: Plan, roster: Roster, ledger: Ledger, *, held: Container[str] = ()) -> Difference:
     """What is to be created and deleted.
 
     An index that succeeded or failed by its own doing is not run again, whoever deleted its pod. Nothing is created
-    while a pod of an older attempt is still alive, and no name is reused before its pod is gone.
+    while a pod of an older attempt is still alive, no name is reused before its pod is gone, and the tasks in `held`
+    wait for others.
     """
     superfluous = [member for member in roster.surplus if not member.terminating]
     missing: dict[str, list[int]] = {}
@@ -33,7 +35,7 @@ def compare(plan: Plan, roster: Roster, ledger: Ledger) -> Difference:
                 barred = barred or (member.version < ledger.version and member.pod.status.phase not in FINISHED)
                 if not member.terminating:
                     superfluous.append(member)
-        if len(members) < task.replicas:
+        if len(members) < task.replicas and name not in held:
             settled = record.done | record.failed
             absent = [index for index in range(task.replicas) if index not in members and index not in settled]
             if absent:

@@ -9,6 +9,7 @@ from typing import Final
 from vcbatch.api.job import Action
 from vcbatch.api.model import Json
 from vcbatch.api.supported import THIS_VERSION
+from vcbatch.api.validate import graph
 from vcbatch.core.job.plan import Plan
 from vcbatch.core.job.plugins import KNOWN
 
@@ -29,9 +30,20 @@ def _faults(plan: Plan) -> Iterator[str]:
             yield f"spec.tasks[{position}].{field} isn't supported yet"
     for name in sorted(plan.job.spec.plugins.keys() - KNOWN.keys()):
         yield f"spec.plugins.{name} isn't supported yet, want some of {', '.join(KNOWN)}"
+    yield from _order_faults(plan)
     policies = (*plan.policies, *(policy for task in plan.tasks.values() for policy in task.policies))
     for action in sorted({policy.action for policy in policies} & _ACTIONS):
         yield f"the policy action {action} isn't supported yet"
+
+
+def _order_faults(plan: Plan) -> Iterator[str]:
+    edges = {name: task.depends_on for name, task in plan.tasks.items()}
+    unknown = graph.unknown_target(edges)
+    if unknown:
+        yield f"task {unknown[0]} depends on {unknown[1]}, which is no task of the job"
+    circle = graph.cycle(edges)
+    if circle:
+        yield f"these tasks wait for each other: {', '.join(circle)}"
 
 
 def _used(given: Json, fields: frozenset[str]) -> list[str]:

@@ -9,6 +9,7 @@ from vcbatch.api.job import Action, JobPhase
 from vcbatch.core.job import children, kill, podgroup
 from vcbatch.core.job.budget import Charge
 from vcbatch.core.job.counts import Counts
+from vcbatch.core.job.dependencies import held_back
 from vcbatch.core.job.picture import Picture, Stimulus
 from vcbatch.core.job.roster import Member
 from vcbatch.core.job.states import LIVE, Cell, Retain, Verb
@@ -53,6 +54,7 @@ def perform(picture: Picture, cell: Cell, stimulus: Stimulus) -> Acts:
 def _sync(picture: Picture) -> Acts:
     acts = Acts()
     view = picture.view
+    picture.held = held_back(picture.plan, picture.roster, picture.ledger)
     if view.queue is None and picture.phase is JobPhase.PENDING:
         return acts
     group = podgroup.ensure(picture.plan, view.pod_group, view.priority_classes, out=_out_of_the_gang(picture))
@@ -60,14 +62,20 @@ def _sync(picture: Picture) -> Acts:
     if group is not None:
         acts.ensures.append(group)
     if podgroup.lets_create(view.pod_group):
-        difference = compare(picture.plan, picture.roster, picture.ledger)
+        difference = compare(picture.plan, picture.roster, picture.ledger, held=picture.held.waiting)
         acts.killed, acts.missing = difference.superfluous, difference.missing
     return acts
 
 
 def _out_of_the_gang(picture: Picture) -> dict[str, int]:
     records, places = picture.ledger.tasks, picture.roster.places
-    return {name: len((records[name].done - members.keys()) | records[name].failed) for name, members in places.items()}
+    out: dict[str, int] = {}
+    for name, members in places.items():
+        settled = (records[name].done - members.keys()) | records[name].failed
+        if name in picture.held.waiting:
+            settled |= set(range(picture.plan.tasks[name].replicas)) - members.keys()
+        out[name] = len(settled)
+    return out
 
 
 def _drain(picture: Picture) -> Acts:

@@ -10,7 +10,7 @@ from vcbatch.core.job.states.cells import Cell, Outlook, Row, Rule, Verb, leave,
 
 def _started(outlook: Outlook) -> JobPhase:
     counts = outlook.counts
-    started = counts.running + counts.succeeded + counts.failed
+    started = counts.running + counts.succeeded + counts.failed + counts.blocked
     return JobPhase.RUNNING if outlook.plan.min_available <= started else JobPhase.PENDING
 
 
