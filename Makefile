@@ -32,7 +32,7 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 	@echo "Setting up $(VENV) with $$($(PYTHON) --version) ..."
 	@$(PYTHON) -m venv $(VENV)
 	@$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt "pip>=25.1"
-	@$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[local]" --group dev
+	@$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[all]" --group dev
 	@touch $@
 
 $(TRAINING)/.ready: pyproject.toml constraints-training.txt

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
+from tests.cluster import admission
 from tests.cluster.controlplane import REPOSITORY, ControlPlane, free_port
 from tests.cluster.processes import Program, wait_until
 
@@ -22,7 +23,7 @@ RBAC = REPOSITORY / "helm/vcbatch/files/rbac"
 
 
 class Component:
-    """One running `vcbatch controllers` or `vcbatch scheduler`."""
+    """One running `vcbatch controllers`, `vcbatch scheduler` or `vcbatch webhooks`."""
 
     def __init__(self, program: Program, *, health: int, metrics: int) -> None:
         self.program = program
@@ -62,6 +63,7 @@ class Components:
         self.plane = plane
         self.running: list[Component] = []
         self._kubeconfigs: dict[str, Path] = {}
+        self._admission_port = 0
 
     def __enter__(self) -> Self:
         self.install()
@@ -86,9 +88,14 @@ class Components:
         """Start `vcbatch PART`; it isn't waited for. `replica` keeps the logs of several apart."""
         health, metrics = free_port(), free_port()
         name = f"vcbatch-{part}{f'-{replica}' if replica else ''}"
+        if part == WEBHOOKS:
+            metrics, self._admission_port = health, free_port()
+            places = admission.serving_flags(self.plane, port=self._admission_port, name=name)
+        else:
+            places = ["--listen-address", f"127.0.0.1:{metrics}"]
         command = [
             sys.executable, "-m", "vcbatch", part, "--kubeconfig", str(kubeconfig or self.kubeconfig(part)),
-            "--healthz-address", f"127.0.0.1:{health}", "--listen-address", f"127.0.0.1:{metrics}", *flags,
+            "--healthz-address", f"127.0.0.1:{health}", *places, *flags,
         ]  # fmt: skip
         program = Program(
             name, command, log=self.plane.logs / f"{name}.log", guard=self.plane.guard, cwd=self.plane.folder,
@@ -100,14 +107,21 @@ class Components:
         return component
 
     def start_all(self, *, scheduler: Sequence[str] = (), controllers: Sequence[str] = ()) -> None:
-        """One of each, and return once they work."""
-        self.start(CONTROLLERS, *controllers)
-        self.start(SCHEDULER, *scheduler)
+        """One of each, and return once they work. From then on the API server asks the admission service."""
+        started = [self.start(WEBHOOKS), self.start(CONTROLLERS, *controllers), self.start(SCHEDULER, *scheduler)]
+        started[0].wait_ready()
+        self.install_admission()
         for component in self.running:
             component.wait_ready()
 
+    def install_admission(self) -> None:
+        """Have the API server ask the webhooks that were started last."""
+        admission.install(self.plane, port=self._admission_port)
+
     def stop(self) -> None:
-        """SIGTERM to all, and wait."""
+        """SIGTERM to all, and wait. Nobody is asked for admission any more."""
+        if any(component.program.name.startswith("vcbatch-webhooks") for component in self.running):
+            admission.remove(self.plane)
         for component in self.running:
             component.program.stop()
         self.running.clear()

@@ -18,11 +18,13 @@ FLOW_GROUP: Final = "flow.volcano.sh"
 TOPOLOGY_GROUP: Final = "topology.volcano.sh"
 
 DEFAULT_SCHEDULER: Final = "volcano"
+"""`schedulerName` of pods that are ours to place."""
 NODE_LEASE_NAMESPACE: Final = "kube-node-lease"
 """Where kubelets keep their signs of life (KEP-589)."""
 KUBE_SCHEDULER: Final = "default-scheduler"
 """The scheduler of pods that name none, which a Kubernetes server fills in."""
-"""`schedulerName` of pods that are ours to place."""
+SYSTEM_PRIORITY_CLASSES: Final = ("system-cluster-critical", "system-node-critical")
+"""Made and kept by Kubernetes itself, so that they exist on every cluster."""
 
 # Pods of a Job -------------------------------------------------------------------------------------------------------
 
@@ -137,6 +139,8 @@ NAMESPACE_LABEL: Final = "kubernetes.io/metadata.name"
 KOPF_FINALIZER: Final = "vcbatch.batch.volcano.sh/never-set"
 """What kopf is told its finalizer is called. Nothing carries it: kopf takes a finalizer of this name off objects that
 it has no deletion handler for, so its default name would undo the work of other operators."""
+PRETENCE_PREFIX: Final = "test.vcbatch.io/"
+"""Annotations of a pod that say what it does on a virtual node (`vcbatch.local.virtual.pretence`)."""
 VIRTUAL_NODE: Final = "vcbatch.batch.volcano.sh/virtual-node"
 """Label `"true"` of a Node whose pods only pretend to run."""
 CONTROLLERS_LEASE: Final = "vcbatch-controllers"

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cache
 from typing import Any
-from zoneinfo import available_timezones
 
 from vcbatch.api import admission
 from vcbatch.api.admission import Operation, Request, Settings
 from vcbatch.api.model import MalformedObject
-from vcbatch.api.names import DEFAULT_SCHEDULER, KUBE_SCHEDULER, webhook_name
+from vcbatch.api.names import DEFAULT_SCHEDULER, KUBE_SCHEDULER, SYSTEM_PRIORITY_CLASSES, webhook_name
 from vcbatch.api.queue import Queue
 from vcbatch.api.resources import JOBS, NAMESPACES, PODS, PRIORITYCLASSES, QUEUES
 from vcbatch.local.apiserver.admission import AdmissionRequest, Denied
 from vcbatch.local.apiserver.registry import RequestContext
+from vcbatch.runtime.time_zones import time_zones
 
 Json = dict[str, Any]
 
@@ -30,9 +29,6 @@ _WITHOUT_CONTROLLER = frozenset(
         ("batch", "cronjobs"),
     }
 )
-
-# Made and kept by Kubernetes itself, so that they exist on every cluster.
-_SYSTEM_PRIORITIES = ("system-cluster-critical", "system-node-critical")
 
 
 class LocalAdmission:
@@ -120,17 +116,11 @@ class _World:
         return [Queue.parse(stored) for stored in self._ctx.listed(QUEUES, None)]
 
     def has_priority_class(self, name: str) -> bool:
-        return name in _SYSTEM_PRIORITIES or self._ctx.lookup(PRIORITYCLASSES, None, name) is not None
+        return name in SYSTEM_PRIORITY_CLASSES or self._ctx.lookup(PRIORITYCLASSES, None, name) is not None
 
     def has_time_zone(self, name: str) -> bool:
-        return name in _time_zones()
+        return name in time_zones()
 
     def namespace_annotations(self, name: str) -> dict[str, str]:
         stored = self._ctx.lookup(NAMESPACES, None, name) or {}
         return stored.get("metadata", {}).get("annotations") or {}
-
-
-@cache
-def _time_zones() -> frozenset[str]:
-    """Read once: the answer takes a walk through the machine's time-zone files."""
-    return frozenset(available_timezones())

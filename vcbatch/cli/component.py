@@ -8,96 +8,26 @@ import os
 import signal
 import socket
 from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TypeVar
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass, replace
 
-import click
-
+from vcbatch._version import __version__
+from vcbatch.cli.component_options import LOG_LEVELS, ComponentOptions
 from vcbatch.cli.output import CliError
 from vcbatch.observe import logging as logs
 from vcbatch.observe.metrics import PrometheusMeter
-from vcbatch.runtime.client import HttpApi
+from vcbatch.runtime.client import ClientLimits, HttpApi
 from vcbatch.runtime.clock import SystemClock
-from vcbatch.runtime.kubeconfig import KubeconfigError, load
+from vcbatch.runtime.kubeconfig import CertificateRefusedError, Connection, KubeconfigError, load, shake_hands
 from vcbatch.runtime.lease import LeaderElector, LeadershipLostError, LeaseConfig
 from vcbatch.runtime.random import SystemRandom
-from vcbatch.runtime.serving import Address, AddressError, HealthServer
+from vcbatch.runtime.serving import HealthServer, Pulse
 from vcbatch.runtime.supervise import PartFailedError
 
 log = logging.getLogger(__name__)
 
-F = TypeVar("F", bound=Callable[..., object])
-_LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
-
-
-class _AddressType(click.ParamType):
-    name = "HOST:PORT"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Address | None:
-        if isinstance(value, Address):
-            return value
-        try:
-            return Address.parse(str(value))
-        except AddressError as error:
-            self.fail(str(error), param, ctx)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComponentOptions:
-    """The options of `component_options`."""
-
-    kubeconfig: Path | None
-    context: str | None
-    leader_elect: bool
-    leader_elect_namespace: str
-    healthz_address: Address | None
-    listen_address: Address | None
-    log_level: str
-
-
-def component_options(function: F) -> F:
-    for option in reversed(
-        (
-            click.option(
-                "--kubeconfig",
-                type=click.Path(dir_okay=False, path_type=Path),
-                default=None,
-                metavar="FILE",
-                help="Cluster to work on.  [default: $KUBECONFIG, ~/.kube/config, or the pod's service account]",
-            ),
-            click.option("--context", default=None, metavar="NAME", help="Context of the kubeconfig."),
-            click.option(
-                "--leader-elect/--no-leader-elect",
-                default=True,
-                show_default=True,
-                help="Work only while holding the Lease, so that replicas may stand by.",
-            ),
-            click.option(
-                "--leader-elect-namespace",
-                default="volcano-system",
-                show_default=True,
-                metavar="NAMESPACE",
-                help="Where the Lease is.",
-            ),
-            click.option(
-                "--healthz-address",
-                type=_AddressType(),
-                default=None,
-                help="Serve /healthz and /readyz there.  [default: nowhere]",
-            ),
-            click.option(
-                "--listen-address",
-                type=_AddressType(),
-                default=None,
-                help="Serve /metrics there.  [default: nowhere]",
-            ),
-            click.option("--log-level", type=click.Choice(list(_LEVELS)), default="info", show_default=True),
-        )
-    ):
-        function = option(function)
-    return function
+LEADERSHIP_LOST = 3
+"""Exit status of a replica that had to let go of its Lease: nothing is wrong with it that a new start doesn't mend."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -110,71 +40,106 @@ class Component:
     meter: PrometheusMeter
     identity: str
     ready: asyncio.Event
-    leading: bool = False
 
 
-def run_component(options: ComponentOptions, work: Callable[[Component], Awaitable[None]], *, lease: str) -> int:
-    """Run until SIGTERM or SIGINT. Raises `CliError` for what can't work, and when the Lease is lost."""
-    logs.configure(level=_LEVELS[options.log_level])
+Work = Callable[[Component], Awaitable[None]]
+
+
+def run_component(options: ComponentOptions, work: Work, *, name: str) -> int:
+    """Run until SIGTERM or SIGINT; `name` is that of the Lease too. Returns the exit status: 1 where a part of it
+    failed for good, `LEADERSHIP_LOST` where the Lease was lost. Raises `CliError` for what can't work."""
+    logs.configure(level=LOG_LEVELS[options.log_level])
     try:
-        asyncio.run(_run(options, work, lease))
-    except (KubeconfigError, PartFailedError) as error:
+        asyncio.run(_run(options, work, name))
+    except (KubeconfigError, CertificateRefusedError) as error:
         raise CliError(str(error)) from error
+    except PartFailedError as error:
+        log.critical("ending: %s", error)
+        return 1
     except LeadershipLostError as error:
-        raise CliError(f"{error}; ending, so that nothing is decided by two") from error
+        log.error("ending, so that nothing is decided by two: %s", error)
+        return LEADERSHIP_LOST
     return 0
 
 
-async def _run(options: ComponentOptions, work: Callable[[Component], Awaitable[None]], lease: str) -> None:
+async def _run(options: ComponentOptions, work: Work, name: str) -> None:
     clock, random = SystemClock(), SystemRandom()
+    identity = f"{socket.gethostname()}_{os.getpid()}_{random.token(8)}"
     connection = load(options.kubeconfig, context=options.context)
+    await shake_hands(connection)
     async with AsyncExitStack() as stack:
-        api = await stack.enter_async_context(HttpApi(connection, clock=clock, random=random))
+        elector: LeaderElector | None = None
+        if options.leader_elect:
+            election = options.election(name=name, identity=identity)
+            limits = ClientLimits(connections=2, request_timeout=election.renew_deadline / 2, retries=0)
+            # A client of its own: renewals never wait behind other requests, and no fence stops them.
+            agent = _agent(name, identity, "leader-election")
+            keeper = HttpApi(_as(connection, agent), clock=clock, random=random, limits=limits)
+            elector = LeaderElector(await stack.enter_async_context(keeper), election, clock=clock, random=random)
+        api = HttpApi(
+            _as(connection, _agent(name, identity)),
+            clock=clock,
+            random=random,
+            may_write=elector.may_write if elector is not None else None,
+        )
         component = Component(
-            api=api,
+            api=await stack.enter_async_context(api),
             clock=clock,
             random=random,
             meter=PrometheusMeter(),
-            identity=f"{socket.gethostname()}_{os.getpid()}_{random.token(8)}",
+            identity=identity,
             ready=asyncio.Event(),
         )
-        stack.push_async_callback((await _serve(options, component)).close)
-        task = asyncio.ensure_future(_lead(options, component, work, lease))
+        pulse = Pulse(clock)
+        server = HealthServer(
+            alive=[pulse.fault, *([elector.fault] if elector is not None else [])],
+            ready=[lambda: _unready(component, elector)],
+            metrics=component.meter.exposition,
+        )
+        _listen(server, options)
+        stack.callback(server.close)
+        task = asyncio.ensure_future(_until_ended(component, elector, work, pulse))
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, task.cancel)
-        try:
+        with suppress(asyncio.CancelledError):
             await task
-        except asyncio.CancelledError:
-            log.info("stopped")
+        log.info("stopped")
 
 
-async def _lead(
-    options: ComponentOptions, component: Component, work: Callable[[Component], Awaitable[None]], lease: str
-) -> None:
+async def _until_ended(component: Component, elector: LeaderElector | None, work: Work, pulse: Pulse) -> None:
     async def lead() -> None:
-        component.leading = True
         component.meter.gauge("leading", 1)
-        await work(component)
+        try:
+            await work(component)
+        finally:
+            component.meter.gauge("leading", 0)
 
-    if not options.leader_elect:
-        await lead()
-        return
-    config = LeaseConfig(namespace=options.leader_elect_namespace, name=lease, identity=component.identity)
-    elector = LeaderElector(component.api, config, clock=component.clock, random=component.random)
-    await elector.run(lead)
-
-
-async def _serve(options: ComponentOptions, component: Component) -> HealthServer:
-    """A replica that stands by is ready: it is where it should be. One that leads is when it works."""
-    server = HealthServer(
-        ready=lambda: component.ready.is_set() or (options.leader_elect and not component.leading),
-        metrics=component.meter.exposition,
-    )
+    beating = asyncio.ensure_future(pulse.run())
     try:
-        for address in {options.healthz_address, options.listen_address} - {None}:
-            await server.listen(address)  # type: ignore[arg-type]
+        await (elector.run(lead) if elector is not None else lead())
+    finally:
+        beating.cancel()
+
+
+def _listen(server: HealthServer, options: ComponentOptions) -> None:
+    try:
+        server.start(health=options.healthz_address, metrics=options.listen_address)
     except OSError as error:
-        await server.close()
         raise CliError(f"can't listen: {error.strerror or error}") from error
-    return server
+
+
+def _unready(component: Component, elector: LeaderElector | None) -> str:
+    """A replica that stands by is ready where it could take over; one that leads once it works."""
+    if elector is None or elector.leading:
+        return "" if component.ready.is_set() else "the caches aren't filled yet"
+    return "" if elector.in_touch else "the Lease can't be read"
+
+
+def _agent(name: str, identity: str, *more: str) -> str:
+    """The user agent: the identity tells the replicas of one service account apart in the server's audit log."""
+    return " ".join((f"{name}/{__version__} ({identity})", *more))
+
+
+def _as(connection: Connection, agent: str) -> Connection:
+    return replace(connection, headers={**connection.headers, "User-Agent": agent})

@@ -18,10 +18,17 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "status": ("vcbatch.cli.status", "Show the local server, its nodes, queues and jobs."),
     "controllers": ("vcbatch.cli.controllers", "Run the controllers on a cluster."),
     "scheduler": ("vcbatch.cli.scheduler", "Run the gang scheduler on a cluster."),
+    "webhooks": ("vcbatch.cli.webhooks", "Run the admission service of a cluster."),
     "crds": ("vcbatch.cli.crds", "Print or write the CustomResourceDefinitions."),
 }
 
-_EXTRAS = {"up": "local", "down": "local", "controllers": "controllers", "scheduler": "scheduler"}
+_EXTRAS = {
+    "up": "local",
+    "down": "local",
+    "controllers": "controllers",
+    "scheduler": "scheduler",
+    "webhooks": "webhooks",
+}
 """What a command needs beyond the plain package, which has just the client side."""
 
 

@@ -2,15 +2,38 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
 from vcbatch.cli.state import default_state_dir
 
+if TYPE_CHECKING:
+    from vcbatch.runtime.serving import Address
+
 F = TypeVar("F", bound=Callable[..., object])
+
+LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+"""What `--log-level` takes."""
+
+
+class AddressType(click.ParamType):
+    """`HOST:PORT` as a `vcbatch.runtime.serving.Address`."""
+
+    name = "HOST:PORT"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Address | None:
+        from vcbatch.runtime.serving import Address, AddressError
+
+        if isinstance(value, Address):
+            return value
+        try:
+            return Address.parse(str(value))
+        except AddressError as error:
+            self.fail(str(error), param, ctx)
 
 
 def state_dir_option(function: F) -> F:

@@ -26,14 +26,18 @@ COUNTERS: dict[str, Described] = {
     "looks": Described(help="Looks at objects by controllers.", labels=("controller", "result")),
     "binds": Described(help="Pods bound, or refused for good.", labels=("result",)),
     "scheduler_writes_failed": Described(help="Writes of the scheduler that were refused.", labels=("kind",)),
+    "admission_reviews": Described(help="Admission reviews answered.", labels=("path", "allowed")),
+    "admission_turned_away": Described(help="Admission requests that were not looked at.", labels=("code",)),
     "events_dropped": Described(help="Events that were not sent: too many, or refused.", labels=("component",)),
 }
 GAUGES: dict[str, Described] = {
     "queue_depth": Described(help="Objects that wait to be looked at.", labels=("controller",)),
     "leading": Described(help="1 while this replica holds the Lease."),
+    "certificate_expires": Described(help="When the serving certificate expires, in seconds since 1970."),
 }
 DURATIONS: dict[str, Described] = {
     "cycle_seconds": Described(help="Duration of a scheduling cycle."),
+    "admission_seconds": Described(help="Time to answer an admission review.", labels=("path",)),
     "look_seconds": Described(help="Duration of a look, writes included.", labels=("controller",)),
 }
 

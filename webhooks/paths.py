@@ -1,0 +1,59 @@
+"""Which path judges what: resource and operations, as Volcano's webhook manager serves them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from vcbatch.api.admission import Operation
+from vcbatch.api.resources import CRONJOBS, HYPERNODES, JOBFLOWS, JOBS, PODGROUPS, PODS, QUEUES, Resource
+
+CREATE, UPDATE, DELETE = Operation.CREATE, Operation.UPDATE, Operation.DELETE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Path:
+    """One webhook. `mutates`: it answers with a patch; else it judges."""
+
+    resource: Resource
+    operations: frozenset[Operation]
+    mutates: bool
+
+    @property
+    def url(self) -> str:
+        """The path, such as `/jobs/mutate`."""
+        return f"/{self.resource.plural}/{'mutate' if self.mutates else 'validate'}"
+
+    @property
+    def expectation(self) -> str:
+        """What the path takes, for who sent something else."""
+        resource = self.resource
+        operations = ", ".join(sorted(self.operations))
+        return f"{self.url} takes {operations} of {resource.plural}.{resource.group}".rstrip(".")
+
+
+def _path(resource: Resource, *operations: Operation, mutates: bool = False) -> Path:
+    return Path(resource=resource, operations=frozenset(operations), mutates=mutates)
+
+
+PATHS: Final = MappingProxyType(
+    {
+        path.url: path
+        for path in (
+            # Volcano fills jobs in on CREATE only; then a second apply of the same file is a forbidden change.
+            _path(JOBS, CREATE, UPDATE, mutates=True),
+            _path(JOBS, CREATE, UPDATE),
+            _path(QUEUES, CREATE, mutates=True),
+            _path(QUEUES, CREATE, UPDATE, DELETE),
+            _path(PODGROUPS, CREATE, mutates=True),
+            _path(PODGROUPS, CREATE),
+            _path(PODS, CREATE, mutates=True),
+            _path(PODS, CREATE),
+            _path(JOBFLOWS, CREATE, UPDATE),
+            _path(CRONJOBS, CREATE, UPDATE),
+            _path(HYPERNODES, CREATE, UPDATE),
+        )
+    }
+)
+"""URL path to what is served there."""

@@ -1,0 +1,135 @@
+"""AdmissionReview of `admission.k8s.io/v1`: bytes to a request, an answer to bytes.
+
+Everything that comes in is bounded: the depth and the number of its values here, its size before.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from vcbatch.api.model import Json
+
+API_VERSION: Final = "admission.k8s.io/v1"
+KIND: Final = "AdmissionReview"
+
+DEEPEST: Final = 64
+"""Levels of nesting. The deepest field of a pod template is about twenty levels down."""
+MOST_VALUES: Final = 200_000
+"""Objects, lists and plain values of one review."""
+_MOST_WARNINGS = 20
+_LONGEST_WARNING = 256  # what an API server lets through
+
+
+class MalformedReview(ValueError):
+    """Not an AdmissionReview that can be answered; the message says why."""
+
+
+class ResourceName(msgspec.Struct, frozen=True):
+    """`request.resource`."""
+
+    group: str = ""
+    version: str = ""
+    resource: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.resource}.{self.group}" if self.group else self.resource
+
+
+class Asked(msgspec.Struct, frozen=True, rename="camel"):
+    """`request` of a review, as far as it is read."""
+
+    uid: str
+    resource: ResourceName
+    operation: str
+    name: str = ""
+    namespace: str = ""
+    sub_resource: str = ""
+    object: Json | None = None
+    old_object: Json | None = None
+
+
+class _Review(msgspec.Struct, rename="camel"):
+    api_version: str
+    kind: str
+    request: Asked | None = None
+
+
+_decoder: Final = msgspec.json.Decoder(_Review)
+
+
+def parse(body: bytes) -> Asked:
+    """The request in the body. Raises `MalformedReview`."""
+    try:
+        review = _decoder.decode(body)
+    except RecursionError as error:
+        raise MalformedReview(f"the review is nested deeper than {DEEPEST} levels") from error
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise MalformedReview(f"the body is no {KIND}: {error}") from error
+    if review.kind != KIND or review.api_version != API_VERSION:
+        given = f"{review.api_version}, kind {review.kind}"[:100]
+        raise MalformedReview(f"want {API_VERSION}, kind {KIND}, got {given}")
+    if review.request is None:
+        raise MalformedReview("the review carries no request")
+    if not review.request.uid:
+        raise MalformedReview("request.uid: Required value")
+    for value in (review.request.object, review.request.old_object):
+        _check_bounds(value)
+    return review.request
+
+
+def _check_bounds(value: Any) -> None:
+    """Level by level, so that no nesting can exhaust the stack."""
+    level, counted = [value], 0
+    for _ in range(DEEPEST):
+        counted += len(level)
+        if counted > MOST_VALUES:
+            raise MalformedReview(f"the object has more than {MOST_VALUES} values")
+        below: list[Any] = []
+        for item in level:
+            if isinstance(item, dict):
+                below.extend(item.values())
+            elif isinstance(item, list):
+                below.extend(item)
+        if not below:
+            return
+        level = below
+    raise MalformedReview(f"the object is nested deeper than {DEEPEST} levels")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What is answered. A refusal has a `message`, and a `code` and `reason` where it isn't plainly refused: Volcano
+    sends neither, and the API server then answers the client as it does for any webhook that denies."""
+
+    allowed: bool
+    message: str = ""
+    code: int = 0
+    reason: str = ""
+    patch: Sequence[Json] = ()
+    warnings: Sequence[str] = ()
+
+
+def render(uid: str, answer: Answer) -> bytes:
+    """The AdmissionReview that answers the request `uid`."""
+    response: Json = {"uid": uid, "allowed": answer.allowed}
+    if answer.patch:
+        response["patchType"] = "JSONPatch"
+        response["patch"] = base64.b64encode(msgspec.json.encode(answer.patch)).decode()
+    if not answer.allowed:
+        status: Json = {"status": "Failure", "message": answer.message}
+        if answer.code:
+            status |= {"code": answer.code, "reason": answer.reason}
+        response["status"] = status
+    if answer.warnings:
+        response["warnings"] = [_clipped(warning) for warning in answer.warnings[:_MOST_WARNINGS]]
+    return msgspec.json.encode({"apiVersion": API_VERSION, "kind": KIND, "response": response})
+
+
+def _clipped(warning: str) -> str:
+    line = " ".join(warning.split())
+    return line if len(line) <= _LONGEST_WARNING else f"{line[: _LONGEST_WARNING - 3]}..."

@@ -1,0 +1,130 @@
+"""From a review to its answer: bounded in time and in number, and the same for every path."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from vcbatch.api import admission
+from vcbatch.api.admission import Operation, Request, Settings, Verdict
+from vcbatch.api.defaults import json_patch
+from vcbatch.api.model import MalformedObject
+from vcbatch.api.resources import PODS
+from vcbatch.runtime.meter import Meter
+from vcbatch.seams.api import ApiError
+from vcbatch.seams.clock import Clock
+from webhooks.paths import Path
+from webhooks.review import Answer, Asked
+from webhooks.world import World
+
+T = TypeVar("T")
+log = logging.getLogger(__name__)
+
+TIME_LIMIT: Final = 4.0
+"""Seconds for one answer: a second less than the API server waits."""
+_SMALL = 64 * 1024
+_UNAVAILABLE = 503
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdmissionService:
+    """Answers requests. `world` is complete or says that it isn't."""
+
+    world: World
+    clock: Clock
+    meter: Meter
+    settings: Settings = admission.DEFAULT_SETTINGS
+
+    async def answer(self, path: Path, asked: Asked, *, size: int) -> Answer:
+        """`size`: bytes of the review, which tell whether judging it takes long enough to be done beside the loop."""
+        began = self.clock.monotonic()
+        try:
+            async with asyncio.timeout(TIME_LIMIT):
+                answer = await self._answer(path, asked, size)
+        except TimeoutError:
+            log.warning("no answer in time", extra=_told(path, asked))
+            answer = _later(f"{path.url} found no answer within {TIME_LIMIT:g} s; try again")
+        except Exception:
+            log.exception("admission failed on an object", extra=_told(path, asked))
+            answer = _broken(path)
+        self.meter.seconds("admission_seconds", self.clock.monotonic() - began, path=path.url)
+        self.meter.count("admission_reviews", path=path.url, allowed=str(answer.allowed).lower())
+        return answer
+
+    async def _answer(self, path: Path, asked: Asked, size: int) -> Answer:
+        resource = path.resource
+        if (asked.resource.group, asked.resource.resource) != (resource.group, resource.plural):
+            return Answer(allowed=False, message=f"{path.expectation}; got {asked.resource}"[:500])
+        if asked.operation not in path.operations:
+            return Answer(allowed=False, message=f"{path.expectation}; got {asked.operation}"[:500])
+        if asked.sub_resource:
+            return Answer(allowed=True)  # status is written by who is trusted to
+        if asked.object is None and asked.operation != Operation.DELETE:
+            return Answer(allowed=False, message=f"{asked.operation} of {resource.kind} carries no object")
+        if self.world.needed(resource) and not self.world.complete:
+            return _later("admission is starting and doesn't know the queues of this cluster yet; try again")
+        request = _request(path, asked)
+        if path.mutates:
+            return await _run(size, lambda: self._patch(request))
+        return await self._review(request, size)
+
+    def _patch(self, request: Request) -> Answer:
+        try:
+            filled = admission.mutate(request, self.world, self.settings)
+        except MalformedObject as error:
+            return Answer(allowed=False, message=str(error))
+        return Answer(allowed=True, patch=json_patch(request.object, filled))
+
+    async def _review(self, request: Request, size: int) -> Answer:
+        verdict = await _run(size, lambda: admission.review(request, self.world, self.settings))
+        if not verdict.allowed and self.world.needed(request.resource):
+            try:
+                news = await self.world.refresh(request)
+            except ApiError as error:
+                log.warning(
+                    "what an object names can't be read: %s", error, extra={"resource": request.resource.plural}
+                )
+                return _later(f"{verdict.message}; admission couldn't make sure, since {error}")
+            if news:
+                verdict = await _run(size, lambda: admission.review(request, self.world, self.settings))
+        return _judged(verdict)
+
+
+async def _run(size: int, work: Callable[[], T]) -> T:
+    """Here where it takes a moment; beside the loop where others would wait for it."""
+    return work() if size <= _SMALL else await asyncio.to_thread(work)
+
+
+def _judged(verdict: Verdict) -> Answer:
+    return Answer(allowed=verdict.allowed, message=verdict.message, warnings=verdict.warnings)
+
+
+def _later(message: str) -> Answer:
+    """A refusal that isn't about the object: clients see a 503, which they may repeat."""
+    return Answer(allowed=False, message=message, code=_UNAVAILABLE, reason="ServiceUnavailable")
+
+
+def _broken(path: Path) -> Answer:
+    """A fault of ours. Pods go on without us; our own kinds aren't stored unjudged."""
+    if path.resource == PODS:
+        return Answer(allowed=True, warnings=[f"{path.url} failed on this pod, which is let through unjudged"])
+    message = f"{path.url} failed on this object, which is a fault of vcbatch; its log has the details"
+    return Answer(allowed=False, message=message, code=500, reason="InternalError")
+
+
+def _request(path: Path, asked: Asked) -> Request:
+    return Request(
+        resource=path.resource,
+        operation=Operation(asked.operation),
+        name=asked.name,
+        namespace=asked.namespace,
+        object=asked.object,
+        old=asked.old_object,
+    )
+
+
+def _told(path: Path, asked: Asked) -> dict[str, str]:
+    return {"path": path.url, "review": asked.uid[:64], "namespace": asked.namespace[:64], "object": asked.name[:253]}

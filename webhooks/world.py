@@ -1,0 +1,119 @@
+"""What rules look up, from caches that follow the API server.
+
+A cache may lag behind by a moment, so no refusal rests on one alone: before an object is refused, what it names is read
+once from the API server and the rules are asked again (`World.refresh`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from vcbatch.api import loose
+from vcbatch.api.admission import Operation, Request
+from vcbatch.api.model import Json, MalformedObject
+from vcbatch.api.names import SYSTEM_PRIORITY_CLASSES
+from vcbatch.api.queue import ROOT, Queue
+from vcbatch.api.resources import CRONJOBS, JOBS, NAMESPACES, PODGROUPS, PRIORITYCLASSES, QUEUES, Resource
+from vcbatch.runtime.cache import Cache, Change
+from vcbatch.runtime.informers import Informers
+from vcbatch.runtime.time_zones import time_zones
+from vcbatch.seams.api import Api, ApiError
+
+log = logging.getLogger(__name__)
+
+_LOOKS_UP = frozenset({JOBS, CRONJOBS, QUEUES, PODGROUPS})
+_MOST_READS = 16
+
+
+class World:
+    """The rules' `Lookup`. Empty until `synced` returns."""
+
+    def __init__(self, api: Api, informers: Informers) -> None:
+        self._api = api
+        self._informers = informers
+        self._caches: dict[Resource, Cache[Any]] = {
+            resource: informers.follow(resource) for resource in (QUEUES, PRIORITYCLASSES, NAMESPACES)
+        }
+        self._queues: dict[str, Queue] = {}
+        self._caches[QUEUES].listen(self._on_queue)
+        self.complete = False
+
+    async def synced(self) -> None:
+        """Return once every cache has its first list."""
+        await self._informers.synced()
+        self.complete = True
+
+    def needed(self, resource: Resource) -> bool:
+        """Whether rules of that resource look anything up."""
+        return resource in _LOOKS_UP
+
+    # Lookup
+
+    def queue(self, name: str) -> Queue | None:
+        return self._queues.get(name)
+
+    def queues(self) -> Sequence[Queue]:
+        return list(self._queues.values())
+
+    def has_priority_class(self, name: str) -> bool:
+        return name in SYSTEM_PRIORITY_CLASSES or self._caches[PRIORITYCLASSES].by_key(name) is not None
+
+    def has_time_zone(self, name: str) -> bool:
+        return name in time_zones()
+
+    def namespace_annotations(self, name: str) -> dict[str, str]:
+        stored = self._caches[NAMESPACES].by_key(name)
+        return loose.part(loose.part(stored, "metadata"), "annotations") if stored is not None else {}
+
+    # Freshness
+
+    async def refresh(self, request: Request) -> bool:
+        """Read what the request names, and say whether that told anything new. Raises `ApiError` where the API server
+        can't be asked."""
+        wanted = sorted(_named(request), key=lambda item: (item[0].plural, item[1]))[:_MOST_READS]
+        told = await asyncio.gather(*(self._read(resource, name) for resource, name in wanted))
+        return any(told)
+
+    async def _read(self, resource: Resource, name: str) -> bool:
+        cache = self._caches[resource]
+        try:
+            return cache.put(await self._api.get(resource, name))
+        except ApiError as error:
+            if not error.not_found:
+                raise
+            gone = cache.by_key(name)
+            return gone is not None and cache.discard(gone["metadata"]["uid"])
+
+    def _on_queue(self, change: Change[Json]) -> None:
+        name = loose.part(change.current, "metadata").get("name", "")
+        self._queues.pop(name, None)
+        if change.new is None:
+            return
+        try:
+            self._queues[name] = Queue.parse(change.new)
+        except MalformedObject as error:
+            log.warning("queue %s can't be read, so jobs can't be submitted to it: %s", name, error)
+
+
+def _named(request: Request) -> set[tuple[Resource, str]]:
+    """The objects that the request's object refers to by name."""
+    spec = loose.part(request.object or {}, "spec")
+    if request.resource == PODGROUPS:
+        named = [(QUEUES, spec.get("queue"))]
+    elif request.resource == QUEUES:
+        named = [(QUEUES, request.name if request.operation is Operation.DELETE else spec.get("parent"))]
+    else:
+        job = spec if request.resource == JOBS else loose.part(loose.part(spec, "jobTemplate"), "spec")
+        named = [(QUEUES, job.get("queue")), (PRIORITYCLASSES, job.get("priorityClassName"))]
+        for task in loose.listed(job, "tasks"):
+            pod = loose.part(loose.part(task, "template"), "spec") if isinstance(task, dict) else {}
+            named.append((PRIORITYCLASSES, pod.get("priorityClassName")))
+    return {(resource, name) for resource, name in named if isinstance(name, str) and _plain(name) and name != ROOT}
+
+
+def _plain(name: str) -> bool:
+    """Whether it may stand in a URL; what may not can't be the name of anything."""
+    return bool(name) and len(name) <= 253 and all(char.isalnum() or char in "-._" for char in name)
