@@ -247,6 +247,8 @@ class Ledger(Model):
     """How many of `retryCount` were resumes, which cost no retry."""
     infrastructure_retries: int = 0
     """How many of `retryCount` were no fault of the job's own: they have a budget of their own."""
+    ran_seconds: int = 0
+    """How long the job was Running before its present phase, all attempts together."""
     delayed: list[DelayedPolicy] = Field(default_factory=list[DelayedPolicy])
     commands: list[str] = Field(default_factory=list[str])
     """UIDs of the Commands that were carried out last: each is done at most once."""

@@ -120,6 +120,8 @@ OVERSUBSCRIPTION_CPU: Final = "volcano.sh/oversubscription-cpu"
 OVERSUBSCRIPTION_MEMORY: Final = "volcano.sh/oversubscription-memory"
 OFFLINE_JOB_EVICTING: Final = "volcano.sh/offline-job-evicting"
 
+MAX_RUN_SECONDS: Final = "vcbatch.dev/max-run-seconds"
+"""Annotation of a Job: so many seconds may it be Running, all attempts together."""
 KUBELET_MODE: Final = "vcbatch.dev/kubelet-mode"
 """Label of a Node: how the process kubelet there keeps containers apart."""
 CONTAINER_SANDBOX: Final = "ContainerSandbox"

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final
 
+from vcbatch.api.names import MAX_RUN_SECONDS
+
 LONGEST_MESSAGE: Final = 1024
 """Events and conditions stay under 1 KiB (Kubernetes refuses longer event messages)."""
 
@@ -53,6 +55,8 @@ class JobReason(StrEnum):
     """Not one of Volcano's: the job waits for a queue that doesn't exist."""
     DEPENDENCY_NOT_READY = "DependencyNotReady"
     """Not one of Volcano's: a task waits for another that it depends on."""
+    DEADLINE_EXCEEDED = "DeadlineExceeded"
+    """Not one of Volcano's: the job ran for as long as it may."""
     POD_NOT_STARTED = "PodNotStarted"
     """Not one of Volcano's: a pod has its node, but a container of it can't be started, and why."""
 
@@ -251,6 +255,11 @@ def command_issued(*, action: str) -> str:
 def retries_exhausted(*, retries: int, max_retry: int) -> str:
     """Why a job failed that would have been restarted."""
     return f"the job was restarted {_times(retries)}, and maxRetry is {max_retry}"
+
+
+def ran_out_of_time(*, seconds: int) -> str:
+    """A job that was Running for all the time that it has."""
+    return f"it ran for {seconds} s, as long as {MAX_RUN_SECONDS} lets it"
 
 
 def infrastructure_retries_exhausted(*, retries: int) -> str:

@@ -19,6 +19,7 @@ from vcbatch.api.podspec.template import written_template_faults
 from vcbatch.api.quantity import MalformedQuantity, parse_quantity
 from vcbatch.api.queue import ROOT, QueueState
 from vcbatch.api.supported import THIS_VERSION, Unsupported
+from vcbatch.api.time_limit import time_limit_fault
 from vcbatch.api.validate import graph
 from vcbatch.api.validate.fault import Cause, Fault
 from vcbatch.api.validate.lookup import Lookup
@@ -36,6 +37,7 @@ def job_faults(job: Job, lookup: Lookup, *, unsupported: Unsupported = THIS_VERS
     """Everything that keeps a new job from working. The job has its defaults already."""
     faults = [*_name_faults(job), *spec_faults(job.spec, job.name, lookup, unsupported=unsupported)]
     faults += _queue_faults(job.spec.queue, lookup)
+    faults += time_limit_faults(job)
     if job.spec.priority_class_name:
         faults += _priority_class_faults(job.spec.priority_class_name, "spec.priorityClassName", lookup)
     return faults
@@ -104,6 +106,13 @@ def pod_name_faults(task: TaskSpec, job: str, path: str) -> Iterator[Fault]:
     if complaints:
         detail = f"create pod with name {pod} validate failed [{' '.join(complaints)}]"
         yield Fault(f"{path}.name", f"{detail}; shorten the name of the job or of the task {task.name}")
+
+
+def time_limit_faults(job: Job) -> Iterator[Fault]:
+    """The annotation with the longest time that the job may run is a number of seconds."""
+    fault = time_limit_fault(job.metadata.annotations)
+    if fault:
+        yield Fault(f"metadata.annotations[{names.MAX_RUN_SECONDS}]", fault)
 
 
 def _name_faults(job: Job) -> Iterator[Fault]:

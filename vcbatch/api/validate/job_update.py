@@ -6,8 +6,16 @@ from collections.abc import Iterator
 
 from vcbatch.api.job import Job, JobSpec
 from vcbatch.api.model import Json
+from vcbatch.api.names import MAX_RUN_SECONDS
 from vcbatch.api.validate.fault import Cause, Fault
-from vcbatch.api.validate.job import normalized, partition_faults, pod_name_faults, size_faults, topology_faults
+from vcbatch.api.validate.job import (
+    normalized,
+    partition_faults,
+    pod_name_faults,
+    size_faults,
+    time_limit_faults,
+    topology_faults,
+)
 
 _FROZEN = (
     "job updates may not change fields other than `minAvailable`, `tasks[*].replicas under spec` "
@@ -17,10 +25,11 @@ _FROZEN = (
 
 def job_update_faults(new: Job, old: Job) -> list[Fault]:
     """The size and the priority of a job may change, nothing else of its spec. Metadata is free, also that of a job
-    which was stored under older rules."""
+    which was stored under older rules; a changed time limit has to be one."""
+    limits = (job.metadata.annotations.get(MAX_RUN_SECONDS) for job in (new, old))
+    faults = list(time_limit_faults(new)) if len(set(limits)) > 1 else []
     if new.spec == old.spec:
-        return []
-    faults: list[Fault] = []
+        return faults
     for index, task in enumerate(new.spec.tasks):
         path = f"spec.tasks[{index}]"
         if task.replicas < 0:

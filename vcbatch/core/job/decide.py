@@ -11,7 +11,7 @@ from vcbatch.api.job import Action, Event, JobPhase
 from vcbatch.api.reasons import JobReason
 from vcbatch.api.resources import PODS
 from vcbatch.core.gc.ttl import expiry_of
-from vcbatch.core.job import children, events, kill
+from vcbatch.core.job import children, events, kill, limit
 from vcbatch.core.job.budget import charge
 from vcbatch.core.job.commands import Inbox, read_inbox
 from vcbatch.core.job.counts import Counts, count
@@ -54,18 +54,23 @@ def decide(view: JobView, *, now: datetime) -> Decision:
         picture.losses = observe(picture.ledger, plan=picture.plan, roster=picture.roster)
         verdict = judge(picture.plan, picture.roster, picture.ledger, picture.losses, view.pod_group, now=picture.now)
         picture.ledger.add_losses(picture.losses, now=now)
-    stimulus = _stimulus(picture.phase, inbox, verdict)
+    stimulus = _stimulus(picture, inbox, verdict)
     return _follow(picture, stimulus, inbox, verdict)
 
 
-def _stimulus(phase: JobPhase, inbox: Inbox, verdict: Verdict) -> Stimulus:
-    """A person's wish comes before a policy's, unless it changes nothing in this phase: what policies answer is in the
-    ledger from now on, and wouldn't be found again."""
+def _stimulus(picture: Picture, inbox: Inbox, verdict: Verdict) -> Stimulus:
+    """A person's wish comes before the time limit and before a policy's, unless it changes nothing in this phase: what
+    policies answer is in the ledger from now on, and wouldn't be found again."""
     order = verdict.order
-    if inbox.order is not None and (order is None or inbox.order[1] in TABLE[phase].keys() - {Action.SYNC_JOB}):
+    effective = TABLE[picture.phase].keys() - {Action.SYNC_JOB}
+    over = limit.out_of_time(picture)
+    if inbox.order is not None and (inbox.order[1] in effective or (order is None and not over)):
         command, action = inbox.order
         cause = f"asked for by the Command {command.name}"
         return Stimulus(action=action, cause=cause, reason=JobReason.COMMAND_ISSUED, told=True)
+    if over and picture.plan.max_run_seconds is not None:
+        cause = reasons.ran_out_of_time(seconds=picture.plan.max_run_seconds)
+        return Stimulus(action=Action.TERMINATE_JOB, cause=cause, reason=JobReason.DEADLINE_EXCEEDED)
     if order is None:
         return Stimulus(action=Action.SYNC_JOB)
     return Stimulus(
@@ -92,6 +97,7 @@ def _follow(picture: Picture, stimulus: Stimulus, inbox: Inbox, verdict: Verdict
         acts = kill_pods(picture, Retain.FINISHED)
         counts = _count(picture, acts)
     tidy(picture, acts, counts, phase)
+    limit.note(picture, phase)
     entered = picture.fresh or phase != picture.phase or suspended_by_hand(picture.view.job)
     explanation, told = explain(picture, stimulus, phase, entered=entered, exhausted=exhausted, counts=counts)
     status = _status(picture, phase, _existing(picture, acts, counts), explanation, entered=entered)
@@ -196,7 +202,11 @@ def _expiry(picture: Picture) -> Iterable[Delete]:
 
 def _next_look(picture: Picture, inbox: Inbox, verdict: Verdict, phase: JobPhase) -> datetime | None:
     """The earliest moment at which time alone changes the decision."""
-    moments = [verdict.due, expiry_of(picture.view.job, now=picture.now).due]
+    moments = [
+        verdict.due,
+        limit.ends_at(picture) if phase is JobPhase.RUNNING else None,
+        expiry_of(picture.view.job, now=picture.now).due,
+    ]
     if inbox.more:
         moments.append(picture.now)
     if phase is JobPhase.PENDING and picture.view.queue is None:

@@ -93,6 +93,7 @@ class Ledger:
     retry_count: int
     resumes: int
     infrastructure_retries: int
+    ran_seconds: int
     restarting_job: bool
     targets: list[Target]
     tasks: dict[str, TaskRecord]
@@ -163,6 +164,7 @@ class Ledger:
             "restarting": [_dump_target(target) for target in self.targets],
             "resumes": self.resumes,
             "infrastructureRetries": self.infrastructure_retries,
+            "ranSeconds": self.ran_seconds,
             "delayed": [_dump_delay(key, since) for key, since in self.delayed.items()],
             "commands": self.commands,
             "losses": [loss.dump() for loss in self.losses],
@@ -183,6 +185,7 @@ def read_ledger(plan: Plan) -> Ledger:
         retry_count=status.retry_count,
         resumes=stored.resumes,
         infrastructure_retries=stored.infrastructure_retries,
+        ran_seconds=max(stored.ran_seconds, 0),
         restarting_job=stored.restarting_job,
         targets=[
             Target(target.task, target.index, target.retry_count)

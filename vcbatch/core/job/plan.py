@@ -12,6 +12,7 @@ from vcbatch.api import names
 from vcbatch.api.defaults import DEFAULT_MAX_RETRY
 from vcbatch.api.job import Job, LifecyclePolicy, TaskSpec
 from vcbatch.api.queue import DEFAULT
+from vcbatch.api.time_limit import time_limit
 
 UNLIMITED_RESTARTS = -1
 ANY_DEPENDENCY = "any"
@@ -44,6 +45,7 @@ class Plan:
     min_available: int
     min_success: int | None
     max_retry: int
+    max_run_seconds: int | None
     policies: tuple[LifecyclePolicy, ...]
 
     @property
@@ -77,5 +79,6 @@ def plan_of(job: Job) -> Plan:
         min_available=job.spec.min_available or sum(task.min_pods for task in tasks.values()),
         min_success=job.spec.min_success,
         max_retry=job.spec.max_retry or DEFAULT_MAX_RETRY,
+        max_run_seconds=time_limit(job.metadata.annotations),
         policies=tuple(job.spec.policies),
     )

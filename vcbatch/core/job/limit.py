@@ -1,0 +1,44 @@
+"""How long a job may run: the time in phase Running, all attempts together.
+
+Waiting in the queue, being suspended and being restarted cost nothing, so that an eviction can't use up a job's time.
+Where it is over, the job is terminated as by TerminateJob: its pods get SIGTERM and their own grace period.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from vcbatch.api.job import JobPhase
+from vcbatch.api.timestamps import parse_time
+from vcbatch.core.job.picture import Picture
+
+
+def out_of_time(picture: Picture) -> bool:
+    """Whether the job has run for as long as it may."""
+    due = ends_at(picture)
+    return due is not None and due <= picture.now
+
+
+def ends_at(picture: Picture) -> datetime | None:
+    """When the time of a running job is over; None where it has no limit or doesn't run."""
+    since = _running_since(picture)
+    limit = picture.plan.max_run_seconds
+    if limit is None or since is None:
+        return None
+    return since + timedelta(seconds=limit - picture.ledger.ran_seconds)
+
+
+def note(picture: Picture, phase: JobPhase) -> None:
+    """Remember how long the job ran, where it stops running with this look."""
+    since = _running_since(picture)
+    if since is not None and phase is not JobPhase.RUNNING:
+        picture.ledger.ran_seconds += max(int((picture.now - since).total_seconds()), 0)
+
+
+def _running_since(picture: Picture) -> datetime | None:
+    if picture.phase is not JobPhase.RUNNING:
+        return None
+    try:
+        return parse_time(picture.view.job.status.state.last_transition_time or "")
+    except ValueError:
+        return None
