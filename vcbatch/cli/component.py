@@ -12,7 +12,8 @@ from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, replace
 
 from vcbatch._version import __version__
-from vcbatch.cli.component_options import LOG_LEVELS, ComponentOptions
+from vcbatch.cli.component_options import ComponentOptions
+from vcbatch.cli.options import LEVELS
 from vcbatch.cli.output import CliError
 from vcbatch.observe import logging as logs
 from vcbatch.observe.metrics import PrometheusMeter
@@ -48,9 +49,11 @@ Work = Callable[[Component], Awaitable[None]]
 def run_component(options: ComponentOptions, work: Work, *, name: str) -> int:
     """Run until SIGTERM or SIGINT; `name` is that of the Lease too. Returns the exit status: 1 where a part of it
     failed for good, `LEADERSHIP_LOST` where the Lease was lost. Raises `CliError` for what can't work."""
-    logs.configure(level=LOG_LEVELS[options.log_level])
+    logs.configure(level=LEVELS[options.log_level])
+    identity = f"{socket.gethostname()}_{os.getpid()}_{SystemRandom().token(8)}"
+    election = options.election(name=name, identity=identity)
     try:
-        asyncio.run(_run(options, work, name))
+        asyncio.run(_run(options, work, election))
     except (KubeconfigError, CertificateRefusedError) as error:
         raise CliError(str(error)) from error
     except PartFailedError as error:
@@ -62,22 +65,20 @@ def run_component(options: ComponentOptions, work: Work, *, name: str) -> int:
     return 0
 
 
-async def _run(options: ComponentOptions, work: Work, name: str) -> None:
+async def _run(options: ComponentOptions, work: Work, election: LeaseConfig) -> None:
     clock, random = SystemClock(), SystemRandom()
-    identity = f"{socket.gethostname()}_{os.getpid()}_{random.token(8)}"
     connection = load(options.kubeconfig, context=options.context)
     await shake_hands(connection)
     async with AsyncExitStack() as stack:
         elector: LeaderElector | None = None
         if options.leader_elect:
-            election = options.election(name=name, identity=identity)
             limits = ClientLimits(connections=2, request_timeout=election.renew_deadline / 2, retries=0)
             # A client of its own: renewals never wait behind other requests, and no fence stops them.
-            agent = _agent(name, identity, "leader-election")
+            agent = _agent(election, "leader-election")
             keeper = HttpApi(_as(connection, agent), clock=clock, random=random, limits=limits)
             elector = LeaderElector(await stack.enter_async_context(keeper), election, clock=clock, random=random)
         api = HttpApi(
-            _as(connection, _agent(name, identity)),
+            _as(connection, _agent(election)),
             clock=clock,
             random=random,
             may_write=elector.may_write if elector is not None else None,
@@ -87,7 +88,7 @@ async def _run(options: ComponentOptions, work: Work, name: str) -> None:
             clock=clock,
             random=random,
             meter=PrometheusMeter(),
-            identity=identity,
+            identity=election.identity,
             ready=asyncio.Event(),
         )
         pulse = Pulse(clock)
@@ -136,9 +137,9 @@ def _unready(component: Component, elector: LeaderElector | None) -> str:
     return "" if elector.in_touch else "the Lease can't be read"
 
 
-def _agent(name: str, identity: str, *more: str) -> str:
+def _agent(election: LeaseConfig, *more: str) -> str:
     """The user agent: the identity tells the replicas of one service account apart in the server's audit log."""
-    return " ".join((f"{name}/{__version__} ({identity})", *more))
+    return " ".join((f"{election.name}/{__version__} ({election.identity})", *more))
 
 
 def _as(connection: Connection, agent: str) -> Connection:

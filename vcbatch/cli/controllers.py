@@ -7,7 +7,8 @@ from typing import Any
 import click
 
 from vcbatch.api.names import CONTROLLERS_LEASE
-from vcbatch.cli.component import Component, ComponentOptions, component_options, run_component
+from vcbatch.cli.component import Component, run_component
+from vcbatch.cli.component_options import ComponentOptions, component_options
 from vcbatch.runtime.bootstrap import ensure_queues
 from vcbatch.runtime.control_plane import ControlPlane
 from vcbatch.runtime.informers import Informers
@@ -18,7 +19,7 @@ from vcbatch.runtime.supervise import Part, Supervisor, never
 @component_options
 def command(**options: Any) -> int:
     """Run the controllers of Jobs, Queues and Commands on the cluster of the kubeconfig."""
-    return run_component(ComponentOptions(**options), _work, lease=CONTROLLERS_LEASE)
+    return run_component(ComponentOptions(**options), _work, name=CONTROLLERS_LEASE)
 
 
 async def _work(component: Component) -> None:
@@ -41,6 +42,7 @@ async def _work(component: Component) -> None:
     async def ready() -> None:
         await ensure_queues(component.api, clock=component.clock, random=component.random)
         await informers.synced()
+        await plane.custom_resources.watching.wait()
         component.ready.set()
         await never()
 

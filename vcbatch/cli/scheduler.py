@@ -9,7 +9,8 @@ import click
 
 from vcbatch.api.names import DEFAULT_SCHEDULER, SCHEDULER_LEASE
 from vcbatch.api.queue import DEFAULT
-from vcbatch.cli.component import Component, ComponentOptions, component_options, run_component
+from vcbatch.cli.component import Component, run_component
+from vcbatch.cli.component_options import ComponentOptions, DurationType, component_options
 from vcbatch.cli.output import CliError
 from vcbatch.runtime.bootstrap import ensure_queues
 from vcbatch.runtime.informers import Informers
@@ -35,7 +36,7 @@ _LARGEST_POLICY = 1024 * 1024
     "--default-queue", default=DEFAULT, show_default=True, metavar="QUEUE", help="Queue of PodGroups that name none."
 )
 @click.option(
-    "--schedule-period", type=click.FloatRange(min=0.001), default=1.0, show_default=True, metavar="SECONDS",
+    "--schedule-period", type=DurationType(), default="1s", show_default=True,
     help="A cycle starts when something changed; after a long one, rest this long at most.",
 )  # fmt: skip
 def command(
@@ -48,16 +49,16 @@ def command(
         scheduler = Scheduler(policy, scheduler_names=names, default_queue=default_queue)
         await _work(component, scheduler, names[0], LoopConfig(period=schedule_period))
 
-    return run_component(ComponentOptions(**options), work, lease=SCHEDULER_LEASE)
+    return run_component(ComponentOptions(**options), work, name=SCHEDULER_LEASE)
 
 
 def _policy(path: Path | None) -> Policy | None:
     """None stands for the built-in policy."""
     if path is None:
         return None
-    if path.stat().st_size > _LARGEST_POLICY:
-        raise CliError(f"{path}: larger than {_LARGEST_POLICY} bytes")
     try:
+        if path.stat().st_size > _LARGEST_POLICY:
+            raise CliError(f"{path}: larger than {_LARGEST_POLICY} bytes")
         return Policy.parse(path.read_text())
     except (PolicyError, OSError, UnicodeDecodeError) as error:
         raise CliError(f"{path}: {error}") from error

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import signal
-from contextlib import AsyncExitStack
+import socket
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,17 +12,13 @@ import click
 from vcbatch.api.admission import Settings
 from vcbatch.api.names import DEFAULT_SCHEDULER
 from vcbatch.api.validate import QueueRules
+from vcbatch.cli.component import Component, run_component
+from vcbatch.cli.component_options import ComponentOptions
 from vcbatch.cli.options import LEVELS, AddressType
 from vcbatch.cli.output import CliError
-from vcbatch.observe import logging as logs
-from vcbatch.observe.metrics import PrometheusMeter
-from vcbatch.runtime.client import HttpApi
-from vcbatch.runtime.clock import SystemClock
 from vcbatch.runtime.informers import Informers
-from vcbatch.runtime.kubeconfig import KubeconfigError, load
-from vcbatch.runtime.random import SystemRandom
-from vcbatch.runtime.serving import Address, HealthServer
-from vcbatch.runtime.supervise import Part, PartFailedError, Supervisor, never
+from vcbatch.runtime.serving import Address
+from vcbatch.runtime.supervise import Part, Supervisor, never
 from webhooks.app import build
 from webhooks.certificates import CertificateError, Certificates
 from webhooks.server import listen, serve
@@ -83,54 +77,52 @@ class _Options:
 def command(**options: Any) -> int:
     """Run the admission service of the cluster of the kubeconfig."""
     given = _Options(**options)
-    logs.configure(level=LEVELS[given.log_level])
-    try:
-        asyncio.run(_until_stopped(given))
-    except (KubeconfigError, PartFailedError, CertificateError) as error:
-        raise CliError(str(error)) from error
-    return 0
+    shared = ComponentOptions(
+        kubeconfig=given.kubeconfig,
+        context=given.context,
+        healthz_address=given.healthz_address,
+        listen_address=given.healthz_address,
+        log_level=given.log_level,
+    )
+    return run_component(shared, lambda component: _work(component, given), name="vcbatch-webhooks")
 
 
-async def _until_stopped(options: _Options) -> None:
-    running = asyncio.ensure_future(_run(options))
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, running.cancel)
-    try:
-        await running
-    except asyncio.CancelledError:
-        return
+async def _work(component: Component, options: _Options) -> None:
+    clock, meter = component.clock, component.meter
+    certificates = _certificates(options, component)
+    informers = Informers(component.api, clock=clock, random=component.random, meter=meter)
+    world = World(component.api, informers)
+    service = AdmissionService(world=world, clock=clock, meter=meter, settings=_settings(options))
+    app = build(service, meter=meter, exposition=meter.exposition)
 
+    async def fill() -> None:
+        await world.synced()
+        component.ready.set()
+        await never()
 
-async def _run(options: _Options) -> None:
-    clock, random, meter = SystemClock(), SystemRandom(), PrometheusMeter()
-    certificates = Certificates(options.tls_cert_file, options.tls_private_key_file, clock=clock, meter=meter)
-    async with AsyncExitStack() as stack:
-        connection = load(options.kubeconfig, context=options.context)
-        api = await stack.enter_async_context(HttpApi(connection, clock=clock, random=random))
-        informers = Informers(api, clock=clock, random=random, meter=meter)
-        world = World(api, informers)
-        service = AdmissionService(world=world, clock=clock, meter=meter, settings=_settings(options))
-        app = build(service, meter=meter, exposition=meter.exposition)
-        health = HealthServer(ready=lambda: world.complete, metrics=meter.exposition)
-        stack.push_async_callback(health.close)
-        try:
-            listener = stack.enter_context(listen(options.listen_address, options.port))
-            if options.healthz_address is not None:
-                await health.listen(options.healthz_address)
-        except OSError as error:
-            raise CliError(f"can't listen: {error.strerror or error}") from error
-
-        async def fill() -> None:
-            await world.synced()
-            await never()
-
-        await Supervisor(clock=clock, random=random).run(
+    with _listening(options) as listener:
+        await Supervisor(clock=clock, random=component.random).run(
             Part(name="serving admission", run=lambda: serve(app, listener, certificates.context), restart=False),
             Part(name="following the certificate", run=certificates.follow),
             Part(name="filling the caches", run=fill),
             *informers.parts(),
         )
+
+
+def _certificates(options: _Options, component: Component) -> Certificates:
+    files = options.tls_cert_file, options.tls_private_key_file
+    try:
+        return Certificates(*files, clock=component.clock, meter=component.meter)
+    except CertificateError as error:
+        raise CliError(str(error)) from error
+
+
+def _listening(options: _Options) -> socket.socket:
+    try:
+        return listen(options.listen_address, options.port)
+    except OSError as error:
+        where = f"{options.listen_address}:{options.port}"
+        raise CliError(f"can't listen on {where}: {error.strerror or error}") from error
 
 
 def _settings(options: _Options) -> Settings:

@@ -20,6 +20,7 @@ from vcbatch._version import __version__
 from vcbatch.api.resources import PODS, Resource
 from vcbatch.runtime import wire
 from vcbatch.runtime.backoff import Backoff
+from vcbatch.runtime.fence import READS, fenced_request
 from vcbatch.runtime.kubeconfig import Connection
 from vcbatch.seams.api import ApiError, Json, Listing, PatchKind, WatchEvent
 from vcbatch.seams.clock import Clock
@@ -53,15 +54,25 @@ _WATCHES = 16
 
 
 class HttpApi:
-    """`vcbatch.seams.Api` on one server. Close it, or use it as an async context manager."""
+    """`vcbatch.seams.Api` on one server. Close it, or use it as an async context manager.
+
+    Where `may_write` is given, no write leaves that it doesn't agree to at that moment.
+    """
 
     def __init__(
-        self, connection: Connection, *, clock: Clock, random: Random, limits: ClientLimits | None = None
+        self,
+        connection: Connection,
+        *,
+        clock: Clock,
+        random: Random,
+        limits: ClientLimits | None = None,
+        may_write: Callable[[], bool] | None = None,
     ) -> None:
         self._connection = connection
         self._clock = clock
         self._random = random
         self._limits = limits or ClientLimits()
+        self._may_write = may_write
         self._session: aiohttp.ClientSession | None = None
         self._server_name = connection.tls_server_name
 
@@ -307,6 +318,8 @@ class HttpApi:
         data: bytes | None = None,
         content_type: str = "application/json",
     ) -> aiohttp.ClientResponse:
+        if self._may_write is not None and method not in READS and not self._may_write():
+            raise ApiError(0, "NotLeading", "not sent: this replica may not write any more")
         headers = {"Accept": "application/json"}
         if data is not None:
             headers["Content-Type"] = content_type
@@ -356,6 +369,7 @@ class HttpApi:
                 auto_decompress=True,
                 trust_env=False,
                 read_bufsize=256 * 1024,
+                request_class=fenced_request(self._may_write) if self._may_write else aiohttp.ClientRequest,
             )
         return self._session
 

@@ -6,6 +6,7 @@ of $KUBECONFIG merged (the first mention of a name wins), else ~/.kube/config, e
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
 import os
@@ -15,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import yaml
 
@@ -31,6 +33,8 @@ from vcbatch.runtime.credentials import (
 Json = dict[str, Any]
 
 _SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+SERVICE_ACCOUNT_VARIABLE = "VCBATCH_SERVICEACCOUNT_DIR"
+"""Environment variable that names another folder with `token`, `ca.crt` and `namespace`."""
 _MAX_BYTES = 8 * 1024 * 1024
 
 
@@ -69,6 +73,34 @@ class Connection:
         return context
 
 
+class CertificateRefusedError(Exception):
+    """The server isn't the one that the configuration trusts. The message says what to look at."""
+
+
+async def shake_hands(connection: Connection, *, seconds: float = 10.0) -> None:
+    """Raises `CertificateRefusedError` where the server's certificate doesn't verify: no retry cures that. A server
+    that isn't reached at all may come yet, and is no error here; nor is one behind a proxy."""
+    context = connection.ssl_context()
+    if context is None or connection.proxy_url:
+        return
+    server = urlsplit(connection.server)
+    host = server.hostname or ""
+    opening = asyncio.open_connection(
+        host, server.port or 443, ssl=context, server_hostname=connection.tls_server_name or host
+    )
+    try:
+        _, writer = await asyncio.wait_for(opening, seconds)
+    except ssl.SSLCertVerificationError as error:
+        raise CertificateRefusedError(
+            f"the certificate of {connection.server} is refused: {error.verify_message} (it is checked against "
+            f"certificate-authority{'' if connection.ca_pem else ', here that of the machine,'} and the name "
+            f"{connection.tls_server_name or host!r})"
+        ) from error
+    except (OSError, TimeoutError):
+        return
+    writer.close()
+
+
 def _load_cert_chain(context: ssl.SSLContext, cert_pem: str, key_pem: str) -> None:
     """The ssl module reads certificates from files only: these live for one call and are readable by us alone."""
     with tempfile.TemporaryDirectory(prefix="vcbatch-tls-") as folder:
@@ -84,12 +116,16 @@ def load(path: Path | None = None, *, context: str | None = None) -> Connection:
     files = _candidates(path)
     if files:
         return _from_files(files, context)
-    if context is None and (_SERVICE_ACCOUNT / "token").is_file() and os.environ.get("KUBERNETES_SERVICE_HOST"):
+    if context is None and (_service_account() / "token").is_file() and os.environ.get("KUBERNETES_SERVICE_HOST"):
         return in_cluster()
     raise KubeconfigError(
         "no cluster is configured: give --kubeconfig, set KUBECONFIG, create ~/.kube/config, "
         "or run inside a pod with a service account"
     )
+
+
+def _service_account() -> Path:
+    return Path(os.environ.get(SERVICE_ACCOUNT_VARIABLE) or _SERVICE_ACCOUNT)
 
 
 def in_cluster() -> Connection:
@@ -100,11 +136,12 @@ def in_cluster() -> Connection:
         raise KubeconfigError("KUBERNETES_SERVICE_HOST isn't set: this isn't a pod of a cluster")
     if ":" in host:
         host = f"[{host}]"
-    namespace = _SERVICE_ACCOUNT / "namespace"
+    folder = _service_account()
+    namespace = folder / "namespace"
     return Connection(
         server=f"https://{host}:{port}",
-        credentials=TokenFile(path=_SERVICE_ACCOUNT / "token"),
-        ca_pem=_read(_SERVICE_ACCOUNT / "ca.crt"),
+        credentials=TokenFile(path=folder / "token"),
+        ca_pem=_read(folder / "ca.crt"),
         namespace=_read(namespace).strip() if namespace.is_file() else "default",
     )
 
@@ -182,10 +219,10 @@ def _connection(*, cluster: _Entry, user: _Entry, context: Json, name: str) -> C
 
 def _credentials(user: _Entry, *, cluster: Json, context_name: str) -> Credentials:
     value = user.value
+    if value.get("tokenFile"):  # before `token`, as client-go has it: the file is what somebody keeps fresh
+        return TokenFile(path=_beside(user.file, str(value["tokenFile"])))
     if value.get("token"):
         return StaticToken(token=str(value["token"]))
-    if value.get("tokenFile"):
-        return TokenFile(path=_beside(user.file, str(value["tokenFile"])))
     if value.get("username"):
         return BasicAuth(username=str(value["username"]), password=str(value.get("password") or ""))
     if isinstance(value.get("exec"), dict):

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from vcbatch.api.resources import LEASES
 from vcbatch.api.timestamps import format_micro_time
@@ -18,7 +20,11 @@ from vcbatch.seams.api import Api, ApiError, Json
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random
 
+T = TypeVar("T")
 log = logging.getLogger(__name__)
+
+_JITTER = 1.2
+_AFTER_EXPIRY = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +37,21 @@ class LeaseConfig:
     duration: float = 15.0
     renew_deadline: float = 10.0
     retry_period: float = 2.0
+
+    def __post_init__(self) -> None:
+        """Raises `ValueError` for times with which two could lead at once, as client-go does."""
+        if self.duration < 1 or self.duration != int(self.duration):
+            raise ValueError(f"the lease duration has to be whole seconds, at least one: {self.duration:g}s")
+        if self.renew_deadline >= self.duration:
+            raise ValueError(
+                f"the renew deadline ({self.renew_deadline:g}s) has to be shorter than the lease duration "
+                f"({self.duration:g}s)"
+            )
+        if self.retry_period <= 0 or self.retry_period * _JITTER >= self.renew_deadline:
+            raise ValueError(
+                f"the retry period ({self.retry_period:g}s) has to be above zero and, {_JITTER:g} times, shorter than "
+                f"the renew deadline ({self.renew_deadline:g}s)"
+            )
 
 
 class LeadershipLostError(Exception):
@@ -47,7 +68,22 @@ class LeaderElector:
         self._random = random
         self._lease: Json | None = None
         self._changed_at = 0.0  # when, by our clock, the Lease was last seen to change
+        self._renewed_at = 0.0  # by our clock, when the request began that renewed it last
         self.leading = False
+        """From taking the Lease until the work has ended."""
+        self.in_touch = False
+        """Whether the server answered the last question about the Lease."""
+
+    def may_write(self) -> bool:
+        """Whether nobody else can have begun to lead: to be asked before every write of the work."""
+        return self.leading and self._unrenewed() < self._config.renew_deadline
+
+    def fault(self) -> str:
+        """What is wrong with this replica, "" where nothing is: work goes on though the Lease has run out. It can't,
+        unless something hangs; as the `leaderElection` health check of client-go."""
+        if self.leading and self._unrenewed() > self._config.duration:
+            return f"lease {self._config.name} was renewed {self._unrenewed():.0f}s ago"
+        return ""
 
     async def run(self, work: Callable[[], Awaitable[None]]) -> None:
         """Wait for the Lease, do `work` while it is held, and give it back when the work ends or is cancelled.
@@ -55,7 +91,7 @@ class LeaderElector:
         Raises `LeadershipLostError` once it is lost, after the work was cancelled.
         """
         while not await self._try():
-            await self._clock.sleep(self._jittered(self._config.retry_period))
+            await self._clock.sleep(self._until_next_try())
         log.info("leading", extra={"lease": self._config.name, "identity": self._config.identity})
         self.leading = True
         worker, keeper = asyncio.ensure_future(work()), asyncio.ensure_future(self._keep())
@@ -66,50 +102,48 @@ class LeaderElector:
             else:
                 keeper.result()
         finally:
-            self.leading = False
             for task in (worker, keeper):
                 task.cancel()
             await asyncio.gather(worker, keeper, return_exceptions=True)
-            await self._release()
+            self.leading = False
+            with suppress(TimeoutError):
+                await self._within(self._config.retry_period, self._release())
 
     async def _keep(self) -> None:
         """Renew until it fails for longer than the deadline, which is before anybody else may take it."""
-        renewed = self._clock.monotonic()
         while True:
             await self._clock.sleep(self._config.retry_period)
-            left = self._config.renew_deadline - (self._clock.monotonic() - renewed)
+            left = self._config.renew_deadline - self._unrenewed()
             if left <= 0:
                 raise LeadershipLostError(
-                    f"lease {self._config.name} could not be renewed in {self._config.renew_deadline}s"
+                    f"lease {self._config.name} could not be renewed in {self._config.renew_deadline:g}s"
                 )
-            started = self._clock.monotonic()
             try:
-                held = await self._within(left)
+                held = await self._within(left, self._try())
             except TimeoutError:
                 continue
-            if held:
-                renewed = started
-            elif self._held_by_another():
+            if not held and self._held_by_another():
                 raise LeadershipLostError(f"lease {self._config.name} is held by {self._holder()}")
 
-    async def _within(self, seconds: float) -> bool:
-        """One try that may not take longer than the deadline leaves."""
-        attempt, timer = asyncio.ensure_future(self._try()), asyncio.ensure_future(self._clock.sleep(seconds))
+    async def _within(self, seconds: float, attempt: Coroutine[Any, Any, T]) -> T:
+        """The result of one attempt that may not take longer. Raises `TimeoutError`."""
+        trying, timer = asyncio.ensure_future(attempt), asyncio.ensure_future(self._clock.sleep(seconds))
         try:
-            await asyncio.wait((attempt, timer), return_when=asyncio.FIRST_COMPLETED)
-            if not attempt.done():
+            await asyncio.wait((trying, timer), return_when=asyncio.FIRST_COMPLETED)
+            if not trying.done():
                 raise TimeoutError
-            return attempt.result()
+            return trying.result()
         finally:
-            for task in (attempt, timer):
+            for task in (trying, timer):
                 task.cancel()
-            await asyncio.gather(attempt, timer, return_exceptions=True)
+            await asyncio.gather(trying, timer, return_exceptions=True)
 
     async def _try(self) -> bool:
         """Take or renew the Lease once. False where it is held by another or the server didn't agree."""
         config = self._config
         try:
             await self._look()
+            self.in_touch = True
             if self._lease is None:
                 body = {
                     "apiVersion": LEASES.api_version,
@@ -117,14 +151,19 @@ class LeaderElector:
                     "metadata": {"name": config.name, "namespace": config.namespace},
                     "spec": self._spec({}),
                 }
+                asked_at = self._clock.monotonic()
                 self._saw(await self._api.create(LEASES, body, namespace=config.namespace))
+                self._renewed_at = asked_at
                 return True
             if self._held_by_another() and self._clock.monotonic() < self._changed_at + self._lease_seconds():
                 return False
             body = {**self._lease, "spec": self._spec(self._lease.get("spec") or {})}
+            asked_at = self._clock.monotonic()
             self._saw(await self._api.replace(LEASES, body, namespace=config.namespace))
+            self._renewed_at = asked_at
         except ApiError as error:
-            level = logging.DEBUG if error.conflict or error.already_exists else logging.WARNING
+            self.in_touch = error.conflict or error.already_exists
+            level = logging.DEBUG if self.in_touch else logging.WARNING
             log.log(level, "the lease was not taken", extra={"lease": config.name, "error": error.message})
             return False
         return True
@@ -180,5 +219,12 @@ class LeaderElector:
         seconds = ((self._lease or {}).get("spec") or {}).get("leaseDurationSeconds")
         return float(seconds) if isinstance(seconds, int) and seconds > 0 else self._config.duration
 
-    def _jittered(self, seconds: float) -> float:
-        return seconds * (1.0 + 0.2 * self._random.random())
+    def _unrenewed(self) -> float:
+        return self._clock.monotonic() - self._renewed_at
+
+    def _until_next_try(self) -> float:
+        """The retry period with some chance in it, but no later than the Lease runs out: each second that nobody leads
+        is one that nothing is started in."""
+        pause = self._config.retry_period * (1.0 + (_JITTER - 1.0) * self._random.random())
+        left = self._changed_at + self._lease_seconds() - self._clock.monotonic()
+        return min(pause, left + _AFTER_EXPIRY) if self._held_by_another() and left > 0 else pause

@@ -1,0 +1,145 @@
+"""The options that all cluster components have, under the names of Volcano's flags."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import click
+
+from vcbatch.api.duration import MalformedDuration, parse_duration
+from vcbatch.cli.options import LEVELS, AddressType
+from vcbatch.runtime.lease import LeaseConfig
+from vcbatch.runtime.serving import Address
+
+F = TypeVar("F", bound=Callable[..., object])
+
+_TRUE = ("1", "t", "T", "true", "TRUE", "True")
+_FALSE = ("0", "f", "F", "false", "FALSE", "False")
+
+
+class BoolType(click.ParamType):
+    """What Go's `strconv.ParseBool` takes."""
+
+    name = "true|false"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> bool:
+        if not isinstance(value, bool) and value not in _TRUE + _FALSE:
+            self.fail(f"{value!r} is neither true nor false", param, ctx)
+        return value is True or value in _TRUE
+
+
+class DurationType(click.ParamType):
+    """A span above zero, as Go writes it (`1s`, `1m30s`) or in plain seconds. The value is in seconds."""
+
+    name = "DURATION"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, float):
+            return value
+        seconds = _seconds(str(value))
+        if seconds is None:
+            self.fail(f"{value!r} is no duration: want something like 1s, 500ms, 1m30s, or seconds", param, ctx)
+        if seconds <= 0:
+            self.fail(f"{value!r} is not above zero", param, ctx)
+        return seconds
+
+
+def _seconds(text: str) -> float | None:
+    try:
+        return parse_duration(text).total_seconds()
+    except MalformedDuration:
+        pass
+    try:
+        plain = float(text)
+    except ValueError:
+        return None
+    return plain if math.isfinite(plain) and "_" not in text else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComponentOptions:
+    """The options of `component_options`; times in seconds. Without an election every replica works."""
+
+    kubeconfig: Path | None = None
+    context: str | None = None
+    leader_elect: bool = False
+    leader_elect_resource_namespace: str = "volcano-system"
+    leader_elect_lease_duration: float = 15.0
+    leader_elect_renew_deadline: float = 10.0
+    leader_elect_retry_period: float = 2.0
+    healthz_address: Address | None = None
+    listen_address: Address | None = None
+    log_level: str = "info"
+
+    def election(self, *, name: str, identity: str) -> LeaseConfig:
+        """The Lease to hold. Raises `click.UsageError` for times that don't go together."""
+        try:
+            return LeaseConfig(
+                namespace=self.leader_elect_resource_namespace,
+                name=name,
+                identity=identity,
+                duration=self.leader_elect_lease_duration,
+                renew_deadline=self.leader_elect_renew_deadline,
+                retry_period=self.leader_elect_retry_period,
+            )
+        except ValueError as error:
+            raise click.UsageError(str(error)) from error
+
+
+def component_options(function: F) -> F:
+    """Adds the options; they come as the keyword arguments of `ComponentOptions`."""
+    for option in reversed(
+        (
+            click.option(
+                "--kubeconfig",
+                type=click.Path(dir_okay=False, path_type=Path),
+                default=None,
+                metavar="FILE",
+                help="Cluster to work on.  [default: $KUBECONFIG, ~/.kube/config, or the pod's service account]",
+            ),
+            click.option("--context", default=None, metavar="NAME", help="Context of the kubeconfig."),
+            click.option(
+                "--leader-elect",
+                type=BoolType(),
+                is_flag=False,
+                flag_value="true",
+                default="true",
+                show_default=True,
+                metavar="[=true|false]",
+                help="Work only while holding the Lease, so that replicas may stand by.",
+            ),
+            click.option(
+                "--leader-elect-resource-namespace",
+                default="volcano-system",
+                show_default=True,
+                metavar="NAMESPACE",
+                help="Where the Lease is.",
+            ),
+            _duration("--leader-elect-lease-duration", "15s", "How old the Lease gets before another may take it."),
+            _duration("--leader-elect-renew-deadline", "10s", "How long the leader goes on without renewing it."),
+            _duration("--leader-elect-retry-period", "2s", "How long to wait between tries."),
+            click.option(
+                "--healthz-address",
+                type=AddressType(),
+                default=None,
+                help="Serve /healthz and /readyz there.  [default: nowhere]",
+            ),
+            click.option(
+                "--listen-address",
+                type=AddressType(),
+                default=None,
+                help="Serve /metrics there.  [default: nowhere]",
+            ),
+            click.option("--log-level", type=click.Choice(list(LEVELS)), default="info", show_default=True),
+        )
+    ):
+        function = option(function)
+    return function
+
+
+def _duration(name: str, default: str, text: str) -> Callable[[F], F]:
+    return click.option(name, type=DurationType(), default=default, show_default=True, help=text)
