@@ -78,6 +78,14 @@ class Components:
         assert done.returncode == 0 or "AlreadyExists" in done.stderr, done.stderr
         self.plane.apply(RBAC)
 
+    def allow_ssh(self, namespace: str) -> None:
+        """Let jobs of that namespace use the `ssh` plugin, which needs Secrets."""
+        done = self.plane.kubectl(
+            "create", "rolebinding", "vcbatch-ssh", "--namespace", namespace, "--clusterrole=vcbatch-ssh",
+            f"--serviceaccount={NAMESPACE}:vcbatch-{CONTROLLERS}",
+        )  # fmt: skip
+        assert done.returncode == 0 or "AlreadyExists" in done.stderr, done.stderr
+
     def kubeconfig(self, part: str) -> Path:
         """The kubeconfig of `vcbatch-PART`."""
         if part not in self._kubeconfigs:

@@ -21,6 +21,7 @@ from tests.cluster.controlplane import ControlPlane
 from tests.cluster.processes import wait_until
 
 Right = tuple[str, str, str]
+SSH = "vcbatch-ssh"
 
 _FINALIZERS = "asked for by an admission plugin, by no request: without it the run below is refused"
 _FIRST = "the first queues are made by whichever program comes first"
@@ -65,12 +66,14 @@ def test_every_granted_right_is_used_and_no_other_is_asked_for(
     log = audit.AuditLog(tmp_path)
     with Components(plane) as programs:
         programs.start_all()
+        programs.allow_ssh("default")
         _broad_run(plane)
     for part in (CONTROLLERS, SCHEDULER):
         entries = list(log.entries(user=f"system:serviceaccount:{NAMESPACE}:vcbatch-{part}"))
         refused = {entry.right for entry in entries if entry.code == 403}
         assert not refused, f"{part} was refused {sorted(refused)}"
-        unused = _granted(part) - {entry.right for entry in entries}
+        granted = _granted(part) | (_granted(CONTROLLERS, SSH) if part == CONTROLLERS else set())
+        unused = granted - {entry.right for entry in entries}
         assert unused <= UNUSED[part].keys(), f"{part} never used {sorted(unused - UNUSED[part].keys())}"
     for program in (CONTROLLERS, SCHEDULER):
         said = (plane.logs / f"vcbatch-{program}.log").read_text()
@@ -82,9 +85,15 @@ def test_the_list_of_unused_rights_names_only_granted_ones(part: str) -> None:
     assert UNUSED[part].keys() <= _granted(part)
 
 
-def _granted(part: str) -> set[Right]:
+def _granted(part: str, role: str = "") -> set[Right]:
+    """What the roles of that name in the file of that program grant."""
     documents = yaml.safe_load_all((RBAC / f"{part}.yaml").read_text())
-    roles = [document for document in documents if document["kind"] in ("ClusterRole", "Role")]
+    roles = [
+        document
+        for document in documents
+        if document["kind"] in ("ClusterRole", "Role") and document["metadata"]["name"] == (role or f"vcbatch-{part}")
+    ]
+    assert roles, f"no role {role or part}"
     return {
         right
         for role in roles
@@ -96,7 +105,7 @@ def _granted(part: str) -> set[Right]:
 def _broad_run(plane: ControlPlane) -> None:
     """Something of everything that the programs do."""
     # A job with plugins: its objects are made, follow a change of its size, and go when it ends.
-    plugins = {"svc": [], "env": []}
+    plugins = {"svc": [], "env": [], "ssh": []}
     plane.kubectl("create", "-f", "-", stdin=_job("wide", replicas=2, run="sleep 600", plugins=plugins))
     _until_job(plane, "wide", "Running")
     _patch_job(plane, "wide", {"spec": {"minAvailable": 3, "tasks": [_task(replicas=3, run="sleep 600")]}})
