@@ -45,7 +45,7 @@ class Normaliser:
         if isinstance(value, list):
             return [self.value(item, key, managed=managed) for item in value]
         if isinstance(value, str):
-            return self._string(value, key)
+            return "AGE" if key == "cells" and _AGE.fullmatch(value) else self._string(value, key)
         if key == "nodePort" and isinstance(value, int) and value >= 30000:
             return "PORT"
         return value
@@ -57,10 +57,11 @@ class Normaliser:
         for key, item in value.items():
             if key == "managedFields" and not managed:
                 continue
+            if key == "resources" and isinstance(item, list):
+                # Discovery lists custom resources in no order.
+                item = sorted(item, key=lambda resource: str(resource.get("name", resource.get("resource", ""))))
             if key == "resourceVersion" and isinstance(item, str) and item:
                 result[key] = self._version(uid, str(version)) if isinstance(uid, str) else self._known(item)
-            elif key == "cells" and isinstance(item, list):
-                result[key] = [self._cell(cell) for cell in item]
             else:
                 result[self.text(key)] = self.value(item, key, managed=managed)
         return result
@@ -77,9 +78,6 @@ class Normaliser:
     def _known(self, version: str) -> str:
         """A version that is not an object's own: of a list, or named in a precondition."""
         return "RV" if len(version) < 9 or not version.isdigit() else version
-
-    def _cell(self, cell: Any) -> Any:
-        return "AGE" if isinstance(cell, str) and _AGE.fullmatch(cell) else self.value(cell)
 
     def _string(self, value: str, key: str) -> str:
         if key == "continue" and value:
