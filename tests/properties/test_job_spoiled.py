@@ -35,7 +35,7 @@ times = st.sampled_from(["", "2026-11-20T12:00:00Z", "yesterday", "2026-11-20T12
 records = st.fixed_dictionaries(
     {}, optional={"seen": words, "succeeded": words, "failed": words, "evicted": words, "carried": words}
 )
-targets = st.fixed_dictionaries({"task": words}, optional={"index": numbers, "retryCount": numbers})
+targets = st.fixed_dictionaries({"task": words}, optional={"indices": words, "retryCount": numbers})
 delays = st.fixed_dictionaries({"event": words}, optional={"task": words, "index": numbers, "since": times})
 ledgers = st.fixed_dictionaries(
     {},

@@ -131,8 +131,12 @@ class TaskSpec(Model):
 
     @property
     def min_pods(self) -> int:
-        """The task's own gang minimum: all replicas where none is named."""
-        return self.replicas if self.min_available is None else self.min_available
+        """The task's own gang minimum: where none is named, its least partitions, else all replicas."""
+        if self.min_available is not None:
+            return self.min_available
+        policy = self.partition_policy
+        least = policy.min_partitions * policy.partition_size if policy is not None else 0
+        return least if least > 0 else self.replicas
 
 
 def _object(value: Any) -> Json:
@@ -206,10 +210,11 @@ class TaskLedger(Model):
 
 
 class RestartTarget(Model):
-    """A part of the job that is being restarted: a task, or one pod of it. Pods made before `retry_count` must go."""
+    """A part of the job that is being restarted: a task, or some indices of it (`3`, `4-7`). Pods made before
+    `retry_count` must go."""
 
     task: str = ""
-    index: int | None = None
+    indices: str = ""
     retry_count: int = 0
 
 

@@ -89,7 +89,6 @@ def test_why_the_gang_waits_is_told_when_it_changes() -> None:
         ({"tasks": [task("w", 1, dependsOn={"name": ["y"]}), task("x", 1)]}, "task w depends on y"),
         ({"tasks": [task("w", 1, dependsOn={"name": ["w"]}), task("x", 1)]}, "wait for each other: w"),
         ({"plugins": {"nccl": []}}, "spec.plugins.nccl"),
-        ({"policies": [{"event": "PodFailed", "action": "RestartPartition"}]}, "RestartPartition"),
     ],
 )
 def test_what_is_not_supported_is_never_run(spec: Json, named: str) -> None:

@@ -185,7 +185,7 @@ _LEDGER: Final[Mapping[type[Model], Mapping[str, Facet]]] = {
     },
     RestartTarget: {
         "task": _of("The task."),
-        "index": _of("The pod's index in it. Absent: all of them."),
+        "indices": _of("The indices whose pods are replaced, as ranges; all of the task where empty."),
         "retry_count": _of("Pods of an earlier attempt than this have to go."),
     },
     DelayedPolicy: {

@@ -52,15 +52,25 @@ class TaskRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
-    """A task (`index` None) or one pod of it that is being restarted: members made before `retry_count` must go."""
+class Part:
+    """What a targeted action is about: a task, or these indices of it (a pod, a partition)."""
 
     task: str
-    index: int | None
+    indices: frozenset[int] | None = None
+
+    def has(self, task: str, index: int | None) -> bool:
+        return task == self.task and (self.indices is None or index in self.indices)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A part that is being restarted: its members made before `retry_count` must go."""
+
+    part: Part
     retry_count: int
 
     def covers(self, member: Member) -> bool:
-        return member.task == self.task and self.index in (None, member.index) and member.retry_count < self.retry_count
+        return member.retry_count < self.retry_count and self.part.has(member.task, member.index)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,14 +140,12 @@ class Ledger:
         self.restarting_job = True
         self.tasks = {name: TaskRecord(carried=record.done) for name, record in self.tasks.items()}
 
-    def aim(self, *, task: str, index: int | None) -> None:
+    def aim(self, part: Part) -> None:
         """Restart this part: what its members have done so far is void."""
-        self.targets.append(Target(task, index, self.retry_count))
-        record = self.tasks[task]
-        record.forget(record.seen | record.failed | record.done if index is None else {index})
-        self.delayed = {
-            key: since for key, since in self.delayed.items() if key.task != task or index not in (None, key.index)
-        }
+        self.targets.append(Target(part, self.retry_count))
+        record = self.tasks[part.task]
+        record.forget(record.seen | record.failed | record.done if part.indices is None else set(part.indices))
+        self.delayed = {key: since for key, since in self.delayed.items() if not part.has(key.task, key.index)}
 
     def drop_met_targets(self, roster: Roster) -> None:
         """Forget the targets whose pods are all gone."""
@@ -187,11 +195,7 @@ def read_ledger(plan: Plan) -> Ledger:
         infrastructure_retries=stored.infrastructure_retries,
         ran_seconds=max(stored.ran_seconds, 0),
         restarting_job=stored.restarting_job,
-        targets=[
-            Target(target.task, target.index, target.retry_count)
-            for target in stored.restarting
-            if target.task in plan.tasks
-        ],
+        targets=[_read_target(target, plan) for target in stored.restarting if target.task in plan.tasks],
         tasks=tasks,
         delayed={key: since for key, since in map(_read_delay, stored.delayed) if since and key.task in {"", *tasks}},
         commands=list(stored.commands),
@@ -295,9 +299,17 @@ def _dump_record(record: TaskRecord) -> Json:
     return {key: format_indices(indices) for key, indices in sets.items() if indices}
 
 
+def _read_target(target: api.RestartTarget, plan: Plan) -> Target:
+    indices = None
+    if target.indices:
+        indices = frozenset(parse_indices(target.indices, below=plan.tasks[target.task].replicas))
+    return Target(Part(target.task, indices), target.retry_count)
+
+
 def _dump_target(target: Target) -> Json:
-    wire: Json = {"task": target.task, "retryCount": target.retry_count}
-    return wire if target.index is None else {**wire, "index": target.index}
+    wire: Json = {"task": target.part.task, "retryCount": target.retry_count}
+    indices = target.part.indices
+    return wire if indices is None else {**wire, "indices": format_indices(set(indices))}
 
 
 def _read_delay(delay: api.DelayedPolicy) -> tuple[DelayKey, datetime | None]:

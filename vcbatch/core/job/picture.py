@@ -7,7 +7,7 @@ from datetime import datetime
 
 from vcbatch.api.job import Action, Job, JobPhase
 from vcbatch.core.job.dependencies import Held
-from vcbatch.core.job.ledger import Ledger, Loss, read_ledger
+from vcbatch.core.job.ledger import Ledger, Loss, Part, read_ledger
 from vcbatch.core.job.plan import Plan, plan_of
 from vcbatch.core.job.plugins import PluginSet, load
 from vcbatch.core.job.roster import Roster, roster_of
@@ -22,7 +22,7 @@ class Stimulus:
     cause: str = ""
     reason: str = ""
     infrastructure: bool = False
-    targets: tuple[tuple[str, int | None], ...] = ()
+    targets: tuple[Part, ...] = ()
     told: bool = False
 
 

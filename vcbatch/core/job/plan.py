@@ -31,7 +31,14 @@ class Task:
     depends_on: tuple[str, ...]
     any_dependency: bool
     """One of the tasks in `depends_on` is enough."""
+    partition_size: int
+    """Pods of a partition; 0 where the task has none."""
     spec: TaskSpec
+
+    def partition_of(self, index: int) -> range:
+        """The indices of the partition that has this one."""
+        first = index - index % self.partition_size
+        return range(first, min(first + self.partition_size, self.replicas))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +76,7 @@ def plan_of(job: Job) -> Plan:
             policies=tuple(spec.policies),
             depends_on=tuple(spec.depends_on.name) if spec.depends_on else (),
             any_dependency=bool(spec.depends_on and spec.depends_on.iteration == ANY_DEPENDENCY),
+            partition_size=max(spec.partition_policy.partition_size, 0) if spec.partition_policy else 0,
             spec=spec,
         )
     return Plan(

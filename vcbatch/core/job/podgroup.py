@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from vcbatch.api import names
-from vcbatch.api.job import Job
-from vcbatch.api.model import owner_of
+from vcbatch.api.job import PartitionPolicy
+from vcbatch.api.model import NetworkTopology, owner_of
 from vcbatch.api.podgroup import PodGroup, PodGroupPhase
 from vcbatch.api.resources import JOBS, PODGROUPS
 from vcbatch.core.job.plan import Plan, Task
@@ -95,7 +95,11 @@ def _body(plan: Plan, priority_classes: Mapping[str, int], out: Mapping[str, int
     if job.spec.priority_class_name:
         spec["priorityClassName"] = job.spec.priority_class_name
     if job.spec.network_topology is not None:
-        spec["networkTopology"] = _topology(job)
+        spec["networkTopology"] = _topology(job.spec.network_topology)
+    partitions = {task.name: task.spec.partition_policy for task in plan.tasks.values()}
+    sub_groups = [_sub_group(name, policy) for name, policy in partitions.items() if policy is not None]
+    if sub_groups:
+        spec["subGroupPolicy"] = sub_groups
     metadata: Json = {
         "name": names.pod_group_name(job.name, job.uid),
         "namespace": job.namespace,
@@ -109,12 +113,23 @@ def _body(plan: Plan, priority_classes: Mapping[str, int], out: Mapping[str, int
     return {"apiVersion": PODGROUPS.api_version, "kind": PODGROUPS.kind, "metadata": metadata, "spec": spec}
 
 
-def _topology(job: Job) -> Json:
+def _sub_group(task: str, policy: PartitionPolicy) -> Json:
+    """A task's partitions as gangs inside the gang."""
+    sub_group: Json = {
+        "name": task,
+        "labelSelector": {"matchLabels": {names.TASK_SPEC: task}},
+        "matchLabelKeys": [names.PARTITION_ID],
+        "subGroupSize": policy.partition_size,
+        "minSubGroups": policy.min_partitions,
+    }
+    if policy.network_topology is not None:
+        sub_group["networkTopology"] = _topology(policy.network_topology)
+    return sub_group
+
+
+def _topology(given: NetworkTopology) -> Json:
     """The mode, and one of the two ways to name the highest tier."""
-    given = job.spec.network_topology
     topology: Json = {}
-    if given is None:
-        return topology
     if given.mode:
         topology["mode"] = given.mode
     if given.highest_tier_allowed is not None:
@@ -122,6 +137,11 @@ def _topology(job: Job) -> Json:
     elif given.highest_tier_name:
         topology["highestTierName"] = given.highest_tier_name
     return topology
+
+
+def _replaced(stored: Json | None, wanted: Json | None) -> Json | None:
+    """The merge patch from one object to another."""
+    return wanted if stored is None or wanted is None else wanted | dict.fromkeys(stored.keys() - wanted.keys())
 
 
 def _changes(body: Json, stored: PodGroup) -> Json:
@@ -140,6 +160,12 @@ def _changes(body: Json, stored: PodGroup) -> Json:
     present = have.min_resources or {}
     if resources != present:
         patch["minResources"] = resources | dict.fromkeys(present.keys() - resources.keys())
+    stored_groups = [group.dump() for group in have.sub_group_policy]
+    if wanted.get("subGroupPolicy", []) != stored_groups:
+        patch["subGroupPolicy"] = wanted.get("subGroupPolicy")
+    topology = have.network_topology.dump() if have.network_topology else None
+    if wanted.get("networkTopology") != topology:
+        patch["networkTopology"] = _replaced(topology, wanted.get("networkTopology"))
     priority = wanted.get("priorityClassName", "")
     if priority != have.priority_class_name:
         patch["priorityClassName"] = priority or None

@@ -18,11 +18,11 @@ from vcbatch.api.podgroup import PodGroup, PodGroupPhase
 from vcbatch.api.reasons import LossCause
 from vcbatch.api.timestamps import parse_time
 from vcbatch.core.job.causes import Failure, describe, failure_of
-from vcbatch.core.job.ledger import DelayKey, Ledger, Loss
+from vcbatch.core.job.ledger import DelayKey, Ledger, Loss, Part
 from vcbatch.core.job.plan import UNLIMITED_RESTARTS, Plan, Task
 from vcbatch.core.job.roster import Member, Roster
 
-_TARGETED = frozenset({Action.RESTART_TASK, Action.RESTART_POD})
+_TARGETED = frozenset({Action.RESTART_TASK, Action.RESTART_POD, Action.RESTART_PARTITION})
 _WHOLE = frozenset({Action.RESTART_JOB, Action.ABORT_JOB, Action.COMPLETE_JOB, Action.TERMINATE_JOB})
 
 _DELAY_OUTLIVES_POD = (Event.POD_FAILED, Event.POD_EVICTED)
@@ -51,7 +51,7 @@ class Order:
     event: Event
     cause: str
     infrastructure: bool
-    targets: tuple[tuple[str, int | None], ...] = ()
+    targets: tuple[Part, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +103,7 @@ def judge(
                 began.append((match.action, match.delay, happening.cause))
         due = ends if due is None else min(due, ends)
     ledger.delayed = waiting
-    return Verdict(order=_order(immediate), due=due, delayed=tuple(began))
+    return Verdict(order=_order(plan, immediate), due=due, delayed=tuple(began))
 
 
 def task_completed(ledger: Ledger, task: Task) -> bool:
@@ -124,7 +124,7 @@ def task_failed(ledger: Ledger, task: Task, members: Iterable[Member]) -> bool:
     return sum(_restarts(member.pod) for member in live) >= task.container_restarts
 
 
-def _order(matches: Sequence[_Match]) -> Order | None:
+def _order(plan: Plan, matches: Sequence[_Match]) -> Order | None:
     if not matches:
         return None
     first = next((match for match in matches if match.action in _WHOLE), None)
@@ -135,7 +135,7 @@ def _order(matches: Sequence[_Match]) -> Order | None:
             cause=first.happening.cause,
             infrastructure=first.happening.infrastructure,
         )
-    targets = dict.fromkeys(_target(match) for match in matches if match.happening.task)
+    targets = dict.fromkeys(_part(plan, match) for match in matches if match.happening.task)
     if not targets:
         return None
     return Order(
@@ -147,9 +147,14 @@ def _order(matches: Sequence[_Match]) -> Order | None:
     )
 
 
-def _target(match: _Match) -> tuple[str, int | None]:
-    happening = match.happening
-    return (happening.task, happening.index if match.action is Action.RESTART_POD else None)
+def _part(plan: Plan, match: _Match) -> Part:
+    """What is restarted. In a task without partitions each pod is one by itself."""
+    task, index = plan.tasks[match.happening.task], match.happening.index
+    if index is None or match.action is Action.RESTART_TASK:
+        return Part(task.name)
+    if match.action is Action.RESTART_PARTITION and task.partition_size:
+        return Part(task.name, frozenset(task.partition_of(index)))
+    return Part(task.name, frozenset({index}))
 
 
 def _matches(plan: Plan, happenings: Iterable[Happening]) -> Iterator[_Match]:

@@ -4,16 +4,12 @@ and says why, and is never run otherwise than it was written."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
 
-from vcbatch.api.job import Action
 from vcbatch.api.model import Json
 from vcbatch.api.supported import THIS_VERSION
 from vcbatch.api.validate import graph
 from vcbatch.core.job.plan import Plan
 from vcbatch.core.job.plugins import KNOWN
-
-_ACTIONS: Final = frozenset({Action.RESTART_PARTITION})
 
 
 def refusal_of(plan: Plan) -> str:
@@ -31,9 +27,6 @@ def _faults(plan: Plan) -> Iterator[str]:
     for name in sorted(plan.job.spec.plugins.keys() - KNOWN.keys()):
         yield f"spec.plugins.{name} isn't supported yet, want some of {', '.join(KNOWN)}"
     yield from _order_faults(plan)
-    policies = (*plan.policies, *(policy for task in plan.tasks.values() for policy in task.policies))
-    for action in sorted({policy.action for policy in policies} & _ACTIONS):
-        yield f"the policy action {action} isn't supported yet"
 
 
 def _order_faults(plan: Plan) -> Iterator[str]:

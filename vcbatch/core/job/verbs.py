@@ -34,8 +34,8 @@ def perform(picture: Picture, cell: Cell, stimulus: Stimulus) -> Acts:
         case Verb.SYNC:
             return _sync(picture)
         case Verb.TARGET:
-            for task, index in stimulus.targets:
-                ledger.aim(task=task, index=index)
+            for part in stimulus.targets:
+                ledger.aim(part)
             return _drain(picture)
         case Verb.DRAIN:
             return _drain(picture)

@@ -18,6 +18,7 @@ PENDING: Final[Row] = {
     Action.RESTART_JOB: restart_all(),
     Action.RESTART_TASK: restart_part(),
     Action.RESTART_POD: restart_part(),
+    Action.RESTART_PARTITION: restart_part(),
     Action.ABORT_JOB: leave(JobPhase.ABORTING),
     Action.COMPLETE_JOB: leave(JobPhase.COMPLETING),
     Action.TERMINATE_JOB: leave(JobPhase.TERMINATING),
