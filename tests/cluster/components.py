@@ -16,6 +16,7 @@ from typing import Self
 from tests.cluster import admission
 from tests.cluster.controlplane import REPOSITORY, ControlPlane, free_port
 from tests.cluster.processes import Program, wait_until
+from vcbatch.runtime.kubeconfig import SERVICE_ACCOUNT_VARIABLE
 
 NAMESPACE = "volcano-system"
 CONTROLLERS, SCHEDULER, WEBHOOKS = "controllers", "scheduler", "webhooks"
@@ -92,8 +93,13 @@ class Components:
             self._kubeconfigs[part] = self.plane.service_account(NAMESPACE, f"vcbatch-{part}")
         return self._kubeconfigs[part]
 
-    def start(self, part: str, *flags: str, replica: str = "", kubeconfig: Path | None = None) -> Component:
-        """Start `vcbatch PART`; it isn't waited for. `replica` keeps the logs of several apart."""
+    def start(
+        self, part: str, *flags: str, replica: str = "", kubeconfig: Path | None = None, in_cluster: Path | None = None
+    ) -> Component:
+        """Start `vcbatch PART`; it isn't waited for. `replica` keeps the logs of several apart.
+
+        With `in_cluster`, a folder as the kubelet mounts it for a service account, it finds everything as in a pod.
+        """
         health, metrics = free_port(), free_port()
         name = f"vcbatch-{part}{f'-{replica}' if replica else ''}"
         if part == WEBHOOKS:
@@ -101,18 +107,36 @@ class Components:
             places = admission.serving_flags(self.plane, port=self._admission_port, name=name)
         else:
             places = ["--listen-address", f"127.0.0.1:{metrics}"]
+        cluster = ["--kubeconfig", str(kubeconfig or self.kubeconfig(part))] if in_cluster is None else []
         command = [
-            sys.executable, "-m", "vcbatch", part, "--kubeconfig", str(kubeconfig or self.kubeconfig(part)),
-            "--healthz-address", f"127.0.0.1:{health}", *places, *flags,
-        ]  # fmt: skip
+            sys.executable,
+            "-m",
+            "vcbatch",
+            part,
+            *cluster,
+            "--healthz-address",
+            f"127.0.0.1:{health}",
+            *places,
+            *flags,
+        ]
+        env = {"PYTHONPATH": str(REPOSITORY)} | (self._pod_environment(in_cluster) if in_cluster else {})
         program = Program(
-            name, command, log=self.plane.logs / f"{name}.log", guard=self.plane.guard, cwd=self.plane.folder,
-            env={"PYTHONPATH": str(REPOSITORY)},
-        )  # fmt: skip
+            name, command, log=self.plane.logs / f"{name}.log", guard=self.plane.guard, cwd=self.plane.folder, env=env
+        )
         component = Component(program, health=health, metrics=metrics)
         self.running.append(component)
         program.start()
         return component
+
+    def _pod_environment(self, account: Path) -> dict[str, str]:
+        host, _, port = self.plane.server.removeprefix("https://").rpartition(":")
+        return {
+            "KUBERNETES_SERVICE_HOST": host,
+            "KUBERNETES_SERVICE_PORT": port,
+            SERVICE_ACCOUNT_VARIABLE: str(account),
+            "KUBECONFIG": "",
+            "HOME": str(account),
+        }
 
     def start_all(self, *, scheduler: Sequence[str] = (), controllers: Sequence[str] = ()) -> None:
         """One of each, and return once they work. From then on the API server asks the admission service."""

@@ -72,7 +72,7 @@ async def _run(options: ComponentOptions, work: Work, election: LeaseConfig) -> 
     async with AsyncExitStack() as stack:
         elector: LeaderElector | None = None
         if options.leader_elect:
-            limits = ClientLimits(connections=2, request_timeout=election.renew_deadline / 2, retries=0)
+            limits = ClientLimits(connections=2, request_timeout=election.renew_deadline / 2, retries=1)
             # A client of its own: renewals never wait behind other requests, and no fence stops them.
             agent = _agent(election, "leader-election")
             keeper = HttpApi(_as(connection, agent), clock=clock, random=random, limits=limits)

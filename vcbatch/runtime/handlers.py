@@ -137,9 +137,12 @@ class CustomResources:
     def resources(self) -> Sequence[Resource]:
         return tuple(self._feeds)
 
-    async def connection_info(self) -> Mapping[str, Any]:
-        """The arguments of `kopf.ConnectionInfo`, with credentials as they are now."""
+    async def connection_info(self, *, again: bool = False) -> Mapping[str, Any]:
+        """The arguments of `kopf.ConnectionInfo`, with credentials as they are now; `again` where those of the last
+        time were refused."""
         connection = self._connection
+        if again:
+            connection.credentials.refused()
         scheme = token = None
         header = await connection.credentials.authorization(now=self._clock.now())
         if header is not None:
@@ -168,6 +171,7 @@ class _Operator:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
         self._asked_to_stop = False
+        self._logged_in = False
 
     async def run(self) -> None:
         thread = threading.Thread(target=self._serve, name="kopf", daemon=True)
@@ -221,7 +225,8 @@ class _Operator:
         @kopf.on.login(registry=registry)
         async def login(**_: Any) -> Any:
             # In the main loop: credentials that are slow to get are kept there, under its locks.
-            future = asyncio.run_coroutine_threadsafe(_as_dict(source), main)
+            future = asyncio.run_coroutine_threadsafe(_as_dict(source, again=self._logged_in), main)
+            self._logged_in = True
             return kopf.ConnectionInfo(**await asyncio.wrap_future(future))
 
         for resource in source.resources:
@@ -238,8 +243,8 @@ class _Operator:
                 main.call_soon_threadsafe(observe, resource, event.get("type"), event["object"])
 
 
-async def _as_dict(source: CustomResources) -> dict[str, Any]:
-    return dict(await source.connection_info())
+async def _as_dict(source: CustomResources, *, again: bool = False) -> dict[str, Any]:
+    return dict(await source.connection_info(again=again))
 
 
 def _import_kopf() -> ModuleType:
