@@ -226,6 +226,11 @@ def assigned(*, namespace: str, pod: str, node: str) -> str:
     return f"Successfully assigned {namespace}/{pod} to {node}"
 
 
+def assigned_more(*, count: int) -> str:
+    """Said once on a PodGroup, of the pods that are too many to be told of one by one."""
+    return f"Successfully assigned {count} more pods; each one's spec.nodeName says where it is"
+
+
 def possibly_assigned(*, node: str, once: str) -> str:
     """A pod has its place and waits, `once` saying for what."""
     return f"pod can possibly be assigned to {node} once {once}"
@@ -302,6 +307,8 @@ class ContainerReason(StrEnum):
     CONTAINER_CREATING = "ContainerCreating"
     POD_INITIALIZING = "PodInitializing"
     CRASH_LOOP_BACK_OFF = "CrashLoopBackOff"
+    ERR_IMAGE_PULL = "ErrImagePull"
+    IMAGE_PULL_BACK_OFF = "ImagePullBackOff"
     CONFIG_ERROR = "CreateContainerConfigError"
     """Also: what this node can't do for a container, and what to write instead."""
     COMPLETED = "Completed"

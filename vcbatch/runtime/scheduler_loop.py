@@ -13,13 +13,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from vcbatch.api import reasons
 from vcbatch.api.node import Node
 from vcbatch.api.pod import Pod
-from vcbatch.api.reasons import SchedulingEvent
 from vcbatch.api.resources import NODES, PODGROUPS, PODS, PRIORITYCLASSES, QUEUES, Resource
 from vcbatch.api.scheduling import PodGroupView, PriorityClassView, QueueView
-from vcbatch.core.machine import Emit, EventType, ObjectRef
+from vcbatch.runtime.announcer import Announcer
 from vcbatch.runtime.binder import Binder
 from vcbatch.runtime.cache import Change
 from vcbatch.runtime.informers import Informers
@@ -28,7 +26,6 @@ from vcbatch.runtime.recorder import Recorder
 from vcbatch.runtime.scheduler_writes import SchedulerWrites
 from vcbatch.runtime.supervise import Part
 from vcbatch.scheduler import Scheduler
-from vcbatch.scheduler.result import Bind
 from vcbatch.seams.api import Api
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random
@@ -62,7 +59,6 @@ class SchedulerLoop:
         meter: Meter | None = None,
     ) -> None:
         self.scheduler = scheduler
-        self._recorder = recorder
         self._clock = clock
         self._config = config or LoopConfig()
         self._meter = meter or NoMeter()
@@ -79,13 +75,15 @@ class SchedulerLoop:
             (PODS, pods),
         ):
             cache.listen(self._feeder(resource))
+        self._announcer = Announcer(recorder, clock=clock, pods=pods, podgroups=podgroups)
         self._binder = Binder(
-            api, clock=clock, random=random, meter=self._meter, bound=self._bound, failed=self._bind_failed
+            api, clock=clock, random=random, meter=self._meter, bound=self._announcer.bound, failed=self._bind_failed
         )
         self._writes = SchedulerWrites(
             api,
             clock=clock,
             meter=self._meter,
+            random=random,
             recorder=recorder,
             pods=pods,
             podgroups=podgroups,
@@ -111,12 +109,8 @@ class SchedulerLoop:
 
         return feed
 
-    def _bound(self, bind: Bind) -> None:
-        message = reasons.assigned(namespace=bind.namespace, pod=bind.name, node=bind.node)
-        ref = ObjectRef(resource=PODS, namespace=bind.namespace, name=bind.name, uid=bind.uid)
-        self._recorder.emit(Emit(ref=ref, type=EventType.NORMAL, reason=SchedulingEvent.SCHEDULED, message=message))
-
     def _bind_failed(self, uid: str, error: str) -> None:
+        self._announcer.failed(uid)
         self.scheduler.bind_failed(uid, error)
         self._wake.set()
 
@@ -144,6 +138,7 @@ class SchedulerLoop:
         spent = self._clock.monotonic() - started
         self._look_again = result.look_again_at
         self._meter.seconds("cycle_seconds", spent)
+        self._announcer.trying(result.binds)
         self._binder.submit(result.binds)
         self._writes.submit(result)
         return spent

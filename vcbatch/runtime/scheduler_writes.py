@@ -1,14 +1,13 @@
 """What a scheduling cycle decided beside binds, written: statuses, conditions, evictions, events.
 
 Outside the cycle and only where something changed. Of several writes for one object the last counts, and they are
-made one after the other.
+made one after the other. What only counts (a PodGroup's pods by phase, what a queue holds) waits a moment for the next
+change, since a gang's pods start and end together.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -22,15 +21,25 @@ from vcbatch.api.timestamps import format_time
 from vcbatch.core.machine import Emit, EventType, ObjectRef
 from vcbatch.runtime.cache import Cache
 from vcbatch.runtime.meter import Meter
+from vcbatch.runtime.pace import Pace
 from vcbatch.runtime.recorder import Recorder
+from vcbatch.runtime.workqueue import WorkQueue
 from vcbatch.scheduler import CycleResult
 from vcbatch.scheduler.result import EventRecord, Eviction, PodConditionUpdate, PodGroupUpdate, QueueStatusUpdate
 from vcbatch.seams.api import Api, ApiError, Json, PatchKind
 from vcbatch.seams.clock import Clock
+from vcbatch.seams.random import Random
 
 log = logging.getLogger(__name__)
 
 Write = Callable[[], Awaitable[None]]
+Key = tuple[str, str]
+"""What kind of write, and the UID of its object."""
+
+# Longer than the scheduler leaves between two counts of one object, so that the second replaces the first.
+_SETTLE_SECONDS = 1.2
+_LONGEST_SETTLE_SECONDS = 5.0
+_COUNTED = ("podgroup", "queue")
 
 
 class SchedulerWrites:
@@ -42,6 +51,7 @@ class SchedulerWrites:
         api: Api,
         *,
         clock: Clock,
+        random: Random,
         meter: Meter,
         recorder: Recorder,
         pods: Cache[Pod],
@@ -59,52 +69,61 @@ class SchedulerWrites:
         self._queues = queues
         self._podgroup_failed = podgroup_failed
         self._concurrency = concurrency
-        self._pending: OrderedDict[tuple[str, str], Write] = OrderedDict()
-        self._busy: set[tuple[str, str]] = set()
-        self._work = asyncio.Event()
+        self._pending: dict[Key, Write] = {}
+        self._queue: WorkQueue[Key] = WorkQueue(clock=clock, random=random)
+        self._pace: Pace[Key] = Pace(first=_SETTLE_SECONDS, limit=_LONGEST_SETTLE_SECONDS)
 
     def submit(self, result: CycleResult) -> None:
         for eviction in result.evictions:
             self._put("evict", eviction.uid, self._evict, eviction)
         for podgroup in result.podgroup_updates:
-            self._put("podgroup", podgroup.uid, self._update_podgroup, podgroup)
+            self._put("podgroup", podgroup.uid, self._update_podgroup, podgroup, settle=self._only_counts(podgroup))
         for condition in result.pod_conditions:
             self._put("condition", condition.uid, self._set_condition, condition)
         for queue in result.queue_statuses:
-            self._put("queue", queue.uid, self._update_queue, queue)
+            self._put("queue", queue.uid, self._update_queue, queue, settle=True)
         for event in result.events:
             self._recorder.emit(_emit(event))
 
-    def _put(self, kind: str, uid: str, act: Callable[[Any], Awaitable[None]], what: object) -> None:
-        self._pending[(kind, uid)] = lambda: act(what)
-        self._work.set()
+    def _put(
+        self, kind: str, uid: str, act: Callable[[Any], Awaitable[None]], what: object, *, settle: bool = False
+    ) -> None:
+        key = (kind, uid)
+        held = key in self._pending
+        self._pending[key] = lambda: act(what)
+        if not settle:
+            self._queue.add(key)
+        elif not held:
+            self._queue.add_after(key, self._pace.wait(key, now=self._clock.monotonic()) or _SETTLE_SECONDS)
+
+    def _only_counts(self, update: PodGroupUpdate) -> bool:
+        """Whether nothing is new but how many pods are in which phase."""
+        held = self._podgroups.get(update.uid)
+        return (
+            held is not None
+            and held.status.phase == update.status.get("phase")
+            and (held.status.conditions or []) == (update.status.get("conditions") or [])
+        )
 
     async def run(self) -> None:
         """Until cancelled."""
-        async with asyncio.TaskGroup() as group:
-            for _ in range(self._concurrency):
-                group.create_task(self._serve())
+        await self._queue.run(self._serve, workers=self._concurrency)
 
-    async def _serve(self) -> None:
-        while True:
-            key = next((key for key in self._pending if key not in self._busy), None)
-            if key is None:
-                self._work.clear()
-                await self._work.wait()
-                continue
-            write = self._pending.pop(key)
-            self._busy.add(key)
-            try:
-                await write()
-            except ApiError as error:
-                self._meter.count("scheduler_writes_failed", kind=key[0])
-                level = logging.DEBUG if error.not_found or error.conflict else logging.WARNING
-                log.log(level, "a write of the scheduler failed: %s", error.message, extra={"uid": key[1]})
-            except Exception:  # one object that can't be written stops no other
-                log.exception("a write of the scheduler failed", extra={"uid": key[1]})
-            finally:
-                self._busy.discard(key)
-                self._work.set()  # what waited for this object may go
+    async def _serve(self, key: Key) -> bool:
+        write = self._pending.pop(key, None)
+        if write is None:
+            return True  # it went with one that couldn't wait
+        if key[0] in _COUNTED:
+            self._pace.acted(key, now=self._clock.monotonic())
+        try:
+            await write()
+        except ApiError as error:
+            self._meter.count("scheduler_writes_failed", kind=key[0])
+            level = logging.DEBUG if error.not_found or error.conflict else logging.WARNING
+            log.log(level, "a write of the scheduler failed: %s", error.message, extra={"uid": key[1]})
+        except Exception:  # one object that can't be written stops no other
+            log.exception("a write of the scheduler failed", extra={"uid": key[1]})
+        return True
 
     async def _update_podgroup(self, update: PodGroupUpdate) -> None:
         # The kind has no status subresource, and the status is replaced: what it lacks is taken away by a null.

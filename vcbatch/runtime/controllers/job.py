@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from vcbatch.api.command import Command
 from vcbatch.api.job import Job
 from vcbatch.api.model import MalformedObject
-from vcbatch.api.pod import Pod
+from vcbatch.api.pod import Pod, PodPhase
 from vcbatch.api.podgroup import PodGroup
 from vcbatch.api.queue import Queue
 from vcbatch.api.reasons import JobReason, shorten
@@ -24,6 +24,7 @@ from vcbatch.runtime.controllers.children import Children
 from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
 from vcbatch.runtime.controllers.vacated import VacatedNames
 from vcbatch.runtime.meter import Meter
+from vcbatch.runtime.pace import Pace
 from vcbatch.runtime.recorder import Recorder
 from vcbatch.runtime.supervise import Part
 from vcbatch.seams.api import Json
@@ -38,9 +39,10 @@ _QUEUE = "queue"
 _DEFAULT_QUEUE = "default"
 _REST_SECONDS = 0.05
 _REST_SECONDS_PER_POD = 0.00025
-_LONGEST_REST_SECONDS = 1.0
-_COUNTS_EVERY = timedelta(milliseconds=250)
-"""How often the counts of a job's pods are written while nothing else about it changes."""
+_LONGEST_REST_SECONDS = 2.0
+_COUNTS_SECONDS = 0.25
+_LONGEST_COUNTS_SECONDS = 5.0
+_PHASE = "job that controls it, and phase"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +75,9 @@ class JobController:
         self._recorder = recorder
         self._clock = clock
         self._looked: dict[str, float] = {}  # job UID -> when it was last looked at
-        self._counted: dict[str, datetime] = {}  # job UID -> when its counts were written last
+        # Looks that only progress asks for, and writes of counts while nothing else about a job changes; by job UID.
+        self._looks: Pace[str] = Pace(first=_REST_SECONDS, limit=_LONGEST_REST_SECONDS)
+        self._counts: Pace[str] = Pace(first=_COUNTS_SECONDS, limit=_LONGEST_COUNTS_SECONDS)
         self._vacated = VacatedNames(clock=clock)
         self._refusals: dict[str, str] = {}  # job UID -> why its pods can't be created
         self.controller = Controller(
@@ -96,6 +100,7 @@ class JobController:
         sources = self._sources
         sources.jobs.add_index(_QUEUE, _queue_of)
         sources.pods.add_index(_OWNER, _job_of_pod)
+        sources.pods.add_index(_PHASE, _job_and_phase)
         sources.commands.add_index(_TARGET, _target_of)
         sources.jobs.listen(self._on_job)
         sources.pods.listen(self._on_pod)
@@ -117,20 +122,31 @@ class JobController:
         if change.new is None:
             self._vacated.add(identity(change.current).key)
         for uid in _job_of_pod(change.current):
-            self.controller.queue.add_after(uid, self._rest(uid))
+            self.controller.queue.add_after(uid, self._rest(uid, progress=self._only_progress(uid, change)))
 
-    def _rest(self, uid: str) -> float:
+    def _rest(self, uid: str, *, progress: bool = False) -> float:
         """How long a job is left alone before a look that only its pods or its status ask for.
 
         A gang's pods start and end together, each with an event; a look for every one of them would cost the square of
-        its size. (The Kubernetes Job controller waits a second, `syncJobBatchPeriod`.)
+        its size. (The Kubernetes Job controller waits a second, `syncJobBatchPeriod`.) What is mere progress waits
+        longer.
         """
         looked = self._looked.get(uid)
         if looked is None:
             return 0.0
+        now = self._clock.monotonic()
         members = self._sources.pods.count(_OWNER, uid)
-        rest = min(_REST_SECONDS + _REST_SECONDS_PER_POD * members, _LONGEST_REST_SECONDS)
-        return looked + rest - self._clock.monotonic()
+        rest = looked + min(_REST_SECONDS + _REST_SECONDS_PER_POD * members, _LONGEST_REST_SECONDS) - now
+        return max(rest, self._looks.wait(uid, now=now)) if progress else rest
+
+    def _only_progress(self, uid: str, change: Change[Pod]) -> bool:
+        """Whether a pod started or ended well, and others are still to do so."""
+        pod, count = change.new, self._sources.pods.count
+        if pod is None or pod.metadata.deletion_timestamp or pod.status.phase == PodPhase.FAILED:
+            return False
+        if count(_PHASE, f"{uid} {PodPhase.PENDING}"):
+            return True
+        return pod.status.phase == PodPhase.SUCCEEDED and bool(count(_PHASE, f"{uid} {PodPhase.RUNNING}"))
 
     def _on_podgroup(self, change: Change[Json]) -> None:
         for owner in change.current["metadata"].get("ownerReferences") or ():
@@ -154,11 +170,11 @@ class JobController:
     async def decide(self, uid: str, now: datetime) -> Decision | None:
         stored = self._sources.jobs.get(uid)
         if stored is None:
-            self._counted.pop(uid, None)
             self._looked.pop(uid, None)
             self._refusals.pop(uid, None)
             return None
         self._looked[uid] = self._clock.monotonic()
+        self._looks.acted(uid, now=self._looked[uid])
         try:
             view = await self._view(stored)
         except MalformedObject as error:
@@ -171,10 +187,11 @@ class JobController:
         """Leave a status that brings new counts only to a later look where the last one was written just now."""
         if decision.status is None or decision.status.urgent:
             return decision
-        due = self._counted.get(uid, datetime.min.replace(tzinfo=UTC)) + _COUNTS_EVERY
-        if due <= now or due - now > _COUNTS_EVERY:  # the clock may have been set back
-            self._counted[uid] = now
+        wait = self._counts.wait(uid, now=now.timestamp())
+        if wait <= 0:
+            self._counts.acted(uid, now=now.timestamp())
             return decision
+        due = now + timedelta(seconds=wait)
         return replace(decision, status=None, look_again_at=min(due, decision.look_again_at or due))
 
     async def _view(self, stored: Json) -> JobView:
@@ -243,6 +260,11 @@ def _job_of_pod(pod: Pod) -> Iterable[str]:
     owner = pod.metadata.controller_owner()
     if owner is not None and owner.kind == JOBS.kind and owner.api_version == JOBS.api_version:
         yield owner.uid
+
+
+def _job_and_phase(pod: Pod) -> Iterable[str]:
+    for uid in _job_of_pod(pod):
+        yield f"{uid} {pod.status.phase}"
 
 
 def _queue_of(job: Json) -> Iterable[str]:

@@ -16,6 +16,7 @@ from vcbatch.runtime.apply import Applier
 from vcbatch.runtime.cache import Cache, Change, identity
 from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
 from vcbatch.runtime.meter import Meter
+from vcbatch.runtime.pace import Pace
 from vcbatch.runtime.supervise import Part
 from vcbatch.seams.api import Json
 from vcbatch.seams.clock import Clock
@@ -24,7 +25,8 @@ from vcbatch.seams.random import Random
 log = logging.getLogger(__name__)
 
 # A gang that starts moves its PodGroup through three phases in a moment; the counts are written once for all of it.
-_COUNT_SECONDS = 0.25
+_COUNT_SECONDS = 0.5
+_LONGEST_COUNT_SECONDS = 5.0
 _TARGET = "queue that it is for"
 _PARENT = "parent"
 
@@ -45,6 +47,8 @@ class QueueController:
     ) -> None:
         self._queues = queues
         self._commands = commands
+        self._clock = clock
+        self._counts: Pace[str] = Pace(first=_COUNT_SECONDS, limit=_LONGEST_COUNT_SECONDS)  # by queue UID
         self._phases: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self.controller = Controller(
             ControllerConfig(name="queue-controller", workers=4),
@@ -64,6 +68,10 @@ class QueueController:
         return self.controller.part()
 
     def _on_queue(self, change: Change[Json]) -> None:
+        if _only_counts(change):
+            # Our own counts coming back, or what the scheduler says is allocated: no reason for the next counts.
+            self._look_soon(change.current)
+            return
         self.controller.queue.add(identity(change.current).uid)
         if change.old is not None and change.new is not None and _state(change.old) == _state(change.new):
             return
@@ -87,7 +95,12 @@ class QueueController:
         for name in names:
             queue = self._queues.by_key(name)
             if queue is not None:
-                self.controller.queue.add_after(identity(queue).uid, _COUNT_SECONDS)
+                self._look_soon(queue)
+
+    def _look_soon(self, queue: Json) -> None:
+        uid = identity(queue).uid
+        wait = self._counts.wait(uid, now=self._clock.monotonic())
+        self.controller.queue.add_after(uid, max(wait, _COUNT_SECONDS))
 
     def _on_command(self, change: Change[Json]) -> None:
         for name in _target_of(change.current):
@@ -107,7 +120,10 @@ class QueueController:
             log.warning("a queue can't be read: %s", error, extra={"uid": uid})
             return Decision()
         pod_groups = dict(self._phases.get(queue.name, {}))
-        return decide(QueueView(queue=queue, parent=parent, pod_groups=pod_groups, commands=commands), now=now)
+        decision = decide(QueueView(queue=queue, parent=parent, pod_groups=pod_groups, commands=commands), now=now)
+        if decision.status is not None:
+            self._counts.acted(uid, now=self._clock.monotonic())
+        return decision
 
     def _parent(self, queue: Queue) -> Queue | None:
         stored = self._queues.by_key(queue.spec.parent) if queue.spec.parent else None
@@ -120,6 +136,14 @@ def _place(podgroup: Json) -> tuple[str, str]:
         (podgroup.get("spec") or {}).get("queue") or DEFAULT,
         (podgroup.get("status") or {}).get("phase") or "",
     )
+
+
+def _only_counts(change: Change[Json]) -> bool:
+    if change.old is None or change.new is None or _state(change.old) != _state(change.new):
+        return False
+    before, after = change.old["metadata"], change.new["metadata"]
+    fields = ("generation", "deletionTimestamp", "annotations", "labels")
+    return all(before.get(field) == after.get(field) for field in fields)
 
 
 def _parent_of(queue: Json) -> list[str]:

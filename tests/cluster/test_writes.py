@@ -1,0 +1,128 @@
+"""What vcbatch writes on a real control plane, by the server's own count: so much per pod, so much per gang."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cluster.components import Components
+from tests.cluster.controlplane import ControlPlane
+from tests.cluster.gangs import gang, submit, wait_phase
+from tests.cluster.processes import wait_until
+from tests.cluster.requests import READS, Request, counted, open_watches, writes
+from vcbatch.api.resources import JOBS, PODS
+
+# Per gang, whatever its size: 16 events of pods and one for the rest; statuses of the job, its PodGroup and its queues.
+MOST_EVENTS = 20
+MOST_OTHERS = 30
+SIZES = (4, 32, 128)
+
+
+@pytest.fixture(scope="module")
+def plane(control_plane: ControlPlane) -> Iterator[ControlPlane]:
+    """A control plane with nodes and vcbatch's components, which have come to rest."""
+    control_plane.add_nodes(8)
+    with Components(control_plane) as components:
+        components.start_all()
+        at_rest(control_plane)
+        yield control_plane
+
+
+def at_rest(plane: ControlPlane, *, quiet: float = 4.0) -> Counter[Request]:
+    """What was counted, once nothing but Leases has been written for so long."""
+    last, since = counted(plane), time.monotonic()
+
+    def rested() -> bool:
+        nonlocal last, since
+        now = counted(plane)
+        if writes(now) != writes(last):
+            since = time.monotonic()
+        last = now
+        return time.monotonic() - since >= quiet
+
+    wait_until("nothing is written any more", rested, pause=0.25)
+    return last
+
+
+def run_gang(plane: ControlPlane, pods: int) -> Counter[str]:
+    """Writes from before a gang was submitted until after it had ended, its own submission left out."""
+    before = at_rest(plane)
+    submit(plane, gang(f"gang-{pods}", pods, command="sleep 2; exit 0"))
+    wait_phase(plane, f"gang-{pods}", "Completed")
+    counts = writes(at_rest(plane) - before)
+    counts["POST jobs"] -= 1
+    return +counts
+
+
+@pytest.fixture(scope="module")
+def gangs(plane: ControlPlane) -> dict[int, Counter[str]]:
+    run_gang(plane, 1)  # the first of a server reads and makes things that the others find
+    return {pods: run_gang(plane, pods) for pods in SIZES}
+
+
+@pytest.mark.parametrize("pods", SIZES)
+def test_a_pod_costs_one_create_and_one_bind(gangs: dict[int, Counter[str]], pods: int) -> None:
+    counts = gangs[pods]
+    assert (counts["POST pods"], counts["POST pods/binding"]) == (pods, pods)
+    # The simulated kubelets say of each pod that it runs, and that it has ended.
+    assert counts["PATCH pods/status"] == 2 * pods
+    assert not [kind for kind in counts if kind.startswith("DELETE pods") or kind in ("PATCH pods", "PUT pods")]
+
+
+@pytest.mark.parametrize("pods", SIZES)
+def test_what_a_gang_costs_beside_its_pods_does_not_grow_with_them(gangs: dict[int, Counter[str]], pods: int) -> None:
+    others = gangs[pods].copy()
+    for kind in ("POST pods", "POST pods/binding", "PATCH pods/status"):
+        del others[kind]
+    events = others.pop("POST events", 0) + others.pop("PATCH events", 0)
+    assert events <= MOST_EVENTS, gangs[pods]
+    assert others.total() <= MOST_OTHERS, gangs[pods]
+
+
+def test_pods_of_a_small_gang_tell_where_they_are(plane: ControlPlane, gangs: dict[int, Counter[str]]) -> None:
+    assert gangs
+    said = plane.kubectl("describe", "pod", "gang-4-worker-0").stdout
+    assert "Scheduled" in said
+    assert "Successfully assigned default/gang-4-worker-0 to node-" in said
+    said = plane.kubectl("describe", "podgroups.scheduling.volcano.sh", "-A").stdout
+    events = plane.call("GET", "/api/v1/namespaces/default/events?fieldSelector=involvedObject.kind=PodGroup")
+    assert [event for event in events["items"] if "112 more pods" in event["message"]]
+
+
+def test_an_idle_cluster_is_not_written_to_nor_listed(plane: ControlPlane) -> None:
+    before = at_rest(plane)
+    time.sleep(30)  # what is asked is what happens in a time
+    idle = counted(plane) - before
+    assert not writes(idle)
+    lists = {request.resource for request in idle if request.verb == "LIST" and idle[request]}
+    assert not lists
+    reads = {request.resource for request in idle if request.verb in READS and idle[request]}
+    # kube-controller-manager asks for the server's OpenAPI and discovery now and then, and everybody for its Lease.
+    assert reads <= {"leases", "api", "apis", "openapi/v2", "openapi/v3"}, reads
+
+
+def test_a_look_that_changes_nothing_costs_no_request(plane: ControlPlane) -> None:
+    submit(plane, gang("looked-at", 4, command="sleep 600"))
+    wait_phase(plane, "looked-at", "Running")
+    before = at_rest(plane)
+    for number in range(5):
+        note = {"metadata": {"annotations": {"looked": str(number)}}}
+        pod = PODS.path(namespace="default", name="looked-at-worker-0")
+        plane.call("PATCH", pod, note, content_type="application/merge-patch+json")
+    after = at_rest(plane) - before
+    assert writes(after) == Counter({"PATCH pods": 5}), "what the test wrote, and nothing else"
+    assert not [request for request in after if request.verb == "LIST" and after[request]]
+    plane.call("DELETE", JOBS.path(namespace="default", name="looked-at"))
+
+
+def test_kopf_watches_once_and_leaves_no_trace(plane: ControlPlane, gangs: dict[int, Counter[str]]) -> None:
+    assert gangs
+    watches = open_watches(plane)
+    # kopf's own, and those of kube-controller-manager's garbage collector and quota controller.
+    assert all(1 <= watches[resource] <= 3 for resource in ("commands", "queues")), watches
+    job = plane.call("GET", JOBS.path(namespace="default", name="gang-4"))
+    assert "finalizers" not in job["metadata"]
+    assert not [key for key in job["metadata"].get("annotations") or {} if "kopf" in key]

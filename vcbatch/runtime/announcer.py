@@ -1,0 +1,99 @@
+"""Saying that pods have a node: on each pod of a small gang, once on the PodGroup for the rest of a large one.
+
+People look for the event `Scheduled` in `kubectl describe pod`, which is worth a write; a thousand of them aren't, and
+each pod's `spec.nodeName` and condition `PodScheduled` say the same.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from vcbatch.api import names, reasons
+from vcbatch.api.pod import Pod
+from vcbatch.api.reasons import SchedulingEvent
+from vcbatch.api.resources import PODGROUPS, PODS
+from vcbatch.api.scheduling import PodGroupView
+from vcbatch.core.machine import Emit, EventType, ObjectRef
+from vcbatch.runtime.cache import Cache
+from vcbatch.runtime.recorder import Recorder
+from vcbatch.scheduler.result import Bind
+from vcbatch.seams.clock import Clock
+
+_BURST = 16  # pods of a gang that are told of one by one,
+_REFILL_SECONDS = 30.0  # and one more in this time
+_REMEMBERED = 4096
+
+
+@dataclass(slots=True)
+class _Allowance:
+    left: float
+    filled: float
+
+
+class Announcer:
+    """Told of binds as they are tried and done; writes through the recorder."""
+
+    def __init__(self, recorder: Recorder, *, clock: Clock, pods: Cache[Pod], podgroups: Cache[PodGroupView]) -> None:
+        self._recorder = recorder
+        self._clock = clock
+        self._pods = pods
+        self._podgroups = podgroups
+        self._gangs: dict[str, str] = {}  # pods on their way to a node, by UID -> their gang's key
+        self._on_their_way: Counter[str] = Counter()
+        self._untold: Counter[str] = Counter()
+        self._allowances: OrderedDict[str, _Allowance] = OrderedDict()
+
+    def trying(self, binds: Iterable[Bind]) -> None:
+        for bind in binds:
+            pod = self._pods.get(bind.uid)
+            name = (pod.metadata.annotations or {}).get(names.GROUP_NAME) if pod is not None else None
+            # A pod without a gang, which nobody places, would be a gang of its own.
+            gang = self._gangs[bind.uid] = f"{bind.namespace}/{name}" if name else bind.uid
+            self._on_their_way[gang] += 1
+
+    def bound(self, bind: Bind) -> None:
+        gang = self._gangs.get(bind.uid, bind.uid)
+        if self._allowed(gang):
+            message = reasons.assigned(namespace=bind.namespace, pod=bind.name, node=bind.node)
+            ref = ObjectRef(resource=PODS, namespace=bind.namespace, name=bind.name, uid=bind.uid)
+            self._recorder.emit(_scheduled(ref, message))
+        else:
+            self._untold[gang] += 1
+        self._arrived(bind.uid)
+
+    def failed(self, uid: str) -> None:
+        self._arrived(uid)
+
+    def _arrived(self, uid: str) -> None:
+        gang = self._gangs.pop(uid, None)
+        if gang is None:
+            return
+        self._on_their_way[gang] -= 1
+        if self._on_their_way[gang] > 0:
+            return
+        del self._on_their_way[gang]
+        untold = self._untold.pop(gang, 0)
+        group = self._podgroups.by_key(gang)
+        if untold and group is not None:
+            meta = group.metadata
+            ref = ObjectRef(resource=PODGROUPS, namespace=meta.namespace, name=meta.name, uid=meta.uid)
+            self._recorder.emit(_scheduled(ref, reasons.assigned_more(count=untold)))
+
+    def _allowed(self, gang: str) -> bool:
+        now = self._clock.monotonic()
+        allowance = self._allowances.setdefault(gang, _Allowance(left=_BURST, filled=now))
+        self._allowances.move_to_end(gang)
+        while len(self._allowances) > _REMEMBERED:
+            self._allowances.popitem(last=False)
+        allowance.left = min(_BURST, allowance.left + (now - allowance.filled) / _REFILL_SECONDS)
+        allowance.filled = now
+        if allowance.left < 1:
+            return False
+        allowance.left -= 1
+        return True
+
+
+def _scheduled(ref: ObjectRef, message: str) -> Emit:
+    return Emit(ref=ref, type=EventType.NORMAL, reason=SchedulingEvent.SCHEDULED, message=message)
