@@ -14,6 +14,8 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Any, TextIO
 
+from vcbatch.observe.repeats import Repeats
+
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 _LONGEST = 16 * 1024
 _FILE_BYTES = 32 * 1024 * 1024
@@ -81,7 +83,8 @@ def configure(
     file: Path | None = None,
 ) -> None:
     """Send all logs to `file`, which never grows beyond a bound (the part before is kept in FILE.1), or else to
-    `stream` (stderr). `json_lines` None means: JSON unless a person is looking."""
+    `stream` (stderr). `json_lines` None means: JSON unless a person is looking. What is said again and again is left
+    out, unless the level is DEBUG."""
     out = stream or sys.stderr
     terminal = file is None and out.isatty()
     if json_lines is None:
@@ -90,6 +93,8 @@ def configure(
     if file is not None:
         handler = RotatingFileHandler(file, maxBytes=_FILE_BYTES, backupCount=1, encoding="utf-8")
     handler.setFormatter(JsonFormatter() if json_lines else HumanFormatter(colour=terminal))
+    if level > logging.DEBUG:
+        handler.addFilter(Repeats())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)

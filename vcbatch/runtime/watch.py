@@ -58,8 +58,7 @@ class Reflector(Generic[T]):
                 started = self._clock.monotonic()
                 await self._watch()
                 if self._clock.monotonic() - started >= _SHORT_WATCH:
-                    self._failures = 0
-                    self._expired = False
+                    self._works()
                     continue
                 await self._pause(None)
             except ApiError as error:
@@ -89,12 +88,17 @@ class Reflector(Generic[T]):
                     self.cache.observe(event.type, event.object)
                 if event.resource_version:
                     self._version = event.resource_version
-                self._failures = 0
-                self._expired = False
+                self._works()
         finally:
             close = getattr(events, "aclose", None)
             if close is not None:
                 await close()
+
+    def _works(self) -> None:
+        if self._failures > 1:
+            log.info("following %s again", self.resource.plural, extra={"resource": self.resource.plural})
+        self._failures = 0
+        self._expired = False
 
     async def _pause(self, error: ApiError | None) -> None:
         self._failures += 1
