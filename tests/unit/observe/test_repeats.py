@@ -21,7 +21,7 @@ class Log:
     def say(
         self, text: str, *arguments: object, level: int = logging.WARNING, **extra: Any
     ) -> logging.LogRecord | None:
-        record = logging.LogRecord("test", level, "", 0, text, values, None)
+        record = logging.LogRecord("test", level, "", 0, text, arguments, None)
         vars(record).update(extra)
         return record if self._filter.filter(record) else None
 
