@@ -225,5 +225,26 @@ class FakeApi:
         self._store("MODIFIED", PODS, merged(stored, {"spec": {"nodeName": node}}))
 
 
+class StreamingFakeApi(FakeApi):
+    """One that tells what exists by a watch, as streaming lists do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.streamed = 0
+
+    async def watch_list(self, resource: Resource, *, model: type[T] = dict) -> AsyncIterator[WatchEvent[T]]:
+        self.streamed += 1
+        listing = await super().list(resource, model=model)
+        self.lists -= 1
+        stream = self.closed_streams
+        for item in listing.items:
+            yield WatchEvent(type="ADDED", object=item, resource_version="")
+            if stream != self.closed_streams:
+                return
+        yield WatchEvent(type="BOOKMARK", object=model(), resource_version=listing.resource_version, complete=True)
+        async for event in self.watch(resource, resource_version=listing.resource_version, model=model):
+            yield event
+
+
 def convert(obj: Json, model: type[T]) -> T:
     return copy.deepcopy(obj) if model is dict else msgspec.convert(obj, model)  # type: ignore[return-value]

@@ -44,7 +44,9 @@ class FaultyApi:
         real = getattr(self._api, verb)
         if verb not in self._verbs:
             return real
-        return self._watch if verb == "watch" else self._wrapped(real)
+        if verb in ("watch", "watch_list"):
+            return self._stream(real)
+        return self._wrapped(real)
 
     def _wrapped(self, real: Callable[..., Any]) -> Callable[..., Any]:
         async def call(*args: Any, **kwargs: Any) -> Any:
@@ -57,12 +59,15 @@ class FaultyApi:
 
         return call
 
-    async def _watch(self, *args: Any, **kwargs: Any) -> AsyncIterator[WatchEvent[Any]]:
-        refuse(next(self._plan, Fault.NONE))
-        async for event in self._api.watch(*args, **kwargs):
-            yield event
-            if next(self._plan, Fault.NONE) is not Fault.NONE:
-                return
+    def _stream(self, real: Callable[..., AsyncIterator[WatchEvent[Any]]]) -> Callable[..., Any]:
+        async def events(*args: Any, **kwargs: Any) -> AsyncIterator[WatchEvent[Any]]:
+            refuse(next(self._plan, Fault.NONE))
+            async for event in real(*args, **kwargs):
+                yield event
+                if next(self._plan, Fault.NONE) is not Fault.NONE:
+                    return
+
+        return events
 
 
 def refuse(fault: Fault) -> None:

@@ -66,6 +66,9 @@ CREATED_BY_JOB_FLOW: Final = "volcano.sh/createdByJobFlow"
 CRONJOB_SCHEDULED_TIMESTAMP: Final = "volcano.sh/cronjob-scheduled-timestamp"
 """Annotation: the slot that a CronJob's job was made for."""
 
+INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
+"""Annotation of the bookmark after which a watch has told everything that existed (Kubernetes' streaming lists)."""
+
 # Gangs ---------------------------------------------------------------------------------------------------------------
 
 GROUP_NAME: Final = "scheduling.k8s.io/group-name"

@@ -146,15 +146,26 @@ class HttpApi:
         field_selector: str = "",
         model: type[T] = dict,
     ) -> AsyncIterator[WatchEvent[T]]:
+        query = {**_selectors(label_selector, field_selector), "resourceVersion": resource_version}
+        async with aclosing(self._events(resource.path(namespace=namespace), query, model)) as events:
+            async for event in events:
+                yield event
+
+    async def watch_list(self, resource: Resource, *, model: type[T] = dict) -> AsyncIterator[WatchEvent[T]]:
+        query = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
+        async with aclosing(self._events(resource.path(), query, model)) as events:
+            async for event in events:
+                yield event
+
+    async def _events(self, path: str, query: Mapping[str, str], model: type[T]) -> AsyncGenerator[WatchEvent[T], None]:
         seconds = self._limits.watch_seconds * (1.0 + self._random.random())
         query = {
-            **_selectors(label_selector, field_selector),
+            **query,
             "watch": "true",
             "allowWatchBookmarks": "true",
-            "resourceVersion": resource_version,
             "timeoutSeconds": str(int(seconds)),
         }
-        lines = self._stream(resource.path(namespace=namespace), query=query, silence=self._limits.watch_idle_timeout)
+        lines = self._stream(path, query=query, silence=self._limits.watch_idle_timeout)
         async with aclosing(lines):
             async for line in lines:
                 event = _event(line, model) if line else None
@@ -403,10 +414,15 @@ def _seconds(header: str | None) -> float | None:
 def _event(line: bytes, model: type[T]) -> WatchEvent[T] | None:
     """Raises `ApiError` for an ERROR event and for a line that is no event at all."""
     try:
+        if (event := wire.decode_event(line, model)) is not None:
+            return event
         frame = wire.decode_frame(line)
         if frame.type == "ERROR":
             raise wire.error_from(500, bytes(frame.object))
         version = wire.resource_version(frame.object)
+        if frame.type == "BOOKMARK":
+            complete = wire.ends_initial_events(frame.object)
+            return WatchEvent(type=frame.type, object=model(), resource_version=version, complete=complete)
     except msgspec.DecodeError as error:
         raise ApiError(0, "ConnectionLost", f"the watch carried something else than events: {error}") from error
     item = wire.decode_item(frame.object, model)

@@ -1,19 +1,22 @@
-"""Keeping a cache equal to the server: list, then watch, then list again where the watch lost the thread.
+"""Keeping a cache equal to the server: what exists, then what changes, then what exists where the thread was lost.
 
-Whatever was missed while a watch was broken is found by comparing the new list with the cache, deletions included.
+What exists comes by the watch itself where the server can tell it so (which spares both sides the whole list in memory
+at once), else by a list in pages. Whatever was missed while a watch was broken is found by comparing it with the cache,
+deletions included.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Generic, TypeVar
 
 from vcbatch.api.resources import Resource
 from vcbatch.runtime.backoff import Backoff
-from vcbatch.runtime.cache import Cache
-from vcbatch.seams.api import Api, ApiError
+from vcbatch.runtime.cache import Cache, identity
+from vcbatch.seams.api import Api, ApiError, Listing, StreamingApi, WatchEvent
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random
 
@@ -23,10 +26,12 @@ log = logging.getLogger(__name__)
 _RECONNECT = Backoff(initial=0.05, limit=15.0)
 # A watch that ended sooner than this didn't work, whatever it said (client-go calls it a very short watch).
 _SHORT_WATCH = 1.0
+# Answers of servers that tell what exists by a list only: the parameter is unknown, forbidden or not for this resource.
+_NO_STREAMS = frozenset({400, 405, 422})
 
 
 class Reflector(Generic[T]):
-    """Follows one resource into one cache. `synced` is set once the first list is in."""
+    """Follows one resource into one cache. `synced` is set once all that existed is in."""
 
     def __init__(
         self,
@@ -45,7 +50,9 @@ class Reflector(Generic[T]):
         self._clock = clock
         self._random = random
         self._on_relist = on_relist
-        self._version = ""  # "" means: list first
+        self._streams = api if isinstance(api, StreamingApi) else None
+        self._cut = False  # the last stream of what exists ended in the middle
+        self._version = ""  # "" means: ask first what exists
         self._failures = 0
         self._expired = False  # the last word was that our history is gone
 
@@ -53,10 +60,14 @@ class Reflector(Generic[T]):
         """Follow until cancelled. No refusal by the server ends it: it waits longer and tries again."""
         while True:
             try:
-                if not self._version:
-                    await self._list()
                 started = self._clock.monotonic()
-                await self._watch()
+                if self._version:
+                    await self._watch()
+                elif self._streams is not None and not self._cut:
+                    await self._stream(self._streams)
+                else:
+                    await self._list()
+                    continue
                 if self._clock.monotonic() - started >= _SHORT_WATCH:
                     self._works()
                     continue
@@ -73,7 +84,37 @@ class Reflector(Generic[T]):
                 await self._pause(error)
 
     async def _list(self) -> None:
-        listing = await self._api.list(self.resource, model=self.cache.model)
+        self._take(await self._api.list(self.resource, model=self.cache.model))
+        self._cut = False
+
+    async def _stream(self, api: StreamingApi) -> None:
+        """What exists, and then what changes, in one watch."""
+        existing: dict[str, T] = {}
+        complete = False
+        try:
+            async with _closing(api.watch_list(self.resource, model=self.cache.model)) as events:
+                async for event in events:
+                    if complete:
+                        self._observe(event)
+                    elif event.complete:
+                        self._take(Listing(items=list(existing.values()), resource_version=event.resource_version))
+                        existing, complete = {}, True
+                    elif event.type == "DELETED":
+                        existing.pop(identity(event.object).uid, None)
+                    elif event.type != "BOOKMARK":
+                        existing[identity(event.object).uid] = event.object
+        except ApiError as error:
+            if not complete and error.code in _NO_STREAMS:
+                log.info("%s are listed, since the server doesn't stream them", self.resource.plural)
+                self._streams = None
+                return
+            self._cut = bool(existing)
+            raise
+        if not complete:
+            self._cut = True
+            raise ApiError(0, "ConnectionLost", f"the stream ended before all {self.resource.plural} were in")
+
+    def _take(self, listing: Listing[T]) -> None:
         changed = self.cache.replace(listing)
         self._version = listing.resource_version
         if self.synced.is_set() and self._on_relist is not None:
@@ -81,18 +122,17 @@ class Reflector(Generic[T]):
         self.synced.set()
 
     async def _watch(self) -> None:
-        events = self._api.watch(self.resource, resource_version=self._version, model=self.cache.model)
-        try:
+        watch = self._api.watch(self.resource, resource_version=self._version, model=self.cache.model)
+        async with _closing(watch) as events:
             async for event in events:
-                if event.type != "BOOKMARK":
-                    self.cache.observe(event.type, event.object)
-                if event.resource_version:
-                    self._version = event.resource_version
-                self._works()
-        finally:
-            close = getattr(events, "aclose", None)
-            if close is not None:
-                await close()
+                self._observe(event)
+
+    def _observe(self, event: WatchEvent[T]) -> None:
+        if event.type != "BOOKMARK":
+            self.cache.observe(event.type, event.object)
+        if event.resource_version:
+            self._version = event.resource_version
+        self._works()
 
     def _works(self) -> None:
         if self._failures > 1:
@@ -113,3 +153,14 @@ class Reflector(Generic[T]):
         if error is not None and error.retry_after is not None:
             delay = max(delay, error.retry_after)
         await self._clock.sleep(delay)
+
+
+@asynccontextmanager
+async def _closing(events: AsyncIterator[WatchEvent[T]]) -> AsyncIterator[AsyncIterator[WatchEvent[T]]]:
+    """End the stream at the end of the block, where it is one that can be ended."""
+    try:
+        yield events
+    finally:
+        close = getattr(events, "aclose", None)
+        if close is not None:
+            await close()

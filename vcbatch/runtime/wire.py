@@ -9,7 +9,8 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from vcbatch.seams.api import ApiError
+from vcbatch.api.names import INITIAL_EVENTS_END
+from vcbatch.seams.api import ApiError, WatchEvent
 
 T = TypeVar("T")
 Json = dict[str, Any]
@@ -35,6 +36,7 @@ _REASONS: Mapping[int, str] = {
     504: "Timeout",
 }
 _MESSAGE_LIMIT = 1024
+_CHANGES = frozenset({"ADDED", "MODIFIED", "DELETED"})
 
 
 class ListMeta(msgspec.Struct, rename={"continue_": "continue", "resource_version": "resourceVersion"}):
@@ -56,8 +58,23 @@ class Frame(msgspec.Struct):
     object: msgspec.Raw
 
 
+class Typed(msgspec.Struct, Generic[T], gc=False):
+    """One line of a watch with its object, in one pass."""
+
+    type: str
+    object: T
+
+
 class _Versioned(msgspec.Struct):
     metadata: ListMeta = msgspec.field(default_factory=ListMeta)
+
+
+class _BookmarkMeta(msgspec.Struct):
+    annotations: dict[str, str] | None = None
+
+
+class _Bookmark(msgspec.Struct):
+    metadata: _BookmarkMeta = msgspec.field(default_factory=_BookmarkMeta)
 
 
 class _Status(msgspec.Struct, rename="camel"):
@@ -69,6 +86,7 @@ class _Status(msgspec.Struct, rename="camel"):
 
 
 _FRAMES = msgspec.json.Decoder(Frame)
+_BOOKMARKS = msgspec.json.Decoder(_Bookmark)
 _VERSIONED = msgspec.json.Decoder(_Versioned)
 _STATUS = msgspec.json.Decoder(_Status)
 _JSON = msgspec.json.Decoder()
@@ -119,6 +137,29 @@ def decode_item(data: bytes | msgspec.Raw, model: type[T]) -> T | None:
 def decode_frame(line: bytes) -> Frame:
     """Raises `msgspec.DecodeError` for a line that isn't a watch event."""
     return _FRAMES.decode(line)
+
+
+@cache
+def _event_decoder(model: type[Any]) -> msgspec.json.Decoder[Typed[Any]]:
+    return msgspec.json.Decoder(Typed[model])
+
+
+def decode_event(line: bytes, model: type[T]) -> WatchEvent[T] | None:
+    """The usual line of a watch: a change of an object that fits the trimmed model. None for any other line."""
+    if model is dict:
+        return None
+    try:
+        event = _event_decoder(model).decode(line)
+    except msgspec.DecodeError:
+        return None
+    if event.type not in _CHANGES:
+        return None
+    return WatchEvent(type=event.type, object=event.object, resource_version=event.object.metadata.resource_version)
+
+
+def ends_initial_events(bookmark: msgspec.Raw) -> bool:
+    """Whether the objects that a watch began with are complete with this bookmark."""
+    return (_BOOKMARKS.decode(bookmark).metadata.annotations or {}).get(INITIAL_EVENTS_END) == "true"
 
 
 def resource_version(data: msgspec.Raw) -> str:

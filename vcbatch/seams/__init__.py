@@ -4,7 +4,7 @@ Everything above `core` and `scheduler` that touches the world is handed these a
 So the whole control plane can run in one process, under a virtual clock, from one seed, with faults injected.
 """
 
-from vcbatch.seams.api import Api, ApiError, Listing, PatchKind, WatchEvent
+from vcbatch.seams.api import Api, ApiError, Listing, PatchKind, StreamingApi, WatchEvent
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.processes import Processes, ProcessExit, ProcessRef, ProcessSpec
 from vcbatch.seams.random import KeyPair, Random
@@ -21,5 +21,6 @@ __all__ = [
     "ProcessSpec",
     "Processes",
     "Random",
+    "StreamingApi",
     "WatchEvent",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from vcbatch.api.resources import Resource
 
@@ -32,11 +32,15 @@ class Listing(Generic[T]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchEvent(Generic[T]):
-    """`type` is ADDED, MODIFIED, DELETED or BOOKMARK; a bookmark's object has nothing but its resourceVersion."""
+    """`type` is ADDED, MODIFIED, DELETED or BOOKMARK; a bookmark's object has nothing but its resourceVersion.
+
+    `complete` marks the bookmark of a `watch_list` after which everything that existed has been told.
+    """
 
     type: str
     object: T
     resource_version: str
+    complete: bool = False
 
 
 @dataclass(eq=False)
@@ -151,4 +155,14 @@ class Api(Protocol):
         self, *, namespace: str, name: str, uid: str, node: str, annotations: Mapping[str, str] | None = None
     ) -> None:
         """POST the pod's `binding` subresource; `annotations` are merged into the pod."""
+        ...
+
+
+@runtime_checkable
+class StreamingApi(Protocol):
+    """An `Api` that can tell what exists by a watch, without a list (KEP-3157, streaming lists)."""
+
+    def watch_list(self, resource: Resource, *, model: type[T] = dict) -> AsyncIterator[WatchEvent[T]]:
+        """What exists as ADDED, then a bookmark that is `complete`, then changes. Raises `ApiError` 400, 405 or 422
+        where the server doesn't know how."""
         ...

@@ -278,3 +278,34 @@ async def test_patches_name_their_kind_and_every_request_its_sender():
 def test_nothing_secret_is_in_a_repr():
     connection = Connection(server="https://x", credentials=StaticToken(token="hunter2"), key_pem="hunter2")
     assert "hunter2" not in repr(connection)
+
+
+async def test_a_watch_tells_first_what_exists_where_it_is_asked_to():
+    lines = [
+        {"type": "ADDED", "object": {"metadata": {"name": "a", "resourceVersion": "3"}}},
+        {
+            "type": "BOOKMARK",
+            "object": {
+                "kind": "Pod",
+                "metadata": {"resourceVersion": "9", "annotations": {"k8s.io/initial-events-end": "true"}},
+                "spec": {"containers": None},
+            },
+        },
+        {"type": "MODIFIED", "object": {"metadata": {"name": "a", "resourceVersion": "10"}}},
+        {"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "12"}, "spec": {"containers": None}}},
+    ]
+
+    async def handler(request: web.Request) -> web.Response:
+        asked = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "allowWatchBookmarks": "true"}
+        assert asked.items() <= request.query.items()
+        assert "resourceVersion" not in request.query
+        return web.Response(text="".join(json.dumps(line) + "\n" for line in lines))
+
+    async with served(handler) as (api, _):
+        events = [event async for event in api.watch_list(PODS, model=Pod)]
+    assert [(event.type, event.resource_version, event.complete) for event in events] == [
+        ("ADDED", "3", False),
+        ("BOOKMARK", "9", True),
+        ("MODIFIED", "10", False),
+        ("BOOKMARK", "12", False),
+    ]

@@ -6,16 +6,17 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.fakes.api import FakeApi
+from tests.fakes.api import FakeApi, StreamingFakeApi
 from tests.fakes.faults import Fault, FaultyApi, by_chance
 from tests.support.virtual_time import SeededRandom, VirtualClock, run
 from vcbatch.api.resources import PODS
 from vcbatch.runtime.cache import Cache
 from vcbatch.runtime.watch import Reflector
-from vcbatch.seams.api import ApiError
+from vcbatch.seams.api import ApiError, WatchEvent
 
 _ACTIONS = st.lists(
     st.tuples(
@@ -25,11 +26,11 @@ _ACTIONS = st.lists(
 )
 
 
-@given(actions=_ACTIONS, seed=st.integers(0, 2**16), share=st.floats(0, 0.6))
+@given(actions=_ACTIONS, seed=st.integers(0, 2**16), share=st.floats(0, 0.6), streams=st.booleans())
 @settings(deadline=None, max_examples=80)
-def test_the_cache_becomes_the_truth_under_any_loss(actions, seed, share):
+def test_the_cache_becomes_the_truth_under_any_loss(actions, seed, share, streams):
     async def main() -> None:
-        server, clock = FakeApi(), VirtualClock()
+        server, clock = StreamingFakeApi() if streams else FakeApi(), VirtualClock()
         faults = by_chance(seed, share, (Fault.REFUSED, Fault.BUSY, Fault.BROKEN, Fault.LOST))
         faulty = {"on": True}
 
@@ -38,7 +39,7 @@ def test_the_cache_becomes_the_truth_under_any_loss(actions, seed, share):
                 yield next(faults) if faulty["on"] else Fault.NONE
 
         cache: Cache[dict] = Cache()
-        api = FaultyApi(server, plan(), verbs=("list", "watch"))
+        api = FaultyApi(server, plan(), verbs=("list", "watch", "watch_list"))
         reflector = Reflector(api, PODS, cache, clock=clock, random=SeededRandom(seed))  # type: ignore[arg-type]
         task = asyncio.ensure_future(reflector.run())
         for action, number, pause in actions:
@@ -165,5 +166,76 @@ def test_a_server_that_is_down_is_asked_less_and_less_often():
         await asyncio.gather(task, return_exceptions=True)
         assert calls[1] - calls[0] < 0.1
         assert len(calls) < 150
+
+    run(main())
+
+
+async def _following(server: FakeApi, cache: Cache[dict], clock: VirtualClock, *, seconds: float) -> None:
+    reflector = Reflector(server, PODS, cache, clock=clock, random=SeededRandom(1))
+    task = asyncio.ensure_future(reflector.run())
+    await reflector.synced.wait()
+    await clock.sleep(seconds)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+def test_a_server_that_streams_what_exists_is_never_listed():
+    async def main() -> None:
+        server, clock = StreamingFakeApi(), VirtualClock()
+        for number in range(3):
+            server.seed(PODS, {"metadata": {"name": f"p{number}", "namespace": "ns"}})
+        cache: Cache[dict] = Cache()
+        following = asyncio.ensure_future(_following(server, cache, clock, seconds=60))
+        await clock.sleep(10)
+        server.remove(PODS, "p0", "ns")
+        server.forget_history()
+        server.break_watches()
+        await following
+        assert sorted(pod["metadata"]["name"] for pod in cache) == ["p1", "p2"]
+        assert (server.lists, server.streamed) == (0, 2)
+
+    run(main())
+
+
+@pytest.mark.parametrize("code", [400, 405, 422])
+def test_a_server_that_cant_stream_is_asked_once_and_listed(code: int):
+    class Refusing(StreamingFakeApi):
+        async def watch_list(self, resource: Any, *, model: Any = dict) -> AsyncIterator[Any]:
+            self.streamed += 1
+            raise ApiError(code, "Invalid", "sendInitialEvents is forbidden for watch")
+            yield
+
+    async def main() -> None:
+        server, clock = Refusing(), VirtualClock()
+        server.seed(PODS, {"metadata": {"name": "p", "namespace": "ns"}})
+        cache: Cache[dict] = Cache()
+        following = asyncio.ensure_future(_following(server, cache, clock, seconds=60))
+        await clock.sleep(10)
+        server.seed(PODS, {"metadata": {"name": "q", "namespace": "ns"}})
+        server.forget_history()
+        server.break_watches()
+        await following
+        assert len(cache) == 2
+        assert (server.lists, server.streamed) == (2, 1)
+
+    run(main())
+
+
+def test_a_stream_that_ends_in_the_middle_says_nothing_of_deletions():
+    class Cut(StreamingFakeApi):
+        async def watch_list(self, resource: Any, *, model: Any = dict) -> AsyncIterator[Any]:
+            self.streamed += 1
+            yield WatchEvent(type="ADDED", object=self.all(PODS)[0], resource_version="1")
+
+    async def main() -> None:
+        server, clock = Cut(), VirtualClock()
+        for number in range(3):
+            server.seed(PODS, {"metadata": {"name": f"p{number}", "namespace": "ns"}})
+        cache: Cache[dict] = Cache()
+        gone: list[object] = []
+        cache.listen(lambda change: gone.append(change) if change.new is None else None)
+        await _following(server, cache, clock, seconds=60)
+        assert len(cache) == 3 and not gone
+        assert (server.lists, server.streamed) == (1, 1)
 
     run(main())
