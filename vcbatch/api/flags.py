@@ -13,7 +13,7 @@ Value = bool | int | str
 _TRUE: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 _FALSE: Final = frozenset({"0", "f", "F", "FALSE", "false", "False"})
 
-PLUGIN_FLAGS: Final[Mapping[Plugin, Mapping[str, Value]]] = {
+PLUGIN_FLAGS: Final[dict[str, Mapping[str, Value]]] = {
     Plugin.ENV: {},
     Plugin.SVC: {"publish-not-ready-addresses": False, "disable-network-policy": False, "inject-hosts-env": True},
     Plugin.SSH: {
@@ -43,7 +43,7 @@ PLUGIN_FLAGS: Final[Mapping[Plugin, Mapping[str, Value]]] = {
     },
     Plugin.HCCLRANK: {"master": "master", "worker": "worker"},
 }
-"""Every plugin's flags with their defaults."""
+"""Every plugin's flags with their defaults; plugins of users are added when the program starts."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ import click
 from vcbatch.api.names import CONTROLLERS_LEASE
 from vcbatch.cli.component import Component, run_component
 from vcbatch.cli.component_options import ComponentOptions, component_options
+from vcbatch.cli.job_plugins import add_job_plugins
 from vcbatch.runtime.bootstrap import ensure_queues
 from vcbatch.runtime.control_plane import ControlPlane
 from vcbatch.runtime.informers import Informers
@@ -19,6 +20,7 @@ from vcbatch.runtime.supervise import Part, Supervisor, never
 @component_options
 def command(**options: Any) -> int:
     """Run the controllers of Jobs, Queues and Commands on the cluster of the kubeconfig."""
+    add_job_plugins()
     return run_component(ComponentOptions(**options), _work, name=CONTROLLERS_LEASE)
 
 

@@ -27,6 +27,7 @@ from vcbatch.api.queue import DEFAULT
 from vcbatch.api.resources import NODES
 from vcbatch.cli.admission import LocalAdmission
 from vcbatch.cli.definitions import ensure_definitions
+from vcbatch.cli.job_plugins import add_job_plugins
 from vcbatch.cli.kubelets import KubeletOptions, Kubelets
 from vcbatch.cli.output import CliError, note
 from vcbatch.cli.state import StateDir
@@ -79,6 +80,7 @@ def run(options: LocalOptions, *, ready: Callable[[Report], None], to_log: bool)
             logs.configure(file=options.state.log, json_lines=True)
         else:
             logs.configure(level=logging.WARNING)
+        add_job_plugins()
         return asyncio.run(_main(options, ready, told=not to_log))
     except StateError as error:
         raise CliError(str(error)) from error

@@ -14,6 +14,7 @@ from vcbatch.api.names import DEFAULT_SCHEDULER
 from vcbatch.api.validate import QueueRules
 from vcbatch.cli.component import Component, run_component
 from vcbatch.cli.component_options import ComponentOptions
+from vcbatch.cli.job_plugins import add_job_plugins
 from vcbatch.cli.options import LEVELS, AddressType
 from vcbatch.cli.output import CliError
 from vcbatch.runtime.informers import Informers
@@ -84,6 +85,7 @@ def command(**options: Any) -> int:
         listen_address=given.healthz_address,
         log_level=given.log_level,
     )
+    add_job_plugins()
     return run_component(shared, lambda component: _work(component, given), name="vcbatch-webhooks")
 
 

@@ -188,9 +188,9 @@ def _plugin_faults(spec: JobSpec, job: str, path: str) -> Iterator[Fault]:
     for name, arguments in spec.plugins.items():
         field = f"{path}.plugins[{name}]"
         if name not in PLUGIN_FLAGS:
-            yield Fault(field, f"unable to find job plugin: {name}; known plugins: {', '.join(Plugin)}")
+            yield Fault(field, f"unable to find job plugin: {name}; known plugins: {', '.join(PLUGIN_FLAGS)}")
             continue
-        flags = parse_flags(arguments, PLUGIN_FLAGS[Plugin(name)])
+        flags = parse_flags(arguments, PLUGIN_FLAGS[name])
         if flags.fault:
             yield Fault(field, f"arguments of job plugin {name}: {flags.fault}")
         elif name == Plugin.MPI and spec.task(flags.text("master")) is None:

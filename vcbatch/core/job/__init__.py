@@ -6,6 +6,7 @@ the view has to show.
 
 from vcbatch.core.job.children import wanted_children
 from vcbatch.core.job.decide import decide
+from vcbatch.core.job.plugins import PluginFailedError
 from vcbatch.core.job.view import ChildKey, JobView
 
-__all__ = ["ChildKey", "JobView", "decide", "wanted_children"]
+__all__ = ["ChildKey", "JobView", "PluginFailedError", "decide", "wanted_children"]

@@ -17,13 +17,13 @@ from vcbatch.core.machine import Delete, Ensure, Json, ObjectRef
 def wanted_children(job: Job) -> tuple[ChildKey, ...]:
     """The objects that a `JobView` of this job has to look for, in the job's namespace."""
     plugins = load(plan_of(job))
-    return tuple((child.resource, child.name) for child in _children(plugins))
+    return tuple((child.resource, child.name) for child in plugins.children())
 
 
 def ensures(view: JobView, plugins: PluginSet) -> Iterator[Ensure]:
     """Make what is missing or about to be, and mend what the plugins own of what exists. An object of somebody else
     that has the name is for the one who carries this out to find: the pods can't work with it."""
-    for child in _children(plugins):
+    for child in plugins.children():
         stored = view.children.get((child.resource, child.name))
         if stored is None or stored["metadata"].get("deletionTimestamp"):
             yield Ensure(resource=child.resource, body=_body(view.job, child), keys=child.keys)
@@ -36,7 +36,7 @@ def ensures(view: JobView, plugins: PluginSet) -> Iterator[Ensure]:
 
 def deletes(view: JobView, plugins: PluginSet) -> Iterator[Delete]:
     """Remove what there is of them, by UID, and only what is the job's."""
-    for child in _children(plugins):
+    for child in plugins.children():
         stored = view.children.get((child.resource, child.name))
         metadata: Json = stored["metadata"] if stored is not None else {}
         if stored is not None and _owned(view.job, stored) and not metadata.get("deletionTimestamp"):
@@ -53,11 +53,6 @@ def deletes(view: JobView, plugins: PluginSet) -> Iterator[Delete]:
 def controlled_resources(plugins: PluginSet) -> dict[str, str]:
     """`status.controlledResources` of a job whose plugins are at work. Volcano's hcclrank leaves no mark there."""
     return {names.plugin_resource_key(name): str(name) for name in plugins.plugins if name != names.Plugin.HCCLRANK}
-
-
-def _children(plugins: PluginSet) -> Iterator[Child]:
-    for plugin in plugins.plugins.values():
-        yield from plugin.children()
 
 
 def _body(job: Job, child: Child) -> Json:

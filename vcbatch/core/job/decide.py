@@ -41,6 +41,7 @@ def decide(view: JobView, *, now: datetime) -> Decision:
     Pure and level-triggered: the same view and time give the same decision, and deciding again on a world in which any
     prefix of the decision has been carried out leads to the same end. Counts in the status are those of the world as
     it is once the decision is carried out, except that pods which the server refused to create are not counted.
+    Raises `PluginFailedError` where a plugin does.
     """
     if view.job.metadata.deletion_timestamp:
         return Decision()

@@ -31,8 +31,7 @@ def creates(plan: Plan, ledger: Ledger, plugins: PluginSet, *, task: Task, indic
         metadata["labels"][names.TASK_INDEX] = metadata["annotations"][names.TASK_INDEX] = str(index)
         if task.partition_size:
             metadata["labels"][names.PARTITION_ID] = str(index // task.partition_size)
-        for plugin in plugins.plugins.values():
-            plugin.change_pod(body, task=task, index=index)
+        plugins.change_pod(body, task=task, index=index)
         yield Create(resource=PODS, body=body)
 
 

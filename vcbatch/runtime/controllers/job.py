@@ -16,7 +16,7 @@ from vcbatch.api.queue import Queue
 from vcbatch.api.reasons import JobReason, shorten
 from vcbatch.api.resources import JOBS, PODS
 from vcbatch.api.scheduling import PriorityClassView
-from vcbatch.core.job import JobView, decide, wanted_children
+from vcbatch.core.job import JobView, PluginFailedError, decide, wanted_children
 from vcbatch.core.machine import Decision, Emit, EventType, ObjectRef
 from vcbatch.runtime.apply import Applier, NotAppliedError
 from vcbatch.runtime.cache import Cache, Change, identity
@@ -37,6 +37,7 @@ _OWNER = "job that controls it"
 _TARGET = "job that it is for"
 _QUEUE = "queue"
 _DEFAULT_QUEUE = "default"
+_PLUGIN_RETRY = timedelta(seconds=60)
 _REST_SECONDS = 0.05
 _REST_SECONDS_PER_POD = 0.00025
 _LONGEST_REST_SECONDS = 2.0
@@ -177,11 +178,26 @@ class JobController:
         self._looks.acted(uid, now=self._looked[uid])
         try:
             view = await self._view(stored)
+            decision = decide(view, now=now)
         except MalformedObject as error:
             # Nothing can be decided on it until somebody changes it, and that is an event.
             log.warning("a job can't be read: %s", error, extra={"uid": uid})
             return Decision()
-        return self._vacated.hold(self._paced(uid, decide(view, now=now), now), now=now)
+        except PluginFailedError as error:
+            return self._plugin_failed(stored, error, now)
+        return self._vacated.hold(self._paced(uid, decision, now), now=now)
+
+    @staticmethod
+    def _plugin_failed(job: Json, error: PluginFailedError, now: datetime) -> Decision:
+        """Leave the job as it is and say so: the plugin may need something that comes, or a new release."""
+        log.warning("%s", error, extra={"uid": job["metadata"]["uid"]}, exc_info=error.__cause__)
+        told = Emit(
+            ref=_reference(job["metadata"]),
+            type=EventType.WARNING,
+            reason=JobReason.PLUGIN_ERROR,
+            message=shorten(str(error)),
+        )
+        return Decision(events=[told], look_again_at=now + _PLUGIN_RETRY)
 
     def _paced(self, uid: str, decision: Decision, now: datetime) -> Decision:
         """Leave a status that brings new counts only to a later look where the last one was written just now."""
@@ -232,8 +248,7 @@ class JobController:
             return
         if reason is JobReason.FAILED_CREATE:
             self._refusals[uid] = refused.error.message
-        metadata = job["metadata"]
-        ref = ObjectRef(resource=JOBS, namespace=metadata.get("namespace", ""), name=metadata["name"], uid=uid)
+        ref = _reference(job["metadata"])
         self._recorder.emit(Emit(ref=ref, type=EventType.WARNING, reason=reason, message=shorten(str(refused))))
 
 
@@ -247,6 +262,11 @@ _REASONS = {
     "ensure NetworkPolicy": JobReason.PLUGIN_ERROR,
     "write status of Job": JobReason.JOB_STATUS_ERROR,
 }
+
+
+def _reference(metadata: Json) -> ObjectRef:
+    namespace, name, uid = metadata.get("namespace", ""), metadata["name"], metadata["uid"]
+    return ObjectRef(resource=JOBS, namespace=namespace, name=name, uid=uid)
 
 
 def _only_status(change: Change[Json]) -> bool:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from vcbatch.api.flags import PLUGIN_FLAGS, Flags, parse_flags
+from vcbatch.api.flags import PLUGIN_FLAGS, Flags, Value, parse_flags
 from vcbatch.api.names import Plugin
-from vcbatch.core.job.plan import Plan
+from vcbatch.core.job.plan import Plan, Task
 from vcbatch.core.job.plugins import env, hcclrank, mpi, pytorch, ray, ssh, svc, tensorflow
 from vcbatch.core.job.plugins.framework import Child, JobPlugin
+from vcbatch.core.machine import Json
 
-__all__ = ["KNOWN", "Child", "JobPlugin", "PluginSet", "load"]
+__all__ = ["KNOWN", "Child", "JobPlugin", "PluginFailedError", "PluginSet", "load", "register"]
 
+Factory = Callable[[Plan, Flags], JobPlugin]
 
-KNOWN: Final[Mapping[Plugin, Callable[[Plan, Flags], JobPlugin]]] = {
+KNOWN: Final[dict[str, Factory]] = {
     Plugin.ENV: env.EnvPlugin,
     Plugin.SVC: svc.SvcPlugin,
     Plugin.SSH: ssh.SshPlugin,
@@ -26,15 +30,54 @@ KNOWN: Final[Mapping[Plugin, Callable[[Plan, Flags], JobPlugin]]] = {
     Plugin.HCCLRANK: hcclrank.HcclRankPlugin,
 }
 """In the order in which they are applied: Volcano's is random, which makes plugins that read each other's work fail
-now and then."""
+now and then. Those of users come last, by name."""
+
+_NAME: Final = re.compile(r"[a-z]([a-z0-9-]{0,30}[a-z0-9])?", re.ASCII)
+
+
+class PluginFailedError(Exception):
+    """A plugin raised: the job can't be decided on until that is mended."""
+
+    def __init__(self, name: str, error: Exception) -> None:
+        super().__init__(f"plugin {name} failed: {type(error).__name__}: {error}")
+
+
+def register(name: str, *, flags: Mapping[str, Value], make: Factory) -> None:
+    """Add a plugin of the user's, once, before anything is decided. Raises `ValueError` for a name that is none (it
+    becomes a key of `status.controlledResources`) or is taken, and for a flag whose default has another type."""
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"job plugin {name!r}: a name has small letters, digits and dashes, 32 at most")
+    if name in KNOWN:
+        raise ValueError(f"job plugin {name}: there is one of this name already")
+    for flag, default in flags.items():
+        if type(default) not in (bool, int, str):
+            raise ValueError(
+                f"job plugin {name}: the default of {flag} is {default!r}, want a boolean, integer or text"
+            )
+    PLUGIN_FLAGS[name] = dict(flags)
+    KNOWN[name] = make
 
 
 @dataclass(frozen=True, slots=True)
 class PluginSet:
-    """The plugins of one job in their fixed order, with what was wrong with their arguments."""
+    """The plugins of one job in their fixed order, with what was wrong with their arguments. What a plugin raises comes
+    out as `PluginFailedError`."""
 
     plugins: Mapping[str, JobPlugin]
     faults: tuple[str, ...] = ()
+
+    def children(self) -> Iterator[Child]:
+        """The objects that they keep for the job."""
+        for name, plugin in self.plugins.items():
+            with _blaming(name):
+                children: Sequence[Child] = plugin.children()
+            yield from children
+
+    def change_pod(self, pod: Json, *, task: Task, index: int) -> None:
+        """Let them all add to a pod that is about to be created, in place."""
+        for name, plugin in self.plugins.items():
+            with _blaming(name):
+                plugin.change_pod(pod, task=task, index=index)
 
 
 def load(plan: Plan) -> PluginSet:
@@ -49,5 +92,14 @@ def load(plan: Plan) -> PluginSet:
         flags = parse_flags(given[name], PLUGIN_FLAGS[name])
         if flags.fault:
             faults.append(f"plugin {name}: {flags.fault}")
-        plugins[name] = make(plan, flags)
+        with _blaming(name):
+            plugins[name] = make(plan, flags)
     return PluginSet(plugins, tuple(faults))
+
+
+@contextmanager
+def _blaming(name: str) -> Generator[None]:
+    try:
+        yield
+    except Exception as error:
+        raise PluginFailedError(name, error) from error

@@ -1,0 +1,34 @@
+"""Job plugins that users install beside vcbatch: entry points of the group `vcbatch.job_plugins`."""
+
+from __future__ import annotations
+
+import logging
+from importlib.metadata import EntryPoint, entry_points
+from typing import Final
+
+from vcbatch.core.job.plugins import register
+
+GROUP: Final = "vcbatch.job_plugins"
+log = logging.getLogger(__name__)
+
+
+def add_job_plugins() -> list[str]:
+    """Register what is installed, by name; the names. One that can't be loaded is logged and left out, so that it stops
+    nothing but the jobs that ask for it, which admission refuses."""
+    added: list[str] = []
+    for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
+        try:
+            _add(entry)
+        except Exception as error:  # whatever the code of somebody else raises
+            log.error("job plugin %s can't be used: %s: %s", entry.name, type(error).__name__, error)
+        else:
+            added.append(entry.name)
+    return added
+
+
+def _add(entry: EntryPoint) -> None:
+    plugin = entry.load()
+    flags = getattr(plugin, "FLAGS", {})
+    if not callable(plugin) or not isinstance(flags, dict):
+        raise TypeError(f"{entry.value} is no class that takes a plan and flags, with a dict FLAGS")
+    register(entry.name, flags=flags, make=plugin)
