@@ -19,7 +19,7 @@ KIND: Final = "AdmissionReview"
 
 DEEPEST: Final = 64
 """Levels of nesting. The deepest field of a pod template is about twenty levels down."""
-MOST_VALUES: Final = 200_000
+MOST_VALUES: Final = 100_000
 """Objects, lists and plain values of one review."""
 _MOST_WARNINGS = 20
 _LONGEST_WARNING = 256  # what an API server lets through

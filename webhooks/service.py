@@ -6,19 +6,18 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from vcbatch.api import admission
-from vcbatch.api.admission import Operation, Request, Settings, Verdict
+from vcbatch.api.admission import Lookup, Operation, Request, Settings, Verdict
 from vcbatch.api.defaults import json_patch
 from vcbatch.api.model import MalformedObject
-from vcbatch.api.resources import PODS
+from vcbatch.api.resources import PODS, Resource
 from vcbatch.runtime.meter import Meter
 from vcbatch.seams.api import ApiError
 from vcbatch.seams.clock import Clock
 from webhooks.paths import Path
 from webhooks.review import Answer, Asked
-from webhooks.world import World
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -29,11 +28,26 @@ _SMALL = 64 * 1024
 _UNAVAILABLE = 503
 
 
+class ClusterView(Lookup, Protocol):
+    """What is known of the cluster. `webhooks.world.World` is one."""
+
+    complete: bool
+    """Whether everything has been listed once."""
+
+    def needed(self, resource: Resource) -> bool:
+        """Whether rules of that resource look anything up."""
+        ...
+
+    async def refresh(self, request: Request) -> bool:
+        """Ask the API server for what the request names; True where that was news. Raises `ApiError`."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdmissionService:
-    """Answers requests. `world` is complete or says that it isn't."""
+    """Answers requests."""
 
-    world: World
+    world: ClusterView
     clock: Clock
     meter: Meter
     settings: Settings = admission.DEFAULT_SETTINGS

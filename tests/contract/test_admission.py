@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -18,9 +18,11 @@ import pytest
 import yaml
 
 from tests.conformance import DATA
+from tests.support.admission_http import answer_of, app_over, review_of
 from tests.support.admission_world import World
 from vcbatch.api import admission, supported
-from vcbatch.api.admission import Operation, Request, Settings, Verdict
+from vcbatch.api.admission import Operation, Request, Settings
+from vcbatch.api.defaults import json_patch
 from vcbatch.api.model import Json
 from vcbatch.api.queue import Queue
 from vcbatch.api.resources import CRONJOBS, HYPERNODES, JOBFLOWS, JOBS, PODGROUPS, PODS, QUEUES
@@ -118,7 +120,38 @@ def sentences(message: str) -> Iterator[str]:
             yield stripped
 
 
-def unexplained(path: str, verdict: Verdict, want: Json) -> str:
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """What was said of a request, whoever said it."""
+
+    allowed: bool
+    message: str
+    patch: list[Json]
+
+
+Route = Callable[[str, Request, World, Settings], Awaitable[Judged]]
+
+
+async def by_function(path: str, request: Request, known: World, rules: Settings) -> Judged:
+    """The rules called directly."""
+    if path.endswith("/mutate"):
+        made = admission.mutate(request, known, rules)
+        return Judged(allowed=True, message="", patch=json_patch(request.object, made))
+    verdict = admission.review(request, known, rules)
+    return Judged(allowed=verdict.allowed, message=verdict.message, patch=[])
+
+
+async def by_service(path: str, request: Request, known: World, rules: Settings) -> Judged:
+    """The rules asked by an AdmissionReview."""
+    response = await answer_of(app_over(known, rules), path, review_of(request))
+    message = response.get("status", {}).get("message", "")
+    return Judged(allowed=response["allowed"], message=message, patch=response.get("patch", []))
+
+
+routes = pytest.mark.parametrize("route", [by_function, by_service])
+
+
+def unexplained(path: str, verdict: Judged, want: Json) -> str:
     """Why our verdict isn't Volcano's; empty where it is, or where the difference is known."""
     if verdict.allowed != want["allowed"]:
         if not verdict.allowed and any(
@@ -147,13 +180,14 @@ def requests_world() -> World:
 VALIDATED = [f"/{plural}/validate" for plural in RESOURCES]
 
 
+@routes
 @pytest.mark.parametrize("path", VALIDATED)
-def test_random_requests_are_judged_as_by_volcano(path: str) -> None:
+async def test_random_requests_are_judged_as_by_volcano(path: str, route: Route) -> None:
     cases = [case for case in requests() if case["path"] == path]
     assert cases
     wrong = {}
     for case in cases:
-        verdict = admission.review(request_of(path, case["review"]), requests_world(), settings({}))
+        verdict = await route(path, request_of(path, case["review"]), requests_world(), settings({}))
         fault = unexplained(path, verdict, case["want"])
         if fault:
             wrong[case["id"]] = fault
@@ -170,17 +204,21 @@ def without_noise(value: Any) -> Any:
     return {"5m": "5m0s"}.get(value, value) if isinstance(value, str) else value
 
 
+@routes
 @pytest.mark.parametrize("path", ["/jobs/mutate", "/queues/mutate", "/podgroups/mutate"])
-def test_random_requests_get_volcanos_defaults(path: str) -> None:
+async def test_random_requests_get_volcanos_defaults(path: str, route: Route) -> None:
     cases = [case for case in requests() if case["path"] == path and case["want"]["allowed"]]
     assert cases
     wrong = {}
     for case in cases:
-        given = case["review"]["request"]["object"]
-        want = jsonpatch.apply_patch(given, case["want"].get("patch") or [])
-        got = admission.mutate(request_of(path, case["review"]), requests_world(), settings({}))
+        request = request_of(path, case["review"])
+        want = jsonpatch.apply_patch(request.object, case["want"].get("patch") or [])
+        judged = await route(path, request, requests_world(), settings({}))
+        got = jsonpatch.apply_patch(request.object, judged.patch)
         if without_noise(got) != without_noise(want):
             wrong[case["id"]] = admission_difference(got, want)
+        again = await route(path, replace(request, object=got), requests_world(), settings({}))
+        assert again.patch == [], "what has its defaults isn't changed"
     assert wrong == {}
 
 
@@ -239,13 +277,14 @@ UNREPRODUCIBLE = {
 RULES = ["job-create", "job-update", "jobflow-validate", "hypernode-validate", "podgroup-validate", "queue-validate"]
 
 
+@routes
 @pytest.mark.parametrize("name", RULES)
-def test_volcanos_own_cases_are_judged_alike(name: str) -> None:
+async def test_volcanos_own_cases_are_judged_alike(name: str, route: Route) -> None:
     wrong = {}
     for number, case in enumerate(cases_of(name)):
         context = case.get("context") or {}
         path, asked = request_of_case(case)
-        verdict = admission.review(asked, world(context), settings(context))
+        verdict = await route(path, asked, world(context), settings(context))
         fault = unexplained(path, verdict, want_of_case(case))
         if fault and (name, number) not in UNREPRODUCIBLE:
             wrong[number] = fault

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from vcbatch.api import names, validate
 from vcbatch.api.cronjob import CronJob
@@ -16,6 +16,7 @@ from vcbatch.api.defaults import default_job, default_podgroup, default_queue
 from vcbatch.api.hypernode import HyperNode
 from vcbatch.api.job import Job
 from vcbatch.api.jobflow import JobFlow
+from vcbatch.api.loose import part
 from vcbatch.api.model import Json, MalformedObject
 from vcbatch.api.podgroup import PodGroup
 from vcbatch.api.queue import Queue
@@ -156,8 +157,6 @@ def _job_faults(given: Json, old: Json | None, lookup: Lookup, settings: Setting
 
 
 def _pod_faults(pod: Json, settings: Settings) -> list[Fault]:
-    spec: dict[str, Any] = pod.get("spec") or {}
-    metadata: dict[str, Any] = pod.get("metadata") or {}
-    if spec.get("schedulerName") not in settings.schedulers:
+    if part(pod, "spec").get("schedulerName") not in settings.schedulers:
         return []
-    return validate.pod_faults(metadata.get("annotations") or {})
+    return validate.pod_faults(part(part(pod, "metadata"), "annotations"))

@@ -30,6 +30,9 @@ _WITHOUT_CONTROLLER = frozenset(
     }
 )
 
+_DENIED = 400
+"""What an API server answers where a webhook refuses and names no code, as Volcano's don't."""
+
 
 class LocalAdmission:
     """The local server's `Admission`."""
@@ -50,7 +53,7 @@ class LocalAdmission:
         try:
             after = admission.mutate(_request(request), _World(request.ctx), self._settings)
         except MalformedObject as error:
-            raise Denied(webhook_name(request.resource.plural, "mutate"), str(error)) from error
+            raise Denied(webhook_name(request.resource.plural, "mutate"), str(error), code=_DENIED) from error
         if after is not None and after is not before:
             before.clear()
             before.update(after)
@@ -65,7 +68,7 @@ class LocalAdmission:
         verdict = admission.review(_request(request), _World(request.ctx), self._settings)
         request.ctx.warnings.extend(verdict.warnings)
         if not verdict.allowed:
-            raise Denied(webhook_name(request.resource.plural, "validate"), verdict.message)
+            raise Denied(webhook_name(request.resource.plural, "validate"), verdict.message, code=_DENIED)
 
     def _what_nothing_will_act_on(self, request: AdmissionRequest) -> Sequence[str]:
         """Warnings for what is stored and would then wait for ever without a word."""

@@ -133,7 +133,32 @@ def _pod_term_faults(term: Json, path: str) -> list[FieldError]:
     topology = term.get("topologyKey", "")
     if not topology:
         found.append(faults.required(f"{path}.topologyKey", "can not be empty"))
-    return found + faults.invalid_each(f"{path}.topologyKey", topology, name_rules.qualified_name(topology))
+    found += faults.invalid_each(f"{path}.topologyKey", topology, name_rules.qualified_name(topology))
+    return found + _term_keys_faults(term, path)
+
+
+def _term_keys_faults(term: Json, path: str) -> list[FieldError]:
+    """Faults of the keys that stand for the pod's own labels."""
+    found: list[FieldError] = []
+    for kind in ("matchLabelKeys", "mismatchLabelKeys"):
+        keys = listed(term, kind)
+        if keys and term.get("labelSelector") is None:
+            found.append(faults.forbidden(f"{path}.{kind}", "must not be specified when labelSelector is not set"))
+            continue
+        for index, key in enumerate(keys):
+            found += faults.invalid_each(f"{path}.{kind}[{index}]", key, name_rules.qualified_name(key))
+    selected: set[str] = {*part(part(term, "labelSelector"), "matchLabels")}
+    for index, requirement in enumerate(listed(part(term, "labelSelector"), "matchExpressions")):
+        key = requirement.get("key", "")
+        if key in selected and key in listed(term, "matchLabelKeys"):
+            detail = "exists in both matchLabelKeys and labelSelector"
+            found.append(faults.invalid(f"{path}[{index}]", key, detail))
+        selected.add(key)
+    for index, key in enumerate(listed(term, "matchLabelKeys")):
+        if key in listed(term, "mismatchLabelKeys"):
+            detail = "exists in both matchLabelKeys and mismatchLabelKeys"
+            found.append(faults.invalid(f"{path}.matchLabelKeys[{index}]", key, detail))
+    return found
 
 
 def tolerations_faults(tolerations: Sequence[Json], path: str) -> list[FieldError]:
@@ -175,15 +200,21 @@ def _toleration_faults(toleration: Json, path: str) -> list[FieldError]:
 def spread_faults(constraints: Sequence[Json], path: str) -> list[FieldError]:
     """Faults of topology spread constraints."""
     found: list[FieldError] = []
+    last = {_spread_key(constraint): index for index, constraint in enumerate(constraints)}
     for index, constraint in enumerate(constraints):
-        found += _spread_faults(constraint, constraints[index + 1 :], f"{path}[{index}]")
+        repeated = last[_spread_key(constraint)] > index
+        found += _spread_faults(constraint, f"{path}[{index}]", repeated=repeated)
     return found
 
 
-def _spread_faults(constraint: Json, later: Sequence[Json], path: str) -> list[FieldError]:
+def _spread_key(constraint: Json) -> tuple[str, str]:
+    return constraint.get("topologyKey", ""), constraint.get("whenUnsatisfiable", "")
+
+
+def _spread_faults(constraint: Json, path: str, *, repeated: bool) -> list[FieldError]:
     found: list[FieldError] = []
-    skew, key = constraint.get("maxSkew", 0), constraint.get("topologyKey", "")
-    action = constraint.get("whenUnsatisfiable", "")
+    skew = constraint.get("maxSkew", 0)
+    key, action = _spread_key(constraint)
     if skew <= 0:
         found.append(faults.invalid(f"{path}.maxSkew", skew, "must be greater than zero"))
     if not key:
@@ -193,7 +224,7 @@ def _spread_faults(constraint: Json, later: Sequence[Json], path: str) -> list[F
     if action not in ("DoNotSchedule", "ScheduleAnyway"):
         allowed = ["DoNotSchedule", "ScheduleAnyway"]
         found.append(faults.unsupported(f"{path}.whenUnsatisfiable", action, allowed))
-    if any(other.get("topologyKey") == key and other.get("whenUnsatisfiable") == action for other in later):
+    if repeated:
         found.append(faults.duplicate(f"{path}.{{topologyKey, whenUnsatisfiable}}", f"{{{key}, {action}}}"))
     found += _domains_faults(constraint, action, f"{path}.minDomains")
     for policy in ("nodeAffinityPolicy", "nodeTaintsPolicy"):

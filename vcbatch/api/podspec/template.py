@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import copy
+from typing import Any, cast
 
 from vcbatch.api import faults, name_rules, selectors
+from vcbatch.api.crd.schemas import core_type
+from vcbatch.api.crd.shape import shape_faults
 from vcbatch.api.faults import FieldError
 from vcbatch.api.loose import part
 from vcbatch.api.model import Json
@@ -19,10 +21,21 @@ def template_defaults(template: Json) -> None:
 
 
 def written_template_faults(template: Json, path: str) -> list[FieldError]:
-    """Faults of a PodTemplateSpec as its author wrote it: without its defaults, which are given to a copy."""
-    copied = copy.deepcopy(template)
+    """Faults of a PodTemplateSpec as its author wrote it: without its defaults, which are given to a copy. Values of a
+    wrong type are told alone, since no rule can be asked about them."""
+    misshapen = shape_faults(template, core_type("PodTemplateSpec"), path)
+    if misshapen:
+        return misshapen
+    copied = _copied(template)
     template_defaults(copied)
     return template_faults(copied, path)
+
+
+def _copied(value: Any) -> Any:
+    """A deep copy without nulls, which mean the same as absent fields."""
+    if isinstance(value, dict):
+        return {key: _copied(item) for key, item in cast(Json, value).items() if item is not None}
+    return [_copied(item) for item in cast("list[Any]", value)] if isinstance(value, list) else value
 
 
 def template_faults(template: Json, path: str) -> list[FieldError]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 
 class Cause(StrEnum):
@@ -33,6 +34,16 @@ class Fault:
         return self.message
 
 
+MOST_TOLD: Final = 50
+LONGEST_TOLD: Final = 16 * 1024
+"""What fits into the answer to a client, which nobody reads to its end."""
+
+
 def sentence(faults: Iterable[Fault]) -> str:
-    """All faults in one message, in their order, each once."""
-    return "; ".join(dict.fromkeys(fault.message.rstrip(";. ") for fault in faults))
+    """All faults in one message, in their order, each once; of very many the first."""
+    texts = list(dict.fromkeys(fault.message.rstrip(";. ") for fault in faults))
+    text = "; ".join(texts[:MOST_TOLD])
+    if len(text) > LONGEST_TOLD:
+        text = f"{text[:LONGEST_TOLD]}..."
+    more = len(texts) - MOST_TOLD
+    return f"{text}; and {more} more faults" if more > 0 else text

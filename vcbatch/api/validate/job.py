@@ -12,6 +12,7 @@ from typing import Any, Final, cast
 from vcbatch.api import names
 from vcbatch.api.flags import PLUGIN_FLAGS, parse_flags
 from vcbatch.api.job import Job, JobSpec, TaskSpec
+from vcbatch.api.loose import listed, part
 from vcbatch.api.model import Json, NetworkTopology
 from vcbatch.api.name_rules import dns_label, dns_subdomain, qualified_name
 from vcbatch.api.names import Plugin
@@ -156,7 +157,7 @@ def _task_faults(task: TaskSpec, index: int, job: str, lookup: Lookup, spec_path
     yield from _whole_cpu_faults(task, index, path)
     yield from partition_faults(task, job, path)
     priority_class = task.pod_spec.get("priorityClassName")
-    if priority_class:
+    if isinstance(priority_class, str) and priority_class:
         yield from _priority_class_faults(priority_class, f"{path}.template.spec.priorityClassName", lookup)
 
 
@@ -165,8 +166,7 @@ def _whole_cpu_faults(task: TaskSpec, position: int, path: str) -> Iterator[Faul
     if task.topology_policy in ("", "none"):
         return
     for group in ("containers", "initContainers"):
-        listed: list[Json] = task.pod_spec.get(group) or []
-        for index, container in enumerate(listed):
+        for index, container in enumerate(listed(task.pod_spec, group)):
             if not _asks_whole_cpus(container):
                 field = f"{path}.template.spec.{group}[{index}].resources.requests[cpu]"
                 where = f"spec.task[{position}] container[{index}]"
@@ -174,9 +174,11 @@ def _whole_cpu_faults(task: TaskSpec, position: int, path: str) -> Iterator[Faul
                 yield Fault(field, text)
 
 
-def _asks_whole_cpus(container: Json) -> bool:
-    given: Json = container.get("resources") or {}
-    amounts: Json = given.get("requests") or given.get("limits") or {}
+def _asks_whole_cpus(container: Any) -> bool:
+    if not isinstance(container, dict):
+        return False
+    given = part(cast(Json, container), "resources")
+    amounts = part(given, "requests") or part(given, "limits")
     try:
         milli = parse_quantity(amounts.get("cpu", 0)).milli()
     except MalformedQuantity:

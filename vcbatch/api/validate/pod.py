@@ -12,7 +12,7 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 _BUDGETS = (names.JDB_MIN_AVAILABLE, names.JDB_MAX_UNAVAILABLE)
 
 
-def pod_faults(annotations: Mapping[str, str]) -> list[Fault]:
+def pod_faults(annotations: Mapping[str, object]) -> list[Fault]:
     """A disruption budget is a positive number or a percentage from 1% to 99%, and there is only one."""
     given = [name for name in _BUDGETS if name in annotations]
     faults = [fault for name in given for fault in _budget_faults(name, annotations[name])]
@@ -22,10 +22,12 @@ def pod_faults(annotations: Mapping[str, str]) -> list[Fault]:
     return faults
 
 
-def _budget_faults(name: str, value: str) -> Iterator[Fault]:
+def _budget_faults(name: str, value: object) -> Iterator[Fault]:
     field = f"metadata.annotations[{name}]"
-    number = value.removesuffix("%")
-    if _INTEGER.fullmatch(number) is None:
+    number = str(value).removesuffix("%")
+    if not isinstance(value, str):
+        yield Fault(field, f"{field}: Invalid value: {number}: must be of type string")
+    elif _INTEGER.fullmatch(number) is None:
         yield Fault(field, f'invalid value strconv.Atoi: parsing "{number}": invalid syntax for {name}')
     elif value.endswith("%") and not 0 < int(number) < 100:
         yield Fault(

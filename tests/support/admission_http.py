@@ -1,0 +1,71 @@
+"""The admission service over a world of plain data, asked as an API server asks it."""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from tests.support.admission_world import World
+from tests.support.asgi import ask
+from tests.support.virtual_time import VirtualClock
+from vcbatch.api.admission import DEFAULT_SETTINGS, Request, Settings
+from vcbatch.api.model import Json
+from vcbatch.api.resources import Resource
+from vcbatch.runtime.meter import NoMeter
+from webhooks.app import MOST_AT_ONCE, build
+from webhooks.service import AdmissionService
+
+
+@dataclass(kw_only=True)
+class KnownWorld(World):
+    """A world with nothing to be read again."""
+
+    complete: bool = True
+
+    def needed(self, resource: Resource) -> bool:
+        return True
+
+    async def refresh(self, request: Request) -> bool:
+        return False
+
+
+def app_over(world: World, settings: Settings = DEFAULT_SETTINGS, *, most_at_once: int = MOST_AT_ONCE) -> Any:
+    """The application. A plain `World` counts as complete."""
+    known = world if isinstance(world, KnownWorld) else KnownWorld(**vars(world))
+    meter = NoMeter()
+    service = AdmissionService(world=known, clock=VirtualClock(), meter=meter, settings=settings)
+    return build(service, meter=meter, exposition=lambda: ("text/plain", b""), most_at_once=most_at_once)
+
+
+async def answer_of(app: Any, path: str, review: Json) -> Json:
+    """`response` of the answered review: its uid checked, its patch decoded."""
+    reply = await ask(app, "POST", path, review)
+    assert reply.code == 200, (path, reply.code, reply.body)
+    answered = reply.json
+    assert (answered["apiVersion"], answered["kind"]) == ("admission.k8s.io/v1", "AdmissionReview")
+    response: Json = answered["response"]
+    assert response["uid"] == review["request"]["uid"]
+    if "patch" in response:
+        assert response["patchType"] == "JSONPatch"
+        response["patch"] = json.loads(base64.b64decode(response["patch"]))
+        assert response["patch"], "an empty patch is none"
+    return response
+
+
+def review_of(request: Request, uid: str = "u") -> Json:
+    """The AdmissionReview of a request."""
+    resource = request.resource
+    asked: Json = {
+        "uid": uid,
+        "kind": {"group": resource.group, "version": resource.version, "kind": resource.kind},
+        "resource": {"group": resource.group, "version": resource.version, "resource": resource.plural},
+        "operation": str(request.operation),
+        "name": request.name,
+        "namespace": request.namespace,
+        "object": request.object,
+        "oldObject": request.old,
+        "dryRun": False,
+    }
+    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": asked}

@@ -1,0 +1,57 @@
+"""The webhook configurations as shipped: what is asked, how, and what happens when nobody answers."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+
+from vcbatch.api.admission import Operation
+from vcbatch.api.resources import PODS
+from webhooks.configurations import pointed, read
+from webhooks.paths import PATHS
+
+SHIPPED = read(Path(__file__).parents[3] / "helm/vcbatch/files/webhooks")
+
+
+def test_each_path_has_one_configuration_with_volcanos_name() -> None:
+    names = {document["metadata"]["name"] for document in SHIPPED}
+    assert names == {f"volcano-admission-service{path.replace('/', '-')}" for path in PATHS}
+    assert len(names) == len(SHIPPED)
+
+
+def test_what_is_asked_is_what_is_served() -> None:
+    for document in SHIPPED:
+        (webhook,) = document["webhooks"]
+        (rule,) = webhook["rules"]
+        path = PATHS[webhook["clientConfig"]["service"]["path"]]
+        resource = path.resource
+        assert document["kind"].startswith("Mutating") is path.mutates
+        assert {Operation(operation) for operation in rule["operations"]} == path.operations
+        assert (rule["apiGroups"], rule["apiVersions"]) == ([resource.group], [resource.version])
+        assert rule["resources"] == [resource.plural], "no subresources: status is nobody's to judge"
+        assert rule["scope"] == ("Namespaced" if resource.namespaced else "Cluster")
+
+
+def test_admission_never_takes_a_cluster_down() -> None:
+    for document in SHIPPED:
+        (webhook,) = document["webhooks"]
+        pods = webhook["rules"][0]["resources"] == [PODS.plural]
+        assert webhook["failurePolicy"] == ("Ignore" if pods else "Fail")
+        assert bool(webhook.get("matchConditions")) is pods, "other schedulers' pods aren't even asked about"
+        assert (webhook["timeoutSeconds"], webhook["sideEffects"]) == (5, "None")
+        assert webhook["matchPolicy"] == "Equivalent"
+        (expression,) = webhook["namespaceSelector"]["matchExpressions"]
+        assert (expression["operator"], set(expression["values"])) == ("NotIn", {"volcano-system", "kube-system"})
+
+
+def test_pointing_leaves_the_originals_alone() -> None:
+    by_url = pointed(SHIPPED, ca_bundle=b"PEM", url="https://127.0.0.1:1/")
+    assert by_url[0]["webhooks"][0]["clientConfig"] == {
+        "url": f"https://127.0.0.1:1{SHIPPED[0]['webhooks'][0]['clientConfig']['service']['path']}",
+        "caBundle": base64.b64encode(b"PEM").decode(),
+    }
+    by_service = pointed(SHIPPED, ca_bundle=b"PEM")
+    assert (
+        by_service[0]["webhooks"][0]["clientConfig"]["service"] == SHIPPED[0]["webhooks"][0]["clientConfig"]["service"]
+    )
+    assert "caBundle" not in SHIPPED[0]["webhooks"][0]["clientConfig"]

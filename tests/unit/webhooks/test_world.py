@@ -1,0 +1,159 @@
+"""What rules look up: caches that follow, and no refusal that rests on a cache alone."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from tests.fakes.api import FakeApi
+from tests.support.admission_http import answer_of, review_of
+from tests.support.virtual_time import VirtualClock
+from vcbatch.api.admission import Operation, Request
+from vcbatch.api.model import Json
+from vcbatch.api.resources import JOBS, NAMESPACES, PODGROUPS, PRIORITYCLASSES, QUEUES
+from vcbatch.runtime.informers import Informers
+from vcbatch.runtime.meter import NoMeter
+from vcbatch.runtime.random import SystemRandom
+from vcbatch.seams.api import ApiError
+from webhooks.app import build
+from webhooks.service import AdmissionService
+from webhooks.world import World
+
+TASK: Json = {"name": "w", "replicas": 1, "template": {"spec": {"containers": [{"name": "c", "image": "i"}]}}}
+
+
+class CountingApi(FakeApi):
+    """Counts reads of single objects, and fails them where `down`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reads: list[tuple[str, str]] = []
+        self.down = False
+
+    async def get(self, resource: Any, name: str, **more: Any) -> Any:
+        self.reads.append((resource.plural, name))
+        if self.down:
+            raise ApiError(0, "", "no answer")
+        return await super().get(resource, name, **more)
+
+
+@contextlib.asynccontextmanager
+async def service_on(api: CountingApi, *, following: bool = True) -> AsyncIterator[Any]:
+    clock, meter = VirtualClock(), NoMeter()
+    informers = Informers(api, clock=clock, random=SystemRandom(), meter=meter)
+    world = World(api, informers)
+    tasks = [asyncio.create_task(part.run()) for part in informers.parts()]
+    await world.synced()
+    if not following:
+        await _end(tasks)
+    try:
+        service = AdmissionService(world=world, clock=clock, meter=meter)
+        yield build(service, meter=meter, exposition=lambda: ("text/plain", b""))
+    finally:
+        await _end(tasks)
+
+
+async def _end(tasks: list[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def queue(name: str, *, state: str = "Open", parent: str = "root") -> Json:
+    return {"metadata": {"name": name}, "spec": {"parent": parent}, "status": {"state": state}}
+
+
+def submitted(**spec: Any) -> Json:
+    body = {"metadata": {"name": "j", "namespace": "ns"}, "spec": {"tasks": [TASK], "minAvailable": 1, **spec}}
+    return review_of(Request(resource=JOBS, operation=Operation.CREATE, name="j", namespace="ns", object=body))
+
+
+async def verdict(app: Any, review: Json, path: str = "/jobs/validate") -> str:
+    answer = await answer_of(app, path, review)
+    return "" if answer["allowed"] else str(answer["status"]["message"])
+
+
+async def test_what_is_followed_needs_no_read() -> None:
+    api = CountingApi()
+    api.seed(QUEUES, queue("q"))
+    async with service_on(api) as app:
+        assert await verdict(app, submitted(queue="q")) == ""
+    assert api.reads == []
+
+
+async def test_a_queue_made_a_moment_ago_is_found() -> None:
+    api = CountingApi()
+    async with service_on(api, following=False) as app:
+        api.seed(QUEUES, queue("fresh"))
+        assert await verdict(app, submitted(queue="fresh")) == ""
+        assert await verdict(app, submitted(queue="fresh")) == ""
+    assert api.reads == [("queues", "fresh")], "what was read is remembered"
+
+
+async def test_a_queue_opened_a_moment_ago_is_open() -> None:
+    api = CountingApi()
+    api.seed(QUEUES, queue("q", state="Closed"))
+    async with service_on(api, following=False) as app:
+        await api.patch(QUEUES, "q", {"status": {"state": "Open"}})
+        assert await verdict(app, submitted(queue="q")) == ""
+
+
+async def test_a_queue_that_doesnt_exist_is_refused_after_one_look() -> None:
+    api = CountingApi()
+    async with service_on(api) as app:
+        assert "unable to find job queue" in await verdict(app, submitted(queue="nowhere"))
+    assert api.reads == [("queues", "nowhere")]
+
+
+async def test_names_that_no_object_can_have_arent_asked_for() -> None:
+    api = CountingApi()
+    async with service_on(api) as app:
+        assert await verdict(app, submitted(queue="../../api", priorityClassName="a b"))
+    assert api.reads == []
+
+
+async def test_the_classes_of_jobs_and_their_pods_are_looked_up() -> None:
+    api = CountingApi()
+    api.seed(QUEUES, queue("default"))
+    task = {**TASK, "template": {"spec": {**TASK["template"]["spec"], "priorityClassName": "late"}}}
+    async with service_on(api, following=False) as app:
+        refused = await verdict(app, submitted(queue="default", tasks=[task], priorityClassName="never"))
+        assert "never" in refused
+        assert "late" in refused
+        for name in ("late", "never"):
+            api.seed(PRIORITYCLASSES, {"metadata": {"name": name}, "value": 1})
+        assert await verdict(app, submitted(queue="default", tasks=[task], priorityClassName="never")) == ""
+
+
+async def test_without_an_answer_of_the_api_server_nothing_is_refused_for_good() -> None:
+    api = CountingApi()
+    async with service_on(api) as app:
+        api.down = True
+        answer = await answer_of(app, "/jobs/validate", submitted(queue="nowhere"))
+    assert (answer["allowed"], answer["status"]["code"]) == (False, 503)
+    assert "couldn't make sure" in answer["status"]["message"]
+
+
+async def test_a_podgroup_gets_the_queue_of_its_namespace() -> None:
+    api = CountingApi()
+    annotations = {"scheduling.volcano.sh/queue-name": "q"}
+    api.seed(NAMESPACES, {"metadata": {"name": "ns", "annotations": annotations}})
+    group = {"metadata": {"name": "g", "namespace": "ns"}, "spec": {"queue": "default"}}
+    asked = Request(resource=PODGROUPS, operation=Operation.CREATE, name="g", namespace="ns", object=group)
+    async with service_on(api) as app:
+        answer = await answer_of(app, "/podgroups/mutate", review_of(asked))
+    assert answer["patch"] == [{"op": "replace", "path": "/spec/queue", "value": "q"}]
+
+
+async def test_one_queue_that_cant_be_read_harms_no_other(caplog: pytest.LogCaptureFixture) -> None:
+    api = CountingApi()
+    api.seed(QUEUES, {"metadata": {"name": "odd"}, "spec": {"weight": "heavy"}})
+    api.seed(QUEUES, queue("q"))
+    async with service_on(api) as app:
+        assert await verdict(app, submitted(queue="q")) == ""
+        assert "unable to find job queue" in await verdict(app, submitted(queue="odd"))
+    assert "odd" in caplog.text

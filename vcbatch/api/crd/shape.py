@@ -1,0 +1,70 @@
+"""Whether JSON has the types that a schema says: what a CRD's schema check refuses, for who judges an object before or
+without it. Unknown keys, enumerations and ranges aren't looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final, cast
+
+from vcbatch.api import faults
+from vcbatch.api.faults import FieldError
+from vcbatch.api.model import Json
+
+_TYPES: Final[dict[str, tuple[type, ...]]] = {
+    "object": (dict,),
+    "array": (list,),
+    "string": (str,),
+    "boolean": (bool,),
+    "integer": (int,),
+    "number": (int, float),
+}
+_MOST: Final = 20
+
+
+def shape_faults(value: Any, schema: Json, path: str) -> list[FieldError]:
+    """Values of another type than `schema` wants, at most twenty. A null stands for an absent value."""
+    found: list[FieldError] = []
+    for fault in _faults(value, schema, path):
+        found.append(fault)
+        if len(found) == _MOST:
+            break
+    return found
+
+
+def _faults(value: Any, schema: Json, path: str) -> Iterator[FieldError]:
+    if value is None:
+        return
+    wanted = schema.get("type")
+    if schema.get("x-kubernetes-int-or-string"):
+        if not isinstance(value, (int, float, str)) or isinstance(value, bool):
+            yield faults.invalid(path, _type_name(value), "must be a number or a string")
+        return
+    if wanted is not None and not _is(value, wanted):
+        yield faults.invalid(path, _type_name(value), f"must be of type {wanted}")
+    elif isinstance(value, dict):
+        yield from _object_faults(cast(Json, value), schema, path)
+    elif isinstance(value, list) and "items" in schema:
+        for index, item in enumerate(cast("list[Any]", value)):
+            if item is None:
+                yield faults.invalid(f"{path}[{index}]", "null", "must not be null")
+            yield from _faults(item, schema["items"], f"{path}[{index}]")
+
+
+def _object_faults(value: Json, schema: Json, path: str) -> Iterator[FieldError]:
+    properties: Json = schema.get("properties") or {}
+    others: Any = schema.get("additionalProperties")
+    for key, item in value.items():
+        if key in properties:
+            yield from _faults(item, properties[key], f"{path}.{key}")
+        elif isinstance(others, dict):
+            yield from _faults(item, cast(Json, others), f"{path}.{key}")
+
+
+def _is(value: Any, wanted: str) -> bool:
+    return isinstance(value, _TYPES[wanted]) and (wanted == "boolean" or not isinstance(value, bool))
+
+
+def _type_name(value: Any) -> str:
+    if isinstance(value, bool):
+        return "boolean"
+    return next(name for name, types in _TYPES.items() if isinstance(value, types))
