@@ -24,6 +24,7 @@ from typing import Any, Self
 
 import yaml
 
+from tests.cluster import stages
 from tests.cluster.binaries.build import Binaries
 from tests.cluster.pki import Authority
 from tests.cluster.processes import Guard, Program, wait_until
@@ -140,7 +141,7 @@ class ControlPlane:
         )
         self._tokens = self.authority.signing_key("service-accounts")
         self.kubeconfig = self.user(ADMIN, groups=("system:masters",))
-        self._client = self._ssl_context()
+        self.client_context = self._ssl_context()
         for name, arguments in self._commands().items():
             command = [str(self.binaries.path(name)), *arguments, *self.options.flags.get(name, ())]
             self.programs[name] = Program(name, command, log=self.logs / f"{name}.log", guard=self.guard)
@@ -229,7 +230,8 @@ class ControlPlane:
     def _kwok(self) -> list[str]:
         node = self.authority.serving("kubelet")
         return [
-            f"--kubeconfig={self.kubeconfig}", f"--config={HERE / 'stages.yaml'}", "--manage-all-nodes=false",
+            f"--kubeconfig={self.kubeconfig}", f"--config={stages.write(self.folder / 'stages.yaml')}",
+            "--manage-all-nodes=false",
             "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake", "--node-ip=127.0.0.1",
             f"--node-port={self._ports['kwok-node']}", f"--server-address=127.0.0.1:{self._ports[KWOK]}",
             f"--tls-cert-file={node.certificate}", f"--tls-private-key-file={node.key}",
@@ -306,7 +308,7 @@ class ControlPlane:
         if data is not None:
             request.add_header("Content-Type", content_type)
         try:
-            with urllib.request.urlopen(request, context=self._client, timeout=30) as answer:
+            with urllib.request.urlopen(request, context=self.client_context, timeout=30) as answer:
                 return answer.status, _decoded(answer.read())
         except urllib.error.HTTPError as error:
             with error:

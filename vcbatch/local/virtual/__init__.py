@@ -1,6 +1,6 @@
 """Nodes that only pretend to run their pods: for simulation, at any scale and under any clock."""
 
-from vcbatch.local.virtual.commands import Pretence, pretence
 from vcbatch.local.virtual.kubelet import VirtualKubelet, VirtualNode
+from vcbatch.local.virtual.pretence import PodPretence, Pretence
 
-__all__ = ["Pretence", "VirtualKubelet", "VirtualNode", "pretence"]
+__all__ = ["PodPretence", "Pretence", "VirtualKubelet", "VirtualNode"]

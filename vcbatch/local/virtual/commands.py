@@ -1,88 +1,76 @@
 """What a container would do, read off its command without running it.
 
-Understood are `sleep` (with s, m, h, d or `infinity`), `exit`, `true`, `false`, `echo` and `:`, alone or as a script of
-a shell, joined by `;`, `&&`, `||` and line ends. Whatever else a command is, it runs until its pod is deleted.
+Understood are `sleep` (with s, m, h, d, `inf` or `infinity`), `exit`, `true`, `false`, `echo`, `trap` and `:`, alone or
+as a script of a shell, joined by `;`, `&&`, `||` and line ends. Of whatever else, nobody can tell how it ends.
+
+The simulated nodes of the cluster tests read commands by the same rules (`tests/cluster/stages`), and a test compares
+the two over one list of pods.
 """
 
 from __future__ import annotations
 
 import re
-import shlex
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 Json = dict[str, Any]
 
-_SHELLS = frozenset({"sh", "bash", "dash", "ash", "zsh"})
+_SHELL = re.compile(r"(\S*/)?(sh|bash|dash|ash|zsh)", re.ASCII)
+_JOINS = re.compile(r"(&&|\|\||;|\n)")
+_SUCCEEDS = re.compile(r"(\S*/)?(true|:|echo|trap)(\s.*)?", re.ASCII | re.DOTALL)
+_FAILS = re.compile(r"(\S*/)?false(\s.*)?", re.ASCII | re.DOTALL)
+_EXITS = re.compile(r"exit(?:\s+([0-9]{1,9}))?", re.ASCII)
+_SLEEPS = re.compile(r"(?:\S*/)?sleep\s+(?:([0-9]{1,9}(?:\.[0-9]{1,3})?)([smhd]?)|inf(?:inity)?)", re.ASCII)
+_IGNORES_SIGTERM = re.compile(r"\btrap\s+(''|\"\")\s+(SIG)?TERM\b", re.ASCII)
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)([smhd]?)")
 _LONGEST_SCRIPT = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pretence:
-    """`seconds` None means: until the pod is deleted."""
+class Reading:
+    """How long a command takes and how it ends. `seconds` None: it never ends by itself. `known` False: it is none of
+    the commands that can be read."""
 
     seconds: float | None
     exit_code: int = 0
+    known: bool = True
 
 
-_FOREVER = Pretence(seconds=None)
+_UNKNOWN = Reading(seconds=None, known=False)
 
 
-def pretence(container: Json) -> Pretence:
-    """How long the container would run, and how it would end."""
-    argv = [*(container.get("command") or ()), *(container.get("args") or ())]
-    if not argv:
-        return _FOREVER
-    if _program(argv[0]) in _SHELLS and len(argv) >= 3 and argv[1] == "-c":
-        return _script(argv[2])
-    return _words(argv) or _FOREVER
+def read(container: Json) -> Reading:
+    """What the container's command and arguments say."""
+    argv = [str(word) for word in (*(container.get("command") or ()), *(container.get("args") or ()))]
+    if len(argv) >= 3 and _SHELL.fullmatch(argv[0]) and argv[1] == "-c":
+        return _script(_JOINS.split(argv[2])) if len(argv[2]) <= _LONGEST_SCRIPT else _UNKNOWN
+    line = " ".join(argv)
+    return _script([line]) if line and len(line) <= _LONGEST_SCRIPT else _UNKNOWN
 
 
-def _script(text: str) -> Pretence:
-    if len(text) > _LONGEST_SCRIPT:
-        return _FOREVER
+def ignores_sigterm(container: Json) -> bool:
+    """Whether the command says that it lives on until its grace period is over."""
+    return bool(_IGNORES_SIGTERM.search(" ".join((*(container.get("command") or ()), *(container.get("args") or ())))))
+
+
+def _script(parts: list[str]) -> Reading:
+    """`parts` are commands with what joins them in between."""
     seconds, code = 0.0, 0
-    joined_by = ";"
-    for part in re.split(r"(&&|\|\||;|\n)", text):
-        if part in ("&&", "||", ";", "\n"):
-            joined_by = part
+    for index in range(0, len(parts), 2):
+        part = parts[index].strip(" \t\n\f\r")
+        joined_by = parts[index - 1] if index else ";"
+        if not part or (joined_by == "&&" and code) or (joined_by == "||" and not code):
             continue
-        if not part.strip() or (joined_by == "&&" and code) or (joined_by == "||" and not code):
-            continue
-        try:
-            words = shlex.split(part)
-        except ValueError:
-            return _FOREVER
-        step = _words(words)
-        if step is None or step.seconds is None:
-            return _FOREVER
-        seconds, code = seconds + step.seconds, step.exit_code
-        if words[0] == "exit":
-            break
-    return Pretence(seconds=seconds, exit_code=code)
-
-
-def _words(words: Sequence[str]) -> Pretence | None:
-    """None for a command that isn't understood."""
-    match [_program(words[0]), *words[1:]]:
-        case ["true" | ":" | "echo", *_]:
-            return Pretence(seconds=0.0)
-        case ["false", *_]:
-            return Pretence(seconds=0.0, exit_code=1)
-        case ["exit"]:
-            return Pretence(seconds=0.0)
-        case ["exit", code] if code.isdigit():
-            return Pretence(seconds=0.0, exit_code=int(code) % 256)
-        case ["sleep", "infinity"]:
-            return _FOREVER
-        case ["sleep", duration] if found := _DURATION.fullmatch(duration):
-            return Pretence(seconds=float(found[1]) * _UNITS[found[2]])
-        case _:
-            return None
-
-
-def _program(path: str) -> str:
-    return path.rpartition("/")[2]
+        if _SUCCEEDS.fullmatch(part):
+            code = 0
+        elif _FAILS.fullmatch(part):
+            code = 1
+        elif exits := _EXITS.fullmatch(part):
+            return Reading(seconds=seconds, exit_code=int(exits[1]) % 256 if exits[1] else code)
+        elif sleeps := _SLEEPS.fullmatch(part):
+            if sleeps[1] is None:
+                return Reading(seconds=None)
+            seconds, code = seconds + float(sleeps[1]) * _UNITS[sleeps[2]], 0
+        else:
+            return _UNKNOWN
+    return Reading(seconds=seconds, exit_code=code)

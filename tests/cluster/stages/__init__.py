@@ -1,0 +1,96 @@
+"""What kwok's fake kubelets do with a pod: stages, written anew for every control plane.
+
+A pod takes its next step whenever something of it is due; what the step is, one template computes from the pod as it is
+stored (`pod-status.gotpl`). Wishes are annotations of the pod, or read off simple commands, by the same rules as the
+virtual nodes of the embedded server (`vcbatch.local.virtual`).
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+Json = dict[str, Any]
+HERE = Path(__file__).parent
+
+# The earliest moment at which anything of the pod changes by itself.
+_NEXT_CHANGE = r"""
+[ (.status.initContainerStatuses[]?, .status.containerStatuses[]?)
+  | select(.state.terminated | not)
+  | (.containerID // "") | select(startswith("fake://2")) | split("/")[2] ]
++ [ (.metadata.annotations["test.vcbatch.io/evict-seconds"] // empty) as $after
+    | .status.startTime | fromdateiso8601 + ($after | tonumber) | todateiso8601 ]
+| min // empty
+"""
+
+# How long a deleted pod takes to end: until its grace period is over where it ignores SIGTERM, else `stop-seconds`.
+_STOPPING = r"""
+(.metadata.annotations["test.vcbatch.io/stop-seconds"] // "0") as $stop
+| (.metadata.deletionGracePeriodSeconds // 30) as $grace
+| ([.spec.containers[] | [.command[]?, .args[]?] | join(" ") | test("\\btrap\\s+(''|\"\")\\s+(SIG)?TERM\\b")]
+   | any) as $deaf
+| if $deaf or $stop == "inf" or ($stop | tonumber) >= $grace then .metadata.deletionTimestamp else $stop + "s" end
+"""
+
+
+def _stage(name: str, kind: str, matching: list[Json], *, then: Json, delay: Json | None = None) -> Json:
+    return {
+        "apiVersion": "kwok.x-k8s.io/v1alpha1",
+        "kind": "Stage",
+        "metadata": {"name": name},
+        "spec": {
+            "resourceRef": {"apiGroup": "v1", "kind": kind},
+            "selector": {"matchExpressions": matching},
+            "delay": delay or {"durationMilliseconds": 0},
+            "next": then,
+        },
+    }
+
+
+def _is(key: str, *values: str) -> Json:
+    return {"key": key, "operator": "In", "values": list(values)}
+
+
+def _has(key: str) -> Json:
+    return {"key": key, "operator": "Exists"}
+
+
+def _lacks(key: str) -> Json:
+    return {"key": key, "operator": "DoesNotExist"}
+
+
+def stages(*, start_milliseconds: int = 100) -> list[Json]:
+    """The stages of pods and nodes. A bound pod begins to start after `start_milliseconds`."""
+    alive = _lacks(".metadata.deletionTimestamp")
+    deleted = _has(".metadata.deletionTimestamp")
+    step = {"statusTemplate": (HERE / "pod-status.gotpl").read_text(encoding="utf-8")}
+    return [
+        _stage(
+            "pod-begin", "Pod", [alive, _is(".status.phase", "Pending"), _lacks(".status.startTime")],
+            delay={"durationMilliseconds": start_milliseconds}, then=step,
+        ),
+        _stage(
+            "pod-step", "Pod",
+            [alive, _is(".status.phase", "Pending", "Running"), _has(".status.startTime"), _has(_NEXT_CHANGE)],
+            delay={"durationMilliseconds": 1000, "durationFrom": {"expressionFrom": _NEXT_CHANGE}}, then=step,
+        ),
+        _stage(
+            "pod-stop", "Pod", [deleted, _is(".status.phase", "Pending", "Running")],
+            delay={"durationMilliseconds": 0, "durationFrom": {"expressionFrom": _STOPPING}}, then=step,
+        ),
+        _stage("pod-remove", "Pod", [deleted, _is(".status.phase", "Succeeded", "Failed")], then={"delete": True}),
+        _stage(
+            "node-initialize", "Node", [_lacks('.status.conditions[]? | select(.type == "Ready") | .status')],
+            then={"statusTemplate": "conditions:\n{{ range NodeConditions }}\n"
+                  "- {type: {{ .type }}, status: {{ .status | Quote }}, reason: {{ .reason }},"
+                  " message: {{ .message | Quote }}}\n{{ end }}\nphase: Running\n"},
+        ),
+    ]  # fmt: skip
+
+
+def write(path: Path, *, start_milliseconds: int = 100) -> Path:
+    """Write the stages where kwok's `--config` finds them."""
+    documents = (json.dumps(stage) for stage in stages(start_milliseconds=start_milliseconds))
+    path.write_text("\n---\n".join(documents) + "\n", encoding="utf-8")
+    return path

@@ -1,0 +1,134 @@
+"""What a pod on a pretended node does: what its annotations wish, else what its commands say.
+
+The annotations, all below `test.vcbatch.io/`. Those of a container count for every container of `spec.containers`, or
+with `.NAME` for the one container of that name (init containers only so).
+
+    run-seconds        how long a run takes, or `inf`
+    exit-code          how it ends: 0 to 255; `1,1,0` says it for each run, the last for all that follow
+    end-reason         why it failed, e.g. `OOMKilled` (which makes the exit code 137)
+    start-seconds      how long its image and its first start take
+    stop-seconds       how long the pod takes to end when it is deleted, or `inf`: as long as its grace allows
+    stop-exit-code     how its containers end then (143; 137 where the grace period ran out)
+    evict-seconds      after how long the kubelet evicts the pod
+
+An image of a registry below `.invalid` can't be pulled.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from vcbatch.api.names import PRETENCE_PREFIX
+from vcbatch.api.reasons import ContainerReason
+from vcbatch.local.kubelet.lifecycle import is_sidecar
+from vcbatch.local.virtual import commands
+
+Json = dict[str, Any]
+
+_NUMBER = r"[0-9]{1,9}(\.[0-9]{1,3})?"
+_CODE = r"(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
+_ENDLESS = "inf"
+_RUN, _CODES, _REASON, _START = "run-seconds", "exit-code", "end-reason", "start-seconds"
+_STOP, _STOP_CODE, _EVICT = "stop-seconds", "stop-exit-code", "evict-seconds"
+_WISHES: Mapping[str, tuple[re.Pattern[str], str]] = {
+    _RUN: (re.compile(rf"{_NUMBER}|inf"), "seconds, or inf"),
+    _START: (re.compile(_NUMBER), "seconds"),
+    _STOP: (re.compile(rf"{_NUMBER}|inf"), "seconds, or inf"),
+    _EVICT: (re.compile(_NUMBER), "seconds"),
+    _CODES: (re.compile(rf"{_CODE}(,{_CODE})*"), "exit codes from 0 to 255, joined by commas"),
+    _STOP_CODE: (re.compile(_CODE), "an exit code from 0 to 255"),
+    _REASON: (re.compile(r"[A-Za-z]{1,64}"), "a reason of up to 64 letters"),
+}
+_OF_CONTAINERS = frozenset({_RUN, _CODES, _REASON, _START})
+_NO_REGISTRY = re.compile(r"[^/]+\.invalid(:[0-9]+)?/.*", re.DOTALL)
+_KILLED, _TERMINATED = 137, 143
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pretence:
+    """One run of a container. `seconds` None means: until the pod is deleted."""
+
+    seconds: float | None
+    exit_code: int = 0
+    reason: str = ContainerReason.COMPLETED
+
+
+class PodPretence:
+    """Reads one pod; what it reads never changes with time."""
+
+    def __init__(self, pod: Json) -> None:
+        annotations: Mapping[str, str] = pod["metadata"].get("annotations") or {}
+        self._wishes = {
+            key.removeprefix(PRETENCE_PREFIX): value
+            for key, value in sorted(annotations.items())
+            if key.startswith(PRETENCE_PREFIX)
+        }
+        spec: Json = pod["spec"]
+        self._init = {container["name"] for container in spec.get("initContainers") or ()}
+        self._mains: list[Json] = list(spec.get("containers") or ())
+
+    def misunderstood(self) -> str:
+        """Which annotation can't be read, and what it may be; empty where all can."""
+        for key, value in self._wishes.items():
+            wish, _, container = key.partition(".")
+            allowed = _WISHES.get(wish)
+            if allowed is None or (container and wish not in _OF_CONTAINERS):
+                return f"annotation {PRETENCE_PREFIX}{key} is none that a virtual node knows: {', '.join(_WISHES)}"
+            if not allowed[0].fullmatch(value):
+                return f"annotation {PRETENCE_PREFIX}{key}: {value[:64]!r}: must be {allowed[1]}"
+        return ""
+
+    def run(self, container: Json, *, restarts: int) -> Pretence:
+        """The run of a container that has been restarted so often."""
+        reading = commands.read(container)
+        seconds, code = reading.seconds, reading.exit_code
+        runs, codes, reason = (self._of(container, wish) for wish in (_RUN, _CODES, _REASON))
+        ends_anyway = codes or (container["name"] in self._init and not is_sidecar(container))
+        if not reading.known and ends_anyway:
+            seconds = 0.0
+        if runs:
+            seconds = None if runs == _ENDLESS else float(runs)
+        if codes:
+            choice = codes.split(",")
+            code = int(choice[min(restarts, len(choice) - 1)])
+        elif reason == ContainerReason.OOM_KILLED:
+            code = _KILLED
+        failure = reason or str(ContainerReason.ERROR)
+        return Pretence(seconds=seconds, exit_code=code, reason=failure if code else ContainerReason.COMPLETED)
+
+    def start_seconds(self, container: Json) -> float:
+        """How long the container is being created."""
+        return float(self._of(container, _START) or 0)
+
+    def pulls(self, container: Json) -> bool:
+        """Whether the container's image can be had."""
+        return not _NO_REGISTRY.fullmatch(container.get("image") or "")
+
+    def stop(self, *, grace_seconds: float) -> tuple[float, bool]:
+        """How long a deleted pod takes to end, and whether it is killed then."""
+        wanted = self._wishes.get(_STOP, "0")
+        deaf = wanted == _ENDLESS or any(commands.ignores_sigterm(container) for container in self._mains)
+        if deaf or float(wanted) >= grace_seconds:
+            return grace_seconds, True
+        return float(wanted), False
+
+    def stopped(self, container: Json, *, grace_seconds: float) -> int:
+        """The exit code of a container of a deleted pod."""
+        wanted = self._wishes.get(_STOP, "0")
+        if wanted == _ENDLESS or commands.ignores_sigterm(container) or float(wanted) >= grace_seconds:
+            return _KILLED
+        return int(self._wishes.get(_STOP_CODE, _TERMINATED))
+
+    @property
+    def evicted_after(self) -> float | None:
+        """Seconds from the pod's start until it is evicted."""
+        wanted = self._wishes.get(_EVICT)
+        return float(wanted) if wanted else None
+
+    def _of(self, container: Json, wish: str) -> str:
+        name = container["name"]
+        own = self._wishes.get(f"{wish}.{name}", "")
+        return own or ("" if name in self._init else self._wishes.get(wish, ""))
