@@ -7,6 +7,7 @@
 #   make test-training   the example jobs with real frameworks (installs some 6 GB of them)
 #   make check           formatting, lint, types and import contracts
 #   make bench           figures of this machine
+#   make bench-cluster   figures of a real control plane on this machine
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -22,10 +23,10 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& { echo $$p; break; }; done)
 
-.PHONY: help demo test testbed test-cluster test-training check bench crds clean
+.PHONY: help demo test testbed test-cluster test-training check bench bench-cluster crds clean
 
 help:
-	@sed -n '3,9s/^#   //p' Makefile
+	@sed -n '3,10s/^#   //p' Makefile
 
 $(VENV)/.ready: pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "vcbatch needs Python 3.11 or newer on the PATH (or PYTHON=/path/to/python3.11)" >&2; exit 1; }
@@ -73,6 +74,11 @@ check: $(VENV)/.ready
 
 bench: $(VENV)/.ready
 	$(PY) -m tests.perf.bench
+
+# PROFILES chooses among jobs x pods, e.g. PROFILES="--profile 20x500"; both runs take some 20 minutes on 2 quiet cores.
+bench-cluster: $(VENV)/.ready
+	$(PY) -m tests.cluster.bench $(PROFILES)
+	$(PY) -m tests.cluster.bench_scale
 
 crds: $(VENV)/.ready
 	$(VENV)/bin/vcbatch crds --output crds

@@ -1,0 +1,275 @@
+"""`make bench-cluster`: how fast gangs start on a real control plane, and what that costs each program.
+
+Every profile runs on a control plane of its own with simulated nodes. The same pods are then created and bound on
+another fresh one by a client that decides nothing, which is the least that this machine needs for them: times are worth
+something as ratios to that, CPU seconds and requests as they are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import platform
+import re
+import tempfile
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import aclosing, contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import psutil
+from rich.console import Console
+from rich.table import Table
+
+from tests.cluster import loading, usage
+from tests.cluster.binaries.build import build
+from tests.cluster.components import CONTROLLERS, SCHEDULER, Components
+from tests.cluster.controlplane import ControlPlane, Options
+from tests.cluster.gangs import gang
+from tests.cluster.processes import Program
+from tests.cluster.requests import counted, writes
+from vcbatch.api.pod import Pod, PodPhase
+from vcbatch.api.resources import JOBS, PODS
+from vcbatch.runtime.client import HttpApi
+from vcbatch.seams import WatchEvent
+
+console = Console(highlight=False, width=160)
+PROFILES = ("500x20", "20x500", "1x2000", "2000x1")
+_COMMAND = "sleep 36000"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """`jobs` gangs of `pods` each."""
+
+    jobs: int
+    pods: int
+
+    @classmethod
+    def parse(cls, text: str) -> Profile:
+        match = re.fullmatch(r"(\d+)x(\d+)", text)
+        if match is None:
+            raise argparse.ArgumentTypeError(f"{text!r}: a profile is JOBSxPODS, e.g. 20x500")
+        return cls(jobs=int(match[1]), pods=int(match[2]))
+
+    def __str__(self) -> str:
+        return f"{self.jobs}x{self.pods}"
+
+    @property
+    def total(self) -> int:
+        return self.jobs * self.pods
+
+
+@dataclass(slots=True, kw_only=True)
+class Measured:
+    """Seconds from the first submission; CPU seconds and peak MiB by program; writes by verb and resource."""
+
+    submitted: float = 0.0
+    bound: float = 0.0
+    running: float = 0.0
+    cpu: dict[str, float] = field(default_factory=dict[str, float])
+    peak: dict[str, float] = field(default_factory=dict[str, float])
+    writes: dict[str, int] = field(default_factory=dict[str, int])
+
+
+class Progress:
+    """When the last of so many pods was bound and ran, as a watch told."""
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+        self._bound: set[str] = set()
+        self._running: set[str] = set()
+        self.bound_at = self.running_at = 0.0
+        self.done = asyncio.Event()
+
+    async def follow(self, events: AsyncIterator[WatchEvent[Pod]]) -> None:
+        async for event in events:
+            pod = event.object
+            if pod.spec.node_name:
+                self._bound.add(pod.metadata.uid)
+            if pod.status.phase == PodPhase.RUNNING:
+                self._running.add(pod.metadata.uid)
+            if len(self._bound) == self._total and not self.bound_at:
+                self.bound_at = time.monotonic()
+            if len(self._running) == self._total:
+                self.running_at = time.monotonic()
+                self.done.set()
+                return
+
+
+async def timed(api: HttpApi, total: int, submit: Callable[[], Awaitable[None]], *, timeout: float) -> Measured:
+    """Submit, and wait until that many pods run."""
+    progress = Progress(total)
+    async with aclosing(api.watch_list(PODS, model=Pod)) as events:  # type: ignore[type-var]
+        following = asyncio.ensure_future(progress.follow(events))
+        began = time.monotonic()
+        await submit()
+        submitted = time.monotonic()
+        try:
+            await asyncio.wait_for(progress.done.wait(), timeout)
+        finally:
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
+    return Measured(
+        submitted=submitted - began, bound=progress.bound_at - began, running=progress.running_at - began
+    )  # fmt: skip
+
+
+class Costs:
+    """What a control plane and its programs have cost since this was made."""
+
+    def __init__(self, plane: ControlPlane, programs: Mapping[str, Program]) -> None:
+        self._plane, self._programs = plane, programs
+        self._requests, self._before = counted(plane), usage.of_all(programs)
+
+    def charge(self, to: Measured) -> Measured:
+        after = usage.of_all(self._programs)
+        to.cpu = {name: after[name].cpu - self._before[name].cpu for name in after}
+        to.peak = {name: after[name].peak for name in after}
+        to.writes = dict(sorted(writes(counted(self._plane) - self._requests).items()))
+        return to
+
+
+@contextmanager
+def cluster(nodes: int) -> Iterator[tuple[ControlPlane, list[str]]]:
+    """A fresh control plane with nodes."""
+    with (
+        tempfile.TemporaryDirectory(prefix="vcbatch-bench-") as folder,
+        ControlPlane(Path(folder), build(), Options(scheduler=False, unlimited=True)) as plane,
+    ):
+        plane.install_crds()
+
+        async def fill() -> list[str]:
+            async with loading.administrator(plane) as api:
+                return await loading.add_nodes(api, nodes)
+
+        yield plane, asyncio.run(fill())
+
+
+def vcbatch(profile: Profile, *, nodes: int, timeout: float) -> Measured:
+    async def run(plane: ControlPlane) -> Measured:
+        async with loading.administrator(plane) as api:
+
+            async def submit() -> None:
+                jobs = (gang(f"gang-{number}", profile.pods, command=_COMMAND) for number in range(profile.jobs))
+                await loading.side_by_side(lambda job: api.create(JOBS, job, namespace="default"), jobs)
+
+            return await timed(api, profile.total, submit, timeout=timeout)
+
+    with cluster(nodes) as (plane, _), Components(plane) as components:
+        for part in (CONTROLLERS, SCHEDULER):
+            components.start(part).wait_ready()
+        programs = plane.programs | {c.program.name: c.program for c in components.running}
+        costs = Costs(plane, programs)
+        measured = asyncio.run(run(plane))
+        time.sleep(6)  # counts that are written a while after the last change belong to it
+        return costs.charge(measured)
+
+
+def floor(profile: Profile, *, nodes: int, timeout: float) -> Measured:
+    """The same pods, created and bound by a client that knows beforehand where each goes."""
+    template = gang("gang", profile.pods, command=_COMMAND)["spec"]["tasks"][0]["template"]["spec"]
+
+    async def run(plane: ControlPlane, names: list[str]) -> Measured:
+        async with loading.administrator(plane) as api:
+
+            async def one(number: int) -> None:
+                body = {
+                    "apiVersion": "v1",
+                    "kind": "Pod",
+                    "metadata": {"name": f"pod-{number}", "namespace": "default"},
+                    "spec": {**template, "schedulerName": "nobody"},
+                }
+                made = await api.create(PODS, body, namespace="default")
+                await api.bind(
+                    namespace="default",
+                    name=f"pod-{number}",
+                    uid=made["metadata"]["uid"],
+                    node=names[number % len(names)],
+                )
+
+            async def submit() -> None:
+                await loading.side_by_side(one, range(profile.total))
+
+            return await timed(api, profile.total, submit, timeout=timeout)
+
+    with cluster(nodes) as (plane, names):
+        costs = Costs(plane, plane.programs)
+        return costs.charge(asyncio.run(run(plane, names)))
+
+
+def report(results: dict[str, tuple[Measured, Measured]]) -> None:
+    times = Table(box=None, pad_edge=False, header_style="bold", title="submit to ...", title_justify="left")
+    columns = ["jobs x pods", "submitted", "last bound", "last Running"]
+    for column in [*columns, "floor: bound", "Running", "bound / floor", "Running / floor"]:
+        times.add_column(column, justify="right")
+    for name, (ours, least) in results.items():
+        times.add_row(
+            name, f"{ours.submitted:.1f} s", f"{ours.bound:.1f} s", f"{ours.running:.1f} s", f"{least.bound:.1f} s",
+            f"{least.running:.1f} s", f"{ours.bound / least.bound:.2f}", f"{ours.running / least.running:.2f}",
+        )  # fmt: skip
+    console.print(times)
+
+    programs = list(dict.fromkeys(name for ours, _ in results.values() for name in ours.cpu))
+    cost = Table(
+        box=None, pad_edge=False, header_style="bold", title="CPU s (peak MiB; floor's CPU s)", title_justify="left"
+    )
+    cost.add_column("jobs x pods", justify="right")
+    for program in programs:
+        cost.add_column(program.removeprefix("kube-").removeprefix("vcbatch-"), justify="right")
+    for name, (ours, least) in results.items():
+        cells = []
+        for program in programs:
+            compared = f"; {least.cpu[program]:.1f}" if program in least.cpu else ""
+            cells.append(f"{ours.cpu.get(program, 0):.1f} ({ours.peak.get(program, 0):.0f}{compared})")
+        cost.add_row(name, *cells)
+    console.print(cost)
+
+    requests = Table(box=None, pad_edge=False, header_style="bold", title="writes", title_justify="left")
+    requests.add_column("", justify="left")
+    kinds: Counter[str] = Counter()
+    for ours, _ in results.values():
+        kinds.update(ours.writes)
+    for name in results:
+        requests.add_column(name, justify="right")
+    for kind, _ in kinds.most_common():
+        requests.add_row(kind, *(f"{ours.writes.get(kind, 0):,}" for ours, _ in results.values()))
+    console.print(requests)
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument(
+        "--profile", type=Profile.parse, action="append", metavar="JOBSxPODS",
+        help=f"may be repeated [default: {' '.join(PROFILES)}]",
+    )  # fmt: skip
+    options.add_argument("--nodes", type=int, default=1000, help="nodes of 32 CPUs")
+    options.add_argument("--timeout", type=float, default=900.0, help="seconds that a profile may take")
+    options.add_argument("--without-floor", action="store_true", help="don't measure the bare client")
+    options.add_argument("--json", type=Path, metavar="FILE", help="write everything measured there as well")
+    given = options.parse_args()
+    cores = len(os.sched_getaffinity(0))
+    memory = psutil.virtual_memory().total / 2**30
+    console.print(
+        f"{platform.system()} {platform.machine()}, {cores} cores, {memory:.0f} GiB, Python {platform.python_version()}"
+        f"; {given.nodes:,} nodes of 32 CPUs; load average before: {os.getloadavg()[0]:.1f}"
+    )
+    results: dict[str, tuple[Measured, Measured]] = {}
+    for profile in given.profile or [Profile.parse(text) for text in PROFILES]:
+        ours = vcbatch(profile, nodes=given.nodes, timeout=given.timeout)
+        blank = Measured(bound=float("nan"), running=float("nan"))
+        least = blank if given.without_floor else floor(profile, nodes=given.nodes, timeout=given.timeout)
+        results[str(profile)] = (ours, least)
+        console.print(f"{profile}: all of {profile.total:,} pods ran after {ours.running:.1f} s")
+    report(results)
+    if given.json is not None:
+        found = {name: {"vcbatch": asdict(ours), "floor": asdict(least)} for name, (ours, least) in results.items()}
+        given.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
