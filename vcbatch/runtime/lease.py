@@ -199,7 +199,7 @@ class LeaderElector:
 
     async def _release(self) -> None:
         """Let go of it, so that a follower needn't wait until it is old (client-go's ReleaseOnCancel)."""
-        if self._lease is None or self._held_by_another():
+        if self._lease is None or self._held_by_another() or self._unrenewed() >= self._config.renew_deadline:
             return
         stamp = format_micro_time(self._clock.now())
         spec = {**(self._lease.get("spec") or {}), "holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": stamp}

@@ -183,3 +183,56 @@ def test_work_that_ends_gives_the_lease_back():
         return holder(server)
 
     assert run(main()) == ""
+
+
+def test_writes_are_barred_from_the_deadline_on_though_nobody_has_told_the_work():
+    async def main() -> list[tuple[bool, str]]:
+        server = FakeApi()
+        clock = VirtualClock()
+        first = LeaderElector(
+            server, LeaseConfig(namespace="ns", name="lease", identity="first"), clock=clock, random=SeededRandom(1)
+        )
+        found = [(first.may_write(), first.fault())]
+        assert await first._try()
+        first.leading = True  # as in the moment after a process was frozen: no timer has been looked at yet
+        for seconds in (9.9, 0.2, 5.0):
+            await asyncio.sleep(seconds)
+            found.append((first.may_write(), first.fault()))
+        return found
+
+    assert run(main()) == [(False, ""), (True, ""), (False, ""), (False, "lease lease was renewed 15s ago")]
+
+
+@pytest.mark.parametrize(
+    ("times", "fault"),
+    [
+        ({"duration": 10.0}, "renew deadline"),
+        ({"duration": 0.0}, "lease duration"),
+        ({"duration": 15.5}, "whole seconds"),
+        ({"retry_period": 9.0}, "retry period"),
+        ({"retry_period": 0.0}, "retry period"),
+    ],
+)
+def test_times_with_which_two_could_lead_are_refused(times: dict[str, float], fault: str):
+    with pytest.raises(ValueError, match=fault):
+        LeaseConfig(namespace="ns", name="lease", identity="me", **times)
+
+
+def test_a_follower_is_there_when_the_lease_runs_out():
+    async def main() -> float:
+        server = FakeApi()
+        assert await elector(server, "dead")._try()
+        loop = asyncio.get_running_loop()
+        died, began = loop.time(), list[float]()
+
+        async def work() -> None:
+            began.append(loop.time())
+            await forever()
+
+        other = asyncio.ensure_future(elector(server, "second").run(work))
+        await asyncio.sleep(60)
+        other.cancel()
+        await asyncio.gather(other, return_exceptions=True)
+        return began[0] - died
+
+    assert 15 <= run(main()) < 15.2
