@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from tests.scenarios.conditions import BY_KIND, ScenarioFailed, place, target
+from vcbatch.api.names import HOSTNAME_LABEL, VIRTUAL_NODE
 from vcbatch.api.resources import COMMANDS, JOBS, NODES, PODS, QUEUES, Resource
 from vcbatch.api.timestamps import format_time
 from vcbatch.seams import ApiError, PatchKind
@@ -18,6 +20,7 @@ Json = dict[str, Any]
 
 _HOLD = "test.vcbatch.io/hold"
 _OF_A_TASK = frozenset({"run", "pod", "labels", "annotations", "requests", "restart", "grace"})
+_OF_A_NODE = frozenset({"name", "labels", "taints", "unschedulable"})
 _TRIES = 100
 
 
@@ -53,6 +56,8 @@ class Owned:
 async def do(step: Json, world: World, owned: Owned) -> bool:
     """Do what the step says; False for one that isn't known here."""
     match step:
+        case {"node": short, **rest} if not rest:
+            await _apply(node(short, world.now()), world, owned)
         case {"job": body, **rest} if not rest:
             await _apply(job(body), world, owned)
         case {"apply": objects, **rest} if not rest:
@@ -108,6 +113,29 @@ def job(short: Json) -> Json:
     return {**body, "spec": {**short, "tasks": tasks}}
 
 
+def node(short: Json, now: datetime) -> Json:
+    """A Node written out: `name`, `labels`, `taints`, `unschedulable`, and how much it has of each resource."""
+    sizes = {"pods": "110", **{key: str(value) for key, value in short.items() if key not in _OF_A_NODE}}
+    spec = {key: short[key] for key in ("taints", "unschedulable") if key in short}
+    labels = {HOSTNAME_LABEL: short["name"], **short.get("labels", {})}
+    body: Json = {"metadata": {"name": short["name"], "labels": labels}, "spec": spec}
+    return _pretended({**body, "status": {"capacity": sizes, "allocatable": sizes}}, now)
+
+
+def _pretended(body: Json, now: datetime) -> Json:
+    """A Node that is ready, with the marks by which each backend knows that its pods only pretend to run."""
+    told = format_time(now)
+    ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "it pretends"}
+    metadata = {
+        **body["metadata"],
+        "labels": {**body["metadata"].get("labels", {}), VIRTUAL_NODE: "true"},
+        "annotations": {**body["metadata"].get("annotations", {}), "kwok.x-k8s.io/node": "fake"},
+    }
+    conditions = [{**ready, "lastHeartbeatTime": told, "lastTransitionTime": told}]
+    status = {"conditions": conditions, **body.get("status", {})}
+    return {"apiVersion": NODES.api_version, "kind": NODES.kind, **body, "metadata": metadata, "status": status}
+
+
 def _task(name: str, task: Json) -> Json:
     own = {key: task.pop(key) for key in _OF_A_TASK if key in task}
     container: Json = {"name": "main", "image": "img", "command": ["sh", "-c", own.get("run", "sleep 1000")]}
@@ -137,6 +165,8 @@ async def _apply(body: Json, world: World, owned: Owned) -> None:
     resource = BY_KIND[body["apiVersion"], body["kind"]]
     name = body["metadata"].get("name", "")
     owned.note(resource, name)
+    if resource == NODES:
+        body = _pretended(body, world.now())
     try:
         await world.api.create(resource, body, namespace=place(resource, world))
     except ApiError as error:

@@ -56,6 +56,10 @@ class History:
         if self._violation:
             raise ScenarioFailed(self._violation)
 
+    def lost(self, why: str) -> None:
+        """Nobody watches any more, so nothing can be said."""
+        self._violation = self._violation or f"the watch of the test itself ended: {why}"
+
     def current(self, resource: Resource) -> dict[str, Json] | None:
         """All objects of a watched resource, by name; None for one that isn't watched."""
         return self._current.get(resource)
@@ -121,6 +125,8 @@ class Observer:
         self._tasks = [
             asyncio.create_task(self._follow(resource, first)) for resource, first in zip(WATCHED, listed, strict=True)
         ]
+        for task in self._tasks:
+            task.add_done_callback(self._ended)
         await asyncio.gather(*listed)
         return self
 
@@ -128,6 +134,11 @@ class Observer:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            for history in self._histories.values():
+                history.lost(repr(error))
 
     def history(self, namespace: str) -> History:
         """The history of this namespace from now on."""

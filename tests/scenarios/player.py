@@ -10,9 +10,9 @@ A scenario is a file of `cases/`; its name is the namespace that it plays in, on
     never:  [condition]   none of these may hold at any moment, as watches saw it
     steps:  one key each naming what is done
 
-Without `nodes` and `alone` a scenario shares its cluster with others that play at the same time; keep its pods small,
-and few at a time. What it makes outside of its namespace (queues, priority classes) is always named after it: `SCENARIO`
-or `SCENARIO-x`. Containers run for real on one of the backends: let them last 1 to 3 seconds, or until they are deleted.
+Without `nodes` and `alone` a scenario shares its cluster with others that play at the same time; keep its pods small
+and few. What it makes outside of its namespace (queues, priority classes) is always named after it: `SCENARIO` or
+`SCENARIO-x`. Containers run for real on one of the backends: let them last 1 to 3 seconds, or until they are deleted.
 
 Doing
 
@@ -30,6 +30,7 @@ Doing
     ends:      pods/NAME              with {exit: 137, reason: OOMKilled, message:, pod: Evicted}: what a kubelet would
                write of a pod that otherwise runs until it is deleted; `pod` is the status's own reason
     hold:      KIND/NAME              by a finalizer: it can be deleted, and isn't gone before `release: KIND/NAME`
+    node:      {name: n3, cpu: "4"}   one more, written as in `nodes`
     cordon:    NODE                   and `uncordon`, `unready`, `ready`; `lose: NODE` deletes the Node and its pods
     restart:   controllers | scheduler     kill that part wherever it is, and start it again
     clock:     seconds                the wall clock jumps by so much (also back) while no time passes
@@ -62,6 +63,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -83,6 +85,7 @@ Json = dict[str, Any]
 CASES = Path(__file__).parent / "cases"
 _PATIENCE_SECONDS = 20.0
 _EVENT_SECONDS = 15.0
+_LONELY = frozenset({"node", "cordon", "unready", "lose", "restart", "clock"})
 
 
 class Capability(StrEnum):
@@ -116,6 +119,17 @@ class World(Protocol):
     async def evict(self, pod: str) -> None: ...
 
 
+class _Loader(yaml.SafeLoader):
+    """YAML 1.2's booleans: `on`, `yes` and `no` are words."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, regexp) for tag, regexp in resolvers if tag != "tag:yaml.org,2002:bool"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile("true|false"), list("tf"))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
     name: str
@@ -131,7 +145,7 @@ class Scenario:
     @classmethod
     def load(cls, path: Path) -> Scenario:
         text = path.read_text(encoding="utf-8")
-        data = yaml.safe_load(text)
+        data = yaml.load(text, _Loader)
         group = "" if path.parent == CASES else path.parent.name
         unknown = data.keys() - {"why", "nodes", "alone", "needs", "never", "steps"}
         if unknown or not data.get("why") or not data.get("steps"):
@@ -163,8 +177,7 @@ class Scenario:
     @property
     def alone(self) -> bool:
         """Whether it must have the cluster for itself."""
-        nodes = any(key in step for step in self.steps for key in ("cordon", "unready", "lose", "restart", "clock"))
-        return bool(self.apart or self.nodes or nodes)
+        return bool(self.apart or self.nodes or any(step.keys() & _LONELY for step in self.steps))
 
 
 def scenarios() -> list[Scenario]:
@@ -302,8 +315,9 @@ async def _settles(seconds: float, world: World, timeout: float) -> None:
     while (quiet := world.history.quiet()) < seconds:
         if waited >= timeout:
             raise ScenarioFailed(f"something changes all the time: {world.history.latest(5)}")
-        await world.pass_time(seconds - quiet)
-        waited += seconds - quiet
+        pause = max(seconds - quiet, 0.01)  # or rounding would leave a rest too small for a clock
+        await world.pass_time(pause)
+        waited += pause
 
 
 async def _wait(look: Any, world: World, timeout: float, *, often: float = 1.0) -> None:

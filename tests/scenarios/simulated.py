@@ -12,15 +12,16 @@ from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any
 
+from tests.scenarios.deeds import node
 from tests.scenarios.history import History
 from tests.support.virtual_time import SeededRandom, VirtualClock
-from vcbatch.api.names import DEFAULT_SCHEDULER, HOSTNAME_LABEL
+from vcbatch.api.names import DEFAULT_SCHEDULER
 from vcbatch.api.queue import DEFAULT, QueueState
-from vcbatch.api.resources import NAMESPACES, PODS, QUEUES
+from vcbatch.api.resources import NAMESPACES, NODES, PODS, QUEUES
 from vcbatch.cli.admission import LocalAdmission
 from vcbatch.cli.definitions import ensure_definitions
 from vcbatch.local.apiserver.assembly import build
-from vcbatch.local.virtual import VirtualKubelet, VirtualNode
+from vcbatch.local.virtual import VirtualKubelet
 from vcbatch.runtime.bootstrap import ensure_queues
 from vcbatch.runtime.control_plane import ControlPlane
 from vcbatch.runtime.handlers import Feed
@@ -34,7 +35,7 @@ from vcbatch.scheduler import Scheduler
 from vcbatch.seams import Api, Clock, Random
 
 Json = dict[str, Any]
-_ONE_NODE = {"name": "n1", "cpu": "8", "memory": "16Gi"}
+_ONE_NODE = {"name": "large", "cpu": "64", "memory": "256Gi"}
 
 
 class _Watches:
@@ -81,9 +82,9 @@ class SimulatedWorld:
         await ensure_definitions(self.api)
         await ensure_queues(self.api, clock=self.clock, random=self.random)
         await self.api.create(NAMESPACES, {"metadata": {"name": self.namespace}})
-        kubelet = VirtualKubelet(
-            self._seen_by_parts, self.clock, self.random, nodes=[_node(node) for node in nodes or [_ONE_NODE]]
-        )
+        for short in nodes or [_ONE_NODE]:
+            await self.api.create(NODES, node(short, self.clock.now()))
+        kubelet = VirtualKubelet(self._seen_by_parts, self.clock, self.random)
         self._running["kubelet"] = asyncio.create_task(kubelet.run(self._stop_kubelet))
         for part in ("controllers", "scheduler"):
             await self.restart(part)
@@ -154,9 +155,3 @@ async def simulated(nodes: Sequence[Json] = (), **options: Any) -> AsyncIterator
         yield world
     finally:
         await world.stop()
-
-
-def _node(node: Json) -> VirtualNode:
-    sizes = {key: str(node[key]) for key in ("cpu", "memory", "pods", "nvidia.com/gpu") if key in node}
-    labels = {HOSTNAME_LABEL: node["name"], **node.get("labels", {})}
-    return VirtualNode(name=node["name"], capacity=sizes, labels=labels, taints=node.get("taints", []))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from tests.scenarios.history import Observer
 from tests.scenarios.player import Scenario, ScenarioFailed, play, scenarios
+from tests.scenarios.report import PURE, Outcome, Record, tell
 from tests.scenarios.simulated import simulated
 from tests.support import virtual_time
 
@@ -23,8 +26,14 @@ def _simulate(scenario: Scenario) -> None:
 
 
 @pytest.mark.parametrize("scenario", scenarios(), ids=lambda scenario: scenario.title)
-def test_simulated(scenario: Scenario) -> None:
-    _simulate(scenario)
+def test_simulated(scenario: Scenario, record_property: Record) -> None:
+    began = time.monotonic()
+    try:
+        _simulate(scenario)
+    except ScenarioFailed as failure:
+        tell(record_property, PURE, scenario, Outcome(failure=str(failure)))
+        raise
+    tell(record_property, PURE, scenario, Outcome(seconds=time.monotonic() - began))
 
 
 @pytest.mark.parametrize("condition", [{"get": "nodes"}, {"get": "nodes", "cuont": 1}, {"get": "nodes", "path": "a"}])

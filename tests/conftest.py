@@ -1,0 +1,33 @@
+"""What all tests share: the table of scenarios and backends, kept from run to run and told at the end of one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.scenarios import report
+
+_played: list[dict[str, Any]] = []
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    # Also the reports of xdist's workers come by here.
+    if report.when == "call":
+        _played.extend(_outcomes(report.user_properties))
+
+
+_outcomes = report.collect
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Says the whole table after a run on the cluster, and after others where it is."""
+    if not _played or hasattr(config, "workerinput"):
+        return
+    report.save(_played)
+    if any(entry["backend"] == report.CLUSTER for entry in _played):
+        terminalreporter.section("scenarios")
+        for line in report.table(report.load()):
+            terminalreporter.line(line)
+    else:
+        terminalreporter.line(f"The table of scenarios: {report.FOLDER / 'scenarios.txt'}")

@@ -1,0 +1,159 @@
+"""Where scenarios play for real: in one program on this machine, or on a Kubernetes control plane.
+
+Under virtual time each has a world of its own (`simulated`). Here they share: those that don't mind play at the same
+time, each in its namespace; those that need the cluster for themselves follow one after another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+from tests.scenarios.conditions import ScenarioFailed
+from tests.scenarios.deeds import node
+from tests.scenarios.history import History, Observer
+from tests.scenarios.player import Capability, Scenario, play
+from tests.scenarios.report import Outcome
+from vcbatch.api.resources import JOBS, NAMESPACES, NODES, PODGROUPS, PODS, QUEUES, Resource
+from vcbatch.runtime.client import HttpApi
+from vcbatch.runtime.clock import SystemClock
+from vcbatch.runtime.kubeconfig import load
+from vcbatch.runtime.random import SystemRandom
+from vcbatch.seams import ApiError
+
+Json = dict[str, Any]
+
+_OWN_QUEUES = frozenset({"root", "default"})
+_KINDS = (JOBS, PODGROUPS, PODS, NODES, QUEUES)
+_LARGE = {"name": "large", "cpu": "64", "memory": "256Gi"}
+_CLEAN_SECONDS = 30.0
+
+
+class Machinery(Protocol):
+    """What runs the control plane that the scenarios talk to."""
+
+    kubeconfig: Path
+
+    def restart(self, part: str) -> None:
+        """SIGKILL, and start again; returns once the part works."""
+        ...
+
+
+class LiveWorld:
+    """Implements `player.World` on a running control plane."""
+
+    def __init__(self, api: HttpApi, namespace: str, history: History, machinery: Machinery) -> None:
+        self.api = api
+        self.namespace = namespace
+        self.history = history
+        self._machinery = machinery
+
+    async def pass_time(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    async def restart(self, part: str) -> None:
+        await asyncio.to_thread(self._machinery.restart, part)
+        # Where the server went down too, connections from before are dead.
+        await self.api.close()
+
+    def jump(self, seconds: float) -> None:
+        raise ScenarioFailed("the clock of a real machine stays as it is")
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+    async def evict(self, pod: str) -> None:
+        resource = Resource(group="", version="v1", plural=f"pods/{pod}/eviction", kind="Eviction")
+        body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": self.namespace}}
+        await self.api.create(resource, body, namespace=self.namespace)
+
+
+@dataclass(kw_only=True)
+class Stage:
+    """One control plane and what is played on it."""
+
+    machinery: Machinery
+    at_once: int
+    makes_node: bool = True
+    """Whether those that play together need a node made for them."""
+    outcomes: dict[str, Outcome] = field(default_factory=dict[str, Outcome])
+
+    async def play(self, together: Sequence[Scenario], alone: Iterator[Scenario]) -> dict[str, Outcome]:
+        """Play them all; nothing that fails keeps the others from playing. Several stages may share out what is to be
+        played alone."""
+        async with self._client() as watching, self._client() as api, Observer(watching) as observer:
+            room = asyncio.Semaphore(self.at_once)
+
+            async def one(scenario: Scenario) -> None:
+                async with room:
+                    await self._outcome(scenario, lambda: self._play(scenario, api, observer))
+
+            if together and self.makes_node:
+                await api.create(NODES, node(_LARGE, datetime.now(UTC)))
+            await asyncio.gather(*map(one, together))
+            for scenario in alone:
+                await self._outcome(scenario, lambda scenario=scenario: self._play_alone(scenario, api, observer))
+        return self.outcomes
+
+    def _client(self) -> HttpApi:
+        return HttpApi(load(self.machinery.kubeconfig), clock=SystemClock(), random=SystemRandom())
+
+    async def _outcome(self, scenario: Scenario, played: Callable[[], Awaitable[None]]) -> None:
+        began = time.monotonic()
+        failure = ""
+        try:
+            await played()
+        except ScenarioFailed as trouble:
+            failure = str(trouble)
+        except (ApiError, AssertionError, OSError, TimeoutError) as trouble:
+            failure = f"{scenario.title}: {type(trouble).__name__}: {trouble}"
+        self.outcomes[scenario.name] = Outcome(failure=failure, seconds=time.monotonic() - began)
+
+    async def _play(self, scenario: Scenario, api: HttpApi, observer: Observer) -> None:
+        await api.create(NAMESPACES, {"metadata": {"name": scenario.name}})
+        history = observer.history(scenario.name)
+        try:
+            await play(scenario, LiveWorld(api, scenario.name, history, self.machinery))
+        finally:
+            await api.delete(NAMESPACES, scenario.name)
+
+    async def _play_alone(self, scenario: Scenario, api: HttpApi, observer: Observer) -> None:
+        await _clear(api)
+        for short in scenario.nodes or [_LARGE]:
+            await api.create(NODES, node(short, datetime.now(UTC)))
+        await self._play(scenario, api, observer)
+
+
+async def _clear(api: HttpApi) -> None:
+    """Nothing of another scenario is left: no pods, no nodes, no queues."""
+    end = time.monotonic() + _CLEAN_SECONDS
+    while left := await _left(api):
+        for resource, item in left:
+            if resource == NODES:
+                await _delete_quietly(api, resource, item)
+        if time.monotonic() > end:
+            raise ScenarioFailed(f"left of others: {[(r.plural, i['metadata']['name']) for r, i in left]}")
+        await asyncio.sleep(0.1)
+
+
+async def _left(api: HttpApi) -> list[tuple[Resource, Json]]:
+    found = [(resource, item) for resource in _KINDS for item in (await api.list(resource)).items]
+    return [each for each in found if each[0] != QUEUES or each[1]["metadata"]["name"] not in _OWN_QUEUES]
+
+
+async def _delete_quietly(api: HttpApi, resource: Resource, item: Json) -> None:
+    try:
+        await api.delete(resource, item["metadata"]["name"], namespace=item["metadata"].get("namespace"))
+    except ApiError as error:
+        if not error.not_found:
+            raise
+
+
+def missing(scenario: Scenario, lacks: Mapping[Capability, str]) -> str:
+    """Why the scenario can't play where these are lacking; empty where it can."""
+    return "; ".join(lacks[need] for need in sorted(scenario.needs) if need in lacks)

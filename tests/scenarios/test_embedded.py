@@ -1,0 +1,99 @@
+"""Every scenario on `vcbatch up` as users have it: HTTPS, kopf, real processes and real time.
+
+What passes under virtual time and not here is a fault of the simulation, or of what it leaves out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.scenarios.backends import Stage, missing
+from tests.scenarios.player import Capability, Scenario, scenarios
+from tests.scenarios.report import EMBEDDED, Outcome, Record, tell
+from tests.support.up import RunningVcbatch, vcbatch
+from vcbatch.cli.state import StateDir
+
+pytestmark = pytest.mark.xdist_group("scenarios on the embedded server")
+
+LACKS = {
+    Capability.CLOCK: "the clock of a real machine stays as it is",
+    Capability.PATIENCE: "takes minutes of real time",
+}
+PROGRAMS = 6
+"""How many programs share out the scenarios that want one for themselves."""
+AT_ONCE = 10
+
+
+class _Program:
+    """Implements `backends.Machinery`: one process that is everything."""
+
+    def __init__(self, folder: Path, *arguments: str) -> None:
+        self._running = RunningVcbatch(folder, arguments)
+        self.kubeconfig = self._running.kubeconfig
+
+    def start(self) -> None:
+        self._running.up()
+
+    def stop(self) -> None:
+        self._running.down()
+
+    def restart(self, part: str) -> None:
+        server = StateDir(self._running.state).running()
+        assert server is not None, "vcbatch up doesn't run"
+        os.kill(server.pid, signal.SIGKILL)
+        # At the address it had, as a user's next `vcbatch up` is.
+        vcbatch("up", "--detach", "--state-dir", str(self._running.state), *self._running.arguments)
+
+
+def _selected(session: pytest.Session) -> list[Scenario]:
+    """What was chosen on the command line, of what can be played here."""
+    mine = [
+        item for item in session.items if isinstance(item, pytest.Function) and item.originalname == "test_embedded"
+    ]
+    chosen: list[Scenario] = [item.callspec.params["scenario"] for item in mine]
+    return [scenario for scenario in chosen if not missing(scenario, LACKS)]
+
+
+@pytest.fixture(scope="module")
+def outcomes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Outcome]]:
+    folder = tmp_path_factory.mktemp("embedded")
+    chosen = _selected(request.session)
+    alone = [scenario for scenario in chosen if scenario.alone]
+    pretended = [each for each in chosen if not each.alone and Capability.PRETENDED in each.needs]
+    processes = [each for each in chosen if not each.alone and Capability.PRETENDED not in each.needs]
+    programs = []
+    stages: list[tuple[Stage, Sequence[Scenario], bool]] = []
+    if processes:
+        programs.append(_Program(folder / "processes"))
+        stages.append((Stage(machinery=programs[-1], at_once=AT_ONCE, makes_node=False), processes, False))
+    for number in range(min(PROGRAMS, len(alone) or bool(pretended))):
+        programs.append(_Program(folder / f"virtual-{number}", "--kubelet-mode", "none"))
+        stages.append((Stage(machinery=programs[-1], at_once=AT_ONCE), pretended if number == 0 else (), True))
+
+    async def play() -> dict[str, Outcome]:
+        await asyncio.gather(*(asyncio.to_thread(program.start) for program in programs))
+        queue, none = iter(alone), iter(())
+        done = await asyncio.gather(*(stage.play(some, queue if shares else none) for stage, some, shares in stages))
+        return {name: outcome for part in done for name, outcome in part.items()}
+
+    try:
+        yield asyncio.run(play())
+    finally:
+        for program in programs:
+            program.stop()
+
+
+@pytest.mark.parametrize("scenario", scenarios(), ids=lambda scenario: scenario.title)
+def test_embedded(scenario: Scenario, request: pytest.FixtureRequest, record_property: Record) -> None:
+    lacks = missing(scenario, LACKS)
+    outcome = Outcome(lacks=lacks) if lacks else request.getfixturevalue("outcomes")[scenario.name]
+    tell(record_property, EMBEDDED, scenario, outcome)
+    if lacks:
+        pytest.skip(lacks)
+    assert not outcome.failure, outcome.failure
