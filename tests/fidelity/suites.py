@@ -19,7 +19,7 @@ import yaml
 
 from tests.cluster.binaries.build import build
 from tests.cluster.controlplane import CONTROLLERS, ControlPlane, Options
-from tests.fidelity import golden, kinds, kubectl, servers
+from tests.fidelity import clients, golden, kinds, kubectl, servers
 from tests.fidelity.golden import Answers
 from tests.fidelity.servers import Server
 
@@ -37,18 +37,20 @@ class Suite:
     folder: Path
     names: Callable[[], Sequence[str]]
     play: Play
-    calm: bool
-    """Whether no controller may act while it is recorded."""
 
     def golden(self, name: str) -> Answers:
         return golden.read(self.folder / "golden" / f"{name}.json")
 
 
-def _suite(module: Any, *, calm: bool) -> Suite:
-    return Suite(folder=Path(module.__file__).parent, names=module.names, play=module.play, calm=calm)
+def _suite(module: Any) -> Suite:
+    return Suite(folder=Path(module.__file__).parent, names=module.names, play=module.play)
 
 
-SUITES: Mapping[str, Suite] = {"kinds": _suite(kinds, calm=True), "kubectl": _suite(kubectl, calm=False)}
+SUITES: Mapping[str, Suite] = {
+    "kinds": _suite(kinds),
+    "kubectl": _suite(kubectl),
+    "clients": _suite(clients),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,13 +99,12 @@ def faults(suite: Suite, name: str, answers: Answers, used: set[Known] | None = 
 
 
 def play_real(plane: ControlPlane, suite: Suite, chosen: Sequence[str]) -> dict[str, Answers]:
-    """The real server's answers. Its controllers rest meanwhile where the suite wants that."""
+    """The real server's answers. Its controllers rest meanwhile: the server itself is what is compared."""
     controllers = plane.programs[CONTROLLERS]
     try:
-        return suite.play(servers.real(plane), chosen, controllers.stop if suite.calm else lambda: None)
+        return suite.play(servers.real(plane), chosen, controllers.stop)
     finally:
-        if suite.calm:
-            controllers.start()
+        controllers.start()
 
 
 OPTIONS = Options(kwok=False, scheduler=False)

@@ -89,9 +89,9 @@ def duplicate(path: str, value: Any) -> FieldError:
     return _made("FieldValueDuplicate", path, f"Duplicate value: {shown(value)}", "")
 
 
-def missing(path: str, value: Any) -> FieldError:
+def missing(path: str, value: Any, detail: str = "") -> FieldError:
     """`Not found`: a reference to something that the object itself should have."""
-    return _made("FieldValueNotFound", path, f"Not found: {shown(value)}", "")
+    return _made("FieldValueNotFound", path, f"Not found: {shown(value)}", detail)
 
 
 def unsupported(path: str, value: Any, allowed: Iterable[str]) -> FieldError:

@@ -16,9 +16,9 @@ def regex_fault(message: str, pattern: str, *examples: str) -> str:
     return f"{message} (e.g. {text}, regex used for validation is '{pattern}')"
 
 
-def too_long(maximum: int) -> str:
+def too_long(maximum: int, *, unit: str = "characters") -> str:
     """The fault of a name of more than `maximum` characters."""
-    return f"must be no more than {maximum} characters"
+    return f"must be no more than {maximum} {unit}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +29,8 @@ class _Rule:
     pattern: str
     message: str
     examples: tuple[str, ...]
+    unit: str = "characters"
+    """What its length is said to be counted in."""
 
     def matches(self, name: str) -> bool:
         return re.fullmatch(self.pattern, name) is not None
@@ -38,7 +40,7 @@ class _Rule:
         return regex_fault(self.message, self.pattern, *self.examples)
 
     def faults(self, name: str) -> list[str]:
-        found = [too_long(self.longest)] if len(name.encode()) > self.longest else []
+        found = [too_long(self.longest, unit=self.unit)] if len(name.encode()) > self.longest else []
         return found if self.matches(name) else [*found, self.misspelt]
 
 
@@ -46,6 +48,14 @@ _DNS_SUBDOMAIN = _Rule(
     longest=253,
     pattern=rf"{_LABEL}(\.{_LABEL})*",
     message="a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', "
+    "and must start and end with an alphanumeric character",
+    examples=("example.com",),
+)
+_SEARCH_LABEL = "[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
+_DNS_SEARCH = _Rule(
+    longest=253,
+    pattern=rf"_?{_SEARCH_LABEL}(\._?{_SEARCH_LABEL})*",
+    message="a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', "
     "and must start and end with an alphanumeric character",
     examples=("example.com",),
 )
@@ -69,6 +79,7 @@ _QUALIFIED_NAME = _Rule(
     message="must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
     "alphanumeric character",
     examples=("MyName", "my.name", "123-abc"),
+    unit="bytes",
 )
 _LABEL_VALUE = _Rule(
     longest=63,
@@ -76,6 +87,7 @@ _LABEL_VALUE = _Rule(
     message="a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and "
     "must start and end with an alphanumeric character",
     examples=("MyValue", "my_value", "12345"),
+    unit="bytes",
 )
 _CONFIG_KEY = _Rule(
     longest=253,
@@ -93,6 +105,11 @@ def _masked(name: str, *, prefix: bool) -> str:
 def dns_subdomain(name: str, *, prefix: bool = False) -> Sequence[str]:
     """Faults of an object name: 253 characters, labels joined by dots."""
     return _DNS_SUBDOMAIN.faults(_masked(name, prefix=prefix))
+
+
+def dns_search(name: str) -> Sequence[str]:
+    """Faults of a search path of a resolver, which is an object name that may have underscores."""
+    return _DNS_SEARCH.faults(name)
 
 
 def dns_label(name: str, *, prefix: bool = False) -> Sequence[str]:
@@ -113,7 +130,7 @@ def qualified_name(value: str) -> Sequence[str]:
     """Faults of a label or annotation key: an optional DNS prefix, a slash, and a name."""
     if value.count("/") > 1:
         optional = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
-        return [f"a qualified name {_QUALIFIED_NAME.misspelt} {optional}"]
+        return [f"a valid label key {_QUALIFIED_NAME.misspelt} {optional}"]
     prefix, slash, name = value.rpartition("/")
     found: list[str] = []
     if slash:

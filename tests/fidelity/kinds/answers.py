@@ -19,6 +19,7 @@ _TIME = re.compile(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _TOKEN_VOLUME = re.compile(r"kube-api-access-[a-z0-9]{5}\b")
 _CLUSTER_ADDRESS = re.compile(r"\b10\.(0|96)\.\d+\.\d+\b(?!/)")
 _CLUSTER_RANGE = re.compile(r"\b10\.(0|96)\.0\.0/16\b")
+_GENERATED = re.compile(r'"generateName": "([^"]*)"')
 _POD_SPEC_POINTER = re.compile(r"0xc[0-9a-f]+")
 
 
@@ -28,6 +29,7 @@ class Normaliser:
     def __init__(self, namespace: str, sent: Json) -> None:
         self._namespace = namespace
         self._given = json.dumps(sent)
+        self._prefixes = [prefix for prefix in _GENERATED.findall(self._given) if prefix]
 
     def body(self, value: Any, key: str = "") -> Any:
         """The value with uids, times, versions, addresses and generated names replaced."""
@@ -45,6 +47,8 @@ class Normaliser:
         if key == "resourceVersion" and value:
             return "RV"
         value = value.replace(self._namespace, "NS")
+        for prefix in self._prefixes:
+            value = re.sub(re.escape(prefix) + r"[a-z0-9]{5}\b", f"{prefix}XXXXX", value)
         value = _TOKEN_VOLUME.sub("kube-api-access-X", _UID.sub("UID", value))
         value = _POD_SPEC_POINTER.sub("POINTER", _CLUSTER_RANGE.sub("RANGE", value))
         value = _TIME.sub(lambda match: match[0] if match[0] in self._given else "TIME", value)
@@ -75,6 +79,9 @@ def replacements(sample: Sample, send: Send, namespace: str) -> Iterator[tuple[s
     place = f"{path}/{stored['metadata']['name']}"
     base = Normaliser(namespace, stored).body(stored)
     for change in changes(sample, stored):
+        if not change.object:
+            yield change.label, "not stored"
+            continue
         code, warnings, answer = send("PUT", f"{place}?dryRun=All", change.object)
         yield change.label, _short(code, warnings, Normaliser(namespace, change.object).body(answer), base)
     unheld = {**stored, "metadata": {**stored["metadata"], "finalizers": []}}

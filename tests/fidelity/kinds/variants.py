@@ -111,15 +111,14 @@ def _edits(value: Any) -> Iterator[tuple[str, Any]]:
 
 def changes(sample: Sample, stored: Json) -> Iterator[Variant]:
     """The stored form of a sample, once with each field of the sample missing and once with another value of its
-    type."""
+    type; an empty object where the field isn't stored."""
     for path in _paths(sample.object):
         if path[0] in _FIXED or dotted(path) in ("metadata", "metadata.name", "metadata.generateName"):
             continue
-        if not _has(stored, path):
-            continue
         for word, edit in _edits(_at(sample.object, path)):
             if word in ("missing", "= other", "flipped"):
-                yield Variant(f"replaced: {dotted(path)} {word}", _edited(stored, path, edit))
+                changed = _edited(stored, path, edit) if _has(stored, path) else {}
+                yield Variant(f"replaced: {dotted(path)} {word}", changed)
 
 
 def _at(value: Any, path: tuple[str | int, ...]) -> Any:

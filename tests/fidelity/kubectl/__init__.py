@@ -90,11 +90,12 @@ def _step(raw: str | dict[str, Any]) -> Step:
 
 def play(server: Server, chosen: Sequence[str], settled: Callable[[], None] = lambda: None) -> dict[str, Answers]:
     """The answers of the chosen sessions, or of all, several at a time."""
-    settled()
     program = find()
     wanted = [session(name) for name in names() if not chosen or name in chosen]
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(4) as pool:
         players = [_Player(server, program, one, Path(folder)) for one in wanted]
+        list(pool.map(_Player.prepare, players))
+        settled()
         return dict(zip([one.name for one in wanted], pool.map(_Player.play, players), strict=True))
 
 
@@ -109,7 +110,8 @@ class _Player:
         ]  # fmt: skip
         self._normaliser = Normaliser()
 
-    def play(self) -> Answers:
+    def prepare(self) -> None:
+        """Write the files, and make the namespace."""
         self._folder.mkdir()
         for name, content in self._session.files.items():
             path = self._folder / name
@@ -118,6 +120,8 @@ class _Player:
         self._call(["create", "namespace", self._namespace])
         account = f"--for=create serviceaccount/default -n {self._namespace} --timeout=30s"
         self._call(["wait", *account.split()])
+
+    def play(self) -> Answers:
         return list(self._answers())
 
     def _answers(self) -> Iterator[tuple[str, Any]]:

@@ -5,7 +5,7 @@ Source: kubernetes `pkg/apis/core/validation` (`validateResourceRequirements`) a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from vcbatch.api import faults, name_rules, quantities
@@ -13,6 +13,7 @@ from vcbatch.api.faults import FieldError
 from vcbatch.api.loose import listed, part
 from vcbatch.api.model import Json
 from vcbatch.api.podspec.defaults import containers
+from vcbatch.api.quantity import MalformedQuantity, parse_quantity
 
 _CONTAINER_RESOURCES = ("cpu", "memory", "ephemeral-storage")
 _HUGE_PAGES = "hugepages-"
@@ -51,7 +52,22 @@ def amount_faults(resource: str, amount: Any, path: str) -> list[FieldError]:
         return [faults.invalid(path, quantities.text(amount), faults.NEGATIVE)]
     if not is_native(resource) and quantities.read(amount).milli() % 1000:
         return [faults.invalid(path, quantities.text(amount), "must be an integer")]
-    return []
+    return _page_faults(resource, amount, path)
+
+
+def _page_faults(resource: str, amount: Any, path: str) -> list[FieldError]:
+    """Huge pages come whole."""
+    if not resource.startswith(_HUGE_PAGES):
+        return []
+    try:
+        size = parse_quantity(resource.removeprefix(_HUGE_PAGES)).value()
+    except MalformedQuantity:
+        return []
+    text = quantities.text(amount)
+    given = quantities.read(amount).value()
+    if size > 0 and given % size == 0:
+        return []
+    return [faults.invalid(path, text, f"{text} is not positive integer multiple of {resource}")]
 
 
 def requirements_faults(resources: Json, path: str, *, claims: Collection[str]) -> list[FieldError]:
@@ -93,23 +109,40 @@ def _claims_faults(resources: Json, path: str, claims: Collection[str]) -> list[
     for index, claim in enumerate(listed(resources, "claims")):
         place, name = f"{path}[{index}]", claim.get("name", "")
         if not name:
-            found.append(faults.required(f"{place}.name"))
-        elif name in seen:
-            found.append(faults.duplicate(place, name))
-        elif name not in claims:
-            found.append(faults.missing(place, "must be one of the names in pod.spec.resourceClaims"))
-        seen.add(name)
+            found.append(faults.required(place))
+        else:
+            request = claim.get("request", "")
+            key = f"{name}/{request}" if request else name
+            found += faults.invalid_each(f"{place}.request", request, name_rules.dns_label(request)) if request else []
+            if key in seen or name in seen:
+                found.append(faults.duplicate(place, key))
+            elif name not in claims:
+                found.append(faults.missing(place, name, _claims_told(claims)))
+            seen.add(key)
     return found
 
 
+def _claims_told(claims: Collection[str]) -> str:
+    names = ", ".join(sorted(name for name in claims if name))
+    known = f": {names}" if names else " which is empty"
+    return f"must be one of the names in pod.spec.resourceClaims{known}"
+
+
 def service_class(spec: Json) -> str:
-    """Guaranteed, Burstable or BestEffort, from CPU and memory."""
+    """Guaranteed, Burstable or BestEffort, from CPU and memory: of the pod where it says so itself, else of its
+    containers."""
+    own = part(spec, "resources")
+    if own.get("limits") or own.get("requests"):
+        return _class_of([own])
+    return _class_of([part(container, "resources") for container in containers(spec, ephemeral=False)])
+
+
+def _class_of(of: Sequence[Json]) -> str:
     requests: dict[str, bool] = {}
     limits: dict[str, bool] = {}
     totals: dict[str, list[Any]] = {}
     guaranteed = True
-    for container in containers(spec, ephemeral=False):
-        resources = part(container, "resources")
+    for resources in of:
         named = {
             kind: {name: amount for name, amount in part(resources, kind).items() if _counts(name, amount)}
             for kind in ("requests", "limits")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from vcbatch.api.loose import listed, part
@@ -9,6 +10,17 @@ from vcbatch.api.model import Json
 from vcbatch.api.names import KUBE_SCHEDULER
 
 _FILE_MODE = 0o644
+
+
+_HOST = r"(?:[a-zA-Z0-9](?:[-a-zA-Z0-9]*[a-zA-Z0-9])?)(?:\.[a-zA-Z0-9](?:[-a-zA-Z0-9]*[a-zA-Z0-9])?)*"
+_COMPONENT = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
+_IMAGE = re.compile(
+    rf"(?P<name>(?:(?:{_HOST}|\[[a-fA-F0-9:]+\])(?::[0-9]+)?/)?{_COMPONENT}(?:/{_COMPONENT})*)"
+    r"(?::(?P<tag>[A-Za-z0-9_][-.A-Za-z0-9_]{0,127}))?"
+    r"(?P<digest>@[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,})?"
+)
+"""The name of an image. Source: the grammar of github.com/distribution/reference."""
+_LONGEST_IMAGE = 255
 
 
 def spec_defaults(spec: Json) -> None:
@@ -86,11 +98,11 @@ def _container_defaults(container: Json) -> None:
 
 
 def _is_latest(image: str) -> bool:
-    """Whether an image is named without a tag or digest, or with the tag `latest`."""
-    if "@" in image:
+    """Whether an image is named with the tag `latest`, or well and with neither tag nor digest."""
+    name = _IMAGE.fullmatch(image)
+    if name is None or len(name["name"]) > _LONGEST_IMAGE:
         return False
-    tag = image.rpartition("/")[2].partition(":")[2]
-    return tag in ("", "latest")
+    return name["tag"] == "latest" or (name["tag"] is None and name["digest"] is None)
 
 
 def _probe_defaults(probe: Json) -> None:

@@ -219,8 +219,6 @@ def _spread_faults(constraint: Json, path: str, *, repeated: bool) -> list[Field
         found.append(faults.invalid(f"{path}.maxSkew", skew, "must be greater than zero"))
     if not key:
         found.append(faults.required(f"{path}.topologyKey", "can not be empty"))
-    else:
-        found += faults.invalid_each(f"{path}.topologyKey", key, name_rules.qualified_name(key))
     if action not in ("DoNotSchedule", "ScheduleAnyway"):
         allowed = ["DoNotSchedule", "ScheduleAnyway"]
         found.append(faults.unsupported(f"{path}.whenUnsatisfiable", action, allowed))

@@ -9,7 +9,7 @@ from vcbatch.api import faults
 from vcbatch.api.faults import FieldError
 from vcbatch.api.loose import listed, part
 from vcbatch.api.model import Json
-from vcbatch.api.podspec import values
+from vcbatch.api.podspec import internal, values
 
 _LARGEST_ID = 2**31 - 1
 _ID_RANGE = faults.between(0, _LARGEST_ID)
@@ -24,8 +24,7 @@ def _id_faults(path: str, value: Any) -> list[FieldError]:
 
 def pod_faults(context: Json | None, spec: Json, path: str) -> list[FieldError]:
     """Faults of a pod's security context."""
-    if not context:
-        return []
+    context = context or {}
     found: list[FieldError] = []
     for key in ("fsGroup", "runAsUser", "runAsGroup"):
         found += _id_faults(f"{path}.{key}", context.get(key))
@@ -43,6 +42,9 @@ def pod_faults(context: Json | None, spec: Json, path: str) -> list[FieldError]:
     groups = context.get("supplementalGroupsPolicy")
     if groups is not None and groups not in ("Merge", "Strict"):
         found.append(faults.unsupported(f"{path}.supplementalGroupsPolicy", groups, ["Merge", "Strict"]))
+    labels = context.get("seLinuxChangePolicy")
+    if labels is not None and labels != "Recursive":
+        found.append(faults.unsupported(f"{path}.seLinuxChangePolicy", labels, ["Recursive"]))
     return found
 
 
@@ -62,11 +64,11 @@ def container_faults(context: Json | None, path: str, *, host_users: bool) -> li
     if context.get("allowPrivilegeEscalation") is False:
         if context.get("privileged"):
             detail = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"
-            found.append(faults.invalid(path, context, detail))
+            found.append(internal.invalid(path, context, "Security", detail))
         added = listed(part(context, "capabilities"), "add")
         if "CAP_SYS_ADMIN" in added:
             detail = "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN"
-            found.append(faults.invalid(path, context, detail))
+            found.append(internal.invalid(path, context, "Security", detail))
     return found + _app_armor_faults(context.get("appArmorProfile"), f"{path}.appArmorProfile")
 
 
@@ -103,7 +105,7 @@ def _seccomp_faults(profile: Json | None, path: str) -> list[FieldError]:
             found += values.relative_path_faults(f"{path}.localhostProfile", local)
     elif local is not None:
         detail = "can only be set when seccomp type is Localhost"
-        found.append(faults.invalid(f"{path}.localhostProfile", profile, detail))
+        found.append(internal.invalid(f"{path}.localhostProfile", profile, "Profile", detail))
     return found
 
 

@@ -11,7 +11,7 @@ from vcbatch.api import faults, name_rules, selectors
 from vcbatch.api.faults import FieldError
 from vcbatch.api.loose import listed, part
 from vcbatch.api.model import Json
-from vcbatch.api.podspec import scheduling, security, values
+from vcbatch.api.podspec import internal, scheduling, security, values
 from vcbatch.api.podspec.amounts import requirements_faults
 from vcbatch.api.podspec.containers import containers_faults
 from vcbatch.api.podspec.volumes import volumes_faults
@@ -70,10 +70,10 @@ def _claims_faults(claims: Sequence[Json], path: str) -> list[FieldError]:
         direct, template = claim.get("resourceClaimName"), claim.get("resourceClaimTemplateName")
         if direct is not None and template is not None:
             detail = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
-            found.append(faults.invalid(place, claim, detail))
+            found.append(internal.invalid(place, claim, "Claim", detail))
         elif direct is None and template is None:
             detail = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
-            found.append(faults.invalid(place, claim, detail))
+            found.append(internal.invalid(place, claim, "Claim", detail))
         for key in ("resourceClaimName", "resourceClaimTemplateName"):
             if claim.get(key) is not None:
                 found += values.subdomain_faults(f"{place}.{key}", claim[key])
@@ -125,8 +125,8 @@ def _dns_faults(spec: Json, path: str) -> list[FieldError]:
         found.append(faults.invalid(f"{path}.searches", searches, detail))
     for index, search in enumerate(searches):
         if search != ".":
-            plain = search.removesuffix(".").replace("_", "a")
-            found += faults.invalid_each(f"{path}.searches[{index}]", search, name_rules.dns_subdomain(plain))
+            plain = search.removesuffix(".")
+            found += faults.invalid_each(f"{path}.searches[{index}]", search, name_rules.dns_search(plain))
     for index, option in enumerate(listed(config, "options")):
         if not option.get("name"):
             found.append(faults.required(f"{path}.options[{index}]", "must not be empty"))

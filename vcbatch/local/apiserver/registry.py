@@ -256,6 +256,8 @@ class Served:
     """Whether DELETE answers the deleted object instead of a Status (pods, services, …)."""
     row_conditions: Callable[[Json], Sequence[Json]] | None = None
     """Conditions of a table row: a pod's `Completed`."""
+    deprecation: str = ""
+    """What every request for the resource is warned of."""
     default_propagation: str = "Background"
     """What a DELETE without a policy does with dependents."""
 

@@ -40,11 +40,16 @@ def _answer(body: Json, resource: Resource, status: Json) -> Reply:
     return Reply(body=answer, code=201)
 
 
+def _paths_shown(attributes: Json) -> Json:
+    """The internal form of NonResourceAttributes, whose fields have no JSON names."""
+    return {"Path": attributes.get("path", ""), "Verb": attributes.get("verb", "")}
+
+
 def _attribute_faults(spec: Json) -> list[FieldError]:
     resource, other = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     if resource is not None and other is not None:
         detail = "cannot be specified in combination with resourceAttributes"
-        return [faults.invalid("spec.nonResourceAttributes", other, detail)]
+        return [faults.invalid("spec.nonResourceAttributes", _paths_shown(other), detail)]
     if resource is None and other is None:
         detail = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
         return [faults.invalid("spec.resourceAttributes", None, detail)]
@@ -72,12 +77,12 @@ async def _access(request: HandlerRequest) -> Reply:
         found.append(faults.invalid("spec.user", spec.get("user", ""), detail))
     namespace = request.ctx.namespace
     if request.served.resource.namespaced:
-        asked = (spec.get("resourceAttributes") or {}).get("namespace", "")
-        if spec.get("nonResourceAttributes") is not None:
-            found.append(faults.invalid("spec.nonResourceAttributes", spec["nonResourceAttributes"], _NO_PATHS))
-        elif asked != namespace:
-            detail = "must match metadata.namespace"
+        attributes, paths = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+        if attributes is not None and attributes.get("namespace", "") != namespace:
+            asked, detail = attributes.get("namespace", ""), "must match metadata.namespace"
             found.append(faults.invalid("spec.resourceAttributes.namespace", asked, detail))
+        if paths is not None:
+            found.append(faults.invalid("spec.nonResourceAttributes", _paths_shown(paths), _NO_PATHS))
     _refuse(found)
     return _answer(body, request.served.resource, {"allowed": _allowed(spec.get("groups") or ())})
 

@@ -72,6 +72,7 @@ FAULTY: dict[str, tuple[str, Json, list[str]]] = {
         named(spec={"hard": {"gpus": "1", "pods": "-1"}}),
         [
             'spec.hard[gpus]: Invalid value: "gpus": must be a standard resource type or fully qualified',
+            'spec.hard[gpus]: Invalid value: "gpus": must be a standard resource for quota',
             'spec.hard[pods]: Invalid value: "-1": must be greater than or equal to 0',
         ],
     ),

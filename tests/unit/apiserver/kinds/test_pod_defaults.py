@@ -27,7 +27,9 @@ def priority_class(name: str, value: int, **more: Any) -> dict[str, Any]:
         ("registry:5000/team/busybox", "Always"),
         ("registry:5000/team/busybox:1", "IfNotPresent"),
         ("busybox@sha256:" + "a" * 64, "IfNotPresent"),
-        ("busybox:latest@sha256:" + "a" * 64, "IfNotPresent"),
+        ("busybox:latest@sha256:" + "a" * 64, "Always"),
+        ("busybox:Latest", "IfNotPresent"),
+        ("Not_An_Image", "IfNotPresent"),
     ],
 )
 def test_images_without_a_fixed_tag_are_always_pulled(image: str, policy: str) -> None:

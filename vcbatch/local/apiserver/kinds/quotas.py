@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from vcbatch.api import faults, name_rules, quantities
+from vcbatch.api.podspec import amounts
 from vcbatch.api.resources import RESOURCEQUOTAS
 from vcbatch.local.apiserver.errors import FieldError
 from vcbatch.local.apiserver.kinds.define import STATUS
@@ -40,6 +41,21 @@ _MEASURED = frozenset(
         "limits.ephemeral-storage",
     ]
 )
+_COMPUTE = frozenset(
+    [
+        "pods",
+        "cpu",
+        "memory",
+        "requests.cpu",
+        "requests.memory",
+        "limits.cpu",
+        "limits.memory",
+        "ephemeral-storage",
+        "requests.ephemeral-storage",
+        "limits.ephemeral-storage",
+    ]
+)
+_LIMIT_TYPES = ("Pod", "Container", "PersistentVolumeClaim")
 _SCOPES = (
     "BestEffort",
     "CrossNamespacePodAffinity",
@@ -51,6 +67,24 @@ _SCOPES = (
 )
 
 
+_POD_SCOPES = {
+    "BestEffort": frozenset(["pods"]),
+    "NotBestEffort": _COMPUTE,
+    "Terminating": _COMPUTE,
+    "NotTerminating": _COMPUTE,
+    "PriorityClass": _COMPUTE,
+    "CrossNamespacePodAffinity": _COMPUTE,
+    "VolumeAttributesClass": frozenset(["persistentvolumeclaims", "requests.storage"]),
+}
+"""The resources that each scope may restrict."""
+_BARE_SCOPES = ("BestEffort", "CrossNamespacePodAffinity", "NotBestEffort", "NotTerminating", "Terminating")
+_EXISTS_ONLY = (
+    "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, "
+    "ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity"
+)
+_OPPOSITES = (("BestEffort", "NotBestEffort"), ("Terminating", "NotTerminating"))
+
+
 def _quota_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
     spec = obj.get("spec") or {}
     found = amounts_faults(spec.get("hard"), "spec.hard")
@@ -58,6 +92,47 @@ def _quota_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[Fi
     for scope in scopes:
         if scope not in _SCOPES:
             found.append(faults.invalid("spec.scopes", scopes, "unsupported scope"))
+        for name in sorted(spec.get("hard") or {}):
+            if not _scope_fits(scope, name):
+                found.append(faults.invalid("spec.scopes", scopes, "unsupported scope applied to resource"))
+    for pair in _OPPOSITES:
+        if set(pair) <= set(scopes):
+            found.append(faults.invalid("spec.scopes", scopes, "conflicting scopes"))
+    return found + _scope_selector_faults(spec)
+
+
+def _scope_fits(scope: str, resource: str) -> bool:
+    if resource not in _COUNTED | _MEASURED:
+        return True
+    return scope not in _POD_SCOPES or resource in _POD_SCOPES[scope]
+
+
+def _scope_selector_faults(spec: Json) -> list[FieldError]:
+    selector = spec.get("scopeSelector")
+    found: list[FieldError] = []
+    path = "spec.scopeSelector.matchExpressions"
+    for requirement in (selector or {}).get("matchExpressions") or ():
+        scope, operator = requirement.get("scopeName", ""), requirement.get("operator", "")
+        given = requirement.get("values") or []
+        if scope not in _SCOPES:
+            found.append(faults.invalid(f"{path}.scopeName", scope, "unsupported scope"))
+        found += [
+            faults.invalid(path, selector, "unsupported scope applied to resource")
+            for name in sorted(spec.get("hard") or {})
+            if not _scope_fits(scope, name)
+        ]
+        if scope in _BARE_SCOPES and operator != "Exists":
+            found.append(faults.invalid(f"{path}.operator", operator, _EXISTS_ONLY))
+        if operator in ("In", "NotIn"):
+            if not given:
+                detail = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"
+                found.append(faults.required(f"{path}.values", detail))
+        elif operator in ("Exists", "DoesNotExist"):
+            if given:
+                detail = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"
+                found.append(faults.invalid(f"{path}.values", given, detail))
+        else:
+            found.append(faults.invalid(f"{path}.operator", operator, "not a valid selector operator"))
     return found
 
 
@@ -70,16 +145,16 @@ def _quota_change(obj: Json, old: Json | None, _ctx: RequestContext) -> list[Fie
     before, after = dig(old, "spec", "scopes") or [], dig(obj, "spec", "scopes") or []
     if sorted(before) == sorted(after):
         return []
-    return [faults.invalid("spec.scopes", after, faults.IMMUTABLE)]
+    return [faults.invalid("spec.scopes", after or None, faults.IMMUTABLE)]
 
 
-def amounts_faults(amounts: Json | None, path: str) -> list[FieldError]:
+def amounts_faults(amounts_: Json | None, path: str) -> list[FieldError]:
     """Faults of a map of quota resource names to amounts."""
     found: list[FieldError] = []
-    for name in sorted(amounts or {}):
+    for name in sorted(amounts_ or {}):
         place = f"{path}[{name}]"
         found += _resource_name_faults(name, place)
-        amount = (amounts or {})[name]
+        amount = (amounts_ or {})[name]
         if quantities.compare(amount, "0") < 0:
             found.append(faults.invalid(place, quantities.text(amount), faults.NEGATIVE))
         elif (name in _COUNTED or name.startswith("count/")) and quantities.read(amount).milli() % 1000:
@@ -92,7 +167,8 @@ def _resource_name_faults(name: str, place: str) -> list[FieldError]:
     if found or "/" in name:
         return found
     if name not in _COUNTED | _MEASURED and ".storageclass.storage.k8s.io" not in name:
-        return [faults.invalid(place, name, "must be a standard resource type or fully qualified")]
+        known = [] if _is_standard(name) else ["must be a standard resource type or fully qualified"]
+        return faults.invalid_each(place, name, [*known, "must be a standard resource for quota"])
     return []
 
 
@@ -128,8 +204,7 @@ def _limits_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[F
     for index, item in enumerate(dig(obj, "spec", "limits") or ()):
         path = f"spec.limits[{index}]"
         kind = item.get("type", "")
-        if not kind:
-            found.append(faults.required(f"{path}.type"))
+        found += _limit_type_faults(kind, f"{path}.type")
         if kind in seen:
             found.append(faults.duplicate(f"{path}.type", kind))
         seen.add(kind)
@@ -137,26 +212,102 @@ def _limits_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[F
             given = [key for key in ("default", "defaultRequest") if item.get(key)]
             detail = "may not be specified when `type` is 'Pod'"
             found += [faults.forbidden(f"{path}.{key}", detail) for key in given]
+        found += _limited_names_faults(item, path)
+        if kind == "PersistentVolumeClaim" and not any("storage" in (item.get(key) or {}) for key in ("min", "max")):
+            detail = "either minimum or maximum storage value is required, but neither was provided"
+            found.append(faults.required(f"{path}.limits", detail))
         found += _order_faults(item, path)
+        found += _ratio_faults(item, path)
     return found
+
+
+def _limit_type_faults(kind: str, path: str) -> list[FieldError]:
+    found = faults.invalid_each(path, kind, name_rules.qualified_name(kind))
+    if not found and "/" not in kind and kind not in _LIMIT_TYPES:
+        found.append(faults.invalid(path, kind, "must be a standard limit type or fully qualified"))
+    return found
+
+
+def _limited_names_faults(item: Json, path: str) -> list[FieldError]:
+    """Faults of the resources that an item names: those of containers, or any standard one."""
+    kind = item.get("type", "")
+    keys = ["max", "min", "maxLimitRequestRatio"]
+    if kind != "Pod":
+        keys += ["default", "defaultRequest"]
+    check = amounts.name_faults if kind in ("Pod", "Container") else _standard_name_faults
+    return [
+        fault for key in keys for name in sorted(item.get(key) or {}) for fault in check(name, f"{path}.{key}[{name}]")
+    ]
+
+
+def _standard_name_faults(name: str, path: str) -> list[FieldError]:
+    found = faults.invalid_each(path, name, name_rules.qualified_name(name))
+    if not found and "/" not in name and not _is_standard(name):
+        found.append(faults.invalid(path, name, "must be a standard resource type or fully qualified"))
+    return found
+
+
+def _is_standard(name: str) -> bool:
+    return name in _COUNTED | _MEASURED or name == "storage" or name.startswith(("hugepages-", "requests.hugepages-"))
+
+
+def _ratio_faults(item: Json, path: str) -> list[FieldError]:
+    found: list[FieldError] = []
+    for name, written in sorted((item.get("maxLimitRequestRatio") or {}).items()):
+        place, ratio, text = f"{path}.maxLimitRequestRatio[{name}]", quantities.read(written), quantities.text(written)
+        if quantities.compare(written, "1") < 0:
+            found.append(faults.invalid(place, text, f"ratio {text} is less than 1"))
+        least, most = (item.get("min") or {}).get(name), (item.get("max") or {}).get(name)
+        if least is None or most is None or not quantities.read(least).milli():
+            continue
+        widest = quantities.read(most).milli() / quantities.read(least).milli()
+        if ratio.milli() > widest * 1000:
+            found.append(faults.invalid(place, text, f"ratio {text} is greater than max/min = {widest:f}"))
+    return found
+
+
+_ORDER = (
+    ("min", "max", "min", "min", "min value {} is greater than max value {}"),
+    (
+        "min",
+        "defaultRequest",
+        "defaultRequest",
+        "defaultRequest",
+        "min value {} is greater than default request value {}",
+    ),
+    (
+        "defaultRequest",
+        "max",
+        "defaultRequest",
+        "defaultRequest",
+        "default request value {} is greater than max value {}",
+    ),
+    (
+        "defaultRequest",
+        "default",
+        "defaultRequest",
+        "defaultRequest",
+        "default request value {} is greater than default limit value {}",
+    ),
+    ("min", "default", "default", "min", "min value {} is greater than default value {}"),
+    ("default", "max", "default", "max", "default value {} is greater than max value {}"),
+)
+"""What must not be more than what, which of them the fault is reported at, which value it shows, and its text."""
 
 
 def _order_faults(item: Json, path: str) -> list[FieldError]:
     """What is less must not be more: min <= defaultRequest <= default <= max."""
     found: list[FieldError] = []
-    ladder = (("min", "min"), ("defaultRequest", "default request"), ("default", "default"), ("max", "max"))
-    resources = sorted({name for key, _ in ladder for name in item.get(key) or {}})
-    for name in resources:
-        for low, (low_key, low_text) in enumerate(ladder):
-            for high_key, high_text in ladder[low + 1 :]:
-                small, big = (item.get(low_key) or {}).get(name), (item.get(high_key) or {}).get(name)
-                if small is None or big is None or quantities.compare(small, big) <= 0:
-                    continue
-                detail = (
-                    f"{low_text} value {quantities.text(small)} is greater than {high_text} value "
-                    f"{quantities.text(big)}"
-                )
-                found.append(faults.invalid(f"{path}.{low_key}[{name}]", quantities.text(small), detail))
+    for name in sorted({name for key in ("min", "defaultRequest", "default", "max") for name in item.get(key) or {}}):
+        for low, high, at, shown, text in _ORDER:
+            if item.get("type") == "Pod" and "default" in f"{low}{high}":
+                continue
+            small, big = (item.get(low) or {}).get(name), (item.get(high) or {}).get(name)
+            if small is None or big is None or quantities.compare(small, big) <= 0:
+                continue
+            detail = text.format(quantities.text(small), quantities.text(big))
+            value = quantities.text((item.get(shown) or {})[name])
+            found.append(faults.invalid(f"{path}.{at}[{name}]", value, detail))
     return found
 
 

@@ -420,6 +420,7 @@ def served() -> list[Served]:
             resource=ENDPOINTS,
             singular="endpoints",
             short_names=("ep",),
+            deprecation="v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
             strategy=BuiltIn(type_name="Endpoints", defaults=_endpoints_defaults, check=_endpoints_faults),
             columns=(NAME, column("Endpoints", _endpoints_cell), AGE),
         ),

@@ -6,7 +6,7 @@ Source of the order: Kubernetes' `registry/generic` (decode, default, prepare, v
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from vcbatch.local.apiserver.errors import FieldError
@@ -26,6 +26,10 @@ def _no_change(_obj: Json, _old: Json | None, _ctx: RequestContext) -> None:
 
 def _no_faults(_obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
     return []
+
+
+def _no_warnings(_obj: Json) -> Iterable[str]:
+    return ()
 
 
 def _no_status() -> Json:
@@ -50,6 +54,8 @@ class BuiltIn:
     """Faults of a write of the status."""
     admit_create: Prepare = _no_change
     """The last word of admission on a create that has no faults; raises `StatusError` to refuse it."""
+    warn: Callable[[Json], Iterable[str]] = _no_warnings
+    """What the client is warned of in an object that is taken."""
     update_first: bool = True
     """Whether the faults of the change come before those of the object."""
     checks_whole_on_update: bool = True
@@ -80,13 +86,19 @@ class BuiltIn:
         if old is None:
             found = self.check(obj, None, ctx)
             if not found:
+                self._warn(obj, ctx)
                 self.admit_create(obj, None, ctx)
             return found
         changed = self.check_update(obj, old, ctx)
-        if not self.checks_whole_on_update:
-            return changed
-        whole = self.check(obj, old, ctx)
-        return changed + whole if self.update_first else whole + changed
+        if self.checks_whole_on_update:
+            whole = self.check(obj, old, ctx)
+            changed = changed + whole if self.update_first else whole + changed
+        if not changed:
+            self._warn(obj, ctx)
+        return changed
+
+    def _warn(self, obj: Json, ctx: RequestContext) -> None:
+        ctx.warnings.extend(text for text in self.warn(obj) if text not in ctx.warnings)
 
     def changes_generation(self, obj: Json, old: Json | None) -> bool:
         if not self.generation:

@@ -21,6 +21,8 @@ Json = dict[str, Any]
 
 _QUANTITY = re.compile(r"([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)")
 _QUANTITY_FAULT = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+_STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:(?P<seconds>\d\d)(?P<fraction>\.\d+)?(?:Z|[-+]\d\d:\d\d)", re.ASCII)
+_MICRO_DIGITS = len(".000000")
 _RANGES = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1), "uint8": (0, 255)}
 _MAX_DEPTH = 100
 _OMIT_ZERO_TIME = frozenset({"creationTimestamp"})
@@ -65,7 +67,8 @@ class _Decoder:
                 continue
             decoded = self._field(value, field, type_, path=path, trail=trail, depth=depth)
             if kept(decoded, field):
-                obj[name] = decoded
+                # An empty list comes back from storage as none.
+                obj[name] = None if decoded == [] and field.container and not field.pointer else decoded
             else:
                 del obj[name]
         for field in _zeros(type_):
@@ -73,17 +76,17 @@ class _Decoder:
                 obj[field.name] = self._zero(field, depth)
 
     def _field(self, value: Any, field: Field, owner: Struct, *, path: str, trail: str, depth: int) -> Any:
-        path, trail = f"{path}{field.name}", f"{trail}{field.name}"
+        path, trail = f"{path}{field.name}", f"{trail}{field.via}{field.name}"
         match field.container:
             case "list":
                 if not isinstance(value, list):
-                    raise _mismatch(value, owner, trail, f"[]{go_name(field.type)}")
+                    raise _mismatch(value, owner, trail, field.go_whole or f"[]{_entry_name(field)}")
                 for index, item in enumerate(value):
                     value[index] = self._value(item, field, owner, f"{path}[{index}]", trail, depth)
                 return value
             case "map":
                 if not isinstance(value, dict):
-                    raise _mismatch(value, owner, trail, f"map[string]{go_name(field.type)}")
+                    raise _mismatch(value, owner, trail, field.go_whole or f"map[string]{_entry_name(field)}")
                 for key, item in value.items():
                     value[key] = self._value(item, field, owner, f"{path}.{key}", trail, depth)
                 return value
@@ -107,6 +110,8 @@ class _Decoder:
             return value
         if value is None:
             return _SCALAR_ZEROS.get(type_)
+        if type_ == "string" and field.go and not isinstance(value, str):
+            raise _mismatch(value, owner, trail, field.go)
         return _scalar(value, type_, owner, trail)
 
     def _schema_or_value(self, value: Any, path: str, trail: str, depth: int) -> None:
@@ -228,10 +233,31 @@ def _bytes(value: Any, owner: Struct, trail: str) -> str:
 
 
 def _base64_fault(text: str) -> int:
-    for index, char in enumerate(text):
-        if not (char.isascii() and (char.isalnum() or char in "+/")):
-            return index if char != "=" or len(text) % 4 else index + 1
-    return len(text) - len(text) % 4
+    """Where Go's decoder stops: at the first character that can't be there, or at a group of four that isn't whole."""
+    at, size = 0, len(text)
+    while at < size:
+        for place in range(4):
+            if at == size:
+                return size - place if place else size
+            if text[at] == "=":
+                return _padding_fault(text, at, place)
+            if not (text[at].isascii() and (text[at].isalnum() or text[at] in "+/")):
+                return at
+            at += 1
+    return size
+
+
+def _padding_fault(text: str, at: int, place: int) -> int:
+    if place < 2:
+        return at
+    after = at + 1
+    if place == 2:
+        if after == len(text):
+            return after
+        if text[after] != "=":
+            return at
+        after += 1
+    return after
 
 
 def _quantity(value: Any) -> str:
@@ -258,14 +284,25 @@ def _time(value: Any, type_: str) -> Any:
     if not isinstance(value, str):
         raise DecodeError(f"json: cannot unmarshal {_kind(value)} into Go value of type string")
     layout = "2006-01-02T15:04:05Z07:00" if type_ == "Time" else "2006-01-02T15:04:05.000000Z07:00"
+    stamp = _STAMP.match(value)
+    if stamp and stamp.end() < len(value):
+        rest = value[stamp.end() :]
+        raise DecodeError(f'parsing time "{value}": extra text: "{rest}"')
+    if stamp and type_ == "MicroTime" and len(stamp["fraction"] or "") != _MICRO_DIGITS:
+        rest = value[stamp.end("seconds") :]
+        raise DecodeError(f'parsing time "{value}" as "{layout}": cannot parse "{rest}" as ".000000"')
     try:
-        moment = datetime.fromisoformat(value)
+        moment = datetime.fromisoformat(value) if stamp else None
     except ValueError:
         moment = None
-    if moment is None or moment.tzinfo is None or "T" not in value:
+    if moment is None:
         raise DecodeError(f'parsing time "{value}" as "{layout}": cannot parse "{value}" as "2006"')
     utc = moment.astimezone(UTC).replace(tzinfo=None)
     return utc.isoformat(timespec="seconds" if type_ == "Time" else "microseconds") + "Z"
+
+
+def _entry_name(field: Field) -> str:
+    return field.go or go_name(field.type)
 
 
 def _kind(value: Any) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import resources
 
 SCALARS = frozenset({"string", "bool", "int32", "int64", "uint8", "float64", "bytes"})
@@ -28,11 +28,17 @@ class Field:
     container: str = ""
     pointer: bool = False
     inline: bool = False
+    via: str = ""
+    """The names of the inlined structs that it comes from, as Go's errors write them: `ProbeHandler.`."""
     always: bool = False
     """Written even when it is zero."""
     merges: bool = False
     merge_key: str = ""
     retain_keys: bool = False
+    go: str = ""
+    """What Go's errors call the type of the value or of the entries; "" for its plain name."""
+    go_whole: str = ""
+    """What they call the list or the map as a whole, where that has a name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,12 +174,20 @@ def _field(words: list[str], section: str) -> Field:
         merges=merge is not None,
         merge_key=(merge or "").partition("=")[2],
         retain_keys="retain" in flags,
+        go=_named(flags, "go="),
+        go_whole=_named(flags, "whole="),
     )
+
+
+def _named(flags: list[str], head: str) -> str:
+    return next((flag.removeprefix(head) for flag in flags if flag.startswith(head)), "")
 
 
 def _flat(table: Mapping[str, Struct], of: Struct) -> Iterator[tuple[str, Field]]:
     for field_ in of.own:
         if field_.inline:
-            yield from _flat(table, table[field_.type])
+            inlined = table[field_.type]
+            for name, inner in _flat(table, inlined):
+                yield name, replace(inner, via=f"{inlined.name}.{inner.via}")
         else:
             yield field_.name, field_

@@ -12,6 +12,7 @@ from vcbatch.api.resources import PODS, Resource
 from vcbatch.local.apiserver.errors import FieldError
 from vcbatch.local.apiserver.kinds.pods import admission, limits, quota, update
 from vcbatch.local.apiserver.kinds.pods.table import COLUMNS, row_conditions
+from vcbatch.local.apiserver.kinds.pods.warnings import pod_warnings
 from vcbatch.local.apiserver.kinds.strategy import BuiltIn
 from vcbatch.local.apiserver.registry import Json, RequestContext, Served
 from vcbatch.local.apiserver.subresources import POD_HANDLERS, POD_SUBRESOURCE_KINDS, POD_SUBRESOURCES, bind
@@ -165,6 +166,7 @@ def served() -> list[Served]:
             check_update=_change,
             check_status=_status_check,
             admit_create=_admit_create,
+            warn=pod_warnings,
             update_first=False,
             has_status=True,
             generation=True,

@@ -7,7 +7,7 @@ import copy
 from typing import Any
 
 from vcbatch.api import faults, name_rules
-from vcbatch.api.podspec import scheduling, values
+from vcbatch.api.podspec import internal, scheduling, values
 from vcbatch.local.apiserver.errors import FieldError
 from vcbatch.local.apiserver.kinds.pods.specdiff import spec_diff
 from vcbatch.local.apiserver.registry import Json
@@ -18,6 +18,7 @@ _CHANGEABLE = (
     "`spec.tolerations` (only additions to existing tolerations),"
     "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
 )
+_ONLY_ADDED = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
 _SYSTEM_CONDITIONS = ("PodScheduled", "Ready", "Initialized")
 
 
@@ -119,9 +120,7 @@ def _gated_faults(munged: Json, before: Json) -> list[FieldError]:
     now, was = munged.get("nodeSelector") or {}, before.get("nodeSelector") or {}
     if now != was:
         if any(now.get(key) != value for key, value in was.items()):
-            found.append(
-                faults.invalid("spec.nodeSelector", now, "only additions are allowed (no mutations or deletions)")
-            )
+            found.append(faults.invalid("spec.nodeSelector", munged.get("nodeSelector"), _ONLY_ADDED))
         _put_back(munged, before, "nodeSelector")
     path = ("affinity", "nodeAffinity")
     new_affinity, old_affinity = _at(munged, *path), _at(before, *path)
@@ -165,7 +164,7 @@ def _affinity_change_faults(now: Json | None, was: Json | None) -> list[FieldErr
             kept, given = before.get(key) or [], term.get(key) or []
             if given[: len(kept)] != kept:
                 detail = "only additions are allowed (no mutations or deletions)"
-                found.append(faults.invalid(f"{place}[{index}]", term, detail))
+                found.append(internal.invalid(f"{place}[{index}]", term, "NodeTerm", detail))
                 break
     return found
 
