@@ -26,15 +26,23 @@ RBAC = REPOSITORY / "helm/vcbatch/files/rbac"
 class Component:
     """One running `vcbatch controllers`, `vcbatch scheduler` or `vcbatch webhooks`."""
 
-    def __init__(self, program: Program, *, health: int, metrics: int) -> None:
+    def __init__(self, program: Program, *, health: int, metrics: int, port: int = 0) -> None:
         self.program = program
+        self.port = port
         self.health = f"http://127.0.0.1:{health}"
         self._metrics = f"http://127.0.0.1:{metrics}/metrics"
 
+    def alive(self) -> bool:
+        """What /healthz says; False where nothing answers."""
+        return self._good("healthz")
+
     def ready(self) -> bool:
         """What /readyz says; False where nothing answers."""
+        return self._good("readyz")
+
+    def _good(self, path: str) -> bool:
         try:
-            with urllib.request.urlopen(f"{self.health}/readyz", timeout=5) as answer:
+            with urllib.request.urlopen(f"{self.health}/{path}", timeout=5) as answer:
                 return bool(answer.status == 200)
         except (urllib.error.HTTPError, OSError):
             return False
@@ -64,7 +72,6 @@ class Components:
         self.plane = plane
         self.running: list[Component] = []
         self._kubeconfigs: dict[str, Path] = {}
-        self._admission_port = 0
 
     def __enter__(self) -> Self:
         self.install()
@@ -103,10 +110,10 @@ class Components:
         health, metrics = free_port(), free_port()
         name = f"vcbatch-{part}{f'-{replica}' if replica else ''}"
         if part == WEBHOOKS:
-            metrics, self._admission_port = health, free_port()
-            places = admission.serving_flags(self.plane, port=self._admission_port, name=name)
+            metrics, port = health, free_port()
+            places = admission.serving_flags(self.plane, port=port, name=name)
         else:
-            places = ["--listen-address", f"127.0.0.1:{metrics}"]
+            port, places = 0, ["--listen-address", f"127.0.0.1:{metrics}"]
         cluster = ["--kubeconfig", str(kubeconfig or self.kubeconfig(part))] if in_cluster is None else []
         command = [
             sys.executable,
@@ -123,7 +130,7 @@ class Components:
         program = Program(
             name, command, log=self.plane.logs / f"{name}.log", guard=self.plane.guard, cwd=self.plane.folder, env=env
         )
-        component = Component(program, health=health, metrics=metrics)
+        component = Component(program, health=health, metrics=metrics, port=port)
         self.running.append(component)
         program.start()
         return component
@@ -142,13 +149,13 @@ class Components:
         """One of each, and return once they work. From then on the API server asks the admission service."""
         started = [self.start(WEBHOOKS), self.start(CONTROLLERS, *controllers), self.start(SCHEDULER, *scheduler)]
         started[0].wait_ready()
-        self.install_admission()
+        self.install_admission(started[0])
         for component in self.running:
             component.wait_ready()
 
-    def install_admission(self) -> None:
-        """Have the API server ask the webhooks that were started last."""
-        admission.install(self.plane, port=self._admission_port)
+    def install_admission(self, webhooks: Component) -> None:
+        """From now on the API server asks these."""
+        admission.install(self.plane, port=webhooks.port)
 
     def stop(self) -> None:
         """SIGTERM to all, and wait. Nobody is asked for admission any more."""
