@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import shutil
+import sys
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.cluster.binaries.available import unavailable
 from tests.cluster.binaries.build import Binaries, BuildError, build
-from tests.cluster.controlplane import ControlPlane, Options
+from tests.cluster.controlplane import STARTED, ControlPlane, Options
 
 HERE = Path(__file__).parent
 
@@ -18,6 +20,31 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.cluster)
+
+
+_SHOWN_BYTES = 4000
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show with a failed test what each program of its control planes said last, and keep their folders."""
+    report = yield
+    for plane in [*STARTED]:
+        if report.failed:
+            plane.keep = True
+            for log in sorted(plane.logs.glob("*.log")):
+                report.sections.append((f"end of {log}", _tail(log)))
+        if not plane.running:
+            STARTED.remove(plane)
+    return report
+
+
+def _tail(log: Path) -> str:
+    with log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - _SHOWN_BYTES))
+        return file.read().decode(errors="replace") or "(empty)"
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -43,23 +70,36 @@ MakeControlPlane = Callable[..., ControlPlane]
 @pytest.fixture(scope="module")
 def control_plane(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """A fresh control plane with the project's CRDs, shared by the tests of a module."""
-    with ControlPlane(tmp_path_factory.mktemp("cluster"), binaries) as plane:
+    plane = ControlPlane(tmp_path_factory.mktemp("cluster"), binaries)
+    try:
+        plane.start()
         plane.install_crds()
         yield plane
+    finally:
+        _stop(plane)
 
 
 @pytest.fixture
 def make_control_plane(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MakeControlPlane]:
     """Makes control planes of the test's own, for what would harm others; all are stopped afterwards."""
-    started: list[ControlPlane] = []
+    made: list[ControlPlane] = []
 
     def make(options: Options | None = None) -> ControlPlane:
         plane = ControlPlane(tmp_path_factory.mktemp("cluster"), binaries, options)
-        started.append(plane)
+        made.append(plane)
         plane.start()
         plane.install_crds()
         return plane
 
-    yield make
-    for plane in started:
-        plane.stop()
+    try:
+        yield make
+    finally:
+        for plane in made:
+            _stop(plane)
+
+
+def _stop(plane: ControlPlane) -> None:
+    """The folder stays, with certificates and logs, where a test failed or the set-up does right now."""
+    plane.stop()
+    if not plane.keep and sys.exc_info()[0] is None:
+        shutil.rmtree(plane.folder, ignore_errors=True)

@@ -6,6 +6,7 @@ No containers and no privileges: five programs on free ports of the loopback int
 
 from __future__ import annotations
 
+import functools
 import json
 import random
 import shutil
@@ -27,7 +28,7 @@ import yaml
 from tests.cluster import stages
 from tests.cluster.binaries.build import Binaries
 from tests.cluster.pki import Authority
-from tests.cluster.processes import Guard, Program, wait_until
+from tests.cluster.processes import Guard, Program, ProgramEnded, wait_until
 
 Json = dict[str, Any]
 
@@ -66,6 +67,10 @@ _CONTROLLERS = (
 )
 
 
+_PORT_ATTEMPTS = 5
+_PORT_TAKEN = "address already in use"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """How a control plane differs from the usual one."""
@@ -76,6 +81,10 @@ class Options:
     """Whether pods of `default-scheduler` are placed."""
     unlimited: bool = False
     """No limits on requests in flight: for measurements of clients, not of the server's fairness."""
+    controllers: Sequence[str] = _CONTROLLERS
+    """Which controllers of kube-controller-manager run, by its own names for them."""
+    start_milliseconds: int = 100
+    """How long a bound pod takes to start on a simulated node that no annotation tells otherwise."""
     flags: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
     """More command line flags, by program; of a flag given twice, the last counts."""
 
@@ -92,6 +101,10 @@ def free_port() -> int:
     raise OSError("no free port between 20000 and 32000")
 
 
+STARTED: list[ControlPlane] = []
+"""The control planes of this process, so that a failed test can show what their programs said."""
+
+
 class ControlPlane:
     """A control plane with its certificates, its logs and its state, all under one folder that the test gives.
 
@@ -104,9 +117,15 @@ class ControlPlane:
         self.options = options or Options()
         self.logs = folder / "logs"
         self.programs: dict[str, Program] = {}
+        self.running = False
+        self.keep = False
+        """Whether the folder is to stay after a fixture's end, for the logs in it."""
         self._users: dict[str, Path] = {}
-        self._ports = dict(zip((ETCD, "etcd-peer", APISERVER, CONTROLLERS, SCHEDULER, KWOK, "kwok-node"),
-                               self._distinct_ports(7), strict=True))  # fmt: skip
+        self._choose_ports()
+
+    def _choose_ports(self) -> None:
+        names = (ETCD, "etcd-peer", APISERVER, CONTROLLERS, SCHEDULER, KWOK, "kwok-node")
+        self._ports = dict(zip(names, self._distinct_ports(len(names)), strict=True))
         self.server = f"https://127.0.0.1:{self._ports[APISERVER]}"
         self.etcd = f"http://127.0.0.1:{self._ports[ETCD]}"
 
@@ -131,10 +150,30 @@ class ControlPlane:
         self.stop()
 
     def start(self) -> None:
-        """Make the certificates, start every program, and return once the API server and its controllers work."""
-        self.logs.mkdir(parents=True, exist_ok=True)
+        """Make the certificates, start every program, and return once the API server and its controllers work.
+
+        Between the choice of a free port and its use another program may take it: then all is started again elsewhere.
+        """
+        STARTED.append(self)
+        self.running = True
+        for attempt in range(_PORT_ATTEMPTS):
+            try:
+                self._start()
+                return
+            except ProgramEnded:
+                taken = any(_PORT_TAKEN in program.said().lower() for program in self.programs.values())
+                if not taken or attempt == _PORT_ATTEMPTS - 1:
+                    raise
+            self._end_programs()
+            self._choose_ports()
+
+    def _start(self) -> None:
+        self._users.clear()
+        shutil.rmtree(self.logs, ignore_errors=True)
+        self.logs.mkdir(parents=True)
         self.guard = Guard()
-        self._state = Path(tempfile.mkdtemp(prefix="vcbatch-etcd-", dir=_fast_folder()))
+        self.state = Path(tempfile.mkdtemp(prefix="vcbatch-etcd-", dir=_fast_folder()))
+        self.guard.remove(self.state)
         self.authority = Authority(self.folder / "pki")
         self._serving = self.authority.serving(
             "serving", hosts=("localhost", "127.0.0.1", "kubernetes.default.svc", "10.0.0.1")
@@ -148,19 +187,23 @@ class ControlPlane:
         self.programs[ETCD].start()
         self.programs[APISERVER].start()
         self.wait_ready()
-        for name in (CONTROLLERS, SCHEDULER, KWOK):
-            if name in self.programs:
-                self.programs[name].start()
+        others = [name for name in (CONTROLLERS, SCHEDULER, KWOK) if name in self.programs]
+        for name in others:
+            self.programs[name].start()
+        for name in others:
+            wait_until(f"{name} listens", functools.partial(self.programs[name].listens, self._ports[name]))
         self.wait_service_accounts("default")
 
     def stop(self) -> None:
         """End everything at once, and remove the state. The logs stay with the folder."""
+        self.running = False
+        self._end_programs()
+
+    def _end_programs(self) -> None:
         for program in self.programs.values():
             program.kill()
         if hasattr(self, "guard"):
             self.guard.close()
-        if hasattr(self, "_state"):
-            shutil.rmtree(self._state, ignore_errors=True)
 
     def wait_ready(self, timeout: float = 90.0) -> None:
         """Return once the API server says that it is ready; raises where it or etcd ended."""
@@ -196,7 +239,7 @@ class ControlPlane:
     def _etcd(self) -> list[str]:
         peer = f"http://127.0.0.1:{self._ports['etcd-peer']}"
         return [
-            "--name=testbed", f"--data-dir={self._state}", f"--listen-client-urls={self.etcd}",
+            "--name=testbed", f"--data-dir={self.state}", f"--listen-client-urls={self.etcd}",
             f"--advertise-client-urls={self.etcd}", f"--listen-peer-urls={peer}",
             f"--initial-advertise-peer-urls={peer}", f"--initial-cluster=testbed={peer}",
             "--quota-backend-bytes=4294967296", "--unsafe-no-fsync", "--log-level=warn",
@@ -224,13 +267,15 @@ class ControlPlane:
             f"--kubeconfig={self.kubeconfig}", "--bind-address=127.0.0.1", f"--secure-port={self._ports[CONTROLLERS]}",
             f"--cert-dir={self.folder / 'pki'}", "--leader-elect=false", "--use-service-account-credentials=false",
             "--kube-api-qps=5000", "--kube-api-burst=10000", f"--root-ca-file={self.authority.certificate}",
-            f"--service-account-private-key-file={self._tokens.key}", f"--controllers={','.join(_CONTROLLERS)}",
+            f"--service-account-private-key-file={self._tokens.key}",
+            f"--controllers={','.join(self.options.controllers)}",
         ]  # fmt: skip
 
     def _kwok(self) -> list[str]:
         node = self.authority.serving("kubelet")
+        stages_file = stages.write(self.folder / "stages.yaml", start_milliseconds=self.options.start_milliseconds)
         return [
-            f"--kubeconfig={self.kubeconfig}", f"--config={stages.write(self.folder / 'stages.yaml')}",
+            f"--kubeconfig={self.kubeconfig}", f"--config={stages_file}",
             "--manage-all-nodes=false",
             "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake", "--node-ip=127.0.0.1",
             f"--node-port={self._ports['kwok-node']}", f"--server-address=127.0.0.1:{self._ports[KWOK]}",

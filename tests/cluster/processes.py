@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -15,16 +16,21 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 _GUARD = """
-import os, signal, sys
-groups = set()
+import os, shutil, signal, sys
+groups, folders = set(), []
 for line in sys.stdin:
-    sign, group = line[0], int(line[1:])
-    (groups.add if sign == "+" else groups.discard)(group)
+    sign, what = line[0], line[1:-1]
+    if sign == "/":
+        folders.append(what)
+    else:
+        (groups.add if sign == "+" else groups.discard)(int(what))
 for group in groups:
     try:
         os.killpg(group, signal.SIGKILL)
     except ProcessLookupError:
         pass
+for folder in folders:
+    shutil.rmtree(folder, ignore_errors=True)
 """
 
 
@@ -33,7 +39,7 @@ class ProgramEnded(AssertionError):
 
 
 class Guard:
-    """Kills the registered process groups once this process is gone."""
+    """Kills the registered process groups, and removes the registered folders, once this process is gone."""
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
@@ -46,8 +52,12 @@ class Guard:
     def discard(self, group: int) -> None:
         self._tell(f"-{group}\n")
 
+    def remove(self, folder: Path) -> None:
+        """See to it that the folder goes in the end."""
+        self._tell(f"/{folder}\n")
+
     def close(self) -> None:
-        """Kill what is still registered, and end the guard."""
+        """Kill and remove what is still registered, and end the guard."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait()
@@ -142,6 +152,13 @@ class Program:
         if not self.running:
             code = self._process.returncode if self._process else None
             raise ProgramEnded(f"{self.name} ended with {code}:\n{self.said()[-3000:]}")
+
+    def listens(self, port: int) -> bool:
+        """Whether it has opened that port of 127.0.0.1; raises `ProgramEnded` where it doesn't run."""
+        self.check()
+        with socket.socket() as probe:
+            probe.settimeout(1)
+            return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def wait_until(what: str, condition: Callable[[], object], *, timeout: float = 60.0, pause: float = 0.05) -> None:

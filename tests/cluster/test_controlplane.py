@@ -1,11 +1,37 @@
-"""The test bed itself: a control plane comes up, works and goes without a trace."""
+"""The test bed itself: a control plane comes up, works and goes without a trace, whatever happens to the test."""
 
 from __future__ import annotations
 
 import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
 
-from tests.cluster.controlplane import ControlPlane
-from tests.cluster.processes import wait_until
+import psutil
+import pytest
+
+from tests.cluster import controlplane
+from tests.cluster.binaries.build import Binaries
+from tests.cluster.controlplane import (
+    APISERVER,
+    CONTROLLERS,
+    ETCD,
+    KWOK,
+    REPOSITORY,
+    SCHEDULER,
+    ControlPlane,
+    Options,
+)  # fmt: skip
+from tests.cluster.processes import ProgramEnded, wait_until
+
+READY_SECONDS = 15
 
 
 def test_pods_run_on_simulated_nodes(control_plane: ControlPlane) -> None:
@@ -17,3 +43,157 @@ def test_pods_run_on_simulated_nodes(control_plane: ControlPlane) -> None:
         return str(json.loads(done.stdout)["status"]["phase"])
 
     wait_until("the pod has failed", lambda: phase() == "Failed")
+
+
+def test_versions_are_the_pinned_ones(control_plane: ControlPlane) -> None:
+    version = control_plane.call("GET", "/version")
+    assert version["gitVersion"].startswith(f"v{version['major']}.{version['minor']}.")
+
+
+def test_two_at_once_know_nothing_of_each_other(binaries: Binaries, tmp_path: Path) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        planes = [ControlPlane(tmp_path / name, binaries) for name in ("one", "two")]
+        try:
+            list(pool.map(ControlPlane.start, planes))
+            planes[0].call("POST", "/api/v1/namespaces", {"metadata": {"name": "only-here"}})
+            assert planes[0].request("GET", "/api/v1/namespaces/only-here")[0] == 200
+            assert planes[1].request("GET", "/api/v1/namespaces/only-here")[0] == 404
+        finally:
+            for plane in planes:
+                plane.stop()
+
+
+def test_nothing_is_left_after_a_stop(binaries: Binaries, tmp_path: Path) -> None:
+    with ControlPlane(tmp_path, binaries, Options(kwok=False, scheduler=False)) as plane:
+        pids = [program.pid for program in plane.programs.values()]
+        state = plane.state
+        assert sorted(plane.programs) == sorted([ETCD, APISERVER, CONTROLLERS])
+        assert state.is_dir()
+    assert not _alive(pids)
+    assert not state.exists()
+    assert (plane.logs / f"{APISERVER}.log").stat().st_size > 0
+
+
+def test_nothing_is_left_when_the_test_process_is_killed(binaries: Binaries, tmp_path: Path) -> None:
+    script = f"""
+import json, sys, time
+from pathlib import Path
+from tests.cluster.binaries.build import Binaries
+from tests.cluster.controlplane import ControlPlane, Options
+plane = ControlPlane(Path({str(tmp_path)!r}), Binaries(Path({str(binaries.folder)!r})))
+plane.start()
+print(json.dumps([[program.pid for program in plane.programs.values()], str(plane.state)]), flush=True)
+time.sleep(600)
+"""
+    victim = subprocess.Popen([sys.executable, "-c", script], cwd=REPOSITORY, stdout=subprocess.PIPE, text=True)
+    try:
+        assert victim.stdout is not None
+        pids, state = json.loads(victim.stdout.readline())
+        assert len(_alive(pids)) == 5
+    finally:
+        victim.kill()
+        victim.wait()
+    wait_until("all programs are gone", lambda: not _alive(pids), timeout=20)
+    wait_until("the state is gone", lambda: not Path(state).exists(), timeout=20)
+
+
+def _alive(pids: Iterable[int]) -> list[int]:
+    return [pid for pid in pids if psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE]
+
+
+@pytest.mark.parametrize("name", [ETCD, APISERVER, CONTROLLERS, SCHEDULER, KWOK])
+def test_a_program_that_ends_early_is_named_with_what_it_said(name: str, binaries: Binaries, tmp_path: Path) -> None:
+    plane = ControlPlane(tmp_path, binaries, Options(flags={name: ["--no-such-flag"]}))
+    try:
+        with pytest.raises(ProgramEnded, match=rf"(?s)^{name} ended with .*no-such-flag"):
+            plane.start()
+    finally:
+        plane.stop()
+
+
+@pytest.mark.parametrize("role", [0, 2, 3, 5])
+def test_a_port_taken_in_between_is_chosen_anew(
+    role: int, binaries: Binaries, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`role` counts ports in the order of their choice: etcd, its peers, API server, controllers, scheduler, kwok."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        free, port, calls = controlplane.free_port, taken.getsockname()[1], iter(range(1000))
+        monkeypatch.setattr(controlplane, "free_port", lambda: port if next(calls) == role else free())
+        with ControlPlane(tmp_path, binaries) as plane:
+            assert plane.request("GET", "/readyz")[0] == 200
+            assert str(port) not in plane.server
+
+
+def test_a_chosen_set_of_controllers_runs(make_control_plane: Callable[..., ControlPlane]) -> None:
+    plane = make_control_plane(
+        Options(controllers=("serviceaccount-controller", "namespace-controller"), kwok=False, unlimited=True)
+    )
+    plane.call("POST", "/apis/apps/v1/namespaces/default/deployments", _deployment())
+    plane.call("POST", "/api/v1/namespaces", {"metadata": {"name": "served"}})
+    plane.wait_service_accounts("served")
+    assert plane.call("GET", "/apis/apps/v1/namespaces/default/replicasets")["items"] == []
+
+
+def _deployment() -> dict[str, Any]:
+    labels = {"app": "idle"}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": "any"}]}}
+    return {"metadata": {"name": "idle"}, "spec": {"selector": {"matchLabels": labels}, "template": template}}
+
+
+def test_it_is_ready_soon(binaries: Binaries, tmp_path: Path) -> None:
+    """Measured in CPU time, so that a busy machine changes nothing."""
+    with ControlPlane(tmp_path, binaries) as plane:
+        plane.install_crds()
+        used = sum(_cpu_seconds(program.pid) for program in plane.programs.values())
+    assert used < READY_SECONDS
+
+
+def _cpu_seconds(pid: int) -> float:
+    times = psutil.Process(pid).cpu_times()
+    return float(times.user + times.system)
+
+
+FAILING = """
+import pytest
+
+def test_fails(control_plane):
+    assert control_plane.request("GET", "/no/such/path")[0] == 200
+
+def test_passes(make_control_plane):
+    from tests.cluster.controlplane import Options
+    assert make_control_plane(Options(kwok=False)).request("GET", "/readyz")[0] == 200
+"""
+
+
+def test_a_failed_test_shows_the_logs_and_only_its_folder_stays(binaries: Binaries, tmp_path: Path) -> None:
+    """In a pytest of its own, with the conftest of this folder."""
+    (tmp_path / "conftest.py").write_text(
+        "from tests.cluster.conftest import *\n"
+        "from tests.cluster.conftest import pytest_runtest_makereport, binaries, control_plane, make_control_plane\n"
+    )
+    (tmp_path / "test_of_its_own.py").write_text(FAILING)
+    base = tmp_path / "base"
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-o", "addopts=", f"--basetemp={base}",
+         "--rootdir", str(tmp_path), "-c", os.devnull, str(tmp_path)],
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(REPOSITORY)}, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert "1 failed, 1 passed" in done.stdout, done.stdout + done.stderr
+    for name in (ETCD, APISERVER, CONTROLLERS, SCHEDULER, KWOK):
+        assert f"{name}.log" in done.stdout
+    kept = [path.parent.parent for path in base.rglob(f"{APISERVER}.log")]
+    assert len(kept) == 1
+
+
+def test_a_stopped_program_is_ended_by_force(control_plane: ControlPlane) -> None:
+    """Programs that a test has stopped with SIGSTOP don't outlive it either."""
+    kwok = control_plane.programs[KWOK]
+    pid = kwok.pid
+    kwok.send(signal.SIGSTOP)
+    began = time.monotonic()
+    kwok.kill()
+    assert not _alive([pid])
+    assert time.monotonic() - began < 30
+    kwok.start()
