@@ -64,7 +64,8 @@ def reads(requests: Counter[Request]) -> str:
 
 def measure(plane: ControlPlane, part: str, components: Components, table: Table, *, idle: float) -> None:
     began = time.monotonic()
-    component = components.start(part).wait_ready(timeout=600)
+    # Without a Lease, which an API server that is away for long would take from a component.
+    component = components.start(part, "--leader-elect=false").wait_ready(timeout=600)
     ready = time.monotonic() - began
     row(table, f"{part}: cold start", ready, None, usage.of(component.program.pid))
     time.sleep(10)
@@ -82,9 +83,12 @@ def restart(plane: ControlPlane, components: Components, table: Table) -> None:
     began = time.monotonic()
     for component in components.running:
         name = component.program.name
-        wait_until(
-            f"{name} has its pods again", lambda c=component, n=name: relists(c)["pods"] > seen[n], timeout=600
-        )  # fmt: skip
+
+        def followed(component: Component = component, least: int = seen[name]) -> bool:
+            component.program.check()
+            return relists(component)["pods"] > least
+
+        wait_until(f"{name} has its pods again", followed, timeout=600)
     seconds = time.monotonic() - began
     time.sleep(5)
     for component in components.running:

@@ -10,6 +10,7 @@ from vcbatch.api.names import CONTROLLERS_LEASE
 from vcbatch.cli.component import Component, run_component
 from vcbatch.cli.component_options import ComponentOptions, component_options
 from vcbatch.cli.job_plugins import add_job_plugins
+from vcbatch.runtime import memory
 from vcbatch.runtime.bootstrap import ensure_queues
 from vcbatch.runtime.control_plane import ControlPlane
 from vcbatch.runtime.informers import Informers
@@ -45,6 +46,7 @@ async def _work(component: Component) -> None:
         await ensure_queues(component.api, clock=component.clock, random=component.random)
         await informers.synced()
         await plane.custom_resources.watching.wait()
+        memory.settle()
         component.ready.set()
         await never()
 

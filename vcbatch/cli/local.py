@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import errno
 import faulthandler
-import gc
 import logging
 import signal
 import socket
@@ -35,6 +34,7 @@ from vcbatch.local.apiserver.persistence import StateError
 from vcbatch.local.apiserver.server import EmbeddedServer, PortInUse
 from vcbatch.local.kubelet import SandboxUnavailableError
 from vcbatch.observe import logging as logs
+from vcbatch.runtime import memory
 from vcbatch.runtime.bootstrap import ensure_queues
 from vcbatch.runtime.clock import SystemClock
 from vcbatch.runtime.control_plane import ControlPlane
@@ -173,7 +173,7 @@ class LocalProgram:
             stack.push_async_callback(_cancel, running)
             if not await _either(self._until_ready(plane, informers, kubelets), running, stop):
                 return
-            _settle_memory()
+            memory.settle()
             ready(await self._report(server, kubelets))
             await _either(stop.wait(), running, stop)
 
@@ -282,11 +282,3 @@ async def _cancel(task: asyncio.Future[Any]) -> None:
     task.cancel()
     with suppress(asyncio.CancelledError, Exception):
         await task
-
-
-def _settle_memory() -> None:
-    """What lives now lives as long as the program: the collector needn't look at it again, nor look often at the rest,
-    which is short-lived or exempt. Its passes are what the slowest answers otherwise wait for."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 50)

@@ -12,6 +12,7 @@ from vcbatch.api.queue import DEFAULT
 from vcbatch.cli.component import Component, run_component
 from vcbatch.cli.component_options import ComponentOptions, DurationType, component_options
 from vcbatch.cli.output import CliError
+from vcbatch.runtime import memory
 from vcbatch.runtime.bootstrap import ensure_queues
 from vcbatch.runtime.informers import Informers
 from vcbatch.runtime.recorder import Recorder
@@ -82,6 +83,7 @@ async def _work(component: Component, scheduler: Scheduler, name: str, config: L
     async def ready() -> None:
         await ensure_queues(component.api, clock=clock, random=random)
         await informers.synced()
+        memory.settle()
         component.ready.set()
         await never()
 

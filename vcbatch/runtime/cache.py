@@ -170,6 +170,9 @@ class Cache(Generic[T]):
         return changed
 
     def _store(self, who: Identity, obj: T) -> None:
+        if isinstance(obj, dict):
+            # Who wrote which field decides nothing here, and is up to half of an object.
+            obj["metadata"].pop("managedFields", None)
         old = self._objects.get(who.uid)
         self._objects[who.uid] = obj
         self._versions[who.uid] = who.version

@@ -163,3 +163,13 @@ def test_a_listener_that_fails_takes_nothing_from_the_others():
     cache.put(obj("a", "1", 1))
     assert heard == ["1"]
     assert cache.get("1") is not None
+
+
+def test_who_wrote_which_field_is_not_kept():
+    cache: Cache[dict] = Cache()
+    body = obj("a", "1", 1)
+    body["metadata"]["managedFields"] = [{"manager": "kubectl", "fieldsV1": {"f:spec": {}}}]
+    cache.put(body)
+    held = cache.get("1")
+    assert held is not None
+    assert "managedFields" not in held["metadata"]
