@@ -176,6 +176,15 @@ def test_a_queue_with_jobs_is_closing_until_they_are_gone() -> None:
     assert [event.partition(" ")[0] for event in tree.events] == ["CloseQueue"]
 
 
+def test_what_a_queue_is_already_is_no_news() -> None:
+    tree = _Tree({"q": "root"})
+    tree.command("CloseQueue", "q")
+    tree.command("CloseQueue", "q")
+    tree.command("OpenQueue", "q")
+    tree.command("OpenQueue", "q")
+    assert [event.partition(" ")[0] for event in tree.events] == ["CloseQueue", "OpenQueue"]
+
+
 @pytest.mark.parametrize(
     ("action", "name", "uid"),
     [("CloseQueue", "root", None), ("OpenQueue", "c1", None), ("AbortJob", "c1", None), ("OpenQueue", "p", "older")],

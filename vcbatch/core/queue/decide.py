@@ -86,7 +86,7 @@ def _events(queue: Queue, inbox: Inbox, state: QueueState) -> Iterator[Emit]:
     ref = _reference(queue)
     for why in inbox.rejected:
         yield Emit(ref=ref, type=EventType.WARNING, reason=JobReason.COMMAND_REJECTED, message=why)
-    if inbox.action is not None:
+    if inbox.action is not None and state != queue.status.state:  # or the same Command is seen a second time
         reason = QueueReason.OPEN_QUEUE if inbox.action is Action.OPEN_QUEUE else QueueReason.CLOSE_QUEUE
         message = f"queue {queue.name} is {state}, as a Command asked for"
         yield Emit(ref=ref, type=EventType.NORMAL, reason=reason, message=message)
