@@ -50,9 +50,23 @@ class SchedulingGate(Wire):
     name: str = ""
 
 
+class Volume(Wire):
+    """Every pod has one with the token of its service account, which as decoded JSON is half of what is held of it; so
+    only the sources that decide where a pod may run are read."""
+
+    name: str = ""
+    persistent_volume_claim: dict[str, Any] | None = None
+    ephemeral: dict[str, Any] | None = None
+
+    @property
+    def claims(self) -> bool:
+        """Whether it asks for a PersistentVolume."""
+        return self.persistent_volume_claim is not None or self.ephemeral is not None
+
+
 class PodSpec(Wire):
-    """`affinity`, `topology_spread_constraints`, `volumes` and `resource_claims` stay as decoded JSON:
-    few pods have them, and they are compiled once per equivalence class."""
+    """`affinity`, `topology_spread_constraints` and `resource_claims` stay as decoded JSON: few pods have them, and
+    they are compiled once per equivalence class."""
 
     node_name: str = ""
     scheduler_name: str = ""
@@ -67,7 +81,7 @@ class PodSpec(Wire):
     overhead: dict[str, str | int | float] | None = None
     scheduling_gates: list[SchedulingGate] | None = None
     topology_spread_constraints: list[dict[str, Any]] | None = None
-    volumes: list[dict[str, Any]] | None = None
+    volumes: list[Volume] | None = None
     resource_claims: list[dict[str, Any]] | None = None
     restart_policy: str = "Always"
 

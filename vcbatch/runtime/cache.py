@@ -87,6 +87,12 @@ class Cache(Generic[T]):
     def get(self, uid: str) -> T | None:
         return self._objects.get(uid)
 
+    def held_as(self, obj: T) -> T:
+        """The object that is held at the very version of `obj`, or `obj` itself where there is none."""
+        who = identity(obj)
+        held = self._objects.get(who.uid)
+        return held if held is not None and who.version is not None and self._versions[who.uid] == who.version else obj
+
     def by_key(self, key: str) -> T | None:
         """By `namespace/name`, or by the bare name of a cluster-scoped object."""
         uid = self._keys.get(key)

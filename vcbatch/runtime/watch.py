@@ -102,7 +102,8 @@ class Reflector(Generic[T]):
                     elif event.type == "DELETED":
                         existing.pop(identity(event.object).uid, None)
                     elif event.type != "BOOKMARK":
-                        existing[identity(event.object).uid] = event.object
+                        # Nearly all of what a relist tells is held already, and needn't be held twice meanwhile.
+                        existing[identity(event.object).uid] = self.cache.held_as(event.object)
         except ApiError as error:
             if not complete and error.code in _NO_STREAMS:
                 log.info("%s are listed, since the server doesn't stream them", self.resource.plural)

@@ -165,11 +165,7 @@ def host_ports(spec: PodSpec) -> tuple[HostPort, ...]:
 
 
 def _unsupported(spec: PodSpec) -> list[str]:
-    faults = [
-        f"volume {volume.get('name', '')!r} claims a PersistentVolume"
-        for volume in spec.volumes or ()
-        if "persistentVolumeClaim" in volume or "ephemeral" in volume
-    ]
+    faults = [f"volume {volume.name!r} claims a PersistentVolume" for volume in spec.volumes or () if volume.claims]
     if spec.resource_claims:
         faults.append("spec.resourceClaims asks for dynamically allocated devices")
     return faults
@@ -301,8 +297,8 @@ def _text(spec: PodSpec, namespace: str) -> tuple[object, ...]:
         or spec.init_containers
         or spec.overhead
         or spec.resources
-        or spec.volumes
         or spec.resource_claims
+        or any(volume.claims for volume in spec.volumes or ())
     )
     selector = tuple(spec.node_selector.items()) if spec.node_selector else ()
     tolerations = tuple((t.key, t.operator, t.value, t.effect) for t in spec.tolerations) if spec.tolerations else ()

@@ -173,3 +173,12 @@ def test_who_wrote_which_field_is_not_kept():
     held = cache.get("1")
     assert held is not None
     assert "managedFields" not in held["metadata"]
+
+
+def test_an_object_that_is_held_at_that_version_needs_no_second_copy():
+    cache: Cache[dict] = Cache()
+    held, again, newer, other = obj("a", "1", 1), obj("a", "1", 1), obj("a", "1", 2), obj("b", "2", 1)
+    cache.put(held)
+    assert cache.held_as(again) is held
+    assert cache.held_as(newer) is newer
+    assert cache.held_as(other) is other
