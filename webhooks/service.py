@@ -50,7 +50,8 @@ class AdmissionService:
     world: ClusterView
     clock: Clock
     meter: Meter
-    settings: Settings = admission.DEFAULT_SETTINGS
+    settings: Callable[[], Settings] = lambda: admission.DEFAULT_SETTINGS
+    """What holds now; read once for each request."""
 
     async def answer(self, path: Path, asked: Asked, *, size: int) -> Answer:
         """`size`: bytes of the review, which tell whether judging it takes long enough to be done beside the loop."""
@@ -80,20 +81,20 @@ class AdmissionService:
             return Answer(allowed=False, message=f"{asked.operation} of {resource.kind} carries no object")
         if self.world.needed(resource) and not self.world.complete:
             return _later("admission is starting and doesn't know the queues of this cluster yet; try again")
-        request = _request(path, asked)
+        request, settings = _request(path, asked), self.settings()
         if path.mutates:
-            return await _run(size, lambda: self._patch(request))
-        return await self._review(request, size)
+            return await _run(size, lambda: self._patch(request, settings))
+        return await self._review(request, settings, size)
 
-    def _patch(self, request: Request) -> Answer:
+    def _patch(self, request: Request, settings: Settings) -> Answer:
         try:
-            filled = admission.mutate(request, self.world, self.settings)
+            filled = admission.mutate(request, self.world, settings)
         except MalformedObject as error:
             return Answer(allowed=False, message=str(error))
         return Answer(allowed=True, patch=json_patch(request.object, filled))
 
-    async def _review(self, request: Request, size: int) -> Answer:
-        verdict = await _run(size, lambda: admission.review(request, self.world, self.settings))
+    async def _review(self, request: Request, settings: Settings, size: int) -> Answer:
+        verdict = await _run(size, lambda: admission.review(request, self.world, settings))
         if not verdict.allowed and self.world.needed(request.resource):
             try:
                 news = await self.world.refresh(request)
@@ -103,7 +104,7 @@ class AdmissionService:
                 )
                 return _later(f"{verdict.message}; admission couldn't make sure, since {error}")
             if news:
-                verdict = await _run(size, lambda: admission.review(request, self.world, self.settings))
+                verdict = await _run(size, lambda: admission.review(request, self.world, settings))
         return _judged(verdict)
 
 

@@ -25,6 +25,7 @@ from vcbatch.api.admission import Operation, Request, Settings
 from vcbatch.api.defaults import json_patch
 from vcbatch.api.model import Json
 from vcbatch.api.queue import Queue
+from vcbatch.api.resource_groups import parse_resource_groups
 from vcbatch.api.resources import CRONJOBS, HYPERNODES, JOBFLOWS, JOBS, PODGROUPS, PODS, QUEUES
 from vcbatch.api.validate import QueueRules
 
@@ -305,3 +306,36 @@ def test_volcanos_own_cases_of_defaults() -> None:
         want_tasks = (case["want"].get("response") or {}).get("value")
         if want_tasks:
             assert without_noise(made["spec"]["tasks"]) == without_noise(want_tasks)
+
+
+def test_volcanos_own_cases_of_podgroups() -> None:
+    for case in cases_of("podgroup-mutate"):
+        _, asked = own_request("podgroups", case["in"]["podgroup"])
+        made = admission.mutate(asked, world(case.get("context") or {}))
+        want = jsonpatch.apply_patch(asked.object, (case["want"].get("response") or {}).get("patch") or [])
+        assert made == want
+
+
+def test_volcanos_own_cases_of_pods() -> None:
+    for case in cases_of("pod-validate"):
+        _, asked = own_request("pods", case["in"]["pod"])
+        schedulers = tuple(case["context"]["schedulerNames"])
+        verdict = admission.review(asked, world(case["context"]), Settings(schedulers=schedulers))
+        assert (verdict.allowed, verdict.message) == (case["want"]["allowed"], case["want"]["message"])
+
+
+def as_written(group: Json) -> Json:
+    """A resource group as its file has it; the case has the names of Go's fields."""
+    lowered = {key[:1].lower() + key[1:]: value for key, value in group.items()}
+    chosen = {key.lower(): value for key, value in lowered.pop("object", {}).items()}
+    return {**lowered, "object": chosen}
+
+
+def test_volcanos_own_cases_of_resource_groups() -> None:
+    for case in cases_of("pod-mutate"):
+        groups = [as_written(group) for group in case["context"]["config"]["ResGroupsConfig"]]
+        rules = Settings(resource_groups=parse_resource_groups({"resourceGroups": groups}))
+        _, asked = own_request("pods", case["in"]["pod"])
+        made = admission.mutate(asked, World(), rules)
+        given = {**case["in"]["pod"], "spec": case["in"]["pod"].get("spec") or {}}
+        assert made == jsonpatch.apply_patch(given, case["want"]["response"])

@@ -35,7 +35,7 @@ def app_over(world: World, settings: Settings = DEFAULT_SETTINGS, *, most_at_onc
     """The application. A plain `World` counts as complete."""
     known = world if isinstance(world, KnownWorld) else KnownWorld(**vars(world))
     meter = NoMeter()
-    service = AdmissionService(world=known, clock=VirtualClock(), meter=meter, settings=settings)
+    service = AdmissionService(world=known, clock=VirtualClock(), meter=meter, settings=lambda: settings)
     return build(service, meter=meter, exposition=lambda: ("text/plain", b""), most_at_once=most_at_once)
 
 

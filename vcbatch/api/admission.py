@@ -20,11 +20,12 @@ from vcbatch.api.loose import part
 from vcbatch.api.model import Json, MalformedObject
 from vcbatch.api.podgroup import PodGroup
 from vcbatch.api.queue import Queue
+from vcbatch.api.resource_groups import ResourceGroup, default_pod
 from vcbatch.api.resources import CRONJOBS, HYPERNODES, JOBFLOWS, JOBS, JOBTEMPLATES, PODGROUPS, PODS, QUEUES, Resource
 from vcbatch.api.supported import THIS_VERSION, Unsupported
 from vcbatch.api.validate import DEFAULT_RULES, Fault, QueueRules
 
-MUTATED: Final = (JOBS, QUEUES, PODGROUPS)
+MUTATED: Final = (JOBS, QUEUES, PODGROUPS, PODS)
 """What `mutate` has defaults for, on CREATE."""
 
 REVIEWED: Final = (JOBS, QUEUES, PODGROUPS, CRONJOBS, JOBFLOWS, JOBTEMPLATES, HYPERNODES, PODS)
@@ -49,11 +50,13 @@ class Lookup(validate.Lookup, Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """`schedulers`: the names under which pods come to us, the first for jobs that name none."""
+    """`schedulers`: the names under which pods come to us, the first for jobs that name none. `resource_groups`: where
+    new pods are sent, the first that takes one."""
 
     schedulers: tuple[str, ...] = (names.DEFAULT_SCHEDULER,)
     queues: QueueRules = DEFAULT_RULES
     unsupported: Unsupported = THIS_VERSION
+    resource_groups: tuple[ResourceGroup, ...] = ()
 
 
 DEFAULT_SETTINGS: Final = Settings()
@@ -101,6 +104,8 @@ def mutate(request: Request, lookup: Lookup, settings: Settings = DEFAULT_SETTIN
         return default_job(given, scheduler_name=settings.schedulers[0])
     if request.operation is not Operation.CREATE:
         return given
+    if request.resource == PODS:
+        return default_pod(given, settings.resource_groups, namespace=request.namespace)
     if request.resource == QUEUES:
         return default_queue(given)
     if request.resource == PODGROUPS:

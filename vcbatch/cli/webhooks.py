@@ -24,6 +24,7 @@ from webhooks.app import build
 from webhooks.certificates import CertificateError, Certificates
 from webhooks.server import listen, serve
 from webhooks.service import AdmissionService
+from webhooks.settings import ConfigurationError, FollowedSettings
 from webhooks.world import World
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -38,6 +39,7 @@ class _Options:
     tls_cert_file: Path
     tls_private_key_file: Path
     healthz_address: Address | None
+    admission_conf: Path | None
     scheduler_name: tuple[str, ...]
     max_queue_depth: int
     enable_queue_allocated_pods_check: bool
@@ -58,6 +60,10 @@ class _Options:
 @click.option(
     "--healthz-address", type=AddressType(), default=None,
     help="Serve /healthz, /readyz and /metrics without TLS there, besides the port.  [default: nowhere]",
+)  # fmt: skip
+@click.option(
+    "--admission-conf", type=_FILE, default=None, metavar="FILE",
+    help="Resource groups of pods, as Volcano's; may be replaced.  [default: none]",
 )  # fmt: skip
 @click.option(
     "--scheduler-name", multiple=True, default=(DEFAULT_SCHEDULER,), show_default=True, metavar="NAME",
@@ -92,9 +98,10 @@ def command(**options: Any) -> int:
 async def _work(component: Component, options: _Options) -> None:
     clock, meter = component.clock, component.meter
     certificates = _certificates(options, component)
+    settings = _settings(options, component)
     informers = Informers(component.api, clock=clock, random=component.random, meter=meter)
     world = World(component.api, informers)
-    service = AdmissionService(world=world, clock=clock, meter=meter, settings=_settings(options))
+    service = AdmissionService(world=world, clock=clock, meter=meter, settings=settings.current)
     app = build(service, meter=meter, exposition=meter.exposition)
 
     async def fill() -> None:
@@ -106,6 +113,7 @@ async def _work(component: Component, options: _Options) -> None:
         await Supervisor(clock=clock, random=component.random).run(
             Part(name="serving admission", run=lambda: serve(app, listener, certificates.context), restart=False),
             Part(name="following the certificate", run=certificates.follow),
+            Part(name="following the resource groups", run=settings.follow),
             Part(name="filling the caches", run=fill),
             *informers.parts(),
         )
@@ -127,10 +135,14 @@ def _listening(options: _Options) -> socket.socket:
         raise CliError(f"can't listen on {where}: {error.strerror or error}") from error
 
 
-def _settings(options: _Options) -> Settings:
+def _settings(options: _Options, component: Component) -> FollowedSettings:
     rules = QueueRules(
         max_depth=options.max_queue_depth,
         keep_allocated=options.enable_queue_allocated_pods_check,
         protect_root=options.enable_root_queue_protection,
     )
-    return Settings(schedulers=options.scheduler_name, queues=rules)
+    settings = Settings(schedulers=options.scheduler_name, queues=rules)
+    try:
+        return FollowedSettings(settings, options.admission_conf, clock=component.clock)
+    except ConfigurationError as error:
+        raise CliError(str(error)) from error
