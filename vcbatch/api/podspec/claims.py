@@ -28,9 +28,24 @@ def claim_spec_faults(spec: Json, path: str) -> list[FieldError]:
     name = spec.get("storageClassName")
     if name:
         found += faults.invalid_each(f"{path}.storageClassName", name, name_rules.dns_subdomain(name))
+    for key in ("dataSource", "dataSourceRef"):
+        if spec.get(key) is not None:
+            found += _source_faults(spec[key], f"{path}.{key}")
     mode = spec.get("volumeMode")
     if mode is not None and mode not in ("Block", "Filesystem"):
         found.append(faults.unsupported(f"{path}.volumeMode", mode, ["Block", "Filesystem"]))
+    return found
+
+
+def _source_faults(source: Json, path: str) -> list[FieldError]:
+    """Faults of what a claim's contents come from."""
+    found = [faults.required(f"{path}.{key}") for key in ("name", "kind") if not source.get(key)]
+    group, kind = source.get("apiGroup") or "", source.get("kind", "")
+    if not group and kind != "PersistentVolumeClaim":
+        detail = "must be 'PersistentVolumeClaim' when referencing the default apiGroup"
+        found.append(faults.invalid(path, kind, detail))
+    if group:
+        found += faults.invalid_each(f"{path}.apiGroup", group, name_rules.dns_subdomain(group))
     return found
 
 

@@ -123,8 +123,8 @@ def _config_map(source: Json, path: str) -> list[FieldError]:
 
 def _nfs(source: Json, path: str) -> list[FieldError]:
     found = [faults.required(f"{path}.{key}") for key in ("server", "path") if not source.get(key)]
-    if source.get("path") and not source["path"].startswith("/"):
-        found.append(faults.invalid(f"{path}.path", source["path"], "must be an absolute path"))
+    if not source.get("path", "").startswith("/"):
+        found.append(faults.invalid(f"{path}.path", source.get("path", ""), "must be an absolute path"))
     return found
 
 

@@ -21,7 +21,7 @@ def _quoted(byte: int) -> str:
     if byte == ord('"'):
         return "'\"'"
     text = chr(byte)
-    return f"'{text}'" if text.isprintable() and byte < 0x7F else f"'\\x{byte:02x}'"
+    return f"'{text}'" if text.isprintable() else f"'\\x{byte:02x}'" if byte < 0x80 else f"'\\u{byte:04x}'"
 
 
 class _Scanner:

@@ -47,7 +47,7 @@ FAULTY: dict[str, tuple[str, Json, list[str]]] = {
         named(spec={"taints": [{"key": "k", "effect": "Never"}]}),
         [
             (
-                'spec.taints[0].effect: Unsupported value: "Never": supported values: "NoSchedule", '
+                'metadata.taints[0].effect: Unsupported value: "Never": supported values: "NoSchedule", '
                 '"PreferNoSchedule", "NoExecute"'
             )
         ],
@@ -107,8 +107,7 @@ FAULTY: dict[str, tuple[str, Json, list[str]]] = {
         BINDINGS,
         named(roleRef={"kind": "Thing", "name": "r"}, subjects=[{"kind": "ServiceAccount", "name": "s"}]),
         [
-            'roleRef.kind: Unsupported value: "Thing": supported values: "ClusterRole", "Role"',
-            "subjects[0].namespace: Required value",
+            'roleRef.kind: Unsupported value: "Thing": supported values: "Role", "ClusterRole"',
         ],
     ),
     "deployment of finite pods": (

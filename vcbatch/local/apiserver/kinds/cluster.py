@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from vcbatch.api import faults, name_rules
+from vcbatch.api import faults, name_rules, quantities
 from vcbatch.api.resources import LEASES, NAMESPACES, NODES, PRIORITYCLASSES, Resource
 from vcbatch.local.apiserver.errors import FieldError, forbidden
 from vcbatch.local.apiserver.kinds.define import STATUS, label_name
@@ -24,19 +25,55 @@ SYSTEM_PRIORITY_CLASSES: Mapping[str, int] = {
     "system-node-critical": 2_000_001_000,
 }
 HIGHEST_USER_PRIORITY = 1_000_000_000
+_POLICIES = ("PreemptLowerPriority", "Never")
 _TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_TAINT_FIELDS = (("Key", "key"), ("Value", "value"), ("Effect", "effect"), ("TimeAdded", "timeAdded"))
 _ROLE_PREFIX = "node-role.kubernetes.io/"
 
 
+_TAINTS = "metadata.taints"
+"""Where Kubernetes reports the faults of taints."""
+
+
 def _node_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
-    found = taint_faults(dig(obj, "spec", "taints") or (), "spec.taints")
-    for name, amount in (dig(obj, "status", "capacity") or {}).items():
-        found += _capacity_faults(name, amount, f"status.capacity[{name}]")
+    found = taint_faults(dig(obj, "spec", "taints") or (), _TAINTS)
+    for kind in ("capacity", "allocatable"):
+        for name, amount in (dig(obj, "status", kind) or {}).items():
+            found += _capacity_faults(name, amount, f"status.{kind}.{name}")
+    ranges: list[str] = dig(obj, "spec", "podCIDRs") or []
+    for index, text in enumerate(ranges):
+        found += _range_faults(text, f"spec.podCIDRs[{index}]")
+    families = [":" in text for text in ranges]
+    if not found and len(set(families)) != len(families):
+        detail = "may specify no more than one CIDR for each IP family"
+        found.append(faults.invalid("spec.podCIDRs", ranges, detail))
     return found
 
 
-def _capacity_faults(name: str, _amount: Any, path: str) -> list[FieldError]:
-    return faults.invalid_each(path, name, name_rules.qualified_name(name))
+def _capacity_faults(name: str, amount: Any, path: str) -> list[FieldError]:
+    found = faults.invalid_each(path, name, name_rules.qualified_name(name))
+    if quantities.compare(amount, "0") < 0:
+        found.append(faults.invalid(path, quantities.text(amount), faults.NEGATIVE))
+    return found
+
+
+def _range_faults(text: str, path: str) -> list[FieldError]:
+    try:
+        ipaddress.ip_network(text, strict=False)
+    except ValueError:
+        return [faults.invalid(path, text, _NO_RANGE)]
+    return [] if "/" in text else [faults.invalid(path, text, _NO_RANGE)]
+
+
+_NO_RANGE = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
+
+
+def _node_ranges(spec: Json) -> None:
+    """The first of the node's ranges has a field of its own, which is the one that counts."""
+    if spec.get("podCIDR"):
+        spec["podCIDRs"] = [spec["podCIDR"], *(spec.get("podCIDRs") or [])[1:]]
+    elif spec.get("podCIDRs"):
+        spec["podCIDR"] = spec["podCIDRs"][0]
 
 
 def taint_faults(taints: Any, path: str) -> list[FieldError]:
@@ -47,13 +84,17 @@ def taint_faults(taints: Any, path: str) -> list[FieldError]:
         place = f"{path}[{index}]"
         key, value, effect = taint.get("key", ""), taint.get("value", ""), taint.get("effect", "")
         found += faults.invalid_each(f"{place}.key", key, name_rules.qualified_name(key))
-        found += faults.invalid_each(f"{place}.value", value, name_rules.label_value(value))
+        wrong = ";".join(name_rules.label_value(value))
+        found += [faults.invalid(f"{place}.value", value, wrong)] if wrong else []
         if not effect:
             found.append(faults.required(f"{place}.effect"))
         elif effect not in _TAINT_EFFECTS:
             found.append(faults.unsupported(f"{place}.effect", effect, _TAINT_EFFECTS))
         if effect and (key, effect) in seen:
-            problem = faults.duplicate(place, taint)
+            shown = {key: taint.get(name) for key, name in _TAINT_FIELDS}
+            problem = FieldError(
+                reason="FieldValueDuplicate", field=place, message=f"Duplicate value: {faults.ordered(shown)}"
+            )
             detail = "taints must be unique by key and effect pair"
             found.append(FieldError(reason=problem.reason, field=problem.field, message=f"{problem.message}: {detail}"))
         seen.add((key, effect))
@@ -62,7 +103,7 @@ def taint_faults(taints: Any, path: str) -> list[FieldError]:
 
 def _node_change(obj: Json, old: Json | None, _ctx: RequestContext) -> list[FieldError]:
     before, after = dig(old, "spec") or {}, dig(obj, "spec") or {}
-    found: list[FieldError] = []
+    found = taint_faults(after.get("taints") or (), _TAINTS)
     if before.get("podCIDRs") and before.get("podCIDRs") != after.get("podCIDRs"):
         found.append(faults.forbidden("spec.podCIDRs", 'node updates may not change podCIDR except from "" to valid'))
     if before.get("providerID") and before.get("providerID") != after.get("providerID"):
@@ -72,7 +113,7 @@ def _node_change(obj: Json, old: Json | None, _ctx: RequestContext) -> list[Fiel
 
 
 def _node_defaults(obj: Json, _old: Json | None, _ctx: RequestContext) -> None:
-    obj.setdefault("spec", {})
+    _node_ranges(obj.setdefault("spec", {}))
     status = obj.setdefault("status", {})
     if status.get("capacity") and not status.get("allocatable"):
         status["allocatable"] = dict(status["capacity"])
@@ -172,8 +213,8 @@ def _namespace_prepare(obj: Json, old: Json | None, ctx: RequestContext) -> None
 
 def _namespace_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
     found: list[FieldError] = []
-    for index, finalizer in enumerate(dig(obj, "spec", "finalizers") or ()):
-        place = f"spec.finalizers[{index}]"
+    place = "spec.finalizers"
+    for finalizer in dig(obj, "spec", "finalizers") or ():
         found += faults.invalid_each(place, finalizer, name_rules.qualified_name(finalizer))
         if "/" not in finalizer and finalizer != "kubernetes":
             detail = "name is neither a standard finalizer name nor is it fully qualified"
@@ -222,8 +263,10 @@ def _priority_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> list
         detail = f"maximum allowed value of a user defined priority is {HIGHEST_USER_PRIORITY}"
         found.append(faults.forbidden("value", detail))
     policy = obj.get("preemptionPolicy")
-    if policy is not None and policy not in ("Never", "PreemptLowerPriority"):
-        found.append(faults.unsupported("preemptionPolicy", policy, ["Never", "PreemptLowerPriority"]))
+    if policy == "":
+        found.append(faults.required("preemptionPolicy"))
+    elif policy is not None and policy not in _POLICIES:
+        found.append(faults.unsupported("preemptionPolicy", policy, _POLICIES))
     return found
 
 
@@ -285,6 +328,7 @@ def _classes() -> list[Served]:
                 check=_priority_faults,
                 check_update=_priority_change,
                 checks_whole_on_update=False,
+                generation_counts=False,
                 generation=True,
             ),
             columns=(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
+from collections.abc import Iterator
 from typing import Any
 
 from vcbatch.api import faults, name_rules
 from vcbatch.api.resources import CONFIGMAPS, SECRETS
 from vcbatch.local.apiserver.errors import FieldError
+from vcbatch.local.apiserver.gojson import syntax_fault
 from vcbatch.local.apiserver.kinds.strategy import BuiltIn
 from vcbatch.local.apiserver.registry import Json, RequestContext, Served
 from vcbatch.local.apiserver.tables import AGE, NAME, at, column, dig
@@ -62,14 +63,14 @@ def _map_change(obj: Json, old: Json | None, _ctx: RequestContext) -> list[Field
     return _frozen_faults(obj, old, "data", "binaryData")
 
 
-def _secret_defaults(obj: Json, old: Json | None, _ctx: RequestContext) -> None:
+def _secret_defaults(obj: Json, _old: Json | None, _ctx: RequestContext) -> None:
     given = obj.pop("stringData", None)
     if isinstance(given, dict) and given:
         data = obj.setdefault("data", {})
         for key, text in given.items():  # pyright: ignore[reportUnknownVariableType]
             data[key] = base64.b64encode(str(text).encode()).decode()  # pyright: ignore[reportUnknownArgumentType]
     if not obj.get("type"):
-        obj["type"] = old.get("type", "Opaque") if old else "Opaque"
+        obj["type"] = "Opaque"
 
 
 def _secret_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
@@ -111,11 +112,19 @@ def _typed_faults(obj: Json, data: Json) -> list[FieldError]:
 def _json_key_faults(data: Json, key: str) -> list[FieldError]:
     if key not in data:
         return [faults.required(f"data[{key}]")]
-    try:
-        json.loads(_decoded(data[key]))
-    except ValueError:
-        return [faults.invalid(f"data[{key}]", "<secret contents redacted>", "invalid character in JSON document")]
-    return []
+    fault = syntax_fault(_decoded(data[key]))
+    return [faults.invalid(f"data[{key}]", "<secret contents redacted>", fault)] if fault else []
+
+
+def _secret_warnings(obj: Json) -> Iterator[str]:
+    """A pair of TLS certificate and key that nothing can use. Source: kubernetes `pkg/registry/core/secret`."""
+    if obj.get("type") != "kubernetes.io/tls":
+        return
+    data = obj.get("data") or {}
+    for key, what in (("tls.crt", "certificate"), ("tls.key", "key")):
+        if b"-----BEGIN " not in _decoded(data.get(key, "")):
+            yield f"tls: failed to find any PEM data in {what} input"
+            return
 
 
 def _secret_change(obj: Json, old: Json | None, _ctx: RequestContext) -> list[FieldError]:
@@ -140,7 +149,11 @@ def served() -> list[Served]:
             resource=SECRETS,
             singular="secret",
             strategy=BuiltIn(
-                type_name="Secret", defaults=_secret_defaults, check=_secret_faults, check_update=_secret_change
+                type_name="Secret",
+                defaults=_secret_defaults,
+                check=_secret_faults,
+                check_update=_secret_change,
+                warn=_secret_warnings,
             ),
             columns=(
                 NAME,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from vcbatch.api import faults
+from vcbatch.api import faults, name_rules
 from vcbatch.api.resources import EVENTS, Resource
 from vcbatch.local.apiserver.errors import FieldError
 from vcbatch.local.apiserver.kinds.strategy import BuiltIn
@@ -29,6 +29,8 @@ _RENAMED = (
 """Field of a core event, field of an events.k8s.io event."""
 
 _LONGEST_NOTE = 1024
+_LONGEST_WORD = 128
+_LEAST_OF_A_SERIES = 2
 _TYPES = ("Normal", "Warning")
 
 
@@ -56,28 +58,79 @@ def _core_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[Fie
     """Namespaces must agree; an event about a cluster-scoped object belongs into `default`."""
     namespace = dig(obj, "metadata", "namespace") or ""
     about = dig(obj, "involvedObject", "namespace") or ""
-    if about == namespace or (not about and namespace in ("", "default")):
-        return []
-    return [faults.invalid("involvedObject.namespace", about, "does not match event.namespace")]
+    found: list[FieldError] = []
+    new = bool(obj.get("eventTime"))
+    fits = (
+        about or namespace in ("default", "kube-system")
+        if new
+        else about == namespace or (not about and namespace in ("", "default"))
+    )
+    if not fits:
+        found.append(faults.invalid("involvedObject.namespace", about, "does not match event.namespace"))
+    return found + (_reported_faults(obj) if new else [])
+
+
+def _reported_faults(obj: Json) -> list[FieldError]:
+    """What an event of the new kind must say, through whichever group it comes."""
+    component = "reportingController" if "reportingController" in obj else "reportingComponent"
+    found: list[FieldError] = []
+    reporter = obj.get("reportingController") or obj.get("reportingComponent") or ""
+    if not reporter:
+        found.append(faults.required(component))
+    found += faults.invalid_each(component, reporter, name_rules.qualified_name(reporter))
+    for key in ("reportingInstance", "action", "reason"):
+        value = obj.get(key) or ""
+        if not value:
+            found.append(faults.required(key))
+        elif len(value) > _LONGEST_WORD:
+            found.append(faults.invalid(key, "", f"can have at most {_LONGEST_WORD} characters"))
+    if len(obj.get("message") or "") > _LONGEST_NOTE:
+        found.append(faults.invalid("message", "", f"can have at most {_LONGEST_NOTE} characters"))
+    return found
 
 
 def _new_faults(obj: Json, old: Json | None, ctx: RequestContext) -> list[FieldError]:
-    found = _core_faults(_as_core(obj), old, ctx)
+    core = {**_as_core(obj), "reportingController": obj.get("reportingController")}
+    found = _core_faults(core, old, ctx)
+    if old is None or obj.get("series") != old.get("series"):
+        found += _series_faults(obj.get("series"))
     if old is not None:
-        return found
+        return found + _frozen_faults(core, _as_core(old))
     if not obj.get("eventTime"):
-        return [*found, faults.required("eventTime")]
-    for key in ("reportingController", "reportingInstance", "action", "reason"):
-        value, limit = obj.get(key) or "", 1024 if key == "reportingController" else 128
-        if not value:
-            found.append(faults.required(key))
-        elif len(value) > limit:
-            found.append(faults.invalid(key, "", f"can have at most {limit} characters"))
+        found.append(faults.required("eventTime"))
     if obj.get("type") not in _TYPES:
         found.append(faults.invalid("type", "", "has invalid value: " + str(obj.get("type") or "")))
-    if len(obj.get("note") or "") > _LONGEST_NOTE:
-        found.append(faults.invalid("note", "", f"can have at most {_LONGEST_NOTE} characters"))
+    unwanted = ("firstTimestamp", "lastTimestamp", "count", "source")
+    return found + [faults.invalid(key, "", "needs to be unset") for key in unwanted if core.get(key)]
+
+
+def _series_faults(series: Json | None) -> list[FieldError]:
+    if series is None:
+        return []
+    found: list[FieldError] = []
+    if series.get("count", 0) < _LEAST_OF_A_SERIES:
+        found.append(faults.invalid("series.count", "", f"should be at least {_LEAST_OF_A_SERIES}"))
+    if not series.get("lastObservedTime"):
+        found.append(faults.required("series.lastObservedTime"))
     return found
+
+
+_FROZEN = ("involvedObject", "reason", "message", "source", "firstTimestamp", "lastTimestamp", "count", "type",
+           "eventTime", "action", "related", "reportingComponent", "reportingInstance")  # fmt: skip
+
+
+def _zero(value: Any) -> Any:
+    """What stands in a message for a text that is gone."""
+    return "" if isinstance(value, str) else None
+
+
+def _frozen_faults(event: Json, old: Json) -> list[FieldError]:
+    """What the new group lets nobody change. The reason is looked at twice there."""
+    names = {"reportingComponent": "reportingController"}
+    changed = [key for key in (*_FROZEN, "reason") if (event.get(key) or None) != (old.get(key) or None)]
+    return [
+        faults.invalid(names.get(key, key), event.get(key) or _zero(old.get(key)), faults.IMMUTABLE) for key in changed
+    ]
 
 
 def _first_seen(event: Json, now: datetime) -> str:

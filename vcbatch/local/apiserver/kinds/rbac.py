@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from vcbatch.api import faults, name_rules
+from vcbatch.api import faults, name_rules, selectors
 from vcbatch.api.resources import Resource
 from vcbatch.local.apiserver.errors import FieldError
 from vcbatch.local.apiserver.kinds.define import path_segment_name
@@ -38,6 +38,8 @@ def _binding_defaults(obj: Json, _old: Json | None, _ctx: RequestContext) -> Non
 def _role_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
     cluster = obj.get("kind") == CLUSTER_ROLES.kind
     found: list[FieldError] = []
+    if obj.get("aggregationRule") is not None:
+        found += _aggregation_faults(obj["aggregationRule"])
     for index, rule in enumerate(obj.get("rules") or ()):
         path = f"rules[{index}]"
         if not rule.get("verbs"):
@@ -67,13 +69,21 @@ def _role_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[Fie
     return found
 
 
+def _aggregation_faults(rule: Json) -> list[FieldError]:
+    chosen = rule.get("clusterRoleSelectors") or []
+    path = "aggregationRule.clusterRoleSelectors"
+    if not chosen:
+        return [faults.required(path, "at least one clusterRoleSelector required if aggregationRule is non-nil")]
+    return [fault for index, one in enumerate(chosen) for fault in selectors.selector_faults(one, f"{path}[{index}]")]
+
+
 def _binding_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
     cluster = obj.get("kind") == CLUSTER_ROLE_BINDINGS.kind
     reference = obj.get("roleRef") or {}
     found: list[FieldError] = []
     if reference.get("apiGroup") != _GROUP:
         found.append(faults.unsupported("roleRef.apiGroup", reference.get("apiGroup", ""), [_GROUP]))
-    kinds = ["ClusterRole"] if cluster else ["ClusterRole", "Role"]
+    kinds = ["ClusterRole"] if cluster else ["Role", "ClusterRole"]
     if reference.get("kind") not in kinds:
         found.append(faults.unsupported("roleRef.kind", reference.get("kind", ""), kinds))
     name = reference.get("name", "")
@@ -82,11 +92,11 @@ def _binding_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[
     else:
         found += faults.invalid_each("roleRef.name", name, name_rules.path_segment(name))
     for index, subject in enumerate(obj.get("subjects") or ()):
-        found += _subject_faults(subject, f"subjects[{index}]")
+        found += _subject_faults(subject, f"subjects[{index}]", cluster=cluster)
     return found
 
 
-def _subject_faults(subject: Json, path: str) -> list[FieldError]:
+def _subject_faults(subject: Json, path: str, *, cluster: bool) -> list[FieldError]:
     found: list[FieldError] = []
     name, group, kind = subject.get("name", ""), subject.get("apiGroup", ""), subject.get("kind", "")
     if not name:
@@ -96,7 +106,7 @@ def _subject_faults(subject: Json, path: str) -> list[FieldError]:
             found += faults.invalid_each(f"{path}.name", name, name_rules.dns_subdomain(name))
         if group:
             found.append(faults.unsupported(f"{path}.apiGroup", group, [""]))
-        if not subject.get("namespace"):
+        if cluster and not subject.get("namespace"):
             found.append(faults.required(f"{path}.namespace"))
     elif kind in ("User", "Group"):
         if group != _GROUP:

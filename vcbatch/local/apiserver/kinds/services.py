@@ -7,7 +7,7 @@ Source: kubernetes `pkg/apis/core/v1/defaults.go`, `pkg/registry/core/service`, 
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -16,6 +16,7 @@ from vcbatch.api.podspec import values
 from vcbatch.api.resources import SERVICES, Resource
 from vcbatch.local.apiserver.errors import FieldError
 from vcbatch.local.apiserver.kinds.define import STATUS, label_name
+from vcbatch.local.apiserver.kinds.pods.warnings import address_warnings
 from vcbatch.local.apiserver.kinds.strategy import BuiltIn
 from vcbatch.local.apiserver.registry import Json, RequestContext, Served
 from vcbatch.local.apiserver.tables import AGE, NAME, NONE, column, dig, labels_text
@@ -72,6 +73,19 @@ def _prepare(obj: Json, old: Json | None, ctx: RequestContext) -> None:
         spec["clusterIPs"] = [spec["clusterIP"]]
     if spec["type"] in ("NodePort", "LoadBalancer") and spec.get("allocateLoadBalancerNodePorts", True):
         _node_ports(obj, ctx)
+    if spec["type"] == "LoadBalancer" and spec.get("externalTrafficPolicy") == "Local":
+        _health_port(obj, old, ctx)
+
+
+def _health_port(obj: Json, old: Json | None, ctx: RequestContext) -> None:
+    """The port where a load balancer asks nodes whether they have pods of the service."""
+    spec = obj["spec"]
+    if spec.get("healthCheckNodePort"):
+        return
+    kept = dig(old, "spec", "healthCheckNodePort")
+    taken = {port.get("nodePort") for item in [*_others(obj, ctx), obj] for port in dig(item, "spec", "ports") or ()}
+    taken |= {dig(item, "spec", "healthCheckNodePort") for item in _others(obj, ctx)}
+    spec["healthCheckNodePort"] = kept or next((number for number in NODE_PORTS if number not in taken), 0)
 
 
 def _keep_allocated(spec: Json, before: Json) -> None:
@@ -143,6 +157,26 @@ def _node_ports(obj: Json, ctx: RequestContext) -> None:
         port["nodePort"] = next(free, 0)
 
 
+def _node_port_faults(obj: Json, old: Json | None, ctx: RequestContext) -> list[FieldError]:
+    """Node ports that were asked for and can't be had; a dry run asks for none."""
+    if ctx.dry_run:
+        return []
+    before = {port.get("nodePort") for port in dig(old, "spec", "ports") or ()}
+    taken = {port.get("nodePort") for item in _others(obj, ctx) for port in dig(item, "spec", "ports") or ()}
+    found: list[FieldError] = []
+    for index, port in enumerate(dig(obj, "spec", "ports") or ()):
+        number, path = port.get("nodePort"), f"spec.ports[{index}].nodePort"
+        if not number or number in before:
+            continue
+        if number not in NODE_PORTS:
+            span = f"{NODE_PORTS[0]}-{NODE_PORTS[-1]}"
+            detail = f"provided port is not in the valid range. The range of valid ports is {span}"
+            found.append(faults.invalid(path, number, detail))
+        elif number in taken:
+            found.append(faults.invalid(path, number, "provided port is already allocated"))
+    return found
+
+
 def _check(obj: Json, old: Json | None, ctx: RequestContext) -> list[FieldError]:
     spec = obj.get("spec") or {}
     headless = spec.get("clusterIP") == _HEADLESS
@@ -168,7 +202,9 @@ def _check(obj: Json, old: Json | None, ctx: RequestContext) -> list[FieldError]
                 detail = "may not be used when `type` is 'ClusterIP'"
                 found.append(faults.forbidden(f"spec.ports[{index}].nodePort", detail))
     found += _repeated_faults(ports)
-    return found + _policy_faults(spec)
+    found += _policy_faults(spec)
+    # What can't be handed out is told only of a service that has no other fault.
+    return found or _node_port_faults(obj, old, ctx)
 
 
 def _type_faults(spec: Json, headless: bool) -> list[FieldError]:
@@ -235,8 +271,11 @@ def _address_faults(obj: Json, old: Json | None, ctx: RequestContext) -> list[Fi
     policies = ("PreferDualStack", "RequireDualStack", "SingleStack")
     policy = spec.get("ipFamilyPolicy")
     if policy is not None and policy not in policies:
-        found.append(faults.invalid("spec.ipFamilyPolicy", policy, f"must be one of {', '.join(policies)}"))
-    for index, family in enumerate(spec.get("ipFamilies") or ()):
+        found.append(faults.unsupported("spec.ipFamilyPolicy", policy, policies))
+    families: list[str] = spec.get("ipFamilies") or []
+    for index, family in enumerate(families):
+        if family in families[:index]:
+            found.append(faults.duplicate(f"spec.ipFamilies[{index}]", family))
         if family not in ("IPv4", "IPv6"):
             found.append(faults.unsupported(f"spec.ipFamilies[{index}]", family, ["IPv4", "IPv6"]))
     if spec.get("type") == "ExternalName" or not addresses or addresses[0] == _HEADLESS:
@@ -304,9 +343,74 @@ def _policy_faults(spec: Json) -> list[FieldError]:
         found.append(faults.invalid("spec.externalTrafficPolicy", external, detail))
     elif external and external not in ("Cluster", "Local"):
         found.append(faults.unsupported("spec.externalTrafficPolicy", external, ["Cluster", "Local"]))
-    if internal and internal not in ("Cluster", "Local"):
+    if internal is not None and internal not in ("Cluster", "Local"):
         found.append(faults.unsupported("spec.internalTrafficPolicy", internal, ["Cluster", "Local"]))
+    spread = spec.get("trafficDistribution")
+    if spread is not None and spread not in _DISTRIBUTIONS:
+        found.append(faults.unsupported("spec.trafficDistribution", spread, _DISTRIBUTIONS))
+    return found + _balancer_faults(spec)
+
+
+def _balancer_faults(spec: Json) -> list[FieldError]:
+    """Faults of what only a load balancer has."""
+    found: list[FieldError] = []
+    balanced, port = spec.get("type") == "LoadBalancer", spec.get("healthCheckNodePort", 0)
+    if port and not (balanced and spec.get("externalTrafficPolicy") == "Local"):
+        found.append(faults.invalid("spec.healthCheckNodePort", port, _HEALTH_PORT))
+    elif port:
+        found += values.port_number_faults("spec.healthCheckNodePort", port)
+    ranges = spec.get("loadBalancerSourceRanges") or []
+    if not balanced:
+        only = "may only be used when `type` is 'LoadBalancer'"
+        found += [
+            faults.forbidden(f"spec.{key}", only)
+            for key in ("allocateLoadBalancerNodePorts", "loadBalancerClass", "loadBalancerSourceRanges")
+            if spec.get(key) not in (None, [])
+        ]
+        return found
+    for index, text in enumerate(ranges):
+        found += _range_faults(text, f"spec.loadBalancerSourceRanges[{index}]")
+    if spec.get("loadBalancerClass") is not None:
+        name = spec["loadBalancerClass"]
+        found += faults.invalid_each("spec.loadBalancerClass", name, name_rules.qualified_name(name))
     return found
+
+
+_HEALTH_PORT = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
+_DISTRIBUTIONS = ("PreferClose", "PreferSameZone", "PreferSameNode")
+
+
+def _range_faults(text: str, path: str) -> list[FieldError]:
+    try:
+        ipaddress.ip_network(text.strip(), strict=False)
+    except ValueError:
+        return [faults.invalid(path, text, "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)")]
+    return []
+
+
+def _warnings(obj: Json) -> Iterator[str]:
+    """Source: kubernetes `pkg/api/service/warnings.go`."""
+    spec = obj.get("spec") or {}
+    kind, headless = spec.get("type"), spec.get("clusterIP") == _HEADLESS and spec.get("type") == "ClusterIP"
+    if headless:
+        if spec.get("loadBalancerIP"):
+            yield "spec.loadBalancerIP is ignored for headless services"
+        if spec.get("externalIPs"):
+            yield "spec.externalIPs is ignored for headless services"
+        if spec.get("sessionAffinity") != "None":
+            yield "spec.SessionAffinity is ignored for headless services"
+    for index, address in enumerate(spec.get("externalIPs") or ()):
+        yield from address_warnings(f"spec.externalIPs[{index}]", address)
+    if spec.get("externalIPs") and not headless and kind != "ExternalName":
+        yield "spec.externalIPs is deprecated and may no longer be implemented in some clusters"
+    if spec.get("loadBalancerIP"):
+        yield from address_warnings("spec.loadBalancerIP", spec["loadBalancerIP"])
+    if kind == "ExternalName" and spec.get("externalIPs"):
+        yield 'spec.externalIPs is ignored when spec.type is "ExternalName"'
+    if kind != "ExternalName" and spec.get("externalName"):
+        yield 'spec.externalName is ignored when spec.type is not "ExternalName"'
+    if spec.get("trafficDistribution") == "PreferClose":
+        yield 'spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"'
 
 
 def _change(obj: Json, old: Json | None, _ctx: RequestContext) -> list[FieldError]:
@@ -318,6 +422,13 @@ def _change(obj: Json, old: Json | None, _ctx: RequestContext) -> list[FieldErro
         was, now = before.get(key) or [], after.get(key) or []
         if was and (not now or now[0] != was[0]):
             found.append(faults.invalid(f"spec.{key}[0]", now, "may not change once set"))
+    if before.get("type") == after.get("type") == "LoadBalancer":
+        was, now = before.get("loadBalancerClass"), after.get("loadBalancerClass")
+        if was != now:
+            found.append(faults.invalid("spec.loadBalancerClass", now, "may not change once set"))
+        port = before.get("healthCheckNodePort")
+        if port and after.get("healthCheckNodePort") != port and after.get("externalTrafficPolicy") == "Local":
+            found.append(faults.forbidden("spec.healthCheckNodePort", faults.IMMUTABLE))
     return found
 
 
@@ -367,6 +478,17 @@ def _endpoints_defaults(obj: Json, _old: Json | None, _ctx: RequestContext) -> N
                 port["protocol"] = "TCP"
 
 
+def _endpoint_address_faults(address: Json, path: str) -> list[FieldError]:
+    found = values.ip_faults(f"{path}.ip", address.get("ip", ""))
+    if found:
+        found.append(faults.invalid(f"{path}.ip", address.get("ip", ""), "must be a valid IP address"))
+    if address.get("hostname"):
+        found += values.label_faults(f"{path}.hostname", address["hostname"])
+    if address.get("nodeName") is not None:
+        found += values.subdomain_faults(f"{path}.nodeName", address["nodeName"])
+    return found
+
+
 def _endpoints_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
     found: list[FieldError] = []
     for index, subset in enumerate(obj.get("subsets") or ()):
@@ -375,11 +497,16 @@ def _endpoints_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> lis
             found.append(faults.required(path, "must specify `addresses` or `notReadyAddresses`"))
         for key in ("addresses", "notReadyAddresses"):
             for at, address in enumerate(subset.get(key) or ()):
-                found += values.ip_faults(f"{path}.{key}[{at}].ip", address.get("ip", ""))
+                found += _endpoint_address_faults(address, f"{path}.{key}[{at}]")
         for at, port in enumerate(subset.get("ports") or ()):
-            place = f"{path}.ports[{at}]"
-            if len(subset["ports"]) > 1 and not port.get("name"):
+            place, name = f"{path}.ports[{at}]", port.get("name")
+            if len(subset["ports"]) > 1 and not name:
                 found.append(faults.required(f"{place}.name"))
+            elif name:
+                found += values.label_faults(f"{place}.name", name)
+            if port.get("appProtocol") is not None:
+                detail = name_rules.qualified_name(port["appProtocol"])
+                found += faults.invalid_each(f"{place}.appProtocol", port["appProtocol"], detail)
             found += values.port_number_faults(f"{place}.port", port.get("port", 0))
             if port.get("protocol") not in _PROTOCOLS:
                 found.append(faults.unsupported(f"{place}.protocol", port.get("protocol", ""), _PROTOCOLS))
@@ -399,6 +526,7 @@ def served() -> list[Served]:
                 prepare=_prepare,
                 check=_check,
                 check_update=_change,
+                warn=_warnings,
                 has_status=True,
                 initial_status=lambda: {"loadBalancer": {}},
             ),

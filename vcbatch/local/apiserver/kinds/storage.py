@@ -6,9 +6,11 @@ from datetime import datetime
 
 from vcbatch.api import faults, quantities
 from vcbatch.api.podspec.claims import access_mode_faults, claim_spec_faults
+from vcbatch.api.podspec.internal import internal
 from vcbatch.api.resources import PERSISTENTVOLUMECLAIMS, Resource
 from vcbatch.local.apiserver.errors import FieldError
 from vcbatch.local.apiserver.kinds.define import STATUS
+from vcbatch.local.apiserver.kinds.pods.specdiff import spec_diff
 from vcbatch.local.apiserver.kinds.strategy import BuiltIn
 from vcbatch.local.apiserver.registry import Json, RequestContext, Served
 from vcbatch.local.apiserver.tables import AGE, NAME, NONE, UNSET, Cell, access_modes_text, at, column, count, dig
@@ -32,42 +34,51 @@ def _claim_defaults(obj: Json, _old: Json | None, _ctx: RequestContext) -> None:
     spec = obj.setdefault("spec", {})
     spec.setdefault("volumeMode", "Filesystem")
     spec.setdefault("resources", {})
+    _same_source(spec)
     obj.setdefault("status", {}).setdefault("phase", "Pending")
+
+
+def _same_source(spec: Json) -> None:
+    """A source that only one of the two fields names is in both, unless it lies in another namespace."""
+    source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
+    if reference is not None and source is None and not reference.get("namespace"):
+        spec["dataSource"] = dict(reference)
+    elif source is not None and reference is None:
+        spec["dataSourceRef"] = dict(source)
 
 
 def _claim_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
     return claim_spec_faults(obj.get("spec") or {}, "spec")
 
 
+_FROZEN_CLAIM = (
+    "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
+)
+
+
 def _claim_change(obj: Json, old: Json | None, _ctx: RequestContext) -> list[FieldError]:
     """A bound claim may only grow; an unbound one may also be given its volume and its class."""
-    before, after = (old or {}).get("spec") or {}, obj.get("spec") or {}
-    relaxed = {key: value for key, value in after.items() if key not in ("resources", "volumeAttributesClassName")}
-    kept = {key: value for key, value in before.items() if key not in ("resources", "volumeAttributesClassName")}
+    before, after = dict((old or {}).get("spec") or {}), dict(obj.get("spec") or {})
+    size, was = dig(after, "resources", "requests", "storage"), dig(before, "resources", "requests", "storage")
     if not before.get("volumeName"):
-        relaxed.pop("volumeName", None)
-        kept.pop("volumeName", None)
+        before["volumeName"] = after.get("volumeName")
     if before.get("storageClassName") is None and after.get("storageClassName"):
-        relaxed.pop("storageClassName", None)
+        after.pop("storageClassName", None)
+    if dig(obj, "status", "phase") == "Bound":
+        after["volumeAttributesClassName"] = before.get("volumeAttributesClassName")
+        if dig(after, "resources", "requests") is not None and was is not None:
+            requests = {**after["resources"]["requests"], "storage": was}
+            after["resources"] = {**after["resources"], "requests": requests}
     found: list[FieldError] = []
-    if relaxed != kept:
-        detail = (
-            "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
-        )
-        found.append(faults.forbidden("spec", detail))
-    was, size = dig(before, "resources", "requests", "storage"), dig(after, "resources", "requests", "storage")
-    if was is not None and size is not None and was != size:
-        if dig(old, "status", "phase") != "Bound":
-            if not found:
-                detail = (
-                    "spec is immutable after creation except resources.requests and volumeAttributesClassName "
-                    "for bound claims"
-                )
-                found.append(faults.forbidden("spec", detail))
-        elif quantities.compare(size, was) < 0:
-            detail = "field can not be less than status.capacity"
-            found.append(faults.forbidden("spec.resources.requests.storage", detail))
-    return found
+    shown = [internal(spec, "ClaimSpec") for spec in (before, after)]
+    if shown[0] != shown[1]:
+        difference = spec_diff(before, after, "ClaimSpec")
+        found.append(faults.forbidden("spec", f"{_FROZEN_CLAIM}\n{difference}"))
+    capacity = dig(old, "status", "capacity", "storage") or "0"
+    if quantities.compare(size or "0", was or "0") < 0 and quantities.compare(size or "0", capacity) <= 0:
+        detail = "field can not be less than status.capacity"
+        found.append(faults.forbidden("spec.resources.requests.storage", detail))
+    return found + faults.immutable("volumeMode", after.get("volumeMode"), before.get("volumeMode"))
 
 
 def _volume_defaults(obj: Json, _old: Json | None, _ctx: RequestContext) -> None:

@@ -64,6 +64,8 @@ class BuiltIn:
     status_fields: Sequence[str] = ("status",)
     """What a write of the status may change; everything else, metadata apart, stays as stored."""
     generation: bool = False
+    generation_counts: bool = True
+    """Whether the generation counts changes, or stays at 1."""
     annotations_generate: bool = False
     """Whether a change of annotations counts as a change of the desired state, as it does for a Deployment."""
 
@@ -103,7 +105,7 @@ class BuiltIn:
     def changes_generation(self, obj: Json, old: Json | None) -> bool:
         if not self.generation:
             return False
-        if old is None or _desired(obj) != _desired(old):
+        if old is None or (self.generation_counts and _desired(obj) != _desired(old)):
             return True
         return self.annotations_generate and _annotations(obj) != _annotations(old)
 

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
-from vcbatch.api import faults, selectors
+from vcbatch.api import faults, name_rules, selectors
+from vcbatch.api.podspec.claims import claim_spec_faults
 from vcbatch.api.podspec.template import template_defaults, template_faults
 from vcbatch.api.resources import Resource
 from vcbatch.local.apiserver.errors import FieldError
@@ -47,6 +48,7 @@ REPLICATION_CONTROLLERS = Resource(
 )
 POD_TEMPLATES = Resource(group="", version="v1", plural="podtemplates", kind="PodTemplate")
 
+_STRICT = ("deployment", "replicaset", "daemonset")
 _MISMATCH = "`selector` does not match template `labels`"
 
 
@@ -130,20 +132,28 @@ def _daemon_set_defaults(obj: Json, _old: Json | None, _ctx: RequestContext) -> 
         status.setdefault(key, 0)
 
 
-def selector_and_template_faults(spec: Json, *, missing: str = "", restart_policies: Sequence[str]) -> list[FieldError]:
+def selector_and_template_faults(
+    spec: Json, *, kind: str = "deployment", missing: str = "", restart_policies: Sequence[str]
+) -> list[FieldError]:
     """Faults of a selector, of the template it must match, and of the template's restart policy."""
     found: list[FieldError] = []
     selector = spec.get("selector")
     if selector is None:
         found.append(faults.required("spec.selector", missing))
     else:
-        found += selectors.selector_faults(selector, "spec.selector")
+        misshapen = selectors.selector_faults(selector, "spec.selector")
+        found += misshapen
         if not selector.get("matchLabels") and not selector.get("matchExpressions"):
-            found.append(faults.invalid("spec.selector", selector, "empty selector is invalid for deployment"))
+            found.append(faults.invalid("spec.selector", selector, f"empty selector is invalid for {kind}"))
+        elif misshapen:
+            found.append(faults.invalid("spec.selector", selector, "invalid label selector"))
     template = spec.get("template") or {}
-    labels = dig(template, "metadata", "labels") or {}
-    if selector and not found and not selectors.matches(selector, labels):
-        found.append(faults.invalid("spec.template.metadata.labels", labels or None, _MISMATCH))
+    labels = dig(template, "metadata", "labels")
+    # Without a selector, or with one that selects nothing that can be said, no template fits.
+    if (selector is None and kind in _STRICT) or (
+        selector and not found and not selectors.matches(selector, labels or {})
+    ):
+        found.append(faults.invalid("spec.template.metadata.labels", labels, _MISMATCH))
     found += template_faults(template, "spec.template")
     policy = dig(template, "spec", "restartPolicy")
     if policy and policy not in restart_policies:
@@ -219,12 +229,24 @@ def _stateful_set_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> 
         detail = "must be 'RollingUpdate' or 'OnDelete'"
         found.append(faults.invalid("spec.updateStrategy", spec.get("updateStrategy"), detail))
     found += faults.not_negative("spec.replicas", spec.get("replicas"))
-    return found + selector_and_template_faults(spec, restart_policies=["Always"])
+    for key in ("minReadySeconds", "revisionHistoryLimit"):
+        found += faults.not_negative(f"spec.{key}", spec.get(key))
+    if spec.get("serviceName"):
+        found += faults.invalid_each("spec.serviceName", spec["serviceName"], name_rules.dns_label(spec["serviceName"]))
+    for index, claim in enumerate(spec.get("volumeClaimTemplates") or ()):
+        found += _claim_template_faults(claim, f"spec.volumeClaimTemplates[{index}]")
+    return found + selector_and_template_faults(spec, kind="statefulset", restart_policies=["Always"])
+
+
+def _claim_template_faults(claim: Json, path: str) -> list[FieldError]:
+    name = dig(claim, "metadata", "name") or ""
+    found = [] if name else [faults.required(f"{path}.metadata.name")]
+    return found + claim_spec_faults(claim.get("spec") or {}, f"{path}.spec")
 
 
 def _daemon_set_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
     spec = obj.get("spec") or {}
-    found = selector_and_template_faults(spec, restart_policies=["Always"])
+    found = selector_and_template_faults(spec, kind="daemonset", restart_policies=["Always"])
     found += faults.not_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
     return found + faults.not_negative("spec.revisionHistoryLimit", spec.get("revisionHistoryLimit"))
 
@@ -241,7 +263,7 @@ def _controller_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> li
         return [*found, faults.required("spec.template")]
     labels = dig(template, "metadata", "labels") or {}
     if not selectors.matches({"matchLabels": selector}, labels):
-        found.append(faults.invalid("spec.template.metadata.labels", labels or None, _MISMATCH))
+        found.append(faults.invalid("spec.template.metadata.labels", labels, _MISMATCH))
     return found + template_faults(template, "spec.template")
 
 
@@ -445,6 +467,7 @@ def served() -> list[Served]:
             singular="podtemplate",
             strategy=BuiltIn(
                 type_name="PodTemplate",
+                generation=True,
                 defaults=lambda obj, _old, _ctx: template_defaults(obj.setdefault("template", {})),
                 check=lambda obj, _old, _ctx: template_faults(obj.get("template") or {}, "template"),
             ),

@@ -200,6 +200,8 @@ def _scalar(value: Any, type_: str, owner: Struct, trail: str) -> Any:
         case "IntOrString":
             return _int_or_string(value)
         case "Time" | "MicroTime":
+            if not isinstance(value, str):
+                raise _mismatch(value, owner, trail, "string")
             return _time(value, type_)
         case "Values" | "Verbs":
             if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
@@ -280,9 +282,7 @@ def _int_or_string(value: Any) -> Any:
     raise DecodeError(f"json: cannot unmarshal {_kind(value)} into Go value of type int32")
 
 
-def _time(value: Any, type_: str) -> Any:
-    if not isinstance(value, str):
-        raise DecodeError(f"json: cannot unmarshal {_kind(value)} into Go value of type string")
+def _time(value: str, type_: str) -> str:
     layout = "2006-01-02T15:04:05Z07:00" if type_ == "Time" else "2006-01-02T15:04:05.000000Z07:00"
     stamp = _STAMP.match(value)
     if stamp and stamp.end() < len(value):
