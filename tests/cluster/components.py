@@ -6,10 +6,11 @@ as the administrator.
 
 from __future__ import annotations
 
+import os
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -101,11 +102,18 @@ class Components:
         return self._kubeconfigs[part]
 
     def start(
-        self, part: str, *flags: str, replica: str = "", kubeconfig: Path | None = None, in_cluster: Path | None = None
+        self,
+        part: str,
+        *flags: str,
+        replica: str = "",
+        kubeconfig: Path | None = None,
+        in_cluster: Path | None = None,
+        env: Mapping[str, str] | None = None,
     ) -> Component:
         """Start `vcbatch PART`; it isn't waited for. `replica` keeps the logs of several apart.
 
         With `in_cluster`, a folder as the kubelet mounts it for a service account, it finds everything as in a pod.
+        A PYTHONPATH in `env` comes after the project's own.
         """
         health, metrics = free_port(), free_port()
         name = f"vcbatch-{part}{f'-{replica}' if replica else ''}"
@@ -126,9 +134,15 @@ class Components:
             *places,
             *flags,
         ]
-        env = {"PYTHONPATH": str(REPOSITORY)} | (self._pod_environment(in_cluster) if in_cluster else {})
+        environment = {**(env or {}), **(self._pod_environment(in_cluster) if in_cluster else {})}
+        environment["PYTHONPATH"] = os.pathsep.join([str(REPOSITORY), environment.get("PYTHONPATH", "")])
         program = Program(
-            name, command, log=self.plane.logs / f"{name}.log", guard=self.plane.guard, cwd=self.plane.folder, env=env
+            name,
+            command,
+            log=self.plane.logs / f"{name}.log",
+            guard=self.plane.guard,
+            cwd=self.plane.folder,
+            env=environment,
         )
         component = Component(program, health=health, metrics=metrics, port=port)
         self.running.append(component)

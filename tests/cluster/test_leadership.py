@@ -82,13 +82,10 @@ def check_done_once(bed: Bed, history: Recorder, names: list[str], pods: int = 4
     assert len(uids) == len(names) * pods
     assert {name: found for name, found in uids.items() if len(found) > 1} == {}
     assert {uid: found for uid, found in nodes.items() if len(found) > 1} == {}
-    done = Counter(
-        (entry.verb, entry.resource, entry.name)
-        for entry in bed.log.entries()
-        if entry.resource == "pods/binding" and entry.code < 300
-    )
-    assert set(done.values()) == {1}
-    assert len(done) == len(names) * pods
+    assert len(nodes) == len(names) * pods
+    # What was carried out for a client that was gone by then has another code.
+    done = Counter(entry.name for entry in bed.log.entries() if entry.resource == "pods/binding" and entry.code < 300)
+    assert {name: times for name, times in done.items() if times > 1} == {}
 
 
 def both(bed: Bed) -> tuple[list[Component], list[Component]]:
