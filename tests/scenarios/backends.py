@@ -133,9 +133,11 @@ async def _clear(api: HttpApi) -> None:
     """Nothing of another scenario is left: no pods, no nodes, no queues."""
     end = time.monotonic() + _CLEAN_SECONDS
     while left := await _left(api):
-        for resource, item in left:
-            if resource == NODES:
-                await _delete_quietly(api, resource, item)
+        # Nodes go last: whoever pretends to be their kubelet ends their pods.
+        if not any(resource == PODS for resource, _ in left):
+            for resource, item in left:
+                if resource == NODES:
+                    await _delete_quietly(api, resource, item)
         if time.monotonic() > end:
             raise ScenarioFailed(f"left of others: {[(r.plural, i['metadata']['name']) for r, i in left]}")
         await asyncio.sleep(0.1)
