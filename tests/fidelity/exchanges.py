@@ -113,6 +113,8 @@ def load(path: Path) -> Group:
     """The group in a file. Raises `BadGroup`."""
     content = yaml.safe_load(path.read_text(encoding="utf-8"))
     paths: Mapping[str, str] = content.get("paths", {})
+    if "ns" in paths:
+        raise BadGroup(f"{path.name}: <ns> is the namespace")
     steps: list[Step] = []
     for index, raw in enumerate(content["steps"]):
         try:

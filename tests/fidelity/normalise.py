@@ -20,6 +20,7 @@ _PLAIN = (
     (re.compile(r"X509SHA256=[0-9a-f]+"), "X509SHA256=HASH"),
     (re.compile(r"JTI=[\w-]+"), "JTI=ID"),
     (re.compile(r"hash=[0-9A-Fa-f]+"), "hash=HASH"),
+    (re.compile(r'"[0-9A-F]{64,}"'), "HASH"),
     (re.compile(r"\b(?:127\.0\.0\.1|localhost):\d+"), "SERVER"),
     (re.compile(r"\b10\.(?:0|96)\.\d{1,3}\.\d{1,3}\b"), "CLUSTER-IP"),
     (re.compile(r"(ResourceVersion in record \()\d+"), r"\1RV"),
@@ -57,7 +58,10 @@ class Normaliser:
         for key, item in value.items():
             if key == "managedFields" and not managed:
                 continue
-            if key == "resources" and isinstance(item, list):
+            if key == "columnDefinitions" and isinstance(item, list):
+                # Words for people who read the document itself.
+                item = [{name: part for name, part in column.items() if name != "description"} for column in item]
+            if key == "resources" and isinstance(item, list) and all(isinstance(one, dict) for one in item):
                 # Discovery lists custom resources in no order.
                 item = sorted(item, key=lambda resource: str(resource.get("name", resource.get("resource", ""))))
             if key == "resourceVersion" and isinstance(item, str) and item:

@@ -136,7 +136,7 @@ class Player:
     def _seen(self, step: Step, answer: Answer, media: str) -> Any:
         if media == "application/yaml":
             body = yaml.safe_load(answer.body)
-        elif "json" in media:
+        elif "json" in media or step.pick:
             body = json.loads(answer.body)
         else:
             return self._normaliser.text(answer.body.decode(errors="replace"))

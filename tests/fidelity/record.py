@@ -67,11 +67,12 @@ def compare(groups: Sequence[str], *, counts: bool) -> None:
         if isinstance(answers, Unplayable):
             click.echo(f"{name:24} broken off: {answers}")
             continue
-        steps = exchanges.group(name).compared
+        steps, recorded = exchanges.group(name).compared, golden.read(golden.FOLDER / f"{name}.json")
+        if [ask for ask, _ in recorded] != [step.ask for step in steps]:
+            click.echo(f"{name:24} was recorded with other requests")
+            continue
         good = 0
-        for step, (ask, got), (_, want) in zip(
-            steps, answers, golden.read(golden.FOLDER / f"{name}.json"), strict=True
-        ):
+        for step, (ask, got), (_, want) in zip(steps, answers, recorded, strict=True):
             found = golden.differences(want, got)
             good += not found
             listed += bool(step.differs)

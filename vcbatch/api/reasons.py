@@ -279,6 +279,18 @@ def _times(number: int) -> str:
 # What the local API server says --------------------------------------------------------------------------------------
 
 
+class NamespaceReason(StrEnum):
+    """`reason` of the conditions of a namespace that is being emptied, as Kubernetes writes them."""
+
+    RESOURCES_DISCOVERED = "ResourcesDiscovered"
+    PARSED_GROUP_VERSIONS = "ParsedGroupVersions"
+    CONTENT_DELETED = "ContentDeleted"
+    RESOURCES_REMAIN = "SomeResourcesRemain"
+    CONTENT_REMOVED = "ContentRemoved"
+    FINALIZERS_REMAIN = "SomeFinalizersRemain"
+    NO_FINALIZERS = "ContentHasNoFinalizers"
+
+
 class DefinitionReason(StrEnum):
     """`reason` of the conditions of a CustomResourceDefinition, as Kubernetes writes them."""
 

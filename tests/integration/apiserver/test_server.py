@@ -81,7 +81,7 @@ async def status_of(server: EmbeddedServer, path: str, context: ssl.SSLContext) 
 
 async def test_certificates_and_tokens_open_the_door(tmp_path: Path) -> None:
     async with running(tmp_path) as server:
-        assert await status_of(server, MAPS, trusting(tmp_path)) == 401
+        assert await status_of(server, MAPS, trusting(tmp_path)) == 403
         assert await status_of(server, "/readyz", trusting(tmp_path)) == 200
         assert await status_of(server, MAPS, trusting(tmp_path, certificate=True)) == 200
         async with api_of(tmp_path) as api:
@@ -96,7 +96,7 @@ async def test_no_upgrade_opens_a_pod_to_strangers(tmp_path: Path, what: str) ->
         known = {"Authorization": f"Bearer {(tmp_path / 'pki' / 'token').read_text()}"}
         url, context = f"{server.url}/api/v1/namespaces/default/pods/p/{what}", trusting(tmp_path)
         for headers, code in (
-            ({}, 401),
+            ({}, 403),
             ({"Authorization": "Bearer wrong"}, 401),
             ({**known, "Origin": "https://evil.example.com"}, 403),
             ({**known, "Host": "evil.example.com"}, 403),

@@ -9,6 +9,7 @@ from vcbatch.local.apiserver.errors import StatusError
 from vcbatch.local.apiserver.request import Target
 
 ADMINISTRATORS = "system:masters"
+AUTHENTICATED = "system:authenticated"
 
 _ABOUT_ONESELF = frozenset({"selfsubjectaccessreviews", "selfsubjectrulesreviews", "selfsubjectreviews"})
 """What every user may ask in Kubernetes (its ClusterRole `system:basic-user`)."""
@@ -24,6 +25,11 @@ class User:
     @property
     def administrator(self) -> bool:
         return ADMINISTRATORS in self.groups
+
+    @property
+    def discovers(self) -> bool:
+        """Whether discovery is open to them (Kubernetes' ClusterRole `system:discovery`)."""
+        return self.administrator or AUTHENTICATED in self.groups
 
 
 def authorize(user: User, target: Target, verb: str) -> None:

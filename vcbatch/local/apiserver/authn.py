@@ -6,12 +6,11 @@ import hmac
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from vcbatch.local.apiserver.access import ADMINISTRATORS, User
+from vcbatch.api.faults import go_quote
+from vcbatch.local.apiserver.access import ADMINISTRATORS, AUTHENTICATED, User
 from vcbatch.local.apiserver.errors import StatusError, bad_request, forbidden
 
-AUTHENTICATED = "system:authenticated"
 ANONYMOUS = User(name="system:anonymous", groups=("system:unauthenticated",))
-_OPEN_PATHS = frozenset({"/version", "/healthz", "/livez", "/readyz"})
 
 
 class Authenticator:
@@ -26,20 +25,18 @@ class Authenticator:
         return self._admin if hmac.compare_digest(token.encode(errors="replace"), self._token) else None
 
     def user(self, path: str, headers: Mapping[str, str], certificate: Mapping[str, Any] | None) -> User:
-        """The user; `StatusError` 401 for wrong credentials, and for none where the path isn't open to all."""
+        """The user; `ANONYMOUS` without credentials, `StatusError` 401 for wrong ones."""
         authorization = headers.get("authorization", "")
         scheme, _, credential = authorization.partition(" ")
-        if scheme.lower() == "bearer":
+        if scheme.lower() == "bearer" and credential.strip():
             owner = self.token_user(credential.strip())
             if owner is None:
                 raise unauthorized()
             user = owner
         elif certificate and (named := _subject(certificate)):
             user = named
-        elif path in _OPEN_PATHS:
-            return ANONYMOUS
         else:
-            raise unauthorized()
+            user = ANONYMOUS
         return impersonated(user, headers)
 
 
@@ -65,9 +62,13 @@ def impersonated(user: User, headers: Mapping[str, str]) -> User:
     name = headers.get("impersonate-user")
     if not name:
         # Whoever asks to act with less than they may must not be taken to have asked for nothing.
-        asked = sorted(header for header in headers if header.startswith("impersonate-"))
-        if asked:
-            raise bad_request(f"{', '.join(asked)}: impersonation needs the header Impersonate-User")
+        if any(header.startswith("impersonate-") for header in headers):
+            uid, groups = headers.get("impersonate-uid", ""), _listed(headers.get("impersonate-group", ""))
+            named = "{" + ", ".join(go_quote(group) for group in groups) + "}" if groups else "(nil)"
+            raise bad_request(
+                f'requested &user.DefaultInfo{{Name:"", UID:{go_quote(uid)}, Groups:[]string{named}, '
+                "Extra:map[string][]string(nil)} without impersonating a user name"
+            )
         return user
     if not user.administrator:
         raise forbidden(
@@ -76,5 +77,8 @@ def impersonated(user: User, headers: Mapping[str, str]) -> User:
             name=name,
             message=f'User "{user.name}" cannot impersonate resource "users" in API group "" at the cluster scope',
         )
-    groups: Sequence[str] = [part.strip() for part in headers.get("impersonate-group", "").split(",") if part.strip()]
-    return User(name=name, groups=(*groups, AUTHENTICATED))
+    return User(name=name, groups=(*_listed(headers.get("impersonate-group", "")), AUTHENTICATED))
+
+
+def _listed(text: str) -> Sequence[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]

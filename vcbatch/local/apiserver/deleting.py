@@ -46,6 +46,11 @@ class DeleteOptions:
 def parse_delete_options(body: Json | None, query: Mapping[str, Any]) -> DeleteOptions:
     """From the body, or without one from the query. Raises 400 for wrong types and 422 for values not allowed."""
     source = body or _from_query(query)
+    kind, version = source.get("kind"), source.get("apiVersion") or "meta.k8s.io/v1"
+    if kind and kind != "DeleteOptions":
+        raise bad_request(
+            f'no kind "{kind}" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:111"'
+        )
     preconditions = source.get("preconditions") or {}
     grace = source.get("gracePeriodSeconds")
     orphan = source.get("orphanDependents")
@@ -60,8 +65,7 @@ def parse_delete_options(body: Json | None, query: Mapping[str, Any]) -> DeleteO
     ):
         if value is not None and (not isinstance(value, wanted) or (wanted is int and isinstance(value, bool))):
             raise bad_request(
-                f'DeleteOptions in version "v1" cannot be handled as a DeleteOptions: json: cannot unmarshal '
-                f"{kind_of(value)} into Go struct field DeleteOptions.{name} of type {title}"
+                f"json: cannot unmarshal {kind_of(value)} into Go struct field DeleteOptions.{name} of type {title}"
             )
     errors = []
     if propagation is not None and orphan is not None:
@@ -69,7 +73,8 @@ def parse_delete_options(body: Json | None, query: Mapping[str, Any]) -> DeleteO
         errors.append(invalid_value("propagationPolicy", propagation, detail))
     if propagation is not None and propagation not in POLICIES:
         errors.append(not_supported("propagationPolicy", propagation, [*POLICIES, "nil"]))
-    errors += [not_supported("dryRun", value, ["All"]) for value in dry_run if value != "All"]
+    if any(value != "All" for value in dry_run):
+        errors.append(not_supported("dryRun", dry_run, ["All"]))
     if errors:
         raise invalid(group="meta.k8s.io", kind="DeleteOptions", name="", errors=errors)
     if propagation is None and orphan is not None:
@@ -138,7 +143,10 @@ class Deleter:
             return self._store_change(entry, record, old, obj, ctx), False
         if ctx.dry_run:
             return record, True
-        return engine.store.remove(entry.stored_as, record), True
+        if entry.grace_period is None:
+            return engine.store.remove(entry.stored_as, record), True
+        _mark(metadata, ctx.now)
+        return engine.store.remove(entry.stored_as, record, engine.stored_form(entry, obj)), True
 
     @staticmethod
     def _check_preconditions(entry: Served, record: Record, options: DeleteOptions) -> None:

@@ -20,7 +20,7 @@ API_MAJOR, API_MINOR = "1", "36"
 _CUSTOM_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 """The order in which custom resources list their verbs."""
 
-_AGGREGATED = re.compile(r"^application/json;(?=.*\bas=APIGroupDiscoveryList\b)(?=.*\bv=(v2(?:beta1)?)(?:;|$))")
+_AGGREGATED = re.compile(r"^application/json;(?=.*\bas=APIGroupDiscoveryList\b)(?=.*\bv=(v2)(?:;|$))")
 
 
 def documents(
@@ -77,7 +77,7 @@ class _Discovery:
         if path in ("/api", "/apis"):
             form = _aggregated_form(headers.get("accept", ""))
             if form:
-                return self._aggregated(path, form)
+                return self._aggregated(path, form, headers)
         if path == "/api":
             host = headers.get("host", "")
             return Reply(
@@ -117,7 +117,7 @@ class _Discovery:
             case _:
                 return None
 
-    def _aggregated(self, path: str, form: str) -> Reply:
+    def _aggregated(self, path: str, form: str, headers: Mapping[str, str]) -> Reply:
         key = f"{path};{form}"
         if key not in self._rendered:
             groups = {name: versions for name, versions in self._groups.items() if (name == "") == (path == "/api")}
@@ -129,7 +129,11 @@ class _Discovery:
             }
             self._rendered[key] = json.dumps(document, separators=(",", ":")).encode()
         media = f"application/json;g=apidiscovery.k8s.io;v={form};as=APIGroupDiscoveryList"
-        return Reply(body=self._rendered[key], content_type=media, headers={"Vary": "Accept"})
+        tag = f'"{hashlib.sha512(self._rendered[key]).hexdigest().upper()}"'
+        caching = {"Vary": "Accept", "Etag": tag}
+        if headers.get("if-none-match") == tag:
+            return Reply(body=b"", code=304, content_type=media, headers=caching)
+        return Reply(body=self._rendered[key], content_type=media, headers=caching)
 
     def _paths(self) -> list[str]:
         paths = ["/api", "/apis", "/apis/", "/healthz", "/livez", "/openapi/v3", "/openapi/v3/", "/readyz", "/version"]
@@ -240,7 +244,7 @@ def _storage_hash(entry: Served) -> str:
 
 def _group_discovery(name: str, versions: Mapping[str, Sequence[Served]]) -> Json:
     return {
-        "metadata": {"name": name, "creationTimestamp": None} if name else {"creationTimestamp": None},
+        "metadata": {"name": name} if name else {},
         "versions": [
             {
                 "version": version,
@@ -252,11 +256,17 @@ def _group_discovery(name: str, versions: Mapping[str, Sequence[Served]]) -> Jso
     }
 
 
+def _response_kind(entry: Served, group: str, version: str, kind: str) -> Json:
+    """Built-in resources leave out what is their own group version."""
+    own = not entry.generated and (group, version) == (entry.resource.group, entry.resource.version)
+    return {"group": "" if own else group, "version": "" if own else version, "kind": kind}
+
+
 def _resource_discovery(entry: Served) -> Json:
     resource = entry.resource
     described: Json = {
         "resource": resource.plural,
-        "responseKind": {"group": resource.group, "version": resource.version, "kind": resource.kind},
+        "responseKind": _response_kind(entry, resource.group, resource.version, resource.kind),
         "scope": "Namespaced" if resource.namespaced else "Cluster",
         "singularResource": entry.singular,
         "verbs": _verbs(entry),
@@ -269,7 +279,7 @@ def _resource_discovery(entry: Served) -> Json:
         described["subresources"] = [
             {
                 "subresource": name,
-                "responseKind": dict(zip(("group", "version", "kind"), _subresource_kind(entry, name), strict=True)),
+                "responseKind": _response_kind(entry, *_subresource_kind(entry, name)),
                 "verbs": list(entry.subresources[name]),
             }
             for name in _subresources(entry)

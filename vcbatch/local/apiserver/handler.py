@@ -7,11 +7,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from vcbatch.api.name_rules import path_segment
 from vcbatch.local.apiserver.access import User, authorize, forbidden_path
 from vcbatch.local.apiserver.deleting import DeleteOptions, Deleter, parse_delete_options
 from vcbatch.local.apiserver.engine import Engine
 from vcbatch.local.apiserver.errors import (
     StatusError,
+    bad_request,
     invalid,
     method_not_allowed,
     not_found,
@@ -25,12 +27,13 @@ from vcbatch.local.apiserver.reading import Reader
 from vcbatch.local.apiserver.record import Record
 from vcbatch.local.apiserver.registry import Documents, HandlerRequest, PodStreams, Reply, RequestContext, Served
 from vcbatch.local.apiserver.request import (
-    YAML_TYPE,
     Accepted,
     Body,
     Target,
     WriteOptions,
     decode_body,
+    decode_configuration,
+    error_type,
     first,
     flag,
     negotiate,
@@ -44,6 +47,7 @@ from vcbatch.local.apiserver.response import (
     error_event,
     error_response,
     json_response,
+    list_kind,
     list_response,
     object_response,
     page_not_found,
@@ -59,6 +63,8 @@ Json = dict[str, Any]
 log = logging.getLogger(__name__)
 
 _OPTION_KINDS = {"create": "CreateOptions", "update": "UpdateOptions", "patch": "PatchOptions"}
+_HEALTH = frozenset(f"/{check}{part}" for check in ("healthz", "livez", "readyz") for part in ("", "/ping"))
+"""Where health is asked. A server that answers at all is well."""
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "GET": "get"}
 
 
@@ -93,6 +99,10 @@ class _Call:
         return self.target.name
 
 
+class _NoPage(Exception):
+    """A path that no router of a real server has."""
+
+
 class Handler:
     """Answers requests from an `Engine`. `documents` serve discovery and OpenAPI; `protobuf` decodes such bodies."""
 
@@ -118,10 +128,14 @@ class Handler:
         try:
             return await self._route(request)
         except StatusError as error:
-            return error_response(error)
+            return error_response(error, media_type=self._error_form(request))
         except Exception:
             log.exception("a request failed: %s %s", request.method, request.path)
             return error_response(StatusError(500, "InternalError", "Internal error occurred: see the server's log"))
+
+    @staticmethod
+    def _error_form(request: Request) -> str:
+        return error_type(request.headers.get("accept", ""))
 
     async def _route(self, request: Request) -> Response | None:
         target = parse_path(request.path)
@@ -129,38 +143,51 @@ class Handler:
             return self._document(request)
         entry = self.engine.served.at(target.group, target.version, target.plural)
         if entry is None:
-            authorize(request.user, target, request.method.lower())
+            authorize(request.user, target, _verb_of(request, target) or request.method.lower())
             return self._nothing_there(target)
-        call = self._call(request, target, entry)
+        try:
+            call = self._call(request, target, entry)
+        except _NoPage:
+            return page_not_found()
         authorize(request.user, target, call.verb)
+        self._check_name(target.name)
+        if entry.deprecation:
+            call.warnings.append(entry.deprecation)
         try:
             response = await self._serve(call)
         except StatusError as error:
             # A refusal carries the warnings that came before it.
-            response = error_response(error)
+            response = error_response(error, media_type=self._error_form(request))
         if response is not None and call.warnings:
             response = replace(response, headers=[*response.headers, *warning_headers(call.warnings)])
         return response
 
     def _document(self, request: Request) -> Response:
-        if request.method != "GET":
-            if not request.user.administrator:
-                raise forbidden_path(request.user, request.method, request.path)
-            return page_not_found()
-        if request.path in ("/healthz", "/livez", "/readyz"):
+        if request.path in _HEALTH:
             return text_response("ok")
+        if not request.user.discovers and request.path != "/version":
+            raise forbidden_path(request.user, request.method, request.path)
         for document in self._documents:
             reply = document(self.engine.served.all, request.path, request.headers, request.query)
             if reply is not None:
+                if request.method not in (("GET", "HEAD") if request.path.startswith("/apis") else ("GET",)):
+                    raise method_not_allowed()
                 return _from_reply(reply)
         if not request.user.administrator:
             raise forbidden_path(request.user, request.method, request.path)
+        if request.method != "GET":
+            return page_not_found()
         parts = request.path.strip("/").split("/")
         if parts[0] == "api" and len(parts) == 2:
             raise unknown_route()
         if parts[0] == "apis" and len(parts) == 3 and parts[1] in self.engine.served.built_in_groups:
             raise unknown_route()
         return page_not_found()
+
+    @staticmethod
+    def _check_name(name: str) -> None:
+        for fault in path_segment(name) if name else ():
+            raise bad_request(f'Name parameter invalid: "{name}": {fault}')
 
     def _nothing_there(self, target: Target) -> Response:
         if target.group in self.engine.served.built_in_groups or not target.group:
@@ -175,6 +202,8 @@ class Handler:
             if target.name:
                 raise unknown_route()
             if verb not in ("list", "watch"):
+                if entry.generated:
+                    raise _NoPage
                 raise method_not_allowed()
         options = WriteOptions()
         if verb in _OPTION_KINDS:
@@ -253,7 +282,7 @@ class Handler:
 
     def _accepted(self, call: _Call, *, listing: bool = False) -> Accepted:
         accept = call.request.headers.get("accept", "")
-        return negotiate(accept, listing=listing, custom=call.entry.generated)
+        return negotiate(accept, listing=listing, kind=_internal_kind(call.entry, listing=listing))
 
     def _body(self, call: _Call) -> Body:
         request = call.request
@@ -282,7 +311,8 @@ class Handler:
         return list_response(call.entry, page, accepted, now=self.engine.now(), query=call.request.query)
 
     def _watch(self, call: _Call) -> Response:
-        accepted = negotiate(call.request.headers.get("accept", ""), listing=True, custom=call.entry.generated)
+        accept, kind = call.request.headers.get("accept", ""), _internal_kind(call.entry, listing=True)
+        accepted = negotiate(accept, listing=True, kind=kind, watching=True)
         watch = self.reader.watch(call.entry, replace(self._list_options(call), watch=True))
         encoder = EventEncoder(call.entry, accepted, self.engine.now, call.request.query)
 
@@ -324,7 +354,7 @@ class Handler:
         if not call.options.field_manager:
             errors = [required("fieldManager", "is required for apply patch")]
             raise invalid(group="meta.k8s.io", kind="PatchOptions", name="", errors=errors)
-        body = decode_body(call.request.body, YAML_TYPE, kind=call.entry.resource.kind, custom=True, protobuf=None)
+        body = decode_configuration(call.request.body)
         return self.writer.apply(call.entry, call.name, body, ctx, force=flag(call.request.query, "force"))
 
     def _delete_options(self, call: _Call) -> DeleteOptions:
@@ -333,7 +363,7 @@ class Handler:
             decoded = decode_body(
                 call.request.body,
                 call.request.headers.get("content-type", ""),
-                kind="DeleteOptions",
+                kind="",
                 custom=False,
                 protobuf=self._protobuf,
             )
@@ -384,12 +414,14 @@ class Handler:
 
     async def _delegate(self, call: _Call, handler: Any) -> Response | None:
         request = call.request
-        body: Json | None = None
-        faults: Sequence[str] = ()
+        body: Body | None = None
         if request.body and call.verb in ("create", "update", "delete"):
-            decoded = self._body(call)
-            body, faults = decoded.value, decoded.faults
-        call.warnings.extend(faults if call.options.field_validation == "Warn" else ())
+            body = self._body(call)
+        ctx = self._context(call)
+        if body is not None and handler is call.entry.handlers.get(""):
+            self.writer.decode(call.entry, body, ctx)
+        elif body is not None and ctx.field_validation == "Warn":
+            call.warnings.extend(body.faults)
         self.engine.store.flush()
         reply = await handler(
             HandlerRequest(
@@ -399,8 +431,8 @@ class Handler:
                 name=call.name,
                 query=request.query,
                 headers=request.headers,
-                body=body,
-                ctx=self._context(call),
+                body=body.value if body else None,
+                ctx=ctx,
                 operations=self.operations,
                 kubelet=self.kubelet,
                 scope=request.scope,
@@ -418,6 +450,22 @@ def _content_type(request: Request) -> str:
 def _default_manager(request: Request) -> str:
     """The program's name in its User-Agent, as Kubernetes takes it where a client doesn't name itself."""
     return request.headers.get("user-agent", "").partition("/")[0][:128] or "unknown"
+
+
+def _internal_kind(entry: Served, *, listing: bool) -> str:
+    """The Go type that a real server answers with."""
+    if entry.generated:
+        return "unstructured.UnstructuredList" if listing else "unstructured.Unstructured"
+    group = (entry.resource.group or "core").partition(".")[0]
+    return f"{group}.{list_kind(entry) if listing else entry.resource.kind}"
+
+
+def _verb_of(request: Request, target: Target) -> str:
+    """The verb that the path and the method say, for whatever may be there; "" for none."""
+    try:
+        return _verb(request, target)
+    except StatusError:
+        return ""
 
 
 def _verb(request: Request, target: Target) -> str:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from datetime import timedelta
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 from vcbatch.api.names import NODE_LEASE_NAMESPACE
@@ -224,13 +226,24 @@ class Lifecycle:
         if not record.deleting:
             self._furnish(name)
             return
-        if self._empty(name):
-            entry = self._engine.entry(NAMESPACES)
-            self._writer.change(entry, name, _release_namespace, self._engine.context())
+        rest = self._empty(name)
+        if rest is None:
+            return
+        counts = Counter(
+            f"{record.collection.partition('/')[2]}.{record.collection.partition('/')[0]}" for record in rest
+        )
+        held = Counter(name for record in rest for name in record.decode()["metadata"].get("finalizers", ()))
+        entry, ctx = self._engine.entry(NAMESPACES), self._engine.context()
+        if rest:
+            self._writer.change(entry, name, lambda obj: namespaces.show_remains(obj, counts, held, ctx.now), ctx)
+        else:
+            self._writer.change(entry, name, lambda obj: _release_namespace(obj, ctx.now), ctx)
 
-    def _empty(self, namespace: str) -> bool:
-        """Delete what is in a namespace, a part at a time; whether nothing is left. Pods keep their grace."""
-        rest, budget = 0, _STEP
+    def _empty(self, namespace: str) -> Sequence[Record] | None:
+        """Delete what is in a namespace, a part at a time; what waits for its end, or None while there is more to
+        delete. Pods keep their grace."""
+        budget = _STEP
+        rest: list[Record] = []
         for collection in self._engine.store.collections():
             entry = self._engine.served.of_collection(collection.key)
             if entry is None or not entry.resource.namespaced:
@@ -240,9 +253,10 @@ class Lifecycle:
                     budget -= 1
                 if budget < 0:
                     self._namespaces.add(namespace)
-                    return False
-                rest += not self._delete(entry, record)
-        return rest == 0
+                    return None
+                if not self._delete(entry, record):
+                    rest.append(record)
+        return rest
 
     def _delete(self, entry: Served, record: Record) -> bool:
         """Delete, once; answers whether the object is gone."""
@@ -317,7 +331,10 @@ def _last_seen(event: Json) -> str:
     return max((t for t in (*times, event["metadata"].get("creationTimestamp")) if t), default="")
 
 
-def _release_namespace(namespace: Json) -> None:
+def _release_namespace(namespace: Json, now: datetime) -> None:
+    if len(namespace["spec"].get("finalizers", ())) > 1:
+        # It stays for somebody else.
+        namespaces.show_remains(namespace, {}, {}, now)
     spec = namespace.setdefault("spec", {})
     spec["finalizers"] = [name for name in spec.get("finalizers", ()) if name != namespaces.FINALIZER]
     if not spec["finalizers"]:

@@ -65,7 +65,8 @@ def parse_list_options(entry: Served, namespace: str | None, query: Mapping[str,
         known=entry.selectable_fields,
         named=entry.generated or bool(entry.selectable_fields),
     )
-    limit = integer(query, "limit") or 0
+    # What is asked for in any version comes whole, as from a real server's cache.
+    limit = 0 if first(query, "resourceVersion") == "0" else integer(query, "limit") or 0
     timeout = integer(query, "timeoutSeconds")
     options = ListOptions(
         selection=Selection(namespace=namespace, labels=labels, fields=fields),
@@ -118,7 +119,9 @@ def _watch_faults(options: ListOptions) -> list[FieldError]:
 def parse_version(text: str) -> int:
     if not text.isdecimal() or len(text) > 19:
         raise StatusError(
-            500, "", f'resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
+            500,
+            "",
+            f'resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax',
         )
     return int(text)
 
@@ -127,7 +130,7 @@ def too_large(wanted: int, current: int) -> StatusError:
     return StatusError(
         504,
         "Timeout",
-        f"Too large resource version: {wanted}, current: {current}",
+        f"Timeout: Too large resource version: {wanted}, current: {current}",
         {
             "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
             "retryAfterSeconds": 1,

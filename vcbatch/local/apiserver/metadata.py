@@ -61,13 +61,16 @@ _TYPES: Mapping[str, tuple[type, str]] = {
 }
 
 
-def check_types(obj: Json) -> None:
+def check_types(obj: Json, *, built_in: bool = True) -> None:
     """Raise `DecodeError` where metadata has values of types that all code below relies on; drop nulls."""
     metadata = obj.get("metadata")
     if metadata is None:
         obj["metadata"] = {}
         return
     if not isinstance(metadata, dict):
+        if not built_in:
+            kind = gojson.kind_of(metadata)
+            raise DecodeError(f"json: cannot unmarshal {kind} into Go value of type v1.ObjectMeta")
         raise _mismatch(metadata, "ObjectMeta.metadata", "v1.ObjectMeta")
     for key in [key for key, value in metadata.items() if value is None]:
         del metadata[key]
@@ -128,6 +131,9 @@ def validate(metadata: Json, *, namespaced: bool, rule: NameRule, built_in: bool
         errors += [invalid_value("metadata.namespace", namespace, fault) for fault in dns_label(namespace)]
     elif namespace:
         errors.append(forbidden_field("metadata.namespace", "not allowed on this type"))
+    generation = metadata.get("generation", 0)
+    if generation < 0:
+        errors.append(invalid_value("metadata.generation", generation, "must be greater than or equal to 0"))
     errors += _labels(metadata) + _annotations(metadata) + _owners(metadata) + _finalizers(metadata, built_in)
     return errors
 
@@ -157,7 +163,7 @@ def _owners(metadata: Json) -> list[FieldError]:
     errors: list[FieldError] = []
     controller = ""
     for owner in metadata.get("ownerReferences", ()):
-        if not owner.get("apiVersion"):
+        if not owner.get("apiVersion") or owner["apiVersion"].count("/") > 1:
             errors.append(invalid_value(f"{path}.apiVersion", owner.get("apiVersion", ""), "version must not be empty"))
         errors += [
             invalid_value(f"{path}.{key}", "", "must not be empty")
@@ -186,8 +192,8 @@ def _finalizers(metadata: Json, built_in: bool) -> list[FieldError]:
     path = "metadata.finalizers"
     finalizers: list[str] = metadata.get("finalizers", [])
     errors: list[FieldError] = []
-    for index, name in enumerate(finalizers):
-        errors += [invalid_value(f"{path}[{index}]", name, fault) for fault in qualified_name(name)]
+    for name in finalizers:
+        errors += [invalid_value(path, name, fault) for fault in qualified_name(name)]
     if ORPHAN in finalizers and FOREGROUND in finalizers:
         detail = f"finalizer {ORPHAN} and {FOREGROUND} cannot be both set"
         errors.append(invalid_value(path, finalizers, detail))
@@ -227,9 +233,8 @@ def keep_system_fields(metadata: Json, old: Json) -> None:
         else:
             metadata.pop(key, None)
     metadata.setdefault("uid", old["uid"])
-    for key in ("namespace", "generateName"):
-        if key in old:
-            metadata.setdefault(key, old[key])
+    if "namespace" in old:
+        metadata.setdefault("namespace", old["namespace"])
     if "deletionTimestamp" in old:
         metadata["deletionTimestamp"] = old["deletionTimestamp"]
     if "deletionGracePeriodSeconds" in old:

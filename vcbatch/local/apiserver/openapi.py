@@ -1,4 +1,4 @@
-"""OpenAPI v3 documents: an index, and one document for each group version.
+"""OpenAPI v3 documents: an index, one document for each group version, and an empty one of version 2.
 
 kubectl reads the parameters of the PATCH operations (does the server validate fields?) and, for `explain`, the schemas.
 The schemas of built-in kinds come from their field table; descriptions are added once they were collected (see
@@ -28,9 +28,27 @@ _INDEX = "/openapi/v3"
 def documents(
     served: Sequence[Served], path: str, headers: Mapping[str, str], query: Mapping[str, Sequence[str]]
 ) -> Reply | None:
-    """Answer GET below /openapi/v3, or None for any other path. /openapi/v2 isn't served: kubectl needs it no longer
-    since 1.29."""
+    """Answer GET below /openapi/v3 and of /openapi/v2, or None for any other path."""
+    if path == "/openapi/v2":
+        return _version_two(headers.get("accept", ""))
     return _OPENAPI(served, path, headers)
+
+
+def _version_two(accept: str) -> Reply:
+    """A document of the old version that describes nothing: the schemas are in version 3. kubectl asks for it before it
+    looks into a `List`, and takes the kinds that it doesn't find as good."""
+    title, version = "Kubernetes", f"v{API_MAJOR}.{API_MINOR}"
+    if "protobuf" in accept:
+        info = _text(1, title) + _text(2, version)
+        body = _text(1, "2.0") + bytes([2 << 3 | 2, len(info)]) + info
+        return Reply(body=body, content_type="application/com.github.proto-openapi.spec.v2.v1.0+protobuf")
+    document: Json = {"swagger": "2.0", "info": {"title": title, "version": version}, "paths": {}, "definitions": {}}
+    return Reply(body=json.dumps(document, separators=(",", ":")).encode(), content_type="application/json")
+
+
+def _text(number: int, text: str) -> bytes:
+    """A short string field of a protobuf message."""
+    return bytes([number << 3 | 2, len(text)]) + text.encode()
 
 
 class _OpenApi:
@@ -62,7 +80,7 @@ class _OpenApi:
             self._rendered[name] = json.dumps(document, separators=(",", ":")).encode()
         body = self._rendered[name]
         tag = f'"{hashlib.sha256(body).hexdigest().upper()}"' if not name else f'"{self._hash(name)}"'
-        caching = {"Etag": tag, "Vary": "Accept"}
+        caching = {"Etag": tag, "Vary": "Accept"} if name else {}
         if headers.get("if-none-match") == tag:
             return Reply(body=b"", code=304, content_type=content_type, headers=caching)
         return Reply(body=body, content_type=content_type, headers=caching)

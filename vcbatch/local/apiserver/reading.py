@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from vcbatch.local.apiserver import gojson
 from vcbatch.local.apiserver.engine import Engine
 from vcbatch.local.apiserver.errors import StatusError, bad_request
 from vcbatch.local.apiserver.list_options import ListOptions, Selection, parse_version, too_large
@@ -53,6 +54,20 @@ class _Token(msgspec.Struct):
     start: str
 
 
+def _read_token(text: str) -> _Token:
+    """The token that a client gives back. Raises `StatusError` 400."""
+    prefix = "invalid continue token: continue key is not valid: "
+    raw = b""
+    try:
+        raw = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+        token = msgspec.json.decode(raw, type=_Token)
+    except (binascii.Error, msgspec.MsgspecError, ValueError, UnicodeDecodeError) as error:
+        raise bad_request(prefix + (gojson.syntax_fault(raw) or str(error))) from None
+    if not token.start:
+        raise bad_request(f"{prefix}encoded start key empty (version {token.v})")
+    return token
+
+
 class Reader:
     """Reads of an `Engine`'s store. Only what is on disk is shown: pending writes are committed first."""
 
@@ -89,7 +104,10 @@ class Reader:
 
     def _check_version(self, entry: Served, options: ListOptions) -> None:
         store = self._engine.store
-        wanted = parse_version(options.version)
+        try:
+            wanted = parse_version(options.version)
+        except StatusError as error:
+            raise bad_request(f"invalid resource version: {error.message}") from None
         if wanted > store.version:
             raise too_large(wanted, store.version)
         # No former states are kept; but the present one is also that of every version since the last change.
@@ -130,11 +148,7 @@ class Reader:
     def _continued(self, entry: Served, options: ListOptions) -> Page:
         if options.version and options.version != "0":
             raise bad_request("specifying resource version is not allowed when using continue")
-        try:
-            padded = options.continue_ + "=" * (-len(options.continue_) % 4)
-            token = msgspec.json.decode(base64.urlsafe_b64decode(padded), type=_Token)
-        except (binascii.Error, msgspec.MsgspecError, ValueError, UnicodeDecodeError):
-            raise bad_request("continue key is not valid: encoded continue token is unreadable") from None
+        token = _read_token(options.continue_)
         namespace, _, name = token.start.partition("/")
         stored = entry.stored_as
         if token.rv < 0:

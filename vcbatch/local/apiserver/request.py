@@ -27,6 +27,7 @@ _QUERY_FIELDS = 4096  # the words of a command that is run in a pod are paramete
 JSON_TYPE = "application/json"
 YAML_TYPE = "application/yaml"
 PROTOBUF_TYPE = "application/vnd.kubernetes.protobuf"
+PROTOBUF_MAGIC = b"k8s\0"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,10 +113,11 @@ def write_options(query: Mapping[str, Sequence[str]], kind: str) -> WriteOptions
     """Parsed and checked; `kind` (CreateOptions, …) is named in a refusal."""
     errors: list[FieldError] = []
     dry_run = [value for value in query.get("dryRun", ()) if value]
-    errors += [not_supported("dryRun", value, ["All"]) for value in dry_run if value != "All"]
+    if any(value != "All" for value in dry_run):
+        errors.append(not_supported("dryRun", dry_run, ["All"]))
     validation = first(query, "fieldValidation")
     if validation not in ("", "Ignore", "Strict", "Warn"):
-        errors.append(not_supported("fieldValidation", validation, ["", "Ignore", "Strict", "Warn"][1:]))
+        errors.append(not_supported("fieldValidation", validation, ["", "Ignore", "Strict", "Warn"]))
     manager = first(query, "fieldManager")
     if len(manager.encode()) > 128:
         errors.append(
@@ -128,43 +130,46 @@ def write_options(query: Mapping[str, Sequence[str]], kind: str) -> WriteOptions
     return WriteOptions(dry_run=bool(dry_run), field_validation=validation or "Warn", field_manager=manager)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Accepted:
-    """The form the answer takes: media type, and "", "Table", "PartialObjectMetadata" or its List."""
+    """The form the answer takes: media type, "", "Table", "PartialObjectMetadata" or its List, and their version."""
 
     media_type: str = JSON_TYPE
     transform: str = ""
+    version: str = "v1"
 
 
 _PLAIN = Accepted()
 _TRANSFORMS = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
+_ACCEPTED = f"only the following media types are accepted: {JSON_TYPE}, {YAML_TYPE}, {PROTOBUF_TYPE}"
 
 
-def negotiate(accept: str, *, listing: bool, custom: bool) -> Accepted:
-    """The first form of an Accept header that can be had; 406 where there is none."""
+def negotiate(accept: str, *, listing: bool, kind: str, watching: bool = False) -> Accepted:
+    """The first form of an Accept header that can be had; 406 where there is none. `kind` is the internal name of the
+    object or list that is asked for (`core.ConfigMap`), for the refusal."""
     if not accept or accept in ("*/*", JSON_TYPE):
         return _PLAIN
-    for clause in accept.split(","):
-        media, *raw = (part.strip() for part in clause.split(";"))
-        parameters = dict(part.split("=", 1) for part in raw if "=" in part)
+    unmet = False
+    for media, parameters in _clauses(accept):
+        readable = _media_type(media)
+        unmet = unmet or readable != "" or media == PROTOBUF_TYPE
         transform = parameters.get("as", "")
-        if transform:
-            known = transform in _TRANSFORMS and parameters.get("g", "") == "meta.k8s.io"
-            if not known or parameters.get("v", "") != "v1":
-                continue
-            if transform != "Table" and transform.endswith("List") is not listing:
-                continue
-        if media in (JSON_TYPE, "*/*", "application/*"):
-            return Accepted(JSON_TYPE, transform)
-        if media in (YAML_TYPE, "application/x-yaml", "text/yaml"):
-            return Accepted(YAML_TYPE, transform)
-    available = [JSON_TYPE, YAML_TYPE]
-    if not custom:
-        available.append(PROTOBUF_TYPE)
+        if not readable:
+            continue
+        if not transform:
+            return Accepted(media_type=readable)
+        version = parameters.get("v", "")
+        if transform not in _TRANSFORMS or parameters.get("g") != "meta.k8s.io" or version not in ("v1", "v1beta1"):
+            continue
+        if transform != "Table" and not watching and transform.endswith("List") is not listing:
+            what = "but the requested object is a list" if listing else "but the requested object is not a list"
+            raise StatusError(406, "NotAcceptable", f"you requested {transform}, {what} (*{kind})")
+        return Accepted(media_type=readable, transform=transform, version=version)
+    if unmet or kind.startswith("unstructured."):
+        raise StatusError(406, "NotAcceptable", _ACCEPTED)
+    available = [JSON_TYPE, YAML_TYPE, PROTOBUF_TYPE]
     if listing:
-        available.append(f"{JSON_TYPE};stream=watch")
-        if not custom:
-            available.append(f"{PROTOBUF_TYPE};stream=watch")
+        available += [f"{JSON_TYPE};stream=watch", f"{PROTOBUF_TYPE};stream=watch"]
     raise StatusError(
         406,
         "NotAcceptable",
@@ -173,12 +178,43 @@ def negotiate(accept: str, *, listing: bool, custom: bool) -> Accepted:
     )
 
 
+def error_type(accept: str) -> str:
+    """The media type of a refusal: what the client wants most of what can be had, else JSON."""
+    if "yaml" not in accept:
+        return JSON_TYPE
+    return next((found for media, _ in _clauses(accept) if (found := _media_type(media))), JSON_TYPE)
+
+
+def _clauses(accept: str) -> list[tuple[str, dict[str, str]]]:
+    """The media types of an Accept header with their parameters, the most wanted first."""
+    found: list[tuple[str, dict[str, str]]] = []
+    for clause in accept.split(","):
+        media, *raw = (part.strip() for part in clause.split(";"))
+        found.append((media, dict(part.split("=", 1) for part in raw if "=" in part)))
+    return sorted(found, key=lambda one: -_quality(one[1].get("q", "1")))
+
+
+def _quality(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return 0.0
+
+
+def _media_type(media: str) -> str:
+    if media in (JSON_TYPE, "*/*"):
+        return JSON_TYPE
+    return YAML_TYPE if media in (YAML_TYPE, "application/x-yaml", "text/yaml") else ""
+
+
 @dataclass(frozen=True, slots=True)
 class Body:
     """A decoded body and the faults that strict decoding reports of its text (`duplicate field "a"`)."""
 
     value: Any
     faults: Sequence[str] = ()
+    raw: bytes = b""
+    """The text itself, where a refusal may have to quote it."""
 
 
 def check_depth(value: Any, body: bytes) -> None:
@@ -238,7 +274,7 @@ def duplicates(body: bytes) -> list[str]:
     return faults
 
 
-def _summary(body: bytes) -> str:
+def summary(body: bytes) -> str:
     """The start of an unreadable body as Kubernetes quotes it."""
     if not body:
         return "<empty>"
@@ -251,15 +287,15 @@ def missing_kind(kind: str, body: bytes) -> StatusError:
     text = body.decode("utf-8", "replace")
     return bad_request(
         f"the object provided is unrecognized (must be of type {kind}): "
-        f"Object 'Kind' is missing in '{text}' ({_summary(body)})"
+        f"Object 'Kind' is missing in '{text}' ({summary(body)})"
     )
 
 
 def _unrecognized(kind: str, fault: str, body: bytes) -> StatusError:
-    return bad_request(
-        f"the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; "
-        f"json parse error: {fault} ({_summary(body)})"
-    )
+    text = f"couldn't get version/kind; json parse error: {fault}"
+    if not kind:
+        return bad_request(text)
+    return bad_request(f"the object provided is unrecognized (must be of type {kind}): {text} ({summary(body)})")
 
 
 def _from_json(body: bytes, kind: str) -> Body:
@@ -272,7 +308,7 @@ def _from_json(body: bytes, kind: str) -> Body:
         raise bad_request("the body nests too deeply") from None
     if not isinstance(value, dict):
         if value is None:
-            return Body({})
+            return Body({}, (), body)
         raise _unrecognized(
             kind,
             f"json: cannot unmarshal {gojson.kind_of(value)} into Go value of type struct "
@@ -285,20 +321,43 @@ def _from_json(body: bytes, kind: str) -> Body:
             raise _unrecognized(kind, fault, body)
     check_depth(value, body)
     # A text that encodes back to itself has no key twice; most clients send one.
-    return Body(value, () if _encode_json(value) == body else duplicates(body))
+    return Body(value, () if _encode_json(value) == body else duplicates(body), body)
 
 
 def _from_yaml(body: bytes, kind: str) -> Body:
-    value, faults = yaml.load(body)
+    try:
+        value, faults = yaml.load(body)
+    except yaml.Unreadable as error:
+        raise bad_request(
+            f"the object provided is unrecognized (must be of type {kind}): yaml: {error} ({summary(body)})"
+        ) from None
     if value is None:
-        raise _unrecognized(kind, "unexpected end of JSON input", b"")
+        return Body({}, (), body)
     if not isinstance(value, dict):
         raise _unrecognized(
             kind,
             f"json: cannot unmarshal {gojson.kind_of(value)} into Go value of type struct "
             '{ APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }',
-            _encode_json(value),
+            body,
         )
+    return Body(value, faults, _encode_json(value))
+
+
+def decode_configuration(body: bytes) -> Body:
+    """What an apply patch says, which is YAML or JSON."""
+    prefix = "error decoding YAML: error "
+    try:
+        value, faults = yaml.load(body)
+    except yaml.Unreadable as error:
+        raise bad_request(f"{prefix}converting YAML to JSON: yaml: {error}") from None
+    if value is None:
+        return Body({})
+    if not isinstance(value, dict):
+        raise bad_request(
+            f"{prefix}unmarshaling JSON: while decoding JSON: json: cannot unmarshal {gojson.kind_of(value)} into Go "
+            "value of type map[string]interface {}"
+        )
+    check_depth(value, body)
     return Body(value, faults)
 
 
@@ -306,12 +365,19 @@ def decode_body(
     body: bytes, content_type: str, *, kind: str, custom: bool, protobuf: Callable[[bytes], Json] | None
 ) -> Body:
     """The object in a request's body, by its media type; 415 and 400 in Kubernetes' words."""
-    media = content_type.partition(";")[0].strip().lower()
+    media, *parameters = (part.strip() for part in content_type.split(";"))
+    media = media.lower()
+    if any(part and "=" not in part for part in parameters):
+        media = "unreadable"
     if media in ("", JSON_TYPE):
         return _from_json(body, kind)
     if media in (YAML_TYPE, "application/x-yaml"):
         return _from_yaml(body, kind)
     if media == PROTOBUF_TYPE and protobuf and not custom:
+        if not body.startswith(PROTOBUF_MAGIC):
+            raise bad_request(
+                f"the object provided is unrecognized (must be of type {kind}): provided data does not appear to be a "
+                f"protobuf message, expected prefix [107 56 115 0] ({summary(body)})"
+            )
         return Body(protobuf(body))
-    accepted = [JSON_TYPE, YAML_TYPE]
-    raise unsupported_media_type(accepted if custom else [*accepted, PROTOBUF_TYPE])
+    raise unsupported_media_type([JSON_TYPE, YAML_TYPE, PROTOBUF_TYPE])

@@ -12,7 +12,7 @@ import msgspec
 
 from vcbatch.local.apiserver import yaml
 from vcbatch.local.apiserver.engine import Engine
-from vcbatch.local.apiserver.errors import StatusError
+from vcbatch.local.apiserver.errors import StatusError, bad_request
 from vcbatch.local.apiserver.reading import Page
 from vcbatch.local.apiserver.record import Record
 from vcbatch.local.apiserver.registry import Served
@@ -22,6 +22,7 @@ from vcbatch.local.apiserver.watch import Seen
 Json = dict[str, Any]
 
 encode = msgspec.json.Encoder().encode
+_META = "meta.k8s.io/v1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,8 +47,9 @@ def text_response(text: str, *, code: int = 200) -> Response:
     return Response(code=code, body=text.encode(), content_type="text/plain; charset=utf-8")
 
 
-def error_response(error: StatusError) -> Response:
-    return Response(code=error.code, body=encode(error.body()), headers=list(error.headers.items()))
+def error_response(error: StatusError, *, media_type: str = JSON_TYPE) -> Response:
+    body = yaml.dump(error.body()) if media_type == YAML_TYPE else encode(error.body())
+    return Response(code=error.code, body=body, content_type=media_type, headers=list(error.headers.items()))
 
 
 def page_not_found() -> Response:
@@ -67,10 +69,12 @@ def object_response(
     if accepted.transform == "Table":
         obj = Engine.decode(entry, record)
         table = _table([obj], entry, now, _include(query), headers=True)
-        table["metadata"]["resourceVersion"] = str(record.version)
-        return json_response(table, code=code, accepted=accepted)
+        if obj["metadata"].get("resourceVersion"):
+            table["metadata"]["resourceVersion"] = obj["metadata"]["resourceVersion"]
+        return json_response(_in_version(table, accepted), code=code, accepted=accepted)
     if accepted.transform:
-        return json_response(_partial(Engine.decode(entry, record)), code=code, accepted=accepted)
+        partial = _in_version(_partial(Engine.decode(entry, record)), accepted)
+        return json_response(partial, code=code, accepted=accepted)
     if accepted.media_type == YAML_TYPE or _pretty(query):
         return json_response(Engine.decode(entry, record), code=code, accepted=accepted, pretty=_pretty(query))
     return Response(code=code, body=Engine.body(entry, record))
@@ -83,7 +87,24 @@ def _pretty(query: Mapping[str, Any]) -> bool:
 
 def _include(query: Mapping[str, Any]) -> str:
     values = query.get("includeObject")
-    return values[0] if values and values[0] else "Metadata"
+    include = values[0] if values and values[0] else "Metadata"
+    if include not in ("Metadata", "Object", "None"):
+        raise bad_request(
+            f'Unable to convert to Table as requested: includeObject: Invalid value: "{include}": must be '
+            "'Metadata', 'Object', 'None', or empty"
+        )
+    return include
+
+
+def _in_version(shown: Json, accepted: Accepted) -> Json:
+    """A table or partial metadata in the version of meta.k8s.io that was asked for."""
+    if accepted.version == "v1":
+        return shown
+    version = f"meta.k8s.io/{accepted.version}"
+    for row in shown.get("rows") or ():
+        if row["object"] and row["object"].get("apiVersion") == _META:
+            row["object"]["apiVersion"] = version
+    return {**shown, "apiVersion": version}
 
 
 def list_response(
@@ -99,18 +120,13 @@ def list_response(
             [Engine.decode(entry, record) for record in page.records], entry, now, _include(query), headers=True
         )
         table["metadata"] = metadata
-        return json_response(table, accepted=accepted)
+        return json_response(_in_version(table, accepted), accepted=accepted)
     if accepted.transform:
-        items = [_partial(Engine.decode(entry, record)) for record in page.records]
-        return json_response(
-            {
-                "kind": "PartialObjectMetadataList",
-                "apiVersion": "meta.k8s.io/v1",
-                "metadata": metadata,
-                "items": items,
-            },
-            accepted=accepted,
-        )
+        items = [_in_version(_partial(Engine.decode(entry, record)), accepted) for record in page.records]
+        partials = {"kind": "PartialObjectMetadataList", "apiVersion": _META, "metadata": metadata, "items": items}
+        return json_response(_in_version(partials, accepted), accepted=accepted)
+    if entry.generated and "continue" not in metadata:
+        metadata = {"continue": "", **metadata}
     body = _list_body(entry, page.records, metadata)
     if accepted.media_type == YAML_TYPE or _pretty(query):
         return json_response(msgspec.json.decode(body), accepted=accepted, pretty=_pretty(query))

@@ -166,7 +166,7 @@ class _LabelParser:
             elif self._identifier(part) and wants_value:
                 values.append(part)
                 wants_value = False
-            elif self._identifier(part):
+            elif not wants_value:
                 raise ValueError(f"found '{part}', expected: ',' or ')'")
             else:
                 raise ValueError(f"found '{part}', expected: ',', or identifier")
@@ -230,8 +230,12 @@ def _unescape(value: str) -> str:
             escaped = False
         elif char == "\\":
             escaped = True
+        elif char in ",=":
+            raise bad_request(f"invalid field selector: unescaped character in value: {ord(char)}")
         else:
             out.append(char)
+    if escaped:
+        raise bad_request("invalid field selector: invalid escape sequence: \\")
     return "".join(out)
 
 
@@ -251,6 +255,8 @@ def parse_fields(text: str, *, known: Sequence[str], named: bool) -> FieldSelect
                 break
         else:
             raise bad_request(f"invalid selector: '{text}'; can't understand '{term}'")
+    # A term that says nothing selects everything.
+    terms = [term for term in terms if term.path or term.value]
     for term in terms:
         if term.path not in ("metadata.name", "metadata.namespace") and term.path not in known:
             raise _unknown_field(term.path, named)

@@ -25,11 +25,19 @@ from vcbatch.local.apiserver.errors import (
 from vcbatch.local.apiserver.patch.transform import Patch
 from vcbatch.local.apiserver.record import Record
 from vcbatch.local.apiserver.registry import RequestContext, Served
-from vcbatch.local.apiserver.request import Body, missing_kind
+from vcbatch.local.apiserver.request import Body, missing_kind, summary
+from vcbatch.seams.api import PatchKind
 
 Json = dict[str, Any]
 
+encode_object = msgspec.json.Encoder().encode
+
+OTHER_NAMESPACE = "the namespace of the provided object does not match the namespace sent on the request"
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
+_EVERYWHERE = frozenset(
+    {"CreateOptions", "DeleteOptions", "GetOptions", "ListOptions", "PatchOptions", "Status", "UpdateOptions",
+     "WatchEvent"}
+)  # fmt: skip
 _SCHEME = 'in scheme "pkg/runtime/scheme.go:111"'
 
 
@@ -45,16 +53,19 @@ class Writer:
         """Store a new object, with the `managed` fields of an apply; answers what is stored."""
         obj: Json = body.value
         engine = self._engine
-        self._decode(entry, obj, body.faults, ctx)
+        self.decode(entry, body, ctx)
         metadata: Json = obj["metadata"]
         self._place(entry, metadata, ctx)
-        if not metadata.get("name") and metadata.get("generateName"):
-            metadata["name"] = rules.generated_name(metadata["generateName"], engine.random.random)
-        engine.require_namespace(entry, ctx, metadata.get("name", ""))
-        if metadata.get("resourceVersion"):
+        prefix = metadata.get("generateName", "")
+        engine.require_namespace(entry, ctx, metadata.get("name") or prefix)
+        if not metadata.get("name") and prefix:
+            metadata["name"] = rules.generated_name(prefix, engine.random.random)
+        if metadata.get("resourceVersion") and not ctx.dry_run:  # It is etcd that refuses it.
             raise StatusError(500, "", "resourceVersion should not be set on objects to be created")
-        for key in ("deletionTimestamp", "deletionGracePeriodSeconds", "generation"):
+        for key in ("deletionTimestamp", "deletionGracePeriodSeconds"):
             metadata.pop(key, None)
+        if metadata.get("generation", 0) >= 0:
+            metadata.pop("generation", None)
         metadata["uid"] = engine.random.uid()
         metadata["creationTimestamp"] = rules.timestamp(ctx.now)
         rules.tidy(metadata)
@@ -72,33 +83,42 @@ class Writer:
             metadata["managedFields"] = list(managed)
         return engine.write(entry, obj, None, ctx)
 
-    def _decode(self, entry: Served, obj: Json, faults: Sequence[str], ctx: RequestContext) -> None:
+    def decode(self, entry: Served, body: Body, ctx: RequestContext) -> None:
         """Check version and kind, types and unknown fields of a whole object that a client sent."""
         kind, version = entry.resource.kind, entry.resource.version
         prefix = f'{kind} in version "{version}" cannot be handled as a {kind}: '
-        self._check_type(entry, obj, ctx)
+        obj: Json = body.value
+        self._check_type(entry, obj, ctx, raw=body.raw)
         try:
-            found = self._fields(entry, obj, faults, ctx)
+            found = self._fields(entry, obj, body.faults, ctx)
         except DecodeError as error:
             raise bad_request(prefix + str(error)) from None
         if found:
             raise bad_request(f"{prefix}strict decoding error: {', '.join(found)}")
 
-    def _fields(self, entry: Served, obj: Json, faults: Sequence[str], ctx: RequestContext) -> list[str]:
+    def _fields(
+        self, entry: Served, obj: Json, faults: Sequence[str], ctx: RequestContext, *, ordered: bool = False
+    ) -> list[str]:
         """The faults that refuse the request; others become warnings as the request's fieldValidation says."""
-        found = [*faults, *entry.strategy.fields(obj, ctx)]
-        rules.check_types(obj)
+        unknown = entry.strategy.fields(obj, ctx)
+        if ordered:
+            unknown.sort()
+        if entry.generated:
+            # Kubernetes reads the metadata of a custom object first.
+            unknown.sort(key=lambda fault: not fault.startswith('unknown field "metadata.'))
+        found = [*faults, *unknown]
+        rules.check_types(obj, built_in=not entry.generated)
         if ctx.field_validation == "Strict":
             return found
         if ctx.field_validation == "Warn":
             ctx.warnings.extend(fault for fault in found if fault not in ctx.warnings)
         return []
 
-    def _check_type(self, entry: Served, obj: Json, ctx: RequestContext) -> None:
+    def _check_type(self, entry: Served, obj: Json, ctx: RequestContext, *, raw: bytes = b"") -> None:
         resource = entry.resource
         kind, api_version = obj.get("kind"), obj.get("apiVersion")
         if entry.generated:
-            self._check_custom_type(entry, obj, ctx)
+            self._check_custom_type(entry, obj, ctx, raw)
             return
         for name, value in (("kind", kind), ("apiVersion", api_version)):
             if value is not None and not isinstance(value, str):
@@ -107,17 +127,29 @@ class Writer:
         obj["apiVersion"] = api_version = api_version or resource.api_version
         if kind == resource.kind and api_version == resource.api_version:
             return
+        if api_version.count("/") > 1:
+            raise bad_request(
+                f"the object provided is unrecognized (must be of type {resource.kind}): "
+                f"unexpected GroupVersion string: {api_version} ({summary(raw)})"
+            )
         version = api_version.rpartition("/")[2]
         prefix = f'{kind} in version "{version}" cannot be handled as a {resource.kind}: '
-        if self._engine.served.of_kind(api_version, kind) is None:
+        if not self._registered(api_version, kind):
             raise bad_request(f'{prefix}no kind "{kind}" is registered for version "{api_version}" {_SCHEME}')
         internal = (resource.group or "core").partition(".")[0]
         raise bad_request(f"{prefix}converting ({version}.{kind}) to ({internal}.{resource.kind}): unknown conversion")
 
-    def _check_custom_type(self, entry: Served, obj: Json, ctx: RequestContext) -> None:
+    def _registered(self, api_version: str, kind: str) -> bool:
+        """Whether Kubernetes knows such a kind: served ones, their lists, and those that every version has."""
+        served = self._engine.served
+        if served.of_kind(api_version, kind) or served.of_kind(api_version, kind.removesuffix("List")):
+            return True
+        return kind in _EVERYWHERE and any(entry.resource.api_version == api_version for entry in served.all)
+
+    def _check_custom_type(self, entry: Served, obj: Json, ctx: RequestContext, raw: bytes) -> None:
         resource = entry.resource
         if not isinstance(obj.get("kind"), str) or not obj["kind"]:
-            raise missing_kind(resource.kind, msgspec.json.encode(obj))
+            raise missing_kind(resource.kind, raw or msgspec.json.encode(obj))
         given = obj.get("apiVersion") or ""
         if given != resource.api_version:
             # No schema is known for that version, so all but the common fields are unknown.
@@ -136,7 +168,7 @@ class Writer:
         if not entry.resource.namespaced:
             return
         if namespace and namespace != ctx.namespace:
-            raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+            raise bad_request(OTHER_NAMESPACE)
         metadata["namespace"] = ctx.namespace
 
     def _check_create(self, entry: Served, obj: Json, ctx: RequestContext) -> None:
@@ -163,7 +195,7 @@ class Writer:
     def update(self, entry: Served, name: str, body: Body, ctx: RequestContext) -> tuple[Record, bool]:
         """PUT. Answers what is stored and whether it was created."""
         obj: Json = body.value
-        self._decode(entry, obj, body.faults, ctx)
+        self.decode(entry, body, ctx)
         self._check_address(entry, name, obj["metadata"], ctx)
         if entry.create_on_update and not ctx.subresource:
             namespace = ctx.namespace if entry.resource.namespaced else None
@@ -207,6 +239,10 @@ class Writer:
         if record is None and not ctx.subresource:
             config["metadata"].setdefault("name", name)
             self._check_address(entry, name, config["metadata"], ctx)
+            if uid := config["metadata"].get("uid"):
+                message = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+                raise conflict(group=entry.resource.group, plural=entry.resource.plural, name=name, message=message)
+            config["metadata"].pop("resourceVersion", None)
             managed = apply.created(config=config, entry=entry, manager=ctx.field_manager, now=ctx.now)
             return self.create(entry, Body(config), ctx, managed=managed), True
         record = self._engine.find(entry, ctx.namespace, name)
@@ -222,11 +258,12 @@ class Writer:
         )
         config["metadata"].setdefault("name", name)
         self._check_address(entry, name, config["metadata"], ctx)
+        applied.obj["metadata"]["uid"] = config["metadata"].get("uid") or record.uid
         version = config["metadata"].get("resourceVersion")
         if version and version != str(record.version):
             raise conflict(group=entry.resource.group, plural=entry.resource.plural, name=name, message=MODIFIED)
         obj = applied.obj
-        self._decode(entry, obj, (), ctx)
+        self.decode(entry, Body(obj), ctx)
         return self.replace(entry, record, old, obj, ctx, managed=applied.managed), False
 
     def _decode_patched(self, entry: Served, obj: Json, shown: str, patch: Patch, ctx: RequestContext) -> None:
@@ -234,14 +271,34 @@ class Writer:
         if not entry.generated:
             obj.setdefault("kind", entry.resource.kind)
             obj.setdefault("apiVersion", entry.resource.api_version)
+        resource = entry.resource
+        if entry.generated and obj.get("apiVersion") not in (None, "", resource.api_version):
+            detail = f"must be {resource.api_version}"
+            self._refuse(entry, obj, [invalid_value("apiVersion", obj["apiVersion"], detail)])
+        if not entry.generated:
+            self._keep_type(entry, obj, shown, patch)
         self._check_type(entry, obj, ctx)
         try:
-            found = self._fields(entry, obj, patch.faults, ctx)
+            # What a patch makes is read with its keys in order.
+            found = self._fields(entry, obj, patch.faults, ctx, ordered=True)
             message = f"strict decoding error: {', '.join(found)}" if found else ""
         except DecodeError as error:
             message = str(error)
         if message:
             raise invalid(group="", kind="", name="", errors=[invalid_value("patch", shown, message)])
+
+    def _keep_type(self, entry: Served, obj: Json, shown: str, patch: Patch) -> None:
+        """A patch can't make another kind of an object: a strategic one is of this type whatever it says, the others
+        make a text that is read again."""
+        resource = entry.resource
+        kind, version = obj.get("kind"), obj.get("apiVersion")
+        if (kind, version) == (resource.kind, resource.api_version):
+            return
+        if patch.kind is PatchKind.STRATEGIC:
+            obj.update(kind=resource.kind, apiVersion=resource.api_version)
+        elif isinstance(kind, str) and isinstance(version, str):
+            fault = f"{version}, Kind={kind} is not {resource.api_version}, Kind={resource.kind}"
+            raise invalid(group="", kind="", name="", errors=[invalid_value("patch", shown, fault)])
 
     @staticmethod
     def _check_address(entry: Served, name: str, metadata: Json, ctx: RequestContext) -> None:
@@ -253,10 +310,7 @@ class Writer:
             )
         namespace = metadata.get("namespace", "")
         if entry.resource.namespaced and namespace and namespace != ctx.namespace:
-            raise bad_request(
-                f"the namespace of the object ({namespace}) does not match the namespace on the request "
-                f"({ctx.namespace})"
-            )
+            raise bad_request(OTHER_NAMESPACE)
 
     @staticmethod
     def _wrong_uid(entry: Served, record: Record, uid: str) -> StatusError:
@@ -286,6 +340,8 @@ class Writer:
         claims = apply.given_claims(obj, old)
         metadata: Json = obj["metadata"]
         version = metadata.get("resourceVersion", "")
+        if version and not version.isdecimal():
+            raise StatusError(500, "", f'strconv.ParseUint: parsing "{version}": invalid syntax')
         if version and version != str(record.version):
             raise conflict(group=entry.resource.group, plural=entry.resource.plural, name=record.name, message=MODIFIED)
         metadata["resourceVersion"] = str(record.version)
@@ -321,7 +377,11 @@ class Writer:
         if _finished(entry, obj):
             if ctx.dry_run:
                 return self._engine.write(entry, obj, record, ctx)
-            return self._engine.store.remove(entry.stored_as, record, self._engine.stored_form(entry, obj))
+            final = self._engine.stored_form(entry, obj)
+            shown = encode_object({**final, "metadata": {**final["metadata"], "resourceVersion": str(record.version)}})
+            removed = self._engine.store.remove(entry.stored_as, record, final)
+            # Who took the last finalizer sees the object as it was; watchers see the version of its end.
+            return msgspec.structs.replace(removed, version=record.version, body=shown)
         return self._engine.write(entry, obj, record, ctx)
 
     def _check_update(self, entry: Served, obj: Json, old: Json, ctx: RequestContext) -> None:
@@ -335,7 +395,7 @@ class Writer:
             if entry.validates_whole_on_update:
                 errors += whole
         if entry.validates_whole_on_update and not entry.generated:
-            errors += _standard_finalizers(metadata, old["metadata"])
+            errors += 2 * _standard_finalizers(metadata, old["metadata"])
         errors += entry.strategy.validate(obj, old, ctx)
         self._refuse(entry, obj, errors)
 

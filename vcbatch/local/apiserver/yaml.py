@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import yaml
-
-from vcbatch.local.apiserver.errors import bad_request
 
 if TYPE_CHECKING:
     from yaml import SafeLoader as _Base
@@ -19,6 +18,10 @@ Json = dict[str, Any]
 
 DEPTH_LIMIT = 200
 _EXPANDED_LIMIT = 1_000_000
+
+
+class Unreadable(ValueError):
+    """A text that is no YAML document, in the words of Go's library."""
 
 
 class _Loader(_Base):
@@ -64,7 +67,14 @@ _Loader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
     for first, resolvers in _Base.yaml_implicit_resolvers.items()
 }
+for _first in "yYnN":
+    # Go's library takes a bare y or n for a truth value, as YAML 1.1 says.
+    _Loader.yaml_implicit_resolvers[_first] = [
+        ("tag:yaml.org,2002:bool", re.compile("^[yYnN]$")),
+        *_Loader.yaml_implicit_resolvers.get(_first, []),
+    ]
 _Loader.add_constructor("tag:yaml.org,2002:map", _mapping)
+_Loader.add_constructor("tag:yaml.org,2002:bool", lambda loader, node: node.value.lower() in ("y", "yes", "true", "on"))
 
 
 def _check_depth(body: bytes) -> None:
@@ -80,13 +90,22 @@ def _check_depth(body: bytes) -> None:
 
 
 def load(body: bytes) -> tuple[Any, list[str]]:
-    """The document and its duplicate keys; raises `StatusError` 400."""
+    """The document and its duplicate keys. Raises `Unreadable`."""
     try:
         _check_depth(body)
         return _construct(body)
+    except yaml.MarkedYAMLError as error:
+        raise Unreadable(_worded(error)) from None
     except (yaml.YAMLError, RecursionError, ValueError) as error:
-        text = " ".join(str(error).split())
-        raise bad_request(f"error converting YAML to JSON: yaml: {text}") from None
+        raise Unreadable(" ".join(str(error).split())) from None
+
+
+def _worded(error: yaml.MarkedYAMLError) -> str:
+    """The problem with its line, which Go leaves out where it is the first."""
+    line = next((mark.line for mark in (error.context_mark, error.problem_mark) if mark and mark.line), 0)
+    if line and isinstance(error, yaml.scanner.ScannerError):
+        line += 1
+    return f"line {line}: {error.problem}" if line else str(error.problem)
 
 
 def _construct(body: bytes) -> tuple[Any, list[str]]:

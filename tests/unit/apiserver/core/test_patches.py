@@ -62,7 +62,11 @@ TWO = {"containers": [{"name": "a", "image": "1"}, {"name": "b", "image": "2"}]}
     ("patch", "expected"),
     [
         ([{"name": "b", "image": "3"}], [{"name": "a", "image": "1"}, {"name": "b", "image": "3"}]),
-        ([{"name": "c"}], [{"name": "a", "image": "1"}, {"name": "b", "image": "2"}, {"name": "c"}]),
+        ([{"name": "c"}], [{"name": "c"}, {"name": "a", "image": "1"}, {"name": "b", "image": "2"}]),
+        (
+            [{"name": "c"}, {"name": "b", "image": "3"}],
+            [{"name": "c"}, {"name": "a", "image": "1"}, {"name": "b", "image": "3"}],
+        ),
         ([{"name": "a", "$patch": "delete"}], [{"name": "b", "image": "2"}]),
         ([{"$patch": "replace"}, {"name": "z"}], [{"name": "z"}]),
         ([{"name": "a", "image": None}], [{"name": "a"}, {"name": "b", "image": "2"}]),
@@ -86,7 +90,7 @@ def test_a_list_of_scalars_merges_and_gives_up_what_is_deleted() -> None:
     added = strategic_merge(target, {"metadata": {"finalizers": ["a/z", "a/x"]}}, KEYS)
     removed = strategic_merge(target, {"metadata": {"$deleteFromPrimitiveList/finalizers": ["a/x"]}}, KEYS)
 
-    assert added["metadata"]["finalizers"] == ["a/x", "a/y", "a/z"]
+    assert added["metadata"]["finalizers"] == ["a/z", "a/x", "a/y"]
     assert removed["metadata"]["finalizers"] == ["a/y"]
 
 

@@ -72,7 +72,7 @@ async def test_versions_from_the_future_are_refused_and_tell_clients_to_wait() -
         answer = await client.get(f"{CONFIGMAPS}?resourceVersion=99999")
 
         assert (answer.code, answer.body["reason"]) == (504, "Timeout")
-        assert answer.message.startswith("Too large resource version: 99999, current: ")
+        assert answer.message.startswith("Timeout: Too large resource version: 99999, current: ")
 
 
 @virtual

@@ -62,7 +62,7 @@ def test_a_comma_means_and(labels: dict[str, str], left: str, right: str) -> Non
         (",a", "found ',', expected: !, identifier, or 'end of string'"),
         ("a,", "found '', expected: identifier after ','"),
         ("a in b", "unable to parse requirement: found 'b' expected: '('"),
-        ("a in (b", "unable to parse requirement: found '', expected: ',', or identifier"),
+        ("a in (b", "unable to parse requirement: found '', expected: ',' or ')'"),
     ],
 )
 def test_faulty_label_selectors_are_refused_in_kubernetes_words(selector: str, message: str) -> None:

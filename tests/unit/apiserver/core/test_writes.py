@@ -52,10 +52,10 @@ async def test_a_dry_run_answers_and_keeps_nothing() -> None:
 @pytest.mark.parametrize(
     ("query", "message"),
     [
-        ("dryRun=Some", 'dryRun: Unsupported value: "Some": supported values: "All"'),
+        ("dryRun=Some", 'dryRun: Unsupported value: ["Some"]: supported values: "All"'),
         (
             "fieldValidation=Maybe",
-            'fieldValidation: Unsupported value: "Maybe": supported values: "Ignore", "Strict", "Warn"',
+            'fieldValidation: Unsupported value: "Maybe": supported values: "", "Ignore", "Strict", "Warn"',
         ),
     ],
 )

@@ -78,7 +78,7 @@ def test_the_aggregated_form_is_given_to_who_asks_for_it(served):
     assert plain.content_type == "application/json"
 
 
-@pytest.mark.parametrize("accept", ["application/json;as=APIGroupDiscoveryList;v=v2beta1;g=apidiscovery.k8s.io", V2])
+@pytest.mark.parametrize("accept", ["application/json;as=APIGroupDiscoveryList;v=v2;g=apidiscovery.k8s.io", V2])
 def test_the_order_of_the_parameters_of_a_media_type_is_free(served, accept):
     assert "APIGroupDiscoveryList" in discovery.documents(served, "/api", {"accept": accept}, {}).content_type
 

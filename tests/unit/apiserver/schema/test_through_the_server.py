@@ -103,7 +103,7 @@ async def test_apply_refuses_fields_that_the_resource_does_not_have():
         assert (answer.code, answer.message) == (
             500,
             (
-                "failed to create typed patch object (default/w; example.com/v1, Kind=Widget): "
+                "failed to create typed patch object (/w; example.com/v1, Kind=Widget): "
                 ".spec.bogus: field not declared in schema"
             ),
         )

@@ -5,36 +5,43 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 
+from vcbatch.local.apiserver.apply import typed
+from vcbatch.local.apiserver.apply.shapes import shape_of
 from vcbatch.local.apiserver.errors import DecodeError, StatusError, bad_request
 from vcbatch.local.apiserver.registry import Json, RequestContext, Served
 
 
 def check_config(config: Json, faults: Sequence[str], *, entry: Served, ctx: RequestContext) -> None:
-    """Whether `config` is of this resource and has no field that the resource doesn't have; `faults` are those of its
-    text (duplicate keys). Apply is strict whatever the request's fieldValidation says. Raises `StatusError`."""
+    """Whether `config` is of this resource, has no field that the resource doesn't have, and values of the right types,
+    whatever the request's fieldValidation says; that is about the `faults` of its text (duplicate keys) alone. Raises
+    `StatusError`."""
     resource = entry.resource
     kind, api_version = config.get("kind") or "", config.get("apiVersion") or ""
     group, _, version = str(api_version).rpartition("/")
-    if kind != resource.kind or not isinstance(api_version, str):
+    if kind != resource.kind or api_version != resource.api_version:
         raise bad_request(f"invalid object type: {group}/{version}, Kind={kind}")
-    if api_version != resource.api_version:
-        raise bad_request(
-            f"incorrect version specified in apply patch. Specified patch version: {api_version}, "
-            f"expected: {resource.api_version}"
-        )
     metadata = config.setdefault("metadata", {})
     if not isinstance(metadata, dict):
         raise bad_request("metadata must be an object")
     if metadata.get("managedFields"):
         raise bad_request("metadata.managedFields must be nil")
-    unknown = [*_unknown(config, entry, ctx), *(_quoted(fault) + ": duplicate field" for fault in faults)]
+    unknown = _unknown(config, entry, ctx)
     if unknown:
-        where = f"{ctx.namespace or ''}/{metadata.get('name', '')}; {group}/{version}, Kind={kind}"
+        where = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}; {group}/{version}, Kind={kind}"
         listed = unknown[0] if len(unknown) == 1 else "errors:\n" + "\n".join(f"  {text}" for text in unknown)
         raise StatusError(500, "", f"failed to create typed patch object ({where}): {listed}")
 
+    if faults and ctx.field_validation == "Strict":
+        lines = "".join(f"\n  {fault}" for fault in faults)
+        raise bad_request(f"error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:{lines}")
+    if faults and ctx.field_validation == "Warn":
+        ctx.warnings.extend(faults)
+
 
 def _unknown(config: Json, entry: Served, ctx: RequestContext) -> list[str]:
+    mistyped = list(typed.faults(config, shape_of(entry)))
+    if mistyped:
+        return mistyped
     try:
         found = entry.strategy.fields(copy.deepcopy(config), ctx)
     except DecodeError as error:

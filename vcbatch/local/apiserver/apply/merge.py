@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from vcbatch.local.apiserver.apply.fieldset import FieldSet, Json, Path, compact, covers
@@ -54,6 +55,8 @@ def element_of(item: Any, shape: Shape) -> str:
 
 def merged(live: Any, applied: Any, shape: Shape) -> Any:
     """What is there, with all that is applied written over it. Neither is changed."""
+    if applied is None and isinstance(live, (dict, list)):
+        return live  # A null says nothing of a map or a list.
     if isinstance(live, dict) and isinstance(applied, dict) and not shape.whole:
         result = dict(live)
         for name, value in applied.items():
@@ -75,25 +78,38 @@ def _merged_list(live: list[Any], applied: list[Any], shape: Shape) -> list[Any]
 
 def without(obj: Json, gone: FieldSet, kept: FieldSet, shape: Shape) -> Json:
     """`obj` without the fields in `gone`; an item of a list goes whole unless something of it is in `kept`."""
-    return _pruned(obj, shape, (), lambda path: path in gone and not covers(kept, path))
+    return _pruned(obj, shape, (), _Pruning(gone, kept))
 
 
-def _pruned(value: Any, shape: Shape, path: Path, goes: Callable[[Path], bool]) -> Any:
+@dataclass(frozen=True, slots=True)
+class _Pruning:
+    gone: FieldSet
+    kept: FieldSet
+
+    def takes(self, path: Path) -> bool:
+        return path in self.gone and not covers(self.kept, path)
+
+
+def _pruned(value: Any, shape: Shape, path: Path, pruning: _Pruning) -> Any:
     if isinstance(value, dict) and not shape.whole:
         result: Json = {}
         for name, item in value.items():
             below = (*path, f"f:{name}")
-            if not goes(below):
-                result[name] = _pruned(item, shape.child(name), below, goes)
+            if pruning.takes(below):
+                continue
+            left = _pruned(item, shape.child(name), below, pruning)
+            # A map goes with the last of what was in it, unless somebody set it empty.
+            if left or left == item or below in pruning.kept:
+                result[name] = left
         return result
     if isinstance(value, list) and _is_merged(shape):
-        left = [(element, item) for element, item in items(value, shape) if not goes((*path, element))]
-        return [_pruned_item(item, shape, (*path, element), goes) for element, item in left]
+        left = [(element, item) for element, item in items(value, shape) if not pruning.takes((*path, element))]
+        return [_pruned_item(item, shape, (*path, element), pruning) for element, item in left]
     return value
 
 
-def _pruned_item(item: Any, shape: Shape, path: Path, goes: Callable[[Path], bool]) -> Any:
-    result = _pruned(item, shape.item(), path, goes)
+def _pruned_item(item: Any, shape: Shape, path: Path, pruning: _Pruning) -> Any:
+    result = _pruned(item, shape.item(), path, pruning)
     if isinstance(item, dict) and isinstance(result, dict):
         result.update({key: item[key] for key in shape.keys if key in item})
     return result

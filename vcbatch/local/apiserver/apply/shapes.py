@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from vcbatch.local.apiserver.crds.custom import CustomStrategy
 from vcbatch.local.apiserver.registry import Served
 from vcbatch.local.apiserver.schema.structural import Node
-from vcbatch.local.apiserver.schema.types import OPAQUE, Field, Struct, kind_struct, struct, structs
+from vcbatch.local.apiserver.schema.types import OPAQUE, SPECIAL, Field, Struct, kind_struct, struct, structs
 
 
 class Shape(Protocol):
@@ -23,6 +23,11 @@ class Shape(Protocol):
     @property
     def keys(self) -> Sequence[str]:
         """The keys of the items of a map list; none for a set."""
+        ...
+
+    @property
+    def form(self) -> str:
+        """map, list, string, numeric or boolean; "" where values may have several forms."""
         ...
 
     def child(self, name: str) -> Shape:
@@ -72,6 +77,17 @@ _KEYS: Mapping[tuple[str, str], Sequence[str]] = {
 """Map lists with more keys than the one that strategic merge patches merge by."""
 
 
+_FORMS = {
+    "string": "string",
+    "bytes": "string",
+    "bool": "boolean",
+    "int32": "numeric",
+    "int64": "numeric",
+    "uint8": "numeric",
+    "float64": "numeric",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class _BuiltIn:
     """A value of a field of the type table."""
@@ -96,6 +112,14 @@ class _BuiltIn:
             return _KEYS[self.owner, self.field.name]
         return (self.field.merge_key,) if self.field.merge_key else ()
 
+    @property
+    def form(self) -> str:
+        if self.field.container:
+            return self.field.container
+        if self.field.type in SPECIAL:
+            return ""
+        return _FORMS.get(self.field.type, "map")
+
     def child(self, name: str) -> Shape:
         if self.field.container == "map":
             return self.item()
@@ -117,6 +141,7 @@ class _Root:
     type: Struct
     whole = False
     keys = ()
+    form = "map"
 
     def child(self, name: str) -> Shape:
         return _child(self.type, name)
@@ -136,6 +161,16 @@ def _child(of: Struct, name: str) -> Shape:
     return _BuiltIn(inlined, field)
 
 
+_CUSTOM_FORMS = {
+    "object": "map",
+    "array": "list",
+    "string": "string",
+    "boolean": "boolean",
+    "integer": "numeric",
+    "number": "numeric",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class _Custom:
     """A value of a custom resource."""
@@ -151,6 +186,11 @@ class _Custom:
     @property
     def keys(self) -> Sequence[str]:
         return self.node.list_map_keys
+
+    @property
+    def form(self) -> str:
+        types = self.node.types
+        return _CUSTOM_FORMS.get(types[0], "") if len(types) == 1 else ""
 
     def child(self, name: str) -> Shape:
         sub = self.node.properties.get(name) or self.node.additional
@@ -181,6 +221,7 @@ class _Free:
 
     whole = False
     keys = ()
+    form = ""
 
     def child(self, name: str) -> Shape:
         return FREE

@@ -7,7 +7,7 @@ and `$retainKeys`, `$setElementOrder/LIST`, `$deleteFromPrimitiveList/LIST`.
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from vcbatch.local.apiserver.errors import StatusError, bad_request
@@ -78,9 +78,8 @@ def _delete_scalars(target: Json, patch: Json, path: str, keys: Mapping[str, str
 def _merge_list(target: list[Any], patch: list[Any], path: str, keys: Mapping[str, str]) -> list[Any]:
     merge_key = keys[path]
     if not merge_key:
-        return target + [
-            value for index, value in enumerate(patch) if value not in target and value not in patch[:index]
-        ]
+        named = [value for index, value in enumerate(patch) if value not in patch[:index]]
+        return _interleaved([value for value in target if value not in named], named, target, lambda value: value)
     kept: list[Json] = []
     replace = False
     for item in patch:
@@ -101,16 +100,32 @@ def _merge_list(target: list[Any], patch: list[Any], path: str, keys: Mapping[st
             kept.append(item)
     if replace:
         return [_without_directives(item) for item in kept]
+    merged: list[Any] = []
     for item in kept:
         if merge_key not in item:
             raise _no_merge_key(item, merge_key)
-        for index, old in enumerate(target):
-            if _keyed(old, merge_key, item[merge_key]):
-                target[index] = _merge_map(old, item, path, keys)
-                break
-        else:
-            target.append(_without_directives(item))
-    return target
+        old = next((old for old in target if _keyed(old, merge_key, item[merge_key])), None)
+        merged.append(_without_directives(item) if old is None else _merge_map(dict(old), item, path, keys))
+    named = [item[merge_key] for item in merged]
+    others = [old for old in target if not (isinstance(old, dict) and old.get(merge_key) in named)]
+    return _interleaved(others, merged, target, lambda item: item.get(merge_key) if isinstance(item, dict) else item)
+
+
+def _interleaved(others: list[Any], named: list[Any], live: list[Any], identity: Callable[[Any], Any]) -> list[Any]:
+    """What the patch doesn't name among what it names: both keep their order, and one of the others comes before a
+    named item only where it stood before it. So what is new comes first."""
+    places = {}
+    for index, item in enumerate(live):
+        if isinstance(key := identity(item), (str, int)):
+            places.setdefault(key, index)
+    result: list[Any] = []
+    waiting = list(others)
+    for item in named:
+        place = places.get(identity(item))
+        while waiting and place is not None and places.get(identity(waiting[0]), place) < place:
+            result.append(waiting.pop(0))
+        result.append(item)
+    return [*result, *waiting]
 
 
 def _unknown_directive(directive: Any, patch: Json) -> StatusError:

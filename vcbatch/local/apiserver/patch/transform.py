@@ -89,6 +89,8 @@ def patch_kind(content_type: str, entry: Served) -> PatchKind:
     try:
         kind = PatchKind(media)
     except ValueError:
+        if entry.generated:
+            raise unsupported_media_type([*accepted_types(entry), PatchKind.APPLY]) from None
         raise StatusError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {"": None}) from None
     if kind is not PatchKind.APPLY and kind not in accepted_types(entry):
         raise unsupported_media_type([*accepted_types(entry), PatchKind.APPLY])
@@ -103,6 +105,8 @@ def parse_patch(kind: PatchKind, body: bytes) -> Patch:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise bad_request(prefix + (syntax_fault(body) or str(error))) from None
     check_depth(value, body)
+    if value is None and kind is PatchKind.MERGE:
+        raise bad_request("Invalid JSON Patch")
     if kind is PatchKind.JSON:
         return Patch(kind, _operations(value))
     if not isinstance(value, dict):
