@@ -42,7 +42,6 @@ OUT_OF_SCOPE = {
     "jobflow-delete-policy": "JobFlows come later",
     "plugin-ssh-args": "arguments that aren't known are refused",
     "statefulset": "workload PodGroups come later",
-    "topology": "partitionPolicy comes later; such a job is refused",
 }
 
 KEPT_EVIDENCE = {

@@ -49,6 +49,7 @@ class Task:
     selector: dict[str, str]
     tolerations: Sequence[Json]
     ports: frozenset[int]
+    labels: Mapping[str, str]
 
     @property
     def best_effort(self) -> bool:
@@ -66,7 +67,30 @@ class Job:
     priority: int
     min_resources: Amounts | None
     phase: str
+    rules: Sequence[Json] = ()
     tasks: list[Task] = field(default_factory=list)
+
+    def part_of(self, task: Task) -> tuple[int, tuple[str, ...]] | None:
+        """The gang inside the gang that the task is of."""
+        for i, rule in enumerate(self.rules):
+            wanted = rule["labelSelector"]["matchLabels"]
+            if all(task.labels.get(k) == v for k, v in wanted.items()):
+                return i, tuple(task.labels.get(k, "") for k in rule["matchLabelKeys"])
+        return None
+
+    def in_part(self, part: tuple[int, tuple[str, ...]], *statuses: str, hope: bool = True) -> int:
+        return sum(
+            1
+            for t in self.tasks
+            if self.part_of(t) == part and (t.status in statuses or (hope and t.status == "Pending" and t.best_effort))
+        )
+
+    def whole_parts(self, i: int, *statuses: str) -> int:
+        parts = {p for p in map(self.part_of, self.tasks) if p is not None and p[0] == i}
+        return sum(1 for p in parts if self.in_part(p, *statuses) >= self.rules[i]["subGroupSize"])
+
+    def enough_parts(self, *statuses: str) -> bool:
+        return all(self.whole_parts(i, *statuses) >= r["minSubGroups"] for i, r in enumerate(self.rules))
 
     def count(self, *statuses: str, role: str | None = None) -> int:
         return sum(1 for t in self.tasks if t.status in statuses and (role is None or t.role == role))
@@ -160,6 +184,7 @@ class Oracle:
                 priority=classes.get(spec.get("priorityClassName") or "", 0),
                 min_resources=None if minimum is None else amounts(minimum),
                 phase=(group.get("status") or {}).get("phase") or "Pending",
+                rules=spec.get("subGroupPolicy") or (),
             )
         by_name = {n.name: n for n in self.nodes}
         for pod in world["pods"]:
@@ -201,6 +226,7 @@ class Oracle:
             selector=spec.get("nodeSelector") or {},
             tolerations=spec.get("tolerations") or (),
             ports=frozenset(p["hostPort"] for c in spec["containers"] for p in c.get("ports") or () if "hostPort" in p),
+            labels=meta.get("labels") or {},
         )
 
     # Plugins ---------------------------------------------------------------------------------------------------------
@@ -327,24 +353,25 @@ class Oracle:
             return True
         if job.count(*READY) + (self._hoped(job) if hope else 0) < job.minimum:
             return False
-        return all(job.count(*READY, role=r) + self._hoped(job, r) >= m for r, m in self._roles(job).items())
+        roles = all(job.count(*READY, role=r) + self._hoped(job, r) >= m for r, m in self._roles(job).items())
+        return roles and job.enough_parts(*READY)
 
     def _pipelined(self, job: Job) -> bool:
         if "gang" not in self.plugins:
             return True
         if job.count(*READY, "Pipelined") + self._hoped(job) < job.minimum:
             return False
-        return all(
+        roles = all(
             job.count(*READY, "Pipelined", role=r) + self._hoped(job, r) >= m for r, m in self._roles(job).items()
         )
+        return roles and job.enough_parts(*READY, "Pipelined")
 
     def _valid(self, job: Job) -> bool:
         if "gang" not in self.plugins:
             return True
         there = (*READY, "Pipelined", "Pending")
-        return job.count(*there) >= job.minimum and all(
-            job.count(*there, role=r) >= m for r, m in self._roles(job).items()
-        )
+        roles = all(job.count(*there, role=r) >= m for r, m in self._roles(job).items())
+        return job.count(*there) >= job.minimum and roles and job.enough_parts(*there)
 
     def _may_enqueue(self, job: Job) -> bool:
         asked = job.min_resources
@@ -509,7 +536,8 @@ class Oracle:
                 dropped.add(queue.name)
                 continue
             job = min((j for j in jobs if j.queue is queue), key=self._job_key)
-            placed = self._attempt(job, waiting[job.key])
+            attempt = self._attempt_parts if job.rules else self._attempt
+            placed = attempt(job, waiting[job.key])
             if self._ready(job) and (self._ready(job, hope=False) or self._hope(job)):
                 bound = [t for t in placed if t.status == "Allocated"]
                 for task in bound:
@@ -550,6 +578,79 @@ class Oracle:
                 return placed
         return placed
 
+    def _attempt_parts(self, job: Job, sheet: list[Task]) -> list[Task]:
+        """Part by part: those that are still needed first, each with what it lacks or with nothing."""
+        parts = list(dict.fromkeys(map(job.part_of, sheet)))
+        missing = [r["minSubGroups"] - job.whole_parts(i, *READY) for i, r in enumerate(job.rules)]
+        needed: list[Any] = []
+        for part in parts:
+            if part is None:
+                needed.append(part)
+            elif missing[part[0]] > 0 and job.in_part(part, *READY) < job.rules[part[0]]["subGroupSize"]:
+                missing[part[0]] -= 1
+                needed.append(part)
+        placed: list[Task] = []
+        for part in [*needed, *(p for p in parts if p not in needed)]:
+            mine = [t for t in sheet if job.part_of(t) == part]
+            if part is None:
+                before = list(mine)
+                placed += self._attempt(job, mine)
+                done = [t for t in before if t not in mine]
+            else:
+                done, got = self._whole_part(job, part, mine)
+                placed += got
+            sheet[:] = [t for t in sheet if t not in done]
+            if self._ready(job):
+                break
+        return placed
+
+    def _whole_part(self, job: Job, part: Any, mine: list[Task]) -> tuple[list[Task], list[Task]]:
+        """What is through with, and what was placed."""
+        short = max(job.rules[part[0]]["subGroupSize"] - job.in_part(part, *READY), 1)
+        got: list[Task] = []
+        skipped: list[Task] = []
+        while mine and len(got) < short:
+            alike = [mine[0]]
+            for task in mine[1:]:
+                if _kind(task) != _kind(mine[0]):
+                    break
+                alike.append(task)
+            want = min(short - len(got), len(alike))
+            placed = self._some_of(job, alike[:want])
+            got += placed
+            if len(placed) < want:
+                skipped += [t for t in alike if t not in placed]
+            mine = [t for t in mine if t not in placed and t not in skipped]
+        if len(got) < short:
+            for task in reversed(got):
+                self._undo(task)
+            return [*got, *skipped, *mine], []
+        return [*got, *skipped], got
+
+    def _some_of(self, job: Job, tasks: list[Task]) -> list[Task]:
+        """All of these alike tasks where the queue has room for all, as many as find a node."""
+        asked: Amounts = {}
+        for task in tasks:
+            asked = plus(asked, task.request)
+        if not self._room_for(job.queue, tasks[0], asked):
+            return []
+        placed: list[Task] = []
+        for task in tasks:
+            found = self._choose(task)
+            if found is None:
+                break
+            self._place(task, *found)
+            placed.append(task)
+        return placed
+
+    def _room_for(self, queue: Queue, task: Task, asked: Amounts) -> bool:
+        if "proportion" not in self.plugins:
+            return True
+        held = plus(queue.allocated, asked)
+        return queue.open and all(
+            held[n] <= queue.deserved.get(n, 0.0) for n, v in task.request.items() if v > 0 and n != "pods"
+        )
+
     def _may_continue(self, job: Job, failed: set[str]) -> bool:
         if job.minimum >= len(job.tasks):
             return False
@@ -589,6 +690,13 @@ class Oracle:
                 if placed and self._ready(job) and self._ready(job, hope=False):
                     for task in placed:
                         task.status = "Binding"
+
+
+def _kind(task: Task) -> tuple[Any, ...]:
+    """Tasks of one kind are placed together."""
+    tolerations = tuple(tuple(sorted(t.items())) for t in task.tolerations)
+    request = tuple(sorted(task.request.items()))
+    return (task.role, request, tuple(sorted(task.selector.items())), tolerations, task.ports)
 
 
 def _at_most(left: float, right: float) -> bool:

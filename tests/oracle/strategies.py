@@ -126,6 +126,18 @@ def _gang(draw: st.DrawFn, world: Json, g: int) -> None:
     }
     if draw(st.integers(0, 3)) == 0:
         spec["minTaskMember"] = {role: draw(st.integers(0, size)) for role, size in sizes.items()}
+    size = draw(st.sampled_from([0, 0, 0, 1, 2]))
+    if size:
+        least = draw(st.integers(0, 2))
+        spec["subGroupPolicy"] = [
+            {
+                "name": "parts",
+                "labelSelector": {"matchLabels": {"role": "t0"}},
+                "matchLabelKeys": ["part"],
+                "subGroupSize": size,
+                "minSubGroups": least,
+            }
+        ]
     if draw(st.integers(0, 2)) == 0:
         spec["minResources"] = {"cpu": draw(st.sampled_from(["1", "6"])), "memory": "2Gi"}
     if draw(st.integers(0, 2)) == 0:
@@ -147,7 +159,9 @@ def _gang(draw: st.DrawFn, world: Json, g: int) -> None:
     for role, size in sizes.items():
         template = draw(templates())
         for i in range(size):
-            world["pods"].append(_pod(draw, world, g, role, i, template, running=running))
+            pod = _pod(draw, world, g, role, i, template, running=running)
+            pod["metadata"]["labels"] |= {"role": role, "part": str(i // 2)}
+            world["pods"].append(pod)
 
 
 def _pod(draw: st.DrawFn, world: Json, g: int, role: str, i: int, template: Json, *, running: bool) -> Json:

@@ -12,10 +12,9 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unsupported:
-    """Wire names of fields of a job and of its tasks, and kinds that are stored but not acted on."""
+    """Wire names of fields of a job, and kinds that are stored but not acted on."""
 
     job_fields: frozenset[str] = frozenset()
-    task_fields: frozenset[str] = frozenset()
     kinds: frozenset[str] = frozenset()
 
 
@@ -23,6 +22,5 @@ NOTHING: Final = Unsupported()
 
 THIS_VERSION: Final = Unsupported(
     job_fields=frozenset({"volumes"}),
-    task_fields=frozenset({"partitionPolicy"}),
     kinds=frozenset({"CronJob", "JobFlow", "JobTemplate", "HyperNode"}),
 )

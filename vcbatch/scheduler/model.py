@@ -10,6 +10,7 @@ from vcbatch.api.node import Taint
 from vcbatch.api.scheduling import PodGroupView, QueueView
 from vcbatch.scheduler.classes import HostPort, TaskClass
 from vcbatch.scheduler.resources import Mask, Vector
+from vcbatch.scheduler.sub_gangs import SubGangRule, SubKey
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.blockers import Blocker
@@ -86,6 +87,7 @@ class Task:
         "priority",
         "role",
         "status",
+        "sub",
         "told",
         "uid",
     )
@@ -99,6 +101,7 @@ class Task:
         self.status = TaskStatus.PENDING
         self.node = ""
         self.role = ""
+        self.sub: SubKey | None = None
         self.priority = 1
         self.index: int | None = None
         self.creation = ""
@@ -117,6 +120,8 @@ class Job:
         row: its row in the job table.
         counts: number of tasks per status, indexed by TaskStatus.
         roles: the same per role.
+        rules: the gangs inside it that its PodGroup asks for.
+        subs: the same per sub-gang.
         pending_best_effort: pending tasks that ask for nothing.
         phase: as decided so far, which the API may not have seen yet.
         written: the status as last seen or last sent, whichever is newer.
@@ -139,8 +144,10 @@ class Job:
         "queue",
         "roles",
         "row",
+        "rules",
         "runs",
         "seen",
+        "subs",
         "tasks",
         "told",
         "unplaceable",
@@ -155,6 +162,8 @@ class Job:
         self.tasks: dict[str, Task] = {}
         self.counts = [0] * STATUSES
         self.roles: dict[str, list[int]] = {}
+        self.rules: tuple[SubGangRule, ...] = ()
+        self.subs: dict[SubKey, list[int]] = {}
         self.pending_best_effort = 0
         self.phase = Phase.PENDING
         self.priority = 0
@@ -205,14 +214,19 @@ class Job:
 
 
 class Run:
-    """Consecutive pending tasks of one gang, in task order, that are alike in class and role."""
+    """Consecutive pending tasks of one gang and sub-gang, in task order, that are alike in class and role."""
 
-    __slots__ = ("cls", "role", "tasks")
+    __slots__ = ("cls", "role", "sub", "tasks")
 
-    def __init__(self, cls: TaskClass, role: str, tasks: list[Task]) -> None:
+    def __init__(self, cls: TaskClass, role: str, sub: SubKey | None, tasks: list[Task]) -> None:
         self.cls = cls
         self.role = role
+        self.sub = sub
         self.tasks = tasks
+
+    def rest(self, placed: int) -> Run:
+        """What is left of it once so many are placed."""
+        return Run(self.cls, self.role, self.sub, self.tasks[placed:])
 
 
 class Queue:

@@ -132,6 +132,8 @@ class Picture:
         if role is None:
             role = job.roles[task.role] = [0] * STATUSES
         role[status] += step
+        if task.sub is not None:
+            job.subs.setdefault(task.sub, [0] * STATUSES)[status] += step
         if status is TaskStatus.PENDING and task.cls.best_effort:
             job.pending_best_effort += step
         self.jobs_table.allocated_count[job.row] = job.allocated_count
@@ -154,12 +156,12 @@ class Picture:
     # Decisions -------------------------------------------------------------------------------------------------------
 
     def shift(self, tasks: Sequence[Task], status: TaskStatus, rows: Sequence[int]) -> None:
-        """Move tasks of one gang, class, role and status: from Pending to these nodes (Allocated or Pipelined), or
-        from there back to Pending, also from Binding while nobody was told."""
+        """Move tasks of one gang, sub-gang, class, role and status: from Pending to these nodes (Allocated or
+        Pipelined), or from there back to Pending, also from Binding while nobody was told."""
         first = tasks[0]
         job, cls, before = first.job, first.cls, first.status
         assert job is not None  # noqa: S101 - only tasks of gangs are decided about
-        self._recount(job, first.role, before, status, len(tasks))
+        self._recount(job, first, before, status, len(tasks))
         self._shift_vectors(job, cls, before, status, len(tasks))
         self._shift_nodes(tasks, rows, before, status)
         if self.inter_pod_watched(cls):
@@ -169,19 +171,23 @@ class Picture:
         self.touched[job.key] = job
 
     def bind(self, tasks: Sequence[Task]) -> None:
-        """What was Allocated is on its way to its nodes: tasks of one gang, class and role."""
+        """What was Allocated is on its way to its nodes: tasks of one gang, sub-gang, class and role."""
         first = tasks[0]
         job = first.job
         assert job is not None  # noqa: S101 - only tasks of gangs are decided about
-        self._recount(job, first.role, TaskStatus.ALLOCATED, TaskStatus.BINDING, len(tasks))
+        self._recount(job, first, TaskStatus.ALLOCATED, TaskStatus.BINDING, len(tasks))
         binding = TaskStatus.BINDING
         for task in tasks:
             task.status = binding
         job.runs = None
 
-    def _recount(self, job: Job, role: str, before: TaskStatus, after: TaskStatus, count: int) -> None:
+    def _recount(self, job: Job, one: Task, before: TaskStatus, after: TaskStatus, count: int) -> None:
         b, a = int(before), int(after)
-        for counts in (job.counts, job.roles[role]):
+        for counts in (job.counts, job.roles[one.role]):
+            counts[b] -= count
+            counts[a] += count
+        if one.sub is not None:
+            counts = job.subs[one.sub]
             counts[b] -= count
             counts[a] += count
 

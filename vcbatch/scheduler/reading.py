@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from vcbatch.api import names
 from vcbatch.api.meta import ObjectMeta
 from vcbatch.api.node import Node, Taint
@@ -84,8 +87,12 @@ def taints_of(node: Node) -> tuple[Taint, ...]:
 
 def unsupported_group(group: PodGroupView) -> str:
     """What the PodGroup asks for that this scheduler doesn't do; empty when nothing."""
-    if (group.spec.network_topology or {}).get("mode", "hard") == "hard" and group.spec.network_topology:
+    if _hard(group.spec.network_topology):
         return "spec.networkTopology asks for placement within a network domain"
-    if group.spec.sub_group_policy:
-        return "spec.subGroupPolicy asks for gangs inside the gang"
+    if any(_hard(policy.get("networkTopology")) for policy in group.spec.sub_group_policy or ()):
+        return "spec.subGroupPolicy asks for placement within a network domain"
     return ""
+
+
+def _hard(topology: Mapping[str, Any] | None) -> bool:
+    return bool(topology) and topology.get("mode", "hard") == "hard"

@@ -121,12 +121,12 @@ class Session:
             t for t in job.tasks.values() if t.status is TaskStatus.PENDING and not t.gated and not t.cls.best_effort
         ]
         runs: list[Run] = []
-        cls = role = None
+        cls = role = sub = None
         tasks: list[Task] = []
         for task in self.ordered(pending):
-            if task.cls is not cls or task.role != role:
-                cls, role, tasks = task.cls, task.role, []
-                runs.append(Run(cls, role, tasks))
+            if task.cls is not cls or task.role != role or task.sub != sub:
+                cls, role, sub, tasks = task.cls, task.role, task.sub, []
+                runs.append(Run(cls, role, sub, tasks))
             tasks.append(task)
         return runs
 

@@ -14,7 +14,17 @@ from vcbatch.api import names
 from vcbatch.api.node import Node
 from vcbatch.api.pod import Pod
 from vcbatch.api.scheduling import PodGroupView, PriorityClassView, QueueView
-from vcbatch.scheduler.model import FINISHED_STATUSES, HOLDING, OFF_NODE, Job, Phase, Queue, Task, TaskStatus
+from vcbatch.scheduler.model import (
+    FINISHED_STATUSES,
+    HOLDING,
+    OFF_NODE,
+    STATUSES,
+    Job,
+    Phase,
+    Queue,
+    Task,
+    TaskStatus,
+)
 from vcbatch.scheduler.picture import Picture
 from vcbatch.scheduler.reading import (
     index_of,
@@ -25,6 +35,7 @@ from vcbatch.scheduler.reading import (
     unscheduled_reason,
     unsupported_group,
 )
+from vcbatch.scheduler.sub_gangs import SubGangRule, rules_of, sub_of
 
 
 class ClusterState(Picture):
@@ -97,6 +108,8 @@ class ClusterState(Picture):
         task.index = index_of(meta)
         task.creation = meta.creation_timestamp or ""
         task.labels = meta.labels or {}
+        if job is not None and job.rules:
+            task.sub = sub_of(job.rules, task.labels)
         task.gated = bool(pod.spec.scheduling_gates)
         task.condition = condition or unscheduled_reason(pod)
         self.tasks[task.uid] = task
@@ -155,11 +168,24 @@ class ClusterState(Picture):
         table.set_minimum(job.row, None if minimum is None else self.dims.vector(minimum))
         job.priority = self._priority(group.spec.priority_class_name)
         job.unplaceable = unsupported_group(group)
+        self._regroup(job, rules_of(group.spec.sub_group_policy))
         job.runs = None
         job.parked = None
         self._enqueue_in(job, self.queues.get(group.spec.queue or self.default_queue))
         self.touched[job.key] = job
         self.changed = True
+
+    @staticmethod
+    def _regroup(job: Job, rules: tuple[SubGangRule, ...]) -> None:
+        """Sort the gang's tasks into the sub-gangs that are wanted now."""
+        if rules == job.rules:
+            return
+        job.rules = rules
+        job.subs = {}
+        for task in job.tasks.values():
+            task.sub = sub_of(rules, task.labels)
+            if task.sub is not None:
+                job.subs.setdefault(task.sub, [0] * STATUSES)[task.status] += 1
 
     def set_phase(self, job: Job, phase: Phase) -> None:
         job.phase = phase
@@ -172,6 +198,7 @@ class ClusterState(Picture):
             return
         self._by_group_uid.pop(group.metadata.uid, None)
         job.group = None
+        self._regroup(job, ())
         self._enqueue_in(job, None)
         self.touched[job.key] = job
         self.changed = True

@@ -54,13 +54,21 @@ class Statement:
             total += len(placement.tasks) * placement.tasks[0].cls.request
         return total
 
-    def discard(self) -> None:
-        """Take everything back, last first."""
-        for tasks, rows, _ in reversed(self._done):
+    def mark(self) -> int:
+        """The point reached, for `take_back`."""
+        return len(self._done)
+
+    def take_back(self, mark: int) -> None:
+        """Undo what was placed after that point, last first."""
+        for tasks, rows, _ in reversed(self._done[mark:]):
             self._session.state.shift(tasks, TaskStatus.PENDING, rows)
             self._session.placed(tasks, -1)
             self._session.placer.returned(rows)
-        self._done.clear()
+        del self._done[mark:]
+
+    def discard(self) -> None:
+        """Take everything back."""
+        self.take_back(0)
 
     @property
     def job(self) -> Job | None:

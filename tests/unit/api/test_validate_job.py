@@ -163,7 +163,6 @@ def test_all_faults_come_in_one_answer() -> None:
     ("used", "field"),
     [
         (spec(volumes=[{"mountPath": "/d", "volumeClaimName": "c"}]), "spec.volumes"),
-        (task(partitionPolicy=PARTITIONS), "spec.tasks[1].partitionPolicy"),
     ],
 )
 def test_what_this_version_would_run_wrongly_is_refused_by_name(used: Callable[[Json], None], field: str) -> None:

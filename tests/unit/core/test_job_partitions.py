@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.support.job_world import Json, World, job_object, task
-from vcbatch.api import supported
 from vcbatch.api.resources import JOBS, PODGROUPS
 
 POLICY = {"totalPartitions": 2, "partitionSize": 2, "minPartitions": 1}
 RESTART = [{"event": "PodFailed", "action": "RestartPartition"}]
-
-
-@pytest.fixture(autouse=True)
-def partitions_are_supported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vcbatch.core.job.unsupported.THIS_VERSION", supported.NOTHING)
 
 
 def running(*tasks: Json, **spec: object) -> World:

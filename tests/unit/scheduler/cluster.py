@@ -68,7 +68,16 @@ class Cluster:
         for index in range(size):
             self.pod(name, index, cpu=cpu, **pod)
 
-    def pod(self, gang: str, index: int, *, cpu: str | None = "1", role: str = "worker", **spec: Any) -> None:
+    def pod(
+        self,
+        gang: str,
+        index: int,
+        *,
+        cpu: str | None = "1",
+        role: str = "worker",
+        part: int | None = None,
+        **spec: Any,
+    ) -> None:
         name = f"{gang}-{role}-{index}"
         requests = {"cpu": cpu, "memory": "1Gi"} if cpu else {}
         raw: Json = {
@@ -76,7 +85,7 @@ class Cluster:
                 "name": name,
                 "namespace": "ns",
                 "uid": f"pod-{name}",
-                "labels": {"gang": gang},
+                "labels": {"gang": gang} if part is None else {"gang": gang, "part": str(part)},
                 "annotations": {"scheduling.k8s.io/group-name": gang, "volcano.sh/task-spec": role},
             },
             "spec": {

@@ -109,7 +109,7 @@ def test_constraints_are_named(node: dict[str, Any], pod: dict[str, Any], reason
     ("spec", "text"),
     [
         ({"networkTopology": {"mode": "hard", "highestTierAllowed": 1}}, "spec.networkTopology"),
-        ({"subGroupPolicy": [{"name": "x"}]}, "spec.subGroupPolicy"),
+        ({"subGroupPolicy": [{"networkTopology": {"highestTierAllowed": 1}}]}, "spec.subGroupPolicy"),
     ],
 )
 def test_what_a_podgroup_asks_for_and_nobody_understands_keeps_it_waiting(spec: dict[str, Any], text: str) -> None:

@@ -126,9 +126,6 @@ def _unsupported_faults(spec: JobSpec, unsupported: Unsupported, path: str) -> I
     """What this version would run wrongly."""
     if "volumes" in unsupported.job_fields and spec.volumes:
         yield _not_yet(f"{path}.volumes", "mount claims in the task's pod template instead")
-    for index, task in enumerate(spec.tasks):
-        if "partitionPolicy" in unsupported.task_fields and task.partition_policy is not None:
-            yield _not_yet(f"{path}.tasks[{index}].partitionPolicy", "use one task for each partition")
 
 
 def _not_yet(field: str, instead: str) -> Fault:

@@ -6,16 +6,17 @@ import heapq
 from collections import deque
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from vcbatch.scheduler.actions.attempt import Attempt, Sheet
 from vcbatch.scheduler.actions.base import ERROR_CACHE, eligible, place_best_effort
-from vcbatch.scheduler.blockers import Blocker, no_node, queue_limit
-from vcbatch.scheduler.model import ALLOCATED_STATUSES, Job, Queue, Run, Task, TaskStatus
+from vcbatch.scheduler.actions.sub_gangs import SubGangAttempt
+from vcbatch.scheduler.blockers import Blocker
+from vcbatch.scheduler.model import Job, Queue
 from vcbatch.scheduler.result import WaitReason
 from vcbatch.scheduler.statement import Statement
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.session import Session
 
-Sheet = deque[Run]
 _Ranked = TypeVar("_Ranked")
 _Heap = list[tuple[tuple[Any, ...], _Ranked]]
 
@@ -74,7 +75,7 @@ class Allocate:
         job.parked = None
         session.attempted.append(job)
         statement = Statement(session)
-        _Attempt(session, job, statement).work_off(sheet)
+        (SubGangAttempt if job.rules else Attempt)(session, job, statement).work_off(sheet)
         if session.ready(job) and (session.ready_without_hope(job) or self._hope(session, job)):
             session.commit(statement)
             return bool(sheet)
@@ -114,140 +115,3 @@ class _Sleepers:
         if stamp is None:
             stamp = self._stamps[queue.name] = self._session.stamp(queue)
         return job.parked == stamp
-
-
-class _Attempt:
-    """One walk through a gang's tasks until it is ready, or its tasks are through."""
-
-    def __init__(self, session: Session, job: Job, statement: Statement) -> None:
-        self._session = session
-        self._job = job
-        self._statement = statement
-        self._failed_roles: set[str] = set()
-        self._indivisible = job.min_member >= len(job.tasks) and session.votes_on_holding
-        """It needs every one of its tasks: what one can't get, the others needn't try for."""
-        self._futile = False
-
-    def work_off(self, sheet: Sheet) -> None:
-        """Place runs from the front of the sheet. What is left on it is for another turn."""
-        while sheet:
-            run = sheet.popleft()
-            if run.role and run.role in self._failed_roles:
-                continue
-            left, failed = self._place(run)
-            if self._futile:
-                return
-            if left:
-                sheet.appendleft(Run(run.cls, run.role, left))
-                return
-            if failed:
-                self._failed_roles.add(run.role)
-                if not self._may_continue():
-                    return
-            elif self._session.ready(self._job):
-                return
-
-    def _place(self, run: Run) -> tuple[list[Any], bool]:
-        """Place tasks of one run. Returns those left over because the gang became ready, and whether a task found no
-        node, in which case the rest of the run wouldn't find one either."""
-        session, job = self._session, self._job
-        assert job.queue is not None  # noqa: S101 - eligible gangs have a queue
-        tasks = run.tasks
-        if run.cls.unsupported:
-            self._fail(no_node(session, tasks[0], unplaced=len(tasks), placed=job.ready_count))
-            return [], True
-        coupled = session.coupled(tasks)
-        done = 0
-        while done < len(tasks):
-            room = session.room(job.queue, run.cls.request)
-            needed = min(len(tasks) - done, session.tasks_until_ready(job, run.role))
-            if room < 1 or (room < needed and self._indivisible):
-                self._fail(self._queue_limit(job.queue, tasks[done], needed))
-                self._futile = self._indivisible
-                return [], False
-            want = min(needed, room)
-            known = None if coupled else self._known_failure(run, want)
-            if known is not None:
-                self._fail(known.of(tasks[done], placed=self._placed()))
-                return [], True
-            before = done
-            done += self._some(run, done, 1 if coupled else want, coupled=coupled)
-            if done - before < (1 if coupled else want):
-                blocker = no_node(session, tasks[done], unplaced=want - done + before, placed=self._placed())
-                self._fail(blocker)
-                if not coupled and not before and not self._began_before(done):
-                    session.exhausted[run.cls.id] = (done, blocker)
-                return [], True
-            if done < len(tasks) and session.ready(job):
-                return tasks[done:], False
-        return [], False
-
-    def _some(self, run: Run, start: int, want: int, *, coupled: bool) -> int:
-        """Place up to `want` tasks, on free resources first, on those being released then. Returns how many."""
-        placer, statement = self._session.placer, self._statement
-        if coupled:
-            task = run.tasks[start]
-            found = placer.one(task)
-            if found is None:
-                return 0
-            row, free = found
-            (statement.allocate if free else statement.pipeline)([task], [row])
-            return 1
-        rows = placer.on_idle(run.cls, want)
-        if rows:
-            statement.allocate(run.tasks[start : start + len(rows)], rows)
-        placed = len(rows)
-        if placed < want:
-            rows = placer.on_releasing(run.cls, want - placed)
-            if rows:
-                statement.pipeline(run.tasks[start + placed : start + placed + len(rows)], rows)
-            placed += len(rows)
-        return placed
-
-    def _queue_limit(self, queue: Queue, task: Task, unplaced: int) -> Blocker:
-        """Why the queue doesn't let the task in."""
-        session, placed = self._session, self._placed()
-        own = self._statement.amount(len(session.dims))
-
-        def found() -> Blocker:
-            return queue_limit(session, queue, task, unplaced=unplaced, placed=placed, own=own)
-
-        if self._statement or session.coupled([task]):
-            return found()
-        return session.failure((queue.name, task.cls.id, unplaced), found).of(task, placed=placed)
-
-    def _known_failure(self, run: Run, want: int) -> Blocker | None:
-        """What another gang of this class ran into in this cycle, where this one would run into it as well: it needs
-        more at once than that one found, and would be undone."""
-        if self._statement or not self._indivisible:
-            return None
-        known = self._session.exhausted.get(run.cls.id)
-        return known[1] if known is not None and want > known[0] else None
-
-    def _began_before(self, done: int) -> bool:
-        """Whether the statement has more in it than the first `done` tasks of this run."""
-        return self._statement.size > done
-
-    def _placed(self) -> int:
-        return self._job.ready_count + self._job.waiting_count
-
-    def _fail(self, blocker: Blocker) -> None:
-        """The first failure of an attempt is what the gang waits for."""
-        self._session.blockers.setdefault(self._job.key, blocker)
-
-    def _may_continue(self) -> bool:
-        """Whether the gang could still start without what failed (Volcano's NeedContinueAllocating)."""
-        job = self._job
-        if job.min_member >= len(job.tasks):
-            return False
-        minimums = job.role_minimums
-        if job.min_member < sum(minimums.values()):
-            rest = sum(
-                counts[TaskStatus.PENDING] for role, counts in job.roles.items() if role not in self._failed_roles
-            )
-            return job.ready_count + rest >= job.min_member
-        return all(_allocated(job, role) >= minimums[role] for role in self._failed_roles if role in minimums)
-
-
-def _allocated(job: Job, role: str) -> int:
-    return sum(job.roles[role][status] for status in ALLOCATED_STATUSES)

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from vcbatch.scheduler.model import Job, TaskStatus
 from vcbatch.scheduler.plugins.base import Plugin, Vote
+from vcbatch.scheduler.sub_gangs import SubKey
 
-_PLACED = (
+PLACED = (
     TaskStatus.ALLOCATED,
     TaskStatus.BINDING,
     TaskStatus.BOUND,
     TaskStatus.RUNNING,
     TaskStatus.SUCCEEDED,
 )
+"""Statuses that count for a gang's minimums."""
+_HELD = (*PLACED, TaskStatus.PIPELINED)
+_VALID = (*_HELD, TaskStatus.PENDING)
 
 
 class Gang(Plugin):
-    """Readiness by minMember and minTaskMember. The minimums of roles count only where they add up to no more than
-    minMember."""
+    """Readiness by minMember, minTaskMember and the gangs inside the gang. The minimums of roles count only where they
+    add up to no more than minMember."""
 
     def job_key(self, job: Job) -> float:
         """Gangs that still need members before those that would only grow."""
@@ -29,13 +35,19 @@ class Gang(Plugin):
                 return f"role {role!r} has {have} of {minimum} pods"
         if job.valid_count < job.min_member:
             return f"{job.valid_count} of {job.min_member} pods exist"
+        for position, rule in enumerate(job.rules):
+            whole = whole_subs(job, position, _VALID)
+            if whole < rule.least:
+                return f"sub-group {rule.name!r} has {whole} of {rule.least} whole parts of {rule.size} pods"
         return None
 
     def job_ready(self, job: Job) -> bool:
         if job.ready_count + job.pending_best_effort < job.min_member:
             return False
         roles = _roles(job)
-        return not roles or all(_with_best_effort(job, role) >= minimum for role, minimum in roles.items())
+        if roles and any(_with_best_effort(job, role) < minimum for role, minimum in roles.items()):
+            return False
+        return not job.rules or _enough_subs(job, PLACED)
 
     def tasks_until_ready(self, job: Job, role: str) -> int:
         missing = job.min_member - job.ready_count - job.pending_best_effort
@@ -50,7 +62,35 @@ class Gang(Plugin):
         for role, minimum in _roles(job).items():
             if _with_best_effort(job, role) + _count(job, role, TaskStatus.PIPELINED) < minimum:
                 return Vote.REJECT
+        if job.rules and not _enough_subs(job, _HELD):
+            return Vote.REJECT
         return Vote.PERMIT
+
+
+def whole_subs(job: Job, position: int, statuses: Sequence[TaskStatus]) -> int:
+    """How many sub-gangs of the rule at this position have all their members in these statuses; pending ones that ask
+    for nothing count as placed, as in the gang."""
+    size = job.rules[position].size
+    return sum(1 for key in job.subs if key[0] == position and members_of_sub(job, key, statuses) >= size)
+
+
+def members_of_sub(job: Job, key: SubKey, statuses: Sequence[TaskStatus]) -> int:
+    """How many members of a sub-gang stand so, with the pending ones that ask for nothing."""
+    counts = job.subs.get(key)
+    if counts is None:
+        return 0
+    members = sum(counts[status] for status in statuses)
+    if job.pending_best_effort and TaskStatus.PENDING not in statuses:
+        members += sum(
+            1
+            for task in job.tasks.values()
+            if task.sub == key and task.status is TaskStatus.PENDING and task.cls.best_effort
+        )
+    return members
+
+
+def _enough_subs(job: Job, statuses: Sequence[TaskStatus]) -> bool:
+    return all(whole_subs(job, position, statuses) >= rule.least for position, rule in enumerate(job.rules))
 
 
 def _roles(job: Job) -> dict[str, int]:
@@ -65,7 +105,7 @@ def _count(job: Job, role: str, status: TaskStatus) -> int:
 
 def _placed(job: Job, role: str) -> int:
     counts = job.roles.get(role)
-    return 0 if counts is None else sum(counts[status] for status in _PLACED)
+    return 0 if counts is None else sum(counts[status] for status in PLACED)
 
 
 def _with_best_effort(job: Job, role: str) -> int:
