@@ -38,6 +38,6 @@ def install(plane: ControlPlane, *, port: int) -> None:
 
 
 def remove(plane: ControlPlane) -> None:
-    """The API server asks nobody any more."""
+    """The API server asks nobody any more. One that doesn't run needs no telling."""
     done = plane.kubectl("delete", "--ignore-not-found", "-f", str(CONFIGURATIONS))
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0 or "connection refused" in done.stderr, done.stderr

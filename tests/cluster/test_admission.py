@@ -373,3 +373,12 @@ def test_only_pods_of_ours_are_asked_about(admitted: Admitted) -> None:
     system["metadata"] = {**system["metadata"], "namespace": "kube-system"}
     code, answer = admitted.create(PODS, system)
     assert "denied the request" not in answer.get("message", ""), "the system's namespaces aren't asked about"
+
+
+def test_generated_names_are_judged_as_they_are_made(admitted: Admitted) -> None:
+    for prefix, taken in (("short-", True), ("a" * 55 + "-", False)):
+        body = job(plugins={"svc": []})
+        body["metadata"] = {"namespace": "default", "generateName": prefix}
+        code, answer = admitted.create(JOBS, body)
+        assert (code == 201) is taken, answer
+        assert taken or "shorten the name of the job" in answer["message"]

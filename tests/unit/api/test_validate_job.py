@@ -147,6 +147,14 @@ def test_names_that_cannot_become_host_names_are_refused() -> None:
     assert "create job with name" in refusal(made)
 
 
+def test_a_name_that_is_yet_to_be_generated_is_judged_by_its_length() -> None:
+    made = job(plugins={"svc": []})
+    made["metadata"] = {"generateName": "train-"}
+    assert refusal(made) == ""
+    made["metadata"] = {"generateName": "t" * 60 + "-"}
+    assert "shorten the name of the job" in refusal(made)
+
+
 def test_all_faults_come_in_one_answer() -> None:
     made = job(queue="closed", plugins={"big_plugin": []}, minAvailable=9)
     made["spec"]["tasks"][1]["minAvailable"] = 8

@@ -33,10 +33,15 @@ TOPOLOGY_CONFLICT: Final = (
 MOST_PODS: Final = 100_000
 """Pods of one job, as many as an indexed Job of Kubernetes may have."""
 
+# As k8s.io/apiserver `pkg/storage/names` makes them.
+_LONGEST_PREFIX: Final = 58
+_SUFFIX_LENGTH: Final = 5
+
 
 def job_faults(job: Job, lookup: Lookup, *, unsupported: Unsupported = THIS_VERSION) -> list[Fault]:
     """Everything that keeps a new job from working. The job has its defaults already."""
-    faults = [*_name_faults(job), *spec_faults(job.spec, job.name, lookup, unsupported=unsupported)]
+    name = job.name or generated_name(job.metadata.generate_name)
+    faults = [*_name_faults(name), *spec_faults(job.spec, name, lookup, unsupported=unsupported)]
     faults += _queue_faults(job.spec.queue, lookup)
     faults += time_limit_faults(job)
     if job.spec.priority_class_name:
@@ -116,10 +121,15 @@ def time_limit_faults(job: Job) -> Iterator[Fault]:
         yield Fault(f"metadata.annotations[{names.MAX_RUN_SECONDS}]", fault)
 
 
-def _name_faults(job: Job) -> Iterator[Fault]:
-    complaints = qualified_name(job.name) if job.name else ()
+def generated_name(prefix: str) -> str:
+    """A name such as an API server makes of a `generateName`, for who judges an object before it has one."""
+    return f"{prefix[:_LONGEST_PREFIX]}{'x' * _SUFFIX_LENGTH}" if prefix else ""
+
+
+def _name_faults(name: str) -> Iterator[Fault]:
+    complaints = qualified_name(name) if name else ()
     if complaints:
-        yield Fault("metadata.name", f"create job with name {job.name} validate failed [{' '.join(complaints)}]")
+        yield Fault("metadata.name", f"create job with name {name} validate failed [{' '.join(complaints)}]")
 
 
 def _unsupported_faults(spec: JobSpec, unsupported: Unsupported, path: str) -> Iterator[Fault]:
