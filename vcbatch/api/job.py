@@ -234,6 +234,8 @@ class PodLoss(Model):
     uid: str = ""
     cause: str = ""
     exit_code: int | None = None
+    signal: int | None = None
+    reason: str = ""
     node: str = ""
     message: str = ""
     version: int = 0

@@ -93,8 +93,24 @@ def test_a_sidecar_told_to_stop_is_not_the_cause() -> None:
 
 def test_long_messages_are_cut() -> None:
     failure = failure_of(_pod({"containerStatuses": [_ended(1, message="x" * 5000)]}))
-    assert len(failure.message) <= 256
+    assert len(failure.message) <= 1024
 
 
 def test_times_that_nobody_can_read_are_no_times() -> None:
     assert failure_of(_pod({"containerStatuses": [_ended(1, at="yesterday")]})).at is None
+
+
+@pytest.mark.parametrize(
+    ("terminated", "signal"),
+    [
+        (_ended(139, reason="Error"), 11),
+        (_ended(137, reason="OOMKilled"), 9),
+        (_ended(1, signal=6, reason="Error"), 6),
+        (_ended(1, reason="Error"), 0),
+        (_ended(128), 0),
+        (_ended(255), 0),
+    ],
+)
+def test_the_signal_is_told(terminated: Json, signal: int) -> None:
+    failure = failure_of(_pod({"containerStatuses": [terminated]}))
+    assert (failure.signal, failure.reason) == (signal, terminated["state"]["terminated"].get("reason", ""))

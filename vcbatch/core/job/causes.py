@@ -15,7 +15,11 @@ from vcbatch.api.pod import Container, ContainerStatus, Pod, PodPhase, StateTerm
 from vcbatch.api.reasons import LossCause, PodConditionType, shorten
 from vcbatch.api.timestamps import parse_time
 
-_MESSAGE_LIMIT = 256
+_MESSAGE_LIMIT = 1024
+_REASON_LIMIT = 128
+_SIGNALLED = 128
+_LAST_SIGNAL = 64
+"""A shell's and a container runtime's exit code of a process that a signal ended: 128 and its number."""
 
 _BY_DISRUPTION = {
     "PreemptionByScheduler": LossCause.PREEMPTED,
@@ -54,11 +58,14 @@ _IN_WORDS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """How a pod ended. `exit_codes` are those of its containers that failed, the earliest first; `at` is the moment
-    when the last of them ended, where they say it."""
+    """How a pod ended. `exit_codes` are those of its containers that failed, the earliest first; `reason`, `signal` (0:
+    none) and `message` are those of the first, or the pod's own; `at` is the moment when the last of them ended, where
+    they say it."""
 
     cause: LossCause
     exit_codes: tuple[int, ...] = ()
+    reason: str = ""
+    signal: int = 0
     at: datetime | None = None
     message: str = ""
 
@@ -70,6 +77,8 @@ def failure_of(pod: Pod) -> Failure:
     return Failure(
         cause=_cause(pod, ended),
         exit_codes=tuple(state.exit_code for state in ended),
+        reason=shorten(pod.status.reason or (ended[0].reason if ended else ""), limit=_REASON_LIMIT),
+        signal=_signal(ended[0]) if ended else 0,
         at=max(times, default=None),
         message=shorten(_message(pod, ended), limit=_MESSAGE_LIMIT),
     )
@@ -140,6 +149,14 @@ def _time(state: StateTerminated) -> datetime | None:
         return parse_time(state.finished_at) if state.finished_at else None
     except ValueError:
         return None
+
+
+def _signal(state: StateTerminated) -> int:
+    """The signal that ended the process, as the kubelet says or the exit code tells."""
+    if state.signal:
+        return state.signal
+    told = state.exit_code - _SIGNALLED
+    return told if 0 < told <= _LAST_SIGNAL else 0
 
 
 def _message(pod: Pod, ended: list[StateTerminated]) -> str:

@@ -270,6 +270,8 @@ def _evidence(loss: Loss, *, version: int, now: datetime) -> api.PodLoss:
         "uid": loss.uid,
         "cause": str(loss.failure.cause),
         "exitCode": loss.failure.exit_codes[0] if loss.failure.exit_codes else None,
+        "signal": loss.failure.signal or None,
+        "reason": loss.failure.reason,
         "node": loss.node,
         "message": loss.failure.message,
         "version": version,
