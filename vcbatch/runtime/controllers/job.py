@@ -115,7 +115,7 @@ class JobController:
             self._sources.children.forget(who.uid, change.current["metadata"].get("namespace", ""))
         if _only_status(change):
             # Nearly always our own write coming back, which must not be the reason for the next one.
-            self.controller.queue.add_after(who.uid, self._rest(who.uid))
+            self.controller.queue.add_after(who.uid, self._rest(who.uid, progress=True))
         else:
             self.controller.queue.add(who.uid)
 
@@ -244,7 +244,9 @@ class JobController:
             return
         job = self._sources.jobs.get(uid)
         reason = _REASONS.get(refused.part)
-        if job is None or reason is None or refused.error.transient or refused.error.conflict:
+        # A server that answers 500 tells of what may not pass by itself: an admission webhook that can't be called.
+        passing = (refused.error.transient and refused.error.code != 500) or refused.error.conflict
+        if job is None or reason is None or passing:
             return
         if reason is JobReason.FAILED_CREATE:
             self._refusals[uid] = refused.error.message
