@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from tests.cluster import invariants
-from tests.cluster.components import Components
+from tests.cluster.components import WEBHOOKS, Components
 from tests.cluster.controlplane import ControlPlane
 from tests.cluster.gangs import gang
 from tests.cluster.history import JOBS, NODES, POD_GROUPS, PODS, Recorder
@@ -117,6 +117,11 @@ class World:
         prefix = f"{self.namespace}/"
         return {k.removeprefix(prefix): v for k, v in self.recorder.latest(PODS).items() if k.startswith(prefix)}
 
+    def created(self, job: str = "") -> int:
+        """How many pods the namespace (of one job, where it is named) has ever had."""
+        prefix = f"{self.namespace}/{job}{'-' if job else ''}"
+        return len({change.uid for change in self.recorder.changes(PODS) if change.name.startswith(prefix)})
+
     # Judgement
 
     def new_logs(self, folder: Path) -> list[Path]:
@@ -128,12 +133,23 @@ class World:
             copies.append(copy)
         return copies
 
-    def check(self, folder: Path, *, deleted: Iterable[str] = (), half_started_seconds: float = 30.0) -> None:
-        """All invariants hold, nothing unexpected was raised, and no message was said over and over."""
+    def check(
+        self,
+        folder: Path,
+        *,
+        deleted: Iterable[str] = (),
+        half_started_seconds: float = invariants.HALF_STARTED_SECONDS,
+        outages: bool = False,
+    ) -> None:
+        """All invariants hold, nothing unexpected was raised, and no message was said over and over; after `outages`
+        the logs do speak of them."""
         logs = self.new_logs(folder)
         deleted = {f"{self.namespace}/{name}" for name in deleted}
         invariants.check(
             self.recorder, jobs=self.submitted, logs=logs, deleted=deleted, half_started_seconds=half_started_seconds
         )
+        for log in logs:
+            outage = outages and log.name != f"vcbatch-{WEBHOOKS}.log"
+            assert not outage or invariants.warnings(log), f"{log.name} says nothing of what happened"
         found = [f"{log.name}: {trace}" for log in logs for trace in invariants.tracebacks(log)]
         assert not found, "\n".join(found)

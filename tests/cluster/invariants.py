@@ -22,7 +22,7 @@ Json = dict[str, Any]
 OVER = ("Succeeded", "Failed")
 TERMINAL_JOBS = ("Completed", "Failed", "Terminated", "Aborted")
 HALF_STARTED_SECONDS = 30.0
-MOST_OF_A_MESSAGE = 40
+MOST_OF_A_MESSAGE = 20
 """Per program and test: a message may come once for each of some objects, never once for each attempt."""
 _WARNING_LEVELS = ("warning", "error", "critical")
 
