@@ -55,6 +55,8 @@ class JobReason(StrEnum):
     """Not one of Volcano's: the job waits for a queue that doesn't exist."""
     DEPENDENCY_NOT_READY = "DependencyNotReady"
     """Not one of Volcano's: a task waits for another that it depends on."""
+    BACK_OFF = "BackOff"
+    """Not one of Volcano's: the job waits a while before it starts again after losses by the infrastructure."""
     DEADLINE_EXCEEDED = "DeadlineExceeded"
     """Not one of Volcano's: the job ran for as long as it may."""
     POD_NOT_STARTED = "PodNotStarted"
@@ -260,6 +262,11 @@ def command_issued(*, action: str) -> str:
 def retries_exhausted(*, retries: int, max_retry: int) -> str:
     """Why a job failed that would have been restarted."""
     return f"the job was restarted {_times(retries)}, and maxRetry is {max_retry}"
+
+
+def backing_off(*, losses: int, until: str) -> str:
+    """A job that waits before its next start."""
+    return f"lost to the infrastructure {losses} times; its pods are made again at {until}"
 
 
 def ran_out_of_time(*, seconds: int) -> str:

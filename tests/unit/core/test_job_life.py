@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.job_world import Json, World, job_object, task
 from vcbatch.api.resources import COMMANDS, CONFIGMAPS, JOBS, PODGROUPS, PODS, QUEUES, SERVICES
-from vcbatch.core.job.budget import INFRASTRUCTURE_RETRIES
+from vcbatch.core.job.budget import HEALTHY, INFRASTRUCTURE_RETRIES, LONGEST_WAIT
 from vcbatch.core.job.ledger import MOST_COMMANDS, MOST_LOSSES
 
 
@@ -304,10 +304,52 @@ def test_evictions_use_no_retries() -> None:
         world.look()
         assert world.job()["status"]["retryCount"] == restarts
         if restarts < INFRASTRUCTURE_RETRIES:
+            world.step()
+            world.settle()
+            world.now += LONGEST_WAIT
             world.run(until=lambda: world.phase() == "Running")
             world.settle()
     assert world.phase() == "Failed"
     assert "infrastructure" in world.job()["status"]["state"]["message"]
+
+
+def test_losses_by_the_infrastructure_are_answered_slower_each_time() -> None:
+    world = _running(policies=[{"event": "PodEvicted", "action": "RestartJob"}])
+
+    def waits() -> float:
+        """Seconds from an eviction until pods are made again."""
+        world.evict("j-w-0")
+        world.settle()
+        evicted = world.now
+        world.step()
+        world.settle()
+        said.append("its pods are made again at" in world.job()["status"]["state"].get("message", ""))
+        world.run(until=lambda: world.phase() == "Running", most=1000)
+        return (world.now - evicted).total_seconds()
+
+    said: list[bool] = []
+    assert [round(waits(), -1) for _ in range(4)] == [0, 10, 20, 40]
+    world.now += HEALTHY
+    assert waits() < 5
+    assert said == [False, True, True, True, False]
+
+
+def test_a_person_who_resumes_doesn_t_wait() -> None:
+    world = _running(policies=[{"event": "PodEvicted", "action": "RestartJob"}])
+    for _ in range(2):
+        world.evict("j-w-0")
+        world.settle()
+        world.step()
+        world.settle()
+        if not world.job()["status"]["ledger"].get("notBefore"):
+            world.run(until=lambda: world.phase() == "Running")
+    assert world.job()["status"]["ledger"]["notBefore"]
+    world.command("AbortJob", target=world.job())
+    world.run(until=lambda: world.phase() == "Aborted")
+    world.command("ResumeJob", target=world.job())
+    started = world.now
+    world.run(until=lambda: world.phase() == "Running")
+    assert (world.now - started).total_seconds() < 5
 
 
 def test_resumes_use_no_retries() -> None:

@@ -170,6 +170,7 @@ _LEDGER: Final[Mapping[type[Model], Mapping[str, Facet]]] = {
         "restarting_job": _of("All pods are being replaced."),
         "restarting": _of("Parts of the job whose pods are being replaced."),
         "resumes": _of("How many of retryCount were resumes."),
+        "not_before": _time("Until when the job waits after losses by the infrastructure."),
         "ran_seconds": _of("How long the job was Running before its present phase."),
         "infrastructure_retries": _of("How many of retryCount were no fault of the job's own."),
         "delayed": _of("What happened and has a policy whose timeout still runs."),

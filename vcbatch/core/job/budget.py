@@ -8,11 +8,16 @@ fails the job.
 
 from __future__ import annotations
 
+from datetime import timedelta
 from enum import StrEnum
 
 from vcbatch.core.job.ledger import Ledger
 
 INFRASTRUCTURE_RETRIES = 32
+FIRST_WAIT = timedelta(seconds=10)
+LONGEST_WAIT = timedelta(minutes=5)
+HEALTHY = timedelta(minutes=10)
+"""A job that ran so long before its loss starts again at once."""
 
 
 class Charge(StrEnum):
@@ -35,3 +40,12 @@ def charge(ledger: Ledger, *, what: Charge, infrastructure: bool, max_retry: int
         ledger.infrastructure_retries += 1
         return ledger.infrastructure_retries < INFRASTRUCTURE_RETRIES
     return ledger.own_retries < max_retry
+
+
+def wait_after(*, losses: int, ran: timedelta) -> timedelta:
+    """How long a job waits until it starts again after its `losses`-th restart for the infrastructure's sake: not at
+    all the first time, then twice as long each time (as kubelets do with containers that crash). A node that takes a
+    gang every few seconds would otherwise use up the budget in a minute."""
+    if losses < 2 or ran >= HEALTHY:
+        return timedelta()
+    return min(FIRST_WAIT * 2 ** min(losses - 2, 16), LONGEST_WAIT)

@@ -12,7 +12,7 @@ from vcbatch.api.reasons import JobReason
 from vcbatch.api.resources import PODS
 from vcbatch.core.gc.ttl import expiry_of
 from vcbatch.core.job import children, events, kill, limit
-from vcbatch.core.job.budget import charge
+from vcbatch.core.job.budget import Charge, charge, wait_after
 from vcbatch.core.job.commands import Inbox, read_inbox
 from vcbatch.core.job.counts import Counts, count
 from vcbatch.core.job.explain import explain, tell
@@ -90,6 +90,8 @@ def _follow(picture: Picture, stimulus: Stimulus, inbox: Inbox, verdict: Verdict
     if exhausted:
         cell = EXHAUSTED
     acts = perform(picture, cell, stimulus)
+    if cell.charge is Charge.RETRY and stimulus.infrastructure:
+        _wait(picture)
     counts = _count(picture, acts)
     phase = cell.then.decide(_outlook(picture, counts))
     if phase.finished and cell.verb is Verb.SYNC:
@@ -121,6 +123,14 @@ def _pay(picture: Picture, cell: Cell, stimulus: Stimulus) -> bool:
     return charge(
         picture.ledger, what=cell.charge, infrastructure=stimulus.infrastructure, max_retry=picture.plan.max_retry
     )
+
+
+def _wait(picture: Picture) -> None:
+    """Let a job that the infrastructure takes again and again wait before it starts anew."""
+    ledger = picture.ledger
+    wait = wait_after(losses=ledger.infrastructure_retries, ran=limit.ran_for(picture))
+    if wait:
+        ledger.not_before = picture.now + wait
 
 
 def _delete_pod(member: Member) -> Delete:
@@ -205,6 +215,7 @@ def _next_look(picture: Picture, inbox: Inbox, verdict: Verdict, phase: JobPhase
     """The earliest moment at which time alone changes the decision."""
     moments = [
         verdict.due,
+        picture.ledger.not_before,
         limit.ends_at(picture) if phase is JobPhase.RUNNING else None,
         expiry_of(picture.view.job, now=picture.now).due,
     ]

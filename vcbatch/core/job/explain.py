@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from vcbatch.api import reasons
 from vcbatch.api.job import Action, JobPhase, PodLoss
 from vcbatch.api.reasons import JobReason, LossCause
+from vcbatch.api.timestamps import format_time
 from vcbatch.core.job import events
 from vcbatch.core.job.causes import Failure, describe
 from vcbatch.core.job.commands import Inbox
@@ -56,6 +57,10 @@ def _explain_waiting(picture: Picture, stored: Explanation) -> tuple[Explanation
         missing = Explanation(JobReason.QUEUE_NOT_FOUND, f"queue {picture.plan.queue!r} doesn't exist")
         news = [events.warning(view.job, JobReason.QUEUE_NOT_FOUND, missing.message)] if missing != stored else []
         return missing, news
+    ledger = picture.ledger
+    if ledger.not_before is not None:
+        message = reasons.backing_off(losses=ledger.infrastructure_retries, until=format_time(ledger.not_before))
+        return Explanation(JobReason.BACK_OFF, message), []
     if view.refusal:
         # Told as an event by the one who was refused; here it comes first, since the gang can't be complete without.
         return Explanation(JobReason.FAILED_CREATE, reasons.shorten(view.refusal)), []

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from vcbatch.api import job as api
 from vcbatch.api.names import pod_name
@@ -104,6 +104,8 @@ class Ledger:
     resumes: int
     infrastructure_retries: int
     ran_seconds: int
+    not_before: datetime | None
+    """Until then no pods are made: the job waits after losses by the infrastructure."""
     restarting_job: bool
     targets: list[Target]
     tasks: dict[str, TaskRecord]
@@ -125,6 +127,7 @@ class Ledger:
     def end_attempt(self) -> None:
         """All its pods are to go: from now on they are of an older version and concern no policy."""
         self.version += 1
+        self.not_before = None
         self.targets = []
         self.delayed = {}
         for record in self.tasks.values():
@@ -153,6 +156,11 @@ class Ledger:
             members = list(roster.all())
             self.targets = [target for target in self.targets if any(target.covers(member) for member in members)]
 
+    def end_wait(self, now: datetime, *, longest: timedelta) -> None:
+        """Forget a wait that is over, or that is too long to be true (a clock was set back)."""
+        if self.not_before is not None and not now < self.not_before <= now + longest:
+            self.not_before = None
+
     def add_losses(self, losses: Sequence[Loss], *, now: datetime) -> None:
         """Keep the evidence: the first losses of an attempt, which the others usually follow from."""
         for loss in losses:
@@ -173,6 +181,7 @@ class Ledger:
             "resumes": self.resumes,
             "infrastructureRetries": self.infrastructure_retries,
             "ranSeconds": self.ran_seconds,
+            "notBefore": format_time(self.not_before) if self.not_before else None,
             "delayed": [_dump_delay(key, since) for key, since in self.delayed.items()],
             "commands": self.commands,
             "losses": [loss.dump() for loss in self.losses],
@@ -194,6 +203,7 @@ def read_ledger(plan: Plan) -> Ledger:
         resumes=stored.resumes,
         infrastructure_retries=stored.infrastructure_retries,
         ran_seconds=max(stored.ran_seconds, 0),
+        not_before=_read_time(stored.not_before),
         restarting_job=stored.restarting_job,
         targets=[_read_target(target, plan) for target in stored.restarting if target.task in plan.tasks],
         tasks=tasks,
@@ -316,10 +326,14 @@ def _dump_target(target: Target) -> Json:
 
 def _read_delay(delay: api.DelayedPolicy) -> tuple[DelayKey, datetime | None]:
     key = DelayKey(delay.event, delay.task, delay.index)
+    return key, _read_time(delay.since)
+
+
+def _read_time(text: str | None) -> datetime | None:
     try:
-        return key, parse_time(delay.since) if delay.since else None
+        return parse_time(text) if text else None
     except ValueError:
-        return key, None
+        return None
 
 
 def _dump_delay(key: DelayKey, since: datetime) -> Json:

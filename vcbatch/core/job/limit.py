@@ -28,11 +28,16 @@ def ends_at(picture: Picture) -> datetime | None:
     return since + timedelta(seconds=limit - picture.ledger.ran_seconds)
 
 
+def ran_for(picture: Picture) -> timedelta:
+    """How long a running job has been running in this attempt; nothing for one that doesn't."""
+    since = _running_since(picture)
+    return max(picture.now - since, timedelta()) if since is not None else timedelta()
+
+
 def note(picture: Picture, phase: JobPhase) -> None:
     """Remember how long the job ran, where it stops running with this look."""
-    since = _running_since(picture)
-    if since is not None and phase is not JobPhase.RUNNING:
-        picture.ledger.ran_seconds += max(int((picture.now - since).total_seconds()), 0)
+    if phase is not JobPhase.RUNNING:
+        picture.ledger.ran_seconds += int(ran_for(picture).total_seconds())
 
 
 def _running_since(picture: Picture) -> datetime | None:

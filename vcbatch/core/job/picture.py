@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from vcbatch.api.job import Action, Job, JobPhase
+from vcbatch.core.job.budget import LONGEST_WAIT
 from vcbatch.core.job.dependencies import Held
 from vcbatch.core.job.ledger import Ledger, Loss, Part, read_ledger
 from vcbatch.core.job.plan import Plan, plan_of
@@ -58,6 +59,7 @@ def look(view: JobView, now: datetime) -> Picture:
         fresh=not view.job.status.state.phase,
     )
     picture.ledger.drop_met_targets(picture.roster)
+    picture.ledger.end_wait(now, longest=LONGEST_WAIT)
     if suspended_by_hand(view.job):
         picture.ledger.end_attempt()
     return picture

@@ -57,13 +57,16 @@ def _sync(picture: Picture) -> Acts:
     picture.held = held_back(picture.plan, picture.roster, picture.ledger)
     if view.queue is None and picture.phase is JobPhase.PENDING:
         return acts
+    waits = picture.ledger.not_before is not None
+    if waits and view.pod_group is None:
+        return acts
     group = podgroup.ensure(picture.plan, view.pod_group, view.priority_classes, out=_out_of_the_gang(picture))
     acts.ensures.extend(children.ensures(view, picture.plugins))
     if group is not None:
         acts.ensures.append(group)
     if podgroup.lets_create(view.pod_group):
         difference = compare(picture.plan, picture.roster, picture.ledger, held=picture.held.waiting)
-        acts.killed, acts.missing = difference.superfluous, difference.missing
+        acts.killed, acts.missing = difference.superfluous, {} if waits else difference.missing
     return acts
 
 
