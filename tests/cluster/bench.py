@@ -16,8 +16,8 @@ import re
 import tempfile
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import aclosing, contextmanager
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -34,8 +34,11 @@ from tests.cluster.processes import Program
 from tests.cluster.requests import counted, writes
 from vcbatch.api.pod import Pod, PodPhase
 from vcbatch.api.resources import JOBS, PODS
+from vcbatch.runtime.cache import Cache, Change
 from vcbatch.runtime.client import HttpApi
-from vcbatch.seams import WatchEvent
+from vcbatch.runtime.clock import SystemClock
+from vcbatch.runtime.random import SystemRandom
+from vcbatch.runtime.watch import Reflector
 
 console = Console(highlight=False, width=160)
 PROFILES = ("500x20", "20x500", "1x2000", "2000x1")
@@ -86,34 +89,39 @@ class Progress:
         self.bound_at = self.running_at = 0.0
         self.done = asyncio.Event()
 
-    async def follow(self, events: AsyncIterator[WatchEvent[Pod]]) -> None:
-        async for event in events:
-            pod = event.object
-            if pod.spec.node_name:
-                self._bound.add(pod.metadata.uid)
-            if pod.status.phase == PodPhase.RUNNING:
-                self._running.add(pod.metadata.uid)
-            if len(self._bound) == self._total and not self.bound_at:
-                self.bound_at = time.monotonic()
-            if len(self._running) == self._total:
-                self.running_at = time.monotonic()
-                self.done.set()
-                return
+    def __str__(self) -> str:
+        return f"of {self._total:,} pods {len(self._bound):,} were bound, and {len(self._running):,} ran"
+
+    def look(self, change: Change[Pod]) -> None:
+        pod = change.current
+        if pod.spec.node_name:
+            self._bound.add(pod.metadata.uid)
+        if pod.status.phase == PodPhase.RUNNING:
+            self._running.add(pod.metadata.uid)
+        if len(self._bound) == self._total and not self.bound_at:
+            self.bound_at = time.monotonic()
+        if len(self._running) == self._total and not self.running_at:
+            self.running_at = time.monotonic()
+            self.done.set()
 
 
 async def timed(api: HttpApi, total: int, submit: Callable[[], Awaitable[None]], *, timeout: float) -> Measured:
     """Submit, and wait until that many pods run."""
-    progress = Progress(total)
-    async with aclosing(api.watch_list(PODS, model=Pod)) as events:  # type: ignore[type-var]
-        following = asyncio.ensure_future(progress.follow(events))
+    progress, pods = Progress(total), Cache(model=Pod)
+    pods.listen(progress.look)
+    reflector = Reflector(api, PODS, pods, clock=SystemClock(), random=SystemRandom())
+    following = asyncio.ensure_future(reflector.run())
+    try:
+        await reflector.synced.wait()
         began = time.monotonic()
         await submit()
         submitted = time.monotonic()
-        try:
-            await asyncio.wait_for(progress.done.wait(), timeout)
-        finally:
-            following.cancel()
-            await asyncio.gather(following, return_exceptions=True)
+        await asyncio.wait_for(progress.done.wait(), timeout)
+    except TimeoutError:
+        raise SystemExit(f"after {timeout:.0f} s, {progress}") from None
+    finally:
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
     return Measured(
         submitted=submitted - began, bound=progress.bound_at - began, running=progress.running_at - began
     )  # fmt: skip

@@ -144,6 +144,32 @@ def test_a_burst_of_pod_events_is_a_few_looks():
     run(main())
 
 
+def test_pods_that_end_one_after_the_other_are_counted_less_and_less_often_and_the_last_at_once():
+    async def main() -> None:
+        world = World()
+        world.add_job(replicas=200)
+        task = asyncio.ensure_future(world.controller.part().run())
+        await asyncio.sleep(10)
+        await world.admit()
+        await asyncio.sleep(10)
+        pods = world.server.all(PODS)
+        writes = len(world.server.writes)
+        for phase in ("Running", "Succeeded"):
+            for pod in pods:
+                name = pod["metadata"]["name"]
+                changed = await world.server.patch(PODS, name, {"status": {"phase": phase}}, namespace="ns")
+                world.sources.pods.put(msgspec.convert(changed, Pod))
+                await asyncio.sleep(0.1)  # twenty seconds in all
+        await asyncio.sleep(0.2)
+        assert world.server.all(JOBS)[0]["status"]["state"]["phase"] == "Completed"
+        statuses = [write for write in world.server.writes[writes:] if write[1] == "jobs/status"]
+        assert len(statuses) <= 40
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    run(main())
+
+
 def test_a_name_that_is_just_free_is_not_taken_at_once():
     async def main() -> None:
         world = World()

@@ -115,7 +115,7 @@ class JobController:
             self._sources.children.forget(who.uid, change.current["metadata"].get("namespace", ""))
         if _only_status(change):
             # Nearly always our own write coming back, which must not be the reason for the next one.
-            self.controller.queue.add_after(who.uid, self._rest(who.uid, progress=True))
+            self.controller.queue.add_after(who.uid, self._rest(who.uid, progress=_same_phase(change)))
         else:
             self.controller.queue.add(who.uid)
 
@@ -276,6 +276,11 @@ def _only_status(change: Change[Json]) -> bool:
         return False
     before, after = change.old["metadata"], change.new["metadata"]
     return all(before.get(field) == after.get(field) for field in ("generation", "deletionTimestamp"))
+
+
+def _same_phase(change: Change[Json]) -> bool:
+    before, after = (((held or {}).get("status") or {}).get("state") or {} for held in (change.old, change.new))
+    return before.get("phase") == after.get("phase")
 
 
 def _job_of_pod(pod: Pod) -> Iterable[str]:
