@@ -18,7 +18,7 @@ _WINDOWS = (60.0, 300.0)
 """Seconds until the same is said again: after the first time, after all others."""
 _FORGOTTEN = 600.0
 _BURST = 10
-_REFILL_SECONDS = 10.0
+_REFILL_SECONDS = 60.0
 _REMEMBERED = 2048
 _LONGEST = 300
 _NUMBERS = re.compile(r"\d+")

@@ -7,7 +7,7 @@ half-way out, before any of its timers is looked at. What it may still do has to
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import aiohttp
 
@@ -23,11 +23,13 @@ def fenced_request(may_write: Callable[[], bool]) -> type[aiohttp.ClientRequest]
     `may_write` says no at that moment."""
 
     class FencedRequest(aiohttp.ClientRequest):
-        async def write_bytes(self, writer: AbstractStreamWriter, conn: Connection, *arguments: Any) -> None:
+        async def write_bytes(
+            self, writer: AbstractStreamWriter, conn: Connection, content_length: int | None = None
+        ) -> None:
             # aiohttp holds the header back until the first bytes of the body: up to here nothing has been sent.
             if self.method not in READS and not may_write():
                 conn.close()
                 return
-            await super().write_bytes(writer, conn, *arguments)
+            await super().write_bytes(writer, conn, content_length)
 
     return FencedRequest
