@@ -32,6 +32,9 @@ log = logging.getLogger(__name__)
 
 _RESTART = Backoff(initial=0.5, limit=30.0)
 _AUDIT_SECONDS = 300.0
+_SETTLING_SECONDS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
+"""Pauses between the lists while kopf starts: what is deleted after a list of ours and before kopf's own is told by
+nobody, and kopf doesn't say when it has listed."""
 _CRD_PAUSE = Backoff(initial=0.2, limit=10.0)
 _LONGEST_LOG = 2000
 
@@ -88,11 +91,21 @@ class CustomResources:
         self.listed.set()
         while True:
             await self._clock.sleep(_AUDIT_SECONDS * (0.9 + 0.2 * self._random.random()))
-            for feed in self._feeds.values():
-                with suppress(ApiError):  # the next audit is as good
-                    repaired = await self._list(feed)
-                    if repaired:
-                        self._meter.count("audit_repairs", repaired, resource=feed.resource.plural)
+            await self._repair()
+
+    async def _repair(self) -> None:
+        for feed in self._feeds.values():
+            with suppress(ApiError):  # the next audit is as good
+                repaired = await self._list(feed)
+                if repaired:
+                    self._meter.count("audit_repairs", repaired, resource=feed.resource.plural)
+
+    async def _settle(self) -> None:
+        """Find what went while kopf was starting."""
+        for pause in _SETTLING_SECONDS:
+            await self._clock.sleep(pause)
+            if self.listed.is_set():
+                await self._repair()
 
     async def _first_list(self, feed: Feed) -> None:
         failures = 0
@@ -118,12 +131,15 @@ class CustomResources:
         while True:
             operator = _Operator(self)
             started = self._clock.monotonic()
+            settling = asyncio.create_task(self._settle(), name="settling")
             try:
                 await operator.run()
             except Exception as error:
                 log.warning("kopf ended: %s: %s", type(error).__name__, error)
             else:
                 log.warning("kopf ended")
+            finally:
+                settling.cancel()
             failures = 1 if self._clock.monotonic() - started > _AUDIT_SECONDS else failures + 1
             self._meter.count("kopf_restarts")
             await self._clock.sleep(_RESTART.delay(failures, self._random))
