@@ -99,6 +99,8 @@ class Capability(StrEnum):
     """Minutes cost nothing."""
     PRETENDED = "pretended"
     """Nobody but the scenario writes what became of a container."""
+    KUBERNETES = "kubernetes"
+    """Kubernetes' own controllers, admission plugins and scheduler run: those of Deployments, Jobs, RuntimeClasses."""
 
 
 class World(Protocol):

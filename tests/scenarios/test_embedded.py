@@ -24,6 +24,7 @@ pytestmark = pytest.mark.xdist_group("scenarios on the embedded server")
 LACKS = {
     Capability.CLOCK: "the clock of a real machine stays as it is",
     Capability.PATIENCE: "takes minutes of real time",
+    Capability.KUBERNETES: "nothing acts on Kubernetes' own workloads here",
 }
 PROGRAMS = 6
 """How many programs share out the scenarios that want one for themselves."""

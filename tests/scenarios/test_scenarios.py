@@ -6,11 +6,14 @@ import time
 
 import pytest
 
+from tests.scenarios.backends import missing
 from tests.scenarios.history import Observer
-from tests.scenarios.player import Scenario, ScenarioFailed, play, scenarios
+from tests.scenarios.player import Capability, Scenario, ScenarioFailed, play, scenarios
 from tests.scenarios.report import PURE, Outcome, Record, tell
 from tests.scenarios.simulated import simulated
 from tests.support import virtual_time
+
+LACKS = {Capability.KUBERNETES: "nothing acts on Kubernetes' own workloads here"}
 
 
 def _simulate(scenario: Scenario) -> None:
@@ -27,6 +30,9 @@ def _simulate(scenario: Scenario) -> None:
 
 @pytest.mark.parametrize("scenario", scenarios(), ids=lambda scenario: scenario.title)
 def test_simulated(scenario: Scenario, record_property: Record) -> None:
+    if lacks := missing(scenario, LACKS):
+        tell(record_property, PURE, scenario, Outcome(lacks=lacks))
+        pytest.skip(lacks)
     began = time.monotonic()
     try:
         _simulate(scenario)
