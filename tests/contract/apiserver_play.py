@@ -195,7 +195,8 @@ def _pruned(obj: Json) -> Json:
 def _canonical(value: Any) -> Any:
     """Numbers in texts that no two servers share, on the recorded side."""
     if isinstance(value, dict):
-        return {key: _canonical(item) for key, item in value.items()}
+        # The hash of a custom resource is of its group's name, which is another one in every run.
+        return {key: "HASH" if key == "storageVersionHash" else _canonical(item) for key, item in value.items()}
     if isinstance(value, list):
         return [_canonical(item) for item in value]
     if isinstance(value, str):

@@ -11,9 +11,8 @@ How it works
   two recordings didn't agree on is kept as `~`, which equals everything (`golden`).
 * `test_embedded` compares the embedded server's answers with the golden ones; `tests/cluster/test_fidelity.py` the
   real server's, so that golden files can't rot.
-* Where the embedded server differs on purpose, the step says `differs: {REASON: [PATH, …]}`. The reasons are
-  sentences in `differences.yaml`, and docs/local-mode.md lists them. An answer that differs elsewhere fails, and so
-  does a step that says `differs` and doesn't.
+* Where the embedded server differs on purpose, `differences.yaml` says why and in which answers (`listed`), and
+  docs/local-mode.md lists the reasons. An answer that differs elsewhere fails, and so does a listed one that is alike.
 
 For other drivers (kubectl, client libraries)
 ---------------------------------------------

@@ -18,9 +18,8 @@ A step has one key that is a method, whose value is the path, and further keys:
 | `as` | `nobody` sends no credentials; another text is sent as the bearer token |
 | `setup` | true: the answer is not compared |
 | `managed` | true: managed fields are compared |
-| `differs` | reasons why the embedded server differs, and where: `{REASON: [body.a.b, …]}` |
 
-An item of `each` may be `{over: …, differs: …}`. Laying over: mappings join, `(absent)` removes a key, and a key that
+Laying over: mappings join, `(absent)` removes a key, and a key that
 starts with `/` is a JSON pointer to what is replaced. `<ns>` is the group's namespace.
 """
 
@@ -60,8 +59,7 @@ ACCEPTS = {
     "aggregated": "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
 }
 _KEYS = frozenset(
-    {"body", "raw", "type", "headers", "save", "each", "until", "events", "keep", "pick", "as", "setup", "managed",
-     "differs"}
+    {"body", "raw", "type", "headers", "save", "each", "until", "events", "keep", "pick", "as", "setup", "managed"}
 )  # fmt: skip
 _PLACE = re.compile(r"<([a-z][\w-]*)(?:\.(\w+)|:([\w.]+))?>")
 _SHORT = {"rv": "metadata.resourceVersion", "uid": "metadata.uid", "continue": "metadata.continue"}
@@ -85,7 +83,6 @@ class Step:
     credentials: str | None = None
     setup: bool = False
     managed: bool = False
-    differs: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
 
     @property
     def ask(self) -> str:
@@ -143,9 +140,6 @@ def _steps(raw: Json, paths: Mapping[str, str]) -> Iterator[Step]:
         return
     for item in raw["each"]:
         variant = {key: value for key, value in raw.items() if key != "each"}
-        if isinstance(item, dict) and "over" in item:
-            variant["differs"] = item.get("differs", {})
-            item = item["over"]
         if isinstance(item, dict):
             variant["body"] = overlaid(copy.deepcopy(raw.get("body")), item)
         else:
@@ -173,7 +167,6 @@ def _step(method: str, raw: Json) -> Step:
         credentials=raw.get("as"),
         setup=raw.get("setup", False),
         managed=raw.get("managed", False),
-        differs={name: [where] if isinstance(where, str) else where for name, where in raw.get("differs", {}).items()},
     )
 
 

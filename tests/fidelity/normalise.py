@@ -1,7 +1,7 @@
 """Gives one name to what no two servers have alike: uids, times, resource versions, addresses, random names.
 
-Identity is kept: the first uid of a group is `UID1` wherever it appears, and the versions of one object count up from
-`RV1`, so that an object that was made anew, or a write that changed nothing, can be told.
+Identity is kept: a uid is `UID-NAME` of the first object that had it, and the versions of one object count up from
+`RV1`, so that an object that was made anew, and a write that changed nothing, can be told.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ _PLAIN = (
     (re.compile(r'"[0-9A-F]{64,}"'), "HASH"),
     (re.compile(r"\b(?:127\.0\.0\.1|localhost):\d+"), "SERVER"),
     (re.compile(r"\b10\.(?:0|96)\.\d{1,3}\.\d{1,3}\b"), "CLUSTER-IP"),
+    (re.compile(r'(resourceVersion\\*":\\*")\d+'), r"\1RV"),
     (re.compile(r"(ResourceVersion in record \()\d+"), r"\1RV"),
     (re.compile(r"(too old resource version: \d+ \()\d+"), r"\1RV"),
     (re.compile(r"(Too large resource version: \d+, current: )\d+"), r"\1RV"),
@@ -54,6 +55,8 @@ class Normaliser:
     def _mapping(self, value: Json, *, managed: bool) -> Json:
         self._note_generated(value)
         uid, version = value.get("uid"), value.get("resourceVersion")
+        if isinstance(uid, str) and uid not in self._uids and _UID.fullmatch(uid):
+            self._name(uid, str(value.get("name", "")))
         result: Json = {}
         for key, item in value.items():
             if key == "managedFields" and not managed:
@@ -74,6 +77,10 @@ class Normaliser:
         prefix, name = metadata.get("generateName"), metadata.get("name")
         if isinstance(prefix, str) and isinstance(name, str) and prefix and name.startswith(prefix):
             self._generated[name] = prefix + "XXXXX"
+
+    def _name(self, uid: str, name: str) -> str:
+        name = self._generated.get(name, name)
+        return self._uids.setdefault(uid, f"UID-{name}" if name else "UID")
 
     def _version(self, uid: str, version: str) -> str:
         known = self._versions.setdefault(uid, {})
@@ -96,4 +103,4 @@ class Normaliser:
             text = text.replace(admin, "ADMIN")
         for name, masked in self._generated.items():
             text = text.replace(name, masked)
-        return _UID.sub(lambda match: self._uids.setdefault(match[0], f"UID{len(self._uids) + 1}"), text)
+        return _UID.sub(lambda match: self._uids.get(match[0]) or self._name(match[0], ""), text)

@@ -1,8 +1,7 @@
-"""The suites whose requests are made by programs, and their golden files: `python -m tests.fidelity.suites record|compare
-[SUITE[:NAME] …]`.
+"""The suites whose requests are made by programs, and their golden files.
 
-`record` plays them on two fresh control planes, one after the other, and keeps what both agree on. `compare` prints where the
-embedded server differs from that.
+`python -m tests.fidelity.suites record [SUITE[:NAME] …]` plays them on two fresh control planes, one after the other,
+and keeps what both agree on; `compare` prints where the embedded server differs from that.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ import yaml
 
 from tests.cluster.binaries.build import build
 from tests.cluster.controlplane import CONTROLLERS, ControlPlane, Options
+from tests.cluster.processes import Program
 from tests.fidelity import clients, golden, kinds, kubectl, servers
 from tests.fidelity.golden import Answers
 from tests.fidelity.servers import Server
@@ -55,56 +55,73 @@ SUITES: Mapping[str, Suite] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """Why answers differ on purpose: for which asks of which parts (patterns), and where in the answer."""
+    """Why answers differ on purpose: those to asks like `ask` (a pattern) in a part, or so many answers of a part."""
 
     reason: str
     part: str
-    ask: str
-    at: Sequence[str]
+    ask: str = ""
+    count: int = 0
 
     def covers(self, name: str, ask: str) -> bool:
-        return fnmatch.fnmatchcase(name, self.part) and fnmatch.fnmatchcase(ask, self.ask)
+        return bool(self.ask) and self.part == name and fnmatch.fnmatchcase(ask, self.ask)
 
 
 def known(suite: Suite) -> list[Known]:
     """The differences that a suite's `differences.yaml` lists."""
-    path = suite.folder / "differences.yaml"
-    entries = (yaml.safe_load(path.read_text(encoding="utf-8")) if path.exists() else None) or []
-    return [
-        Known(reason=entry["reason"], part=place["part"], ask=place.get("ask", "*"), at=place.get("at", [""]))
-        for entry in entries
-        for place in entry["places"]
-    ]
-
-
-def faults(suite: Suite, name: str, answers: Answers, used: set[Known] | None = None) -> list[str]:
-    """Where these answers differ from the golden ones, but for what is listed. Adds to `used` what was needed."""
-    found: list[str] = []
-    wanted = suite.golden(name)
-    if [ask for ask, _ in wanted] != [ask for ask, _ in answers]:
-        return [f"{name}: other requests than recorded: run `make fidelity-record`"]
-    listed = known(suite)
-    for (ask, want), (_, got) in zip(wanted, answers, strict=True):
-        for difference in golden.differences(want, got):
-            reasons = [
-                one
-                for one in listed
-                if one.covers(name, ask) and any(not at or difference.path.startswith(at) for at in one.at)
-            ]
-            if not reasons:
-                found.append(f"{name}: {ask}\n  {difference}")
-            elif used is not None:
-                used.add(reasons[0])
+    found: list[Known] = []
+    for entry in yaml.safe_load((suite.folder / "differences.yaml").read_text(encoding="utf-8")):
+        reason = entry["reason"]
+        for part, what in entry["parts"].items():
+            if isinstance(what, int):
+                found.append(Known(reason=reason, part=part, count=what))
+            else:
+                found += [Known(reason=reason, part=part, ask=ask) for ask in what]
     return found
 
 
+def differing(suite: Suite, name: str, answers: Answers) -> dict[str, str]:
+    """Which asks were answered otherwise than recorded, and how. Raises ValueError for other asks than recorded."""
+    wanted = suite.golden(name)
+    if [ask for ask, _ in wanted] != [ask for ask, _ in answers]:
+        raise ValueError(f"{name}: other requests than recorded: run `make fidelity-record`")
+    found: dict[str, str] = {}
+    for (ask, want), (_, got) in zip(wanted, answers, strict=True):
+        differences = golden.differences(want, got)
+        if differences:
+            found[ask] = "\n  ".join(str(difference) for difference in differences)
+    return found
+
+
+def faults(suite: Suite, name: str, answers: Answers) -> list[str]:
+    """What fails a test: answers that differ and aren't listed, and what is listed and doesn't differ any more."""
+    found = differing(suite, name, answers)
+    listed = [one for one in known(suite) if one.part == name]
+    counted = sum(one.count for one in listed)
+    others = {ask: how for ask, how in found.items() if not any(one.covers(name, ask) for one in listed)}
+    told = [
+        f"listed as different, but alike: {one.ask}"
+        for one in listed
+        if one.ask and not any(one.covers(name, ask) for ask in found)
+    ]
+    if len(others) != counted:
+        told.append(f"{len(others)} answers differ, {counted} are listed:")
+        told += [f"{ask}\n  {how}" for ask, how in others.items()]
+    return told
+
+
 def play_real(plane: ControlPlane, suite: Suite, chosen: Sequence[str]) -> dict[str, Answers]:
-    """The real server's answers. Its controllers rest meanwhile: the server itself is what is compared."""
+    """The real server's answers. Its controllers rest as soon as the suite says that all is settled: the server itself
+    is what is compared."""
     controllers = plane.programs[CONTROLLERS]
     try:
-        return suite.play(servers.real(plane), chosen, controllers.stop)
+        return suite.play(servers.real(plane), chosen, lambda: _stop(controllers))
     finally:
-        controllers.start()
+        if not controllers.running:
+            controllers.start()
+
+
+def _stop(program: Program) -> None:
+    program.stop()
 
 
 OPTIONS = Options(kwok=False, scheduler=False)
@@ -149,11 +166,11 @@ def compare(words: Sequence[str], *, counts: bool) -> None:
             played = suite.play(server, parts, lambda: None)
         total = 0
         for name, answers in played.items():
-            found = faults(suite, name, answers)
+            found = differing(suite, name, answers)
             total += len(answers)
             if found and not counts:
-                click.echo("\n".join(found))
-            click.echo(f"{name:30} {len(found)} differences in {len(answers)}")
+                click.echo("\n".join(f"{name}: {ask}\n  {how}" for ask, how in found.items()))
+            click.echo(f"{name:30} {len(found)} of {len(answers)} differ")
         click.echo(f"together {total}")
 
 

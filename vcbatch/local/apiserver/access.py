@@ -34,12 +34,13 @@ class User:
 
 def authorize(user: User, target: Target, verb: str) -> None:
     """403 in Kubernetes' words for all but administrators."""
-    if user.administrator or (verb == "create" and target.plural in _ABOUT_ONESELF):
+    if user.administrator or (user.discovers and verb == "create" and target.plural in _ABOUT_ONESELF):
         return
     resource = f"{target.plural}.{target.group}" if target.group else target.plural
     what = f'{resource} "{target.name}"' if target.name else resource
     asked = f"{target.plural}/{target.subresource}" if target.subresource else target.plural
-    where = f'in the namespace "{target.namespace}"' if target.namespace else "at the cluster scope"
+    namespace = target.namespace or (target.name if target.plural == "namespaces" and not target.group else "")
+    where = f'in the namespace "{namespace}"' if namespace else "at the cluster scope"
     details = {"name": target.name, "group": target.group, "kind": target.plural}
     raise StatusError(
         403,

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
+
 from vcbatch.api.resources import CRDS, NAMESPACES
 from vcbatch.local.apiserver import definitions, namespaces
 from vcbatch.local.apiserver.engine import Engine
@@ -146,7 +148,8 @@ class Deleter:
         if entry.grace_period is None:
             return engine.store.remove(entry.stored_as, record), True
         _mark(metadata, ctx.now)
-        return engine.store.remove(entry.stored_as, record, engine.stored_form(entry, obj)), True
+        shown = msgspec.json.encode(engine.stored_form(entry, obj))
+        return msgspec.structs.replace(engine.store.remove(entry.stored_as, record), body=shown), True
 
     @staticmethod
     def _check_preconditions(entry: Served, record: Record, options: DeleteOptions) -> None:

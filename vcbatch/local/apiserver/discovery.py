@@ -12,6 +12,7 @@ import platform
 import re
 from collections.abc import Callable, Mapping, Sequence
 
+from vcbatch.api.resources import CRDS
 from vcbatch.local.apiserver.registry import Json, Reply, Served
 
 API_MAJOR, API_MINOR = "1", "36"
@@ -238,7 +239,9 @@ def _verbs(entry: Served) -> list[str]:
 def _storage_hash(entry: Served) -> str:
     """Tells clients whether the stored version changed."""
     stored = entry.stored_as
-    text = f"{stored.group}/{stored.version}/{stored.kind}"
+    # Definitions are the only kind that Kubernetes stores in a version that it no longer serves.
+    version = "v1beta1" if stored == CRDS else stored.version
+    text = f"{stored.group}/{version}/{stored.kind}"
     return base64.b64encode(hashlib.sha256(text.encode()).digest()[:8]).decode()
 
 

@@ -155,6 +155,12 @@ def method_not_allowed() -> StatusError:
     )
 
 
+def unsupported_verb(*, group: str, plural: str, verb: str) -> StatusError:
+    """405 for a verb that a custom resource doesn't have."""
+    message = f'{verb} is not supported on resources of kind "{qualified(group=group, plural=plural)}"'
+    return StatusError(405, "MethodNotAllowed", message, {"group": group, "kind": plural})
+
+
 def unprocessable() -> StatusError:
     """422 without a cause: a JSON patch that can't be carried out."""
     return StatusError(422, "Invalid", "the server rejected our request due to an error in our request", {"": None})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -14,11 +15,13 @@ from vcbatch.local.apiserver.engine import Engine
 from vcbatch.local.apiserver.errors import (
     StatusError,
     bad_request,
+    forbidden_field,
     invalid,
     method_not_allowed,
     not_found,
     required,
     unknown_route,
+    unsupported_verb,
 )
 from vcbatch.local.apiserver.list_options import ListOptions, parse_list_options
 from vcbatch.local.apiserver.operations import StoreOperations
@@ -138,6 +141,8 @@ class Handler:
         return error_type(request.headers.get("accept", ""))
 
     async def _route(self, request: Request) -> Response | None:
+        if "/watch/" in request.path:
+            request = _as_list(request)
         target = parse_path(request.path)
         if target is None:
             return self._document(request)
@@ -197,6 +202,8 @@ class Handler:
     def _call(self, request: Request, target: Target, entry: Served) -> _Call:
         verb = _verb(request, target)
         if not entry.resource.namespaced and target.namespace:
+            if entry.generated:
+                raise _NoPage
             raise unknown_route()
         if entry.resource.namespaced and not target.namespace:
             if target.name:
@@ -241,6 +248,8 @@ class Handler:
             return await self._serve_subresource(call)
         entry = call.entry
         if call.verb not in entry.verbs:
+            if call.name and entry.verbs == ("create",):
+                raise unknown_route()
             raise method_not_allowed()
         if "" in entry.handlers:
             return await self._delegate(call, entry.handlers[""])
@@ -269,6 +278,8 @@ class Handler:
                 raise not_found(group=entry.resource.group, plural=entry.resource.plural, name=call.name)
             raise unknown_route()
         if call.verb not in verbs:
+            if entry.generated:
+                raise unsupported_verb(group=entry.resource.group, plural=entry.resource.plural, verb=call.verb)
             raise method_not_allowed()
         if name in entry.handlers:
             return await self._delegate(call, entry.handlers[name])
@@ -334,6 +345,9 @@ class Handler:
     def _patch(self, call: _Call) -> Patch:
         """The patch; a missing object is reported before a faulty patch of it."""
         kind = patch_kind(_content_type(call.request), call.entry)
+        if "force" in call.request.query:
+            errors = [forbidden_field("force", "may not be specified for non-apply patch")]
+            raise invalid(group="meta.k8s.io", kind="PatchOptions", name="", errors=errors)
         self.engine.find(call.entry, call.namespace, call.name)
         return parse_patch(kind, call.request.body)
 
@@ -440,6 +454,8 @@ class Handler:
                 send=request.send,
             )
         )
+        if reply is not None and isinstance(reply.body, dict):
+            return json_response(reply.body, code=reply.code, accepted=Accepted(media_type=self._error_form(request)))
         return None if reply is None else _from_reply(reply)
 
 
@@ -450,6 +466,19 @@ def _content_type(request: Request) -> str:
 def _default_manager(request: Request) -> str:
     """The program's name in its User-Agent, as Kubernetes takes it where a client doesn't name itself."""
     return request.headers.get("user-agent", "").partition("/")[0][:128] or "unknown"
+
+
+def _as_list(request: Request) -> Request:
+    """A request to the old paths of watches (`/api/v1/watch/…`) as one for a list with `watch`."""
+    old = re.fullmatch(r"(/api/v1|/apis/[^/]+/[^/]+)/watch(/.+)", request.path)
+    if request.method != "GET" or not old:
+        return request
+    target = parse_path(old[1] + old[2])
+    path, query = old[1] + old[2], {**request.query, "watch": ["1"]}
+    if target and target.name:
+        path = path.removesuffix(f"/{target.name}")
+        query["fieldSelector"] = [f"metadata.name={target.name}"]
+    return replace(request, path=path, query=query)
 
 
 def _internal_kind(entry: Served, *, listing: bool) -> str:

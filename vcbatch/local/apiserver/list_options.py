@@ -111,8 +111,8 @@ def _watch_faults(options: ListOptions) -> list[FieldError]:
             errors.append(forbidden_field(_MATCH, detail))
         if options.match != "NotOlderThan":
             errors.append(not_supported(_MATCH, options.match, ["NotOlderThan"]))
-        if options.continue_:
-            errors.append(forbidden_field(_MATCH, f"{_MATCH} is forbidden when continue is provided"))
+    if options.continue_:
+        errors.append(forbidden_field(_MATCH, f"{_MATCH} is forbidden when continue is provided"))
     return errors
 
 

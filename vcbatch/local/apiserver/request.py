@@ -16,6 +16,7 @@ from vcbatch.local.apiserver.errors import (
     StatusError,
     bad_request,
     invalid,
+    invalid_value,
     not_supported,
     unsupported_media_type,
 )
@@ -125,6 +126,10 @@ def write_options(query: Mapping[str, Sequence[str]], kind: str) -> WriteOptions
                 reason="FieldValueTooLong", field="fieldManager", message="Too long: may not be more than 128 bytes"
             )
         )
+    unprintable = next((at for at, char in enumerate(manager) if not char.isprintable()), None)
+    if unprintable is not None:
+        detail = f"invalid character U+{ord(manager[unprintable]):04X} (at position {unprintable})"
+        errors.append(invalid_value("fieldManager", manager, detail))
     if errors:
         raise invalid(group="meta.k8s.io", kind=kind, name="", errors=errors)
     return WriteOptions(dry_run=bool(dry_run), field_validation=validation or "Warn", field_manager=manager)
@@ -141,6 +146,7 @@ class Accepted:
 
 _PLAIN = Accepted()
 _TRANSFORMS = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
+_STREAMED = f"only the following media types are accepted: {JSON_TYPE};stream=watch, {PROTOBUF_TYPE};stream=watch"
 _ACCEPTED = f"only the following media types are accepted: {JSON_TYPE}, {YAML_TYPE}, {PROTOBUF_TYPE}"
 
 
@@ -152,6 +158,8 @@ def negotiate(accept: str, *, listing: bool, kind: str, watching: bool = False) 
     unmet = False
     for media, parameters in _clauses(accept):
         readable = _media_type(media)
+        if watching and readable == YAML_TYPE:
+            raise StatusError(406, "NotAcceptable", _STREAMED)
         unmet = unmet or readable != "" or media == PROTOBUF_TYPE
         transform = parameters.get("as", "")
         if not readable:

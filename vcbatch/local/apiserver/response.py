@@ -218,7 +218,7 @@ class EventEncoder:
         return Engine.decode(self._entry, event.record)
 
     def _bookmark(self, event: Seen) -> Json:
-        metadata: Json = {"resourceVersion": str(event.version), "creationTimestamp": None}
+        metadata: Json = {"resourceVersion": str(event.version)}
         if event.initial_end:
             metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
         resource = self._entry.resource

@@ -379,8 +379,8 @@ class Writer:
                 return self._engine.write(entry, obj, record, ctx)
             final = self._engine.stored_form(entry, obj)
             shown = encode_object({**final, "metadata": {**final["metadata"], "resourceVersion": str(record.version)}})
-            removed = self._engine.store.remove(entry.stored_as, record, final)
-            # Who took the last finalizer sees the object as it was; watchers see the version of its end.
+            # Watchers see the object as it was, with the version of its end, and who ended it what he made of it.
+            removed = self._engine.store.remove(entry.stored_as, record)
             return msgspec.structs.replace(removed, version=record.version, body=shown)
         return self._engine.write(entry, obj, record, ctx)
 

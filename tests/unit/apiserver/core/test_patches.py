@@ -138,7 +138,8 @@ def test_json_patch_operations(operations: list[Any], expected: Any) -> None:
     "operation",
     [
         {"op": "remove", "path": "/b"},
-        {"op": "replace", "path": "/b", "value": 1},
+        {"op": "replace", "path": "/a/7", "value": 1},
+        {"op": "add", "path": "", "value": {}},
         {"op": "add", "path": "/b/c", "value": 1},
         {"op": "add", "path": "/a/7", "value": 1},
         {"op": "test", "path": "/a/0", "value": True},

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from vcbatch.api import faults
@@ -31,7 +32,7 @@ def definition_faults(crd: Json) -> list[FieldError]:
 
 def update_faults(crd: Json, old: Json) -> list[FieldError]:
     """The faults of a change."""
-    found = [*_name_faults(crd), *_spec_faults(crd.get("spec") or {})]
+    found = [*_spec_faults(crd.get("spec") or {})]
     spec, before = crd.get("spec") or {}, old.get("spec") or {}
     if spec.get("group") != before.get("group"):
         found += faults.immutable("spec.group", spec.get("group"), before.get("group"))
@@ -96,13 +97,37 @@ def _spec_faults(spec: Json) -> Iterator[FieldError]:
     versions: Sequence[Json] = spec.get("versions") or ()
     yield from _version_set_faults(versions)
     yield from _names_faults(spec.get("names") or {}, "spec.names")
+    shared = _shared(versions)
     for index, version in enumerate(versions):
-        yield from _version_faults(version, f"spec.versions[{index}]")
+        for fault in _version_faults(version, f"spec.versions[{index}]"):
+            yield _at_the_top(fault, index, shared)
+        if shared:
+            break
     yield from _conversion_faults(spec.get("conversion") or {})
     if spec.get("preserveUnknownFields") is True:
         detail = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema "
         detail += "instead"
         yield faults.invalid("spec.preserveUnknownFields", True, detail)
+
+
+_TOP = {"schema": "spec.validation", "subresources": "spec.subresources", "selectableFields": "spec.selectableFields",
+        "additionalPrinterColumns": "spec.additionalPrinterColumns"}  # fmt: skip
+
+
+def _shared(versions: Sequence[Json]) -> bool:
+    """Whether all versions have the same schema, subresources and columns. Kubernetes keeps such a definition in its
+    older form, where these stand once, and speaks of them there."""
+    first = versions[0] if versions else {}
+    return bool(first.get("schema")) and all(version.get(key) == first.get(key) for version in versions for key in _TOP)
+
+
+def _at_the_top(fault: FieldError, index: int, shared: bool) -> FieldError:
+    prefix = f"spec.versions[{index}]."
+    if not shared or not fault.field.startswith(prefix):
+        return fault
+    rest = fault.field.removeprefix(prefix)
+    key = next((key for key in _TOP if rest == key or rest.startswith((f"{key}.", f"{key}["))), "")
+    return replace(fault, field=_TOP[key] + rest.removeprefix(key)) if key else fault
 
 
 def _group_faults(group: str) -> Iterator[FieldError]:
@@ -166,7 +191,7 @@ def _conversion_faults(conversion: Json) -> Iterator[FieldError]:
 def _version_faults(version: Json, path: str) -> Iterator[FieldError]:
     schema = (version.get("schema") or {}).get("openAPIV3Schema")
     if schema is None:
-        yield faults.required(f"{path}.schema.openAPIV3Schema", "schemas are required")
+        yield faults.required(f"{path}.schema.openAPIV3Schema")
     else:
         yield from schema_faults(schema, f"{path}.schema.openAPIV3Schema")
     warning = version.get("deprecationWarning")
@@ -251,8 +276,10 @@ def _selectable_fault(path: str, schema: Json) -> str | None:
     for name in path.removeprefix(".").split("."):
         node = ((node or {}).get("properties") or {}).get(name)
         if node is None:
-            return "is an invalid path: does not exist in the schema"
-    allowed = ("string", "integer", "boolean")
-    if (node or {}).get("type") not in allowed:
-        return f"must point to a field of type {', '.join(allowed[:-1])} or {allowed[-1]}"
+            return "is an invalid path: does not refer to a valid field"
+    if (node or {}).get("type") not in ("string", "integer", "boolean"):
+        return (
+            "must point to a field of type string, boolean or integer. Enum string fields and strings with formats are "
+            "allowed."
+        )
     return None

@@ -220,7 +220,7 @@ def _value_faults(schema: Json, path: str, outer: Json) -> Iterator[FieldError]:
 def _list_faults(schema: Json, path: str) -> Iterator[FieldError]:
     kind, keys = schema.get("x-kubernetes-list-type"), schema.get("x-kubernetes-list-map-keys") or ()
     if kind is not None and kind not in ("atomic", "set", "map"):
-        yield faults.unsupported(f"{path}.x-kubernetes-list-type", kind, ("atomic", "map", "set"))
+        yield faults.unsupported(f"{path}.x-kubernetes-list-type", kind, ("atomic", "set", "map"))
     if kind is not None and schema.get("type") != "array":
         yield faults.invalid(
             f"{path}.type", schema.get("type") or "", "must be array if x-kubernetes-list-type is specified"

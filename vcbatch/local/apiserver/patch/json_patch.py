@@ -53,7 +53,7 @@ def _find(document: Any, tokens: Sequence[str]) -> Any:
 
 def _add(document: Any, tokens: Sequence[str], value: Any) -> Any:
     if not tokens:
-        return value
+        raise JsonPatchError("the whole document can't be added")
     parent = _find(document, tokens[:-1])
     if isinstance(parent, dict):
         parent[tokens[-1]] = value
@@ -101,7 +101,7 @@ def _apply(document: Any, operation: Any) -> Any:
         case "replace":
             if not tokens:
                 return copy.deepcopy(operation.get("value"))
-            _find(document, tokens)
+            # Go's library replaces what isn't there, too.
             parent = _find(document, tokens[:-1])
             key: Any = tokens[-1] if isinstance(parent, dict) else _index(parent, tokens[-1], insert=False)
             parent[key] = copy.deepcopy(operation.get("value"))
@@ -111,7 +111,11 @@ def _apply(document: Any, operation: Any) -> Any:
             value = _find(document, source)
             return _add(_remove(document, source), tokens, value)
         case "copy":
-            return _add(document, tokens, copy.deepcopy(_find(document, _pointer(operation.get("from")))))
+            *above, last = _pointer(operation.get("from")) or [""]
+            parent = _find(document, above)
+            # Go's library copies null from where nothing is.
+            value = parent.get(last) if isinstance(parent, dict) else _child(parent, last)
+            return _add(document, tokens, copy.deepcopy(value))
         case "test":
             try:
                 found = _find(document, tokens)

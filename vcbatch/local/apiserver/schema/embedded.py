@@ -33,7 +33,7 @@ def _embedded_type(value: Json, path: str) -> Iterator[FieldError]:
     api_version, kind = value.get("apiVersion"), value.get("kind")
     at = f"{path}.apiVersion"
     if "apiVersion" not in value:
-        yield faults.required(at, "must not be empty")
+        yield faults.required(at)
     elif not isinstance(api_version, str):
         yield faults.invalid(at, api_version, "must be a string")
     elif not api_version:
@@ -42,7 +42,7 @@ def _embedded_type(value: Json, path: str) -> Iterator[FieldError]:
         yield faults.invalid(at, api_version, f"unexpected GroupVersion string: {api_version}")
     at = f"{path}.kind"
     if "kind" not in value:
-        yield faults.required(at, "must not be empty")
+        yield faults.required(at)
     elif not isinstance(kind, str):
         yield faults.invalid(at, kind, "must be a string")
     elif not kind:
