@@ -40,6 +40,7 @@ Key = tuple[str, str]
 _SETTLE_SECONDS = 1.2
 _LONGEST_SETTLE_SECONDS = 5.0
 _COUNTED = ("podgroup", "queue")
+_DECIDED_AGAIN = "podgroup"  # what couldn't be written is part of the next cycle's picture
 
 
 class SchedulerWrites:
@@ -121,6 +122,9 @@ class SchedulerWrites:
             self._meter.count("scheduler_writes_failed", kind=key[0])
             level = logging.DEBUG if error.not_found or error.conflict else logging.WARNING
             log.log(level, "a write of the scheduler failed: %s", error.message, extra={"uid": key[1]})
+            if (error.transient or error.conflict) and key[0] != _DECIDED_AGAIN:
+                self._pending.setdefault(key, write)  # unless a newer one has come
+                return False
         except Exception:  # one object that can't be written stops no other
             log.exception("a write of the scheduler failed", extra={"uid": key[1]})
         return True
@@ -188,7 +192,9 @@ class SchedulerWrites:
 
     async def _update_queue(self, update: QueueStatusUpdate) -> None:
         queue = self._queues.get(update.uid)
-        held = (queue.status.allocated if queue is not None else None) or {}
+        if queue is None:
+            return  # another has its name, or nobody
+        held = queue.status.allocated or {}
         allocated: Json = {key: None for key in held if key not in update.allocated} | dict(update.allocated)
         patch: Json = {"metadata": {"uid": update.uid}, "status": {"allocated": allocated}}
         answer = await self._api.patch(QUEUES, update.name, patch, subresource="status")

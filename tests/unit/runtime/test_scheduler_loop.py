@@ -224,6 +224,35 @@ def test_a_condition_keeps_its_transition_time_while_its_status_stays():
     assert "lastTransitionTime" not in condition, "a strategic merge keeps the one that is there"
 
 
+def test_what_a_busy_server_refuses_is_written_again():
+    def script(server: FakeApi) -> CycleResult:
+        update = PodConditionUpdate(
+            namespace="ns", name="p", uid=uid(server, PODS, "p"), reason="Unschedulable", message="no room"
+        )
+        stored = server.objects[(QUEUES, "", "q")]["metadata"]
+        queue = QueueStatusUpdate(
+            name="q", uid=stored["uid"], resource_version=stored["resourceVersion"], allocated={"cpu": "3"}
+        )
+        return CycleResult(pod_conditions=[update], queue_statuses=[queue])
+
+    faults = [Fault.BUSY, Fault.CONFLICT, Fault.BROKEN, Fault.REFUSED, Fault.LOST]
+    server, _ = after(script, api=lambda server: FaultyApi(server, iter(faults), verbs=("patch",)))
+    (condition,) = server.objects[(PODS, "ns", "p")]["status"]["conditions"]
+    assert condition["message"] == "no room"
+    assert server.objects[(QUEUES, "", "q")]["status"]["allocated"] == {"cpu": "3"}
+
+
+def test_what_is_about_an_object_that_was_replaced_is_given_up():
+    def script(server: FakeApi) -> CycleResult:
+        update = PodConditionUpdate(
+            namespace="ns", name="p", uid="of-an-earlier-pod", reason="Unschedulable", message="no room"
+        )
+        return CycleResult(pod_conditions=[update])
+
+    server, _ = after(script)
+    assert not [write for write in server.writes if write[1] == "pods/status"]
+
+
 def test_a_bound_pod_gets_no_condition_about_waiting():
     def script(server: FakeApi) -> CycleResult:
         server.objects[(PODS, "ns", "p")]["spec"]["nodeName"] = "n1"
