@@ -32,6 +32,7 @@ log = logging.getLogger(__name__)
 
 _RESTART = Backoff(initial=0.5, limit=30.0)
 _AUDIT_SECONDS = 300.0
+_BLIND_SECONDS = 5.0
 _SETTLING_SECONDS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 """Pauses between the lists while kopf starts: what is deleted after a list of ours and before kopf's own is told by
 nobody, and kopf doesn't say when it has listed."""
@@ -83,6 +84,7 @@ class CustomResources:
         """Every cache has its first list."""
         self.watching = asyncio.Event()
         """kopf has delivered something: its watches are open."""
+        self._blind = True
 
     async def audit(self) -> None:
         """List at once, then every few minutes with a little chance in it, until cancelled."""
@@ -90,7 +92,7 @@ class CustomResources:
             await self._first_list(feed)
         self.listed.set()
         while True:
-            await self._clock.sleep(_AUDIT_SECONDS * (0.9 + 0.2 * self._random.random()))
+            await self._until_audit()
             await self._repair()
 
     async def _repair(self) -> None:
@@ -106,6 +108,17 @@ class CustomResources:
             await self._clock.sleep(pause)
             if self.listed.is_set():
                 await self._repair()
+
+    async def _until_audit(self) -> None:
+        """A few minutes; a few seconds where kopf delivers nothing, which on an ill connection may last: it begins anew
+        where any of the many answers that it starts with is broken."""
+        seconds = _AUDIT_SECONDS * (0.9 + 0.2 * self._random.random())
+        end = self._clock.monotonic() + seconds
+        while (left := end - self._clock.monotonic()) > 0:
+            blind = self._blind
+            await self._clock.sleep(min(left, _BLIND_SECONDS))
+            if blind and self._blind:
+                return
 
     async def _first_list(self, feed: Feed) -> None:
         failures = 0
@@ -130,6 +143,7 @@ class CustomResources:
         failures = 0
         while True:
             operator = _Operator(self)
+            self._blind = True
             started = self._clock.monotonic()
             settling = asyncio.create_task(self._settle(), name="settling")
             try:
@@ -140,6 +154,7 @@ class CustomResources:
                 log.warning("kopf ended")
             finally:
                 settling.cancel()
+            self._blind = True
             failures = 1 if self._clock.monotonic() - started > _AUDIT_SECONDS else failures + 1
             self._meter.count("kopf_restarts")
             await self._clock.sleep(_RESTART.delay(failures, self._random))
@@ -147,6 +162,7 @@ class CustomResources:
     def observe(self, resource: Resource, event_type: str | None, obj: Json) -> None:
         """An event, in the main loop. kopf calls the objects of its first list events without a type."""
         self.watching.set()
+        self._blind = False
         self._feeds[resource].cache.observe(event_type or "ADDED", obj)
 
     @property
