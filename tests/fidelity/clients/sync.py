@@ -439,9 +439,9 @@ def pods(connection: client.ApiClient, seen: Observer, namespace: str) -> None:
 def quotas(connection: client.ApiClient, seen: Observer, namespace: str) -> None:
     """Limits, quotas and defaults that admission holds."""
     core = client.CoreV1Api(connection)
-    limits = {"metadata": {"name": "l"}, "spec": {"limits": [{
-        "type": "Container", "default": {"cpu": "1"}, "defaultRequest": {"cpu": "500m"}, "max": {"cpu": "2"}, "min": {"cpu": "100m"},
-    }]}}  # fmt: skip
+    item = {"type": "Container", "max": {"cpu": "2"}, "min": {"cpu": "100m"}}
+    item |= {"default": {"cpu": "1"}, "defaultRequest": {"cpu": "500m"}}
+    limits = {"metadata": {"name": "l"}, "spec": {"limits": [item]}}
     seen.ask("a limit range", lambda: core.create_namespaced_limit_range(namespace, limits))
     seen.ask("a pod with defaults", lambda: core.create_namespaced_pod(namespace, _pod("a")))
 

@@ -89,13 +89,13 @@ def _step(raw: str | dict[str, Any]) -> Step:
 
 
 def play(server: Server, chosen: Sequence[str], settled: Callable[[], None] = lambda: None) -> dict[str, Answers]:
-    """The answers of the chosen sessions, or of all, several at a time."""
+    """The answers of the chosen sessions, or of all, several at a time. Nothing is `settled`: deletions wait for the
+    controllers of a real server."""
     program = find()
     wanted = [session(name) for name in names() if not chosen or name in chosen]
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(4) as pool:
         players = [_Player(server, program, one, Path(folder)) for one in wanted]
         list(pool.map(_Player.prepare, players))
-        settled()
         return dict(zip([one.name for one in wanted], pool.map(_Player.play, players), strict=True))
 
 

@@ -13,7 +13,7 @@ from vcbatch.local.apiserver.errors import FieldError, forbidden
 from vcbatch.local.apiserver.kinds.define import STATUS, label_name
 from vcbatch.local.apiserver.kinds.strategy import BuiltIn
 from vcbatch.local.apiserver.registry import Json, RequestContext, Served
-from vcbatch.local.apiserver.tables import AGE, NAME, NONE, UNKNOWN, at, column, count, dig
+from vcbatch.local.apiserver.tables import AGE, NAME, NONE, UNKNOWN, at, column, dig
 
 SERVICE_ACCOUNTS = Resource(group="", version="v1", plural="serviceaccounts", kind="ServiceAccount")
 RUNTIME_CLASSES = Resource(
@@ -310,7 +310,7 @@ def _accounts() -> Served:
         singular="serviceaccount",
         short_names=("sa",),
         strategy=BuiltIn(type_name="ServiceAccount"),
-        columns=(NAME, column("Secrets", count("secrets")), AGE),
+        columns=(NAME, AGE),
         returns_deleted=True,
     )
 

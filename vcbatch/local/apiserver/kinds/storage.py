@@ -180,7 +180,7 @@ _CLAIM_COLUMNS = (
     NAME,
     column("Status", _phase),
     column("Volume", at("spec", "volumeName")),
-    column("Capacity", _when_bound(at("status", "capacity", "storage"))),
+    column("Capacity", _when_bound(at("status", "capacity", "storage", default="0"))),
     column("Access Modes", _when_bound(lambda obj, _now: access_modes_text(dig(obj, "status", "accessModes") or ()))),
     column("StorageClass", lambda obj, _now: _class_name(obj)),
     column("VolumeAttributesClass", at("spec", "volumeAttributesClassName", default=UNSET)),
