@@ -21,6 +21,7 @@ from tests.cluster.controlplane import ControlPlane
 
 REPOSITORY = Path(__file__).parent.parent.parent
 CRDS = REPOSITORY / "crds"
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the definitions are long
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +109,7 @@ def embedded(folder: Path) -> Iterator[Server]:
         server = from_kubeconfig(folder / "kubeconfig")
         client = Client(server)
         for file in sorted(CRDS.glob("*.yaml")):
-            body = json.dumps(yaml.safe_load(file.read_text(encoding="utf-8"))).encode()
+            body = json.dumps(yaml.load(file.read_text(encoding="utf-8"), _LOADER)).encode()
             path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
             answer = client.send("POST", path, {"Content-Type": "application/json"}, body)
             assert answer.code == 201, answer.body
