@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterable
+from pathlib import Path
 from typing import NamedTuple
 
-from tests.cluster.controlplane import ControlPlane
+import yaml
+
+from tests.cluster.components import NAMESPACE
+from tests.cluster.controlplane import APISERVER, ControlPlane, Options
 
 _LINE = re.compile(r"^apiserver_request_total\{(.*)\} (\S+)$")
 _LABEL = re.compile(r'(\w+)="([^"]*)"')
@@ -56,3 +61,34 @@ def writes(requests: Counter[Request], *, without: Iterable[str] = ("leases",)) 
         if request.verb in WRITES and request.resource not in left_out and number:
             counts[f"{request.verb} {request.resource}"] += number
     return counts
+
+
+class Audit:
+    """The API server's log of what vcbatch's service accounts wrote; its metrics don't say who asked."""
+
+    def __init__(self, folder: Path) -> None:
+        self._log = folder / "audit.log"
+        self._policy = folder / "audit-policy.yaml"
+        users = [f"system:serviceaccount:{NAMESPACE}:vcbatch-{part}" for part in ("controllers", "scheduler")]
+        rules = [
+            {"level": "Metadata", "users": users, "verbs": ["create", "update", "patch", "delete"]},
+            {"level": "None"},
+        ]
+        policy = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"], "rules": rules}
+        self._policy.write_text(yaml.safe_dump(policy), encoding="utf-8")
+
+    @property
+    def options(self) -> Options:
+        flags = [f"--audit-policy-file={self._policy}", f"--audit-log-path={self._log}", "--audit-log-mode=blocking"]
+        return Options(flags={APISERVER: flags})
+
+    def written(self) -> Counter[str]:
+        """Writes so far as `verb resource`, Leases left out."""
+        counts: Counter[str] = Counter()
+        for line in self._log.read_text(encoding="utf-8").splitlines():
+            event = json.loads(line)
+            what = event["objectRef"]
+            resource = "/".join(part for part in (what["resource"], what.get("subresource")) if part)
+            if resource != "leases":
+                counts[f"{event['verb']} {resource}"] += 1
+        return counts
