@@ -20,7 +20,7 @@ from vcbatch.core.job.ledger import observe
 from vcbatch.core.job.picture import Picture, Stimulus, look, suspended_by_hand
 from vcbatch.core.job.pods import creates
 from vcbatch.core.job.policies import Verdict, judge
-from vcbatch.core.job.roster import Member
+from vcbatch.core.job.roster import Member, roster_of
 from vcbatch.core.job.states import EXHAUSTED, LIVE, TABLE, Cell, Outlook, Retain, Verb, cell_of
 from vcbatch.core.job.status import Explanation, build, explanation_of, trimmed
 from vcbatch.core.job.unsupported import refusal_of
@@ -52,7 +52,9 @@ def decide(view: JobView, *, now: datetime) -> Decision:
         return _refuse(picture, refusal, inbox)
     verdict = Verdict()
     if picture.phase in LIVE:
-        picture.losses = observe(picture.ledger, plan=picture.plan, roster=picture.roster)
+        picture.losses = observe(
+            picture.ledger, plan=picture.plan, roster=picture.roster, departed=roster_of(picture.plan, view.departed)
+        )
         verdict = judge(picture.plan, picture.roster, picture.ledger, picture.losses, view.pod_group, now=picture.now)
         picture.ledger.add_losses(picture.losses, now=now)
     stimulus = _stimulus(picture, inbox, verdict)

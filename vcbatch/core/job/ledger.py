@@ -213,8 +213,9 @@ def read_ledger(plan: Plan) -> Ledger:
     )
 
 
-def observe(ledger: Ledger, *, plan: Plan, roster: Roster) -> list[Loss]:
-    """Bring the ledger of a live attempt up to date and return what was lost since it was written.
+def observe(ledger: Ledger, *, plan: Plan, roster: Roster, departed: Roster) -> list[Loss]:
+    """Bring the ledger of a live attempt up to date and return what was lost since it was written. `departed` are pods
+    that are no more, as they were last: a pod that is evicted, or lost with its node, is often gone before it is seen.
 
     A loss is returned once: its index changes sets with the same status write that answers it. A pod that failed by
     the infrastructure's doing, or while somebody was deleting it, isn't held against its index for good: once it is
@@ -231,7 +232,9 @@ def observe(ledger: Ledger, *, plan: Plan, roster: Roster) -> list[Loss]:
         for index in sorted(record.seen - members.keys()):
             record.seen.discard(index)
             if index not in record.done and index not in record.failed and index not in record.evicted:
-                losses.append(_vanished(plan, name, index))
+                last = departed.places[name].get(index)
+                current = last if last is not None and last.version >= ledger.version else None
+                losses.append(_vanished(plan, name, index, last=current))
             record.evicted.discard(index)
     return losses
 
@@ -262,14 +265,18 @@ def _loss(member: Member, failure: Failure) -> Loss:
     )
 
 
-def _vanished(plan: Plan, task: str, index: int) -> Loss:
+def _vanished(plan: Plan, task: str, index: int, *, last: Member | None) -> Loss:
+    """A pod that is gone was deleted by somebody; where its last words say by whom, that is the cause."""
+    failure = Failure(cause=LossCause.DELETED)
+    if last is not None and (said := failure_of(last.pod)).cause.infrastructure:
+        failure = said
     return Loss(
         task=task,
         index=index,
         pod=pod_name(plan.job.name, task, index),
-        uid="",
-        node="",
-        failure=Failure(cause=LossCause.DELETED),
+        uid=last.uid if last is not None else "",
+        node=last.pod.spec.node_name if last is not None else "",
+        failure=failure,
         gone=True,
     )
 

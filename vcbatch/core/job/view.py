@@ -28,6 +28,8 @@ class JobView:
     job: Job
     pods: Sequence[Pod] = ()
     """The pods whose controller is this job, by UID. Others are ignored."""
+    departed: Sequence[Pod] = ()
+    """Pods of this job that went since the last look, as they were last: they may say why. None after a restart."""
     pod_group: PodGroup | None = None
     """The PodGroup `<job>-<uid>`."""
     children: Mapping[ChildKey, Json] = field(default_factory=dict[ChildKey, Json])

@@ -80,6 +80,7 @@ class JobController:
         self._looks: Pace[str] = Pace(first=_REST_SECONDS, limit=_LONGEST_REST_SECONDS)
         self._counts: Pace[str] = Pace(first=_COUNTS_SECONDS, limit=_LONGEST_COUNTS_SECONDS)
         self._vacated = VacatedNames(clock=clock)
+        self._departed: dict[str, list[Pod]] = {}  # job UID -> its pods that went since the last look
         self._refusals: dict[str, str] = {}  # job UID -> why its pods can't be created
         self.controller = Controller(
             ControllerConfig(name="job-controller"),
@@ -122,6 +123,8 @@ class JobController:
     def _on_pod(self, change: Change[Pod]) -> None:
         if change.new is None:
             self._vacated.add(identity(change.current).key)
+            for uid in _job_of_pod(change.current):
+                self._departed.setdefault(uid, []).append(change.current)
         for uid in _job_of_pod(change.current):
             self.controller.queue.add_after(uid, self._rest(uid, progress=self._only_progress(uid, change)))
 
@@ -173,6 +176,7 @@ class JobController:
         if stored is None:
             self._looked.pop(uid, None)
             self._refusals.pop(uid, None)
+            self._departed.pop(uid, None)
             return None
         self._looked[uid] = self._clock.monotonic()
         self._looks.acted(uid, now=self._looked[uid])
@@ -221,6 +225,7 @@ class JobController:
         return JobView(
             job=job,
             pods=sources.pods.indexed(_OWNER, job.uid),
+            departed=self._departed.pop(job.uid, ()),
             pod_group=self._pod_group(job),
             children=children,
             queue=self._queue(job),
