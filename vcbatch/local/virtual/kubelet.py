@@ -16,7 +16,7 @@ from vcbatch.api.resources import NODES, PODS
 from vcbatch.api.timestamps import format_time
 from vcbatch.local.kubelet.informer import Informer
 from vcbatch.local.virtual.run import PodRun
-from vcbatch.seams.api import Api, ApiError
+from vcbatch.seams.api import Api, ApiError, PatchKind
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random
 
@@ -133,7 +133,7 @@ class VirtualKubelet:
         patch = {"status": {"conditions": [_ready(self._clock.now())]}}
         while True:
             try:
-                await self._api.patch(NODES, name, patch, subresource="status")
+                await self._api.patch(NODES, name, patch, subresource="status", kind=PatchKind.STRATEGIC)
             except ApiError as error:
                 if error.not_found:
                     return

@@ -14,7 +14,7 @@ from vcbatch.local.kubelet import lifecycle
 from vcbatch.local.kubelet.lifecycle import FRESH, ContainerState, Ended, Running, Waiting
 from vcbatch.local.kubelet.status import Verdict, changed, disrupted, lost_states, pod_status
 from vcbatch.local.virtual.pretence import PodPretence, Pretence
-from vcbatch.seams.api import Api, ApiError
+from vcbatch.seams.api import Api, ApiError, PatchKind
 from vcbatch.seams.clock import Clock
 
 Json = dict[str, Any]
@@ -195,6 +195,7 @@ class PodRun:
                     {"metadata": {"uid": metadata["uid"]}, "status": status},
                     namespace=metadata["namespace"],
                     subresource="status",
+                    kind=PatchKind.STRATEGIC,  # conditions that others wrote stay
                 )
             except ApiError as error:
                 if error.not_found or (error.conflict and await _gone(self._api, self._pod)):
