@@ -19,7 +19,7 @@ from tests.scenarios.deeds import node
 from tests.scenarios.history import History, Observer
 from tests.scenarios.player import Capability, Scenario, play
 from tests.scenarios.report import Outcome
-from vcbatch.api.resources import JOBS, NAMESPACES, NODES, PODGROUPS, PODS, QUEUES, Resource
+from vcbatch.api.resources import EVENTS, JOBS, NAMESPACES, NODES, PODGROUPS, PODS, QUEUES, Resource
 from vcbatch.runtime.client import HttpApi
 from vcbatch.runtime.clock import SystemClock
 from vcbatch.runtime.kubeconfig import load
@@ -119,6 +119,8 @@ class Stage:
         history = observer.history(scenario.name)
         try:
             await play(scenario, LiveWorld(api, scenario.name, history, self.machinery))
+        except ScenarioFailed as failure:
+            raise ScenarioFailed(f"{failure}\n  phases {history.phases()}\n  {await _events(api, scenario)}") from None
         finally:
             await api.delete(NAMESPACES, scenario.name)
 
@@ -127,6 +129,17 @@ class Stage:
         for short in scenario.nodes or [_LARGE]:
             await api.create(NODES, node(short, datetime.now(UTC)))
         await self._play(scenario, api, observer)
+
+
+async def _events(api: HttpApi, scenario: Scenario) -> str:
+    """What the events of the namespace say, in brief."""
+    told = [
+        f"{event['involvedObject'].get('kind')}/{event['involvedObject'].get('name')} {event.get('reason')}: "
+        f"{event.get('message')}"
+        for event in (await api.list(EVENTS, namespace=scenario.name)).items
+        if event["involvedObject"].get("kind") != "Pod"
+    ]
+    return "events " + "; ".join(told)[:1500]
 
 
 async def _clear(api: HttpApi) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from tests.scenarios.conditions import BY_KIND, ScenarioFailed, place, target
+from tests.scenarios.conditions import BY_KIND, ScenarioFailed, named, place, target
 from vcbatch.api.names import HOSTNAME_LABEL, VIRTUAL_NODE
 from vcbatch.api.resources import COMMANDS, JOBS, NODES, PODS, QUEUES, Resource
 from vcbatch.api.timestamps import format_time
@@ -64,7 +64,7 @@ async def do(step: Json, world: World, owned: Owned) -> bool:
             for body in objects:
                 await _apply(body, world, owned)
         case {"delete": text, **rest} if not rest:
-            resource, name = target(text)
+            resource, name = await _found(text, world)
             await _done(step, world.api.delete(resource, name, namespace=place(resource, world)))
         case {"patch": text, "body": body, **rest} if not rest.keys() - {"subresource"}:
             await _done(step, _patch(text, body, world, subresource=rest.get("subresource", "")))
@@ -178,9 +178,23 @@ async def _apply(body: Json, world: World, owned: Owned) -> None:
 async def _patch(
     text: str, body: Any, world: World, *, subresource: str = "", kind: PatchKind = PatchKind.MERGE
 ) -> None:
-    resource, name = target(text)
+    resource, name = await _found(text, world)
     namespace = place(resource, world)
     await world.api.patch(resource, name, body, namespace=namespace, subresource=subresource, kind=kind)
+
+
+async def _found(text: str, world: World) -> tuple[Resource, str]:
+    """The one that is meant, with the `*` of its name filled in."""
+    resource, name = target(text)
+    if "*" not in name:
+        return resource, name
+    there = [
+        each["metadata"]["name"] for each in (await world.api.list(resource, namespace=place(resource, world))).items
+    ]
+    meant = [each for each in there if named(name, each)]
+    if len(meant) != 1:
+        raise ScenarioFailed(f"{text} could be any of {meant}" if meant else f"there is no {text} among {there}")
+    return resource, meant[0]
 
 
 async def _refused(body: Json, world: World) -> None:
@@ -264,22 +278,21 @@ async def _lose(node: str, world: World) -> None:
     await world.api.delete(NODES, node)
     condition = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByPodGC"}
     for pod in (await world.api.list(PODS, namespace=world.namespace)).items:
+        name, status = pod["metadata"]["name"], pod.get("status") or {}
         if pod["spec"].get("nodeName") != node:
             continue
-        name, status = pod["metadata"]["name"], pod.get("status") or {}
         if status.get("phase") not in ("Succeeded", "Failed"):
-            conditions = [
-                *(each for each in status.get("conditions", ()) if each["type"] != "DisruptionTarget"),
-                condition,
-            ]
-            patch = {"status": {"phase": "Failed", "conditions": conditions}}
+            others = [each for each in status.get("conditions", ()) if each["type"] != "DisruptionTarget"]
+            patch = {"status": {"phase": "Failed", "conditions": [*others, condition]}}
             await world.api.patch(PODS, name, patch, namespace=world.namespace, subresource="status")
-        await world.api.delete(PODS, name, namespace=world.namespace, grace_seconds=0)
+        await _delete(PODS, name, world, at_once=True)
 
 
-async def _delete(resource: Resource, name: str, world: World) -> None:
+async def _delete(resource: Resource, name: str, world: World, *, at_once: bool = False) -> None:
+    grace = 0 if at_once else None
+    namespace = place(resource, world)
     try:
-        await world.api.delete(resource, name, namespace=place(resource, world), propagation="Background")
+        await world.api.delete(resource, name, namespace=namespace, propagation="Background", grace_seconds=grace)
     except ApiError as error:
         if not error.not_found:
             raise

@@ -74,6 +74,11 @@ class History:
                 found.append(value)
         return found
 
+    def phases(self) -> dict[str, list[Any]]:
+        """The phases of each job, for people."""
+        jobs = dict.fromkeys(change.name for change in self._changes[JOBS])
+        return {name: self.values(f"{JOBS.plural}/{name}", "status.state.phase") for name in jobs}
+
     def quiet(self) -> float:
         """Seconds since anything changed in the namespace."""
         return asyncio.get_running_loop().time() - self._last
