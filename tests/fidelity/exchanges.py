@@ -151,7 +151,7 @@ def _step(method: str, raw: Json) -> Step:
     headers = {name: str(value) for name, value in raw.get("headers", {}).items()}
     if "Accept" in headers:
         headers["Accept"] = ACCEPTS.get(headers["Accept"], headers["Accept"])
-    media = raw.get("type", "json")
+    media = str(raw.get("type", "json"))
     return Step(
         method=method,
         path=raw[method],

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import yaml
+from yaml.scanner import ScannerError
 
 if TYPE_CHECKING:
     from yaml import SafeLoader as _Base
@@ -103,7 +104,7 @@ def load(body: bytes) -> tuple[Any, list[str]]:
 def _worded(error: yaml.MarkedYAMLError) -> str:
     """The problem with its line, which Go leaves out where it is the first."""
     line = next((mark.line for mark in (error.context_mark, error.problem_mark) if mark and mark.line), 0)
-    if line and isinstance(error, yaml.scanner.ScannerError):
+    if line and isinstance(error, ScannerError):
         line += 1
     return f"line {line}: {error.problem}" if line else str(error.problem)
 
