@@ -1,0 +1,127 @@
+"""The scenarios' own language: what it finds, what it refuses, and what its report says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.scenarios.backends import missing
+from tests.scenarios.conditions import Condition, ScenarioFailed, dig
+from tests.scenarios.history import Observer
+from tests.scenarios.player import Capability, Scenario, play, scenarios
+from tests.scenarios.report import PURE, collect, load, save, table, tell
+from tests.scenarios.report import Outcome as Result
+from tests.scenarios.simulated import simulated
+from tests.support import virtual_time
+
+OBJECT = {
+    "metadata": {"name": "x", "labels": {"volcano.sh/job": "a"}},
+    "status": {"conditions": [{"type": "A", "status": "1"}, {"type": "B", "status": "2"}]},
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "want"),
+    [
+        ("metadata.name", "x"),
+        ("metadata.labels[volcano.sh/job]", "a"),
+        (r"metadata.labels.volcano\.sh/job", "a"),
+        ("status.conditions[1].type", "B"),
+        ("status.conditions[-1].type", "B"),
+        ("status.conditions[9].type", None),
+        ("status.conditions[type=A].status", "1"),
+        ("status.conditions[type=C].status", None),
+        ("status.conditions[*].status", ["1", "2"]),
+        ("nothing.here", None),
+    ],
+)
+def test_paths(path: str, want: object) -> None:
+    assert dig(OBJECT, path) == want
+
+
+@pytest.mark.parametrize(
+    ("condition", "holds"),
+    [
+        ({"count": 2}, True),
+        ({"count": 1}, False),
+        ({"at_least": 3}, False),
+        ({"at_most": 2}, True),
+        ({"names": ["b", "a"]}, True),
+        ({"names": ["a"]}, False),
+        ({"where": {"n": 1}, "names": ["a"]}, True),
+        ({"where": {"n": [1, 2]}, "count": 2}, True),
+        ({"each": {"n": [1, 2]}}, True),
+        ({"each": {"n": 1}}, False),
+        ({"where": {"n": 7}, "each": {"n": 7}}, False),
+        ({"differ": "n"}, True),
+        ({"differ": "same"}, False),
+    ],
+)
+def test_checks_of_lists(condition: dict[str, Any], holds: bool) -> None:
+    pods = [{"metadata": {"name": name}, "n": number, "same": 0} for name, number in (("a", 1), ("b", 2))]
+    wanted = Condition({"get": "pods", **condition})
+    assert (wanted.unmet(wanted.select(pods)) == "") is holds
+
+
+def _play(*steps: dict[str, Any], never: tuple[dict[str, Any], ...] = ()) -> None:
+    async def run() -> None:
+        async with simulated(namespace="s") as world, Observer(world.api) as observer:
+            world.history = observer.history("s")
+            await play(Scenario(name="s", steps=steps, never=never), world)
+
+    virtual_time.run(run())
+
+
+SHORT = {"job": {"name": "a", "minAvailable": 1, "tasks": {"w": {"run": "sleep 1"}}}}
+QUEUE = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": "q"}}
+DONE = {"until": {"get": "job/a", "path": "status.state.phase", "is": "Completed"}}
+
+
+def test_what_is_over_was_seen() -> None:
+    _play(
+        SHORT, DONE, {"saw": {"get": "pods/a-w-0", "path": "status.phase", "is": ["Pending", "Running", "Succeeded"]}}
+    )
+
+
+def test_what_must_never_be_is_found_when_it_is_over() -> None:
+    with pytest.raises(ScenarioFailed, match="what must never be happened"):
+        _play(SHORT, DONE, never=({"get": "pods", "where": {"status.phase": "Running"}, "at_least": 1},))
+
+
+@pytest.mark.parametrize(
+    ("step", "why"),
+    [
+        ({"explode": "pods/a"}, "no such step"),
+        ({"delete": "ponds/a"}, "no such kind"),
+        ({"delete": "pods/a", "twice": True}, "no such step"),
+        ({"event": {"on": "Job/a", "resaon": "X"}}, "resaon"),
+        (
+            {"apply": [{"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": "q"}}]},
+            "s-q",
+        ),
+        ({"refused": {"job": SHORT["job"], "with": "anything"}}, "should have been refused"),
+        ({"until": {"get": "pods/a", "path": "status.phase", "is": "Running"}, "timeout": 1}, "not within 1 s"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(step: dict[str, Any], why: str) -> None:
+    with pytest.raises(ScenarioFailed, match=why):
+        _play(step)
+
+
+def test_what_a_backend_lacks_is_said() -> None:
+    jumps = Scenario(name="s", steps=[{"clock": 5}])
+    assert missing(jumps, {Capability.CLOCK: "no such clock"}) == "no such clock"
+    assert missing(Scenario(name="s", steps=[{"sleep": 5}]), {Capability.CLOCK: "no such clock"}) == ""
+
+
+def test_a_report_is_of_the_scenario_as_it_is(tmp_path: Any) -> None:
+    first, second, third = scenarios()[:3]
+    told: list[tuple[str, object]] = []
+    for scenario, outcome in ((first, Result()), (second, Result(failure="broke")), (third, Result(lacks="no clock"))):
+        tell(lambda name, value: told.append((name, value)), PURE, scenario, outcome)
+    entries = collect(told)
+    save([{**entries[0], "digest": "of another text"}, *entries[1:]], tmp_path)
+    lines = {line.split()[0]: line.split()[1:] for line in table(load(tmp_path)) if line}
+    assert (lines[first.title], lines[second.title], lines[third.title]) == ([], ["FAIL"], ["-"])
+    assert "pure: broke" in table(load(tmp_path))
