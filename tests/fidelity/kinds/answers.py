@@ -19,8 +19,8 @@ _TIME = re.compile(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _TOKEN_VOLUME = re.compile(r"kube-api-access-[a-z0-9]{5}\b")
 _CLUSTER_ADDRESS = re.compile(r"\b10\.(0|96)\.\d+\.\d+\b(?!/)")
 _CLUSTER_RANGE = re.compile(r"\b10\.(0|96)\.0\.0/16\b")
-_COUNTED = ("ResourceQuota",)
-"""Kinds whose status is counted as soon as they are stored: their replacements name no version."""
+_COUNTED = ("ResourceQuota", "PodDisruptionBudget")
+"""Kinds whose status is counted soon after they are stored, so that their version changes."""
 _GENERATED = re.compile(r'"generateName": "([^"]*)"')
 _POD_SPEC_POINTER = re.compile(r"0xc[0-9a-f]+")
 
@@ -80,14 +80,18 @@ def replacements(sample: Sample, send: Send, namespace: str) -> Iterator[tuple[s
     assert code < 300, f"{sample.name} is refused: {stored}"
     place = f"{path}/{stored['metadata']['name']}"
     base = Normaliser(namespace, stored).body(stored)
-    if sample.object["kind"] in _COUNTED:
-        del stored["metadata"]["resourceVersion"]
     for change in changes(sample, stored):
         if not change.object:
             yield change.label, "not stored"
             continue
+        if sample.object["kind"] in _COUNTED:
+            version = send("GET", place, {})[2]["metadata"]["resourceVersion"]
+            change.object["metadata"]["resourceVersion"] = version
         code, warnings, answer = send("PUT", f"{place}?dryRun=All", change.object)
-        yield change.label, _short(code, warnings, Normaliser(namespace, change.object).body(answer), base)
+        shown = Normaliser(namespace, change.object).body(answer)
+        if sample.object["kind"] in _COUNTED and code < 300:
+            shown["status"] = base["status"]
+        yield change.label, _short(code, warnings, shown, base)
     unheld = {**stored, "metadata": {**stored["metadata"], "finalizers": []}}
     send("PUT", place, unheld)
     send("DELETE", f"{place}?gracePeriodSeconds=0", {})

@@ -34,6 +34,8 @@ _AGE = re.compile(r"(?<![\w.-])(?:<invalid>|<unknown>|\d+(?:\.\d+)?(?:ms|s)|(?:\
 _BLANKS = re.compile(r" {2,}|\t+")
 _DATE = re.compile(r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d \w{3} \d{4} \d\d:\d\d:\d\d [+-]\d{4}")
 _LOG_TIME = re.compile(r"^([EIW])\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ ", re.MULTILINE)
+_RETRY = re.compile(r"^[EIW]TIME reflector\.go")
+"""What kubectl's client says of watches that end and begin again, which is a matter of moments."""
 _VERSIONED = re.compile(r'((?:resourceVersion|"resourceVersion"|Resource Version)"?: ?"?)\d+')
 
 
@@ -156,5 +158,6 @@ class _Player:
         text = text.replace(self._namespace, "NS").replace(self._server.url, "SERVER").replace(str(self._folder), "DIR")
         text = self._normaliser.text(_DATE.sub("TIME", text))
         text = _VERSIONED.sub(r"\1RV", _LOG_TIME.sub(r"\1TIME ", text))
-        lines = [_BLANKS.sub("  ", _AGE.sub("AGE", line)).rstrip() for line in text.splitlines()]
+        told = [line for line in text.splitlines() if not _RETRY.search(line)]
+        lines = [_BLANKS.sub("  ", _AGE.sub("AGE", line)).rstrip() for line in told]
         return sorted(lines) if step.sorted else lines
