@@ -24,6 +24,7 @@ Right = tuple[str, str, str]
 SSH = "vcbatch-ssh"
 
 _FINALIZERS = "asked for by an admission plugin, by no request: without it the run below is refused"
+_LISTS = "listed where the server doesn't begin a watch with what there is (WatchList), or refuses to"
 _FIRST = "the first queues are made by whichever program comes first"
 
 UNUSED: dict[str, dict[Right, str]] = {
@@ -33,6 +34,8 @@ UNUSED: dict[str, dict[Right, str]] = {
         ("scheduling.volcano.sh", "queues", "create"): _FIRST,
         ("scheduling.volcano.sh", "podgroups", "get"): "read again after a conflict with another writer",
         ("bus.volcano.sh", "commands", "get"): "read again where its deletion met a conflict",
+        ("", "pods", "list"): _LISTS,
+        ("scheduling.k8s.io", "priorityclasses", "list"): _LISTS,
         ("batch.volcano.sh", "jobs/finalizers", "update"): _FINALIZERS,
         ("", "pods/finalizers", "update"): _FINALIZERS,
         ("", "replicationcontrollers/finalizers", "update"): _FINALIZERS,
@@ -43,6 +46,10 @@ UNUSED: dict[str, dict[Right, str]] = {
     },
     SCHEDULER: {
         ("", "pods", "get"): "read after a bind whose answer was lost",
+        ("", "pods", "list"): _LISTS,
+        ("", "nodes", "list"): _LISTS,
+        ("scheduling.k8s.io", "priorityclasses", "list"): _LISTS,
+        ("scheduling.volcano.sh", "podgroups", "list"): _LISTS,
         ("", "events", "patch"): "an equal event within ten minutes is counted on the one that there is",
         ("scheduling.volcano.sh", "queues", "create"): _FIRST,
     },
