@@ -647,6 +647,15 @@ def test_an_eviction_is_told_once() -> None:
     assert told == ["pod j-w-0 was preempted"]
 
 
+def test_a_command_on_its_way_out_is_rejected_no_second_time() -> None:
+    world = _running()
+    command = world.command("Explode", target=world.job())
+    assert [event.reason for event in world.look().events] == ["CommandRejected"]
+    world.objects[COMMANDS, command["metadata"]["name"]] = command  # the news of its deletion comes late
+    command["metadata"]["deletionTimestamp"] = command["metadata"]["creationTimestamp"]
+    assert not world.look().events
+
+
 def test_commands_that_cant_be_removed_are_not_carried_out_again() -> None:
     """While nothing may be deleted, no more are taken than can be remembered."""
     world = _running(maxRetry=1000)

@@ -50,6 +50,8 @@ def read_inbox(job: Job, commands: Sequence[Command], ledger: Ledger) -> Inbox:
         if command.uid in ledger.commands:
             done.append(command)
             continue
+        if command.metadata.deletion_timestamp is not None:
+            continue  # withdrawn, or rejected by an earlier look and told so
         verdict = _read(job, command)
         if not isinstance(verdict, Action):
             rejected.append(verdict.why)
