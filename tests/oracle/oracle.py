@@ -602,6 +602,8 @@ class Oracle:
             sheet[:] = [t for t in sheet if t not in done]
             if self._ready(job):
                 break
+        # What is left for another turn stays sorted by part.
+        sheet[:] = [t for part in parts for t in sheet if job.part_of(t) == part]
         return placed
 
     def _whole_part(self, job: Job, part: Any, mine: list[Task]) -> tuple[list[Task], list[Task]]:

@@ -7,6 +7,7 @@ goes to the others.
 from __future__ import annotations
 
 import math
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -73,6 +74,9 @@ def water_fill(*, total: Vector, weights: Vector, request: Matrix, most: Matrix,
     return deserved
 
 
+_name = attrgetter("name")
+
+
 class Proportion(Plugin):
     """Queues by weight: priority, then the smaller share first; a queue that has what it deserves gets no more."""
 
@@ -104,7 +108,8 @@ class Proportion(Plugin):
         of = table.queue[known]
         allocated = _by_queue(of, table.allocated[known], rows)
         request = allocated + _by_queue(of, table.pending[known], rows)
-        active = weights > 0
+        # By name, not by row: a sum of fractions depends on its order, and rows on which queue was heard of first.
+        active = [queue.row for queue in sorted(queues, key=_name) if weights[queue.row] > 0]
         self._deserved: Matrix = np.zeros((rows, r))
         self._deserved[active] = water_fill(
             total=session.total,
