@@ -83,7 +83,8 @@ def _watching(core: client.CoreV1Api) -> None:
 def _events(core: client.CoreV1Api, events: client.EventsV1Api) -> None:
     involved = {"kind": "Pod", "name": "p", "namespace": "default"}
     body = {"metadata": {"name": "e"}, "involvedObject": involved, "reason": "R", "message": "m", "type": "Normal"}
-    body["eventTime"] = "2026-01-01T00:00:00.000000Z"
+    # Of a whole second the client leaves out the fraction, which a server refuses.
+    body["eventTime"] = "2026-01-01T00:00:00.000001Z"
     body |= {"reportingComponent": "test", "reportingInstance": "t", "action": "A"}
     core.create_namespaced_event("default", body)
     assert events.list_namespaced_event("default").items[0].note == "m"

@@ -14,6 +14,7 @@ from tests.integration.clients.waiting import until
 from tests.integration.up.manifests import job
 
 Json = dict[str, Any]
+Place = tuple[str, str, str, str]
 JOBS = ("batch.volcano.sh", "v1alpha1")
 QUEUES = ("scheduling.volcano.sh", "v1beta1", "queues")
 TOO_MANY_CPUS = "5000"
@@ -27,6 +28,18 @@ def custom(connection: client.ApiClient) -> client.CustomObjectsApi:
 def waiting_job(name: str, **spec: Any) -> Json:
     """More than the machine has, so that nothing but its status changes while a test looks at it."""
     return json.loads(job(name, "true", cpu=TOO_MANY_CPUS, **spec))
+
+
+def annotated(custom: client.CustomObjectsApi, at: Place, name: str) -> Json | None:
+    """What was sent in the place of the object; None where the object changed since it was read."""
+    read = custom.get_namespaced_custom_object(*at, name)
+    read["metadata"]["annotations"] = {"note": "n"}
+    try:
+        custom.replace_namespaced_custom_object(*at, name, read)
+    except ApiException as error:
+        assert error.status == 409, error.body
+        return None
+    return read
 
 
 def test_a_job_through_the_custom_objects_api(custom: client.CustomObjectsApi, namespace: str):
@@ -56,11 +69,9 @@ def test_a_job_through_the_custom_objects_api(custom: client.CustomObjectsApi, n
         )
     assert error.value.status == 415
 
-    read = custom.get_namespaced_custom_object(*at, "a")
-    read["metadata"]["annotations"] = {"note": "n"}
-    custom.replace_namespaced_custom_object(*at, "a", read)
+    stale = until(lambda: annotated(custom, at, "a"))
     with pytest.raises(ApiException) as error:
-        custom.replace_namespaced_custom_object(*at, "a", read)
+        custom.replace_namespaced_custom_object(*at, "a", stale)
     assert error.value.status == 409 and json.loads(error.value.body)["reason"] == "Conflict"
 
     assert custom.get_namespaced_custom_object(*at, "a")["metadata"]["annotations"] == {"note": "n"}
