@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -88,23 +89,34 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where a component tells how it is."""
+
+    health: str = field(default_factory=lambda: f"127.0.0.1:{free_port()}")
+    metrics: str = field(default_factory=lambda: f"127.0.0.1:{free_port()}")
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        return ("--healthz-address", self.health, "--listen-address", self.metrics)
+
+
 async def test_a_job_completes_and_the_parts_tell_how_they_are(cluster: EmbeddedServer, tmp_path: Path):
-    port = free_port()
-    address = f"127.0.0.1:{port}"
+    places = Places()
     policy = tmp_path / "scheduler.yaml"
     policy.write_text(
         'actions: "enqueue, allocate, backfill"\ntiers:\n- plugins:\n  - name: priority\n  - name: gang\n'
     )
     with (
-        component("controllers", cluster, tmp_path / "c.log", "--listen-address", address) as controllers,
+        component("controllers", cluster, tmp_path / "c.log", *places.flags) as controllers,
         component("scheduler", cluster, tmp_path / "s.log", "--scheduler-conf", str(policy)) as scheduler,
     ):
         await submit(cluster, job("plain", "sleep 1", replicas=3))
         await until(phase_of(cluster, "plain"), lambda phase: phase == "Completed")
         async with aiohttp.ClientSession() as session:
-            async with session.get(f"http://{address}/readyz") as answer:
+            async with session.get(f"http://{places.health}/readyz") as answer:
                 assert answer.status == 200
-            async with session.get(f"http://{address}/metrics") as answer:
+            async with session.get(f"http://{places.metrics}/metrics") as answer:
                 text = await answer.text()
         assert 'vcbatch_looks_total{controller="job-controller",result="done"}' in text
         assert "vcbatch_leading 1.0" in text
@@ -122,8 +134,8 @@ async def test_controllers_killed_at_work_are_succeeded_by_others_that_finish_it
 ):
     log = tmp_path / "log"
     restart = {"policies": [{"event": "PodFailed", "action": "RestartJob"}], "maxRetry": 3}
-    with component("scheduler", cluster, log, "--no-leader-elect"):
-        with component("controllers", cluster, log, "--no-leader-elect") as first:
+    with component("scheduler", cluster, log, "--leader-elect=false"):
+        with component("controllers", cluster, log, "--leader-elect=false") as first:
             await submit(cluster, job("restarts", "sleep 1 && exit 1", replicas=4, **restart))
 
             async def pods() -> int:
@@ -132,7 +144,7 @@ async def test_controllers_killed_at_work_are_succeeded_by_others_that_finish_it
             await until(pods, lambda count: count > 0)
             first.kill()
             first.wait()
-        with component("controllers", cluster, log, "--no-leader-elect"):
+        with component("controllers", cluster, log, "--leader-elect=false"):
             await until(phase_of(cluster, "restarts"), lambda phase: phase == "Failed")
     stored = await cluster.api.get(JOBS, "restarts", namespace="default")
     assert stored["status"]["retryCount"] <= 4
@@ -141,20 +153,20 @@ async def test_controllers_killed_at_work_are_succeeded_by_others_that_finish_it
 
 async def test_of_two_replicas_one_works_and_the_other_takes_over(cluster: EmbeddedServer, tmp_path: Path):
     log = tmp_path / "log"
-    addresses = [f"127.0.0.1:{free_port()}" for _ in range(2)]
+    places = [Places(), Places()]
     with (
         component("scheduler", cluster, log),
-        component("controllers", cluster, log, "--healthz-address", addresses[0]) as first,
-        component("controllers", cluster, log, "--healthz-address", addresses[1]) as second,
+        component("controllers", cluster, log, *places[0].flags) as first,
+        component("controllers", cluster, log, *places[1].flags) as second,
     ):
         await submit(cluster, job("one", "true"))
         await until(phase_of(cluster, "one"), lambda phase: phase == "Completed")
-        leading = [await leads(address) for address in addresses]
+        leading = [await leads(one) for one in places]
         assert sorted(leading) == [False, True]
         (first if leading[0] else second).send_signal(signal.SIGTERM)
         await submit(cluster, job("two", "true"))
         await until(phase_of(cluster, "two"), lambda phase: phase == "Completed")
-        assert await leads(addresses[0 if leading[1] else 1])
+        assert await leads(places[0 if leading[1] else 1])
     (lease,) = [
         lease["spec"]
         for lease in (await cluster.api.list(LEASES)).items
@@ -163,12 +175,12 @@ async def test_of_two_replicas_one_works_and_the_other_takes_over(cluster: Embed
     assert lease["leaseTransitions"] >= 1
 
 
-async def leads(address: str) -> bool:
+async def leads(places: Places) -> bool:
     """Whether the replica says so; one that stands by is ready too."""
     async with aiohttp.ClientSession() as session:
-        async with session.get(f"http://{address}/readyz") as answer:
+        async with session.get(f"http://{places.health}/readyz") as answer:
             assert answer.status == 200
-        async with session.get(f"http://{address}/metrics") as answer:
+        async with session.get(f"http://{places.metrics}/metrics") as answer:
             return "vcbatch_leading 1.0" in await answer.text()
 
 
