@@ -250,7 +250,7 @@ class World:
         if stored is None:
             body = ensure.body
             if ensure.keys is not None:
-                made = {key: f"made-{self.writes}" for key in (ensure.keys.private, *ensure.keys.public)}
+                made = dict.fromkeys((ensure.keys.private, *ensure.keys.public), f"made-{self.writes}")
                 body = {**body, "data": {**body["data"], **made}}
             self.put(ensure.resource, body)
             self.writes += 1

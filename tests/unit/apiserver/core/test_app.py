@@ -118,8 +118,10 @@ async def test_half_an_impersonation_is_refused() -> None:
 
     assert (sent.code, sent.body["message"]) == (
         400,
-        'requested &user.DefaultInfo{Name:"", UID:"", Groups:[]string{"others"}, Extra:map[string][]string(nil)} without '
-        "impersonating a user name",
+        (
+            'requested &user.DefaultInfo{Name:"", UID:"", Groups:[]string{"others"}, Extra:map[string][]string(nil)} '
+            "without impersonating a user name"
+        ),
     )
 
 
