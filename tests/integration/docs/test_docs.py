@@ -1,7 +1,7 @@
 """Every command in the documents works as it is written.
 
-A fenced `sh` block is typed line by line into one shell per document, with a `vcbatch up` of its own. The two commands
-of the README that set everything up (`make …`) are what runs the tests, so they are left out here.
+A fenced `sh` block is typed line by line into one shell per document, with a `vcbatch up` of its own. The documents for
+a cluster are typed by `tests/cluster/test_documents.py`.
 """
 
 from __future__ import annotations
@@ -15,23 +15,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.documents import DOCUMENTS, ROOT, commands, with_commands
 from tests.support.up import vcbatch
 
-ROOT = Path(__file__).parents[3]
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-BLOCK = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
-SET_UP = re.compile(r"^(make |git clone |cd )")
 
 pytestmark = pytest.mark.kubectl
 
 
-def commands(document: Path) -> list[str]:
-    lines = "".join(BLOCK.findall(document.read_text(encoding="utf-8"))).splitlines()
-    return [line for line in lines if line.strip() and not line.startswith("#") and not SET_UP.match(line)]
-
-
-@pytest.mark.parametrize("document", [path for path in DOCUMENTS if commands(path)], ids=lambda path: path.stem)
+@pytest.mark.parametrize("document", with_commands(cluster=False), ids=lambda path: path.stem)
 def test_commands_of(document: Path, tmp_path: Path) -> None:
     if shutil.which("kubectl") is None:
         pytest.skip("no kubectl on the PATH")

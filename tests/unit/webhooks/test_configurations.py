@@ -5,12 +5,17 @@ from __future__ import annotations
 import base64
 from pathlib import Path
 
+import yaml
+from click.testing import CliRunner, Result
+
 from vcbatch.api.admission import Operation
 from vcbatch.api.resources import PODS
+from webhooks.__main__ import main
 from webhooks.configurations import pointed, read
 from webhooks.paths import PATHS
 
-SHIPPED = read(Path(__file__).parents[3] / "helm/vcbatch/files/webhooks")
+FOLDER = Path(__file__).parents[3] / "helm/vcbatch/files/webhooks"
+SHIPPED = read(FOLDER)
 
 
 def test_each_path_has_one_configuration_with_volcanos_name() -> None:
@@ -55,3 +60,25 @@ def test_pointing_leaves_the_originals_alone() -> None:
         by_service[0]["webhooks"][0]["clientConfig"]["service"] == SHIPPED[0]["webhooks"][0]["clientConfig"]["service"]
     )
     assert "caBundle" not in SHIPPED[0]["webhooks"][0]["clientConfig"]
+
+
+def asked(*arguments: str) -> Result:
+    return CliRunner().invoke(main, arguments)
+
+
+def test_the_command_prints_what_kubectl_applies(tmp_path: Path) -> None:
+    authority = tmp_path / "ca.crt"
+    authority.write_bytes(b"PEM")
+    done = asked(str(FOLDER), "--ca-file", str(authority), "--url", "https://127.0.0.1:8443")
+    assert done.exit_code == 0
+    expected = pointed(SHIPPED, ca_bundle=b"PEM", url="https://127.0.0.1:8443")
+    assert list(yaml.safe_load_all(done.output)) == expected
+
+
+def test_the_command_refuses_what_no_api_server_takes(tmp_path: Path) -> None:
+    authority = tmp_path / "ca.crt"
+    authority.write_bytes(b"PEM")
+    plain = asked(str(FOLDER), "--ca-file", str(authority), "--url", "http://127.0.0.1:8443")
+    assert plain.exit_code == 2 and "'http://127.0.0.1:8443' isn't https://HOST:PORT" in plain.output
+    empty = asked(str(tmp_path), "--ca-file", str(authority))
+    assert empty.exit_code == 2 and f"no configuration in {tmp_path}" in empty.output
