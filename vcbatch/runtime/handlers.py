@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 _RESTART = Backoff(initial=0.5, limit=30.0)
 _AUDIT_SECONDS = 300.0
 _BLIND_SECONDS = 5.0
-_SETTLING_SECONDS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
+_SETTLING_SECONDS = (1.0, 2.0, 4.0, 8.0, 16.0)
 """Pauses between the lists while kopf starts: what is deleted after a list of ours and before kopf's own is told by
 nobody, and kopf doesn't say when it has listed."""
 _CRD_PAUSE = Backoff(initial=0.2, limit=10.0)

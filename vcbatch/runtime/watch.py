@@ -77,6 +77,11 @@ class Reflector(Generic[T]):
                     # The history we would continue from is gone; only a list tells what happened meanwhile.
                     self._version = ""
                     if not self._expired:
+                        log.warning(
+                            "the history of %s is gone: what exists is compared with what was known",
+                            self.resource.plural,
+                            extra={"resource": self.resource.plural},
+                        )
                         # The server answers, so there is nothing to wait for; unless the list leads here again.
                         self._expired = True
                         self._failures = 0
