@@ -84,17 +84,31 @@ def replacements(sample: Sample, send: Send, namespace: str) -> Iterator[tuple[s
         if not change.object:
             yield change.label, "not stored"
             continue
-        if sample.object["kind"] in _COUNTED:
-            version = send("GET", place, {})[2]["metadata"]["resourceVersion"]
-            change.object["metadata"]["resourceVersion"] = version
-        code, warnings, answer = send("PUT", f"{place}?dryRun=All", change.object)
+        counted = sample.object["kind"] in _COUNTED
+        code, warnings, answer = _replaced(send, place, change.object, counted=counted)
         shown = Normaliser(namespace, change.object).body(answer)
-        if sample.object["kind"] in _COUNTED and code < 300:
+        if counted and code < 300:
             shown["status"] = base["status"]
         yield change.label, _short(code, warnings, shown, base)
     unheld = {**stored, "metadata": {**stored["metadata"], "finalizers": []}}
     send("PUT", place, unheld)
     send("DELETE", f"{place}?gracePeriodSeconds=0", {})
+
+
+def _replaced(send: Send, place: str, body: Json, *, counted: bool) -> tuple[int, list[str], Any]:
+    """The answer to a dry-run update; of what is `counted`, one that no controller came in between of."""
+    if not counted:
+        return send("PUT", f"{place}?dryRun=All", body)
+    while True:
+        version = _version(send, place)
+        body["metadata"]["resourceVersion"] = version
+        answer = send("PUT", f"{place}?dryRun=All", body)
+        if answer[0] != 409 or _version(send, place) == version:
+            return answer
+
+
+def _version(send: Send, place: str) -> str:
+    return str(send("GET", place, {})[2]["metadata"]["resourceVersion"])
 
 
 def _filled(obj: Json, namespace: str) -> Json:
