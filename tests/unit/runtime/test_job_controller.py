@@ -11,7 +11,7 @@ import msgspec
 from tests.fakes.api import FakeApi
 from tests.support.virtual_time import SeededRandom, VirtualClock, run
 from vcbatch.api.meta import ObjectMeta, OwnerReference
-from vcbatch.api.pod import Pod, PodStatus
+from vcbatch.api.pod import Pod, PodCondition, PodStatus
 from vcbatch.api.resources import COMMANDS, EVENTS, JOBS, PODGROUPS, PODS, QUEUES
 from vcbatch.api.scheduling import PriorityClassView
 from vcbatch.runtime.apply import Applier
@@ -288,5 +288,40 @@ def test_a_job_that_cant_be_read_stops_no_other():
         world.sources.jobs.put(world.server.seed(JOBS, broken))
         await world.run_for(60)
         assert len(world.server.all(PODGROUPS)) == 1
+
+    run(main())
+
+
+def test_the_last_words_of_a_pod_outlive_a_write_that_is_refused():
+    """A pod that is evicted and gone is told of once; where that look comes to nothing, the next one knows it too."""
+
+    async def main() -> None:
+        world = World()
+        world.add_job(policies=[{"event": "PodEvicted", "action": "RestartJob"}])
+        task = asyncio.ensure_future(world.controller.part().run())
+        await asyncio.sleep(10)
+        await world.admit()
+        await asyncio.sleep(10)
+        for pod in world.server.all(PODS):
+            pod["status"] = {"phase": "Running"}
+            world.sources.pods.put(msgspec.convert(pod, Pod))
+        await asyncio.sleep(10)
+        last = world.sources.pods.by_key("ns/j-w-0")
+        condition = PodCondition(type="DisruptionTarget", status="True", reason="EvictionByEvictionAPI")
+        gone = msgspec.structs.replace(
+            last,
+            metadata=msgspec.structs.replace(last.metadata, resource_version="100000"),
+            status=PodStatus(phase="Failed", conditions=[condition]),
+        )
+        # Somebody writes to the job meanwhile, of which no watch has told yet: the first answer is a conflict.
+        await world.server.patch(JOBS, "j", {"metadata": {"labels": {"by": "another"}}}, namespace="ns")
+        world.sources.pods.put(gone)
+        world.sources.pods.observe("DELETED", gone)
+        await asyncio.sleep(10)
+        (job,) = world.server.all(JOBS)
+        assert [loss["cause"] for loss in job["status"]["ledger"]["losses"]] == ["Evicted"]
+        assert job["status"]["retryCount"] == 1
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
     run(main())

@@ -80,7 +80,9 @@ class JobController:
         self._looks: Pace[str] = Pace(first=_REST_SECONDS, limit=_LONGEST_REST_SECONDS)
         self._counts: Pace[str] = Pace(first=_COUNTS_SECONDS, limit=_LONGEST_COUNTS_SECONDS)
         self._vacated = VacatedNames(clock=clock)
-        self._departed: dict[str, list[Pod]] = {}  # job UID -> its pods that went since the last look
+        # Pods that went, as they were last, by job UID and name: until a decision that saw them is carried out.
+        self._departed: dict[str, dict[str, Pod]] = {}
+        self._seen_departed: dict[str, tuple[Pod, ...]] = {}
         self._refusals: dict[str, str] = {}  # job UID -> why its pods can't be created
         self.controller = Controller(
             ControllerConfig(name="job-controller"),
@@ -124,7 +126,7 @@ class JobController:
         if change.new is None:
             self._vacated.add(identity(change.current).key)
             for uid in _job_of_pod(change.current):
-                self._departed.setdefault(uid, []).append(change.current)
+                self._departed.setdefault(uid, {})[change.current.metadata.name] = change.current
         for uid in _job_of_pod(change.current):
             self.controller.queue.add_after(uid, self._rest(uid, progress=self._only_progress(uid, change)))
 
@@ -177,6 +179,7 @@ class JobController:
             self._looked.pop(uid, None)
             self._refusals.pop(uid, None)
             self._departed.pop(uid, None)
+            self._seen_departed.pop(uid, None)
             return None
         self._looked[uid] = self._clock.monotonic()
         self._looks.acted(uid, now=self._looked[uid])
@@ -222,10 +225,11 @@ class JobController:
         current = sources.jobs.get(job.uid)
         if current is not None and current is not stored:
             job = Job.parse(current)
+        departed = self._seen_departed[job.uid] = tuple(self._departed.get(job.uid, {}).values())
         return JobView(
             job=job,
             pods=sources.pods.indexed(_OWNER, job.uid),
-            departed=self._departed.pop(job.uid, ()),
+            departed=departed,
             pod_group=self._pod_group(job),
             children=children,
             queue=self._queue(job),
@@ -242,10 +246,20 @@ class JobController:
         stored = self._sources.queues.by_key(job.spec.queue or _DEFAULT_QUEUE)
         return Queue.parse(stored) if stored is not None else None
 
+    def _forget_departed(self, uid: str) -> None:
+        """What the decision made of them is written down."""
+        held = self._departed.get(uid, {})
+        for pod in self._seen_departed.pop(uid, ()):
+            if held.get(pod.metadata.name) is pod:
+                del held[pod.metadata.name]
+        if not held:
+            self._departed.pop(uid, None)
+
     def _carried_out(self, uid: str, refused: NotAppliedError | None) -> None:
         """Say on the job what the server doesn't let us do; what passes by itself isn't worth a word."""
         if refused is None:
             self._refusals.pop(uid, None)
+            self._forget_departed(uid)
             return
         job = self._sources.jobs.get(uid)
         reason = _REASONS.get(refused.part)
