@@ -53,7 +53,10 @@ class _Options:
     help="Cluster to work for.  [default: $KUBECONFIG, ~/.kube/config, or the pod's service account]",
 )  # fmt: skip
 @click.option("--context", default=None, metavar="NAME", help="Context of the kubeconfig.")
-@click.option("--listen-address", default="0.0.0.0", show_default=True, metavar="HOST", help="Serve there.")  # noqa: S104 - it is asked from other machines
+@click.option(
+    "--listen-address", default="127.0.0.1", show_default=True, metavar="HOST",
+    help="Serve there; an API server on another machine needs one that it reaches.",
+)  # fmt: skip
 @click.option("--port", type=click.IntRange(1, 65535), default=8443, show_default=True, metavar="N", help="With TLS.")
 @click.option("--tls-cert-file", type=_FILE, required=True, metavar="FILE", help="Certificate in PEM; may be replaced.")
 @click.option("--tls-private-key-file", type=_FILE, required=True, metavar="FILE", help="Its key in PEM.")
