@@ -146,7 +146,9 @@ def _broad_run(plane: ControlPlane) -> None:
 
 
 def _until_events_are_sent(plane: ControlPlane) -> None:
-    reasons = lambda: {event["reason"] for event in plane.call("GET", "/api/v1/events")["items"]}  # noqa: E731
+    def reasons() -> set[str]:
+        return {event["reason"] for event in plane.call("GET", "/api/v1/events")["items"]}
+
     wait_until("events are there", lambda: {"Scheduled", "FailedScheduling", "ExecuteAction"} <= reasons())
 
 
