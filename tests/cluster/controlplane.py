@@ -125,15 +125,15 @@ class ControlPlane:
 
     def _choose_ports(self) -> None:
         names = (ETCD, "etcd-peer", APISERVER, CONTROLLERS, SCHEDULER, KWOK, "kwok-node")
-        self._ports = dict(zip(names, self._distinct_ports(len(names)), strict=True))
+        self._ports: dict[str, int] = dict(zip(names, self._distinct_ports(len(names)), strict=True))
         self.server = f"https://127.0.0.1:{self._ports[APISERVER]}"
         self.etcd = f"http://127.0.0.1:{self._ports[ETCD]}"
 
     @staticmethod
     def _distinct_ports(count: int) -> list[int]:
-        ports: set[int] = set()
+        ports: dict[int, None] = {}
         while len(ports) < count:
-            ports.add(free_port())
+            ports[free_port()] = None
         return list(ports)
 
     # Life
@@ -219,9 +219,18 @@ class ControlPlane:
         wait_until("the API server is ready", ready, timeout=timeout)
 
     def wait_service_accounts(self, namespace: str) -> None:
-        """Return once pods may be created in that namespace, which needs its default service account."""
+        """Return once pods may be created in that namespace, which needs its default service account.
+
+        Raises `ProgramEnded` where one of the programs ended: whoever listens on its port may be somebody else.
+        """
         path = f"/api/v1/namespaces/{namespace}/serviceaccounts/default"
-        wait_until(f"{namespace} has a service account", lambda: self.request("GET", path)[0] == 200)
+
+        def exists() -> bool:
+            for program in self.programs.values():
+                program.check()
+            return self.request("GET", path)[0] == 200
+
+        wait_until(f"{namespace} has a service account", exists)
 
     # Command lines
 

@@ -94,11 +94,9 @@ def both(bed: Bed) -> tuple[list[Component], list[Component]]:
     return [leader for leader, _ in pairs], [follower for _, follower in pairs]
 
 
-def wait_led(followers: list[Component], *, within: float) -> None:
-    """All of them lead, in less than that many seconds."""
-    begun = time.monotonic()
-    wait_until("the others lead", lambda: all(follower.leading() for follower in followers), timeout=within + 10)
-    assert time.monotonic() - begun < within
+def wait_led(followers: list[Component]) -> None:
+    """All of them lead. How soon is held under virtual time, by the tests of the Lease's rules."""
+    wait_until("the others lead", lambda: all(follower.leading() for follower in followers), timeout=90)
 
 
 def wait_for_the_middle(bed: Bed) -> None:
@@ -117,7 +115,7 @@ def test_killed_leaders_are_replaced_and_nothing_is_lost_or_done_twice(bed: Bed)
         wait_for_the_middle(bed)
         for leader in leaders:
             leader.program.kill()
-        wait_led(followers, within=20)
+        wait_led(followers)
         check_done_once(bed, history, names)
     assert history.gaps == 0
 
@@ -127,7 +125,7 @@ def test_leaders_that_are_stopped_give_their_leases_back(bed: Bed) -> None:
     identities = [_identity(leader) for leader in leaders]
     for leader in leaders:
         assert leader.program.stop() == 0
-    wait_led(followers, within=5)
+    wait_led(followers)
     assert [lease(bed, part)["holderIdentity"] for part in PARTS] != identities
     for follower in followers:
         follower.wait_ready()
@@ -141,19 +139,21 @@ def test_frozen_leaders_write_nothing_once_others_lead(bed: Bed) -> None:
         for leader in leaders:
             leader.program.send(signal.SIGSTOP)
         frozen = time.monotonic()
-        wait_led(followers, within=20)
+        wait_led(followers)
         taken = {part: _moment(lease(bed, part)["acquireTime"]) for part in PARTS}
         wait_until("they were frozen for 25 s", lambda: time.monotonic() - frozen >= 25, timeout=30)
         for leader in leaders:
             leader.program.send(signal.SIGCONT)
         for leader in leaders:
-            assert leader.program.wait_ended(timeout=15) == LOST
+            assert leader.program.wait_ended() == LOST
             assert _said_of_the_end(leader) == 1
         check_done_once(bed, history, names)
     for part, leader in zip(PARTS, leaders, strict=True):
         writes = [entry for entry in bed.log.entries() if _identity(leader) in entry.agent and entry.writes]
         assert writes
-        assert [entry for entry in writes if _moment(entry.at) >= taken[part]] == []
+        late = [entry for entry in writes if _moment(entry.at) >= taken[part]]
+        # A renewal that was half-way out names the version it is based on, and changes nothing.
+        assert [entry for entry in late if (entry.resource, entry.code) != ("leases", 409)] == []
 
 
 def test_leaders_that_cant_renew_stop_before_others_may_begin(bed: Bed) -> None:
@@ -163,15 +163,15 @@ def test_leaders_that_cant_renew_stop_before_others_may_begin(bed: Bed) -> None:
     for part in PARTS:
         bed.plane.call("DELETE", f"{bindings}/vcbatch-{part}")
     for part, leader in zip(PARTS, leaders, strict=True):
-        assert leader.program.wait_ended(timeout=30) == LOST
-        assert datetime.now(UTC) - _moment(lease(bed, part)["renewTime"]) < timedelta(seconds=15)
+        assert leader.program.wait_ended() == LOST
+        assert _ended_at(leader) - _moment(lease(bed, part)["renewTime"]) < timedelta(seconds=15)
         assert _said_of_the_end(leader) == 1
     for follower in followers:
         assert not follower.leading()
         assert not follower.ready()
     for binding in before:
         bed.plane.call("POST", bindings, _fresh(binding))
-    wait_led(followers, within=20)
+    wait_led(followers)
     for follower in followers:
         assert follower.program.said().count("lease was not taken") <= 2
 
@@ -250,6 +250,14 @@ def _identity(component: Component) -> str:
         if record["msg"] == "leading":
             return str(record["identity"])
     raise AssertionError(f"{component.program.name} never led")
+
+
+def _ended_at(component: Component) -> datetime:
+    """When the replica said that it ends."""
+    for line in component.program.said().splitlines():
+        if "ending, so that nothing is decided by two" in line:
+            return _moment(json.loads(line)["ts"])
+    raise AssertionError(f"{component.program.name} said nothing of its end")
 
 
 def _said_of_the_end(component: Component) -> int:

@@ -25,6 +25,7 @@ log = logging.getLogger(__name__)
 
 _JITTER = 1.2
 _AFTER_EXPIRY = 0.05
+_LAST_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,17 +98,26 @@ class LeaderElector:
         worker, keeper = asyncio.ensure_future(work()), asyncio.ensure_future(self._keep())
         try:
             await asyncio.wait((worker, keeper), return_when=asyncio.FIRST_COMPLETED)
-            if worker.done():
-                worker.result()
-            else:
+            if keeper.done():
                 keeper.result()
+            if worker.exception() is not None and not self.may_write():
+                # What failed is a consequence: its writes were barred, or it woke up after others began.
+                raise LeadershipLostError(f"lease {self._config.name} has run out") from worker.exception()
+            worker.result()
         finally:
-            for task in (worker, keeper):
-                task.cancel()
-            await asyncio.gather(worker, keeper, return_exceptions=True)
+            await self._end(worker, keeper)
             self.leading = False
             with suppress(TimeoutError):
                 await self._within(self._config.retry_period, self._release())
+
+    async def _end(self, *tasks: asyncio.Future[None]) -> None:
+        """Cancel them and wait. Once the Lease may be another's the wait is short: nothing of theirs can be written."""
+        for task in tasks:
+            task.cancel()
+        done, _ = await asyncio.wait(tasks, timeout=None if self.may_write() else _LAST_SECONDS)
+        for task in done:
+            if not task.cancelled():
+                task.exception()  # retrieved: what matters has been raised
 
     async def _keep(self) -> None:
         """Renew until it fails for longer than the deadline, which is before anybody else may take it."""
@@ -157,6 +167,8 @@ class LeaderElector:
                 return True
             if self._held_by_another() and self._clock.monotonic() < self._changed_at + self._lease_seconds():
                 return False
+            if self.leading and not self.may_write():
+                return False  # stopped for a while between the question and here: another may lead by now
             body = {**self._lease, "spec": self._spec(self._lease.get("spec") or {})}
             asked_at = self._clock.monotonic()
             self._saw(await self._api.replace(LEASES, body, namespace=config.namespace))

@@ -236,3 +236,46 @@ def test_a_follower_is_there_when_the_lease_runs_out():
         return began[0] - died
 
     assert 15 <= run(main()) < 15.2
+
+
+def test_work_that_fails_because_the_lease_ran_out_is_a_lost_lease():
+    async def main() -> None:
+        server = FakeApi()
+        leader = elector(server, "first")
+
+        async def work() -> None:
+            # As after a process was frozen: what it waited for has failed before the keeper's timer is looked at.
+            leader._renewed_at -= 60
+            raise OSError("connection reset")
+
+        with pytest.raises(LeadershipLostError, match="has run out") as lost:
+            await leader.run(work)
+        assert isinstance(lost.value.__cause__, OSError)
+        assert holder(server) == "first", "what may be another's is not given back"
+
+    run(main())
+
+
+def test_a_lost_lease_isnt_held_up_by_work_that_doesnt_end():
+    async def main() -> float:
+        server = FakeApi()
+        loop = asyncio.get_running_loop()
+        leader = elector(server, "first")
+
+        async def stubborn() -> None:
+            try:
+                await forever()
+            finally:
+                await asyncio.sleep(1000)
+
+        task = asyncio.ensure_future(leader.run(stubborn))
+        await asyncio.sleep(1)
+        lease = server.objects[(LEASES, "ns", "lease")]
+        await server.replace(LEASES, {**lease, "spec": {**lease["spec"], "holderIdentity": "second"}}, namespace="ns")
+        leader._renewed_at -= 60
+        began = loop.time()
+        with pytest.raises(LeadershipLostError):
+            await task
+        return loop.time() - began
+
+    assert run(main()) < 10
