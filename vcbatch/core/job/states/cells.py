@@ -23,7 +23,7 @@ class Verb(StrEnum):
     KILL = "KillJob"
     """Delete the pods, but for those that the cell retains, and the PodGroup."""
     TARGET = "KillTarget"
-    """Delete the pods of one task or one pod, and nothing else."""
+    """Delete the pods of one task, of one partition, or one pod, and nothing else."""
     DRAIN = "Drain"
     """Go on deleting what is being restarted; create nothing yet."""
 

@@ -12,6 +12,7 @@ _COLUMNS: Final = (
     Action.RESTART_JOB,
     Action.RESTART_TASK,
     Action.RESTART_POD,
+    Action.RESTART_PARTITION,
     Action.ABORT_JOB,
     Action.COMPLETE_JOB,
     Action.TERMINATE_JOB,
@@ -31,7 +32,7 @@ what is done to the pods and which phase follows:
 |---|---|
 | S | SyncJob: make the pods what the spec asks for |
 | K(none) K(succeeded) K(soft) | KillJob: delete the PodGroup and all pods, but keep none, the succeeded, the finished |
-| T | KillTarget: delete the pods of one task, or one pod |
+| T | KillTarget: delete the pods of one task, of one partition, or one pod |
 | D | go on deleting what is being restarted, create nothing |
 | → | the phase that follows, at once or when the condition holds |
 | · | the same as the last column |

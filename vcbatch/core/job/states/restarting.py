@@ -23,6 +23,7 @@ RESTARTING: Final[Row] = {
     Action.RESTART_JOB: Cell(Verb.KILL, to(JobPhase.RESTARTING), ends_attempt=True),
     Action.RESTART_TASK: Cell(Verb.TARGET, to(JobPhase.RESTARTING)),
     Action.RESTART_POD: Cell(Verb.TARGET, to(JobPhase.RESTARTING)),
+    Action.RESTART_PARTITION: Cell(Verb.TARGET, to(JobPhase.RESTARTING)),
     Action.ABORT_JOB: leave(JobPhase.ABORTING),
     Action.COMPLETE_JOB: leave(JobPhase.COMPLETING),
     Action.TERMINATE_JOB: leave(JobPhase.TERMINATING),
