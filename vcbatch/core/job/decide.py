@@ -18,6 +18,8 @@ from vcbatch.core.job.counts import Counts, count
 from vcbatch.core.job.explain import explain, tell
 from vcbatch.core.job.ledger import observe
 from vcbatch.core.job.picture import Picture, Stimulus, look, suspended_by_hand
+from vcbatch.core.job.plan import by_priority
+from vcbatch.core.job.plugins import PluginFailedError
 from vcbatch.core.job.pods import creates
 from vcbatch.core.job.policies import Verdict, judge
 from vcbatch.core.job.roster import Member, roster_of
@@ -26,9 +28,10 @@ from vcbatch.core.job.status import Explanation, build, explanation_of, trimmed
 from vcbatch.core.job.unsupported import refusal_of
 from vcbatch.core.job.verbs import Acts, kill_pods, perform, tidy
 from vcbatch.core.job.view import JobView
-from vcbatch.core.machine import Create, Decision, Delete, ObjectRef, WriteStatus
+from vcbatch.core.machine import Decision, Delete, ObjectRef, WriteStatus
 
 _QUEUE_RECHECK = timedelta(seconds=10)
+_PLUGIN_RETRY = timedelta(seconds=60)
 
 _COUNTS = frozenset({"pending", "running", "succeeded", "failed", "terminating", "unknown", "taskStatusCount"})
 """What of the status may wait. The ledger may not: a pod that succeeded and was deleted before that was written down
@@ -92,6 +95,7 @@ def _follow(picture: Picture, stimulus: Stimulus, inbox: Inbox, verdict: Verdict
     if exhausted:
         cell = EXHAUSTED
     acts = perform(picture, cell, stimulus)
+    _build_pods(picture, acts)
     if cell.charge is Charge.RETRY and stimulus.infrastructure:
         _wait(picture)
     counts = _count(picture, acts)
@@ -112,7 +116,7 @@ def _follow(picture: Picture, stimulus: Stimulus, inbox: Inbox, verdict: Verdict
         status=status,
         ensures=acts.ensures,
         deletes=[*inbox.deletes, *(_delete_pod(member) for member in acts.killed), *acts.deletes, *_expiry(picture)],
-        creates=_creates(picture, acts),
+        creates=acts.creates,
         events=[*tell(picture, stimulus, inbox, verdict, acted=acted and not exhausted), *told],
         look_again_at=_next_look(picture, inbox, verdict, phase),
     )
@@ -140,14 +144,18 @@ def _delete_pod(member: Member) -> Delete:
     return Delete(ref=ObjectRef(resource=PODS, namespace=metadata.namespace, name=metadata.name, uid=metadata.uid))
 
 
-def _creates(picture: Picture, acts: Acts) -> list[Create]:
-    return [
-        create
-        for name, indices in acts.missing.items()
-        for create in creates(
-            picture.plan, picture.ledger, picture.plugins, task=picture.plan.tasks[name], indices=indices
-        )
-    ]
+def _build_pods(picture: Picture, acts: Acts) -> None:
+    """Write the missing pods out: the tasks of the highest priority first, each by its index. A task whose pods a
+    plugin fails to change gets none in this look, and the other tasks get theirs."""
+    for task in by_priority(picture.plan.tasks.values(), picture.view.priority_classes):
+        indices = acts.missing.get(task.name)
+        if not indices:
+            continue
+        try:
+            acts.creates += list(creates(picture.plan, picture.ledger, picture.plugins, task=task, indices=indices))
+        except PluginFailedError as error:
+            del acts.missing[task.name]
+            picture.plugin_faults.append(f"task {task.name}: {error}")
 
 
 # What is written down ------------------------------------------------------------------------------------------------
@@ -221,6 +229,8 @@ def _next_look(picture: Picture, inbox: Inbox, verdict: Verdict, phase: JobPhase
         limit.ends_at(picture) if phase is JobPhase.RUNNING else None,
         expiry_of(picture.view.job, now=picture.now).due,
     ]
+    if picture.plugin_faults:
+        moments.append(picture.now + _PLUGIN_RETRY)
     if inbox.more:
         moments.append(picture.now)
     if phase is JobPhase.PENDING and picture.view.queue is None:

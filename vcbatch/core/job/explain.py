@@ -31,7 +31,7 @@ def explain(
     if phase is JobPhase.PENDING:
         return _explain_waiting(picture, stored)
     if not entered:
-        return stored, []
+        return _explain_going_on(picture, stored), []
     if phase is JobPhase.FAILED:
         return Explanation(JobReason.POD_FAILED, _how_it_failed(picture, counts)), []
     if phase is JobPhase.ABORTED and stimulus.action is Action.SYNC_JOB and picture.phase is JobPhase.ABORTED:
@@ -51,6 +51,22 @@ def _retries_exhausted(picture: Picture, stimulus: Stimulus) -> str:
     return reasons.retries_exhausted(retries=ledger.own_retries - 1, max_retry=picture.plan.max_retry)
 
 
+def _explain_going_on(picture: Picture, stored: Explanation) -> Explanation:
+    """A job that stays in its phase; one that runs may lack members."""
+    if picture.phase is JobPhase.RUNNING and (trouble := _uncreated(picture)):
+        return trouble
+    return Explanation() if stored.reason in (JobReason.FAILED_CREATE, JobReason.PLUGIN_ERROR) else stored
+
+
+def _uncreated(picture: Picture) -> Explanation | None:
+    """Why pods that are wanted aren't there. Told as an event by the one who was refused."""
+    if picture.view.refusal:
+        return Explanation(JobReason.FAILED_CREATE, reasons.shorten(picture.view.refusal))
+    if picture.plugin_faults:
+        return Explanation(JobReason.PLUGIN_ERROR, reasons.shorten("; ".join(picture.plugin_faults)))
+    return None
+
+
 def _explain_waiting(picture: Picture, stored: Explanation) -> tuple[Explanation, list[Emit]]:
     view = picture.view
     if view.queue is None:
@@ -61,9 +77,8 @@ def _explain_waiting(picture: Picture, stored: Explanation) -> tuple[Explanation
     if ledger.not_before is not None:
         message = reasons.backing_off(losses=ledger.infrastructure_retries, until=format_time(ledger.not_before))
         return Explanation(JobReason.BACK_OFF, message), []
-    if view.refusal:
-        # Told as an event by the one who was refused; here it comes first, since the gang can't be complete without.
-        return Explanation(JobReason.FAILED_CREATE, reasons.shorten(view.refusal)), []
+    if trouble := _uncreated(picture):
+        return trouble, []  # comes first, since the gang can't be complete without
     trouble = events.pod_group_trouble(view.pod_group)
     if trouble is None:
         return _held_up(picture), []
@@ -117,6 +132,9 @@ def tell(picture: Picture, stimulus: Stimulus, inbox: Inbox, verdict: Verdict, *
     job = picture.view.job
     if picture.fresh:
         for fault in picture.plugins.faults:
+            yield events.warning(job, JobReason.PLUGIN_ERROR, fault)
+    for fault in picture.plugin_faults:
+        if fault not in explanation_of(job).message:
             yield events.warning(job, JobReason.PLUGIN_ERROR, fault)
     yield from events.losses(job, picture.losses)
     for why in inbox.rejected:

@@ -29,7 +29,8 @@ class Stimulus:
 
 @dataclass(slots=True, kw_only=True)
 class Picture:
-    """Everything that deciding reads. Only `ledger`, `losses` and `held` change on the way."""
+    """Everything that deciding reads. Only `ledger`, `losses`, `held` and `plugin_faults` change on the
+    way."""
 
     view: JobView
     now: datetime
@@ -43,6 +44,8 @@ class Picture:
     losses: list[Loss] = field(default_factory=list[Loss])
     held: Held = field(default_factory=Held)
     """The tasks that wait for others, once a sync has looked."""
+    plugin_faults: list[str] = field(default_factory=list[str])
+    """Why plugins left tasks without pods in this look."""
 
 
 def look(view: JobView, now: datetime) -> Picture:
@@ -71,10 +74,10 @@ def _logged_phase(job: Job) -> str:
 
 
 def _phase_of(job: Job) -> JobPhase:
-    """The job's phase. What somebody else wrote into the status counts, but not for a job that is finished."""
-    logged = _logged_phase(job)
-    finished = next((phase for phase in JobPhase if phase == logged and phase.finished), None)
-    return finished or job.phase
+    """The job's phase: the one that the controller wrote last, and what somebody else wrote there is put right. Aborted
+    alone is taken as a wish, but not for a job that is finished."""
+    logged = next((phase for phase in JobPhase if phase == _logged_phase(job)), job.phase)
+    return JobPhase.ABORTED if job.phase is JobPhase.ABORTED and not logged.finished else logged
 
 
 def suspended_by_hand(job: Job) -> bool:

@@ -5,7 +5,7 @@ The controllers must not depend on a webhook having run: a job stored without on
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from vcbatch.api import names
@@ -59,6 +59,17 @@ class Plan:
     def min_task_sum(self) -> int:
         """The sum of the tasks' own minimums."""
         return sum(task.min_pods for task in self.tasks.values())
+
+
+def by_priority(tasks: Iterable[Task], priority_classes: Mapping[str, int]) -> list[Task]:
+    """The tasks by the value of the PriorityClass that their template names (0 without one, or where it is unknown),
+    the highest first; those of equal priority keep their order, so that nothing that follows from it flaps."""
+    return sorted(tasks, key=lambda task: -_priority(task, priority_classes))
+
+
+def _priority(task: Task, priority_classes: Mapping[str, int]) -> int:
+    name = task.spec.pod_spec.get("priorityClassName")
+    return priority_classes.get(name, 0) if isinstance(name, str) else 0
 
 
 def plan_of(job: Job) -> Plan:

@@ -10,7 +10,7 @@ from vcbatch.api.job import PartitionPolicy
 from vcbatch.api.model import NetworkTopology, owner_of
 from vcbatch.api.podgroup import PodGroup, PodGroupPhase
 from vcbatch.api.resources import JOBS, PODGROUPS
-from vcbatch.core.job.plan import Plan, Task
+from vcbatch.core.job.plan import Plan, Task, by_priority
 from vcbatch.core.machine import Ensure, Json, ObjectRef
 from vcbatch.core.usage import Amounts, add, pod_usage, wire
 
@@ -47,10 +47,9 @@ def min_resources(plan: Plan, priority_classes: Mapping[str, int]) -> Json:
     """What minAvailable pods need, those of the highest priority first.
 
     Where the job asks for no more than its tasks' minimums together, pods are taken task by task. Where it asks for
-    more, each task first gives its minimum and then its other replicas. Tasks of equal priority keep their order, so
-    that the result doesn't flap.
+    more, each task first gives its minimum and then its other replicas.
     """
-    tasks = sorted(plan.tasks.values(), key=lambda task: -_priority(task, priority_classes))
+    tasks = by_priority(plan.tasks.values(), priority_classes)
     taken = _taken(plan, tasks)
     total: Amounts = {}
     for task in tasks:
@@ -76,11 +75,6 @@ def _taken(plan: Plan, tasks: list[Task]) -> dict[str, int]:
         taken[task.name] += more
         left -= more
     return taken
-
-
-def _priority(task: Task, priority_classes: Mapping[str, int]) -> int:
-    name = task.spec.pod_spec.get("priorityClassName")
-    return priority_classes.get(name, 0) if isinstance(name, str) else 0
 
 
 def _body(plan: Plan, priority_classes: Mapping[str, int], out: Mapping[str, int]) -> Json:

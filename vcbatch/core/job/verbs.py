@@ -14,7 +14,7 @@ from vcbatch.core.job.picture import Picture, Stimulus
 from vcbatch.core.job.roster import Member
 from vcbatch.core.job.states import LIVE, Cell, Retain, Verb
 from vcbatch.core.job.sync import compare
-from vcbatch.core.machine import Delete, Ensure
+from vcbatch.core.machine import Create, Delete, Ensure
 
 
 @dataclass(slots=True, kw_only=True)
@@ -25,6 +25,7 @@ class Acts:
     deletes: list[Delete] = field(default_factory=list[Delete])
     killed: list[Member] = field(default_factory=list[Member])
     missing: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
+    creates: list[Create] = field(default_factory=list[Create])
 
 
 def perform(picture: Picture, cell: Cell, stimulus: Stimulus) -> Acts:
