@@ -55,7 +55,6 @@ DIFFERENCES = (
     Difference(
         name="embedded jobs", path="/cronjobs/", ours=r"spec\.jobTemplate\.spec|No task specified|-29000000-|policy"
     ),
-    Difference(name="selectors of HyperNodes", path="/hypernodes/", ours=r"want exactly one of exactMatch"),
     Difference(name="labels of HyperNodes", path="/hypernodes/", ours=r"labels select members of type Node only"),
     Difference(name="names of flows", path="/jobflows/", ours=r"duplicated flow name"),
     Difference(name="circles of queues", path="/queues/", ours=r"which is below it"),

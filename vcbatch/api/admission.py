@@ -5,7 +5,7 @@ Both are pure. A webhook server wraps them in AdmissionReview; the embedded API 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, Protocol
@@ -19,7 +19,7 @@ from vcbatch.api.jobflow import JobFlow
 from vcbatch.api.loose import part
 from vcbatch.api.model import Json, MalformedObject
 from vcbatch.api.podgroup import PodGroup
-from vcbatch.api.queue import Queue
+from vcbatch.api.queue import DEFAULT, Queue
 from vcbatch.api.resource_groups import ResourceGroup, default_pod
 from vcbatch.api.resources import CRONJOBS, HYPERNODES, JOBFLOWS, JOBS, JOBTEMPLATES, PODGROUPS, PODS, QUEUES, Resource
 from vcbatch.api.supported import THIS_VERSION, Unsupported
@@ -63,6 +63,19 @@ DEFAULT_SETTINGS: Final = Settings()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class User:
+    """Who asks, as the API server knows them."""
+
+    name: str = ""
+    uid: str = ""
+    groups: tuple[str, ...] = ()
+    extra: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
+
+
+NOBODY: Final = User()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """One write. `object` is absent on DELETE, `old` on CREATE; both carry their defaults in `review`."""
 
@@ -72,6 +85,7 @@ class Request:
     namespace: str = ""
     object: Json | None = None
     old: Json | None = None
+    user: User = NOBODY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,20 +131,59 @@ def review(request: Request, lookup: Lookup, settings: Settings = DEFAULT_SETTIN
     """Whether the write may happen. Writes of `status` aren't reviewed and must not be brought here."""
     try:
         faults = _faults(request, lookup, settings)
+        warnings = tuple(_warnings(request, settings))
     except MalformedObject as error:
-        faults = [Fault("", str(error))]
-    return Verdict(faults=faults, warnings=_warnings(request, settings))
+        return Verdict(faults=[Fault("", str(error))])
+    return Verdict(faults=faults, warnings=warnings)
 
 
-def _warnings(request: Request, settings: Settings) -> tuple[str, ...]:
-    kind = request.resource.kind
-    if request.operation is Operation.CREATE and kind in settings.unsupported.kinds:
-        return (f"{kind} {request.name} is stored, but this version of vcbatch doesn't act on it",)
-    return ()
+def submissions(request: Request, settings: Settings = DEFAULT_SETTINGS) -> tuple[str, ...]:
+    """The queues that the write submits something to, for who asks whether the user may: of a new job, of a PodGroup
+    that is new or moved, of a CronJob's jobs, of a pod that names the queue of the PodGroup made for it."""
+    queues = _queues_of(request.resource, request.object, settings)
+    before = _queues_of(request.resource, request.old, settings)
+    if request.operation is Operation.DELETE or (request.resource == JOBS and request.old is not None):
+        return ()
+    return tuple(sorted(queues - before))
+
+
+def _queues_of(resource: Resource, given: Json | None, settings: Settings) -> set[str]:
+    if given is None:
+        return set()
+    spec = part(given, "spec")
+    if resource == PODS:
+        ours = spec.get("schedulerName") in settings.schedulers
+        name = part(part(given, "metadata"), "annotations").get(names.SCHEDULING_QUEUE_NAME) if ours else None
+    elif resource in (JOBS, PODGROUPS):
+        name = spec.get("queue") or DEFAULT
+    elif resource == CRONJOBS:
+        name = part(part(spec, "jobTemplate"), "spec").get("queue") or DEFAULT
+    else:
+        name = None
+    return {name} if isinstance(name, str) and name else set()
+
+
+def _warnings(request: Request, settings: Settings) -> Iterator[str]:
+    resource, given, old = request.resource, request.object, request.old
+    if given is None or request.operation is Operation.DELETE:
+        return
+    if request.operation is Operation.CREATE and resource.kind in settings.unsupported.kinds:
+        yield f"{resource.kind} {request.name} is stored, but this version of vcbatch doesn't act on it"
+    if old is not None and part(given, "spec") == part(old, "spec"):
+        return
+    if resource == JOBS:
+        job = Job.parse(given)
+        yield from validate.job_warnings(job.spec, settings.schedulers)
+        if old is not None:
+            yield from validate.finished_job_warnings(job, Job.parse(old))
+    elif resource == CRONJOBS:
+        yield from validate.cronjob_warnings(CronJob.parse(given), settings.schedulers)
+    elif resource == QUEUES:
+        yield from validate.queue_warnings(Queue.parse(given))
 
 
 def _faults(request: Request, lookup: Lookup, settings: Settings) -> list[Fault]:
-    resource, given = request.resource, request.object
+    resource, given, old = request.resource, request.object, request.old
     if request.operation is Operation.DELETE:
         if resource == QUEUES:
             return validate.queue_deletion_faults(request.name, lookup, rules=settings.queues)
@@ -138,27 +191,35 @@ def _faults(request: Request, lookup: Lookup, settings: Settings) -> list[Fault]
     if given is None:
         return [Fault("", f"{request.operation} of {resource.kind} {request.name} carries no object")]
     if resource == JOBS:
-        return _job_faults(given, request.old, lookup, settings)
+        return _job_faults(given, old, lookup, settings)
     if resource == QUEUES:
-        old = Queue.parse(request.old) if request.old is not None else None
-        return validate.queue_faults(Queue.parse(given), lookup, old=old, rules=settings.queues)
-    if resource == PODGROUPS and request.operation is Operation.CREATE:
-        return validate.podgroup_faults(PodGroup.parse(given), lookup)
+        before = Queue.parse(old) if old is not None else None
+        return validate.queue_faults(Queue.parse(given), lookup, old=before, rules=settings.queues)
+    if resource == PODS:
+        return _pod_faults(given, settings) if request.operation is Operation.CREATE else []
+    if old is not None and part(given, "spec") == part(old, "spec"):
+        return []  # labels, owners and finalizers stay editable, whatever rules there were when it was made
+    if resource == PODGROUPS:
+        before = PodGroup.parse(old) if old is not None else None
+        return validate.podgroup_faults(PodGroup.parse(given), lookup, old=before)
     if resource == CRONJOBS:
-        return validate.cronjob_faults(CronJob.parse(given), lookup, unsupported=settings.unsupported)
+        cron_job = CronJob.parse(given)
+        return validate.cronjob_faults(
+            cron_job, lookup, unsupported=settings.unsupported, schedulers=settings.schedulers
+        )
     if resource == JOBFLOWS:
         return validate.jobflow_faults(JobFlow.parse(given))
     if resource == HYPERNODES:
         return validate.hypernode_faults(HyperNode.parse(given))
-    if resource == PODS and request.operation is Operation.CREATE:
-        return _pod_faults(given, settings)
     return []
 
 
 def _job_faults(given: Json, old: Json | None, lookup: Lookup, settings: Settings) -> list[Fault]:
     if old is not None:
-        return validate.job_update_faults(Job.parse(given), Job.parse(old))
-    return validate.job_faults(Job.parse(given), lookup, unsupported=settings.unsupported)
+        return validate.job_update_faults(Job.parse(given), Job.parse(old), lookup)
+    return validate.job_faults(
+        Job.parse(given), lookup, unsupported=settings.unsupported, schedulers=settings.schedulers
+    )
 
 
 def _pod_faults(pod: Json, settings: Settings) -> list[Fault]:

@@ -57,3 +57,28 @@ def _value(text: str, low: int, words: list[str]) -> int | None:
     if text.lower() in words:
         return words.index(text.lower()) + low
     return int(text) if _NUMBER.fullmatch(text) else None
+
+
+def never_comes(expression: str) -> bool:
+    """Whether no date fits: a day of the month that none of the months has, and any day of the week."""
+    fields = expression.split()
+    if len(fields) != len(_FIELDS) or complaint(expression) or fields[4].partition("/")[0] not in ("*", "?"):
+        return False
+    days, months = (_first_values(fields[at], at) for at in (2, 3))
+    return all(day > _LONGEST_MONTHS[month - 1] for day in days for month in months)
+
+
+_LONGEST_MONTHS: Final = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+
+
+def _first_values(text: str, field: int) -> set[int]:
+    """What the field stands for. Of a range in steps only its numbers, not their order, matter here."""
+    _, low, high, words = _FIELDS[field]
+    found: set[int] = set()
+    for part in text.split(","):
+        span, slash, step = part.partition("/")
+        start, dash, end = ("*", "", "") if span == "?" else span.partition("-")
+        first = low if start == "*" else _value(start, low, words) or low
+        last = _value(end, low, words) if dash else high if start == "*" or slash else first
+        found.update(range(first, (last or high) + 1, int(step) if slash else 1))
+    return found

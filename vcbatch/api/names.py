@@ -125,6 +125,8 @@ OFFLINE_JOB_EVICTING: Final = "volcano.sh/offline-job-evicting"
 
 MAX_RUN_SECONDS: Final = "vcbatch.dev/max-run-seconds"
 """Annotation of a Job: so many seconds may it be Running, all attempts together."""
+ALLOWED_NAMESPACES: Final = "vcbatch.dev/allowed-namespaces"
+"""Annotation of a Queue: the namespaces that may submit to it (`vcbatch.api.validate.access`)."""
 KUBELET_MODE: Final = "vcbatch.dev/kubelet-mode"
 """Label of a Node: how the process kubelet there keeps containers apart."""
 CONTAINER_SANDBOX: Final = "ContainerSandbox"
@@ -236,6 +238,11 @@ def pod_name(job: str, task: str, index: int) -> str:
 def pod_group_name(job: str, uid: str) -> str:
     """The PodGroup of a job."""
     return f"{job}-{uid}"
+
+
+def flow_job_name(flow: str, template: str) -> str:
+    """The job that a JobFlow makes of a JobTemplate."""
+    return f"{flow}-{template}"
 
 
 def default_task_name(index: int) -> str:

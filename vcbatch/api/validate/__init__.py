@@ -10,6 +10,7 @@ from vcbatch.api.validate.lookup import Lookup
 from vcbatch.api.validate.pod import pod_faults
 from vcbatch.api.validate.podgroup import podgroup_faults
 from vcbatch.api.validate.queue import DEFAULT_RULES, QueueRules, queue_deletion_faults, queue_faults
+from vcbatch.api.validate.warnings import cronjob_warnings, finished_job_warnings, job_warnings, queue_warnings
 
 __all__ = [
     "DEFAULT_RULES",
@@ -18,13 +19,17 @@ __all__ = [
     "Lookup",
     "QueueRules",
     "cronjob_faults",
+    "cronjob_warnings",
+    "finished_job_warnings",
     "hypernode_faults",
     "job_faults",
     "job_update_faults",
+    "job_warnings",
     "jobflow_faults",
     "pod_faults",
     "podgroup_faults",
     "queue_deletion_faults",
     "queue_faults",
+    "queue_warnings",
     "sentence",
 ]

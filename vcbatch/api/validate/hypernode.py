@@ -10,7 +10,8 @@ from vcbatch.api.validate.fault import Cause, Fault
 
 
 def hypernode_faults(hypernode: HyperNode) -> list[Fault]:
-    """There are members, and each is selected in exactly one way."""
+    """There are members, patterns are patterns, and labels select nodes. That each member is selected in exactly one
+    way is a rule of the schema (CEL), in Volcano as here."""
     if not hypernode.spec.members:
         text = "spec.members: Invalid value: []: member must have at least one member"
         return [Fault("spec.members", text, Cause.REQUIRED)]
@@ -23,11 +24,6 @@ def hypernode_faults(hypernode: HyperNode) -> list[Fault]:
 
 def _member_faults(member: Member, path: str) -> Iterator[Fault]:
     selector = member.selector
-    ways = [selector.exact_match, selector.regex_match, selector.label_match]
-    given = sum(way is not None for way in ways)
-    if given != 1:
-        text = "want exactly one of exactMatch, regexMatch and labelMatch"
-        yield Fault(path, f"{path}: Invalid value: {given} of them given: {text}")
     if selector.label_match is not None and member.type == MemberType.HYPERNODE:
         field = f"{path}.labelMatch"
         yield Fault(field, f"{field}: Forbidden: labels select members of type Node only", Cause.FORBIDDEN)

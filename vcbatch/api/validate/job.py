@@ -6,7 +6,7 @@ All faults are found at once. Sentences are Volcano's where it has the same rule
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, cast
 
 from vcbatch.api import names
@@ -22,9 +22,12 @@ from vcbatch.api.queue import ROOT, QueueState
 from vcbatch.api.supported import THIS_VERSION, Unsupported
 from vcbatch.api.time_limit import time_limit_fault
 from vcbatch.api.validate import graph
+from vcbatch.api.validate.access import namespace_faults
 from vcbatch.api.validate.fault import Cause, Fault
+from vcbatch.api.validate.hosts import host_list_faults
 from vcbatch.api.validate.lookup import Lookup
 from vcbatch.api.validate.policies import duration_faults, policy_faults
+from vcbatch.api.validate.schedulers import scheduler_faults
 
 TOPOLOGY_CONFLICT: Final = (
     "must not specify 'highestTierAllowed' and 'highestTierName' in networkTopology simultaneously"
@@ -38,14 +41,23 @@ _LONGEST_PREFIX: Final = 58
 _SUFFIX_LENGTH: Final = 5
 
 
-def job_faults(job: Job, lookup: Lookup, *, unsupported: Unsupported = THIS_VERSION) -> list[Fault]:
-    """Everything that keeps a new job from working. The job has its defaults already."""
+def job_faults(
+    job: Job,
+    lookup: Lookup,
+    *,
+    unsupported: Unsupported = THIS_VERSION,
+    schedulers: Sequence[str] = (names.DEFAULT_SCHEDULER,),
+) -> list[Fault]:
+    """Everything that keeps a new job from working. The job has its defaults already. `schedulers`: those of ours that
+    run."""
     name = job.name or generated_name(job.metadata.generate_name)
     faults = [*_name_faults(name), *spec_faults(job.spec, name, lookup, unsupported=unsupported)]
+    faults += scheduler_faults(job.spec, schedulers, "spec")
     faults += _queue_faults(job.spec.queue, lookup)
+    faults += namespace_faults(job.spec.queue, job.namespace, lookup, "spec.queue")
     faults += time_limit_faults(job)
     if job.spec.priority_class_name:
-        faults += _priority_class_faults(job.spec.priority_class_name, "spec.priorityClassName", lookup)
+        faults += priority_class_faults(job.spec.priority_class_name, "spec.priorityClassName", lookup)
     return faults
 
 
@@ -70,6 +82,7 @@ def spec_faults(
     if spec.running_estimate is not None:
         faults += duration_faults(spec.running_estimate, f"{path}.runningEstimate")
     faults += _plugin_faults(spec, name, path)
+    faults += host_list_faults(spec, name, path)
     faults += _volume_faults(spec, path)
     faults += _dependency_faults(spec.tasks, path)
     return faults
@@ -165,7 +178,7 @@ def _task_faults(task: TaskSpec, index: int, job: str, lookup: Lookup, spec_path
     yield from partition_faults(task, job, path)
     priority_class = task.pod_spec.get("priorityClassName")
     if isinstance(priority_class, str) and priority_class:
-        yield from _priority_class_faults(priority_class, f"{path}.template.spec.priorityClassName", lookup)
+        yield from priority_class_faults(priority_class, f"{path}.template.spec.priorityClassName", lookup)
 
 
 def _whole_cpu_faults(task: TaskSpec, position: int, path: str) -> Iterator[Fault]:
@@ -206,6 +219,11 @@ def _plugin_faults(spec: JobSpec, job: str, path: str) -> Iterator[Fault]:
             yield Fault(field, f"The specified mpi master task was not found: {flags.text('master')}")
         elif name == Plugin.RAY and spec.task(flags.text("head")) is None:
             yield Fault(field, f"The specified ray head task was not found: {flags.text('head')}")
+        elif name == Plugin.RAY and dns_label(names.ray_head_service(job)):
+            reason = f"{dns_label(names.ray_head_service(job))[0]}, as the plugin ray makes a Service of it"
+            yield Fault(
+                "metadata.name", f'metadata.name: Invalid value: "{job}": {names.ray_head_service(job)} {reason}'
+            )
         elif name == Plugin.SVC and dns_label(job):
             # Its name becomes the pods' subdomain and, in front of the task's, their host name.
             reason = f"{dns_label(job)[0]}, as the plugin svc makes host names of it"
@@ -265,7 +283,8 @@ def _queue_faults(name: str, lookup: Lookup) -> Iterator[Fault]:
         yield Fault(field, f"can only submit job to leaf queue, queue `{name}` has child queues: {listed}")
 
 
-def _priority_class_faults(name: Any, field: str, lookup: Lookup) -> Iterator[Fault]:
+def priority_class_faults(name: Any, field: str, lookup: Lookup) -> Iterator[Fault]:
+    """The PriorityClass exists, without which no pod is taken."""
     if isinstance(name, str) and not lookup.has_priority_class(name):
         text = f"{field}: no PriorityClass with name {name} was found, so no pod could be created"
         yield Fault(field, text, Cause.NOT_FOUND)

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import cast
 
 from vcbatch.api.job import Job, JobSpec
 from vcbatch.api.model import Json
 from vcbatch.api.names import MAX_RUN_SECONDS
+from vcbatch.api.resources import JOBS
 from vcbatch.api.validate.fault import Cause, Fault
+from vcbatch.api.validate.hosts import host_list_faults
 from vcbatch.api.validate.job import (
     normalized,
     partition_faults,
     pod_name_faults,
+    priority_class_faults,
     size_faults,
     time_limit_faults,
     topology_faults,
 )
+from vcbatch.api.validate.lookup import Lookup
+from vcbatch.api.validate.mutability import FILLED_CLAIM_NAME, changeable
 
 _FROZEN = (
     "job updates may not change fields other than `minAvailable`, `tasks[*].replicas under spec` "
@@ -23,9 +29,10 @@ _FROZEN = (
 )
 
 
-def job_update_faults(new: Job, old: Job) -> list[Fault]:
+def job_update_faults(new: Job, old: Job, lookup: Lookup | None = None) -> list[Fault]:
     """The size and the priority of a job may change, nothing else of its spec. Metadata is free, also that of a job
-    which was stored under older rules; a changed time limit has to be one."""
+    which was stored under older rules; a changed time limit has to be one, and a changed PriorityClass one that exists,
+    as far as `lookup` knows."""
     limits = (job.metadata.annotations.get(MAX_RUN_SECONDS) for job in (new, old))
     faults = list(time_limit_faults(new)) if len(set(limits)) > 1 else []
     if new.spec == old.spec:
@@ -40,7 +47,9 @@ def job_update_faults(new: Job, old: Job) -> list[Fault]:
             faults.append(Fault(f"{path}.minAvailable", f"'minAvailable' must be <= 'replicas' in task: {task.name}"))
         faults += partition_faults(task, new.name, path)
     faults += size_faults(new.spec, "spec")
-    faults += _grown_names(new, old)
+    faults += _grown_lists(new, old)
+    if lookup is not None and new.spec.priority_class_name not in ("", old.spec.priority_class_name):
+        faults += priority_class_faults(new.spec.priority_class_name, "spec.priorityClassName", lookup)
     if new.spec.min_available < 0:
         faults.append(Fault("spec.minAvailable", "job 'minAvailable' must be >= 0"))
     if new.spec.min_available > new.spec.total_replicas:
@@ -55,8 +64,10 @@ def job_update_faults(new: Job, old: Job) -> list[Fault]:
     return faults
 
 
-def _grown_names(new: Job, old: Job) -> Iterator[Fault]:
-    """More replicas make longer pod names. Those that were allowed before stay allowed."""
+def _grown_lists(new: Job, old: Job) -> Iterator[Fault]:
+    """More replicas make longer pod names and host lists. What was allowed before stays allowed."""
+    if new.spec.total_replicas > old.spec.total_replicas:
+        yield from host_list_faults(new.spec, new.name, "spec")
     before = {task.name: task.replicas for task in old.spec.tasks}
     for index, task in enumerate(new.spec.tasks):
         if task.replicas > before.get(task.name, 0):
@@ -65,13 +76,24 @@ def _grown_names(new: Job, old: Job) -> Iterator[Fault]:
 
 def _frozen_part(spec: JobSpec) -> Json:
     """The spec without what may change, zero values out, since Go's types can't tell these from absence."""
-    volumes = [
-        volume.model_copy(update={"volume_claim_name": ""}) if volume.volume_claim is not None else volume
-        for volume in spec.volumes
-    ]
-    tasks = [task.model_copy(update={"replicas": 0, "min_available": None}) for task in spec.tasks]
-    fixed = spec.model_copy(update={"min_available": 0, "priority_class_name": "", "tasks": tasks, "volumes": volumes})
-    return normalized(fixed.model_dump(by_alias=True))
+    wire: Json = normalized(spec.model_dump(by_alias=True))
+    for path in changeable(JOBS):
+        if path != FILLED_CLAIM_NAME:
+            _clear(wire, path.split("."))
+    for volume in wire.get("volumes", ()):
+        if "volumeClaim" in volume:
+            volume.pop("volumeClaimName", None)
+    return wire
+
+
+def _clear(wire: Json, path: list[str]) -> None:
+    key, rest = path[0], path[1:]
+    if not rest:
+        wire.pop(key, None)
+        return
+    below = wire.get(key.removesuffix("[*]"))
+    for item in cast("list[Json]", below) if isinstance(below, list) else ():
+        _clear(item, rest)
 
 
 def _changed(new: JobSpec, old: JobSpec) -> list[str]:

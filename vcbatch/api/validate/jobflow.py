@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from typing import Final
 
+from vcbatch.api import names
 from vcbatch.api.jobflow import JobFlow
+from vcbatch.api.name_rules import dns_subdomain
 from vcbatch.api.validate import graph
 from vcbatch.api.validate.fault import Cause, Fault
 
+_LONGEST_JOB: Final = 63
 _NO_ORDER = "jobflow Flow is not DAG"
 
 
@@ -19,6 +24,7 @@ def jobflow_faults(flow: JobFlow) -> list[Fault]:
         for name, count in Counter(each.name for each in flows).items()
         if count > 1
     ]
+    faults += _name_faults(flow)
     edges = {each.name: each.depends_on.targets if each.depends_on else () for each in flows}
     unknown = graph.unknown_target(edges)
     if unknown:
@@ -27,3 +33,17 @@ def jobflow_faults(flow: JobFlow) -> list[Fault]:
     if looped:
         faults.append(Fault("spec.flows", f"{_NO_ORDER}: circle of {', '.join(looped)}"))
     return faults
+
+
+def _name_faults(flow: JobFlow) -> Iterator[Fault]:
+    """A flow's name is that of a JobTemplate, and a part of the name of the job made of it."""
+    for index, each in enumerate(flow.spec.flows):
+        field = f"spec.flows[{index}].name"
+        complaints = dns_subdomain(each.name) if each.name else ()
+        if complaints:
+            yield Fault(field, f'{field}: Invalid value: "{each.name}": {complaints[0]}, as it names a JobTemplate')
+            continue
+        job = names.flow_job_name(flow.name, each.name)
+        if flow.name and each.name and len(job) > _LONGEST_JOB:
+            text = f"its job would be called {job}, of {len(job)} characters, and a job's name has at most"
+            yield Fault(field, f'{field}: Invalid value: "{each.name}": {text} {_LONGEST_JOB}', Cause.TOO_LONG)

@@ -11,6 +11,7 @@ from vcbatch.api import names
 from vcbatch.api.quantity import ZERO
 from vcbatch.api.queue import DEFAULT, ROOT, Queue, QueueState
 from vcbatch.api.validate import amounts
+from vcbatch.api.validate.access import annotation_faults
 from vcbatch.api.validate.fault import Cause, Fault
 from vcbatch.api.validate.lookup import Lookup
 
@@ -20,7 +21,8 @@ _ANNOTATIONS: Final = "requestBody.metadata.annotations"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueRules:
-    """`max_depth`: levels of queues below the root. `keep_allocated`: a queue whose pods run isn't deleted."""
+    """`max_depth`: levels of queues below the root. `keep_allocated`: a queue in which the scheduler has placed pods
+    isn't deleted, even where no PodGroup of it is left."""
 
     max_depth: int = 5
     protect_root: bool = True
@@ -36,8 +38,13 @@ def queue_faults(
     """Faults of a new queue, or of a changed one if `old` is given. One that was stored under older rules and isn't
     changed in what they are about passes."""
     if old is not None and queue.spec == old.spec and _asked(queue) == _asked(old):
-        return []
-    faults = [*_amount_faults(queue), *_state_faults(queue, old), *_hierarchy_faults(queue, lookup.queues())]
+        return list(annotation_faults(queue)) if _access(queue) != _access(old) else []
+    faults = [
+        *annotation_faults(queue),
+        *_amount_faults(queue),
+        *_state_faults(queue, old),
+        *_hierarchy_faults(queue, lookup.queues()),
+    ]
     tree = _Tree(queue, lookup.queues())
     if old is None or old.spec.parent != queue.spec.parent:
         faults += tree.parent_faults(rules.max_depth)
@@ -59,6 +66,11 @@ def queue_deletion_faults(name: str, lookup: Lookup, *, rules: QueueRules = DEFA
         return [Fault("metadata.name", _not_found(name), Cause.NOT_FOUND)]
     faults: list[Fault] = []
     pods = amounts.read(queue.status.allocated).get("pods", ZERO)
+    inside = {phase: count for phase, count in _groups(queue).items() if count > 0}
+    if inside:
+        detail = ", ".join(f"{count} {phase}" for phase, count in inside.items())
+        text = f"queue {name} can not be deleted because it has {sum(inside.values())} PodGroups ({detail})"
+        faults.append(Fault("metadata.name", f"{text}; delete or finish their jobs first", Cause.FORBIDDEN))
     if rules.keep_allocated and pods:
         faults.append(
             Fault("status.allocated", f"queue {name} can not be deleted because it has allocated Pods: {pods}")
@@ -68,6 +80,16 @@ def queue_deletion_faults(name: str, lookup: Lookup, *, rules: QueueRules = DEFA
         text = f"queue {name} can not be deleted because it has {len(children)} child queues: {', '.join(children)}"
         faults.append(Fault("metadata.name", text, Cause.FORBIDDEN))
     return faults
+
+
+def _groups(queue: Queue) -> dict[str, int]:
+    """Its unfinished PodGroups by phase, as its controller counted them."""
+    status = queue.status
+    return {"Running": status.running, "Inqueue": status.inqueue, "Pending": status.pending, "Unknown": status.unknown}
+
+
+def _access(queue: Queue) -> str | None:
+    return queue.metadata.annotations.get(names.ALLOWED_NAMESPACES)
 
 
 def _not_found(name: str) -> str:
