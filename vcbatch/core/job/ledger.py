@@ -207,7 +207,7 @@ def read_ledger(plan: Plan) -> Ledger:
         restarting_job=stored.restarting_job,
         targets=[_read_target(target, plan) for target in stored.restarting if target.task in plan.tasks],
         tasks=tasks,
-        delayed={key: since for key, since in map(_read_delay, stored.delayed) if since and key.task in {"", *tasks}},
+        delayed={key: since for key, since in map(_read_delay, stored.delayed) if since and _concerns(plan, key)},
         commands=list(stored.commands),
         losses=list(stored.losses),
     )
@@ -334,6 +334,13 @@ def _dump_target(target: Target) -> Json:
 def _read_delay(delay: api.DelayedPolicy) -> tuple[DelayKey, datetime | None]:
     key = DelayKey(delay.event, delay.task, delay.index)
     return key, _read_time(delay.since)
+
+
+def _concerns(plan: Plan, key: DelayKey) -> bool:
+    if not key.task:
+        return True
+    task = plan.tasks.get(key.task)
+    return task is not None and (key.index is None or 0 <= key.index < task.replicas)
 
 
 def _read_time(text: str | None) -> datetime | None:
