@@ -23,9 +23,10 @@ from vcbatch.api.job import Job
 from vcbatch.api.pod import Pod
 from vcbatch.api.podgroup import PodGroup
 from vcbatch.api.queue import Queue
-from vcbatch.api.resources import COMMANDS, JOBS, PODGROUPS, PODS, QUEUES, Resource
+from vcbatch.api.resources import COMMANDS, JOBS, PERSISTENTVOLUMECLAIMS, PODGROUPS, PODS, QUEUES, Resource
+from vcbatch.api.storage import Claim
 from vcbatch.api.timestamps import format_time
-from vcbatch.core.job import JobView, decide, wanted_children
+from vcbatch.core.job import JobView, decide, wanted_children, wanted_claims
 from vcbatch.core.machine import Create, Decision, Delete, Emit, Ensure, Mark, WriteStatus, strip_unchanged
 
 Json = dict[str, Any]
@@ -85,6 +86,8 @@ class World:
     binds: bool = True
     refusal: str = ""
     """Why the server refuses to create pods; it lets them through where this is empty."""
+    claim_refusal: str = ""
+    """The same of claims."""
     crash_at: int | None = None
     """The controller dies instead of its write of this number (counted from 0 over all looks), once."""
     crashes: int = 0
@@ -173,15 +176,18 @@ class World:
         job = Job.parse(self.job(name))
         group = self.objects.get((PODGROUPS, names.pod_group_name(job.name, job.uid)))
         wanted = wanted_children(job)
+        claims = [msgspec.convert(claim, Claim) for claim in self.all(PERSISTENTVOLUMECLAIMS)]
         queue = self.objects.get((QUEUES, job.spec.queue))
         return JobView(
             job=job,
             pods=[msgspec.convert(pod, Pod) for pod in self.all(PODS)],
             pod_group=PodGroup.parse(group) if group else None,
             children={key: self.objects[key] for key in wanted if key in self.objects},
+            claims={claim.metadata.name: claim for claim in claims if claim.metadata.name in wanted_claims(job)},
             queue=Queue.parse(queue) if queue else None,
             priority_classes=self.priority_classes,
             refusal=self.refusal,
+            claim_refusal=self.claim_refusal,
             commands=[
                 Command.parse(command)
                 for command in self.all(COMMANDS)
@@ -242,12 +248,15 @@ class World:
         stored = self.objects.get((mark.ref.resource, mark.ref.name))
         if stored is not None and stored["metadata"]["uid"] == mark.ref.uid:
             _merge(stored, mark.patch)
+            stored["metadata"]["resourceVersion"] = str(self._next())
             self.writes += 1
 
     def _ensure(self, ensure: Ensure) -> None:
         key = (ensure.resource, ensure.body["metadata"]["name"])
         stored = self.objects.get(key)
         if stored is None:
+            if ensure.resource is PERSISTENTVOLUMECLAIMS and self.claim_refusal:
+                return
             body = ensure.body
             if ensure.keys is not None:
                 made = dict.fromkeys((ensure.keys.private, *ensure.keys.public), f"made-{self.writes}")

@@ -6,6 +6,8 @@ so on are Volcano's, since manifests, dashboards and other controllers match on 
 
 from __future__ import annotations
 
+import hashlib
+import string
 from enum import StrEnum
 from typing import Final
 
@@ -222,6 +224,10 @@ def svc_hosts_key(task: str) -> str:
     return f"{task.replace('-', '_')}.host"
 
 
+CLAIM_RESOURCE_PREFIX: Final = "volume-pvc-"
+"""Begins the keys of `status.controlledResources` that name the job's claims."""
+
+
 def plugin_resource_key(plugin: str) -> str:
     """The key of `status.controlledResources` that says that a plugin has made its objects."""
     return f"plugin-{plugin}"
@@ -238,6 +244,33 @@ def pod_name(job: str, task: str, index: int) -> str:
 def pod_group_name(job: str, uid: str) -> str:
     """The PodGroup of a job."""
     return f"{job}-{uid}"
+
+
+def claim_name(job: str, uid: str, position: int) -> str:
+    """The claim that the controller makes for the volume at that position of a job's spec. Volcano draws the last part
+    at random; here it follows from the job, so that a replayed create finds what is there."""
+    return f"{job}-pvc-{_tag(uid, str(position))}"
+
+
+def claim_volume_name(job: str, uid: str, claim: str) -> str:
+    """The volume of a pod that mounts a claim of its job: a DNS label, whatever the job is called."""
+    tag = _tag(uid, claim)
+    return f"{job.replace('.', '-')[: _LONGEST_LABEL - len(tag) - 1].rstrip('-')}-{tag}"
+
+
+_LONGEST_LABEL: Final = 63
+_TAG_DIGITS: Final = string.digits + string.ascii_lowercase
+_TAG_LENGTH: Final = 12
+
+
+def _tag(*parts: str) -> str:
+    """Twelve of [0-9a-z] that stand for these words."""
+    number = int.from_bytes(hashlib.sha256("\0".join(parts).encode()).digest())
+    digits: list[str] = []
+    for _ in range(_TAG_LENGTH):
+        number, digit = divmod(number, len(_TAG_DIGITS))
+        digits.append(_TAG_DIGITS[digit])
+    return "".join(digits)
 
 
 def flow_job_name(flow: str, template: str) -> str:

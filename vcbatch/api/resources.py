@@ -56,6 +56,13 @@ CONFIGMAPS = Resource(group="", version="v1", plural="configmaps", kind="ConfigM
 SECRETS = Resource(group="", version="v1", plural="secrets", kind="Secret")
 EVENTS = Resource(group="", version="v1", plural="events", kind="Event")
 PERSISTENTVOLUMECLAIMS = Resource(group="", version="v1", plural="persistentvolumeclaims", kind="PersistentVolumeClaim")
+PERSISTENTVOLUMES = Resource(
+    group="", version="v1", plural="persistentvolumes", kind="PersistentVolume", namespaced=False
+)
+STORAGECLASSES = Resource(
+    group="storage.k8s.io", version="v1", plural="storageclasses", kind="StorageClass", namespaced=False
+)
+CSINODES = Resource(group="storage.k8s.io", version="v1", plural="csinodes", kind="CSINode", namespaced=False)
 RESOURCEQUOTAS = Resource(group="", version="v1", plural="resourcequotas", kind="ResourceQuota")
 NETWORKPOLICIES = Resource(group="networking.k8s.io", version="v1", plural="networkpolicies", kind="NetworkPolicy")
 PRIORITYCLASSES = Resource(

@@ -57,6 +57,9 @@ class Mark:
 
     ref: ObjectRef
     patch: Json
+    version: str = ""
+    """Where given, the resourceVersion that the object must still have, the decision's own status write aside: for a
+    patch that repeats what it doesn't change, since a merge patch replaces lists whole."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

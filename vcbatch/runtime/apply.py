@@ -99,9 +99,10 @@ class Applier:
 
     async def carry_out(self, decision: Decision) -> None:
         """Raises `StaleError` where the object has to be looked at again now, `NotAppliedError` where later."""
+        versions: dict[str, str] = {}
         if decision.status is not None:
-            await self._write_status(decision.status)
-        await self._all("mark", decision.marks, self._mark, lambda mark: mark.ref.resource)
+            versions[decision.status.ref.uid] = await self._write_status(decision.status)
+        await self._mark_all(decision.marks, versions)
         for ensure in decision.ensures:
             await self._ensure(ensure)
         await self._all("delete", decision.deletes, self._delete, lambda delete: delete.ref.resource)
@@ -111,7 +112,8 @@ class Applier:
 
     # The parts
 
-    async def _write_status(self, write: WriteStatus) -> None:
+    async def _write_status(self, write: WriteStatus) -> str:
+        """Returns the version that the object has now."""
         ref = write.ref
         stored = self._stored(ref)
         if stored is None:
@@ -120,7 +122,7 @@ class Applier:
             raise StaleError(f"{ref.resource.kind} {ref.namespace}/{ref.name} has changed")
         patch = merge_diff(stored.get("status"), write.status)
         if not patch:
-            return
+            return write.resource_version
         body: Json = {"metadata": {"uid": ref.uid, "resourceVersion": write.resource_version}, "status": patch}
         subresource = "" if ref.resource in self._without_status else "status"
         try:
@@ -133,10 +135,22 @@ class Applier:
                 raise StaleError(str(error)) from error
             raise NotAppliedError(f"write status of {ref.resource.kind}", error) from error
         self._remember(ref.resource, answer)
+        return answer["metadata"]["resourceVersion"]
 
-    async def _mark(self, mark: Mark) -> None:
+    async def _mark_all(self, marks: Sequence[Mark], versions: Mapping[str, str]) -> None:
+        """`versions` by UID: those that this decision's own status write made."""
+
+        async def mark_one(mark: Mark) -> None:
+            await self._mark(mark, versions.get(mark.ref.uid) or mark.version)
+
+        await self._all("mark", marks, mark_one, lambda mark: mark.ref.resource)
+
+    async def _mark(self, mark: Mark, version: str) -> None:
         ref = mark.ref
-        patch = {**mark.patch, "metadata": {**mark.patch.get("metadata", {}), "uid": ref.uid}}
+        metadata: Json = {**mark.patch.get("metadata", {}), "uid": ref.uid}
+        if mark.version:
+            metadata["resourceVersion"] = version
+        patch = {**mark.patch, "metadata": metadata}
         try:
             answer = await self._api.patch(ref.resource, ref.name, patch, namespace=ref.namespace or None)
         except ApiError as error:
@@ -148,7 +162,7 @@ class Applier:
 
     async def _ensure(self, ensure: Ensure) -> None:
         cache = self._caches.get(ensure.resource)
-        stored = cache.by_key(_key_of(ensure.body)) if cache is not None else None
+        stored = cache.by_key(_key_of(ensure.body)) if cache is not None and cache.model is dict else None
         try:
             if stored is None:
                 stored = await self._create_or_get(ensure.resource, await self._with_keys(ensure))

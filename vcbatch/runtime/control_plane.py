@@ -8,11 +8,13 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from vcbatch.api.names import CONTROLLERS_COMPONENT, DEFAULT_SCHEDULER
 from vcbatch.api.pod import Pod
 from vcbatch.api.queue import QueueState
-from vcbatch.api.resources import COMMANDS, JOBS, PODGROUPS, PODS, PRIORITYCLASSES, QUEUES
+from vcbatch.api.resources import COMMANDS, JOBS, PERSISTENTVOLUMECLAIMS, PODGROUPS, PODS, PRIORITYCLASSES, QUEUES
 from vcbatch.api.scheduling import PriorityClassView
+from vcbatch.api.storage import Claim
 from vcbatch.runtime.apply import Applier
 from vcbatch.runtime.cache import Cache
 from vcbatch.runtime.controllers.children import Children
+from vcbatch.runtime.controllers.claims import Claims
 from vcbatch.runtime.controllers.command import CommandController
 from vcbatch.runtime.controllers.job import JobController, JobSources
 from vcbatch.runtime.controllers.podgroup import PodGroupController
@@ -53,6 +55,7 @@ class ControlPlane:
         custom: dict[object, Cache[Json]] = {resource: Cache() for resource in FOLLOWED}
         pods = informers.follow(PODS, Pod)
         priority_classes = informers.follow(PRIORITYCLASSES, PriorityClassView)
+        claims = Claims(api, informers.follow(PERSISTENTVOLUMECLAIMS, Claim))
         children = Children(api, clock=clock)
         self.recorder = Recorder(
             api,
@@ -70,7 +73,12 @@ class ControlPlane:
         )
         applier = Applier(
             api,
-            {PODS: pods, **{resource: custom[resource] for resource in FOLLOWED}, **children.caches},
+            {
+                PODS: pods,
+                PERSISTENTVOLUMECLAIMS: claims.cache,
+                **{resource: custom[resource] for resource in FOLLOWED},
+                **children.caches,
+            },
             self.recorder,
             clock=clock,
             random=random,
@@ -85,6 +93,7 @@ class ControlPlane:
             commands=custom[COMMANDS],
             priority_classes=priority_classes,
             children=children,
+            claims=claims,
         )
         self._informers = informers
         self._queue_cache = custom[QUEUES]

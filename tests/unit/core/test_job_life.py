@@ -84,7 +84,6 @@ def test_why_the_gang_waits_is_told_when_it_changes() -> None:
 @pytest.mark.parametrize(
     ("spec", "named"),
     [
-        ({"volumes": [{"mountPath": "/data"}]}, "spec.volumes"),
         ({"tasks": [task("w", 1, dependsOn={"name": ["y"]}), task("x", 1)]}, "task w depends on y"),
         ({"tasks": [task("w", 1, dependsOn={"name": ["w"]}), task("x", 1)]}, "wait for each other: w"),
         ({"plugins": {"nccl": []}}, "spec.plugins.nccl"),

@@ -12,11 +12,13 @@ from tests.fakes.api import FakeApi
 from tests.support.virtual_time import SeededRandom, VirtualClock, run
 from vcbatch.api.meta import ObjectMeta, OwnerReference
 from vcbatch.api.pod import Pod, PodCondition, PodStatus
-from vcbatch.api.resources import COMMANDS, EVENTS, JOBS, PODGROUPS, PODS, QUEUES
+from vcbatch.api.resources import COMMANDS, EVENTS, JOBS, PERSISTENTVOLUMECLAIMS, PODGROUPS, PODS, QUEUES
 from vcbatch.api.scheduling import PriorityClassView
+from vcbatch.api.storage import Claim
 from vcbatch.runtime.apply import Applier
 from vcbatch.runtime.cache import Cache
 from vcbatch.runtime.controllers.children import Children
+from vcbatch.runtime.controllers.claims import Claims
 from vcbatch.runtime.controllers.job import JobController, JobSources
 from vcbatch.runtime.recorder import Recorder
 from vcbatch.seams.api import ApiError
@@ -56,8 +58,10 @@ class World:
             commands=Cache(),
             priority_classes=Cache(model=PriorityClassView),
             children=children,
+            claims=Claims(api, Cache(model=Claim)),
         )
         caches = {JOBS: self.sources.jobs, PODS: self.sources.pods, PODGROUPS: self.sources.podgroups}
+        caches |= {PERSISTENTVOLUMECLAIMS: self.sources.claims.cache}
         self.recorder = Recorder(self.server, clock=clock, random=random, component="test")
         applier = Applier(
             api, caches | children.caches, self.recorder,

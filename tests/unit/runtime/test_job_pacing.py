@@ -12,10 +12,12 @@ from tests.support.virtual_time import SeededRandom, VirtualClock, run
 from vcbatch.api.pod import Pod
 from vcbatch.api.resources import JOBS, PODGROUPS, PODS, QUEUES
 from vcbatch.api.scheduling import PriorityClassView
+from vcbatch.api.storage import Claim
 from vcbatch.core.machine import Decision
 from vcbatch.runtime.apply import Applier
 from vcbatch.runtime.cache import Cache
 from vcbatch.runtime.controllers.children import Children
+from vcbatch.runtime.controllers.claims import Claims
 from vcbatch.runtime.controllers.job import JobController, JobSources
 from vcbatch.runtime.recorder import Recorder
 
@@ -34,6 +36,7 @@ class _Controller:
             commands=Cache(),
             priority_classes=Cache(model=PriorityClassView),
             children=Children(api, clock=clock),
+            claims=Claims(api, Cache(model=Claim)),
         )
         recorder = Recorder(api, clock=clock, random=random, component="test")
         applier = Applier(api, {}, recorder, clock=clock, random=SeededRandom(1))

@@ -1,12 +1,21 @@
 """The job controller's decisions.
 
-`decide` looks at a `JobView` and says what follows; `wanted_children` says which objects beside pods and the PodGroup
-the view has to show.
+`decide` looks at a `JobView` and says what follows; `wanted_children` and `wanted_claims` say which objects beside pods
+and the PodGroup the view has to show.
 """
 
 from vcbatch.core.job.children import wanted_children
 from vcbatch.core.job.decide import decide
 from vcbatch.core.job.plugins import PluginFailedError
 from vcbatch.core.job.view import ChildKey, JobView
+from vcbatch.core.job.volumes import claims_to_look_for, wanted_claims
 
-__all__ = ["ChildKey", "JobView", "PluginFailedError", "decide", "wanted_children"]
+__all__ = [
+    "ChildKey",
+    "JobView",
+    "PluginFailedError",
+    "claims_to_look_for",
+    "decide",
+    "wanted_children",
+    "wanted_claims",
+]

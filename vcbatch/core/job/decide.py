@@ -11,7 +11,7 @@ from vcbatch.api.job import Action, Event, JobPhase
 from vcbatch.api.reasons import JobReason
 from vcbatch.api.resources import PODS
 from vcbatch.core.gc.ttl import expiry_of
-from vcbatch.core.job import children, events, kill, limit
+from vcbatch.core.job import children, events, kill, limit, volumes
 from vcbatch.core.job.budget import Charge, charge, wait_after
 from vcbatch.core.job.commands import Inbox, read_inbox
 from vcbatch.core.job.counts import Counts, count
@@ -114,6 +114,7 @@ def _follow(picture: Picture, stimulus: Stimulus, inbox: Inbox, verdict: Verdict
     acted = entered or ended or stimulus.told or bool(stimulus.targets)
     return Decision(
         status=status,
+        marks=acts.marks,
         ensures=acts.ensures,
         deletes=[*inbox.deletes, *(_delete_pod(member) for member in acts.killed), *acts.deletes, *_expiry(picture)],
         creates=acts.creates,
@@ -147,6 +148,8 @@ def _delete_pod(member: Member) -> Delete:
 def _build_pods(picture: Picture, acts: Acts) -> None:
     """Write the missing pods out: the tasks of the highest priority first, each by its index. A task whose pods a
     plugin fails to change gets none in this look, and the other tasks get theirs."""
+    if picture.without_claims:
+        return
     for task in by_priority(picture.plan.tasks.values(), picture.view.priority_classes):
         indices = acts.missing.get(task.name)
         if not indices:
@@ -174,8 +177,10 @@ def _count(picture: Picture, acts: Acts) -> Counts:
 
 
 def _existing(picture: Picture, acts: Acts, counts: Counts) -> Counts:
-    """What the status says of the pods: those to be created are left out while the server refuses them."""
-    return _count(picture, replace(acts, missing={})) if picture.view.refusal and acts.missing else counts
+    """What the status says of the pods: those to be created are left out while the server refuses them, or their
+    volumes aren't there."""
+    kept = picture.view.refusal or picture.without_claims
+    return _count(picture, replace(acts, missing={})) if kept and acts.missing else counts
 
 
 def _outlook(picture: Picture, counts: Counts) -> Outlook:
@@ -191,6 +196,7 @@ def _status(
     """The status, where it differs from the stored one."""
     job = picture.view.job
     at_work = phase in LIVE or counts.alive
+    plugins = children.controlled_resources(picture.plugins) if at_work else {}
     decided = trimmed(
         build(
             picture.plan,
@@ -199,7 +205,7 @@ def _status(
             counts=counts,
             ledger=picture.ledger,
             explanation=explanation,
-            controlled=children.controlled_resources(picture.plugins) if at_work else {},
+            controlled=plugins | volumes.controlled_resources(job, picture.view.claims),
             now=picture.now,
         )
     )

@@ -31,7 +31,7 @@ def explain(
     if phase is JobPhase.PENDING:
         return _explain_waiting(picture, stored)
     if not entered:
-        return _explain_going_on(picture, stored), []
+        return _explain_going_on(picture, stored)
     if phase is JobPhase.FAILED:
         return Explanation(JobReason.POD_FAILED, _how_it_failed(picture, counts)), []
     if phase is JobPhase.ABORTED and stimulus.action is Action.SYNC_JOB and picture.phase is JobPhase.ABORTED:
@@ -49,13 +49,6 @@ def _retries_exhausted(picture: Picture, stimulus: Stimulus) -> str:
     if stimulus.infrastructure:
         return reasons.infrastructure_retries_exhausted(retries=ledger.infrastructure_retries - 1)
     return reasons.retries_exhausted(retries=ledger.own_retries - 1, max_retry=picture.plan.max_retry)
-
-
-def _explain_going_on(picture: Picture, stored: Explanation) -> Explanation:
-    """A job that stays in its phase; one that runs may lack members."""
-    if picture.phase is JobPhase.RUNNING and (trouble := _uncreated(picture)):
-        return trouble
-    return Explanation() if stored.reason in (JobReason.FAILED_CREATE, JobReason.PLUGIN_ERROR) else stored
 
 
 def _uncreated(picture: Picture) -> Explanation | None:
@@ -77,6 +70,8 @@ def _explain_waiting(picture: Picture, stored: Explanation) -> tuple[Explanation
     if ledger.not_before is not None:
         message = reasons.backing_off(losses=ledger.infrastructure_retries, until=format_time(ledger.not_before))
         return Explanation(JobReason.BACK_OFF, message), []
+    if picture.without_claims:
+        return _explain_claims(picture, stored)
     if trouble := _uncreated(picture):
         return trouble, []  # comes first, since the gang can't be complete without
     trouble = events.pod_group_trouble(view.pod_group)
@@ -85,6 +80,23 @@ def _explain_waiting(picture: Picture, stored: Explanation) -> tuple[Explanation
     if trouble == stored:
         return stored, []
     return trouble, [events.pod_group_pending(view.job, trouble)]
+
+
+def _explain_going_on(picture: Picture, stored: Explanation) -> tuple[Explanation, list[Emit]]:
+    """A job that runs, and may lack a member that can't have its volumes."""
+    if picture.without_claims:
+        return _explain_claims(picture, stored)
+    if picture.phase is JobPhase.RUNNING and (trouble := _uncreated(picture)):
+        return trouble, []
+    gone = stored.reason in (JobReason.PVC_ERROR, JobReason.FAILED_CREATE, JobReason.PLUGIN_ERROR)
+    return (Explanation() if gone else stored), []
+
+
+def _explain_claims(picture: Picture, stored: Explanation) -> tuple[Explanation, list[Emit]]:
+    missing = Explanation(JobReason.PVC_ERROR, reasons.shorten(picture.without_claims))
+    # What the server refuses is told as an event by the one who was refused.
+    told = missing == stored or picture.without_claims == picture.view.claim_refusal
+    return missing, [] if told else [events.warning(picture.view.job, JobReason.PVC_ERROR, missing.message)]
 
 
 def _held_up(picture: Picture) -> Explanation:

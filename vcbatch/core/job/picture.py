@@ -29,8 +29,8 @@ class Stimulus:
 
 @dataclass(slots=True, kw_only=True)
 class Picture:
-    """Everything that deciding reads. Only `ledger`, `losses`, `held` and `plugin_faults` change on the
-    way."""
+    """Everything that deciding reads. Only `ledger`, `losses`, `held`, `without_claims`
+    and `plugin_faults` change on the way."""
 
     view: JobView
     now: datetime
@@ -46,6 +46,8 @@ class Picture:
     """The tasks that wait for others, once a sync has looked."""
     plugin_faults: list[str] = field(default_factory=list[str])
     """Why plugins left tasks without pods in this look."""
+    without_claims: str = ""
+    """Why pods that are wanted can't have the job's volumes, once a sync has looked."""
 
 
 def look(view: JobView, now: datetime) -> Picture:

@@ -11,6 +11,7 @@ import msgspec
 from vcbatch.api import names
 from vcbatch.api.model import owner_of
 from vcbatch.api.resources import JOBS, PODS
+from vcbatch.core.job import volumes
 from vcbatch.core.job.ledger import Ledger
 from vcbatch.core.job.plan import Plan, Task
 from vcbatch.core.job.plugins import PluginSet
@@ -42,6 +43,7 @@ def _shared(plan: Plan, ledger: Ledger, task: Task) -> Json:
     priority_class = spec.get("priorityClassName") or job.spec.priority_class_name
     if priority_class:
         spec["priorityClassName"] = priority_class
+    volumes.mount(job, spec)
     return {
         "apiVersion": PODS.api_version,
         "kind": PODS.kind,

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from vcbatch.api.model import Json
-from vcbatch.api.supported import THIS_VERSION
 from vcbatch.api.validate import graph
 from vcbatch.core.job.plan import Plan
 from vcbatch.core.job.plugins import KNOWN
@@ -18,9 +16,6 @@ def refusal_of(plan: Plan) -> str:
 
 
 def _faults(plan: Plan) -> Iterator[str]:
-    spec = plan.job.spec.dump()
-    for field in _used(spec, THIS_VERSION.job_fields):
-        yield f"spec.{field} isn't supported yet"
     for name in sorted(plan.job.spec.plugins.keys() - KNOWN.keys()):
         yield f"spec.plugins.{name} isn't supported yet, want some of {', '.join(KNOWN)}"
     yield from _order_faults(plan)
@@ -34,7 +29,3 @@ def _order_faults(plan: Plan) -> Iterator[str]:
     circle = graph.cycle(edges)
     if circle:
         yield f"these tasks wait for each other: {', '.join(circle)}"
-
-
-def _used(given: Json, fields: frozenset[str]) -> list[str]:
-    return sorted(field for field in fields if given.get(field))

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from vcbatch.api.job import Action, JobPhase
-from vcbatch.core.job import children, kill, podgroup
+from vcbatch.core.job import children, kill, podgroup, volumes
 from vcbatch.core.job.budget import Charge
 from vcbatch.core.job.counts import Counts
 from vcbatch.core.job.dependencies import held_back
@@ -14,13 +14,14 @@ from vcbatch.core.job.picture import Picture, Stimulus
 from vcbatch.core.job.roster import Member
 from vcbatch.core.job.states import LIVE, Cell, Retain, Verb
 from vcbatch.core.job.sync import compare
-from vcbatch.core.machine import Create, Delete, Ensure
+from vcbatch.core.machine import Create, Delete, Ensure, Mark
 
 
 @dataclass(slots=True, kw_only=True)
 class Acts:
     """What a verb does, before it is known which phase follows."""
 
+    marks: list[Mark] = field(default_factory=list[Mark])
     ensures: list[Ensure] = field(default_factory=list[Ensure])
     deletes: list[Delete] = field(default_factory=list[Delete])
     killed: list[Member] = field(default_factory=list[Member])
@@ -61,6 +62,9 @@ def _sync(picture: Picture) -> Acts:
     waits = picture.ledger.not_before is not None
     if waits and view.pod_group is None:
         return acts
+    _claim(picture, acts)
+    if picture.without_claims and view.pod_group is None:
+        return acts
     group = podgroup.ensure(picture.plan, view.pod_group, view.priority_classes, out=_out_of_the_gang(picture))
     acts.ensures.extend(children.ensures(view, picture.plugins))
     if group is not None:
@@ -68,7 +72,19 @@ def _sync(picture: Picture) -> Acts:
     if podgroup.lets_create(view.pod_group):
         difference = compare(picture.plan, picture.roster, picture.ledger, held=picture.held.waiting)
         acts.killed, acts.missing = difference.superfluous, {} if waits else difference.missing
+    if not acts.missing:
+        picture.without_claims = ""  # nobody is kept waiting by it
     return acts
+
+
+def _claim(picture: Picture, acts: Acts) -> None:
+    """Name the job's claims, make those that are its own to make, and see whether all are there."""
+    job, claims = picture.view.job, picture.view.claims
+    named = volumes.name_claims(job)
+    if named is not None:
+        acts.marks.append(named)
+    acts.ensures.extend(volumes.ensures(job, claims))
+    picture.without_claims = volumes.trouble(job, claims) or (picture.view.claim_refusal if acts.ensures else "")
 
 
 def _out_of_the_gang(picture: Picture) -> dict[str, int]:

@@ -11,6 +11,7 @@ from vcbatch.api.pod import Pod
 from vcbatch.api.podgroup import PodGroup
 from vcbatch.api.queue import Queue
 from vcbatch.api.resources import Resource
+from vcbatch.api.storage import Claim
 from vcbatch.core.machine import Json
 
 ChildKey = tuple[Resource, str]
@@ -34,6 +35,8 @@ class JobView:
     """The PodGroup `<job>-<uid>`."""
     children: Mapping[ChildKey, Json] = field(default_factory=dict[ChildKey, Json])
     """Of `vcbatch.core.job.wanted_children(job)`, those that exist, as they are stored."""
+    claims: Mapping[str, Claim] = field(default_factory=dict[str, Claim])
+    """By name, the claims in the job's namespace that its volumes are about."""
     queue: Queue | None = None
     """The queue that the job names; None where there is no such queue."""
     priority_classes: Mapping[str, int] = field(default_factory=dict[str, int])
@@ -42,3 +45,5 @@ class JobView:
     """Commands in the job's namespace whose target is a Job of its name."""
     refusal: str = ""
     """Why the last try to create a pod of this job failed, in the server's words; empty once a try went well."""
+    claim_refusal: str = ""
+    """The same of a claim."""

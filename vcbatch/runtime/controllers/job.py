@@ -14,13 +14,15 @@ from vcbatch.api.pod import Pod, PodPhase
 from vcbatch.api.podgroup import PodGroup
 from vcbatch.api.queue import Queue
 from vcbatch.api.reasons import JobReason, shorten
-from vcbatch.api.resources import JOBS, PODS
+from vcbatch.api.resources import JOBS, PERSISTENTVOLUMECLAIMS, PODS
 from vcbatch.api.scheduling import PriorityClassView
-from vcbatch.core.job import JobView, PluginFailedError, decide, wanted_children
+from vcbatch.api.storage import Claim
+from vcbatch.core.job import JobView, PluginFailedError, decide, wanted_children, wanted_claims
 from vcbatch.core.machine import Decision, Emit, EventType, ObjectRef
 from vcbatch.runtime.apply import Applier, NotAppliedError
 from vcbatch.runtime.cache import Cache, Change, identity
 from vcbatch.runtime.controllers.children import Children
+from vcbatch.runtime.controllers.claims import Claims, claims_of_job
 from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
 from vcbatch.runtime.controllers.vacated import VacatedNames
 from vcbatch.runtime.meter import Meter
@@ -36,6 +38,7 @@ log = logging.getLogger(__name__)
 _OWNER = "job that controls it"
 _TARGET = "job that it is for"
 _QUEUE = "queue"
+_CLAIM = "claim that it mounts"
 _DEFAULT_QUEUE = "default"
 _PLUGIN_RETRY = timedelta(seconds=60)
 _REST_SECONDS = 0.05
@@ -57,6 +60,7 @@ class JobSources:
     commands: Cache[Json]
     priority_classes: Cache[PriorityClassView]
     children: Children
+    claims: Claims
 
 
 class JobController:
@@ -84,6 +88,7 @@ class JobController:
         self._departed: dict[str, dict[str, Pod]] = {}
         self._seen_departed: dict[str, tuple[Pod, ...]] = {}
         self._refusals: dict[str, str] = {}  # job UID -> why its pods can't be created
+        self._claim_refusals: dict[str, str] = {}  # job UID -> why its claims can't be created
         self.controller = Controller(
             ControllerConfig(name="job-controller"),
             self.decide,
@@ -103,6 +108,7 @@ class JobController:
     def _listen(self) -> None:
         sources = self._sources
         sources.jobs.add_index(_QUEUE, _queue_of)
+        sources.jobs.add_index(_CLAIM, claims_of_job)
         sources.pods.add_index(_OWNER, _job_of_pod)
         sources.pods.add_index(_PHASE, _job_and_phase)
         sources.commands.add_index(_TARGET, _target_of)
@@ -111,6 +117,7 @@ class JobController:
         sources.podgroups.listen(self._on_podgroup)
         sources.queues.listen(self._on_queue)
         sources.commands.listen(self._on_command)
+        sources.claims.cache.listen(self._on_claim)
 
     def _on_job(self, change: Change[Json]) -> None:
         who = identity(change.current)
@@ -171,6 +178,13 @@ class JobController:
             if job is not None:
                 self.controller.queue.add(identity(job).uid)
 
+    def _on_claim(self, change: Change[Claim]) -> None:
+        old, new = change.old, change.new
+        if old is not None and new is not None and _state_of_claim(old) == _state_of_claim(new):
+            return
+        for job in self._sources.jobs.indexed(_CLAIM, change.current.metadata.key):
+            self.controller.queue.add(identity(job).uid)
+
     # What a look decides
 
     async def decide(self, uid: str, now: datetime) -> Decision | None:
@@ -178,6 +192,7 @@ class JobController:
         if stored is None:
             self._looked.pop(uid, None)
             self._refusals.pop(uid, None)
+            self._claim_refusals.pop(uid, None)
             self._departed.pop(uid, None)
             self._seen_departed.pop(uid, None)
             return None
@@ -222,6 +237,7 @@ class JobController:
         job = Job.parse(stored)
         # Waited for first: after it nothing is waited for, so that the picture is of one moment.
         children = await sources.children.of(job.uid, job.namespace, wanted_children(job))
+        await sources.claims.verify(job)
         current = sources.jobs.get(job.uid)
         if current is not None and current is not stored:
             job = Job.parse(current)
@@ -232,10 +248,12 @@ class JobController:
             departed=departed,
             pod_group=self._pod_group(job),
             children=children,
+            claims=sources.claims.of(job.namespace, wanted_claims(job)),
             queue=self._queue(job),
             priority_classes={item.metadata.name: item.value for item in sources.priority_classes},
             commands=[Command.parse(item) for item in sources.commands.indexed(_TARGET, job.key)],
             refusal=self._refusals.get(job.uid, ""),
+            claim_refusal=self._claim_refusals.get(job.uid, ""),
         )
 
     def _pod_group(self, job: Job) -> PodGroup | None:
@@ -259,6 +277,7 @@ class JobController:
         """Say on the job what the server doesn't let us do; what passes by itself isn't worth a word."""
         if refused is None:
             self._refusals.pop(uid, None)
+            self._claim_refusals.pop(uid, None)
             self._forget_departed(uid)
             return
         job = self._sources.jobs.get(uid)
@@ -269,6 +288,10 @@ class JobController:
             return
         if reason is JobReason.FAILED_CREATE:
             self._refusals[uid] = refused.error.message
+        elif reason is JobReason.PVC_ERROR:
+            if self._claim_refusals.get(uid) == refused.error.message:
+                return
+            self._claim_refusals[uid] = refused.error.message
         ref = _reference(job["metadata"])
         self._recorder.emit(Emit(ref=ref, type=EventType.WARNING, reason=reason, message=shorten(str(refused))))
 
@@ -276,6 +299,8 @@ class JobController:
 _REASONS = {
     f"create {PODS.kind}": JobReason.FAILED_CREATE,
     f"delete {PODS.kind}": JobReason.FAILED_DELETE,
+    f"ensure {PERSISTENTVOLUMECLAIMS.kind}": JobReason.PVC_ERROR,
+    f"mark {JOBS.kind}": JobReason.PVC_ERROR,
     "ensure PodGroup": JobReason.POD_GROUP_ERROR,
     "ensure Service": JobReason.PLUGIN_ERROR,
     "ensure ConfigMap": JobReason.PLUGIN_ERROR,
@@ -315,6 +340,12 @@ def _job_and_phase(pod: Pod) -> Iterable[str]:
 
 def _queue_of(job: Json) -> Iterable[str]:
     yield (job.get("spec") or {}).get("queue") or _DEFAULT_QUEUE
+
+
+def _state_of_claim(claim: Claim) -> tuple[object, ...]:
+    """What of a claim a job's decision reads."""
+    meta = claim.metadata
+    return meta.uid, meta.deletion_timestamp, meta.owner_references, claim.status.phase, claim.spec.volume_name
 
 
 def _target_of(command: Json) -> Iterable[str]:

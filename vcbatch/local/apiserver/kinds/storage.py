@@ -7,7 +7,7 @@ from datetime import datetime
 from vcbatch.api import faults, quantities
 from vcbatch.api.podspec.claims import access_mode_faults, claim_spec_faults
 from vcbatch.api.podspec.internal import internal
-from vcbatch.api.resources import PERSISTENTVOLUMECLAIMS, Resource
+from vcbatch.api.resources import CSINODES, PERSISTENTVOLUMECLAIMS, PERSISTENTVOLUMES, STORAGECLASSES, Resource
 from vcbatch.local.apiserver.errors import FieldError
 from vcbatch.local.apiserver.kinds.define import STATUS
 from vcbatch.local.apiserver.kinds.pods.specdiff import spec_diff
@@ -15,13 +15,6 @@ from vcbatch.local.apiserver.kinds.strategy import BuiltIn
 from vcbatch.local.apiserver.registry import Json, RequestContext, Served
 from vcbatch.local.apiserver.tables import AGE, NAME, NONE, UNSET, Cell, access_modes_text, at, column, count, dig
 
-PERSISTENT_VOLUMES = Resource(
-    group="", version="v1", plural="persistentvolumes", kind="PersistentVolume", namespaced=False
-)
-STORAGE_CLASSES = Resource(
-    group="storage.k8s.io", version="v1", plural="storageclasses", kind="StorageClass", namespaced=False
-)
-CSI_NODES = Resource(group="storage.k8s.io", version="v1", plural="csinodes", kind="CSINode", namespaced=False)
 CSI_DRIVERS = Resource(group="storage.k8s.io", version="v1", plural="csidrivers", kind="CSIDriver", namespaced=False)
 ATTACHMENTS = Resource(
     group="storage.k8s.io", version="v1", plural="volumeattachments", kind="VolumeAttachment", namespaced=False
@@ -257,7 +250,7 @@ def served() -> list[Served]:
             returns_deleted=True,
         ),
         Served(
-            resource=PERSISTENT_VOLUMES,
+            resource=PERSISTENTVOLUMES,
             singular="persistentvolume",
             short_names=("pv",),
             strategy=BuiltIn(
@@ -272,7 +265,7 @@ def served() -> list[Served]:
             returns_deleted=True,
         ),
         Served(
-            resource=STORAGE_CLASSES,
+            resource=STORAGECLASSES,
             singular="storageclass",
             short_names=("sc",),
             strategy=BuiltIn(
@@ -286,7 +279,7 @@ def served() -> list[Served]:
             returns_deleted=True,
         ),
         Served(
-            resource=CSI_NODES,
+            resource=CSINODES,
             singular="csinode",
             strategy=BuiltIn(type_name="CSINode"),
             columns=(NAME, column("Drivers", count("spec", "drivers")), AGE),

@@ -1,0 +1,53 @@
+"""The claims that jobs mount, as the job controller sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, cast
+
+from vcbatch.api import names
+from vcbatch.api.job import Job
+from vcbatch.api.resources import PERSISTENTVOLUMECLAIMS
+from vcbatch.api.storage import Claim
+from vcbatch.core.job import claims_to_look_for
+from vcbatch.runtime.cache import Cache
+from vcbatch.seams.api import Api, ApiError, Json
+
+
+class Claims:
+    """Claims out of a cache that is followed, asked for where the cache may be behind."""
+
+    def __init__(self, api: Api, cache: Cache[Claim]) -> None:
+        self._api = api
+        self.cache = cache
+
+    def of(self, namespace: str, wanted: Iterable[str]) -> dict[str, Claim]:
+        """Those of `wanted` that exist."""
+        found = {name: self.cache.by_key(f"{namespace}/{name}") for name in wanted}
+        return {name: claim for name, claim in found.items() if claim is not None}
+
+    async def verify(self, job: Job) -> None:
+        """Ask for the claims that should be there and aren't: one that was made just before the job may not have been
+        told of yet. Raises `ApiError` where the server doesn't say."""
+        if not job.spec.volumes:
+            return
+        for name in claims_to_look_for(job):
+            if self.cache.by_key(f"{job.namespace}/{name}") is None:
+                try:
+                    claim = await self._api.get(
+                        PERSISTENTVOLUMECLAIMS, name, namespace=job.namespace, model=self.cache.model
+                    )
+                except ApiError as error:
+                    if not error.not_found:
+                        raise
+                else:
+                    self.cache.put(claim)
+
+
+def claims_of_job(job: Json) -> Iterator[str]:
+    """The keys of the claims of a stored job: those it names, and those that are named for it."""
+    metadata, volumes = job["metadata"], (job.get("spec") or {}).get("volumes")
+    for position, volume in enumerate(cast("list[Any]", volumes) if isinstance(volumes, list) else ()):
+        named = cast(Mapping[str, Any], volume).get("volumeClaimName") if isinstance(volume, dict) else None
+        claim = named or names.claim_name(metadata["name"], metadata["uid"], position)
+        yield f"{metadata.get('namespace', '')}/{claim}"
