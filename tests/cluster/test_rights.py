@@ -26,6 +26,7 @@ SSH = "vcbatch-ssh"
 _FINALIZERS = "asked for by an admission plugin, by no request: without it the run below is refused"
 _LISTS = "listed where the server doesn't begin a watch with what there is (WatchList), or refuses to"
 _FIRST = "the first queues are made by whichever program comes first"
+_WORKLOADS = (("apps", "replicasets"), ("apps", "statefulsets"), ("apps", "daemonsets"), ("batch", "jobs"))
 
 UNUSED: dict[str, dict[Right, str]] = {
     CONTROLLERS: {
@@ -36,6 +37,8 @@ UNUSED: dict[str, dict[Right, str]] = {
         ("bus.volcano.sh", "commands", "get"): "read again where its deletion met a conflict",
         ("", "pods", "list"): _LISTS,
         ("scheduling.k8s.io", "priorityclasses", "list"): _LISTS,
+        **{(*workload, "list"): _LISTS for workload in _WORKLOADS},
+        **{(*workload, "get"): "read where a pod is seen before what it belongs to" for workload in _WORKLOADS},
         ("batch.volcano.sh", "jobs/finalizers", "update"): _FINALIZERS,
         ("", "pods/finalizers", "update"): _FINALIZERS,
         ("", "replicationcontrollers/finalizers", "update"): _FINALIZERS,

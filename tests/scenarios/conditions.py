@@ -15,16 +15,12 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
-_OF_KUBERNETES = [
+_UNUSED_BY_US = [
     Resource(group="apps", version="v1", plural="deployments", kind="Deployment"),
-    Resource(group="apps", version="v1", plural="replicasets", kind="ReplicaSet"),
-    Resource(group="apps", version="v1", plural="statefulsets", kind="StatefulSet"),
-    Resource(group="apps", version="v1", plural="daemonsets", kind="DaemonSet"),
-    Resource(group="batch", version="v1", plural="jobs", kind="Job"),
     Resource(group="node.k8s.io", version="v1", plural="runtimeclasses", kind="RuntimeClass", namespaced=False),
 ]
-_OURS = [value for value in vars(resources).values() if isinstance(value, Resource)]
-_ALL = [*_OF_KUBERNETES, *_OURS]  # `job` alone is one of ours
+_NAMED = [value for value in vars(resources).values() if isinstance(value, Resource)]
+_ALL = [*_UNUSED_BY_US, *_NAMED, *resources.CUSTOM_RESOURCES]  # `job` alone is one of ours
 BY_NAME = {(f"{r.plural}.{r.group}" if r.group else r.plural): r for r in _ALL}
 BY_NAME |= {name: r for r in _ALL for name in (r.plural, r.kind.lower())}
 BY_KIND = {(r.api_version, r.kind): r for r in _ALL}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import click
 
-from vcbatch.api.names import CONTROLLERS_LEASE
+from vcbatch.api.names import CONTROLLERS_LEASE, DEFAULT_SCHEDULER
 from vcbatch.cli.component import Component, run_component
-from vcbatch.cli.component_options import ComponentOptions, component_options
+from vcbatch.cli.component_options import BoolType, ComponentOptions, component_options
 from vcbatch.cli.job_plugins import add_job_plugins
 from vcbatch.runtime import memory
 from vcbatch.runtime.bootstrap import ensure_queues
@@ -19,13 +20,25 @@ from vcbatch.runtime.supervise import Part, Supervisor, never
 
 @click.command("controllers")
 @component_options
-def command(**options: Any) -> int:
-    """Run the controllers of Jobs, Queues and Commands on the cluster of the kubeconfig."""
+@click.option(
+    "--scheduler-name", "scheduler_names", multiple=True, default=(DEFAULT_SCHEDULER,), show_default=True,
+    metavar="NAME", help="Make PodGroups for plain pods with this schedulerName; may be repeated.",
+)  # fmt: skip
+@click.option(
+    "--inherit-owner-annotations", type=BoolType(), is_flag=False, flag_value="true", default="true", show_default=True,
+    metavar="[=true|false]", help="Let the annotations of a workload count for the PodGroup of its pods.",
+)  # fmt: skip
+def command(scheduler_names: tuple[str, ...], *, inherit_owner_annotations: bool, **options: Any) -> int:
+    """Run the controllers of Jobs, Queues, PodGroups and Commands on the cluster of the kubeconfig."""
     add_job_plugins()
-    return run_component(ComponentOptions(**options), _work, name=CONTROLLERS_LEASE)
+
+    async def work(component: Component) -> None:
+        await _work(component, scheduler_names, inherit_owner_annotations=inherit_owner_annotations)
+
+    return run_component(ComponentOptions(**options), work, name=CONTROLLERS_LEASE)
 
 
-async def _work(component: Component) -> None:
+async def _work(component: Component, scheduler_names: Collection[str], *, inherit_owner_annotations: bool) -> None:
     informers = Informers(component.api, clock=component.clock, random=component.random, meter=component.meter)
     plane = ControlPlane(
         component.api,
@@ -35,6 +48,8 @@ async def _work(component: Component) -> None:
         random=component.random,
         meter=component.meter,
         host=component.identity,
+        scheduler_names=scheduler_names,
+        inherit_owner_annotations=inherit_owner_annotations,
     )
 
     async def follow() -> None:

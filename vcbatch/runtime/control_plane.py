@@ -17,7 +17,7 @@ from vcbatch.runtime.controllers.children import Children
 from vcbatch.runtime.controllers.claims import Claims
 from vcbatch.runtime.controllers.command import CommandController
 from vcbatch.runtime.controllers.job import JobController, JobSources
-from vcbatch.runtime.controllers.podgroup import PodGroupController
+from vcbatch.runtime.controllers.podgroup import PodGroupController, follow_workloads
 from vcbatch.runtime.controllers.queue import QueueController
 from vcbatch.runtime.handlers import CustomResources, CustomResourceSource, Feed
 from vcbatch.runtime.informers import Informers
@@ -36,7 +36,8 @@ FOLLOWED = (JOBS, QUEUES, COMMANDS, PODGROUPS)
 class ControlPlane:
     """The job, queue, PodGroup and command controllers. kopf hosts them: their custom resources come through it, unless
     `followed_by` gives another source (a simulation has one loop and one clock, and kopf brings its own). Pods that
-    name no gang get one where a scheduler of `scheduler_names` is to place them."""
+    name no gang get one where a scheduler of `scheduler_names` is to place them, as their workload's annotations say
+    unless `inherit_owner_annotations` is off."""
 
     def __init__(
         self,
@@ -49,6 +50,7 @@ class ControlPlane:
         meter: Meter | None = None,
         host: str = "",
         scheduler_names: Collection[str] = (DEFAULT_SCHEDULER,),
+        inherit_owner_annotations: bool = True,
         followed_by: Callable[[Sequence[Feed]], CustomResourceSource] | None = None,
     ) -> None:
         meter = meter or NoMeter()
@@ -105,11 +107,13 @@ class ControlPlane:
             api,
             pods,
             custom[PODGROUPS],
+            follow_workloads(informers),
             applier,
             clock=clock,
             random=random,
             meter=meter,
             scheduler_names=scheduler_names,
+            inherit_owner_annotations=inherit_owner_annotations,
         )
         self.commands = CommandController(
             custom[COMMANDS], custom[JOBS], custom[QUEUES], applier, clock=clock, random=random, meter=meter

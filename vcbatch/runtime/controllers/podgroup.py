@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
+
+import msgspec
 
 from vcbatch.api import names
 from vcbatch.api.model import MalformedObject
-from vcbatch.api.pod import Pod
+from vcbatch.api.pod import Pod, PodPhase
 from vcbatch.api.podgroup import PodGroup
-from vcbatch.api.resources import PODS
-from vcbatch.core.machine import Decision
-from vcbatch.core.podgroup import GroupView, decide, generated_name
+from vcbatch.api.resources import PODS, Resource
+from vcbatch.api.workload import WORKLOADS, Workload
+from vcbatch.core.machine import Decision, ObjectRef
+from vcbatch.core.podgroup import GroupView, decide, generated_name, needs_sample
 from vcbatch.runtime.apply import Applier
 from vcbatch.runtime.cache import Cache, Change, identity
 from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
+from vcbatch.runtime.informers import Informers
 from vcbatch.runtime.meter import Meter
 from vcbatch.runtime.supervise import Part
 from vcbatch.seams.api import Api, ApiError, Json
@@ -24,13 +29,21 @@ from vcbatch.seams.random import Random
 
 log = logging.getLogger(__name__)
 
-_WAITING = "group that it waits for"
+_GROUP = "generated group"
+_OVER = (PodPhase.SUCCEEDED, PodPhase.FAILED)
+
+
+def follow_workloads(informers: Informers) -> dict[Resource, Cache[Workload]]:
+    """The caches of the workloads whose annotations count for the PodGroup of their pods."""
+    return {resource: informers.follow(resource, Workload) for resource in WORKLOADS}
 
 
 class PodGroupController:
-    """Looks at each pod that has no group yet, and again when its group is there.
+    """Looks at the pods of one generated group at a time, by the group's key: when a pod comes without a group or goes,
+    when the group comes or goes, and when what the pods belong to is edited.
 
-    The cached pod lacks what its group is made from, so that the few pods without a group are read again.
+    The cached pod lacks what its group is made from, so that one pod of a new group is read again. Without
+    `inherit_owner_annotations`, nothing of the workload counts.
     """
 
     def __init__(
@@ -38,17 +51,20 @@ class PodGroupController:
         api: Api,
         pods: Cache[Pod],
         podgroups: Cache[Json],
+        workloads: Mapping[Resource, Cache[Workload]],
         applier: Applier,
         *,
         clock: Clock,
         random: Random,
         meter: Meter | None = None,
         scheduler_names: Collection[str] = (names.DEFAULT_SCHEDULER,),
+        inherit_owner_annotations: bool = True,
     ) -> None:
         self._api = api
         self._scheduler_names = frozenset(scheduler_names)
         self._pods = pods
         self._podgroups = podgroups
+        self._workloads = workloads if inherit_owner_annotations else {}
         self.controller = Controller(
             ControllerConfig(name="podgroup-controller", workers=4),
             self.decide,
@@ -57,50 +73,121 @@ class PodGroupController:
             random=random,
             meter=meter,
         )
-        pods.add_index(_WAITING, self._group_of)
+        pods.add_index(_GROUP, self._group_of)
         pods.listen(self._on_pod)
         podgroups.listen(self._on_podgroup)
+        for cache in self._workloads.values():
+            cache.listen(self._on_workload)
 
     def part(self) -> Part:
         return self.controller.part()
 
+    # What happened
+
     def _on_pod(self, change: Change[Pod]) -> None:
-        if change.new is not None and self._group_of(change.new):
-            self.controller.queue.add(change.new.metadata.uid)
+        if change.new is None or _over(change.new) or _waits(change.new):
+            self._look(*self._group_of(change.current))
 
     def _on_podgroup(self, change: Change[Json]) -> None:
-        for pod in self._pods.indexed(_WAITING, identity(change.current).key):
-            self.controller.queue.add(pod.metadata.uid)
+        key = identity(change.current).key
+        came_or_went = change.old is None or change.new is None
+        if came_or_went and _owner_uid(key):
+            self._look(key)
 
-    async def decide(self, uid: str, now: datetime) -> Decision | None:
-        cached = self._pods.get(uid)
-        if cached is None:
+    def _on_workload(self, change: Change[Workload]) -> None:
+        metadata = change.current.metadata
+        key = f"{metadata.namespace}/{generated_name(metadata.uid)}"
+        if change.new is not None and (self._podgroups.by_key(key) is not None or self._pods.indexed(_GROUP, key)):
+            self._look(key)
+
+    def _look(self, *keys: str) -> None:
+        for key in keys:
+            self.controller.queue.add(key)
+
+    # What follows
+
+    async def decide(self, key: str, now: datetime) -> Decision | None:
+        """The decision about the generated group of that key (`namespace/name`)."""
+        members = sorted(
+            (pod for pod in self._pods.indexed(_GROUP, key) if not _over(pod)), key=lambda pod: pod.metadata.name
+        )
+        stored = self._podgroups.by_key(key)
+        if not members and stored is None:
             return None
-        if not self._group_of(cached):
-            return Decision()
-        namespace = cached.metadata.namespace
         try:
-            pod = await self._api.get(PODS, cached.metadata.name, namespace=namespace)
-        except ApiError as error:
-            if error.not_found:
-                return None
-            raise
-        if pod["metadata"]["uid"] != uid:
-            return None
-        try:
-            stored = self._podgroups.by_key(f"{namespace}/{generated_name(pod)}")
             group = PodGroup.parse(stored) if stored is not None else None
         except MalformedObject as error:
-            log.warning("a PodGroup can't be read: %s", error, extra={"uid": uid})
+            log.warning("a PodGroup can't be read: %s", error, extra={"pod_group": key})
             return Decision()
-        return decide(GroupView(pod=pod, pod_group=group), now=now, scheduler_names=self._scheduler_names)
+        view = GroupView(
+            waiting=[_ref(pod) for pod in members if _waits(pod)],
+            members=len(members),
+            workload=await self._workload(key, members),
+            pod_group=group,
+        )
+        if needs_sample(view):
+            view = replace(view, sample=await self._sample(members))
+        return decide(view, now=now)
+
+    async def _workload(self, key: str, members: Sequence[Pod]) -> Workload | None:
+        """What the pods belong to. Read from the server where it isn't known yet: a gang must not begin as one of 1."""
+        uid = _owner_uid(key)
+        for cache in self._workloads.values():
+            known = cache.get(uid)
+            if known is not None:
+                return known
+        owner = members[0].metadata.controller_owner() if members else None
+        for resource in self._workloads:
+            if owner is None or (owner.api_version, owner.kind) != (resource.api_version, resource.kind):
+                continue
+            try:
+                found = await self._api.get(resource, owner.name, namespace=members[0].metadata.namespace)
+            except ApiError as error:
+                if not error.not_found:
+                    raise
+                return None
+            return msgspec.convert(found, Workload) if found["metadata"]["uid"] == uid else None
+        return None
+
+    async def _sample(self, members: Sequence[Pod]) -> Json | None:
+        """The first of the pods that still exists, as it is stored."""
+        for pod in members:
+            try:
+                found = await self._api.get(PODS, pod.metadata.name, namespace=pod.metadata.namespace)
+            except ApiError as error:
+                if error.not_found:
+                    continue
+                raise
+            if found["metadata"]["uid"] == pod.metadata.uid:
+                return found
+        return None
 
     def _group_of(self, pod: Pod) -> list[str]:
-        """The key of the group that a pod without one is to get; empty for all other pods."""
+        """The key of the generated group that a pod is in, or is to get; empty for all other pods."""
         metadata = pod.metadata
-        grouped = (metadata.annotations or {}).get(names.GROUP_NAME)
-        if grouped or pod.spec.scheduler_name not in self._scheduler_names:
+        if pod.spec.scheduler_name not in self._scheduler_names:
             return []
         owner = metadata.controller_owner()
-        uid = owner.uid if owner is not None else metadata.uid
-        return [f"{metadata.namespace}/{names.GENERATED_POD_GROUP_PREFIX}{uid}"]
+        name = generated_name(owner.uid if owner is not None else metadata.uid)
+        named = (metadata.annotations or {}).get(names.GROUP_NAME)
+        return [f"{metadata.namespace}/{name}"] if named in (None, "", name) else []
+
+
+def _waits(pod: Pod) -> bool:
+    return not (pod.metadata.annotations or {}).get(names.GROUP_NAME)
+
+
+def _over(pod: Pod) -> bool:
+    return pod.metadata.deletion_timestamp is not None or pod.status.phase in _OVER
+
+
+def _owner_uid(key: str) -> str:
+    """What the name of a generated group ends in; empty for other groups."""
+    _, _, name = key.partition("/")
+    prefix = names.GENERATED_POD_GROUP_PREFIX
+    return name.removeprefix(prefix) if name.startswith(prefix) else ""
+
+
+def _ref(pod: Pod) -> ObjectRef:
+    metadata = pod.metadata
+    return ObjectRef(resource=PODS, namespace=metadata.namespace, name=metadata.name, uid=metadata.uid)
