@@ -1,8 +1,14 @@
-"""Cron expressions as Volcano reads them (robfig/cron `ParseStandard`): whether one is an expression at all."""
+"""Cron lines as Volcano and Kubernetes read them (robfig/cron `ParseStandard`): five fields, a macro, or `@every`.
+
+Strict on purpose: what other crons know beyond that (seconds and years, `L`, `W`, `#`, `H`, `R`, a seventh day of the
+week, ranges that wrap) is refused, so that a line means the same wherever it is read.
+"""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
+from datetime import timedelta
 from typing import Final
 
 from vcbatch.api.duration import MalformedDuration, parse_nanoseconds
@@ -16,69 +22,162 @@ _FIELDS: Final[tuple[tuple[str, int, int, list[str]], ...]] = (
     ("month", 1, 12, _MONTHS),
     ("day of week", 0, 6, _DAYS),
 )
-_DESCRIPTORS: Final = frozenset({"@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"})
+_MACROS: Final = {
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+    "@monthly": "0 0 1 * *",
+    "@weekly": "0 0 * * 0",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@hourly": "0 * * * *",
+}
+_EVERY: Final = "@every "
+_ZONE_PREFIXES: Final = ("TZ=", "CRON_TZ=")
 _NUMBER = re.compile(r"[0-9]{1,9}", re.ASCII)
+_LONGEST_MONTHS: Final = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+_SECOND: Final = timedelta(seconds=1)
+_LONGEST_LINE: Final = 1024
+
+
+class MalformedCron(ValueError):
+    """A line that isn't a schedule."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calendar:
+    """The minutes that a line of five fields names, each field as the ascending numbers that it stands for."""
+
+    minutes: tuple[int, ...]
+    hours: tuple[int, ...]
+    days: tuple[int, ...]
+    months: tuple[int, ...]
+    weekdays: tuple[int, ...]
+    """Sunday is 0."""
+    either_day: bool
+    """A day fits by its number or by its weekday. Else it has to fit by both, which is so where one of the two fields
+    is a star (a star in steps of more than one isn't)."""
+
+    @property
+    def never_comes(self) -> bool:
+        """Whether no date fits: a day that none of the months has."""
+        if self.either_day or len(self.weekdays) < len(_DAYS):
+            return False
+        return not any(day <= _LONGEST_MONTHS[month - 1] for day in self.days for month in self.months)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Every:
+    """`@every 90s`: a fixed interval, whole seconds, at least one."""
+
+    interval: timedelta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CronLine:
+    """A line that was read. `zone` is what a prefix `TZ=` or `CRON_TZ=` names; admission refuses such lines, and they
+    occur where there was none."""
+
+    rule: Calendar | Every
+    zone: str | None = None
+
+
+def parse_cron(line: str) -> CronLine:
+    """Read a schedule. Raises `MalformedCron` that says which field is wrong and what it may be."""
+    if len(line) > _LONGEST_LINE:
+        raise MalformedCron(f"{len(line)} characters, want at most {_LONGEST_LINE}")
+    zone = None
+    prefix = next((prefix for prefix in _ZONE_PREFIXES if line.startswith(prefix)), "")
+    if prefix:
+        zone, space, line = line.removeprefix(prefix).partition(" ")
+        if not space:
+            raise MalformedCron(f"{prefix}{zone} is followed by no schedule")
+        line = line.strip()
+    if line.startswith(_EVERY):
+        return CronLine(rule=_every(line.removeprefix(_EVERY)), zone=zone)
+    if line.startswith("@") and line not in _MACROS:
+        known = ", ".join(sorted(_MACROS))
+        raise MalformedCron(f"{line[:64]} isn't known, want one of {known}, @every")
+    return CronLine(rule=_calendar(_MACROS.get(line, line)), zone=zone)
 
 
 def complaint(expression: str) -> str:
     """What is wrong with five fields or a descriptor (`@daily`, `@every 90s`); empty if nothing is."""
-    if expression.startswith("@every "):
-        try:
-            parse_nanoseconds(expression.removeprefix("@every "))
-        except MalformedDuration as error:
-            return str(error)
-        return ""
-    if expression.startswith("@"):
-        known = ", ".join(sorted(_DESCRIPTORS))
-        return "" if expression in _DESCRIPTORS else f"{expression} isn't known, want one of {known}, @every"
-    fields = expression.split()
-    if len(fields) != len(_FIELDS):
-        return f"{len(fields)} fields, want 5: minute, hour, day of month, month, day of week"
-    for text, (name, low, high, words) in zip(fields, _FIELDS, strict=True):
-        for part in text.split(","):
-            if not _is_range(part, low=low, high=high, words=words):
-                return f"{name} is {text!r}, want values in {low}-{high}, ranges, lists or steps"
+    try:
+        parse_cron(expression)
+    except MalformedCron as error:
+        return str(error)
     return ""
 
 
-def _is_range(text: str, *, low: int, high: int, words: list[str]) -> bool:
+def never_comes(expression: str) -> bool:
+    """Whether it is a schedule that no date fits: a day of the month that none of the months has, and any day of the
+    week."""
+    try:
+        rule = parse_cron(expression).rule
+    except MalformedCron:
+        return False
+    return isinstance(rule, Calendar) and rule.never_comes
+
+
+def _every(text: str) -> Every:
+    """Fractions of a second are cut off, and what is left of them is a second, as in robfig/cron."""
+    try:
+        nanoseconds = parse_nanoseconds(text)
+    except MalformedDuration as error:
+        raise MalformedCron(str(error)) from error
+    if nanoseconds <= 0:
+        raise MalformedCron(f"@every {text[:64]} isn't an interval, want more than 0s")
+    return Every(interval=max(timedelta(seconds=nanoseconds // 10**9), _SECOND))
+
+
+def _calendar(line: str) -> Calendar:
+    fields = line.split()
+    if len(fields) != len(_FIELDS):
+        raise MalformedCron(f"{len(fields)} fields, want 5: minute, hour, day of month, month, day of week")
+    minutes, hours, days, months, weekdays = (_values(text, field) for field, text in enumerate(fields))
+    return Calendar(
+        minutes=minutes,
+        hours=hours,
+        days=days,
+        months=months,
+        weekdays=weekdays,
+        either_day=not (_has_star(fields[2]) or _has_star(fields[4])),
+    )
+
+
+def _values(text: str, field: int) -> tuple[int, ...]:
+    name, low, high, words = _FIELDS[field]
+    found: set[int] = set()
+    for part in text.split(","):
+        numbers = _range(part, low=low, high=high, words=words)
+        if numbers is None:
+            raise MalformedCron(f"{name} is {text[:64]!r}, want values in {low}-{high}, ranges, lists or steps")
+        found.update(numbers)
+    return tuple(sorted(found))
+
+
+def _range(text: str, *, low: int, high: int, words: list[str]) -> range | None:
+    """`*`, `5`, `5-9`, each with `/step`; `5/15` goes up to the field's end. None for anything else."""
     span, slash, step = text.partition("/")
     if slash and (_NUMBER.fullmatch(step) is None or int(step) == 0):
-        return False
+        return None
     if span in ("*", "?"):
-        return True
-    start, dash, end = span.partition("-")
-    first = _value(start, low, words)
-    last = _value(end, low, words) if dash else first
-    return first is not None and last is not None and low <= first <= last <= high
+        first: int | None = low
+        last: int | None = high
+    else:
+        start, dash, end = span.partition("-")
+        first = _value(start, low, words)
+        last = _value(end, low, words) if dash else high if slash else first
+    if first is None or last is None or not low <= first <= last <= high:
+        return None
+    return range(first, last + 1, int(step) if slash else 1)
+
+
+def _has_star(text: str) -> bool:
+    return any(part in ("*", "?") or re.fullmatch(r"[*?]/0*1", part) for part in text.split(","))
 
 
 def _value(text: str, low: int, words: list[str]) -> int | None:
     if text.lower() in words:
         return words.index(text.lower()) + low
     return int(text) if _NUMBER.fullmatch(text) else None
-
-
-def never_comes(expression: str) -> bool:
-    """Whether no date fits: a day of the month that none of the months has, and any day of the week."""
-    fields = expression.split()
-    if len(fields) != len(_FIELDS) or complaint(expression) or fields[4].partition("/")[0] not in ("*", "?"):
-        return False
-    days, months = (_first_values(fields[at], at) for at in (2, 3))
-    return all(day > _LONGEST_MONTHS[month - 1] for day in days for month in months)
-
-
-_LONGEST_MONTHS: Final = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
-
-
-def _first_values(text: str, field: int) -> set[int]:
-    """What the field stands for. Of a range in steps only its numbers, not their order, matter here."""
-    _, low, high, words = _FIELDS[field]
-    found: set[int] = set()
-    for part in text.split(","):
-        span, slash, step = part.partition("/")
-        start, dash, end = ("*", "", "") if span == "?" else span.partition("-")
-        first = low if start == "*" else _value(start, low, words) or low
-        last = _value(end, low, words) if dash else high if start == "*" or slash else first
-        found.update(range(first, (last or high) + 1, int(step) if slash else 1))
-    return found

@@ -46,10 +46,18 @@ class ObjectReference(Model):
     field_path: str = ""
 
 
+class CronJobLedger(Model):
+    """What the CronJob controller has to remember. Not one of Volcano's."""
+
+    not_before: str | None = None
+    """When the schedule was changed while the controllers looked on: slots up to then belong to the old one."""
+
+
 class CronJobStatus(Model):
     active: list[ObjectReference] = Field(default_factory=list[ObjectReference])
     last_schedule_time: str | None = None
     last_successful_time: str | None = None
+    ledger: CronJobLedger = Field(default_factory=CronJobLedger)
 
 
 class CronJob(Object):

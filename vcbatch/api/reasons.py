@@ -117,11 +117,9 @@ class CronJobReason(StrEnum):
     SAW_COMPLETED_JOB = "SawCompletedJob"
     SUCCESSFUL_CREATE = "SuccessfulCreate"
     SUCCESSFUL_DELETE = "SuccessfulDelete"
-    ORPHANED_JOB = "OrphanedJob"
     STALE_REFERENCE = "StaleReference"
     FAILED_CREATE = "FailedCreate"
     FAILED_DELETE = "FailedDelete"
-    FAILED_GET = "FailedGet"
     FORBID_CONCURRENT = "ForbidConcurrent"
     REPLACE_CONCURRENT = "ReplaceConcurrent"
     NAMESPACE_TERMINATING = "NamespaceTerminating"
@@ -131,6 +129,10 @@ class CronJobReason(StrEnum):
     UNSUPPORTED_SCHEDULE = "UnsupportedSchedule"
     INVALID_TIME_ZONE = "InvalidTimeZone"
     UNPARSEABLE_SCHEDULE = "UnParseableCronJobSchedule"
+    MISS_SCHEDULE = "MissSchedule"
+    """Kubernetes' word; Volcano says nothing."""
+    CLOCK_SKEW = "ClockSkew"
+    """Not one of Volcano's: the last slot that was acted on is far in the future."""
 
 
 # Scheduling ----------------------------------------------------------------------------------------------------------

@@ -8,7 +8,16 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from vcbatch.api.names import CONTROLLERS_COMPONENT, DEFAULT_SCHEDULER
 from vcbatch.api.pod import Pod
 from vcbatch.api.queue import QueueState
-from vcbatch.api.resources import COMMANDS, JOBS, PERSISTENTVOLUMECLAIMS, PODGROUPS, PODS, PRIORITYCLASSES, QUEUES
+from vcbatch.api.resources import (
+    COMMANDS,
+    CRONJOBS,
+    JOBS,
+    PERSISTENTVOLUMECLAIMS,
+    PODGROUPS,
+    PODS,
+    PRIORITYCLASSES,
+    QUEUES,
+)
 from vcbatch.api.scheduling import PriorityClassView
 from vcbatch.api.storage import Claim
 from vcbatch.runtime.apply import Applier
@@ -16,6 +25,7 @@ from vcbatch.runtime.cache import Cache
 from vcbatch.runtime.controllers.children import Children
 from vcbatch.runtime.controllers.claims import Claims
 from vcbatch.runtime.controllers.command import CommandController
+from vcbatch.runtime.controllers.cronjob import CronJobController
 from vcbatch.runtime.controllers.job import JobController, JobSources
 from vcbatch.runtime.controllers.podgroup import PodGroupController, follow_workloads
 from vcbatch.runtime.controllers.queue import QueueController
@@ -30,14 +40,14 @@ from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random
 
 # Custom resources that the controllers decide on. The other kinds are stored, and acted on once there is code for it.
-FOLLOWED = (JOBS, QUEUES, COMMANDS, PODGROUPS)
+FOLLOWED = (JOBS, QUEUES, COMMANDS, PODGROUPS, CRONJOBS)
 
 
 class ControlPlane:
-    """The job, queue, PodGroup and command controllers. kopf hosts them: their custom resources come through it, unless
-    `followed_by` gives another source (a simulation has one loop and one clock, and kopf brings its own). Pods that
-    name no gang get one where a scheduler of `scheduler_names` is to place them, as their workload's annotations say
-    unless `inherit_owner_annotations` is off."""
+    """The job, CronJob, queue, PodGroup and command controllers. kopf hosts them: their custom resources come through
+    it, unless `followed_by` gives another source (a simulation has one loop and one clock, and kopf brings its own).
+    Pods that name no gang get one where a scheduler of `scheduler_names` is to place them, as their workload's
+    annotations say unless `inherit_owner_annotations` is off."""
 
     def __init__(
         self,
@@ -100,6 +110,9 @@ class ControlPlane:
         self._informers = informers
         self._queue_cache = custom[QUEUES]
         self.jobs = JobController(sources, applier, self.recorder, clock=clock, random=random, meter=meter)
+        self.cron_jobs = CronJobController(
+            custom[CRONJOBS], custom[JOBS], applier, self.recorder, clock=clock, random=random, meter=meter
+        )
         self.queues = QueueController(
             custom[QUEUES], custom[PODGROUPS], custom[COMMANDS], applier, clock=clock, random=random, meter=meter
         )
@@ -145,7 +158,8 @@ class ControlPlane:
 
     def parts(self) -> list[Part]:
         """The controllers. Each waits until the picture is complete."""
-        parts = [self.jobs.part(), self.queues.part(), self.podgroups.part(), self.commands.part()]
+        controllers = (self.jobs, self.cron_jobs, self.queues, self.podgroups, self.commands)
+        parts = [controller.part() for controller in controllers]
         return [
             *(Part(name=part.name, run=self._after_sync(part)) for part in parts),
             Part(name="sending the controllers' events", run=self.recorder.run),

@@ -213,7 +213,7 @@ _CRONJOB: Final[Mapping[type[Model], Mapping[str, Facet]]] = {
     cronjob.CronJob: {"spec": _of("When to run what."), "status": _of("Written by the controller.")},
     cronjob.CronJobSpec: {
         "schedule": _of("Five cron fields or a descriptor such as @hourly.", required=True),
-        "time_zone": _of("IANA time zone of the schedule. Absent: the controller's."),
+        "time_zone": _of("IANA time zone of the schedule. Default: UTC."),
         "starting_deadline_seconds": Facet(
             description="A slot missed by more than this is skipped.", schema=schemas.INT64, limits={"minimum": 0}
         ),
@@ -237,6 +237,10 @@ _CRONJOB: Final[Mapping[type[Model], Mapping[str, Facet]]] = {
         ),
         "last_schedule_time": _time("The slot of the last job that was made."),
         "last_successful_time": _time("When a job last completed."),
+        "ledger": _of("What the controller has to remember. Not one of Volcano's."),
+    },
+    cronjob.CronJobLedger: {
+        "not_before": _time("When the schedule was changed: slots up to then are none of this one's."),
     },
 }
 

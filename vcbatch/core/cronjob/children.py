@@ -1,0 +1,144 @@
+"""The jobs that came of a CronJob: which still run, how the others ended, and which slots they were made for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import Final
+
+from vcbatch.api import names
+from vcbatch.api.cron import Calendar, Every
+from vcbatch.api.cronjob import CronJob, ObjectReference
+from vcbatch.api.job import Job, JobPhase
+from vcbatch.api.model import owner_of
+from vcbatch.api.resources import CRONJOBS, JOBS
+from vcbatch.api.timestamps import parse_time
+from vcbatch.core.cronjob.view import CronJobView
+from vcbatch.core.machine import Json, ObjectRef
+
+_MINUTE: Final = timedelta(minutes=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Children:
+    """Jobs by what became of them, each list from the oldest to the newest. Only `foreign` has jobs of others."""
+
+    running: Sequence[Job]
+    """Unfinished, also where suspended: an aborted job may be resumed."""
+    ending: Sequence[Job]
+    """Unfinished and being deleted: their pods may still run."""
+    completed: Sequence[Job]
+    failed: Sequence[Job]
+    """Failed or Terminated; neither list has those that are being deleted."""
+    own: Mapping[str, Job]
+    """All of them by name."""
+    foreign: Mapping[str, Job]
+    """Jobs by name that somebody else made, where a job of ours might be."""
+
+    @property
+    def last_slot(self) -> datetime | None:
+        """The latest slot that one of them was made for."""
+        slots = [slot for slot in map(slot_of, self.own.values()) if slot is not None]
+        return max(slots, default=None)
+
+    @property
+    def last_success(self) -> datetime | None:
+        """When one of them completed last."""
+        completed = [job for job in self.own.values() if job.phase is JobPhase.COMPLETED]
+        ends = [read_time(job.status.state.last_transition_time) for job in completed]
+        return max((end for end in ends if end is not None), default=None)
+
+
+def children_of(view: CronJobView) -> Children:
+    """Sort the jobs out. Whose they are is told by the controller's UID, never by a name."""
+    own: dict[str, Job] = {}
+    foreign: dict[str, Job] = {}
+    for job in sorted(view.jobs, key=_age):
+        (own if is_controlled(job, view.cron_job) else foreign)[job.name] = job
+    unfinished = [job for job in own.values() if not job.phase.finished]
+    finished = [job for job in own.values() if job.phase.finished and not job.metadata.deletion_timestamp]
+    return Children(
+        running=[job for job in unfinished if not job.metadata.deletion_timestamp],
+        ending=[job for job in unfinished if job.metadata.deletion_timestamp],
+        completed=[job for job in finished if job.phase is JobPhase.COMPLETED],
+        failed=[job for job in finished if job.phase is not JobPhase.COMPLETED],
+        own=own,
+        foreign=foreign,
+    )
+
+
+def is_controlled(job: Job, cron_job: CronJob) -> bool:
+    """Whether this very CronJob made the job, or took it over."""
+    owner = job.metadata.controller_owner()
+    return owner is not None and owner.kind == CRONJOBS.kind and owner.uid == cron_job.uid
+
+
+def slot_of(job: Job) -> datetime | None:
+    """The slot that the job was made for; None for one that was made by hand."""
+    return read_time(job.metadata.annotations.get(names.CRONJOB_SCHEDULED_TIMESTAMP))
+
+
+def job_name(cron_job: CronJob, slot: datetime, rule: Calendar | Every) -> str:
+    """The name that makes a slot's job one of a kind: the slot in minutes since 1970, as in Kubernetes and Volcano.
+
+    An interval below a minute counts seconds, since its jobs would share their names otherwise. Both leave a CronJob's
+    name 52 characters, and never meet: one has eight digits and the other ten, until the year 2160.
+    """
+    seconds = int(slot.timestamp())
+    short = isinstance(rule, Every) and rule.interval < _MINUTE
+    return f"{cron_job.name}-{seconds if short else seconds // 60}"
+
+
+def job_body(cron_job: CronJob, slot: datetime, *, name: str, zone: tzinfo) -> Json:
+    """The job of a slot. Of the template's metadata only labels and annotations carry over, as in Volcano."""
+    template = cron_job.spec.job_template
+    metadata: Json = {
+        "name": name,
+        "namespace": cron_job.namespace,
+        "annotations": {**template.metadata.annotations, names.CRONJOB_SCHEDULED_TIMESTAMP: _in_zone(slot, zone)},
+        "ownerReferences": [owner_of(cron_job, CRONJOBS).dump()],
+    }
+    if template.metadata.labels:
+        metadata["labels"] = dict(template.metadata.labels)
+    return {
+        "apiVersion": JOBS.api_version,
+        "kind": JOBS.kind,
+        "metadata": metadata,
+        "spec": template.spec.dump(),
+    }
+
+
+def active_entry(job: Job) -> ObjectReference:
+    """How `status.active` names a job."""
+    return ObjectReference(
+        api_version=JOBS.api_version,
+        kind=JOBS.kind,
+        namespace=job.namespace,
+        name=job.name,
+        uid=job.uid,
+        resource_version=job.metadata.resource_version,
+    )
+
+
+def job_ref(job: Job) -> ObjectRef:
+    return ObjectRef(resource=JOBS, namespace=job.namespace, name=job.name, uid=job.uid)
+
+
+def read_time(text: str | None) -> datetime | None:
+    """The instant; None where nothing readable is written."""
+    try:
+        return parse_time(text) if text else None
+    except ValueError:
+        return None
+
+
+def _age(job: Job) -> tuple[datetime, str]:
+    """Oldest first, and by name among those of one second."""
+    return (read_time(job.metadata.creation_timestamp) or datetime.min.replace(tzinfo=UTC), job.name)
+
+
+def _in_zone(slot: datetime, zone: tzinfo) -> str:
+    """RFC 3339 as Go writes it."""
+    text = slot.astimezone(zone).isoformat(timespec="seconds")
+    return text.removesuffix("+00:00") + "Z" if text.endswith("+00:00") else text

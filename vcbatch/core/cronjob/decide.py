@@ -1,0 +1,199 @@
+"""What follows from one look at a CronJob (volcano-sh/volcano `pkg/controllers/cronjob`, and Kubernetes' controller of
+the same name, which it follows).
+
+A job is made first, and that its slot was acted on is written at the next look, because the job exists: a crash in
+between loses nothing, and the job's name keeps a second one away. Old jobs are deleted only where none is to be made,
+so that a deletion that is refused keeps no job from starting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from vcbatch.api.cronjob import CronJob, CronJobLedger, CronJobStatus
+from vcbatch.api.job import Job
+from vcbatch.api.reasons import CronJobReason
+from vcbatch.api.resources import CRONJOBS, JOBS
+from vcbatch.api.timestamps import format_time
+from vcbatch.core.cronjob.children import (
+    Children,
+    active_entry,
+    children_of,
+    job_body,
+    job_name,
+    job_ref,
+    read_time,
+)
+from vcbatch.core.cronjob.concurrency import Verb, verb_for
+from vcbatch.core.cronjob.timetable import Past, Plan, Timetable, timetable_of
+from vcbatch.core.cronjob.view import CronJobView
+from vcbatch.core.machine import Create, Decision, Delete, Emit, EventType, Json, ObjectRef, WriteStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Step:
+    """What is done about the slot that is due. `handled`: it was acted on, and is to be written down."""
+
+    handled: datetime | None = None
+    replaced: Sequence[Job] = ()
+    creates: Sequence[Create] = ()
+    events: Sequence[Emit] = field(default_factory=tuple)
+
+
+def decide(view: CronJobView, *, now: datetime) -> Decision:
+    """The status as the jobs that exist say it, and what the clock asks for."""
+    cron_job = view.cron_job
+    if cron_job.metadata.deletion_timestamp:
+        return Decision()  # its jobs go with it, by the garbage collector
+    children = children_of(view)
+    past = _past(view, children)
+    suspended = bool(cron_job.spec.suspend)
+    timetable = Timetable() if suspended else timetable_of(view, past, now=now)
+    step = _step(cron_job, children, timetable)
+    status = _status(view, children, past, step)
+    surplus = [] if step.creates else list(_surplus(cron_job, children))
+    return Decision(
+        status=status,
+        deletes=[Delete(ref=job_ref(job)) for job in (*step.replaced, *surplus)],
+        creates=step.creates,
+        events=[
+            *_news(cron_job, children),
+            *(_emit(cron_job, remark.reason, remark.message) for remark in timetable.remarks),
+            *step.events,
+            *(_told(cron_job, CronJobReason.SUCCESSFUL_DELETE, f"Deleted job {job.name}") for job in surplus),
+        ],
+        look_again_at=timetable.next,
+    )
+
+
+def _past(view: CronJobView, children: Children) -> Past:
+    """Both what is written and what can be seen, since a crash may have come before the writing."""
+    status = view.cron_job.status
+    return Past(
+        last=_latest(read_time(status.last_schedule_time), children.last_slot),
+        not_before=_latest(read_time(status.ledger.not_before), view.rescheduled_at),
+    )
+
+
+def _step(cron_job: CronJob, children: Children, timetable: Timetable) -> _Step:
+    plan, slot = timetable.plan, timetable.due
+    if plan is None or slot is None:
+        return _Step()
+    name = job_name(cron_job, slot, plan.rule)
+    if name in children.own:
+        return _Step(handled=slot)
+    if name in children.foreign:
+        return _taken(cron_job, children.foreign[name], slot)
+    verb = verb_for(cron_job.spec.concurrency_policy, busy=bool(children.running or children.ending))
+    return _act(verb, cron_job, children, plan, slot)
+
+
+def _act(verb: Verb, cron_job: CronJob, children: Children, plan: Plan, slot: datetime) -> _Step:
+    if verb is Verb.WAIT:
+        return _Step(events=[_forbidden(cron_job, children, slot)])
+    replaced = children.running if verb is Verb.REPLACE else ()
+    name = job_name(cron_job, slot, plan.rule)
+    return _Step(
+        replaced=replaced,
+        creates=[Create(resource=JOBS, body=job_body(cron_job, slot, name=name, zone=plan.zone))],
+        events=[
+            *(_emit(cron_job, CronJobReason.REPLACE_CONCURRENT, _replacing(job, name)) for job in replaced),
+            _told(cron_job, CronJobReason.SUCCESSFUL_CREATE, f"Created job {name} for CronJob {cron_job.key}"),
+        ],
+    )
+
+
+def _taken(cron_job: CronJob, holder: Job, slot: datetime) -> _Step:
+    """The slot's name belongs to somebody else: left alone. One that is on its way out (a CronJob of the same name was
+    there before) is waited for."""
+    if holder.metadata.deletion_timestamp:
+        return _Step()
+    text = f"no job is made for {format_time(slot)}: a job {holder.name} exists and isn't this CronJob's"
+    return _Step(handled=slot, events=[_emit(cron_job, CronJobReason.FOREIGN_JOB, text)])
+
+
+def _status(view: CronJobView, children: Children, past: Past, step: _Step) -> WriteStatus | None:
+    cron_job = view.cron_job
+    stored = cron_job.status.dump()
+    decided = {key: value for key, value in stored.items() if key not in ("active", "lastScheduleTime")}
+    active = [job for job in children.running if job not in step.replaced]
+    if active:
+        decided["active"] = _active(cron_job.status, active)
+    decided |= _times(cron_job.status, past, children, step)
+    if decided == stored:
+        return None
+    return WriteStatus(ref=_reference(cron_job), resource_version=cron_job.metadata.resource_version, status=decided)
+
+
+def _active(status: CronJobStatus, jobs: Sequence[Job]) -> list[Json]:
+    """An entry stays as it was written: what its job's version is by now concerns nobody."""
+    written = {entry.uid: entry for entry in status.active}
+    return [written.get(job.uid, active_entry(job)).dump() for job in jobs]
+
+
+def _times(status: CronJobStatus, past: Past, children: Children, step: _Step) -> Json:
+    times: Json = {}
+    last = _latest(past.last, step.handled)
+    if last is not None:
+        same = last == read_time(status.last_schedule_time)
+        times["lastScheduleTime"] = status.last_schedule_time if same else format_time(last)
+    success = children.last_success
+    before = read_time(status.last_successful_time)
+    if success is not None and (before is None or success > before):
+        times["lastSuccessfulTime"] = format_time(success)
+    if past.not_before is not None and past.not_before != read_time(status.ledger.not_before):
+        times["ledger"] = CronJobLedger(not_before=format_time(past.not_before)).dump()
+    return times
+
+
+def _surplus(cron_job: CronJob, children: Children) -> Iterator[Job]:
+    """The oldest finished jobs beyond what is to be kept."""
+    spec = cron_job.spec
+    for jobs, limit in (
+        (children.completed, spec.successful_jobs_history_limit),
+        (children.failed, spec.failed_jobs_history_limit),
+    ):
+        if limit is not None:
+            yield from jobs[: max(len(jobs) - max(limit, 0), 0)]
+
+
+def _news(cron_job: CronJob, children: Children) -> Iterator[Emit]:
+    """What became of the jobs that the status says are running."""
+    by_uid = {job.uid: job for job in children.own.values()}
+    for entry in cron_job.status.active:
+        job = by_uid.get(entry.uid)
+        if job is None:
+            text = f"Job {entry.name} is gone, and wasn't finished when it was last seen"
+            yield _emit(cron_job, CronJobReason.STALE_REFERENCE, text)
+        elif job.phase.finished:
+            text = f"Saw completed job: {job.name} in active, remove"
+            yield _told(cron_job, CronJobReason.SAW_COMPLETED_JOB, text)
+
+
+def _forbidden(cron_job: CronJob, children: Children, slot: datetime) -> Emit:
+    holder = next(iter([*children.running, *children.ending]))
+    state = "is being deleted" if holder.metadata.deletion_timestamp else f"is {holder.phase}"
+    text = f"No job is started for {format_time(slot)}: {holder.name} {state}, and concurrencyPolicy is Forbid"
+    return _emit(cron_job, CronJobReason.FORBID_CONCURRENT, text)
+
+
+def _replacing(job: Job, name: str) -> str:
+    return f"Deleted job {job.name}, which is {job.phase}, for {name}, since concurrencyPolicy is Replace"
+
+
+def _latest(*instants: datetime | None) -> datetime | None:
+    return max((instant for instant in instants if instant is not None), default=None)
+
+
+def _told(cron_job: CronJob, reason: CronJobReason, message: str) -> Emit:
+    return Emit(ref=_reference(cron_job), type=EventType.NORMAL, reason=reason, message=message)
+
+
+def _emit(cron_job: CronJob, reason: CronJobReason, message: str) -> Emit:
+    return Emit(ref=_reference(cron_job), type=EventType.WARNING, reason=reason, message=message)
+
+
+def _reference(cron_job: CronJob) -> ObjectRef:
+    return ObjectRef(resource=CRONJOBS, namespace=cron_job.namespace, name=cron_job.name, uid=cron_job.uid)

@@ -1,0 +1,25 @@
+"""The picture on which a CronJob is decided."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, tzinfo
+
+from vcbatch.api.cronjob import CronJob
+from vcbatch.api.job import Job
+
+Zones = Callable[[str], tzinfo | None]
+"""The time zone of that IANA name; None where there is none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CronJobView:
+    """One CronJob with what came of it."""
+
+    cron_job: CronJob
+    jobs: Sequence[Job] = ()
+    """All jobs that it controls, by UID, and all others of its namespace whose name is the CronJob's and a number."""
+    zones: Zones
+    rescheduled_at: datetime | None = None
+    """When its schedule or time zone was last seen to change."""

@@ -1,0 +1,184 @@
+"""The CronJob controller: jobs on a schedule."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import datetime
+
+from vcbatch.api.cronjob import CronJob
+from vcbatch.api.job import Job
+from vcbatch.api.model import MalformedObject
+from vcbatch.api.reasons import CronJobReason, shorten
+from vcbatch.api.resources import CRONJOBS, JOBS
+from vcbatch.core.cronjob import CronJobView, decide
+from vcbatch.core.machine import Decision, Emit, EventType, ObjectRef
+from vcbatch.runtime.apply import Applier, NotAppliedError
+from vcbatch.runtime.cache import Cache, Change, identity
+from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
+from vcbatch.runtime.meter import Meter
+from vcbatch.runtime.recorder import Recorder
+from vcbatch.runtime.supervise import Part
+from vcbatch.runtime.time_zones import time_zone
+from vcbatch.seams.api import ApiError, Json
+from vcbatch.seams.clock import Clock
+from vcbatch.seams.random import Random
+
+log = logging.getLogger(__name__)
+
+_OWNER = "CronJob that controls it"
+_STEM = "name without the number at its end"
+_NUMBERED = re.compile(r"(.+)-[0-9]+", re.ASCII)
+_WORKERS = 48
+"""Slots come together: at the full hour, all who wrote `@hourly` want their jobs at once."""
+
+_Told = frozenset[tuple[str, str]]
+
+
+class CronJobController:
+    """Looks at a CronJob when it or one of its jobs changes, and when its next slot comes."""
+
+    def __init__(
+        self,
+        cron_jobs: Cache[Json],
+        jobs: Cache[Json],
+        applier: Applier,
+        recorder: Recorder,
+        *,
+        clock: Clock,
+        random: Random,
+        meter: Meter | None = None,
+    ) -> None:
+        self._cron_jobs = cron_jobs
+        self._jobs = jobs
+        self._recorder = recorder
+        self._clock = clock
+        self._rescheduled: dict[str, datetime] = {}  # CronJob UID -> when its schedule changed
+        # Events of the last look, by UID: what is still so at the next look isn't news.
+        self._told: dict[str, _Told] = {}
+        self._telling: dict[str, _Told] = {}
+        self.controller = Controller(
+            ControllerConfig(name="cronjob-controller", workers=_WORKERS),
+            self.decide,
+            applier,
+            clock=clock,
+            random=random,
+            meter=meter,
+            carried_out=self._carried_out,
+        )
+        jobs.add_index(_OWNER, _owner_of)
+        jobs.add_index(_STEM, _stem_of)
+        cron_jobs.listen(self._on_cron_job)
+        jobs.listen(self._on_job)
+
+    def part(self) -> Part:
+        return self.controller.part()
+
+    def _on_cron_job(self, change: Change[Json]) -> None:
+        uid = identity(change.current).uid
+        if change.old is not None and change.new is not None and _schedule(change.old) != _schedule(change.new):
+            self._rescheduled[uid] = self._clock.now()
+        self.controller.queue.add(uid)
+
+    def _on_job(self, change: Change[Json]) -> None:
+        if change.old is not None and change.new is not None and _standing(change.old) == _standing(change.new):
+            return  # its counts changed, which decides nothing here
+        concerned = {uid for held in (change.old, change.new) if held is not None for uid in _owner_of(held)}
+        if change.new is None:  # a name that is free again may have been waited for
+            for stem in _stem_of(change.current):
+                namesake = self._cron_jobs.by_key(stem)
+                if namesake is not None:
+                    concerned.add(identity(namesake).uid)
+        for uid in concerned:
+            self.controller.queue.add(uid)
+
+    async def decide(self, uid: str, now: datetime) -> Decision | None:
+        stored = self._cron_jobs.get(uid)
+        if stored is None:
+            for memory in (self._rescheduled, self._told, self._telling):
+                memory.pop(uid, None)
+            return None
+        try:
+            decision = decide(self._view(uid, stored), now=now)
+        except MalformedObject as error:
+            # Nothing can be decided on it until somebody changes it, and that is an event.
+            log.warning("a CronJob or a job of it can't be read: %s", error, extra={"uid": uid})
+            return Decision()
+        return self._only_news(uid, decision)
+
+    def _view(self, uid: str, stored: Json) -> CronJobView:
+        jobs = {identity(job).uid: job for job in self._jobs.indexed(_OWNER, uid)}
+        jobs |= {identity(job).uid: job for job in self._jobs.indexed(_STEM, identity(stored).key)}
+        return CronJobView(
+            cron_job=CronJob.parse(stored),
+            jobs=[Job.parse(job) for job in jobs.values()],
+            zones=time_zone,
+            rescheduled_at=self._rescheduled.get(uid),
+        )
+
+    def _only_news(self, uid: str, decision: Decision) -> Decision:
+        told = self._told.get(uid, frozenset())
+        self._telling[uid] = frozenset((event.reason, event.message) for event in decision.events)
+        return replace(
+            decision, events=[event for event in decision.events if (event.reason, event.message) not in told]
+        )
+
+    def _carried_out(self, uid: str, refused: NotAppliedError | None) -> None:
+        """Say what the server doesn't let us do; what passes by itself isn't worth a word."""
+        if refused is None:
+            self._told[uid] = self._telling.pop(uid, frozenset())
+            return
+        stored, reason = self._cron_jobs.get(uid), _REASONS.get(refused.part)
+        if stored is None or reason is None or refused.error.conflict:
+            return
+        if refused.error.transient and refused.error.code != 500:  # 500: also an admission webhook that can't be called
+            return
+        if reason is CronJobReason.FAILED_CREATE and _is_leaving(refused.error):
+            reason = CronJobReason.NAMESPACE_TERMINATING
+        who = identity(stored)
+        ref = ObjectRef(
+            resource=CRONJOBS,
+            namespace=stored["metadata"].get("namespace", ""),
+            name=stored["metadata"]["name"],
+            uid=who.uid,
+        )
+        self._recorder.emit(Emit(ref=ref, type=EventType.WARNING, reason=reason, message=shorten(str(refused))))
+
+
+_REASONS = {
+    f"create {JOBS.kind}": CronJobReason.FAILED_CREATE,
+    f"delete {JOBS.kind}": CronJobReason.FAILED_DELETE,
+}
+
+
+def _is_leaving(error: ApiError) -> bool:
+    """Whether the namespace is being deleted, so that nothing can be made in it."""
+    causes = error.details.get("causes") or ()
+    return any(cause.get("reason") == "NamespaceTerminating" for cause in causes)
+
+
+def _schedule(cron_job: Json) -> tuple[object, object]:
+    spec = cron_job.get("spec") or {}
+    return spec.get("schedule"), spec.get("timeZone")
+
+
+def _standing(job: Json) -> tuple[object, ...]:
+    """What of a job decides anything about its CronJob."""
+    metadata = job["metadata"]
+    phase = ((job.get("status") or {}).get("state") or {}).get("phase")
+    return phase, bool(metadata.get("deletionTimestamp")), metadata.get("annotations"), tuple(_owner_of(job))
+
+
+def _owner_of(job: Json) -> Iterable[str]:
+    for owner in job["metadata"].get("ownerReferences") or ():
+        if owner.get("controller") and owner.get("kind") == CRONJOBS.kind:
+            yield owner.get("uid", "")
+
+
+def _stem_of(job: Json) -> Iterable[str]:
+    """The key of the CronJob that such a name might come from."""
+    found = _NUMBERED.fullmatch(job["metadata"]["name"])
+    if found is not None:
+        yield f"{job['metadata'].get('namespace', '')}/{found[1]}"
