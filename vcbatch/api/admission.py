@@ -204,9 +204,7 @@ def _faults(request: Request, lookup: Lookup, settings: Settings) -> list[Fault]
         return validate.podgroup_faults(PodGroup.parse(given), lookup, old=before)
     if resource == CRONJOBS:
         cron_job = CronJob.parse(given)
-        return validate.cronjob_faults(
-            cron_job, lookup, unsupported=settings.unsupported, schedulers=settings.schedulers
-        )
+        return validate.cronjob_faults(cron_job, lookup, schedulers=settings.schedulers)
     if resource == JOBFLOWS:
         return validate.jobflow_faults(JobFlow.parse(given))
     if resource == HYPERNODES:
@@ -217,9 +215,7 @@ def _faults(request: Request, lookup: Lookup, settings: Settings) -> list[Fault]
 def _job_faults(given: Json, old: Json | None, lookup: Lookup, settings: Settings) -> list[Fault]:
     if old is not None:
         return validate.job_update_faults(Job.parse(given), Job.parse(old), lookup)
-    return validate.job_faults(
-        Job.parse(given), lookup, unsupported=settings.unsupported, schedulers=settings.schedulers
-    )
+    return validate.job_faults(Job.parse(given), lookup, schedulers=settings.schedulers)
 
 
 def _pod_faults(pod: Json, settings: Settings) -> list[Fault]:

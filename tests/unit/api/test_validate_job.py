@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from tests.support.admission_world import World, queue
-from vcbatch.api import supported
 from vcbatch.api.defaults import default_job
 from vcbatch.api.job import Job
 from vcbatch.api.model import Json
@@ -40,8 +39,8 @@ def job(**spec: Any) -> Json:
     return default_job({"metadata": {"name": "train"}, "spec": {"tasks": copy.deepcopy(tasks), **spec}})
 
 
-def refusal(made: Json, *, unsupported: supported.Unsupported = supported.NOTHING) -> str:
-    return sentence(job_faults(Job.parse(made), WORLD, unsupported=unsupported))
+def refusal(made: Json) -> str:
+    return sentence(job_faults(Job.parse(made), WORLD))
 
 
 def task(**fields: Any) -> Callable[[Json], None]:
@@ -58,7 +57,7 @@ def policies(*listed: Json) -> Callable[[Json], None]:
 
 FAIL = {"event": "PodFailed", "action": "RestartJob"}
 PARTITIONS = {"totalPartitions": 3, "partitionSize": 1}
-CLAIM = {"accessModes": ["ReadWriteOnce"]}
+CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
 
 
 def test_a_job_that_can_work_has_no_faults() -> None:
@@ -122,6 +121,15 @@ def test_a_job_that_can_work_has_no_faults() -> None:
         (spec(volumes=[{"mountPath": "/d", "volumeClaimName": "c"}] * 2), "duplicated mountPath: /d"),
         (spec(volumes=[{"mountPath": "/d", "volumeClaimName": "C"}]), "invalid VolumeClaimName C"),
         (spec(volumes=[{"mountPath": "/d", "volumeClaimName": "c", "volumeClaim": CLAIM}]), "conflict: If you want"),
+        (spec(volumes=[{"mountPath": "/a:b", "volumeClaimName": "c"}]), "must not contain ':'"),
+        (
+            spec(volumes=[{"mountPath": "/d", "volumeClaim": {"accessModes": ["ReadWriteOnce"]}}]),
+            "spec.volumes[0].volumeClaim.resources[storage]: Required value",
+        ),
+        (
+            spec(volumes=[{"mountPath": "/etc/volcano", "volumeClaimName": "c"}], plugins={"svc": []}),
+            "the plugin svc mounts another volume there",
+        ),
         (spec(queue="nope"), 'unable to find job queue: queue.scheduling.volcano.sh "nope" not found'),
         (spec(queue="closed"), "can only submit job to queue with state `Open`, queue `closed` status is `Closed`"),
         (spec(queue="closing"), "queue `closing` status is `Closing`"),
@@ -158,28 +166,13 @@ def test_a_name_that_is_yet_to_be_generated_is_judged_by_its_length() -> None:
 def test_all_faults_come_in_one_answer() -> None:
     made = job(queue="closed", plugins={"big_plugin": []}, minAvailable=9)
     made["spec"]["tasks"][1]["minAvailable"] = 8
-    faults = job_faults(Job.parse(made), WORLD, unsupported=supported.NOTHING)
+    faults = job_faults(Job.parse(made), WORLD)
     assert [fault.field for fault in faults] == [
         "spec.tasks[1].minAvailable",
         "spec.minAvailable",
         "spec.plugins[big_plugin]",
         "spec.queue",
     ]
-
-
-@pytest.mark.parametrize(
-    ("used", "field"),
-    [
-        (spec(volumes=[{"mountPath": "/d", "volumeClaimName": "c"}]), "spec.volumes"),
-    ],
-)
-def test_what_this_version_would_run_wrongly_is_refused_by_name(used: Callable[[Json], None], field: str) -> None:
-    made = job()
-    used(made)
-    assert refusal(made) == ""
-    faults = job_faults(Job.parse(made), WORLD)
-    assert [fault.field for fault in faults] == [field]
-    assert "not supported by this version" in faults[0].message
 
 
 def changed(**fields: Any) -> str:

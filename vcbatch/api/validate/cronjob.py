@@ -12,7 +12,6 @@ from vcbatch.api.defaults import default_job
 from vcbatch.api.job import Job
 from vcbatch.api.name_rules import qualified_name
 from vcbatch.api.names import DEFAULT_SCHEDULER
-from vcbatch.api.supported import THIS_VERSION, Unsupported
 from vcbatch.api.validate.fault import Cause, Fault
 from vcbatch.api.validate.job import spec_faults
 from vcbatch.api.validate.lookup import Lookup
@@ -29,11 +28,7 @@ _ZONE_PART = re.compile(r"[A-Za-z.\-_0-9+]{1,14}", re.ASCII)
 
 
 def cronjob_faults(
-    cron_job: CronJob,
-    lookup: Lookup,
-    *,
-    unsupported: Unsupported = THIS_VERSION,
-    schedulers: Sequence[str] = (DEFAULT_SCHEDULER,),
+    cron_job: CronJob, lookup: Lookup, *, schedulers: Sequence[str] = (DEFAULT_SCHEDULER,)
 ) -> list[Fault]:
     """Faults of name, schedule and time zone, and of the job that would be made each time. `schedulers`: those of ours
     that run."""
@@ -42,7 +37,7 @@ def cronjob_faults(
     # The job goes through admission itself, with its defaults; what can't ever pass is better said now.
     job = Job.parse(default_job({"spec": cron_job.spec.job_template.spec.dump()}))
     name = f"{cron_job.name[:LONGEST_NAME]}-{_SOME_SLOT}"
-    faults += spec_faults(job.spec, name, lookup, unsupported=unsupported, path="spec.jobTemplate.spec")
+    faults += spec_faults(job.spec, name, lookup, path="spec.jobTemplate.spec")
     faults += scheduler_faults(job.spec, schedulers, "spec.jobTemplate.spec")
     return faults
 

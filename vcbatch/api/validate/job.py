@@ -14,12 +14,11 @@ from vcbatch.api.flags import PLUGIN_FLAGS, parse_flags
 from vcbatch.api.job import Job, JobSpec, TaskSpec
 from vcbatch.api.loose import listed, part
 from vcbatch.api.model import Json, NetworkTopology
-from vcbatch.api.name_rules import dns_label, dns_subdomain, qualified_name
+from vcbatch.api.name_rules import dns_label, qualified_name
 from vcbatch.api.names import Plugin
 from vcbatch.api.podspec.template import written_template_faults
 from vcbatch.api.quantity import MalformedQuantity, parse_quantity
 from vcbatch.api.queue import ROOT, QueueState
-from vcbatch.api.supported import THIS_VERSION, Unsupported
 from vcbatch.api.time_limit import time_limit_fault
 from vcbatch.api.validate import graph
 from vcbatch.api.validate.access import namespace_faults
@@ -28,6 +27,7 @@ from vcbatch.api.validate.hosts import host_list_faults
 from vcbatch.api.validate.lookup import Lookup
 from vcbatch.api.validate.policies import duration_faults, policy_faults
 from vcbatch.api.validate.schedulers import scheduler_faults
+from vcbatch.api.validate.volumes import volume_faults
 
 TOPOLOGY_CONFLICT: Final = (
     "must not specify 'highestTierAllowed' and 'highestTierName' in networkTopology simultaneously"
@@ -41,17 +41,11 @@ _LONGEST_PREFIX: Final = 58
 _SUFFIX_LENGTH: Final = 5
 
 
-def job_faults(
-    job: Job,
-    lookup: Lookup,
-    *,
-    unsupported: Unsupported = THIS_VERSION,
-    schedulers: Sequence[str] = (names.DEFAULT_SCHEDULER,),
-) -> list[Fault]:
+def job_faults(job: Job, lookup: Lookup, *, schedulers: Sequence[str] = (names.DEFAULT_SCHEDULER,)) -> list[Fault]:
     """Everything that keeps a new job from working. The job has its defaults already. `schedulers`: those of ours that
     run."""
     name = job.name or generated_name(job.metadata.generate_name)
-    faults = [*_name_faults(name), *spec_faults(job.spec, name, lookup, unsupported=unsupported)]
+    faults = [*_name_faults(name), *spec_faults(job.spec, name, lookup)]
     faults += scheduler_faults(job.spec, schedulers, "spec")
     faults += _queue_faults(job.spec.queue, lookup)
     faults += namespace_faults(job.spec.queue, job.namespace, lookup, "spec.queue")
@@ -61,15 +55,12 @@ def job_faults(
     return faults
 
 
-def spec_faults(
-    spec: JobSpec, name: str, lookup: Lookup, *, unsupported: Unsupported = THIS_VERSION, path: str = "spec"
-) -> list[Fault]:
+def spec_faults(spec: JobSpec, name: str, lookup: Lookup, *, path: str = "spec") -> list[Fault]:
     """The faults of a job's spec by itself, whatever queue it goes to. `name` is the job's, as long as its pods' names
     depend on it."""
     if not spec.tasks:
         return [Fault(f"{path}.tasks", "No task specified in job spec", Cause.REQUIRED)]
-    faults: list[Fault] = [*_unsupported_faults(spec, unsupported, path)]
-    faults += topology_faults(spec.network_topology, f"{path}.networkTopology")
+    faults = list(topology_faults(spec.network_topology, f"{path}.networkTopology"))
     faults += _duplicate_tasks(spec.tasks, path)
     for index, task in enumerate(spec.tasks):
         faults += _task_faults(task, index, name, lookup, path)
@@ -83,7 +74,7 @@ def spec_faults(
         faults += duration_faults(spec.running_estimate, f"{path}.runningEstimate")
     faults += _plugin_faults(spec, name, path)
     faults += host_list_faults(spec, name, path)
-    faults += _volume_faults(spec, path)
+    faults += volume_faults(spec, path)
     faults += _dependency_faults(spec.tasks, path)
     return faults
 
@@ -143,16 +134,6 @@ def _name_faults(name: str) -> Iterator[Fault]:
     complaints = qualified_name(name) if name else ()
     if complaints:
         yield Fault("metadata.name", f"create job with name {name} validate failed [{' '.join(complaints)}]")
-
-
-def _unsupported_faults(spec: JobSpec, unsupported: Unsupported, path: str) -> Iterator[Fault]:
-    """What this version would run wrongly."""
-    if "volumes" in unsupported.job_fields and spec.volumes:
-        yield _not_yet(f"{path}.volumes", "mount claims in the task's pod template instead")
-
-
-def _not_yet(field: str, instead: str) -> Fault:
-    return Fault(field, f"{field}: not supported by this version of vcbatch; {instead}", Cause.NOT_SUPPORTED)
 
 
 def _duplicate_tasks(tasks: Iterable[TaskSpec], path: str) -> Iterator[Fault]:
@@ -228,28 +209,6 @@ def _plugin_faults(spec: JobSpec, job: str, path: str) -> Iterator[Fault]:
             # Its name becomes the pods' subdomain and, in front of the task's, their host name.
             reason = f"{dns_label(job)[0]}, as the plugin svc makes host names of it"
             yield Fault("metadata.name", f'metadata.name: Invalid value: "{job}": {reason}')
-
-
-def _volume_faults(spec: JobSpec, path: str) -> Iterator[Fault]:
-    seen: set[str] = set()
-    for index, volume in enumerate(spec.volumes):
-        at = f"{path}.volumes[{index}]"
-        if not volume.mount_path:
-            yield Fault(f"{at}.mountPath", "mountPath is required", Cause.REQUIRED)
-        elif volume.mount_path in seen:
-            yield Fault(f"{at}.mountPath", f"duplicated mountPath: {volume.mount_path}", Cause.DUPLICATE)
-        seen.add(volume.mount_path)
-        if volume.volume_claim is None and not volume.volume_claim_name:
-            yield Fault(at, "either VolumeClaim or VolumeClaimName must be specified", Cause.REQUIRED)
-        if volume.volume_claim is not None and volume.volume_claim_name:
-            yield Fault(
-                at,
-                "conflict: If you want to use an existing PVC, just specify VolumeClaimName."
-                "If you want to create a new PVC, you do not need to specify VolumeClaimName",
-            )
-        elif volume.volume_claim_name:
-            for complaint in dns_subdomain(volume.volume_claim_name):
-                yield Fault(f"{at}.volumeClaimName", f"invalid VolumeClaimName {volume.volume_claim_name}: {complaint}")
 
 
 def _dependency_faults(tasks: Iterable[TaskSpec], path: str) -> Iterator[Fault]:
