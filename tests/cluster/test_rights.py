@@ -37,6 +37,7 @@ UNUSED: dict[str, dict[Right, str]] = {
         ("bus.volcano.sh", "commands", "get"): "read again where its deletion met a conflict",
         ("", "pods", "list"): _LISTS,
         ("scheduling.k8s.io", "priorityclasses", "list"): _LISTS,
+        ("", "resourcequotas", "list"): _LISTS,
         **{(*workload, "list"): _LISTS for workload in _WORKLOADS},
         **{(*workload, "get"): "read where a pod is seen before what it belongs to" for workload in _WORKLOADS},
         ("batch.volcano.sh", "jobs/finalizers", "update"): _FINALIZERS,

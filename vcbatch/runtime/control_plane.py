@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from vcbatch.api.names import CONTROLLERS_COMPONENT, DEFAULT_SCHEDULER
 from vcbatch.api.pod import Pod
 from vcbatch.api.queue import QueueState
+from vcbatch.api.quota import Quota
 from vcbatch.api.resources import (
     COMMANDS,
     CRONJOBS,
@@ -17,6 +18,7 @@ from vcbatch.api.resources import (
     PODS,
     PRIORITYCLASSES,
     QUEUES,
+    RESOURCEQUOTAS,
 )
 from vcbatch.api.scheduling import PriorityClassView
 from vcbatch.api.storage import Claim
@@ -106,6 +108,7 @@ class ControlPlane:
             priority_classes=priority_classes,
             children=children,
             claims=claims,
+            quotas=informers.follow(RESOURCEQUOTAS, Quota),
         )
         self._informers = informers
         self._queue_cache = custom[QUEUES]

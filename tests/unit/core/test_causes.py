@@ -9,7 +9,7 @@ import pytest
 
 from vcbatch.api.pod import Pod
 from vcbatch.api.reasons import LossCause
-from vcbatch.core.job.causes import describe, failure_of
+from vcbatch.core.job.causes import Failure, describe, failure_of
 
 Json = dict[str, Any]
 
@@ -114,3 +114,32 @@ def test_times_that_nobody_can_read_are_no_times() -> None:
 def test_the_signal_is_told(terminated: Json, signal: int) -> None:
     failure = failure_of(_pod({"containerStatuses": [terminated]}))
     assert (failure.signal, failure.reason) == (signal, terminated["state"]["terminated"].get("reason", ""))
+
+
+@pytest.mark.parametrize(
+    ("failure", "told"),
+    [
+        (Failure(cause=LossCause.EXITED, exit_codes=(3,)), "pod p exited with code 3 on node n"),
+        (
+            Failure(cause=LossCause.EXITED, exit_codes=(137,), signal=9, reason="Error", message="killed"),
+            "pod p exited with code 137 by signal 9 on node n (killed)",
+        ),
+        (
+            Failure(cause=LossCause.EXITED, exit_codes=(128,), reason="StartError", message="no such file"),
+            "pod p exited with code 128 on node n (StartError: no such file)",
+        ),
+        (
+            Failure(cause=LossCause.OOM_KILLED, exit_codes=(137,), signal=9, reason="OOMKilled"),
+            "pod p was killed for using more memory than its limit on node n",
+        ),
+        (
+            Failure(cause=LossCause.EVICTED, reason="Evicted", message="The node was low on resource: memory."),
+            "pod p was evicted on node n (The node was low on resource: memory.)",
+        ),
+        (Failure(cause=LossCause.NODE_LOST), "pod p was lost with its node n"),
+        (Failure(cause=LossCause.REJECTED, reason="OutOfcpu"), "pod p was refused by its node n (OutOfcpu)"),
+        (Failure(cause=LossCause.FAILED, reason="Odd"), "pod p failed on node n (Odd)"),
+    ],
+)
+def test_what_is_told_of_a_failure(failure: Failure, told: str) -> None:
+    assert describe(pod="p", failure=failure, node="n") == told

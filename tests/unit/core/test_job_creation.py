@@ -105,3 +105,16 @@ def test_a_running_job_that_may_not_grow_says_so() -> None:
     world.on_create, world.refusal = None, ""
     world.run(until=lambda: world.job()["status"]["running"] == 4)
     assert "reason" not in world.job()["status"]["state"]
+
+
+def test_a_job_without_names_for_its_tasks_is_run_where_no_webhook_gave_them() -> None:
+    world = World()
+    tasks = [task("", 2, "sleep 1"), task("", 1, "sleep 1")]
+    body = job_object(tasks=tasks)
+    for given in body["spec"]["tasks"]:
+        del given["name"]
+    body["spec"]["queue"] = "default"
+    world.put(JOBS, body)
+    world.run(until=lambda: world.phase() == "Completed")
+    assert sorted(world.pods()) == ["j-default0-0", "j-default0-1", "j-default1-0"]
+    assert world.job()["status"]["succeeded"] == 3

@@ -190,7 +190,7 @@ def test_losses_are_told_by_what_they_are() -> None:
     world.end_pod("j-w-0", 3)
     world.remove(PODS, "j-w-1")
     told = {event.reason: event.message for event in world.look().events}
-    assert told == {"PodFailed": "pod j-w-0 exited with code 3", "PodEvicted": "pod j-w-1 was deleted"}
+    assert told == {"PodFailed": "pod j-w-0 exited with code 3 on node node-1", "PodEvicted": "pod j-w-1 was deleted"}
 
 
 # Outcomes ------------------------------------------------------------------------------------------------------------
@@ -247,7 +247,7 @@ def test_pods_that_are_gone_count_for_the_outcome() -> None:
     world.settle()
     status = world.job()["status"]
     assert (status["state"]["phase"], status["succeeded"], status["failed"]) == ("Failed", 2, 1)
-    told = "2 of 3 pods succeeded and 1 failed; first, pod j-w-1 exited with code 1"
+    told = "2 of 3 pods succeeded and 1 failed; first, pod j-w-1 exited with code 1 on node node-1"
     assert status["state"]["message"] == told
 
 
@@ -643,7 +643,7 @@ def test_an_eviction_is_told_once() -> None:
     world.remove(PODS, "j-w-0")
     world.settle()
     told = [event.message for event in world.events if event.reason == "PodEvicted"]
-    assert told == ["pod j-w-0 was preempted"]
+    assert told == ["pod j-w-0 was preempted on node node-1"]
 
 
 def test_a_command_on_its_way_out_is_rejected_no_second_time() -> None:

@@ -12,6 +12,7 @@ from tests.fakes.api import FakeApi
 from tests.support.virtual_time import SeededRandom, VirtualClock, run
 from vcbatch.api.meta import ObjectMeta, OwnerReference
 from vcbatch.api.pod import Pod, PodCondition, PodStatus
+from vcbatch.api.quota import Quota, QuotaStatus
 from vcbatch.api.resources import COMMANDS, EVENTS, JOBS, PERSISTENTVOLUMECLAIMS, PODGROUPS, PODS, QUEUES
 from vcbatch.api.scheduling import PriorityClassView
 from vcbatch.api.storage import Claim
@@ -59,6 +60,7 @@ class World:
             priority_classes=Cache(model=PriorityClassView),
             children=children,
             claims=Claims(api, Cache(model=Claim)),
+            quotas=Cache(model=Quota),
         )
         caches = {JOBS: self.sources.jobs, PODS: self.sources.pods, PODGROUPS: self.sources.podgroups}
         caches |= {PERSISTENTVOLUMECLAIMS: self.sources.claims.cache}
@@ -280,6 +282,92 @@ def test_a_quota_is_told_on_the_job():
         status = api.all(JOBS)[0]["status"]
         assert "reason" not in status["state"]
         assert status["pending"] == len(api.all(PODS)) == 3
+
+    run(main())
+
+
+class _Refusing(FakeApi):
+    """Creates no pods while `why` says something."""
+
+    why = ""
+    tries = 0
+
+    async def create(self, resource: Any, body: Any, *, namespace: str | None = None) -> Any:
+        if resource == PODS:
+            self.tries += 1
+            if self.why:
+                raise ApiError(403, "Forbidden", self.why)
+        return await super().create(resource, body, namespace=namespace)
+
+
+def _quota(version: int, *, used: str, hard: str = "10") -> Quota:
+    metadata = ObjectMeta(name="q", namespace="ns", uid="quota-uid", resource_version=str(version))
+    return Quota(metadata=metadata, status=QuotaStatus(hard={"pods": hard}, used={"pods": used}))
+
+
+def _class(version: int, name: str) -> PriorityClassView:
+    return PriorityClassView(metadata=ObjectMeta(name=name, uid=f"class-{name}", resource_version=str(version)))
+
+
+async def _refused(why: str, **spec: Any) -> tuple[World, _Refusing, asyncio.Future[None]]:
+    """A job that was refused its pods for so long that the next try is a minute away."""
+    api = _Refusing()
+    api.why = why
+    world = World(api)
+    world.server = world.recorder._api = api
+    world.sources.quotas.put(_quota(1, used="10"))
+    world.sources.priority_classes.put(_class(2, "other"))
+    world.add_job(replicas=40, **spec)
+    task = asyncio.ensure_future(world.controller.part().run())
+    await asyncio.sleep(10)
+    await world.admit()
+    await asyncio.sleep(600)
+    return world, api, task
+
+
+async def _end(task: asyncio.Future[None]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+def test_a_quota_costs_one_request_at_a_time_and_one_event():
+    async def main() -> None:
+        world, api, task = await _refused("exceeded quota: q")
+        assert api.tries <= 30, "one at each try, later each time"
+        await world.recorder.flush()
+        (told,) = (event for event in api.all(EVENTS) if event["reason"] == "FailedCreate")
+        assert told.get("count", 1) == 1
+        await _end(task)
+
+    run(main())
+
+
+def test_a_job_goes_on_as_soon_as_its_quota_has_room():
+    async def main() -> None:
+        world, api, task = await _refused("exceeded quota: q")
+        api.why, tries = "", api.tries
+        world.sources.quotas.put(_quota(2, used="10", hard="9"))
+        await asyncio.sleep(0.5)
+        assert api.tries == tries, "less room is no reason to try again"
+        world.sources.quotas.put(_quota(3, used="0", hard="9"))
+        await asyncio.sleep(0.5)
+        assert len(api.all(PODS)) == 40
+        await _end(task)
+
+    run(main())
+
+
+def test_a_job_goes_on_as_soon_as_its_priority_class_is_there():
+    async def main() -> None:
+        world, api, task = await _refused("no PriorityClass with name high was found", priorityClassName="high")
+        api.why, tries = "", api.tries
+        world.sources.priority_classes.observe("DELETED", _class(9, "other"))
+        await asyncio.sleep(0.5)
+        assert api.tries == tries
+        world.sources.priority_classes.put(_class(10, "high"))
+        await asyncio.sleep(0.5)
+        assert len(api.all(PODS)) == 40
+        await _end(task)
 
     run(main())
 

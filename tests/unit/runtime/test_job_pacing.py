@@ -10,6 +10,7 @@ from tests.fakes.api import FakeApi
 from tests.support.job_world import World, job_object, task
 from tests.support.virtual_time import SeededRandom, VirtualClock, run
 from vcbatch.api.pod import Pod
+from vcbatch.api.quota import Quota
 from vcbatch.api.resources import JOBS, PODGROUPS, PODS, QUEUES
 from vcbatch.api.scheduling import PriorityClassView
 from vcbatch.api.storage import Claim
@@ -37,6 +38,7 @@ class _Controller:
             priority_classes=Cache(model=PriorityClassView),
             children=Children(api, clock=clock),
             claims=Claims(api, Cache(model=Claim)),
+            quotas=Cache(model=Quota),
         )
         recorder = Recorder(api, clock=clock, random=random, component="test")
         applier = Applier(api, {}, recorder, clock=clock, random=SeededRandom(1))

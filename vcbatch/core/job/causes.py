@@ -56,6 +56,10 @@ _IN_WORDS = {
 }
 
 
+_TOLD_ALREADY = frozenset({"Error", "Completed", "OOMKilled", *_BY_STATUS_REASON})
+"""Reasons that add nothing to the words for their cause."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
     """How a pod ended. `exit_codes` are those of its containers that failed, the earliest first; `reason`, `signal` (0:
@@ -90,13 +94,18 @@ def is_being_taken(pod: Pod) -> bool:
     return pod.status.phase == PodPhase.FAILED and _disruption(pod) in _BY_DISRUPTION
 
 
-def describe(*, pod: str, failure: Failure) -> str:
-    """One sentence for people: which pod, what happened to it."""
+def describe(*, pod: str, failure: Failure, node: str = "") -> str:
+    """One sentence for people: which pod, what happened to it and where, and its last words."""
     what = _IN_WORDS[failure.cause]
     if failure.cause is LossCause.EXITED and failure.exit_codes:
         what = f"{what} with code {failure.exit_codes[0]}"
-    detail = f" ({failure.message})" if failure.message else ""
-    return f"pod {pod} {what}{detail}"
+        if failure.signal:
+            what = f"{what} by signal {failure.signal}"
+    if node:
+        what = f"{what} {node}" if what.endswith("its node") else f"{what} on node {node}"
+    told = failure.reason if failure.reason not in _TOLD_ALREADY else ""
+    detail = ": ".join(part for part in (told, failure.message) if part)
+    return f"pod {pod} {what} ({detail})" if detail else f"pod {pod} {what}"
 
 
 def _cause(pod: Pod, ended: list[StateTerminated]) -> LossCause:

@@ -134,9 +134,11 @@ def _told_again(loss: PodLoss) -> str:
     failure = Failure(
         cause=next((cause for cause in LossCause if cause == loss.cause), LossCause.FAILED),
         exit_codes=() if loss.exit_code is None else (loss.exit_code,),
+        reason=loss.reason,
+        signal=loss.signal or 0,
         message=loss.message,
     )
-    return describe(pod=loss.pod, failure=failure)
+    return describe(pod=loss.pod, failure=failure, node=loss.node)
 
 
 def tell(picture: Picture, stimulus: Stimulus, inbox: Inbox, verdict: Verdict, *, acted: bool) -> Iterable[Emit]:

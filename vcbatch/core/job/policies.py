@@ -229,7 +229,7 @@ def _of_loss(loss: Loss) -> Happening:
         task=loss.task,
         index=loss.index,
         at=failure.at,
-        cause=describe(pod=loss.pod, failure=failure),
+        cause=describe(pod=loss.pod, failure=failure, node=loss.node),
         infrastructure=failure.cause.infrastructure,
     )
 

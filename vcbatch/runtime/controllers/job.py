@@ -13,8 +13,9 @@ from vcbatch.api.model import MalformedObject
 from vcbatch.api.pod import Pod, PodPhase
 from vcbatch.api.podgroup import PodGroup
 from vcbatch.api.queue import Queue
+from vcbatch.api.quota import Quota, has_more_room
 from vcbatch.api.reasons import JobReason, shorten
-from vcbatch.api.resources import JOBS, PERSISTENTVOLUMECLAIMS, PODS
+from vcbatch.api.resources import JOBS
 from vcbatch.api.scheduling import PriorityClassView
 from vcbatch.api.storage import Claim
 from vcbatch.core.job import JobView, PluginFailedError, decide, wanted_children, wanted_claims
@@ -24,6 +25,7 @@ from vcbatch.runtime.cache import Cache, Change, identity
 from vcbatch.runtime.controllers.children import Children
 from vcbatch.runtime.controllers.claims import Claims, claims_of_job
 from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
+from vcbatch.runtime.controllers.refusals import Refusals
 from vcbatch.runtime.controllers.vacated import VacatedNames
 from vcbatch.runtime.meter import Meter
 from vcbatch.runtime.pace import Pace
@@ -38,6 +40,7 @@ log = logging.getLogger(__name__)
 _OWNER = "job that controls it"
 _TARGET = "job that it is for"
 _QUEUE = "queue"
+_PRIORITY_CLASS = "priority class"
 _CLAIM = "claim that it mounts"
 _DEFAULT_QUEUE = "default"
 _PLUGIN_RETRY = timedelta(seconds=60)
@@ -61,10 +64,12 @@ class JobSources:
     priority_classes: Cache[PriorityClassView]
     children: Children
     claims: Claims
+    quotas: Cache[Quota]
 
 
 class JobController:
-    """Looks at a job whenever it, a pod or the PodGroup of its, its queue, or a Command for it changes."""
+    """Looks at a job whenever it, a pod or the PodGroup of its, its queue, or a Command for it changes, and when what
+    kept its pods from being created may be gone."""
 
     def __init__(
         self,
@@ -87,8 +92,7 @@ class JobController:
         # Pods that went, as they were last, by job UID and name: until a decision that saw them is carried out.
         self._departed: dict[str, dict[str, Pod]] = {}
         self._seen_departed: dict[str, tuple[Pod, ...]] = {}
-        self._refusals: dict[str, str] = {}  # job UID -> why its pods can't be created
-        self._claim_refusals: dict[str, str] = {}  # job UID -> why its claims can't be created
+        self._refusals = Refusals(sources.jobs, recorder)
         self.controller = Controller(
             ControllerConfig(name="job-controller"),
             self.decide,
@@ -109,6 +113,7 @@ class JobController:
         sources = self._sources
         sources.jobs.add_index(_QUEUE, _queue_of)
         sources.jobs.add_index(_CLAIM, claims_of_job)
+        sources.jobs.add_index(_PRIORITY_CLASS, _priority_classes_of)
         sources.pods.add_index(_OWNER, _job_of_pod)
         sources.pods.add_index(_PHASE, _job_and_phase)
         sources.commands.add_index(_TARGET, _target_of)
@@ -118,6 +123,8 @@ class JobController:
         sources.queues.listen(self._on_queue)
         sources.commands.listen(self._on_command)
         sources.claims.cache.listen(self._on_claim)
+        sources.quotas.listen(self._on_quota)
+        sources.priority_classes.listen(self._on_priority_class)
 
     def _on_job(self, change: Change[Json]) -> None:
         who = identity(change.current)
@@ -185,14 +192,25 @@ class JobController:
         for job in self._sources.jobs.indexed(_CLAIM, change.current.metadata.key):
             self.controller.queue.add(identity(job).uid)
 
+    def _on_quota(self, change: Change[Quota]) -> None:
+        """What a quota had no room for is tried again as soon as it has more."""
+        if change.old is None or (change.new is not None and not has_more_room(change.new, change.old)):
+            return
+        for uid in self._refusals.without_pods(change.current.metadata.namespace):
+            self.controller.queue.add(uid)
+
+    def _on_priority_class(self, change: Change[PriorityClassView]) -> None:
+        """Pods can't be created while their class is missing, and its value orders the tasks of a job."""
+        for job in self._sources.jobs.indexed(_PRIORITY_CLASS, change.current.metadata.name):
+            self.controller.queue.add(identity(job).uid)
+
     # What a look decides
 
     async def decide(self, uid: str, now: datetime) -> Decision | None:
         stored = self._sources.jobs.get(uid)
         if stored is None:
             self._looked.pop(uid, None)
-            self._refusals.pop(uid, None)
-            self._claim_refusals.pop(uid, None)
+            self._refusals.forget(uid)
             self._departed.pop(uid, None)
             self._seen_departed.pop(uid, None)
             return None
@@ -252,8 +270,8 @@ class JobController:
             queue=self._queue(job),
             priority_classes={item.metadata.name: item.value for item in sources.priority_classes},
             commands=[Command.parse(item) for item in sources.commands.indexed(_TARGET, job.key)],
-            refusal=self._refusals.get(job.uid, ""),
-            claim_refusal=self._claim_refusals.get(job.uid, ""),
+            refusal=self._refusals.of_pods(job.uid),
+            claim_refusal=self._refusals.of_claims(job.uid),
         )
 
     def _pod_group(self, job: Job) -> PodGroup | None:
@@ -274,40 +292,11 @@ class JobController:
             self._departed.pop(uid, None)
 
     def _carried_out(self, uid: str, refused: NotAppliedError | None) -> None:
-        """Say on the job what the server doesn't let us do; what passes by itself isn't worth a word."""
-        if refused is None:
-            self._refusals.pop(uid, None)
-            self._claim_refusals.pop(uid, None)
-            self._forget_departed(uid)
+        if refused is not None:
+            self._refusals.note(uid, refused)
             return
-        job = self._sources.jobs.get(uid)
-        reason = _REASONS.get(refused.part)
-        # A server that answers 500 tells of what may not pass by itself: an admission webhook that can't be called.
-        passing = (refused.error.transient and refused.error.code != 500) or refused.error.conflict
-        if job is None or reason is None or passing:
-            return
-        if reason is JobReason.FAILED_CREATE:
-            self._refusals[uid] = refused.error.message
-        elif reason is JobReason.PVC_ERROR:
-            if self._claim_refusals.get(uid) == refused.error.message:
-                return
-            self._claim_refusals[uid] = refused.error.message
-        ref = _reference(job["metadata"])
-        self._recorder.emit(Emit(ref=ref, type=EventType.WARNING, reason=reason, message=shorten(str(refused))))
-
-
-_REASONS = {
-    f"create {PODS.kind}": JobReason.FAILED_CREATE,
-    f"delete {PODS.kind}": JobReason.FAILED_DELETE,
-    f"ensure {PERSISTENTVOLUMECLAIMS.kind}": JobReason.PVC_ERROR,
-    f"mark {JOBS.kind}": JobReason.PVC_ERROR,
-    "ensure PodGroup": JobReason.POD_GROUP_ERROR,
-    "ensure Service": JobReason.PLUGIN_ERROR,
-    "ensure ConfigMap": JobReason.PLUGIN_ERROR,
-    "ensure Secret": JobReason.PLUGIN_ERROR,
-    "ensure NetworkPolicy": JobReason.PLUGIN_ERROR,
-    "write status of Job": JobReason.JOB_STATUS_ERROR,
-}
+        self._refusals.forget(uid)
+        self._forget_departed(uid)
 
 
 def _reference(metadata: Json) -> ObjectRef:
@@ -340,6 +329,12 @@ def _job_and_phase(pod: Pod) -> Iterable[str]:
 
 def _queue_of(job: Json) -> Iterable[str]:
     yield (job.get("spec") or {}).get("queue") or _DEFAULT_QUEUE
+
+
+def _priority_classes_of(job: Json) -> Iterable[str]:
+    spec = job.get("spec") or {}
+    templates = ((task.get("template") or {}).get("spec") or {} for task in spec.get("tasks") or ())
+    yield from {part["priorityClassName"] for part in (spec, *templates) if part.get("priorityClassName")}
 
 
 def _state_of_claim(claim: Claim) -> tuple[object, ...]:
