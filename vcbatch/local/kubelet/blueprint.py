@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from vcbatch.api.names import GROUP_NAME, JOB_NAME, SVC_MOUNT_PATH, svc_config_map
-from vcbatch.local.kubelet import environment, probes, volumes
+from vcbatch.local.kubelet import environment, logins, probes, volumes
 from vcbatch.local.kubelet.devices import Allotment, gpu_environment
 from vcbatch.local.kubelet.environment import PodFacts
 from vcbatch.local.kubelet.names import PodName, peers, pod_name, replace_names
@@ -22,6 +22,7 @@ Json = dict[str, Any]
 
 DEFAULT_TERMINATION_PATH = "/dev/termination-log"
 _HOSTS_FILE = "/etc/hosts"
+_TEMPORARY = ".tmp"  # no volume can be called so
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,13 +84,28 @@ def draw(
         declared = {name: replace_names(value, addresses) for name, value in declared.items()}
         argv = [replace_names(part, addresses) for part in argv]
     env = _surroundings(pod, container, allotment, node) | declared
+    mounts = volumes.bind_mounts(container, paths, declared)
+    if logins.logs_in(pod):
+        _let_log_in(pod, env, mounts, node)
     return Blueprint(
         argv=argv,
         env=env,
         working_dir=container.get("workingDir") or str(node.config.working_dir),
-        mounts=volumes.bind_mounts(container, paths, declared),
+        mounts=mounts,
         translations=translations,
     )
+
+
+def _let_log_in(pod: Json, env: dict[str, str], mounts: list[BindMount], node: NodeServices) -> None:
+    """Put `ssh` and `sshd` in the container's way, and the temporary files of launchers out of each other's: they are
+    named after process ids, which pods may have alike."""
+    uid = pod["metadata"]["uid"]
+    temporary = node.memory_directory / uid / _TEMPORARY
+    temporary.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder = logins.write_programs(node.config.root / "pods" / uid / "bin", root=node.config.root, uid=uid)
+    env |= {"PATH": f"{folder}:{env['PATH']}", "TMPDIR": str(temporary)}
+    if node.sandbox.mode is Mode.USERNS:
+        mounts.append(BindMount(source=folder / "sshd", target=logins.SSHD_PATH))
 
 
 def _variables(

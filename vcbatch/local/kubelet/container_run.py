@@ -149,6 +149,16 @@ class ContainerRun:
             tty=tty,
         )
 
+    async def run_on(self, argv: Sequence[str], streams: Sequence[int]) -> None:
+        """Start a command beside the container's own on somebody's streams (see `Processes.run_on`)."""
+        await self._node.processes.run_on(
+            self.ref,
+            argv=argv,
+            env=self._node.config.environment,
+            working_dir=self._working_dir(),
+            streams=streams,
+        )
+
     def _working_dir(self) -> str:
         return self.container.get("workingDir") or str(self._node.config.working_dir)
 

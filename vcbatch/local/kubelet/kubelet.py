@@ -27,6 +27,7 @@ from vcbatch.local.kubelet.events import EventRecorder
 from vcbatch.local.kubelet.hosts import HostsFiles
 from vcbatch.local.kubelet.informer import Informer
 from vcbatch.local.kubelet.lifecycle import Waiting
+from vcbatch.local.kubelet.logins import Logins
 from vcbatch.local.kubelet.logs import LogOptions
 from vcbatch.local.kubelet.names import Addresses, service_of
 from vcbatch.local.kubelet.node_services import ConfigObjects, NodeServices
@@ -102,6 +103,7 @@ class Kubelet:
                     ("pods", pods.run()),
                     ("heartbeat", registration.run()),
                     ("memory", self._watch_memory()),
+                    ("logins", Logins(self._config.root, workers=self._workers.values).run()),
                 )
             ]
             await self._first_of(stop, pods.synced)

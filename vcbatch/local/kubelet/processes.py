@@ -142,27 +142,12 @@ class LocalProcesses:
     async def open_session(
         self, ref: ProcessRef, *, argv: Sequence[str], env: Mapping[str, str], working_dir: str, stdin: bool, tty: bool
     ) -> Session:
-        target = next(iter(proctree.children(ref.pid)), ref.pid)
-        path = ref.record / f"exec-{next(_exec_numbers)}.json"
-        environment = {**env, **proctree.environment(target)}
-        if tty:
-            environment.setdefault("TERM", "xterm")
-        document = {
-            "argv": list(argv),
-            "env": environment,
-            "working_dir": working_dir,
-            "cpus": [],  # those of the container, which its processes have on them
-            "namespaces": self._namespaces.document(),
-        }
-        _write_private(path, json.dumps(document))
-        request = {"op": "session", "pid": target, "init": ref.pid, "start_time": ref.start_time, "spec": str(path)}
         session, theirs = connect(stdin=stdin, tty=tty)
+        environment = {**env, "TERM": env.get("TERM", "xterm")} if tty else env
         try:
-            await self._supervisor.tell(request, theirs)
-        except BaseException as error:
+            await self.run_on(ref, argv=argv, env=environment, working_dir=working_dir, streams=theirs)
+        except BaseException:
             await session.close()
-            if isinstance(error, SupervisorLostError):
-                raise ProcessStartError(128, str(error)) from error
             raise
         finally:
             for descriptor in theirs:
@@ -173,6 +158,25 @@ class LocalProcesses:
             await session.close()
             raise
         return session
+
+    async def run_on(
+        self, ref: ProcessRef, *, argv: Sequence[str], env: Mapping[str, str], working_dir: str, streams: Sequence[int]
+    ) -> None:
+        target = next(iter(proctree.children(ref.pid)), ref.pid)
+        path = ref.record / f"exec-{next(_exec_numbers)}.json"
+        document = {
+            "argv": list(argv),
+            "env": {**env, **proctree.environment(target)},
+            "working_dir": working_dir,
+            "cpus": [],  # those of the container, which its processes have on them
+            "namespaces": self._namespaces.document(),
+        }
+        _write_private(path, json.dumps(document))
+        request = {"op": "session", "pid": target, "init": ref.pid, "start_time": ref.start_time, "spec": str(path)}
+        try:
+            await self._supervisor.tell(request, streams)
+        except SupervisorLostError as error:
+            raise ProcessStartError(128, str(error)) from error
 
     def exceeds_memory(self, ref: ProcessRef, limit: int) -> bool:
         # The exact figure costs a walk over the page tables: asked for only where the cheap upper bound is too high.
