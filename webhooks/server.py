@@ -1,4 +1,4 @@
-"""The application on a port: TLS, clients that are too slow cut off, a clean end."""
+"""The application on a port: TLS, clients that are too slow or too many cut off, an end that nobody notices."""
 
 from __future__ import annotations
 
@@ -7,25 +7,35 @@ import logging
 import socket
 import ssl
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, Final
 
 import uvicorn
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from vcbatch.seams.clock import Clock
 
 log = logging.getLogger(__name__)
 
+MOST_CONNECTIONS: Final = 1000
+DRAIN_SECONDS: Final = 10.0
+_QUIET_SECONDS = 2.0
+_LOOK_SECONDS = 0.1
 _HEAD_SECONDS = 5.0
+_HANDSHAKE_SECONDS = 5.0
 _KEEP_ALIVE_SECONDS = 90  # a moment longer than a client of Go's keeps an idle connection
 _SHUTDOWN_SECONDS = 10
 
 
 class _Protocol(HttpToolsProtocol):
-    """uvicorn's parser, which waits for ever for the first request of a connection. This one doesn't."""
+    """uvicorn's parser, which waits for ever for the first request of a connection, and takes as many connections as
+    there are. This one doesn't."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._patience = self.loop.call_later(_HEAD_SECONDS, transport.abort)
+        if len(self.connections) > MOST_CONNECTIONS:
+            transport.abort()
 
     def on_headers_complete(self) -> None:
         self._patience.cancel()
@@ -42,10 +52,59 @@ class _Protocol(HttpToolsProtocol):
 
 
 class _Server(uvicorn.Server):
-    """uvicorn without its signal handlers, which belong to the program."""
+    """uvicorn without its signal handlers, which belong to the program, and with an end to TLS handshakes."""
+
+    def __init__(self, config: uvicorn.Config, listener: socket.socket, context: ssl.SSLContext) -> None:
+        super().__init__(config)
+        self._listener = listener
+        self._context = context
 
     def capture_signals(self) -> Any:
         return nullcontext()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        def protocol() -> asyncio.Protocol:
+            return _Protocol(config=self.config, server_state=self.server_state, app_state={})
+
+        server = await asyncio.get_running_loop().create_server(
+            protocol, sock=self._listener, ssl=self._context, ssl_handshake_timeout=_HANDSHAKE_SECONDS
+        )
+        self.servers = [server]
+        self.started = True
+
+
+class Drained:
+    """The application, which can be asked to send its clients elsewhere before the port closes.
+
+    An API server keeps connections open and sends a request on one at any moment; closing it then fails the request,
+    which isn't repeated. So every answer ends its connection first, and the port closes once nobody comes any more.
+    """
+
+    def __init__(self, app: ASGIApp, *, clock: Clock) -> None:
+        self._app = app
+        self._clock = clock
+        self._draining = False
+        self._last = 0.0
+
+    async def drain(self, seconds: float) -> None:
+        """Return once no request has come for a while, or after `seconds`."""
+        self._draining = True
+        began = self._last = self._clock.monotonic()
+        while (now := self._clock.monotonic()) < min(began + seconds, self._last + _QUIET_SECONDS):
+            await self._clock.sleep(min(_LOOK_SECONDS, began + seconds - now))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._last = self._clock.monotonic()
+        if not self._draining:
+            await self._app(scope, receive, send)
+            return
+
+        async def closing(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", ()), (b"connection", b"close")]
+            await send(message)
+
+        await self._app(scope, receive, closing)
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -64,10 +123,18 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-async def serve(app: ASGIApp, listener: socket.socket, context: ssl.SSLContext) -> None:
-    """Serve until cancelled; what is under way is answered first."""
+async def serve(
+    app: ASGIApp,
+    listener: socket.socket,
+    context: ssl.SSLContext,
+    *,
+    clock: Clock,
+    drain_seconds: float = DRAIN_SECONDS,
+) -> None:
+    """Serve until cancelled; then clients are sent elsewhere, and what is under way is answered."""
+    drained = Drained(app, clock=clock)
     config = uvicorn.Config(
-        app,  # type: ignore[arg-type]
+        drained,  # type: ignore[arg-type]
         http=_Protocol,
         ws="none",
         loop="none",
@@ -79,13 +146,13 @@ async def serve(app: ASGIApp, listener: socket.socket, context: ssl.SSLContext) 
         proxy_headers=False,
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
-        ssl_context_factory=lambda _config, _default: context,
     )
-    server = _Server(config)
+    server = _Server(config, listener, context)
     serving = asyncio.ensure_future(server.serve(sockets=[listener]))
     try:
         await asyncio.shield(serving)
     except asyncio.CancelledError:
+        await drained.drain(drain_seconds)
         server.should_exit = True
         await serving
         raise

@@ -6,35 +6,59 @@ by the service, asked by the real API server. A test that wants neither calls `C
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
 import yaml
 
 from tests.cluster.controlplane import REPOSITORY, ControlPlane
-from webhooks.configurations import pointed, read
+from tests.cluster.processes import wait_until
+from webhooks.configurations import NAMES, pointed, read
 
 CONFIGURATIONS = REPOSITORY / "helm/vcbatch/files/webhooks"
 
 
-def serving_flags(plane: ControlPlane, *, port: int, name: str) -> list[str]:
-    """Where the service listens, and the pair by which this cluster's API server knows it."""
+def serving_flags(plane: ControlPlane, *, port: int, name: str, managed: bool) -> list[str]:
+    """Where the service listens, and the pair by which this cluster's API server knows it. `managed`: it makes that
+    itself."""
+    places = ["--listen-address", "127.0.0.1", "--port", str(port)]
+    if managed:  # as in a Deployment, with other replicas to go to
+        return [*places, "--webhook-url", f"https://127.0.0.1:{port}"]
     pair = plane.authority.serving(name)
     return [
-        "--listen-address", "127.0.0.1", "--port", str(port),
-        "--tls-cert-file", str(pair.certificate), "--tls-private-key-file", str(pair.key),
-    ]  # fmt: skip
+        *places,
+        "--graceful-shutdown-time",
+        "100ms",
+        "--tls-cert-file",
+        str(pair.certificate),
+        "--tls-private-key-file",
+        str(pair.key),
+    ]
 
 
-def configurations(plane: ControlPlane, *, port: int) -> list[dict[str, Any]]:
+def configurations(plane: ControlPlane, *, port: int, managed: bool = False) -> list[dict[str, Any]]:
     """The shipped configurations for a service on this port."""
-    ca_bundle = plane.authority.certificate.read_bytes()
+    ca_bundle = b"" if managed else plane.authority.certificate.read_bytes()
     return pointed(read(CONFIGURATIONS), ca_bundle=ca_bundle, url=f"https://127.0.0.1:{port}")
 
 
-def install(plane: ControlPlane, *, port: int) -> None:
-    """From now on the API server asks the service on this port."""
-    done = plane.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(configurations(plane, port=port)))
+def install(plane: ControlPlane, *, port: int, managed: bool = False) -> None:
+    """From now on the API server asks the service on this port; `managed` services say themselves whom to trust."""
+    made = configurations(plane, port=port, managed=managed)
+    done = plane.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(made))
     assert done.returncode == 0, done.stderr
+    if managed:
+        wait_until("the configurations carry an authority", lambda: all(bundles(plane)))
+
+
+def bundles(plane: ControlPlane) -> list[bytes]:
+    """What each webhook of ours trusts; empty where nothing is said."""
+    return [
+        base64.b64decode(webhook["clientConfig"].get("caBundle", ""))
+        for resource, names in NAMES.items()
+        for name in names
+        for webhook in plane.call("GET", resource.path(name=name))["webhooks"]
+    ]
 
 
 def remove(plane: ControlPlane) -> None:

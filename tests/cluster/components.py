@@ -69,8 +69,10 @@ class Component:
 class Components:
     """The identities of vcbatch on one control plane, and the programs started with them."""
 
-    def __init__(self, plane: ControlPlane) -> None:
+    def __init__(self, plane: ControlPlane, *, managed_certificates: bool = False) -> None:
+        """`managed_certificates`: admission makes its own, as it does by default; else the test bed gives it some."""
         self.plane = plane
+        self._managed = managed_certificates
         self.running: list[Component] = []
         self._kubeconfigs: dict[str, Path] = {}
 
@@ -119,7 +121,7 @@ class Components:
         name = f"vcbatch-{part}{f'-{replica}' if replica else ''}"
         if part == WEBHOOKS:
             metrics, port = health, free_port()
-            places = admission.serving_flags(self.plane, port=port, name=name)
+            places = admission.serving_flags(self.plane, port=port, name=name, managed=self._managed)
         else:
             port, places = 0, ["--listen-address", f"127.0.0.1:{metrics}"]
         cluster = ["--kubeconfig", str(kubeconfig or self.kubeconfig(part))] if in_cluster is None else []
@@ -169,7 +171,7 @@ class Components:
 
     def install_admission(self, webhooks: Component) -> None:
         """From now on the API server asks these."""
-        admission.install(self.plane, port=webhooks.port)
+        admission.install(self.plane, port=webhooks.port, managed=self._managed)
 
     def stop(self) -> None:
         """SIGTERM to all, and wait. Nobody is asked for admission any more."""

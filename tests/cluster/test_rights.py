@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from tests.cluster import audit
-from tests.cluster.components import CONTROLLERS, NAMESPACE, RBAC, SCHEDULER, Components
+from tests.cluster.components import CONTROLLERS, NAMESPACE, RBAC, SCHEDULER, WEBHOOKS, Components
 from tests.cluster.conftest import MakeControlPlane
 from tests.cluster.controlplane import ControlPlane
 from tests.cluster.processes import wait_until
@@ -57,15 +57,31 @@ UNUSED: dict[str, dict[Right, str]] = {
         ("", "events", "patch"): "an equal event within ten minutes is counted on the one that there is",
         ("scheduling.volcano.sh", "queues", "create"): _FIRST,
     },
+    WEBHOOKS: {
+        (group, resource, "list"): _LISTS
+        for group, resource in (
+            ("", "namespaces"),
+            ("scheduling.k8s.io", "priorityclasses"),
+            ("scheduling.volcano.sh", "queues"),
+            ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"),
+            ("admissionregistration.k8s.io", "validatingwebhookconfigurations"),
+        )
+    },
 }
 """What needs not be used in the run, and why it is granted."""
 
 
-def test_no_role_grants_secrets_or_everything() -> None:
-    for part in (CONTROLLERS, SCHEDULER):
-        for group, resource, verb in _granted(part):
-            assert "*" not in (group, resource, verb)
-            assert resource.partition("/")[0] != "secrets"
+PARTS = (CONTROLLERS, SCHEDULER, WEBHOOKS)
+
+
+def test_no_role_grants_everything_or_more_secrets_than_its_own() -> None:
+    for part in PARTS:
+        for rule in _rules(part):
+            assert "*" not in (*rule["apiGroups"], *rule["resources"], *rule["verbs"])
+            if any(resource.partition("/")[0] == "secrets" for resource in rule["resources"]):
+                assert part == WEBHOOKS
+                assert rule["resourceNames"] == ["volcano-admission-secret"]
+                assert "create" not in rule["verbs"], "by which one gets the token of any service account"
 
 
 def test_every_granted_right_is_used_and_no_other_is_asked_for(
@@ -75,29 +91,29 @@ def test_every_granted_right_is_used_and_no_other_is_asked_for(
     plane = make_control_plane(audit.options(tmp_path, flags=[enforced]))
     plane.add_nodes(2, cpu="8")
     log = audit.AuditLog(tmp_path)
-    with Components(plane) as programs:
+    with Components(plane, managed_certificates=True) as programs:
         programs.start_all()
         programs.allow_ssh("default")
         _broad_run(plane)
-    for part in (CONTROLLERS, SCHEDULER):
+    for part in PARTS:
         entries = list(log.entries(user=f"system:serviceaccount:{NAMESPACE}:vcbatch-{part}"))
         refused = {entry.right for entry in entries if entry.code == 403}
         assert not refused, f"{part} was refused {sorted(refused)}"
         granted = _granted(part) | (_granted(CONTROLLERS, SSH) if part == CONTROLLERS else set())
         unused = granted - {entry.right for entry in entries}
         assert unused <= UNUSED[part].keys(), f"{part} never used {sorted(unused - UNUSED[part].keys())}"
-    for program in (CONTROLLERS, SCHEDULER):
+    for program in PARTS:
         said = (plane.logs / f"vcbatch-{program}.log").read_text()
         assert "forbidden" not in said, said[-3000:]
 
 
-@pytest.mark.parametrize("part", [CONTROLLERS, SCHEDULER])
+@pytest.mark.parametrize("part", PARTS)
 def test_the_list_of_unused_rights_names_only_granted_ones(part: str) -> None:
     assert UNUSED[part].keys() <= _granted(part)
 
 
-def _granted(part: str, role: str = "") -> set[Right]:
-    """What the roles of that name in the file of that program grant."""
+def _rules(part: str, role: str = "") -> list[dict[str, Any]]:
+    """The rules of the roles of that name in the file of that program."""
     documents = yaml.safe_load_all((RBAC / f"{part}.yaml").read_text())
     roles = [
         document
@@ -105,10 +121,14 @@ def _granted(part: str, role: str = "") -> set[Right]:
         if document["kind"] in ("ClusterRole", "Role") and document["metadata"]["name"] == (role or f"vcbatch-{part}")
     ]
     assert roles, f"no role {role or part}"
+    return [rule for role in roles for rule in role["rules"]]
+
+
+def _granted(part: str, role: str = "") -> set[Right]:
+    """What these roles grant."""
     return {
         right
-        for role in roles
-        for rule in role["rules"]
+        for rule in _rules(part, role)
         for right in itertools.product(rule["apiGroups"], rule["resources"], rule["verbs"])
     }
 
@@ -146,6 +166,9 @@ def _broad_run(plane: ControlPlane) -> None:
     plane.kubectl("create", "-f", "-", stdin=_job("tall", replicas=1, run="sleep 600", cpu="9"))
     wait_until("tall is told why", lambda: "Unschedulable" in json.dumps(_pods(plane)))
     plane.kubectl("delete", "vcjob", "wide", "tall", "--wait=true")
+    # What admission refuses is read once more before.
+    nowhere = _job("nowhere", replicas=1, run="true", priorityClassName="unheard-of").replace("default", "unheard-of")
+    assert plane.kubectl("create", "-f", "-", stdin=nowhere).returncode != 0
     _until_events_are_sent(plane)
 
 

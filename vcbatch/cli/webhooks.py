@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import click
 
@@ -13,7 +16,7 @@ from vcbatch.api.admission import Settings
 from vcbatch.api.names import DEFAULT_SCHEDULER
 from vcbatch.api.validate import QueueRules
 from vcbatch.cli.component import Component, run_component
-from vcbatch.cli.component_options import ComponentOptions
+from vcbatch.cli.component_options import ComponentOptions, DurationType
 from vcbatch.cli.job_plugins import add_job_plugins
 from vcbatch.cli.options import LEVELS, AddressType
 from vcbatch.cli.output import CliError
@@ -21,7 +24,11 @@ from vcbatch.runtime.informers import Informers
 from vcbatch.runtime.serving import Address
 from vcbatch.runtime.supervise import Part, Supervisor, never
 from webhooks.app import build
-from webhooks.certificates import CertificateError, Certificates
+from webhooks.certificates.context import CertificateError, ServingContext
+from webhooks.certificates.files import FileCertificates
+from webhooks.certificates.managed import ManagedCertificates
+from webhooks.certificates.trust import Trust
+from webhooks.configurations import SERVICE
 from webhooks.server import listen, serve
 from webhooks.service import AdmissionService
 from webhooks.settings import ConfigurationError, FollowedSettings
@@ -36,8 +43,13 @@ class _Options:
     context: str | None
     listen_address: str
     port: int
-    tls_cert_file: Path
-    tls_private_key_file: Path
+    tls_cert_file: Path | None
+    tls_private_key_file: Path | None
+    tls_secret_name: str
+    webhook_namespace: str
+    webhook_service_name: str
+    webhook_url: str
+    graceful_shutdown_time: float
     healthz_address: Address | None
     admission_conf: Path | None
     scheduler_name: tuple[str, ...]
@@ -58,8 +70,31 @@ class _Options:
     help="Serve there; an API server on another machine needs one that it reaches.",
 )  # fmt: skip
 @click.option("--port", type=click.IntRange(1, 65535), default=8443, show_default=True, metavar="N", help="With TLS.")
-@click.option("--tls-cert-file", type=_FILE, required=True, metavar="FILE", help="Certificate in PEM; may be replaced.")
-@click.option("--tls-private-key-file", type=_FILE, required=True, metavar="FILE", help="Its key in PEM.")
+@click.option(
+    "--tls-cert-file", type=_FILE, default=None, metavar="FILE",
+    help="Certificate in PEM; may be replaced.  [default: made and renewed by the service, in a Secret]",
+)  # fmt: skip
+@click.option("--tls-private-key-file", type=_FILE, default=None, metavar="FILE", help="Its key in PEM.")
+@click.option(
+    "--tls-secret-name", default="volcano-admission-secret", show_default=True, metavar="NAME",
+    help="Without files: the Secret of the certificates, shared by all replicas.",
+)  # fmt: skip
+@click.option(
+    "--webhook-namespace", default="volcano-system", show_default=True, metavar="NAME",
+    help="Without files: where the Secret and the Service are.",
+)  # fmt: skip
+@click.option(
+    "--webhook-service-name", default=SERVICE, show_default=True, metavar="NAME",
+    help="Without files: the Service that the certificate is for.",
+)  # fmt: skip
+@click.option(
+    "--webhook-url", default="", metavar="https://HOST:PORT",
+    help="Without files: where API servers ask if not through the Service; the certificate is for HOST, too.",
+)  # fmt: skip
+@click.option(
+    "--graceful-shutdown-time", type=DurationType(), default="10s", show_default=True,
+    help="How long to send API servers elsewhere, at most, before the port closes.",
+)  # fmt: skip
 @click.option(
     "--healthz-address", type=AddressType(), default=None,
     help="Serve /healthz, /readyz and /metrics without TLS there, besides the port.  [default: nowhere]",
@@ -86,7 +121,7 @@ class _Options:
 @click.option("--log-level", type=click.Choice(list(LEVELS)), default="info", show_default=True)
 def command(**options: Any) -> int:
     """Run the admission service of the cluster of the kubeconfig."""
-    given = _Options(**options)
+    given = _checked(_Options(**options))
     shared = ComponentOptions(
         kubeconfig=given.kubeconfig,
         context=given.context,
@@ -100,34 +135,100 @@ def command(**options: Any) -> int:
 
 async def _work(component: Component, options: _Options) -> None:
     clock, meter = component.clock, component.meter
-    certificates = _certificates(options, component)
+    certificates = _certificates(component, options)
     settings = _settings(options, component)
     informers = Informers(component.api, clock=clock, random=component.random, meter=meter)
     world = World(component.api, informers)
     service = AdmissionService(world=world, clock=clock, meter=meter, settings=settings.current)
     app = build(service, meter=meter, exposition=meter.exposition)
 
+    async def answer() -> None:
+        await certificates.serving.wait()
+        await serve(
+            app,
+            listener,
+            certificates.context.tls,
+            clock=clock,
+            drain_seconds=options.graceful_shutdown_time,
+        )
+
     async def fill() -> None:
-        await world.synced()
+        await asyncio.gather(world.synced(), certificates.trusted.wait())
         component.ready.set()
-        await never()
+        try:
+            await never()
+        finally:
+            component.ready.clear()
 
     with _listening(options) as listener:
         await Supervisor(clock=clock, random=component.random).run(
-            Part(name="serving admission", run=lambda: serve(app, listener, certificates.context), restart=False),
-            Part(name="following the certificate", run=certificates.follow),
+            Part(name="serving admission", run=answer, restart=False),
             Part(name="following the resource groups", run=settings.follow),
-            Part(name="filling the caches", run=fill),
+            Part(name="becoming ready", run=fill),
+            *certificates.parts,
             *informers.parts(),
         )
 
 
-def _certificates(options: _Options, component: Component) -> Certificates:
-    files = options.tls_cert_file, options.tls_private_key_file
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Certificates:
+    """`serving`: there is one to show. `trusted`: API servers know whom to trust for it, as far as that is up to us."""
+
+    context: ServingContext
+    serving: asyncio.Event
+    trusted: asyncio.Event
+    parts: Sequence[Part]
+
+
+def _certificates(component: Component, options: _Options) -> _Certificates:
+    context = ServingContext(clock=component.clock, meter=component.meter)
+    if options.tls_cert_file is not None and options.tls_private_key_file is not None:
+        return _of_files(component, context, options.tls_cert_file, options.tls_private_key_file)
+    informers = Informers(component.api, clock=component.clock, random=component.random, meter=component.meter)
+    managed = ManagedCertificates(
+        component.api,
+        Trust(component.api, informers),
+        namespace=options.webhook_namespace,
+        secret=options.tls_secret_name,
+        names=_names(options),
+        context=context,
+        clock=component.clock,
+    )
+    parts = [Part(name="keeping the certificates", run=managed.keep), *informers.parts()]
+    return _Certificates(context=context, serving=managed.serving, trusted=managed.trusted, parts=parts)
+
+
+def _of_files(component: Component, context: ServingContext, certificate: Path, key: Path) -> _Certificates:
     try:
-        return Certificates(*files, clock=component.clock, meter=component.meter)
+        files = FileCertificates(certificate, key, context=context, clock=component.clock)
     except CertificateError as error:
         raise CliError(str(error)) from error
+    there = asyncio.Event()
+    there.set()
+    parts = [Part(name="following the certificate", run=files.follow)]
+    return _Certificates(context=context, serving=there, trusted=there, parts=parts)
+
+
+def _names(options: _Options) -> frozenset[str]:
+    """Whom the certificate speaks for: an API server asks for `SERVICE.NAMESPACE.svc`, or for the host of the URL."""
+    service, namespace = options.webhook_service_name, options.webhook_namespace
+    host = urlsplit(options.webhook_url).hostname
+    return frozenset(
+        {service, f"{service}.{namespace}", f"{service}.{namespace}.svc", *([host] if host is not None else [])}
+    )
+
+
+def _checked(options: _Options) -> _Options:
+    if (options.tls_cert_file is None) != (options.tls_private_key_file is None):
+        raise click.UsageError("--tls-cert-file and --tls-private-key-file go together")
+    try:
+        url = urlsplit(options.webhook_url)
+        good = not options.webhook_url or (url.scheme == "https" and bool(url.hostname))
+    except ValueError:
+        good = False
+    if not good:
+        raise click.BadParameter(f"{options.webhook_url!r} isn't https://HOST:PORT", param_hint="--webhook-url")
+    return options
 
 
 def _listening(options: _Options) -> socket.socket:

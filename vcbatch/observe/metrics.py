@@ -33,7 +33,9 @@ COUNTERS: dict[str, Described] = {
 GAUGES: dict[str, Described] = {
     "queue_depth": Described(help="Objects that wait to be looked at.", labels=("controller",)),
     "leading": Described(help="1 while this replica holds the Lease."),
-    "certificate_expires": Described(help="When the serving certificate expires, in seconds since 1970."),
+    "certificate_remaining_seconds": Described(
+        help="Until the serving certificate (leaf) and who signed it (authority) expire.", labels=("certificate",)
+    ),
 }
 DURATIONS: dict[str, Described] = {
     "cycle_seconds": Described(help="Duration of a scheduling cycle."),

@@ -23,7 +23,8 @@ from vcbatch.api.resources import QUEUES
 from vcbatch.runtime.clock import SystemClock
 from vcbatch.runtime.meter import NoMeter
 from webhooks import server
-from webhooks.certificates import CertificateError, Certificates
+from webhooks.certificates.context import CertificateError, ServingContext
+from webhooks.certificates.files import FileCertificates
 
 REVIEW = review_of(
     Request(resource=QUEUES, operation=Operation.CREATE, name="q", object={"metadata": {"name": "q"}, "spec": {}})
@@ -50,16 +51,31 @@ def files(tmp_path: Path) -> Files:
     return made
 
 
-def certificates(files: Files) -> Certificates:
-    return Certificates(files.certificate, files.key, clock=SystemClock(), meter=NoMeter())
+@dataclass(frozen=True, kw_only=True)
+class Followed:
+    """The files, and the context that follows them."""
+
+    files: FileCertificates
+    context: ssl.SSLContext
+
+    def look(self) -> None:
+        self.files.look()
+
+
+def certificates(files: Files) -> Followed:
+    clock = SystemClock()
+    context = ServingContext(clock=clock, meter=NoMeter())
+    followed = FileCertificates(files.certificate, files.key, context=context, clock=clock)
+    return Followed(files=followed, context=context.tls)
 
 
 @contextlib.asynccontextmanager
-async def serving(files: Files) -> AsyncIterator[tuple[int, Certificates]]:
+async def serving(files: Files) -> AsyncIterator[tuple[int, Followed]]:
     followed = certificates(files)
     listener = server.listen("127.0.0.1", 0)
     port: int = listener.getsockname()[1]
-    task = asyncio.create_task(server.serve(app_over(World()), listener, followed.context))
+    serve = server.serve(app_over(World()), listener, followed.context, clock=SystemClock(), drain_seconds=0)
+    task = asyncio.create_task(serve)
     try:
         yield port, followed
     finally:
@@ -144,6 +160,53 @@ async def test_clients_that_say_too_little_are_cut_off(
         with contextlib.suppress(ConnectionError):
             assert await reader.read() == b""
         writer.close()
+
+
+async def test_a_handshake_that_isnt_finished_is_cut_off(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "_HANDSHAKE_SECONDS", 0.05)
+    async with serving(files) as (port, _):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        with contextlib.suppress(ConnectionError):
+            assert await reader.read() == b""
+        writer.close()
+
+
+async def test_connections_beyond_the_limit_are_cut_off_and_those_that_are_there_go_on(
+    files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "MOST_CONNECTIONS", 1)
+    connector = aiohttp.TCPConnector(ssl=client(files))
+    async with serving(files) as (port, _), aiohttp.ClientSession(connector=connector) as session:
+        url = f"https://127.0.0.1:{port}/queues/mutate"
+        async with session.post(url, json=REVIEW) as answer:
+            assert answer.status == 200 and await answer.read()
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=client(files))
+        with contextlib.suppress(ConnectionError):
+            assert await reader.read() == b""
+        writer.close()
+        async with session.post(url, json=REVIEW) as answer:
+            assert answer.status == 200
+
+
+async def test_before_the_port_closes_clients_are_sent_elsewhere(files: Files) -> None:
+    followed = certificates(files)
+    listener = server.listen("127.0.0.1", 0)
+    port: int = listener.getsockname()[1]
+    serve = server.serve(app_over(World()), listener, followed.context, clock=SystemClock(), drain_seconds=30)
+    task = asyncio.create_task(serve)
+    url = f"https://127.0.0.1:{port}/queues/mutate"
+    async with aiohttp.ClientSession() as session:
+        async with session.post(url, json=REVIEW, ssl=client(files)) as answer:
+            assert (answer.status, answer.headers.get("connection")) == (200, None)
+        task.cancel()
+        await asyncio.sleep(0)
+        for _ in range(2):  # on the connection that is open, and on a new one
+            async with session.post(url, json=REVIEW, ssl=client(files)) as answer:
+                assert (answer.status, answer.headers["connection"]) == (200, "close")
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+        with pytest.raises(aiohttp.ClientConnectorError):
+            await session.post(url, json=REVIEW, ssl=client(files))
 
 
 def test_old_tls_isnt_spoken(files: Files) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import base64
 from pathlib import Path
 
+import pytest
 import yaml
 from click.testing import CliRunner, Result
 
 from vcbatch.api.admission import Operation
 from vcbatch.api.resources import PODS
 from webhooks.__main__ import main
-from webhooks.configurations import pointed, read
+from webhooks.configurations import NAMES, pointed, read
 from webhooks.paths import PATHS
 
 FOLDER = Path(__file__).parents[3] / "helm/vcbatch/files/webhooks"
@@ -73,6 +74,51 @@ def test_the_command_prints_what_kubectl_applies(tmp_path: Path) -> None:
     assert done.exit_code == 0
     expected = pointed(SHIPPED, ca_bundle=b"PEM", url="https://127.0.0.1:8443")
     assert list(yaml.safe_load_all(done.output)) == expected
+
+
+def test_without_an_authority_the_service_says_it_itself() -> None:
+    done = asked(str(FOLDER), "--url", "https://127.0.0.1:8443")
+    assert done.exit_code == 0
+    clients = [webhook["clientConfig"] for made in yaml.safe_load_all(done.output) for webhook in made["webhooks"]]
+    assert len(clients) == len(SHIPPED)
+    assert not any("caBundle" in client for client in clients)
+
+
+def test_cert_manager_is_told_whose_authority_to_write() -> None:
+    done = asked(str(FOLDER), "--cert-manager", "volcano-system/vcbatch-webhooks")
+    assert done.exit_code == 0
+    for made in yaml.safe_load_all(done.output):
+        assert made["metadata"]["annotations"] == {"cert-manager.io/inject-ca-from": "volcano-system/vcbatch-webhooks"}
+        assert all("caBundle" not in webhook["clientConfig"] for webhook in made["webhooks"])
+
+
+@pytest.mark.parametrize("given", ["vcbatch-webhooks", "a/b/c", "/b", "a/"])
+def test_a_certificate_has_a_namespace(given: str) -> None:
+    done = asked(str(FOLDER), "--cert-manager", given)
+    assert done.exit_code == 2 and "isn't NAMESPACE/NAME" in done.output
+
+
+def test_two_who_would_write_the_authority_are_one_too_many(tmp_path: Path) -> None:
+    authority = tmp_path / "ca.crt"
+    authority.write_bytes(b"PEM")
+    done = asked(str(FOLDER), "--cert-manager", "a/b", "--ca-file", str(authority))
+    assert done.exit_code == 2 and "not with --ca-file" in done.output
+
+
+def test_the_names_that_we_write_to_are_those_that_are_shipped_and_granted() -> None:
+    """The role grants patches by name; a configuration that it forgets would never get its authority."""
+    shipped = {(f"{document['kind'].lower()}s", document["metadata"]["name"]) for document in SHIPPED}
+    assert shipped == {(resource.plural, name) for resource, ours in NAMES.items() for name in ours}
+    roles = yaml.safe_load_all((FOLDER.parent / "rbac/webhooks.yaml").read_text())
+    granted = {
+        (resource, name)
+        for role in roles
+        for rule in role.get("rules", ())
+        if "patch" in rule["verbs"]
+        for resource in rule["resources"]
+        for name in rule["resourceNames"]
+    }
+    assert granted == shipped
 
 
 def test_the_command_refuses_what_no_api_server_takes(tmp_path: Path) -> None:

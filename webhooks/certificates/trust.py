@@ -1,0 +1,102 @@
+"""Our webhook configurations as they are on the cluster, and the authorities in them.
+
+They are followed by a watch, so that one which was made anew without a bundle gets it at once. Only those under the
+names of `PATHS` are touched, and only `caBundle`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import copy
+import logging
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from vcbatch.api.resources import Resource
+from vcbatch.runtime.cache import Cache
+from vcbatch.runtime.informers import Informers
+from vcbatch.seams.api import Api, ApiError
+from webhooks.certificates.issue import fingerprints
+from webhooks.configurations import MUTATING, NAMES, VALIDATING
+
+Json = dict[str, Any]
+Seen = tuple[Resource, Json]
+log = logging.getLogger(__name__)
+
+
+class TrustError(Exception):
+    """A configuration couldn't be given the bundle; the message names it and the reason."""
+
+
+class Trust:
+    """`changed` is set when a configuration isn't as we left it."""
+
+    def __init__(self, api: Api, informers: Informers) -> None:
+        self._api = api
+        self._informers = informers
+        self._caches: dict[Resource, Cache[Json]] = {
+            resource: informers.follow(resource) for resource in (MUTATING, VALIDATING)
+        }
+        self.changed = asyncio.Event()
+        for cache in self._caches.values():
+            cache.listen(lambda _change: self.changed.set())
+
+    async def synced(self) -> None:
+        """Return once the configurations are known."""
+        await self._informers.synced()
+
+    def carries(self, fingerprint: str) -> bool:
+        """Whether every webhook of ours is asked with trust in that authority."""
+        return all(fingerprint in fingerprints(_bundle(webhook)) for webhook in self._webhooks())
+
+    def seen(self) -> Sequence[Seen]:
+        """Our configurations as they are now."""
+        return list(self._ours())
+
+    async def put(self, bundle: bytes, *, seen: Sequence[Seen]) -> None:
+        """Give those configurations the bundle. `seen` has to be older than the bundle: then what was seen is replaced
+        by what is newer, and one that has changed since is left for the next look. Raises `TrustError` where one was
+        refused, after all of them were tried."""
+        wanted, refused = base64.b64encode(bundle).decode(), list[str]()
+        for resource, stored in seen:
+            if all(webhook["clientConfig"].get("caBundle") == wanted for webhook in stored["webhooks"]):
+                continue
+            if fault := await self._patch(resource, stored, wanted):
+                refused.append(fault)
+        if refused:
+            raise TrustError("; ".join(refused))
+
+    async def _patch(self, resource: Resource, stored: Json, wanted: str) -> str:
+        name, webhooks = stored["metadata"]["name"], copy.deepcopy(stored["webhooks"])
+        for webhook in webhooks:
+            webhook["clientConfig"]["caBundle"] = wanted
+        # The version is a precondition: a replica that read the Secret earlier doesn't undo what a later one wrote.
+        patch = {"metadata": {"resourceVersion": stored["metadata"]["resourceVersion"]}, "webhooks": webhooks}
+        try:
+            self._caches[resource].put(await self._api.patch(resource, name, patch))
+        except ApiError as error:
+            if error.conflict or error.not_found:
+                return ""  # the watch will tell
+            return f"{resource.kind} {name}: {error}"
+        log.info("the authorities of a webhook configuration were replaced", extra={"configuration": name})
+        return ""
+
+    def _ours(self) -> Iterator[Seen]:
+        for resource, names in NAMES.items():
+            for name in names:
+                stored = self._caches[resource].by_key(name)
+                if stored is not None and stored.get("webhooks"):
+                    yield resource, stored
+
+    def _webhooks(self) -> Iterator[Json]:
+        for _, stored in self._ours():
+            yield from stored["webhooks"]
+
+
+def _bundle(webhook: Json) -> bytes:
+    try:
+        return base64.b64decode(webhook["clientConfig"].get("caBundle") or "", validate=True)
+    except (binascii.Error, ValueError):
+        return b""
