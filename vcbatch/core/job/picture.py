@@ -12,7 +12,10 @@ from vcbatch.core.job.ledger import Ledger, Loss, Part, read_ledger
 from vcbatch.core.job.plan import Plan, plan_of
 from vcbatch.core.job.plugins import PluginSet, load
 from vcbatch.core.job.roster import Roster, roster_of
+from vcbatch.core.job.states import LIVE
 from vcbatch.core.job.view import JobView
+
+_SUSPENDABLE = LIVE | {JobPhase.ABORTING}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +43,7 @@ class Picture:
     plugins: PluginSet
     phase: JobPhase
     fresh: bool
-    """The job has no status yet."""
+    """The job has no phase yet, and never had one."""
     losses: list[Loss] = field(default_factory=list[Loss])
     held: Held = field(default_factory=Held)
     """The tasks that wait for others, once a sync has looked."""
@@ -61,7 +64,7 @@ def look(view: JobView, now: datetime) -> Picture:
         ledger=read_ledger(plan),
         plugins=load(plan),
         phase=_phase_of(view.job),
-        fresh=not view.job.status.state.phase,
+        fresh=not (view.job.status.state.phase or view.job.status.conditions),
     )
     picture.ledger.drop_met_targets(picture.roster)
     picture.ledger.end_wait(now, longest=LONGEST_WAIT)

@@ -54,8 +54,9 @@ def build(
         state["lastTransitionTime"] = format_time(now)
         conditions = [condition for condition in conditions if condition.get("status") != phase]
         conditions = [*conditions, {"status": str(phase), "lastTransitionTime": format_time(now)}]
-    elif plan.job.status.state.last_transition_time:
-        state["lastTransitionTime"] = plan.job.status.state.last_transition_time
+    elif since := _since(plan.job, phase):
+        state["lastTransitionTime"] = since
+    conditions = conditions or [{"status": str(phase), "lastTransitionTime": state.get("lastTransitionTime")}]
     return (
         stored
         | {"state": state, "conditions": conditions}
@@ -66,6 +67,14 @@ def build(
             "ledger": ledger.dump(),
         }
     )
+
+
+def _since(job: Job, phase: JobPhase) -> str | None:
+    """When a phase began that goes on: as the log says, whatever somebody wrote over it since."""
+    last = job.status.conditions[-1] if job.status.conditions else None
+    if last is not None and last.status == phase and last.last_transition_time:
+        return last.last_transition_time
+    return job.status.state.last_transition_time
 
 
 def trimmed(status: Json) -> Json:
