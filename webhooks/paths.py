@@ -47,7 +47,8 @@ PATHS: Final = MappingProxyType(
             _path(QUEUES, CREATE, mutates=True),
             _path(QUEUES, CREATE, UPDATE, DELETE),
             _path(PODGROUPS, CREATE, mutates=True),
-            _path(PODGROUPS, CREATE),
+            # Volcano judges new ones only; then anybody moves theirs to a queue that wouldn't have taken it.
+            _path(PODGROUPS, CREATE, UPDATE),
             _path(PODS, CREATE, mutates=True),
             _path(PODS, CREATE),
             _path(JOBFLOWS, CREATE, UPDATE),

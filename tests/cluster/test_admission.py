@@ -20,6 +20,7 @@ from tests.cluster.processes import wait_until
 from tests.conformance import DATA
 from tests.support.admission_http import answer_of, app_over, review_of
 from tests.support.admission_world import World
+from tests.support.alike import unlike
 from vcbatch.api import admission, names
 from vcbatch.api.admission import Operation, Request
 from vcbatch.api.model import Json
@@ -259,22 +260,6 @@ async def test_new_objects_are_judged_alike_by_functions_service_and_api_server(
             assert not differences, (case["id"], differences)
     assert tally.wrong == {}
     assert tally.allowed, "nothing of the corpus was allowed"
-
-
-def unlike(expected: Json, stored: Json, path: str = "") -> list[str]:
-    """Where `stored` lacks what is expected. The schema may add to it."""
-    found: list[str] = []
-    for key, value in expected.items():
-        if key in ("metadata", "status") or value in (None, {}, "", []):
-            continue
-        if isinstance(value, dict) and isinstance(stored.get(key), dict):
-            found += unlike(value, stored[key], f"{path}.{key}")
-        elif isinstance(value, list) and value and isinstance(value[0], dict) and isinstance(stored.get(key), list):
-            for index, (mine, theirs) in enumerate(zip(value, stored[key], strict=True)):
-                found += unlike(mine, theirs, f"{path}.{key}[{index}]")
-        elif stored.get(key) != value:
-            found.append(f"{path}.{key}: {stored.get(key)!r}, want {value!r}")
-    return found
 
 
 @pytest.mark.parametrize("resource", [JOBS, QUEUES], ids=lambda resource: resource.plural)

@@ -90,7 +90,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """No faults: allowed. `warnings` are shown to the user either way."""
+    """No faults: allowed. `warnings` are of what is allowed, and shown to the user."""
 
     faults: Sequence[Fault] = ()
     warnings: Sequence[str] = field(default_factory=tuple[str, ...])
@@ -131,7 +131,7 @@ def review(request: Request, lookup: Lookup, settings: Settings = DEFAULT_SETTIN
     """Whether the write may happen. Writes of `status` aren't reviewed and must not be brought here."""
     try:
         faults = _faults(request, lookup, settings)
-        warnings = tuple(_warnings(request, settings))
+        warnings = () if faults else tuple(_warnings(request, settings))
     except MalformedObject as error:
         return Verdict(faults=[Fault("", str(error))])
     return Verdict(faults=faults, warnings=warnings)

@@ -45,9 +45,9 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
         found = refused.search(bare)
         if found:
             raise MalformedPattern(f"error parsing regexp: invalid or unsupported Perl syntax: `{found[0]}`")
-    for repeat in re.findall(r"\{(\d+)(?:,(\d*))?\}", bare):
-        if any(number and int(number) > _LARGEST_REPEAT for number in repeat):
-            raise MalformedPattern(f"error parsing regexp: invalid repeat count: `{repeat}`")
+    for repeat in re.finditer(r"\{(\d+)(?:,(\d*))?\}", bare):
+        if any(number and int(number) > _LARGEST_REPEAT for number in repeat.groups()):
+            raise MalformedPattern(f"error parsing regexp: invalid repeat count: `{repeat[0]}`")
     try:
         return re.compile(_translated(pattern), re.ASCII)
     except (re.error, RecursionError, OverflowError) as error:

@@ -43,7 +43,8 @@ def test_admission_never_takes_a_cluster_down() -> None:
         (webhook,) = document["webhooks"]
         pods = webhook["rules"][0]["resources"] == [PODS.plural]
         assert webhook["failurePolicy"] == ("Ignore" if pods else "Fail")
-        assert bool(webhook.get("matchConditions")) is pods, "other schedulers' pods aren't even asked about"
+        conditions = [condition["name"] for condition in webhook.get("matchConditions", ())]
+        assert bool(conditions) is (pods or conditions == ["new-or-moved"]), "other schedulers' pods aren't asked about"
         assert (webhook["timeoutSeconds"], webhook["sideEffects"]) == (5, "None")
         assert webhook["matchPolicy"] == "Equivalent"
         (expression,) = webhook["namespaceSelector"]["matchExpressions"]

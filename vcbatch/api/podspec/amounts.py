@@ -47,7 +47,11 @@ def name_faults(resource: str, path: str) -> list[FieldError]:
 
 
 def amount_faults(resource: str, amount: Any, path: str) -> list[FieldError]:
-    """Faults of an amount: negative, or a part of something that can't be parted."""
+    """Faults of an amount: none at all, negative, or a part of something that can't be parted."""
+    try:
+        parse_quantity(amount)
+    except MalformedQuantity as error:
+        return [faults.invalid(path, amount, str(error))]
     if quantities.compare(amount, "0") < 0:
         return [faults.invalid(path, quantities.text(amount), faults.NEGATIVE)]
     if not is_native(resource) and quantities.read(amount).milli() % 1000:

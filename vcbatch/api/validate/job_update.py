@@ -80,6 +80,8 @@ def _frozen_part(spec: JobSpec) -> Json:
     for path in changeable(JOBS):
         if path != FILLED_CLAIM_NAME:
             _clear(wire, path.split("."))
+    # Here an empty list isn't nothing: it is a plugin without arguments.
+    wire["plugins"] = {name: list(arguments) for name, arguments in spec.plugins.items()}
     for volume in wire.get("volumes", ()):
         if "volumeClaim" in volume:
             volume.pop("volumeClaimName", None)
