@@ -154,6 +154,17 @@ class PodGroupConditionType(StrEnum):
     SCHEDULED = "Scheduled"
 
 
+class HyperNodeReason(StrEnum):
+    """`reason` of the condition `Consistent` of a HyperNode."""
+
+    CONSISTENT = "Consistent"
+    CYCLE = "Cycle"
+    SEVERAL_PARENTS = "SeveralParents"
+    TIER_ORDER = "TierOrder"
+    SHARED_NODES = "SharedNodes"
+    MEMBER_NOT_FOUND = "MemberNotFound"
+
+
 class PodGroupReason(StrEnum):
     """`reason` of a PodGroup's conditions."""
 

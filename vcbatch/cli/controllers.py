@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from pathlib import Path
 from typing import Any
 
 import click
@@ -11,9 +11,14 @@ from vcbatch.api.names import CONTROLLERS_LEASE, DEFAULT_SCHEDULER
 from vcbatch.cli.component import Component, run_component
 from vcbatch.cli.component_options import BoolType, ComponentOptions, component_options
 from vcbatch.cli.job_plugins import add_job_plugins
+from vcbatch.cli.output import CliError
+from vcbatch.core.hypernode import parse_discovery
 from vcbatch.runtime import memory
 from vcbatch.runtime.bootstrap import ensure_queues
+from vcbatch.runtime.clock import SystemClock
 from vcbatch.runtime.control_plane import ControlPlane
+from vcbatch.runtime.controllers.hypernode import Discovery
+from vcbatch.runtime.followed_file import ConfigurationError, FollowedFile
 from vcbatch.runtime.informers import Informers
 from vcbatch.runtime.supervise import Part, Supervisor, never
 
@@ -28,30 +33,47 @@ from vcbatch.runtime.supervise import Part, Supervisor, never
     "--inherit-owner-annotations", type=BoolType(), is_flag=False, flag_value="true", default="true", show_default=True,
     metavar="[=true|false]", help="Let the annotations of a workload count for the PodGroup of its pods.",
 )  # fmt: skip
-def command(scheduler_names: tuple[str, ...], *, inherit_owner_annotations: bool, **options: Any) -> int:
-    """Run the controllers of Jobs, Queues, PodGroups and Commands on the cluster of the kubeconfig."""
+@click.option(
+    "--controller-conf", type=click.Path(exists=True, dir_okay=False, path_type=Path), default=None, metavar="FILE",
+    help="Volcano's volcano-controller.conf: which node labels make HyperNodes.  [default: none]",
+)  # fmt: skip
+def command(
+    scheduler_names: tuple[str, ...], *, inherit_owner_annotations: bool, controller_conf: Path | None, **options: Any
+) -> int:
+    """Run the controllers of Jobs, CronJobs, Queues, PodGroups, Commands and HyperNodes on the cluster of the
+    kubeconfig."""
     add_job_plugins()
+    discovery = _discovery(controller_conf)
 
     async def work(component: Component) -> None:
-        await _work(component, scheduler_names, inherit_owner_annotations=inherit_owner_annotations)
+        informers = Informers(component.api, clock=component.clock, random=component.random, meter=component.meter)
+        plane = ControlPlane(
+            component.api,
+            component.api.connection,
+            informers,
+            clock=component.clock,
+            random=component.random,
+            meter=component.meter,
+            host=component.identity,
+            scheduler_names=scheduler_names,
+            inherit_owner_annotations=inherit_owner_annotations,
+            discovery=discovery,
+        )
+        await _work(component, informers, plane)
 
     return run_component(ComponentOptions(**options), work, name=CONTROLLERS_LEASE)
 
 
-async def _work(component: Component, scheduler_names: Collection[str], *, inherit_owner_annotations: bool) -> None:
-    informers = Informers(component.api, clock=component.clock, random=component.random, meter=component.meter)
-    plane = ControlPlane(
-        component.api,
-        component.api.connection,
-        informers,
-        clock=component.clock,
-        random=component.random,
-        meter=component.meter,
-        host=component.identity,
-        scheduler_names=scheduler_names,
-        inherit_owner_annotations=inherit_owner_annotations,
-    )
+def _discovery(path: Path | None) -> Discovery | None:
+    if path is None:
+        return None
+    try:
+        return FollowedFile(path, parse_discovery, clock=SystemClock())
+    except ConfigurationError as error:
+        raise CliError(str(error)) from error
 
+
+async def _work(component: Component, informers: Informers, plane: ControlPlane) -> None:
     async def follow() -> None:
         # Pods are listed after the jobs: older pods than jobs would look like lost ones.
         await plane.listed()

@@ -12,7 +12,9 @@ from vcbatch.api.quota import Quota
 from vcbatch.api.resources import (
     COMMANDS,
     CRONJOBS,
+    HYPERNODES,
     JOBS,
+    NODES,
     PERSISTENTVOLUMECLAIMS,
     PODGROUPS,
     PODS,
@@ -28,6 +30,7 @@ from vcbatch.runtime.controllers.children import Children
 from vcbatch.runtime.controllers.claims import Claims
 from vcbatch.runtime.controllers.command import CommandController
 from vcbatch.runtime.controllers.cronjob import CronJobController
+from vcbatch.runtime.controllers.hypernode import Discovery, HyperNodeController, NodeLabels
 from vcbatch.runtime.controllers.job import JobController, JobSources
 from vcbatch.runtime.controllers.podgroup import PodGroupController, follow_workloads
 from vcbatch.runtime.controllers.queue import QueueController
@@ -42,14 +45,16 @@ from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random
 
 # Custom resources that the controllers decide on. The other kinds are stored, and acted on once there is code for it.
-FOLLOWED = (JOBS, QUEUES, COMMANDS, PODGROUPS, CRONJOBS)
+FOLLOWED = (JOBS, QUEUES, COMMANDS, PODGROUPS, CRONJOBS, HYPERNODES)
 
 
 class ControlPlane:
-    """The job, CronJob, queue, PodGroup and command controllers. kopf hosts them: their custom resources come through
-    it, unless `followed_by` gives another source (a simulation has one loop and one clock, and kopf brings its own).
-    Pods that name no gang get one where a scheduler of `scheduler_names` is to place them, as their workload's
-    annotations say unless `inherit_owner_annotations` is off."""
+    """The controllers of Jobs, CronJobs, Queues, PodGroups, Commands and HyperNodes.
+
+    kopf hosts them: their custom resources come through it, unless `followed_by` gives another source (a simulation has
+    one loop and one clock, and kopf brings its own). Pods that name no gang get one where a scheduler of
+    `scheduler_names` is to place them, as their workload's annotations say unless `inherit_owner_annotations` is off.
+    HyperNodes are made from the labels that `discovery` names."""
 
     def __init__(
         self,
@@ -63,6 +68,7 @@ class ControlPlane:
         host: str = "",
         scheduler_names: Collection[str] = (DEFAULT_SCHEDULER,),
         inherit_owner_annotations: bool = True,
+        discovery: Discovery | None = None,
         followed_by: Callable[[Sequence[Feed]], CustomResourceSource] | None = None,
     ) -> None:
         meter = meter or NoMeter()
@@ -134,6 +140,16 @@ class ControlPlane:
         self.commands = CommandController(
             custom[COMMANDS], custom[JOBS], custom[QUEUES], applier, clock=clock, random=random, meter=meter
         )
+        self._discovery = discovery
+        self.hyper_nodes = HyperNodeController(
+            custom[HYPERNODES],
+            informers.follow(NODES, NodeLabels),
+            applier,
+            clock=clock,
+            random=random,
+            meter=meter,
+            discovery=discovery,
+        )
 
     def sources(self) -> list[Part]:
         """What fills the custom resources' caches. To be running, and `listed`, before pods are listed: a picture with
@@ -161,11 +177,12 @@ class ControlPlane:
 
     def parts(self) -> list[Part]:
         """The controllers. Each waits until the picture is complete."""
-        controllers = (self.jobs, self.cron_jobs, self.queues, self.podgroups, self.commands)
+        controllers = (self.jobs, self.cron_jobs, self.queues, self.podgroups, self.commands, self.hyper_nodes)
         parts = [controller.part() for controller in controllers]
         return [
             *(Part(name=part.name, run=self._after_sync(part)) for part in parts),
             Part(name="sending the controllers' events", run=self.recorder.run),
+            *([Part(name="following the configuration", run=self._discovery.follow)] if self._discovery else []),
         ]
 
     def _after_sync(self, part: Part) -> Callable[[], Awaitable[None]]:

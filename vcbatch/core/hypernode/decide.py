@@ -1,0 +1,51 @@
+"""What follows from one look at a HyperNode."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final
+
+from vcbatch.api.hypernode import HyperNode
+from vcbatch.api.model import Json
+from vcbatch.api.reasons import HyperNodeReason
+from vcbatch.api.resources import HYPERNODES
+from vcbatch.api.timestamps import format_time
+from vcbatch.api.topology import Place
+from vcbatch.core.machine import Decision, ObjectRef, WriteStatus
+
+CONSISTENT: Final = "Consistent"
+"""The condition that says whether a HyperNode has its place in a tree."""
+
+
+def decide(hyper_node: HyperNode, place: Place, *, now: datetime) -> Decision:
+    """How many nodes are below it, and what is wrong with it, where that isn't what is stored."""
+    if hyper_node.metadata.deletion_timestamp:
+        return Decision()
+    stored = hyper_node.status.dump()
+    others = [condition for condition in hyper_node.status.conditions if condition.get("type") != CONSISTENT]
+    decided = {
+        **stored,
+        "nodeCount": len(place.nodes),
+        "conditions": [*others, _condition(hyper_node, place, now)],
+    }
+    if decided == stored:
+        return Decision()
+    ref = ObjectRef(resource=HYPERNODES, namespace="", name=hyper_node.name, uid=hyper_node.uid)
+    version = hyper_node.metadata.resource_version
+    return Decision(status=WriteStatus(ref=ref, resource_version=version, status=decided))
+
+
+def _condition(hyper_node: HyperNode, place: Place, now: datetime) -> Json:
+    before = next((found for found in hyper_node.status.conditions if found.get("type") == CONSISTENT), None) or {}
+    status = "False" if place.flaws else "True"
+    return {
+        "type": CONSISTENT,
+        "status": status,
+        "reason": str(place.flaws[0].reason if place.flaws else HyperNodeReason.CONSISTENT),
+        "message": "; ".join(flaw.message for flaw in place.flaws),
+        "lastTransitionTime": (
+            before["lastTransitionTime"]
+            if before.get("status") == status and before.get("lastTransitionTime")
+            else format_time(now)
+        ),
+    }

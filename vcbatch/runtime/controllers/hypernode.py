@@ -1,0 +1,158 @@
+"""The HyperNode controller: how many nodes each stands for, and HyperNodes that follow from the labels of nodes."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from datetime import datetime
+
+import msgspec
+
+from vcbatch.api.hypernode import HyperNode
+from vcbatch.api.meta import ObjectMeta, Wire
+from vcbatch.api.model import MalformedObject
+from vcbatch.api.topology import Topology
+from vcbatch.core.hypernode import LabelTopology, decide, reconcile, wanted
+from vcbatch.core.machine import Decision
+from vcbatch.runtime.apply import Applier
+from vcbatch.runtime.cache import Cache, Change, identity
+from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
+from vcbatch.runtime.followed_file import FollowedFile
+from vcbatch.runtime.meter import Meter
+from vcbatch.runtime.supervise import Part
+from vcbatch.seams.api import Json
+from vcbatch.seams.clock import Clock
+from vcbatch.seams.random import Random
+
+log = logging.getLogger(__name__)
+
+_TREE = "the tree"
+_DISCOVERY = "the labels"
+_QUIET_SECONDS = 0.2
+"""A rack that starts is a hundred nodes: they are counted once."""
+
+Discovery = FollowedFile[tuple[LabelTopology, ...]]
+
+
+class NodeLabels(Wire):
+    """A Node, of which only name and labels count."""
+
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+
+
+class HyperNodeController:
+    """Looks at a HyperNode when it changes and when what is below it does; and, where a `discovery` is given, at all
+    nodes when one of their labels that it names changes."""
+
+    def __init__(
+        self,
+        hyper_nodes: Cache[Json],
+        nodes: Cache[NodeLabels],
+        applier: Applier,
+        *,
+        clock: Clock,
+        random: Random,
+        meter: Meter | None = None,
+        discovery: Discovery | None = None,
+    ) -> None:
+        self._hyper_nodes = hyper_nodes
+        self._nodes = nodes
+        self._discovery = discovery
+        self._topology = Topology()
+        self._told: dict[str, object] = {}  # name -> its place when it was looked at last
+        self.controller = Controller(
+            ControllerConfig(name="hypernode-controller", workers=8),
+            self.decide,
+            applier,
+            clock=clock,
+            random=random,
+            meter=meter,
+        )
+        hyper_nodes.listen(self._on_hyper_node)
+        nodes.listen(self._on_node)
+        if discovery is not None:
+            discovery.listen(lambda: self.controller.queue.add(_DISCOVERY))
+            self.controller.queue.add(_DISCOVERY)
+
+    def part(self) -> Part:
+        return self.controller.part()
+
+    # What happened
+
+    def _on_hyper_node(self, change: Change[Json]) -> None:
+        name: str = change.current["metadata"]["name"]
+        hyper_node = _parsed(change.new) if change.new is not None else None
+        if hyper_node is None:
+            self._topology.remove_hyper_node(name)
+            self._told.pop(name, None)
+        else:
+            self._topology.set_hyper_node(name, hyper_node.spec)
+            self.controller.queue.add(identity(change.current).uid)
+        self._soon(_TREE)
+        if self._discovery is not None and (change.new is None or change.old is None):
+            self._soon(_DISCOVERY)
+
+    def _on_node(self, change: Change[NodeLabels]) -> None:
+        metadata = change.current.metadata
+        if change.new is None:
+            self._topology.remove_node(metadata.name)
+        elif change.old is not None and change.old.metadata.labels == metadata.labels:
+            return
+        else:
+            self._topology.set_node(metadata.name, metadata.labels)
+        self._soon(_TREE)
+        if self._discovery is not None and _names_any(self._discovery.current, change):
+            self._soon(_DISCOVERY)
+
+    def _soon(self, key: str) -> None:
+        self.controller.queue.add_after(key, _QUIET_SECONDS)
+
+    # What follows
+
+    async def decide(self, key: str, now: datetime) -> Decision | None:
+        """The decision about the HyperNode of that UID; or about which are to be looked at, or made."""
+        if key == _TREE:
+            return self._look_at_the_changed()
+        if key == _DISCOVERY:
+            return self._discover()
+        stored = self._hyper_nodes.get(key)
+        hyper_node = _parsed(stored) if stored is not None else None
+        if hyper_node is None:
+            return None
+        place = self._topology.places().get(hyper_node.name)
+        if place is None:
+            return None
+        self._told[hyper_node.name] = place
+        return decide(hyper_node, place, now=now)
+
+    def _look_at_the_changed(self) -> Decision:
+        for name, place in self._topology.places().items():
+            if self._told.get(name) != place:
+                stored = self._hyper_nodes.by_key(name)
+                if stored is not None:
+                    self.controller.queue.add(identity(stored).uid)
+        return Decision()
+
+    def _discover(self) -> Decision:
+        if self._discovery is None:
+            return Decision()
+        labels = {node.metadata.name: node.metadata.labels or {} for node in self._nodes}
+        found = [body for topology in self._discovery.current for body in wanted(topology, labels)]
+        stored = [hyper_node for each in self._hyper_nodes if (hyper_node := _parsed(each)) is not None]
+        return reconcile(found, stored)
+
+
+def _parsed(stored: Json) -> HyperNode | None:
+    try:
+        return HyperNode.parse(stored)
+    except MalformedObject as error:
+        log.warning("a HyperNode can't be read: %s", error, extra={"uid": identity(stored).uid})
+        return None
+
+
+def _names_any(topologies: Sequence[LabelTopology], change: Change[NodeLabels]) -> bool:
+    """Whether a label that makes HyperNodes is another now, or the node came or went."""
+    if change.old is None or change.new is None:
+        return True
+    before, after = change.old.metadata.labels or {}, change.new.metadata.labels or {}
+    return any(before.get(label) != after.get(label) for topology in topologies for label in topology.labels)

@@ -1,0 +1,79 @@
+"""A configuration file that is read again when it changes, such as a ConfigMap mounted into a pod."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import yaml
+
+from vcbatch.seams.clock import Clock
+
+T = TypeVar("T")
+log = logging.getLogger(__name__)
+
+_LOOK_SECONDS = 2.0
+_LARGEST = 1 << 20
+
+
+class ConfigurationError(Exception):
+    """The file can't be used; the message names it and the reason."""
+
+
+class FollowedFile(Generic[T]):
+    """`current` is what the file says, by `parse`, which raises `ValueError` for what it doesn't take.
+
+    The first look raises `ConfigurationError`; later, a file that can't be used is told once and the last good one
+    holds.
+    """
+
+    def __init__(self, path: Path, parse: Callable[[Any], T], *, clock: Clock) -> None:
+        self.path = path
+        self._parse = parse
+        self._clock = clock
+        self._seen = self._read()
+        self.current = self._parsed(self._seen)
+        self._listeners: list[Callable[[], None]] = []
+
+    def listen(self, listener: Callable[[], None]) -> None:
+        """Call it with every change from now on."""
+        self._listeners.append(listener)
+
+    async def follow(self) -> None:
+        """Look at the file now and then, until cancelled."""
+        while True:
+            await self._clock.sleep(_LOOK_SECONDS)
+            self.look()
+
+    def look(self) -> None:
+        """Take the file over where it has changed. Content is compared: a mounted ConfigMap is a link."""
+        try:
+            content = self._read()
+            if content == self._seen:
+                return
+            self._seen = content
+            self.current = self._parsed(content)
+        except ConfigurationError as error:
+            log.error("the last good configuration holds: %s", error)
+            return
+        log.info("%s was read again", self.path)
+        for listener in self._listeners:
+            listener()
+
+    def _read(self) -> bytes:
+        try:
+            with self.path.open("rb") as stream:
+                content = stream.read(_LARGEST + 1)
+        except OSError as error:
+            raise ConfigurationError(f"{self.path}: {error.strerror}") from error
+        if len(content) > _LARGEST:
+            raise ConfigurationError(f"{self.path}: larger than {_LARGEST} bytes")
+        return content
+
+    def _parsed(self, content: bytes) -> T:
+        try:
+            return self._parse(yaml.safe_load(content))
+        except (yaml.YAMLError, ValueError, RecursionError) as error:
+            raise ConfigurationError(f"{self.path}: {error}") from error
