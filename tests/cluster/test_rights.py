@@ -26,6 +26,7 @@ SSH = "vcbatch-ssh"
 _FINALIZERS = "asked for by an admission plugin, by no request: without it the run below is refused"
 _LISTS = "listed where the server doesn't begin a watch with what there is (WatchList), or refuses to"
 _FIRST = "the first queues are made by whichever program comes first"
+_DISCOVERY = "HyperNodes are made from labels where a configuration names some"
 _WORKLOADS = (("apps", "replicasets"), ("apps", "statefulsets"), ("apps", "daemonsets"), ("batch", "jobs"))
 
 UNUSED: dict[str, dict[Right, str]] = {
@@ -38,9 +39,16 @@ UNUSED: dict[str, dict[Right, str]] = {
         ("", "pods", "list"): _LISTS,
         ("scheduling.k8s.io", "priorityclasses", "list"): _LISTS,
         ("", "resourcequotas", "list"): _LISTS,
+        ("", "nodes", "list"): _LISTS,
+        ("", "persistentvolumeclaims", "list"): _LISTS,
+        ("", "persistentvolumeclaims", "get"): "read where a claim that was just made isn't in the cache yet",
+        ("batch.volcano.sh", "cronjobs", "get"): "read again after a conflict with another writer",
+        ("topology.volcano.sh", "hypernodes", "get"): "read again after a conflict with another writer",
+        **{("topology.volcano.sh", "hypernodes", verb): _DISCOVERY for verb in ("create", "patch", "delete")},
         **{(*workload, "list"): _LISTS for workload in _WORKLOADS},
         **{(*workload, "get"): "read where a pod is seen before what it belongs to" for workload in _WORKLOADS},
         ("batch.volcano.sh", "jobs/finalizers", "update"): _FINALIZERS,
+        ("batch.volcano.sh", "cronjobs/finalizers", "update"): _FINALIZERS,
         ("", "pods/finalizers", "update"): _FINALIZERS,
         ("", "replicationcontrollers/finalizers", "update"): _FINALIZERS,
         ("apps", "replicasets/finalizers", "update"): _FINALIZERS,
@@ -162,6 +170,14 @@ def _broad_run(plane: ControlPlane) -> None:
     assert done.returncode == 0, done.stderr
     plane.kubectl("create", "-f", "-", stdin=json.dumps(_deployment("web")))
     wait_until("bare pods run", lambda: len(_running(plane)) >= 5)
+    # A job with a claim of its own, jobs by the clock, and a HyperNode.
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    volumes = [{"mountPath": "/data", "volumeClaim": claim}]
+    plane.kubectl("create", "-f", "-", stdin=_job("keeps", replicas=1, run="exit 0", volumes=volumes))
+    plane.call("POST", f"{_BATCH}/cronjobs", _cron_job("ticks"))
+    plane.call("POST", "/apis/topology.volcano.sh/v1alpha1/hypernodes", _hyper_node("rack"))
+    wait_until("the claim is made", lambda: plane.call("GET", _CLAIMS)["items"])
+    wait_until("the clock made a job", lambda: "ticks-" in json.dumps(plane.call("GET", f"{_BATCH}/jobs")))
     # A gang that fits no node and is told so.
     plane.kubectl("create", "-f", "-", stdin=_job("tall", replicas=1, run="sleep 600", cpu="9"))
     wait_until("tall is told why", lambda: "Unschedulable" in json.dumps(_pods(plane)))
@@ -179,6 +195,7 @@ def _until_events_are_sent(plane: ControlPlane) -> None:
     wait_until("events are there", lambda: {"Scheduled", "FailedScheduling", "ExecuteAction"} <= reasons())
 
 
+_CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
 _BATCH = "/apis/batch.volcano.sh/v1alpha1/namespaces/default"
 _SCHEDULING = "/apis/scheduling.volcano.sh/v1beta1"
 
@@ -202,6 +219,22 @@ def _job(name: str, *, replicas: int, run: str, cpu: str = "1", **more: Any) -> 
     return json.dumps(
         {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": name}, "spec": spec}
     )
+
+
+def _cron_job(name: str) -> dict[str, Any]:
+    template = {"spec": json.loads(_job(name, replicas=1, run="exit 0"))["spec"]}
+    spec = {"schedule": "@every 1s", "jobTemplate": template}
+    return {
+        "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "CronJob", "metadata": {"name": name}, "spec": spec
+    }  # fmt: skip
+
+
+def _hyper_node(name: str) -> dict[str, Any]:
+    members = [{"type": "Node", "selector": {"regexMatch": {"pattern": "."}}}]
+    return {
+        "apiVersion": "topology.volcano.sh/v1alpha1", "kind": "HyperNode", "metadata": {"name": name},
+        "spec": {"tier": 1, "members": members},
+    }  # fmt: skip
 
 
 def _patch_job(plane: ControlPlane, name: str, patch: object) -> None:
