@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.binaries.build import Binaries
-from tests.cluster.components import Component, Components
+from tests.cluster.components import CONTROLLERS, NAMESPACE, Component, Components
 from tests.cluster.controlplane import ControlPlane
 from tests.scenarios.backends import Stage, missing
 from tests.scenarios.player import Capability, Scenario, scenarios
@@ -56,10 +56,18 @@ def _start(stack: ExitStack, folder: Path, binaries: Binaries) -> _Plane:
     plane = stack.enter_context(ControlPlane(folder, binaries))
     plane.install_crds()
     components = stack.enter_context(Components(plane))
+    _allow_ssh(plane)
     # A killed program's Lease would have to run out before the next one works.
     alone = ("--leader-elect=false",)
     components.start_all(controllers=alone, scheduler=alone)
     return _Plane(plane, components)
+
+
+def _allow_ssh(plane: ControlPlane) -> None:
+    """In every namespace, since each scenario has one of its own."""
+    account = f"--serviceaccount={NAMESPACE}:vcbatch-{CONTROLLERS}"
+    done = plane.kubectl("create", "clusterrolebinding", "vcbatch-ssh", "--clusterrole=vcbatch-ssh", account)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.fixture(scope="module")

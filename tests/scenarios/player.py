@@ -3,6 +3,7 @@
 A scenario is a file of `cases/`; its name is the namespace that it plays in, on every backend.
 
     why:    what a user is promised, in a sentence
+    shows:  [A.1-4, ask-20]    which of `promises.yaml` it shows
     nodes:  [{name: n1, cpu: "4", memory: 8Gi, labels: {}, taints: [], nvidia.com/gpu: "8"}]
             exactly these nodes, and the cluster for itself
     alone:  true    the cluster for itself, with one large node
@@ -143,20 +144,21 @@ class Scenario:
     apart: bool = False
     declared: frozenset[Capability] = frozenset()
     never: Sequence[Json] = field(default_factory=tuple)
+    shows: Sequence[str] = ()
 
     @classmethod
     def load(cls, path: Path) -> Scenario:
         text = path.read_text(encoding="utf-8")
         data = yaml.load(text, _Loader)
         group = "" if path.parent == CASES else path.parent.name
-        unknown = data.keys() - {"why", "nodes", "alone", "needs", "never", "steps"}
+        unknown = data.keys() - {"why", "shows", "nodes", "alone", "needs", "never", "steps"}
         if unknown or not data.get("why") or not data.get("steps"):
             raise ScenarioFailed(f"{path.name}: a scenario has why and steps, and not {sorted(unknown)}")
         return cls(
             name=path.stem, steps=data["steps"], nodes=data.get("nodes", ()), why=data["why"],
             group=group, digest=hashlib.sha256(text.encode()).hexdigest()[:16],
             apart=bool(data.get("alone")), declared=frozenset(map(Capability, data.get("needs", ()))),
-            never=data.get("never", ()),
+            never=data.get("never", ()), shows=tuple(data.get("shows", ())),
         )  # fmt: skip
 
     @property
