@@ -183,6 +183,7 @@ class PodConditionType(StrEnum):
     POD_SCHEDULED = "PodScheduled"
     READY = "Ready"
     DISRUPTION_TARGET = "DisruptionTarget"
+    ALL_CONTAINERS_RESTARTING = "AllContainersRestarting"
 
 
 class PodReason(StrEnum):

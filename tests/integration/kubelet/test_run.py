@@ -305,3 +305,38 @@ async def test_stopping_the_kubelet_ends_every_process_and_says_so(tmp_path: Pat
     assert (pod["status"]["phase"], pod["status"]["reason"]) == ("Failed", "Terminated")
     assert terminated(pod)["exitCode"] == 143
     assert "DisruptionTarget" in {c["type"] for c in pod["status"]["conditions"]}
+
+
+async def test_a_restart_rule_brings_a_container_back_in_a_pod_that_never_restarts(node: World) -> None:
+    rules = [{"action": "Restart", "exitCodes": {"operator": "In", "values": [42]}}]
+    script = "[ -e seen ] && exit 3; touch seen; echo first; exit 42"
+    await node.pod("a", shell(script, restartPolicy="Never", restartPolicyRules=rules))
+    pod = await node.over("a")
+    status = pod["status"]["containerStatuses"][0]
+    assert (pod["status"]["phase"], status["restartCount"]) == ("Failed", 1)
+    assert terminated(pod)["exitCode"] == 3
+    assert status["lastState"]["terminated"]["exitCode"] == 42
+    assert await node.logs("a", previous=True) == "first\n"
+
+
+async def test_one_containers_end_restarts_all_of_them_in_the_same_pod(node: World) -> None:
+    rules = [{"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [9]}}]
+    trainer = "echo run >> /cache/runs; [ $(wc -l < /cache/runs) -ge 2 ] && exit 0; sleep 0.1; exit 9"
+    mount = {"volumeMounts": [{"name": "cache", "mountPath": "/cache"}]}
+    made = await node.pod(
+        "a",
+        shell(trainer, restartPolicy="Never", restartPolicyRules=rules, **mount),
+        shell(f"[ $(wc -l < /cache/init) -ge 2 ] && exit 0; exec sleep {LONG}", "helper", **mount),
+        initContainers=[shell("echo run >> /cache/init", "set-up", image="any", **mount)],
+        volumes=[{"name": "cache", "emptyDir": {}}],
+    )
+    pod = await node.over("a")
+    assert pod["metadata"]["uid"] == made["metadata"]["uid"]
+    assert pod["status"]["phase"] == "Succeeded"
+    statuses = [*pod["status"]["initContainerStatuses"], *pod["status"]["containerStatuses"]]
+    assert [(s["name"], s["restartCount"]) for s in statuses] == [("set-up", 1), ("main", 1), ("helper", 1)]
+    ends = {s["name"]: s["lastState"]["terminated"]["exitCode"] for s in statuses}
+    assert ends == {"set-up": 0, "main": 9, "helper": 137}
+    condition = next(c for c in pod["status"]["conditions"] if c["type"] == "AllContainersRestarting")
+    assert condition["status"] == "False"
+    await no_process(f"sleep {LONG}")

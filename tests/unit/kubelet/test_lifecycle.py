@@ -180,3 +180,68 @@ def test_a_condition_keeps_its_time_until_it_turns() -> None:
     times = {c["type"]: c["lastTransitionTime"] for c in after["conditions"]}
     assert times["PodScheduled"] == "2026-01-01T00:00:00Z"
     assert times["Ready"] == "2026-01-01T00:01:00Z"
+
+
+def rule(action: str, operator: str, *codes: int) -> dict:
+    return {"action": action, "exitCodes": {"operator": operator, "values": list(codes)}}
+
+
+@pytest.mark.parametrize(
+    ("pod_policy", "own", "code", "again"),
+    [
+        ("Never", {"restartPolicy": "Always"}, 0, True),
+        ("Never", {"restartPolicy": "OnFailure"}, 0, False),
+        ("Never", {"restartPolicy": "OnFailure"}, 1, True),
+        ("Always", {"restartPolicy": "Never"}, 1, False),
+        ("Never", {"restartPolicy": "Never", "restartPolicyRules": [rule("Restart", "In", 42, 43)]}, 42, True),
+        ("Never", {"restartPolicy": "Never", "restartPolicyRules": [rule("Restart", "In", 42, 43)]}, 1, False),
+        ("Never", {"restartPolicy": "Never", "restartPolicyRules": [rule("Restart", "NotIn", 42)]}, 42, False),
+        ("Never", {"restartPolicy": "Never", "restartPolicyRules": [rule("Restart", "NotIn", 42)]}, 0, True),
+        ("Never", {"restartPolicyRules": [rule("Restart", "In", 42)]}, 42, False),
+        ("OnFailure", {"restartPolicy": "Never", "restartPolicyRules": [rule("Restart", "Like", 42)]}, 42, False),
+        ("OnFailure", {"restartPolicy": "Never", "restartPolicyRules": [{"action": "Restart"}]}, 42, False),
+    ],
+)
+def test_a_containers_own_policy_and_rules_come_before_its_pods(
+    pod_policy: str, own: dict, code: int, again: bool
+) -> None:
+    spec = {"restartPolicy": pod_policy, "containers": [{"name": "a", **own}]}
+    states = {"a": over(code)}
+    assert tuple(lifecycle.plan(spec, states, NOW).start) == (("a",) if again else ())
+    assert lifecycle.plan(spec, states, NOW).finished is not again
+    assert phase(spec, states) == ("Running" if again else "Failed" if code else "Succeeded")
+
+
+def test_an_init_container_may_be_tried_again_by_its_own_policy() -> None:
+    spec = pod("a", init=("i",))
+    spec["initContainers"][0]["restartPolicy"] = "OnFailure"
+    assert tuple(lifecycle.plan(spec, {"i": over(1)}, NOW).start) == ("i",)
+    assert phase(spec, {"i": over(1)}) == "Pending"
+    assert tuple(lifecycle.plan(spec, {"i": over(0)}, NOW).start) == ("a",)
+
+
+def test_one_exit_code_restarts_all_containers_from_the_first_init_container_on() -> None:
+    spec = pod("a", "b", init=("i",))
+    spec["containers"][0] |= {"restartPolicy": "Never", "restartPolicyRules": [rule("RestartAllContainers", "In", 9)]}
+    states = {"i": over(0), "a": over(9), "b": running()}
+    assert lifecycle.plan(spec, states, NOW) == lifecycle.Plan(kill=("b",))
+    assert phase(spec, states) == "Running"
+
+    states["b"] = lifecycle.ended(states["b"], end(137))
+    assert lifecycle.plan(spec, states, NOW) == lifecycle.Plan(renew=True)
+    states = lifecycle.renewed(states)
+    assert phase(spec, states) == "Running"
+    assert lifecycle.plan(spec, states, NOW) == lifecycle.Plan(start=("i",))
+
+    states["i"] = lifecycle.started(states["i"], Running(started_at=NOW))
+    assert (states["i"].restarts, states["i"].last) == (1, end(0))
+    states["i"] = lifecycle.ended(states["i"], end(0))
+    assert tuple(lifecycle.plan(spec, states, NOW).start) == ("a", "b")
+    for name in ("a", "b"):
+        states[name] = lifecycle.started(states[name], Running(started_at=NOW))
+    assert phase(spec, states) == "Running"
+    assert lifecycle.plan(spec, states, NOW) == lifecycle.Plan()
+    assert [states[name].restarts for name in ("i", "a", "b")] == [1, 1, 1]
+    for name in ("a", "b"):
+        states[name] = lifecycle.ended(states[name], end(0))
+    assert phase(spec, states) == "Succeeded"

@@ -1,17 +1,17 @@
 """Which of a pod's containers to start, and when: the rules of Kubernetes, decided from what is known and nothing else.
 
 Sources: Kubernetes `pkg/kubelet/kuberuntime/kuberuntime_manager.go` (computePodActions, doBackOff) and
-`pkg/kubelet/container/helpers.go` (ShouldContainerBeRestarted).
+`pkg/kubelet/container/helpers.go` (ShouldContainerBeRestarted); KEP-5532 for what restarts all containers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from enum import StrEnum
 from typing import Any
 
+from vcbatch.api.podspec.restarts import is_sidecar, restarts, restarts_all
 from vcbatch.api.reasons import ContainerReason
 
 Json = dict[str, Any]
@@ -20,14 +20,6 @@ FIRST_BACKOFF = timedelta(seconds=10)
 LONGEST_BACKOFF = timedelta(seconds=300)
 BACKOFF_FORGIVEN_AFTER = timedelta(seconds=600)
 """A container that has run for so long starts its back-off anew."""
-
-
-class RestartPolicy(StrEnum):
-    """`spec.restartPolicy`."""
-
-    ALWAYS = "Always"
-    ON_FAILURE = "OnFailure"
-    NEVER = "Never"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,17 +58,24 @@ State = Waiting | Running | Ended
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerState:
-    """What is known of one container. `crashes` counts the ends in a row that the back-off grows with."""
+    """What is known of one container. `crashes` counts the ends in a row that the back-off grows with; `renewed` says
+    that all containers restart, so that how this one ended decides nothing any more."""
 
     state: State = field(default_factory=Waiting)
     last: Ended | None = None
     restarts: int = 0
     crashes: int = 0
+    renewed: bool = False
 
     @property
     def latest_end(self) -> Ended | None:
         """How the latest run ended: the present state, or the last one while a restart is waited for."""
         return self.state if isinstance(self.state, Ended) else self.last if isinstance(self.state, Waiting) else None
+
+    @property
+    def outcome(self) -> Ended | None:
+        """The latest end, where it still decides what becomes of the container."""
+        return None if self.renewed else self.latest_end
 
 
 FRESH = ContainerState()
@@ -94,12 +93,17 @@ class Backoff:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """What to do now: containers to start, sidecars to end, containers that wait out their back-off, and the earliest
-    moment at which time alone changes the plan. `finished` says that no container will ever run again."""
+    moment at which time alone changes the plan. `finished` says that no container will ever run again.
+
+    Where all containers restart, `kill` are those still to be ended for it, at once and without their hooks; once
+    nothing runs, `renew` says to go on from `renewed` states."""
 
     start: Sequence[str] = ()
     end: Sequence[str] = ()
     backoffs: Sequence[Backoff] = ()
     finished: bool = False
+    kill: Sequence[str] = ()
+    renew: bool = False
 
     @property
     def look_again_at(self) -> datetime | None:
@@ -108,7 +112,9 @@ class Plan:
 
 def plan(spec: Json, containers: Mapping[str, ContainerState], now: datetime) -> Plan:
     """Decide for a pod that is to run. `containers` may lack those that have never been touched."""
-    policy = restart_policy(spec)
+    if all_restart(spec, containers):
+        running = tuple(name for name, state in containers.items() if isinstance(state.state, Running))
+        return Plan(kill=running, renew=not running)
     for container in spec.get("initContainers") or ():
         name = container["name"]
         state = containers.get(name, FRESH)
@@ -116,19 +122,18 @@ def plan(spec: Json, containers: Mapping[str, ContainerState], now: datetime) ->
             if isinstance(state.state, Running) and not state.state.started:
                 return Plan()
             continue
-        end = state.latest_end
+        end = state.outcome
         if end is not None and end.exit_code == 0:
             continue
         if isinstance(state.state, Running):
             return _with_sidecars(spec, containers, now, before=name)
-        if end is not None and policy is RestartPolicy.NEVER:
+        if end is not None and not restarts(spec, container, end.exit_code):
             return _after_the_last(spec, containers)
         return _merge(_with_sidecars(spec, containers, now, before=name), _start(name, state, now))
     return _plan_main(spec, containers, now)
 
 
 def _plan_main(spec: Json, containers: Mapping[str, ContainerState], now: datetime) -> Plan:
-    policy = restart_policy(spec)
     result = Plan()
     over = True
     for container in spec.get("containers") or ():
@@ -137,8 +142,8 @@ def _plan_main(spec: Json, containers: Mapping[str, ContainerState], now: dateti
         if isinstance(state.state, Running):
             over = False
             continue
-        end = state.latest_end
-        if end is None or should_restart(policy, end):
+        end = state.outcome
+        if end is None or restarts(spec, container, end.exit_code):
             over = False
             result = _merge(result, _start(name, state, now))
     if over:
@@ -184,18 +189,18 @@ def _merge(left: Plan, right: Plan) -> Plan:
     )
 
 
-def restart_policy(spec: Json) -> RestartPolicy:
-    return RestartPolicy(spec.get("restartPolicy") or RestartPolicy.ALWAYS)
+def all_restart(spec: Json, containers: Mapping[str, ContainerState]) -> bool:
+    """Whether a container has ended in a way by which all of them are to start anew, and they haven't been told yet."""
+    for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
+        end = containers.get(container["name"], FRESH).outcome
+        if end is not None and restarts_all(container, end.exit_code):
+            return True
+    return False
 
 
-def is_sidecar(container: Json) -> bool:
-    """An init container that runs beside the pod's containers (KEP-753)."""
-    return container.get("restartPolicy") == RestartPolicy.ALWAYS
-
-
-def should_restart(policy: RestartPolicy, end: Ended) -> bool:
-    """Whether a container that ended so is started again."""
-    return policy is RestartPolicy.ALWAYS or (policy is RestartPolicy.ON_FAILURE and end.exit_code != 0)
+def renewed(containers: Mapping[str, ContainerState]) -> dict[str, ContainerState]:
+    """The states from which all containers start anew. What they were is kept: it becomes the last state of each."""
+    return {name: replace(state, renewed=True) for name, state in containers.items()}
 
 
 def backoff_delay(crashes: int) -> timedelta:
@@ -231,4 +236,5 @@ def waiting(state: ContainerState, reason: str, message: str = "") -> ContainerS
         last=state.latest_end or state.last,
         restarts=state.restarts,
         crashes=state.crashes,
+        renewed=state.renewed,
     )

@@ -12,19 +12,11 @@ from datetime import datetime
 from typing import Any
 
 from vcbatch.api.pod import PodPhase
+from vcbatch.api.podspec.restarts import is_sidecar, may_restart_all, restarts
 from vcbatch.api.reasons import ContainerReason, KubeletConditionReason, PodConditionType, shorten
 from vcbatch.api.timestamps import format_time, parse_time
-from vcbatch.local.kubelet.lifecycle import (
-    FRESH,
-    ContainerState,
-    Ended,
-    RestartPolicy,
-    Running,
-    State,
-    Waiting,
-    is_sidecar,
-    restart_policy,
-)
+from vcbatch.local.kubelet import lifecycle
+from vcbatch.local.kubelet.lifecycle import FRESH, ContainerState, Ended, Running, State, Waiting
 
 Json = dict[str, Any]
 States = Mapping[str, ContainerState]
@@ -44,22 +36,23 @@ def phase(spec: Json, states: States, verdict: Verdict | None = None) -> PodPhas
     """The pod's phase, from its containers alone unless the kubelet has a `verdict`."""
     if verdict is not None:
         return PodPhase.RUNNING if _anything_running(states) else PodPhase.FAILED
+    if lifecycle.all_restart(spec, states) or any(state.renewed for state in states.values()):
+        return PodPhase.RUNNING
     early = _init_phase(spec, states)
     if early is not None:
         return early
-    policy = restart_policy(spec)
-    mains = [states.get(c["name"], FRESH) for c in spec.get("containers") or ()]
-    ends = [state.latest_end for state in mains]
-    running = any(isinstance(state.state, Running) for state in mains)
-    if any(isinstance(state.state, Waiting) and state.last is None for state in mains):
+    mains = [(c, states.get(c["name"], FRESH)) for c in spec.get("containers") or ()]
+    if any(isinstance(state.state, Waiting) and state.last is None for _, state in mains):
         return PodPhase.PENDING
-    if running or policy is RestartPolicy.ALWAYS:
+    if _anything_running(states) or any(_comes_back(spec, container, state) for container, state in mains):
         return PodPhase.RUNNING
-    if all(end is not None and end.exit_code == 0 for end in ends):
-        return PodPhase.SUCCEEDED if not _anything_running(states) else PodPhase.RUNNING
-    if policy is RestartPolicy.NEVER:
-        return PodPhase.FAILED if not _anything_running(states) else PodPhase.RUNNING
-    return PodPhase.RUNNING
+    well = all(state.outcome is not None and state.outcome.exit_code == 0 for _, state in mains)
+    return PodPhase.SUCCEEDED if well else PodPhase.FAILED
+
+
+def _comes_back(spec: Json, container: Json, state: ContainerState) -> bool:
+    end = state.outcome
+    return end is not None and restarts(spec, container, end.exit_code)
 
 
 def _init_phase(spec: Json, states: States) -> PodPhase | None:
@@ -70,16 +63,16 @@ def _init_phase(spec: Json, states: States) -> PodPhase | None:
             if not _ever_started(state):
                 return PodPhase.PENDING
             continue
-        end = state.latest_end
+        end = state.outcome
         if end is not None and end.exit_code == 0:
             continue
-        failed = end is not None and restart_policy(spec) is RestartPolicy.NEVER
+        failed = end is not None and not restarts(spec, container, end.exit_code)
         return PodPhase.FAILED if failed and not _anything_running(states) else PodPhase.PENDING
     return None
 
 
 def _ever_started(state: ContainerState) -> bool:
-    return state.latest_end is not None or (isinstance(state.state, Running) and state.state.started)
+    return state.outcome is not None or (isinstance(state.state, Running) and state.state.started)
 
 
 def _anything_running(states: States) -> bool:
@@ -95,7 +88,7 @@ def _uninitialized(spec: Json, states: States) -> list[str]:
     names: list[str] = []
     for container in spec.get("initContainers") or ():
         state = states.get(container["name"], FRESH)
-        end = state.latest_end
+        end = state.outcome
         done = _ever_started(state) if is_sidecar(container) else end is not None and end.exit_code == 0
         if not done:
             names.append(container["name"])
@@ -166,6 +159,9 @@ def _conditions(spec: Json, states: States, now_phase: PodPhase, *, previous: Js
         "ContainersReady": not_ready or {"status": "True"},
         "PodScheduled": {"status": "True"},
     }
+    if may_restart_all(spec):
+        again = lifecycle.all_restart(spec, states) or any(state.renewed for state in states.values())
+        wanted[PodConditionType.ALL_CONTAINERS_RESTARTING] = {"status": str(again and not terminal)}
     stored = {c["type"]: c for c in previous.get("conditions") or ()}
     conditions: list[Json] = []
     for kind, fields in wanted.items():

@@ -203,6 +203,11 @@ class PodWorker:
 
     async def _carry_on(self, now: datetime) -> None:
         plan = lifecycle.plan(self.pod["spec"], self._states, now)
+        if plan.renew:
+            self._states = lifecycle.renewed(self._states)
+            plan = lifecycle.plan(self.pod["spec"], self._states, now)
+        for name in plan.kill:
+            await self._kill_to_restart(name)
         for backoff in plan.backoffs:
             self._back_off(backoff)
         for name in plan.end:
@@ -432,6 +437,13 @@ class PodWorker:
         live = self._live.get(name)
         if live is not None and live.end(grace):
             self._event(KubeletEvent.KILLING, f"Stopping container {name}", container=name)
+
+    async def _kill_to_restart(self, name: str) -> None:
+        live = self._live.get(name)
+        if live is not None and live.kill_at is None:
+            live.kill_at = self._node.clock.monotonic()
+            self._event(KubeletEvent.KILLING, f"Stopping container {name}: all containers restart", container=name)
+            await live.kill_if_overdue()
 
     async def kill_out_of_memory(self) -> None:
         """End containers whose memory is above their limit."""

@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from vcbatch.api.names import PRETENCE_PREFIX
+from vcbatch.api.podspec.restarts import is_sidecar
 from vcbatch.api.reasons import ContainerReason
-from vcbatch.local.kubelet.lifecycle import is_sidecar
 from vcbatch.local.virtual import commands
 
 Json = dict[str, Any]

@@ -59,6 +59,11 @@ class PodRun:
                 return
             self._take_what_is_due(now)
             plan = lifecycle.plan(self._spec, self._states, now)
+            if plan.renew:
+                self._states = lifecycle.renewed(self._states)
+                plan = lifecycle.plan(self._spec, self._states, now)
+            for name in plan.kill:
+                self._kill(name, now)
             for name in plan.start:
                 self._begin(name, now)
             for name in plan.end:
@@ -68,6 +73,8 @@ class PodRun:
             await self._report(now)
             if plan.finished:
                 return
+            if plan.kill:
+                continue
             moments = [*self._due.values(), *(m for m in (plan.look_again_at, self._eviction()) if m is not None)]
             if not moments:
                 return
@@ -159,6 +166,12 @@ class PodRun:
                 self._stuck.add(name)
             else:
                 self._start(name, now)
+
+    def _kill(self, name: str, now: datetime) -> None:
+        self._due.pop(name, None)
+        state = self._states[name]
+        if isinstance(state.state, Running):
+            self._states[name] = _ended(state, state.state, now, code=_KILLED, reason=ContainerReason.ERROR)
 
     def _end_all(self, now: datetime, *, codes: Mapping[str, int]) -> None:
         """What runs ends with these codes; what waits to be restarted stays as it ended."""

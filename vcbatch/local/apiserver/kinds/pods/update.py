@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from typing import Any
 
 from vcbatch.api import faults, name_rules
-from vcbatch.api.podspec import internal, scheduling, values
+from vcbatch.api.podspec import internal, restarts, scheduling, values
 from vcbatch.local.apiserver.errors import FieldError
 from vcbatch.local.apiserver.kinds.pods.specdiff import spec_diff
 from vcbatch.local.apiserver.registry import Json
@@ -182,30 +183,25 @@ def status_faults(pod: Json, old: Json) -> list[FieldError]:
     if nominated and nominated != before.get("nominatedNodeName", ""):
         found += values.subdomain_faults("status.nominatedNodeName", nominated)
     found += faults.immutable("status.qosClass", status.get("qosClass", ""), before.get("qosClass", ""))
-    policy = (old.get("spec") or {}).get("restartPolicy", "Always")
-    sidecars = {
-        container.get("name")
-        for container in (old.get("spec") or {}).get("initContainers") or ()
-        if container.get("restartPolicy") == "Always"
-    }
-    for key in ("containerStatuses", "initContainerStatuses"):
-        found += _transition_faults(status.get(key) or [], before.get(key) or [], f"status.{key}", policy, sidecars)
+    spec: Json = old.get("spec") or {}
+    for key, kind in (("containerStatuses", "containers"), ("initContainerStatuses", "initContainers")):
+        containers = {container.get("name"): container for container in spec.get(kind) or ()}
+        found += _transition_faults(status.get(key) or [], before.get(key) or [], f"status.{key}", spec, containers)
     return found + _address_faults(status)
 
 
 def _transition_faults(
-    now: list[Json], was: list[Json], path: str, policy: str, restartable: set[Any]
+    now: list[Json], was: list[Json], path: str, spec: Json, containers: Mapping[Any, Json]
 ) -> list[FieldError]:
     """What has terminated and may not restart stays terminated."""
-    if policy == "Always":
+    if spec.get("restartPolicy", "Always") == "Always" or restarts.may_restart_all(spec):
         return []
     running = {item.get("name") for item in now if (item.get("state") or {}).get("terminated") is None}
     found: list[FieldError] = []
     for index, before in enumerate(was):
         ended = (before.get("state") or {}).get("terminated")
-        if ended is None or before.get("name") in restartable:
-            continue
-        if ended.get("exitCode") and policy == "OnFailure":
+        container = containers.get(before.get("name"), {})
+        if ended is None or restarts.restarts(spec, container, ended.get("exitCode", 0)):
             continue
         if before.get("name") in running:
             detail = "may not be transitioned to non-terminated state"
