@@ -19,6 +19,13 @@ BUS_GROUP: Final = "bus.volcano.sh"
 FLOW_GROUP: Final = "flow.volcano.sh"
 TOPOLOGY_GROUP: Final = "topology.volcano.sh"
 
+SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
+"""On a claim: the node of its first consumer, for which its volume is to be made (KEP-490)."""
+BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
+"""On a claim: the volume controller has finished binding it."""
+BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
+"""On a volume or a claim: its other half was chosen by a program, which may take that back."""
+
 DEFAULT_SCHEDULER: Final = "volcano"
 """`schedulerName` of pods that are ours to place."""
 NODE_LEASE_NAMESPACE: Final = "kube-node-lease"

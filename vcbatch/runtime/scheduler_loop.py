@@ -15,8 +15,20 @@ from typing import Any
 
 from vcbatch.api.node import Node
 from vcbatch.api.pod import Pod
-from vcbatch.api.resources import NODES, PODGROUPS, PODS, PRIORITYCLASSES, QUEUES, Resource
+from vcbatch.api.resources import (
+    CSINODES,
+    NODES,
+    PERSISTENTVOLUMECLAIMS,
+    PERSISTENTVOLUMES,
+    PODGROUPS,
+    PODS,
+    PRIORITYCLASSES,
+    QUEUES,
+    STORAGECLASSES,
+    Resource,
+)
 from vcbatch.api.scheduling import PodGroupView, PriorityClassView, QueueView
+from vcbatch.api.storage import Claim, CsiNode, PersistentVolume, StorageClass
 from vcbatch.runtime.announcer import Announcer
 from vcbatch.runtime.binder import Binder
 from vcbatch.runtime.cache import Change
@@ -25,6 +37,7 @@ from vcbatch.runtime.meter import Meter, NoMeter
 from vcbatch.runtime.recorder import Recorder
 from vcbatch.runtime.scheduler_writes import SchedulerWrites
 from vcbatch.runtime.supervise import Part
+from vcbatch.runtime.volume_binder import VolumeBinder
 from vcbatch.scheduler import Scheduler
 from vcbatch.seams.api import Api
 from vcbatch.seams.clock import Clock
@@ -67,10 +80,16 @@ class SchedulerLoop:
         pods = informers.follow(PODS, Pod)
         podgroups = informers.follow(PODGROUPS, PodGroupView)
         queues = informers.follow(QUEUES, QueueView)
+        claims = informers.follow(PERSISTENTVOLUMECLAIMS, Claim)
+        volumes = informers.follow(PERSISTENTVOLUMES, PersistentVolume)
         for resource, cache in (
             (PRIORITYCLASSES, informers.follow(PRIORITYCLASSES, PriorityClassView)),
             (QUEUES, queues),
             (NODES, informers.follow(NODES, Node)),
+            (STORAGECLASSES, informers.follow(STORAGECLASSES, StorageClass)),
+            (CSINODES, informers.follow(CSINODES, CsiNode)),
+            (PERSISTENTVOLUMES, volumes),
+            (PERSISTENTVOLUMECLAIMS, claims),
             (PODGROUPS, podgroups),
             (PODS, pods),
         ):
@@ -78,6 +97,15 @@ class SchedulerLoop:
         self._announcer = Announcer(recorder, clock=clock, pods=pods, podgroups=podgroups)
         self._binder = Binder(
             api, clock=clock, random=random, meter=self._meter, bound=self._announcer.bound, failed=self._bind_failed
+        )
+        self._volumes = VolumeBinder(
+            api,
+            claims,
+            volumes,
+            clock=clock,
+            ready=self._binder.submit,
+            failed=self._bind_failed,
+            reaches=scheduler.reaches_its_claims,
         )
         self._writes = SchedulerWrites(
             api,
@@ -96,6 +124,7 @@ class SchedulerLoop:
         """What has to run, beside the informers."""
         return [
             Part(name="binding pods", run=self._binder.run),
+            Part(name="binding claims", run=self._volumes.run),
             Part(name="writing the scheduler's results", run=self._writes.run),
             # A scheduler whose picture may be broken is not to be trusted with another cycle.
             Part(name="scheduling", run=self.run, restart=False),
@@ -139,7 +168,7 @@ class SchedulerLoop:
         self._look_again = result.look_again_at
         self._meter.seconds("cycle_seconds", spent)
         self._announcer.trying(result.binds)
-        self._binder.submit(result.binds)
+        self._volumes.submit(result.binds)
         self._writes.submit(result)
         return spent
 

@@ -61,6 +61,9 @@ def no_node(session: Session, task: Task, *, unplaced: int, placed: int) -> Bloc
     if cls.unsupported:
         text = f"{_POD} can't be placed: {', '.join(cls.unsupported)}, which is not supported"
         return Blocker(reason=WaitReason.UNSUPPORTED, text=text, task=task.name, placed=placed)
+    fault = session.state.volumes.fault(cls.profile.claims)
+    if fault:
+        return Blocker(reason=WaitReason.VOLUMES, text=f"{_POD} waits: {fault}", task=task.name, placed=placed)
     free = np.maximum(session.nodes.future(), 0.0)
     admitted = session.placer.static(cls).mask
     reason, shortages, text = _shortage(session, task, admitted, free, unplaced=unplaced)

@@ -83,12 +83,14 @@ class Profile:
     """The part of a class that decides about a node by what the node is, not by what is on it. Classes share
     profiles: filters and preferences are computed once per profile and kept until a node changes.
 
-    `images` is empty where no container says which image it runs.
+    `images` is empty where no container says which image it runs; `claims` are those that the pod mounts, as
+    `namespace/name`.
     """
 
     node_affinity: NodeAffinity
     tolerations: tuple[Toleration, ...]
     images: tuple[str, ...]
+    claims: tuple[str, ...] = ()
 
 
 class TaskClass:
@@ -165,10 +167,18 @@ def host_ports(spec: PodSpec) -> tuple[HostPort, ...]:
 
 
 def _unsupported(spec: PodSpec) -> list[str]:
-    faults = [f"volume {volume.name!r} claims a PersistentVolume" for volume in spec.volumes or () if volume.claims]
-    if spec.resource_claims:
-        faults.append("spec.resourceClaims asks for dynamically allocated devices")
-    return faults
+    return ["spec.resourceClaims asks for dynamically allocated devices"] if spec.resource_claims else []
+
+
+def claims_of(pod: Pod) -> tuple[str, ...]:
+    """The claims that a pod mounts, as `namespace/name`; those that are made for the pod alone are named after it."""
+    found: set[str] = set()
+    for volume in pod.spec.volumes or ():
+        if volume.persistent_volume_claim is not None:
+            found.add(str(volume.persistent_volume_claim.get("claimName", "")))
+        elif volume.ephemeral is not None:
+            found.add(f"{pod.metadata.name}-{volume.name}")
+    return tuple(f"{pod.metadata.namespace}/{name}" for name in sorted(found))
 
 
 def _inter_pod(spec: PodSpec, namespace: str) -> tuple[InterPod, list[str]]:
@@ -241,20 +251,21 @@ class ClassTable:
     def of(self, pod: Pod) -> TaskClass:
         """The pod's class, made where it is the first of its kind."""
         spec = pod.spec
-        text = _text(spec, pod.metadata.namespace)
+        claims = claims_of(pod) if spec.volumes else ()
+        text = (*_text(spec, pod.metadata.namespace), claims) if claims else _text(spec, pod.metadata.namespace)
         known = self._by_text.get(text)
         if known is None:
-            known = self._make(spec, pod.metadata.namespace)
+            known = self._make(spec, pod.metadata.namespace, claims)
             self._by_text[text] = known
         return known
 
-    def _make(self, spec: PodSpec, namespace: str) -> TaskClass:
+    def _make(self, spec: PodSpec, namespace: str, claims: tuple[str, ...]) -> TaskClass:
         request, nonzero = pod_request(spec, self.dims)
         made = TaskClass(
             number=self._next_id,
             request=request,
             nonzero=nonzero,
-            profile=self._profile(spec),
+            profile=self._profile(spec, claims),
             spec=spec,
             namespace=namespace,
         )
@@ -262,18 +273,24 @@ class ClassTable:
         self.classes.append(made)
         return made
 
-    def _profile(self, spec: PodSpec) -> Profile:
+    def _profile(self, spec: PodSpec, claims: tuple[str, ...]) -> Profile:
         tolerations = spec.tolerations or ()
         images = tuple(c.image for c in spec.containers)
         key = (
             NodeAffinity.parse(spec.node_selector, spec.affinity),
             tuple((t.key, t.operator, t.value, t.effect) for t in tolerations),
             images if any(images) else (),
+            claims,
         )
         known = self._profiles.get(key)
         if known is None:
-            known = self._profiles[key] = Profile(key[0], tuple(tolerations), key[2])
+            known = self._profiles[key] = Profile(key[0], tuple(tolerations), key[2], claims)
         return known
+
+    @property
+    def claiming(self) -> bool:
+        """Whether pods of some class mount claims."""
+        return any(profile.claims for profile in self._profiles.values())
 
     def pad(self) -> None:
         """Bring every vector to the number of resource names known now."""
@@ -298,13 +315,11 @@ def _text(spec: PodSpec, namespace: str) -> tuple[object, ...]:
         or spec.overhead
         or spec.resources
         or spec.resource_claims
-        or any(volume.claims for volume in spec.volumes or ())
     )
     selector = tuple(spec.node_selector.items()) if spec.node_selector else ()
     tolerations = tuple((t.key, t.operator, t.value, t.effect) for t in spec.tolerations) if spec.tolerations else ()
     if plain:
         return (containers, selector, tolerations)
-    volumes = tuple(_unsupported(spec)) if spec.volumes or spec.resource_claims else ()
     coupled = bool(spec.topology_spread_constraints) or bool(
         spec.affinity and (spec.affinity.get("podAffinity") or spec.affinity.get("podAntiAffinity"))
     )
@@ -315,7 +330,7 @@ def _text(spec: PodSpec, namespace: str) -> tuple[object, ...]:
         tuple((*_container_text(c), c.restart_policy) for c in spec.init_containers or ()),
         tuple((spec.overhead or {}).items()),
         _container_text(Container(resources=spec.resources)),
-        volumes,
+        bool(spec.resource_claims),
         namespace if coupled else "",
         msgspec.json.encode((spec.affinity, spec.topology_spread_constraints)),
     )

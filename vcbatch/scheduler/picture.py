@@ -25,6 +25,7 @@ from vcbatch.scheduler.model import (
 )
 from vcbatch.scheduler.resources import Dimensions, Vector
 from vcbatch.scheduler.tables import JobTable, NodeTable
+from vcbatch.scheduler.volumes import VolumeIndex
 
 _FORGET_CLASSES_ABOVE = 4096
 
@@ -52,6 +53,7 @@ class Picture:
         self.tasks: dict[str, Task] = {}
         self.priorities: dict[str, PriorityClassView] = {}
         self.inter_pod = InterPodIndex()
+        self.volumes = VolumeIndex()
         self.touched: dict[str, Job] = {}
         self.refused: dict[str, str] = {}
         self.waiting: dict[str, Job] = {}
@@ -70,6 +72,7 @@ class Picture:
         if task.node:
             info = self._info(task.node)
             info.tasks[task.uid] = task
+            self.volumes.moved(task, task.node, 1)
             for port in task.cls.ports:
                 info.ports[port] = info.ports.get(port, 0) + 1
             if info.row >= 0:
@@ -84,6 +87,7 @@ class Picture:
         if task.node:
             info = self._info(task.node)
             del info.tasks[task.uid]
+            self.volumes.moved(task, task.node, -1)
             for port in task.cls.ports:
                 info.ports[port] -= 1
                 if info.ports[port] <= 0:
@@ -164,11 +168,19 @@ class Picture:
         self._recount(job, first, before, status, len(tasks))
         self._shift_vectors(job, cls, before, status, len(tasks))
         self._shift_nodes(tasks, rows, before, status)
+        if cls.profile.claims:
+            self._shift_claims(tasks, rows, placing=before is TaskStatus.PENDING)
         if self.inter_pod_watched(cls):
             for task, row in zip(tasks, rows, strict=True):
                 self.inter_pod.moved(task, row, 1 if before is TaskStatus.PENDING else -1)
         self.jobs_table.allocated_count[job.row] = job.allocated_count
         self.touched[job.key] = job
+
+    def _shift_claims(self, tasks: Sequence[Task], rows: Sequence[int], *, placing: bool) -> None:
+        for task, row in zip(tasks, rows, strict=True):
+            if placing:
+                self.volumes.choose(task, row)
+            self.volumes.moved(task, self.nodes.infos[row].name, 1 if placing else -1)
 
     def bind(self, tasks: Sequence[Task]) -> None:
         """What was Allocated is on its way to its nodes: tasks of one gang, sub-gang, class and role."""
@@ -262,9 +274,11 @@ class Picture:
                     self._infos.pop(info.name, None)
             self._nodes_moved = False
             self.inter_pod.relay(self.nodes.infos)
+            self.volumes.relay(self.nodes.infos)
             self._related_stamp = self.static_stamp
         elif self.static_stamp != self._related_stamp:
             self.inter_pod.relay(self.nodes.infos)
+            self.volumes.relay(self.nodes.infos)
             self._related_stamp = self.static_stamp
         self._sort_waiting()
         if len(self.classes.classes) > _FORGET_CLASSES_ABOVE + 2 * len(self.tasks):

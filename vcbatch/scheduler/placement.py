@@ -226,7 +226,13 @@ class Placer:
         self._releasing: Rows | None = None
 
     def static(self, cls: TaskClass) -> StaticNodes:
-        return self._cache.of(cls.profile, stamp=self.state.static_stamp, scorers=self.plugins, count=len(self.nodes))
+        return self._cache.of(
+            cls.profile,
+            stamp=self.state.static_stamp,
+            volumes=self.state.volumes.stamp,
+            scorers=self.plugins,
+            count=len(self.nodes),
+        )
 
     def on_idle(self, cls: TaskClass, count: int) -> list[int]:
         """Nodes for up to `count` tasks on what is free and not promised."""

@@ -14,13 +14,27 @@ from typing import Any, NamedTuple
 from vcbatch.api.resources import Resource
 
 
+class ClaimBinding(NamedTuple):
+    """Give this claim, which waits for its first consumer, the volume of this name; where that is empty, have one made
+    for the node."""
+
+    namespace: str
+    name: str
+    uid: str
+    volume: str
+    node: str
+
+
 class Bind(NamedTuple):
-    """Bind this pod to this node."""
+    """Bind this pod to this node, after `claims` are bound. The binds of one gang that is named wait for the claims of
+    all of them, since some alone would be of no use."""
 
     namespace: str
     name: str
     uid: str
     node: str
+    gang: str = ""
+    claims: tuple[ClaimBinding, ...] = ()
 
 
 class Held(NamedTuple):
@@ -107,6 +121,8 @@ class WaitReason(StrEnum):
     """It fits as soon as pods that are ending are gone; what it found is held for it."""
     UNSUPPORTED = "UnsupportedConstraint"
     """A pod asks for something that this scheduler doesn't understand, so it isn't placed."""
+    VOLUMES = "VolumesNotReady"
+    """A claim of a pod isn't there, is going, or isn't bound."""
     GATED = "SchedulingGated"
 
 

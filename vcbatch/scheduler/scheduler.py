@@ -13,6 +13,7 @@ from vcbatch.api.node import Node
 from vcbatch.api.pod import Pod
 from vcbatch.api.resources import Resource
 from vcbatch.api.scheduling import PodGroupView, PriorityClassView, QueueView
+from vcbatch.api.storage import Claim, CsiNode, PersistentVolume, StorageClass
 from vcbatch.scheduler.actions import ACTIONS
 from vcbatch.scheduler.policy import DEFAULT_POLICY, Policy
 from vcbatch.scheduler.report import Reporter
@@ -58,9 +59,9 @@ class Scheduler:
     def apply(self, resource: Resource, event: str, obj: msgspec.Struct) -> None:
         """Take in one watch event: `event` is ADDED, MODIFIED or DELETED (others are ignored).
 
-        `resource` is one of PODS, NODES, PODGROUPS, QUEUES, PRIORITYCLASSES, and `obj` a `Pod`, `Node`,
-        `PodGroupView`, `QueueView` or `PriorityClassView` (`vcbatch.api.scheduling`). Idempotent: a repeated event
-        changes nothing. After a relist, send ADDED for what is there and DELETED for what is gone.
+        `obj` is a `Pod`, `Node`, `PodGroupView`, `QueueView`, `PriorityClassView` (`vcbatch.api.scheduling`), `Claim`,
+        `PersistentVolume`, `StorageClass` or `CsiNode` (`vcbatch.api.storage`), as `resource` says. Idempotent: a
+        repeated event changes nothing. After a relist, send ADDED for what is there and DELETED for what is gone.
 
         Raises:
             TypeError: the object is none of these.
@@ -84,12 +85,20 @@ class Scheduler:
                 state.delete_queue(obj) if gone else state.apply_queue(obj)
             case PriorityClassView():
                 state.delete_priority_class(obj) if gone else state.apply_priority_class(obj)
+            case Claim() | PersistentVolume() | StorageClass() | CsiNode():
+                state.delete_storage(obj) if gone else state.apply_storage(obj)
             case _:
                 raise TypeError(f"the scheduler doesn't read {resource.plural} as {type(obj).__name__}")
 
     def bind_failed(self, uid: str, error: str) -> None:
         """The bind of this pod was refused for good (or its outcome became known as refused): the pod waits again."""
         self._state.bind_failed(uid, error)
+
+    def reaches_its_claims(self, uid: str) -> str:
+        """Why the node that this pod is to be bound to doesn't do for its claims, now that they are bound; empty where
+        it does, or nobody waits for it any more."""
+        task = self._state.tasks.get(uid)
+        return self._state.volumes.admits(task) if task is not None and task.node else ""
 
     def podgroup_write_failed(self, uid: str) -> None:
         """A `PodGroupUpdate` wasn't stored: it is decided again in the next cycle."""

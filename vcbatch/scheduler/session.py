@@ -168,7 +168,8 @@ class Session:
 
     def coupled(self, tasks: Sequence[Task]) -> bool:
         """Whether the place of some of these alike tasks depends on which pods are where."""
-        if not tasks[0].cls.inter_pod.any and not self.state.inter_pod.active:
+        cls = tasks[0].cls
+        if not cls.inter_pod.any and not self.state.inter_pod.active and not cls.profile.claims:
             return False
         return any(self.placer.couples(task) for task in tasks)
 
@@ -283,7 +284,8 @@ class Session:
 
     def _depends_on_others(self, job: Job) -> bool:
         """Whether pods that are placed elsewhere could make room for this gang."""
-        return any(run.cls.inter_pod.any for run in self.runs(job))
+        volumes = self.state.volumes
+        return any(run.cls.inter_pod.any or volumes.couples(run.cls.profile.claims) for run in self.runs(job))
 
 
 def _has(plugin: Plugin, method: str) -> bool:

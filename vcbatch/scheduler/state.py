@@ -14,6 +14,7 @@ from vcbatch.api import names
 from vcbatch.api.node import Node
 from vcbatch.api.pod import Pod
 from vcbatch.api.scheduling import PodGroupView, PriorityClassView, QueueView
+from vcbatch.api.storage import Claim, CsiNode, PersistentVolume, StorageClass
 from vcbatch.scheduler.model import (
     FINISHED_STATUSES,
     HOLDING,
@@ -314,6 +315,39 @@ class ClusterState(Picture):
         if known is not None:
             return known.value
         return max((p.value for p in self.priorities.values() if p.global_default), default=0)
+
+    # Volumes ---------------------------------------------------------------------------------------------------------
+
+    def apply_storage(self, obj: Claim | PersistentVolume | StorageClass | CsiNode) -> None:
+        """A claim, a volume, a class or what a node's drivers say is there, or changed."""
+        match obj:
+            case Claim():
+                news = self.volumes.put_claim(obj)
+            case PersistentVolume():
+                news = self.volumes.put_volume(obj)
+            case StorageClass():
+                news = self.volumes.put_class(obj)
+            case CsiNode():
+                news = self.volumes.put_csi_node(obj)
+        self._storage_changed(news)
+
+    def delete_storage(self, obj: Claim | PersistentVolume | StorageClass | CsiNode) -> None:
+        match obj:
+            case Claim():
+                news = self.volumes.drop_claim(obj)
+            case PersistentVolume():
+                news = self.volumes.drop_volume(obj)
+            case StorageClass():
+                news = self.volumes.drop_class(obj)
+            case CsiNode():
+                news = self.volumes.drop_csi_node(obj)
+        self._storage_changed(news)
+
+    def _storage_changed(self, news: bool) -> None:
+        """Whoever waits may be helped by it, where pods with claims are known at all."""
+        if news and self.classes.claiming:
+            self.changed = True
+            self.room_stamp += 1
 
     # Nodes -----------------------------------------------------------------------------------------------------------
 

@@ -92,8 +92,18 @@ class Statement:
             self._session.state.bind(placement.tasks)
             self._bound.append(placement)
             binds += [Bind(t.namespace, t.name, t.uid, t.node) for t in placement.tasks]
+        if any(p.tasks[0].cls.profile.claims for p in self._bound):
+            binds = self._with_claims()
         self._done = promised
         return binds
+
+    def _with_claims(self) -> list[Bind]:
+        """The binds with what has to be bound before them; of the gang as a whole where there is such a claim."""
+        volumes = self._session.state.volumes
+        tasks = [task for placement in self._bound for task in placement.tasks]
+        wanted = [tuple(volumes.bindings(task, task.node)) for task in tasks]
+        gang = tasks[0].job.key if tasks[0].job is not None and any(wanted) else ""
+        return [Bind(t.namespace, t.name, t.uid, t.node, gang, w) for t, w in zip(tasks, wanted, strict=True)]
 
     def retract(self) -> set[str]:
         """Take what was committed back, before anybody was told. Returns the UIDs of the pods."""

@@ -30,12 +30,17 @@ class StaticCache:
 
     def __init__(self) -> None:
         self._stamp = -1
+        self._volumes = -1
         self._known: dict[Profile, StaticNodes] = {}
 
-    def of(self, profile: Profile, *, stamp: int, scorers: PluginSet, count: int) -> StaticNodes:
+    def of(self, profile: Profile, *, stamp: int, volumes: int, scorers: PluginSet, count: int) -> StaticNodes:
+        """`stamp` is that of the nodes, `volumes` that of claims and volumes."""
         if stamp != self._stamp:
             self._known.clear()
             self._stamp = stamp
+        if volumes != self._volumes:
+            self._known = {profile: known for profile, known in self._known.items() if not profile.claims}
+            self._volumes = volumes
         known = self._known.get(profile)
         if known is None:
             known = self._known[profile] = StaticNodes(

@@ -51,6 +51,9 @@ class Scripted:
         self.failed.append((uid, error))
         self.dirty = True
 
+    def reaches_its_claims(self, uid: str) -> str:
+        return ""
+
     def podgroup_write_failed(self, uid: str) -> None:
         self.unwritten.append(uid)
         self.dirty = True

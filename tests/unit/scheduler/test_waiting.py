@@ -89,8 +89,8 @@ def test_a_queue_that_may_hold_everything_isnt_to_blame() -> None:
         (
             {},
             {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "c"}}]},
-            WaitReason.UNSUPPORTED,
-            "volume 'data' claims a PersistentVolume, which is not supported",
+            WaitReason.VOLUMES,
+            'persistentvolumeclaim "c" not found',
         ),
         ({}, {"resourceClaims": [{"name": "gpu"}]}, WaitReason.UNSUPPORTED, "dynamically allocated devices"),
     ],

@@ -1,8 +1,9 @@
 """Where a pod may go at all: the filters of kube-scheduler, resources apart.
 
-Static filters (cordon, node affinity, taints) are computed once per profile; pod slots and host ports are limits per
-node; inter-pod rules are asked pod by pod. What the pod asks for and no filter here understands keeps it pending with
-a reason (`TaskClass.unsupported`), whatever this plugin's arguments say.
+Static filters (cordon, node affinity, taints, bound volumes) are computed once per profile; pod slots and host ports
+are limits per node; inter-pod rules and claims that are yet to be bound are asked pod by pod. What the pod asks for
+and no filter here understands keeps it pending with a reason (`TaskClass.unsupported`), whatever this plugin's
+arguments say.
 """
 
 from __future__ import annotations
@@ -54,6 +55,7 @@ class Predicates(Plugin):
     def open(self, session: Session) -> None:
         self._nodes: NodeTable = session.nodes
         self._inter_pod = session.state.inter_pod
+        self._volumes = session.state.volumes
 
     def rejections(self, profile: Profile) -> Sequence[Rejection]:
         infos = self._nodes.infos
@@ -79,6 +81,8 @@ class Predicates(Plugin):
             missed = np.fromiter((not affinity.admits(i.name, i.labels) for i in infos), dtype=bool, count=count)
             out.append(Rejection(NODE_AFFINITY, missed, "affinity"))
         out += [Rejection(reason, mask, "taint") for reason, mask in sorted(tainted.items())]
+        if profile.claims:
+            out += [Rejection(reason, nodes) for reason, nodes in self._volumes.rejections(profile.claims)]
         return out
 
     def caps(self, cls: TaskClass, rows: Rows) -> Sequence[Cap]:
@@ -96,7 +100,9 @@ class Predicates(Plugin):
         return np.fromiter((0.0 if t else 1.0 for t in taken), dtype=np.float64, count=len(rows))
 
     def couples(self, task: Task) -> bool:
-        rules = task.cls.inter_pod
+        rules, claims = task.cls.inter_pod, task.cls.profile.claims
+        if claims and self._volumes.couples(claims):
+            return True
         if not rules.any and not self._inter_pod.active:
             return False
         return self._inter_pod.couples(task)
@@ -104,6 +110,8 @@ class Predicates(Plugin):
     def task_rejections(self, task: Task, static: Sequence[Rejection]) -> Sequence[Rejection]:
         index, rules = self._inter_pod, task.cls.inter_pod
         out: list[Rejection] = []
+        if task.cls.profile.claims:
+            out += [Rejection(reason, nodes) for reason, nodes in self._volumes.task_rejections(task)]
         if self.arguments[_POD_AFFINITY_ENABLE]:
             out += [Rejection(reason, nodes) for reason, nodes in index.affinity_rejections(task)]
         if self.arguments[_SPREAD_ENABLE] and any(spread.hard for spread in rules.spreads):
