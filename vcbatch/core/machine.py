@@ -100,6 +100,9 @@ class Create:
 
     resource: Resource
     body: Json
+    turn: int = 0
+    """Those that follow with another turn are begun when all of this one are made: where a quota has room for some
+    only, it is for the first ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ import base64
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any, TypeVar
 
 import msgspec
@@ -232,11 +233,11 @@ class Applier:
             cache.amend(deleting(held, at=format_time(self._clock.now())))
 
     async def _create_slowly(self, creates: Sequence[Create]) -> None:
-        """1, then 2, 4, 8 …: what refuses one (a quota, an admission rule) refuses the rest unasked. As the Kubernetes
-        Job controller does (`slowStartBatch`)."""
+        """1, then 2, 4, 8 …, never two turns side by side: what refuses one (a quota, an admission rule) refuses the
+        rest unasked. As the Kubernetes Job controller does (`slowStartBatch`)."""
         done, size = 0, 1
         while done < len(creates):
-            batch = creates[done : done + size]
+            batch = _of_one_turn(creates[done : done + size])
             await self._all("create", batch, self._create, lambda create: create.resource, already=done)
             done += len(batch)
             size *= 2
@@ -311,6 +312,11 @@ class Applier:
                 cache.discard(ref.uid)
             return  # the next look finds out
         cache.put(current)
+
+
+def _of_one_turn(creates: Sequence[Create]) -> list[Create]:
+    """The first of them, up to where another turn begins."""
+    return list(takewhile(lambda create: create.turn == creates[0].turn, creates))
 
 
 def _refuse_foreign(resource: Resource, stored: Json, body: Json) -> None:

@@ -238,6 +238,30 @@ def test_a_quota_costs_one_request_and_not_a_thousand():
     assert "exceeded quota" in str(error)
 
 
+def test_a_turn_begins_when_the_one_before_it_is_made():
+    class Full(FakeApi):
+        """Takes its time, and has room for five."""
+
+        async def create(self, resource, body, *, namespace=None):
+            await asyncio.sleep(0.01 if body["metadata"]["name"].startswith("low") else 1.0)
+            if len(self.all(PODS)) == 5:
+                raise ApiError(403, "Forbidden", "exceeded quota")
+            return await super().create(resource, body, namespace=namespace)
+
+    async def main() -> list[str]:
+        server = Full()
+        world = World(server)
+        high = [Create(resource=PODS, body=pod(f"high-{index}"), turn=-10) for index in range(4)]
+        low = [Create(resource=PODS, body=pod(f"low-{index}")) for index in range(4)]
+        with pytest.raises(NotAppliedError, match=r"1 failed, 5 done|3 failed, 5 done"):
+            await world.applier.carry_out(Decision(creates=[*high, *low]))
+        return sorted(stored["metadata"]["name"] for stored in server.all(PODS))
+
+    made = run(main())
+    assert made[:4] == [f"high-{index}" for index in range(4)]
+    assert len(made) == 5
+
+
 def test_a_stale_picture_is_noticed_without_a_write():
     async def main() -> list:
         server = seeded()

@@ -18,7 +18,7 @@ from vcbatch.core.job.counts import Counts, count
 from vcbatch.core.job.explain import explain, tell
 from vcbatch.core.job.ledger import observe
 from vcbatch.core.job.picture import Picture, Stimulus, look, suspended_by_hand
-from vcbatch.core.job.plan import by_priority
+from vcbatch.core.job.plan import by_priority, priority_of
 from vcbatch.core.job.plugins import PluginFailedError
 from vcbatch.core.job.pods import creates
 from vcbatch.core.job.policies import Verdict, judge
@@ -154,8 +154,10 @@ def _build_pods(picture: Picture, acts: Acts) -> None:
         indices = acts.missing.get(task.name)
         if not indices:
             continue
+        turn = -priority_of(task, picture.view.priority_classes)
         try:
-            acts.creates += list(creates(picture.plan, picture.ledger, picture.plugins, task=task, indices=indices))
+            made = list(creates(picture.plan, picture.ledger, picture.plugins, task=task, indices=indices))
+            acts.creates += (replace(create, turn=turn) for create in made)
         except PluginFailedError as error:
             del acts.missing[task.name]
             picture.plugin_faults.append(f"task {task.name}: {error}")

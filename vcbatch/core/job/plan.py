@@ -62,12 +62,13 @@ class Plan:
 
 
 def by_priority(tasks: Iterable[Task], priority_classes: Mapping[str, int]) -> list[Task]:
-    """The tasks by the value of the PriorityClass that their template names (0 without one, or where it is unknown),
-    the highest first; those of equal priority keep their order, so that nothing that follows from it flaps."""
-    return sorted(tasks, key=lambda task: -_priority(task, priority_classes))
+    """The tasks of the highest priority first; those of equal priority keep their order, so that nothing that follows
+    from it flaps."""
+    return sorted(tasks, key=lambda task: -priority_of(task, priority_classes))
 
 
-def _priority(task: Task, priority_classes: Mapping[str, int]) -> int:
+def priority_of(task: Task, priority_classes: Mapping[str, int]) -> int:
+    """The value of the PriorityClass that the task's template names; 0 without one, or where it is unknown."""
     name = task.spec.pod_spec.get("priorityClassName")
     return priority_classes.get(name, 0) if isinstance(name, str) else 0
 
