@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.scenarios.conditions import BY_KIND, ScenarioFailed, named, place, target
 from vcbatch.api.names import HOSTNAME_LABEL, VIRTUAL_NODE
-from vcbatch.api.resources import COMMANDS, JOBS, NODES, PODS, QUEUES, Resource
+from vcbatch.api.resources import COMMANDS, CRONJOBS, JOBS, NODES, PODS, QUEUES, Resource
 from vcbatch.api.timestamps import format_time
 from vcbatch.seams import ApiError, PatchKind
 
@@ -44,8 +44,9 @@ class Owned:
         self.made.append((resource, name))
 
     async def remove(self, world: World) -> None:
-        """The jobs of the namespace, and then what was made around it; queues go when they are closed and empty."""
-        for resource in (JOBS, PODS):
+        """What makes jobs, the jobs of the namespace, and then what was made around it; queues go when they are closed
+        and empty."""
+        for resource in (CRONJOBS, JOBS, PODS):
             for item in (await world.api.list(resource, namespace=world.namespace)).items:
                 await _without_hold(resource, item, world)
                 await _delete(resource, item["metadata"]["name"], world)
@@ -60,6 +61,8 @@ async def do(step: Json, world: World, owned: Owned) -> bool:
             await _apply(node(short, world.now()), world, owned)
         case {"job": body, **rest} if not rest:
             await _apply(job(body), world, owned)
+        case {"cronJob": body, **rest} if not rest:
+            await _apply(cron_job(body), world, owned)
         case {"apply": objects, **rest} if not rest:
             for body in objects:
                 await _apply(body, world, owned)
@@ -111,6 +114,15 @@ def job(short: Json) -> Json:
     tasks = [_task(name, task or {}) for name, task in short.pop("tasks").items()]
     body = {"apiVersion": JOBS.api_version, "kind": JOBS.kind, "metadata": metadata}
     return {**body, "spec": {**short, "tasks": tasks}}
+
+
+def cron_job(short: Json) -> Json:
+    """A CronJob written out."""
+    short = copy.deepcopy(short)
+    made = job(short.pop("job"))
+    template = {"metadata": made["metadata"], "spec": made["spec"]}
+    body = {"apiVersion": CRONJOBS.api_version, "kind": CRONJOBS.kind, "metadata": {"name": short.pop("name")}}
+    return {**body, "spec": {**short, "jobTemplate": template}}
 
 
 def node(short: Json, now: datetime) -> Json:
@@ -203,6 +215,8 @@ async def _refused(body: Json, world: World) -> None:
             request = _create(wanted, world)
         case {"job": short, "with": text}:
             request = _create(job(short), world)
+        case {"cronJob": short, "with": text}:
+            request = _create(cron_job(short), world)
         case {"patch": about, "body": wanted, "with": text}:
             request = _patch(about, wanted, world)
         case {"delete": about, "with": text}:

@@ -20,12 +20,14 @@ Doing
     job:       {name: a, minAvailable: 2, policies: [], tasks: {w: {replicas: 2, run: sleep 1; exit 3}}}
                a Job in short: keys are those of its spec, and of its tasks; `run` is a shell command, `requests` what
                each pod asks for, `pod` and `labels` and `annotations` go into the pod template. Anything else: `apply`.
+    cronJob:   {name: c, schedule: "@every 2s", job: {tasks: {w: {run: sleep 1}}}}
+               a CronJob in short: keys are those of its spec, and `job` is what it makes, as in `job`
     apply:     [objects]              create, or merge-patch what exists
     delete:    KIND/NAME
     patch:     KIND/NAME              with `body`: a merge patch, and `subresource` (status)
     jsonpatch: KIND/NAME              with `body`: the operations
-    refused:   {apply: object, with: TEXT}, or {job: as above, with: TEXT}, or {patch: KIND/NAME, body:, with: TEXT},
-               or {delete: KIND/NAME, with: TEXT}
+    refused:   {apply: object, with: TEXT}, or {job: as above, with: TEXT}, or {cronJob: as above, with: TEXT},
+               or {patch: KIND/NAME, body:, with: TEXT}, or {delete: KIND/NAME, with: TEXT}
     command:   {job: NAME, action: ACTION} or {queue: NAME, action: ACTION}    as `vcctl job suspend` and others do
     evict:     pods/NAME              as `kubectl drain` does
     ends:      pods/NAME              with {exit: 137, reason: OOMKilled, message:, pod: Evicted}: what a kubelet would

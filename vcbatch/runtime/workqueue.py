@@ -23,6 +23,9 @@ log = logging.getLogger(__name__)
 # Volcano's limiter starts at 5 ms too; its ceiling of 1,000 s leaves users waiting long after the cause is gone.
 _RETRY = Backoff(initial=0.005, limit=60.0)
 
+# A loop may wake a little early, and what is then left is less than it can sleep.
+_SHORTEST_SLEEP = 0.001
+
 
 class WorkQueue(Generic[K]):
     """Not thread-safe; from another thread go through `loop.call_soon_threadsafe(queue.add, key)`."""
@@ -141,7 +144,7 @@ class WorkQueue(Generic[K]):
 
     async def _sleep_until(self, due: float) -> None:
         """Until then, or until a timer is set that may be earlier."""
-        sleep = asyncio.ensure_future(self._clock.sleep(due - self._clock.monotonic()))
+        sleep = asyncio.ensure_future(self._clock.sleep(max(due - self._clock.monotonic(), _SHORTEST_SLEEP)))
         changed = asyncio.ensure_future(self._timers_changed.wait())
         try:
             await asyncio.wait((sleep, changed), return_when=asyncio.FIRST_COMPLETED)
