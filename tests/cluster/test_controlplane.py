@@ -29,6 +29,7 @@ from tests.cluster.controlplane import (
     Options,
 )  # fmt: skip
 from tests.cluster.processes import ProgramEnded, wait_until
+from tests.scenarios.deeds import job
 
 READY_SECONDS = 15
 
@@ -47,6 +48,20 @@ def test_pods_run_on_simulated_nodes(control_plane: ControlPlane) -> None:
 def test_versions_are_the_pinned_ones(control_plane: ControlPlane) -> None:
     version = control_plane.call("GET", "/version")
     assert version["gitVersion"].startswith(f"v{version['major']}.{version['minor']}.")
+
+
+def test_a_job_is_scaled_by_a_patch_and_kubectl_scale_changes_nothing(control_plane: ControlPlane) -> None:
+    """A CRD's path to its replicas may not go into a list, which a Job's tasks are."""
+    body = job({"name": "sized", "queue": "default", "minAvailable": 1, "tasks": {"w": {"replicas": 2}}})
+    assert control_plane.kubectl("apply", "-f", "-", stdin=json.dumps(body)).returncode == 0
+    scaled = control_plane.kubectl("scale", "vcjob/sized", "--replicas=3")
+    assert scaled.returncode == 1
+    assert "(NotFound)" in scaled.stderr
+    sizes = ("get", "vcjob", "sized", "-o", "jsonpath={.spec.tasks[*].replicas}")
+    assert control_plane.kubectl(*sizes).stdout == "2"
+    patch = json.dumps([{"op": "replace", "path": "/spec/tasks/0/replicas", "value": 3}])
+    assert control_plane.kubectl("patch", "vcjob", "sized", "--type=json", "-p", patch).returncode == 0
+    assert control_plane.kubectl(*sizes).stdout == "3"
 
 
 def test_two_at_once_know_nothing_of_each_other(binaries: Binaries, tmp_path: Path) -> None:
