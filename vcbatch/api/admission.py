@@ -13,11 +13,13 @@ from typing import Final, Protocol
 from vcbatch.api import names, validate
 from vcbatch.api.cronjob import CronJob
 from vcbatch.api.defaults import default_job, default_podgroup, default_queue
+from vcbatch.api.host_lists import left_out
 from vcbatch.api.hypernode import HyperNode
 from vcbatch.api.job import Job
 from vcbatch.api.jobflow import JobFlow
 from vcbatch.api.loose import part
 from vcbatch.api.model import Json, MalformedObject
+from vcbatch.api.names import Plugin
 from vcbatch.api.podgroup import PodGroup
 from vcbatch.api.queue import DEFAULT, Queue
 from vcbatch.api.resource_groups import ResourceGroup, default_pod
@@ -174,6 +176,8 @@ def _warnings(request: Request, settings: Settings) -> Iterator[str]:
     if resource == JOBS:
         job = Job.parse(given)
         yield from validate.job_warnings(job.spec, settings.schedulers)
+        if why := left_out(job.spec, job.name):
+            yield f"spec.plugins[{Plugin.SVC}]: {why}"
         if old is not None:
             yield from validate.finished_job_warnings(job, Job.parse(old))
     elif resource == CRONJOBS:

@@ -49,10 +49,11 @@ PLUGIN_FLAGS: Final[dict[str, Mapping[str, Value]]] = {
 @dataclass(frozen=True, slots=True)
 class Flags:
     """The values, defaults where nothing was given, and the first fault. As in Go, reading ends at a fault or at the
-    first argument that is no flag; what was read before it counts."""
+    first argument that is no flag; what was read before it counts. `given` are the flags that were set."""
 
     values: Mapping[str, Value]
     fault: str | None = None
+    given: frozenset[str] = frozenset()
 
     def text(self, name: str) -> str:
         return str(self.values[name])
@@ -67,7 +68,12 @@ class Flags:
 def parse_flags(arguments: Sequence[str], defaults: Mapping[str, Value]) -> Flags:
     """Read `-name=value`, `--name=value`, `--name value` and, for booleans, a bare `--name`."""
     values = dict(defaults)
+    given: set[str] = set()
     position = 0
+
+    def flags(fault: str | None = None) -> Flags:
+        return Flags(values, fault, frozenset(given))
+
     while position < len(arguments):
         argument = arguments[position]
         position += 1
@@ -76,24 +82,26 @@ def parse_flags(arguments: Sequence[str], defaults: Mapping[str, Value]) -> Flag
         body = argument[2:] if argument.startswith("--") else argument[1:]
         name, has_value, text = body.partition("=")
         if not name or name[0] == "-":
-            return Flags(values, f"bad flag syntax: {argument}")
+            return flags(f"bad flag syntax: {argument}")
         default = defaults.get(name)
         if default is None:
-            return Flags(values, f"flag {name} isn't known, want one of {', '.join(sorted(defaults)) or 'none'}")
+            return flags(f"flag {name} isn't known, want one of {', '.join(sorted(defaults)) or 'none'}")
         if not has_value:
             if isinstance(default, bool):
                 values[name] = True
+                given.add(name)
                 continue
             if position == len(arguments):
-                return Flags(values, f"flag {name} needs a value")
+                return flags(f"flag {name} needs a value")
             text = arguments[position]
             position += 1
         value = _value(text, default)
         if value is None:
             kind = "a boolean" if isinstance(default, bool) else "an integer"
-            return Flags(values, f"flag {name} is {text!r}, want {kind}")
+            return flags(f"flag {name} is {text!r}, want {kind}")
         values[name] = value
-    return Flags(values)
+        given.add(name)
+    return flags()
 
 
 def _value(text: str, default: Value) -> Value | None:

@@ -34,6 +34,8 @@ class JobReason(StrEnum):
     COMMAND_ISSUED = "CommandIssued"
     JOB_STATUS_ERROR = "JobStatusError"
     PLUGIN_ERROR = "PluginError"
+    HOSTS_IN_FILES_ONLY = "HostsInFilesOnly"
+    """Not one of Volcano's: the host lists are too long for the environment of containers."""
     PVC_ERROR = "PVCError"
     POD_GROUP_ERROR = "PodGroupError"
     POD_GROUP_PENDING = "PodGroupPending"

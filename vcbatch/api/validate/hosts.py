@@ -1,55 +1,83 @@
-"""Whether the host lists that the plugin `svc` makes for a job fit where they go.
-
-They are kept in one ConfigMap, each list twice, and come into containers as variables. Both have limits that only show
-when pods are made or started: Volcano stores such a job, and its containers then fail with "argument list too long"
-(volcano-sh/volcano#5471).
-"""
+"""Whether the host lists that plugins make for a job fit where they go: a variable, a ConfigMap, a Secret."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from vcbatch.api import names
-from vcbatch.api.flags import PLUGIN_FLAGS, parse_flags
-from vcbatch.api.job import JobSpec, TaskSpec
+from vcbatch.api.flags import PLUGIN_FLAGS, Flags, parse_flags
+from vcbatch.api.host_lists import INJECT_HOSTS, HostList, host_lists, in_environment
+from vcbatch.api.job import JobSpec
 from vcbatch.api.names import Plugin
 from vcbatch.api.validate.fault import Cause, Fault
 
 LARGEST_CONFIG_MAP: Final = 1024 * 1024
-"""Bytes of all values (k8s.io/kubernetes `pkg/apis/core/validation`, `MaxSecretSize`)."""
+"""Bytes of all values, of a Secret's too (k8s.io/kubernetes `pkg/apis/core/validation`, `MaxSecretSize`)."""
 LARGEST_VARIABLE: Final = 128 * 1024 - 1
 """Bytes of `NAME=value` (Linux `MAX_ARG_STRLEN`, the last byte being its end)."""
+_KEYS_SIZE: Final = 4096  # more than a key pair of the ssh plugin's has
+_ROLES: Final = ("ps", "worker", "chief", "evaluator")
 
 
 def host_list_faults(spec: JobSpec, job: str, path: str) -> Iterator[Fault]:
-    """Lists that are too large for a variable or for the ConfigMap, with their sizes."""
-    arguments = spec.plugins.get(Plugin.SVC)
-    if arguments is None:
-        return
-    field = f"{path}.plugins[{Plugin.SVC}]"
-    sizes = {task.name: _list_size(task, job) for task in spec.tasks}
-    total = 2 * sum(sizes.values())
+    """Lists that are too large for where a plugin of the job puts them, with their sizes."""
+    lists = host_lists(spec, job)
+    for plugin, check in ((Plugin.SVC, _svc), (Plugin.SSH, _ssh), (Plugin.MPI, _mpi), (Plugin.TENSORFLOW, _tensorflow)):
+        arguments = spec.plugins.get(plugin)
+        if arguments is None:
+            continue
+        field = f"{path}.plugins[{plugin}]"
+        for text in check(lists, arguments):
+            yield Fault(field, f"{field}: {text}", Cause.TOO_LONG)
+
+
+def _svc(lists: Sequence[HostList], arguments: Sequence[str]) -> Iterator[str]:
+    total = 2 * sum(each.joined for each in lists)
     if total > LARGEST_CONFIG_MAP:
         text = f"the host lists of the job would have {total} bytes, and a ConfigMap holds {LARGEST_CONFIG_MAP}"
-        yield Fault(field, f"{field}: {text}; want fewer replicas or shorter names", Cause.TOO_LONG)
-    if not parse_flags(arguments, PLUGIN_FLAGS[Plugin.SVC]).is_set("inject-hosts-env"):
-        return
-    for task, size in sizes.items():
-        variable = names.env_task_hosts(task)
-        if len(variable) + 1 + size > LARGEST_VARIABLE:
-            text = f"the variable {variable} would have {len(variable) + 1 + size} bytes, and a process takes"
-            instead = "fewer replicas, shorter names, or --inject-hosts-env=false, which leaves the file"
-            yield Fault(field, f"{field}: {text} {LARGEST_VARIABLE}; want {instead}", Cause.TOO_LONG)
+        yield f"{text}; want fewer replicas or shorter names"
+    if in_environment(lists, arguments):
+        instead = f"fewer replicas, shorter names, or no --{INJECT_HOSTS}, which leaves the files"
+        for each in lists:
+            yield from _of_variable(names.env_task_hosts(each.task), each.variable, instead)
 
 
-def _list_size(task: TaskSpec, job: str) -> int:
-    """Bytes of the task's hosts with a separator after each but the last."""
-    subdomain = task.pod_spec.get("subdomain") or job
-    if task.pod_spec.get("hostname"):
-        return len(f"{task.pod_spec['hostname']}.{subdomain}".encode())
-    if task.replicas <= 0:
-        return 0
-    digits = sum(max(task.replicas - 10**power, 0) for power in range(1, len(str(task.replicas)))) + task.replicas
-    rest = len(f"{names.pod_name(job, task.name, 0)[:-1]}.{subdomain}".encode()) + 1
-    return task.replicas * rest + digits - 1
+def _ssh(lists: Sequence[HostList], arguments: Sequence[str]) -> Iterator[str]:
+    flags = _flags(Plugin.SSH, arguments)
+    rest = len("Host \n  HostName \n  Port \n") + len(str(flags.number("ssh-port")))
+    # Each host has its first name and its whole name, which ends with a dot and the subdomain.
+    config = sum(2 * each.size + each.count * (rest - 1 - len(each.subdomain.encode())) for each in lists)
+    total = config + _KEYS_SIZE
+    if total > LARGEST_CONFIG_MAP:
+        text = f"the keys and the list of hosts would have {total} bytes, and a Secret holds {LARGEST_CONFIG_MAP}"
+        yield f"{text}; want fewer replicas or shorter names"
+
+
+def _mpi(lists: Sequence[HostList], arguments: Sequence[str]) -> Iterator[str]:
+    worker = _flags(Plugin.MPI, arguments).text("worker")
+    for each in lists:
+        if each.task == worker:
+            size = len(names.ENV_MPI_HOST) + 1 + each.joined
+            yield from _of_variable(names.ENV_MPI_HOST, size, "fewer replicas or shorter names")
+
+
+def _tensorflow(lists: Sequence[HostList], arguments: Sequence[str]) -> Iterator[str]:
+    flags = _flags(Plugin.TENSORFLOW, arguments)
+    around = len(f'"":{flags.number("port")}')  # quotes, and a colon with the port
+    size = len(f'{names.ENV_TF_CONFIG}={{"cluster":{{}},"task":{{"type":"","index":}}}}')
+    longest = max((len(each.task) + len(str(each.count)) for each in lists), default=0)
+    for role in _ROLES:
+        named = next((each for each in lists if each.task == flags.text(role)), None)
+        if named is not None and named.count:
+            size += named.joined + named.count * around + len(f'"{role}":[],')
+    yield from _of_variable(names.ENV_TF_CONFIG, size + longest, "fewer replicas or shorter names")
+
+
+def _of_variable(name: str, size: int, instead: str) -> Iterator[str]:
+    if size > LARGEST_VARIABLE:
+        yield f"the variable {name} would have {size} bytes, and a process takes {LARGEST_VARIABLE}; want {instead}"
+
+
+def _flags(plugin: Plugin, arguments: Sequence[str]) -> Flags:
+    return parse_flags(arguments, PLUGIN_FLAGS[plugin])

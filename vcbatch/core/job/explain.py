@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from vcbatch.api import reasons
+from vcbatch.api.host_lists import left_out
 from vcbatch.api.job import Action, JobPhase, PodLoss
 from vcbatch.api.reasons import JobReason, LossCause
 from vcbatch.api.timestamps import format_time
@@ -147,6 +148,8 @@ def tell(picture: Picture, stimulus: Stimulus, inbox: Inbox, verdict: Verdict, *
     if picture.fresh:
         for fault in picture.plugins.faults:
             yield events.warning(job, JobReason.PLUGIN_ERROR, fault)
+        if why := left_out(job.spec, job.name):
+            yield events.warning(job, JobReason.HOSTS_IN_FILES_ONLY, why)
     for fault in picture.plugin_faults:
         if fault not in explanation_of(job).message:
             yield events.warning(job, JobReason.PLUGIN_ERROR, fault)

@@ -19,6 +19,6 @@ def hosts(plan: Plan, task: Task) -> list[str]:
     return [f"{names.pod_name(plan.job.name, task.name, index)}.{subdomain}" for index in range(task.replicas)]
 
 
-def host_lists(plan: Plan) -> Mapping[str, list[str]]:
+def hosts_of_tasks(plan: Plan) -> Mapping[str, list[str]]:
     """The hosts of every task, in the order of the spec."""
     return {task.name: hosts(plan, task) for task in plan.tasks.values()}

@@ -14,7 +14,7 @@ from vcbatch.api.flags import Flags
 from vcbatch.api.resources import SECRETS
 from vcbatch.core.job.plan import Plan, Task
 from vcbatch.core.job.plugins.framework import Child, containers, entries
-from vcbatch.core.job.plugins.hosts import host_lists
+from vcbatch.core.job.plugins.hosts import hosts_of_tasks
 from vcbatch.core.machine import FreshKeys, Json
 
 _PRIVATE: Final = "id_rsa"
@@ -63,7 +63,7 @@ class SshPlugin:
 
     def _config(self) -> str:
         lines = ["StrictHostKeyChecking no", "UserKnownHostsFile /dev/null"]
-        for hosts in host_lists(self._plan).values():
+        for hosts in hosts_of_tasks(self._plan).values():
             for host in hosts:
                 lines += [f"Host {host.partition('.')[0]}", f"  HostName {host}", f"  Port {self._port}"]
         return "\n".join(lines) + "\n"

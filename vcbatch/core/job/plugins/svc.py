@@ -1,19 +1,21 @@
 """svc: the pods of a job find each other by name, and know all names.
 
 A headless Service gives every pod a DNS name, a ConfigMap lists them (mounted, and as `VC_<TASK>_HOSTS` and
-`VC_<TASK>_NUM`), and a NetworkPolicy keeps strangers out of the job.
+`VC_<TASK>_NUM`; lists that are long for an environment are in the files alone), and a NetworkPolicy keeps strangers out
+of the job.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from vcbatch.api import names
+from vcbatch.api import host_lists, names
 from vcbatch.api.flags import Flags
+from vcbatch.api.names import Plugin
 from vcbatch.api.resources import CONFIGMAPS, NETWORKPOLICIES, SERVICES
 from vcbatch.core.job.plan import Plan, Task
 from vcbatch.core.job.plugins.framework import Child, add_env, containers, entries
-from vcbatch.core.job.plugins.hosts import host_lists
+from vcbatch.core.job.plugins.hosts import hosts_of_tasks
 from vcbatch.core.machine import Json
 
 
@@ -24,6 +26,9 @@ class SvcPlugin:
         self._plan = plan
         self._flags = flags
         self._config_map = names.svc_config_map(plan.job.name)
+        spec = plan.job.spec
+        lists = host_lists.host_lists(spec, plan.job.name)
+        self._hosts_in_environment = host_lists.in_environment(lists, spec.plugins[Plugin.SVC])
 
     def children(self) -> Sequence[Child]:
         job = self._plan.job
@@ -47,19 +52,25 @@ class SvcPlugin:
         spec["hostname"] = spec.get("hostname") or pod["metadata"]["name"]
         spec["subdomain"] = spec.get("subdomain") or self._plan.job.name
         for container in containers(pod, init=True):
-            if self._flags.is_set("inject-hosts-env"):
-                for name in self._plan.tasks:
-                    for key in (names.env_task_hosts(name), names.env_task_count(name)):
-                        reference = {"configMapKeyRef": {"name": self._config_map, "key": key}}
-                        add_env(container, {"name": key, "valueFrom": reference})
+            for key in self._variables():
+                reference = {"configMapKeyRef": {"name": self._config_map, "key": key}}
+                add_env(container, {"name": key, "valueFrom": reference})
             mount: Json = {"name": self._config_map, "mountPath": names.SVC_MOUNT_PATH}
             entries(container, "volumeMounts").append(mount)
         volume: Json = {"name": self._config_map, "configMap": {"name": self._config_map}}
         entries(spec, "volumes").append(volume)
 
+    def _variables(self) -> Iterator[str]:
+        if not self._flags.is_set(host_lists.INJECT_HOSTS):
+            return
+        for name in self._plan.tasks:
+            if self._hosts_in_environment:
+                yield names.env_task_hosts(name)
+            yield names.env_task_count(name)
+
     def _lists(self) -> dict[str, str]:
         data: dict[str, str] = {}
-        for task, hosts in host_lists(self._plan).items():
+        for task, hosts in hosts_of_tasks(self._plan).items():
             data[names.svc_hosts_key(task)] = "\n".join(hosts)
             data[names.env_task_hosts(task)] = ",".join(hosts)
             data[names.env_task_count(task)] = str(len(hosts))
