@@ -7,6 +7,7 @@
 #   make test-training   the example jobs with real frameworks (installs some 6 GB of them)
 #   make check           formatting, lint, types and import contracts
 #   make fidelity-record keep anew what a real API server answers to the requests of tests/fidelity
+#   make fuzz            100,000 spoiled objects at the admission service
 #   make bench           figures of this machine
 #   make bench-cluster   figures of a real control plane on this machine
 
@@ -24,10 +25,10 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& { echo $$p; break; }; done)
 
-.PHONY: help demo test testbed test-cluster test-training fidelity-record check bench bench-cluster crds clean
+.PHONY: help demo test testbed test-cluster test-training fidelity-record check fuzz bench bench-cluster crds clean
 
 help:
-	@sed -n '3,11s/^#   //p' Makefile
+	@sed -n '3,12s/^#   //p' Makefile
 
 $(VENV)/.ready: pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "vcbatch needs Python 3.11 or newer on the PATH (or PYTHON=/path/to/python3.11)" >&2; exit 1; }
@@ -81,6 +82,10 @@ check: $(VENV)/.ready
 fidelity-record: $(VENV)/.ready
 	$(PY) -m tests.fidelity.record record
 	$(PY) -m tests.fidelity.suites record
+
+# INPUTS and SEED choose others, e.g. INPUTS="--inputs 10000 --seed 7".
+fuzz: $(VENV)/.ready
+	$(PY) -m tests.fuzz.admission $(INPUTS)
 
 bench: $(VENV)/.ready
 	$(PY) -m tests.perf.bench

@@ -19,8 +19,8 @@ KIND: Final = "AdmissionReview"
 
 DEEPEST: Final = 64
 """Levels of nesting. The deepest field of a pod template is about twenty levels down."""
-MOST_VALUES: Final = 100_000
-"""Objects, lists and plain values of one review."""
+MOST_VALUES: Final = 50_000
+"""Objects, lists and plain values of one object. What rules cost grows with them: for these, less than a second."""
 _MOST_WARNINGS = 20
 _LONGEST_WARNING = 256  # what an API server lets through
 
@@ -126,8 +126,13 @@ def render(uid: str, answer: Answer) -> bytes:
             status |= {"code": answer.code, "reason": answer.reason}
         response["status"] = status
     if answer.warnings:
-        response["warnings"] = [_clipped(warning) for warning in answer.warnings[:_MOST_WARNINGS]]
+        response["warnings"] = clipped(answer.warnings)
     return msgspec.json.encode({"apiVersion": API_VERSION, "kind": KIND, "response": response})
+
+
+def clipped(warnings: Sequence[str]) -> list[str]:
+    """As many warnings, and as much of each, as an API server lets through."""
+    return [_clipped(warning) for warning in warnings[:_MOST_WARNINGS]]
 
 
 def _clipped(warning: str) -> str:

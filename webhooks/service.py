@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeVar
 
@@ -24,7 +25,9 @@ log = logging.getLogger(__name__)
 
 TIME_LIMIT: Final = 4.0
 """Seconds for one answer: a second less than the API server waits."""
-_SMALL = 64 * 1024
+_SMALL = 16 * 1024
+"""Bytes of a review that is judged at once: more than a common job has, and some 10 ms for the dearest one."""
+_LARGE_AT_ONCE = 2
 _UNAVAILABLE = 503
 
 
@@ -108,9 +111,13 @@ class AdmissionService:
         return _judged(verdict)
 
 
+# A thread takes turns with the loop. Many would leave it no turn, so that small reviews waited for large ones.
+_beside: Final = ThreadPoolExecutor(_LARGE_AT_ONCE, thread_name_prefix="large-review")
+
+
 async def _run(size: int, work: Callable[[], T]) -> T:
     """Here where it takes a moment; beside the loop where others would wait for it."""
-    return work() if size <= _SMALL else await asyncio.to_thread(work)
+    return work() if size <= _SMALL else await asyncio.get_running_loop().run_in_executor(_beside, work)
 
 
 def _judged(verdict: Verdict) -> Answer:

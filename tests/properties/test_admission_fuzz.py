@@ -1,0 +1,14 @@
+"""A small part of `make fuzz`: mutations of the corpora, each answered without a fault of ours."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.fuzz.admission import run
+
+
+async def test_mutated_objects_are_answered(tmp_path: Path) -> None:
+    report = await run(600, seed=7, keep=tmp_path)
+    assert report.faults == []
+    assert report.codes["200"] > 300, "most are answered as reviews"
+    assert report.codes["400"] > 5, "and some are none"
