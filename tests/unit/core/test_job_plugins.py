@@ -167,7 +167,11 @@ def test_ray_starts_a_head_and_workers_that_join_it() -> None:
     assert worker["spec"]["containers"][1]["command"] == ["sh", "-c", "ray start --block --address=j-head-0.j:7000"]
     service = head_service(world)
     assert service["spec"]["selector"]["volcano.sh/task-spec"] == "head"
-    assert {port["port"] for port in service["spec"]["ports"]} == {7000, 8265, 10001}
+    assert [(port["port"], port["targetPort"]) for port in service["spec"]["ports"]] == [
+        (7000, "gcs"),
+        (8265, "dashboard"),
+        (10001, "client-server"),
+    ]
 
 
 def test_ray_leaves_a_port_that_is_declared() -> None:
@@ -177,7 +181,16 @@ def test_ray_leaves_a_port_that_is_declared() -> None:
     ports = world.pods()["j-head-0"]["spec"]["containers"][1]["ports"]
     assert [port["name"] for port in ports] == ["mine", "dashboard", "client-server"]
     service = head_service(world)
-    # By number: a port that a user declared has a name of its own.
+    # By number, where the port that the user declared has a name of its own.
+    assert [port["targetPort"] for port in service["spec"]["ports"]] == [6379, "dashboard", "client-server"]
+
+
+def test_ray_targets_numbers_where_a_name_is_somebody_elses() -> None:
+    head = ray_task("head", 1)
+    head["template"]["spec"]["containers"][0]["ports"] = [{"name": "gcs", "containerPort": 1}]
+    service = head_service(created(job_object(tasks=[head], plugins={"ray": []})))
+    assert [port["targetPort"] for port in service["spec"]["ports"]] == [6379, "dashboard", "client-server"]
+    service = head_service(created(job_object(tasks=[ray_task("head", 1)], plugins={"ray": ["--headContainer=no"]})))
     assert [port["targetPort"] for port in service["spec"]["ports"]] == [6379, 8265, 10001]
 
 

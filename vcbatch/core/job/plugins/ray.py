@@ -34,7 +34,8 @@ class RayPlugin:
         job = self._plan.job
         selector = {names.JOB_NAME: job.name, names.JOB_NAMESPACE: job.namespace, names.TASK_SPEC: self._head.name}
         ports = [
-            {"name": name, "port": port, "protocol": "TCP", "targetPort": port} for name, port in self._ports.items()
+            {"name": name, "port": port, "protocol": "TCP", "targetPort": self._target(self._head, name, port)}
+            for name, port in self._ports.items()
         ]
         return (Child(SERVICES, names.ray_head_service(job.name), {"spec": {"selector": selector, "ports": ports}}),)
 
@@ -50,6 +51,16 @@ class RayPlugin:
         elif task.name == self._worker:
             for container in _named(pod, self._flags.text("workerContainer")):
                 container["command"] = ["sh", "-c", self._join(self._head)]
+
+    def _target(self, head: Task, name: str, port: int) -> str | int:
+        """The port of the head's container by its name, as in Volcano's. Where the user declared a port of that number
+        or name there is none that is ours, and the number tells."""
+        pod: Json = {"spec": head.spec.pod_spec}
+        declared: list[Json] = [
+            entry for container in containers(pod, init=False) for entry in container.get("ports") or ()
+        ]
+        theirs = any(entry.get("containerPort") == port or entry.get("name") == name for entry in declared)
+        return name if _named(pod, self._flags.text("headContainer")) and not theirs else port
 
     def _start_head(self) -> str:
         port, dashboard, client = self._ports.values()
