@@ -24,7 +24,7 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
-from tests.perf import bench_apiserver, bench_scheduler
+from tests.perf import bench_apiserver, bench_jobs, bench_scheduler
 from vcbatch.api.resources import JOBS, NAMESPACES, PODS
 from vcbatch.runtime.client import HttpApi
 from vcbatch.runtime.clock import SystemClock
@@ -177,6 +177,50 @@ def placement() -> list[Figure]:
     ]
 
 
+def jobs() -> list[Figure]:
+    """What jobs cost their controller, in CPU time of one core."""
+    measured = bench_jobs.run()
+    machine, large, many = measured["decisions"], measured["large"], measured["many"]
+    passes = {name: f"{large[name] / large['bare_pass_s']:,.2g} bare passes" for name in ("changed_s", "unchanged_s")}
+    return [
+        *(
+            Figure(
+                what=f"the job machine, {machine['pods']:,.0f} pods, {what}",
+                value=machine[key],
+                unit="decisions/s",
+                more_is_better=True,
+                yardstick=f"each {1 / machine[key] / machine['bare_pass_s']:,.0f} bare passes over the pods",
+            )
+            for key, what in (
+                ("quiet_per_s", "nothing to do"),
+                ("restart_per_s", "a pod failed, RestartJob"),
+                ("start_per_s", "all to be created"),
+            )
+        ),
+        Figure(
+            what=f"a look at an unchanged job of {large['pods']:,.0f} pods ({large['writes']:.0f} API writes)",
+            value=large["unchanged_s"] * 1000,
+            unit="ms",
+            aim=5.0,
+            yardstick=passes["unchanged_s"],
+        ),
+        Figure(
+            what="the same after one pod changed",
+            value=large["changed_s"] * 1000,
+            unit="ms",
+            yardstick=passes["changed_s"],
+        ),
+        Figure(
+            what=f"memory of a resident job of {many['pods'] / many['jobs']:.0f} pods, of {many['jobs']:,.0f}",
+            value=many["bytes"] / 1024,
+            unit="KiB",
+        ),
+        Figure(
+            what=f"a look at each after a restart ({many['writes']:.0f} API writes)", value=many["all_s"], unit="s CPU"
+        ),
+    ]
+
+
 def main() -> None:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     memory = psutil.virtual_memory().total / 2**30
@@ -204,6 +248,7 @@ def main() -> None:
             figures.append(Figure(what="idle memory", value=resident / 1e6, unit="MB", aim=200.0))
             figures += asyncio.run(on_a_running_server(state, bench_apiserver.yardstick()))
     figures += placement()
+    figures += jobs()
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("figure", "measured", "aim", "of aim", "in the same run"):

@@ -128,6 +128,11 @@ class Decision:
     look_again_at: datetime | None = None
     """When time alone changes the decision (a policy timeout, a TTL): the earliest such moment."""
 
+    @property
+    def nothing_to_do(self) -> bool:
+        """Whether the world is as it should be, for now."""
+        return not (self.status or self.marks or self.ensures or self.deletes or self.creates or self.events)
+
 
 def strip_unchanged(*, stored: Mapping[str, Any], decided: Mapping[str, Any]) -> Json:
     """The merge patch that turns `stored` into what `decided` asks for, only keys that `decided` names."""

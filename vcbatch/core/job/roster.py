@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from vcbatch.api import names
 from vcbatch.api.pod import Pod, PodPhase
@@ -79,7 +80,7 @@ def roster_of(plan: Plan, pods: Sequence[Pod]) -> Roster:
         else:
             surplus.append(member)
     # Pods come in any order; the same picture has to give the same decision to the letter.
-    ordered = {name: dict(sorted(members.items())) for name, members in places.items()}
+    ordered = {name: {index: members[index] for index in sorted(members)} for name, members in places.items()}
     return Roster(ordered, sorted(surplus, key=lambda member: (member.task, member.index, member.name)))
 
 
@@ -97,5 +98,7 @@ def _member(pod: Pod) -> Member | None:
     return Member(pod, task, index, version, _number(annotations.get(names.JOB_RETRY_COUNT)) or 0)
 
 
+@lru_cache(maxsize=1 << 16)
 def _number(text: str | None) -> int | None:
+    """A small number in an annotation. Remembered, since all pods of all jobs say the same few."""
     return int(text) if text and text.isascii() and text.isdigit() and len(text) < 10 else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from vcbatch.api.command import Command
 from vcbatch.api.job import Job
@@ -50,6 +50,8 @@ _LONGEST_REST_SECONDS = 2.0
 _COUNTS_SECONDS = 0.25
 _LONGEST_COUNTS_SECONDS = 5.0
 _PHASE = "job that controls it, and phase"
+_LONGEST_SETTLED = timedelta(seconds=60)
+"""What nobody tells us of, a plugin's object that somebody removed, is found by a look that reads everything."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +67,15 @@ class JobSources:
     children: Children
     claims: Claims
     quotas: Cache[Quota]
+
+
+@dataclass(frozen=True, slots=True)
+class _Settled:
+    """A look that found nothing to do, and from when to when time doesn't change that."""
+
+    decision: Decision
+    since: datetime
+    until: datetime
 
 
 class JobController:
@@ -85,6 +96,7 @@ class JobController:
         self._recorder = recorder
         self._clock = clock
         self._looked: dict[str, float] = {}  # job UID -> when it was last looked at
+        self._settled: dict[str, _Settled] = {}  # job UID -> that its last look found nothing to do
         # Looks that only progress asks for, and writes of counts while nothing else about a job changes; by job UID.
         self._looks: Pace[str] = Pace(first=_REST_SECONDS, limit=_LONGEST_REST_SECONDS)
         self._counts: Pace[str] = Pace(first=_COUNTS_SECONDS, limit=_LONGEST_COUNTS_SECONDS)
@@ -126,15 +138,20 @@ class JobController:
         sources.quotas.listen(self._on_quota)
         sources.priority_classes.listen(self._on_priority_class)
 
+    def _ask(self, uid: str, seconds: float = 0.0) -> None:
+        """Something that a look at the job reads has changed: look at it, after so many seconds."""
+        self._settled.pop(uid, None)
+        self.controller.queue.add_after(uid, seconds)
+
     def _on_job(self, change: Change[Json]) -> None:
         who = identity(change.current)
         if change.new is None:
             self._sources.children.forget(who.uid, change.current["metadata"].get("namespace", ""))
         if _only_status(change):
             # Nearly always our own write coming back, which must not be the reason for the next one.
-            self.controller.queue.add_after(who.uid, self._rest(who.uid, progress=_same_phase(change)))
+            self._ask(who.uid, self._rest(who.uid, progress=_same_phase(change)))
         else:
-            self.controller.queue.add(who.uid)
+            self._ask(who.uid)
 
     def _on_pod(self, change: Change[Pod]) -> None:
         if change.new is None:
@@ -142,7 +159,7 @@ class JobController:
             for uid in _job_of_pod(change.current):
                 self._departed.setdefault(uid, {})[change.current.metadata.name] = change.current
         for uid in _job_of_pod(change.current):
-            self.controller.queue.add_after(uid, self._rest(uid, progress=self._only_progress(uid, change)))
+            self._ask(uid, self._rest(uid, progress=self._only_progress(uid, change)))
 
     def _rest(self, uid: str, *, progress: bool = False) -> float:
         """How long a job is left alone before a look that only its pods or its status ask for.
@@ -171,38 +188,38 @@ class JobController:
     def _on_podgroup(self, change: Change[Json]) -> None:
         for owner in change.current["metadata"].get("ownerReferences") or ():
             if owner.get("kind") == JOBS.kind and owner.get("apiVersion") == JOBS.api_version:
-                self.controller.queue.add(owner.get("uid", ""))
+                self._ask(owner.get("uid", ""))
 
     def _on_queue(self, change: Change[Json]) -> None:
         if change.old is not None and change.new is not None and _state(change.old) == _state(change.new):
             return  # its counts changed, which decides nothing
         for job in self._sources.jobs.indexed(_QUEUE, change.current["metadata"]["name"]):
-            self.controller.queue.add(identity(job).uid)
+            self._ask(identity(job).uid)
 
     def _on_command(self, change: Change[Json]) -> None:
         for key in _target_of(change.current):
             job = self._sources.jobs.by_key(key)
             if job is not None:
-                self.controller.queue.add(identity(job).uid)
+                self._ask(identity(job).uid)
 
     def _on_claim(self, change: Change[Claim]) -> None:
         old, new = change.old, change.new
         if old is not None and new is not None and _state_of_claim(old) == _state_of_claim(new):
             return
         for job in self._sources.jobs.indexed(_CLAIM, change.current.metadata.key):
-            self.controller.queue.add(identity(job).uid)
+            self._ask(identity(job).uid)
 
     def _on_quota(self, change: Change[Quota]) -> None:
         """What a quota had no room for is tried again as soon as it has more."""
         if change.old is None or (change.new is not None and not has_more_room(change.new, change.old)):
             return
         for uid in self._refusals.without_pods(change.current.metadata.namespace):
-            self.controller.queue.add(uid)
+            self._ask(uid)
 
     def _on_priority_class(self, change: Change[PriorityClassView]) -> None:
         """Pods can't be created while their class is missing, and its value orders the tasks of a job."""
         for job in self._sources.jobs.indexed(_PRIORITY_CLASS, change.current.metadata.name):
-            self.controller.queue.add(identity(job).uid)
+            self._ask(identity(job).uid)
 
     # What a look decides
 
@@ -210,15 +227,20 @@ class JobController:
         stored = self._sources.jobs.get(uid)
         if stored is None:
             self._looked.pop(uid, None)
+            self._settled.pop(uid, None)
             self._refusals.forget(uid)
             self._departed.pop(uid, None)
             self._seen_departed.pop(uid, None)
             return None
         self._looked[uid] = self._clock.monotonic()
         self._looks.acted(uid, now=self._looked[uid])
+        settled = self._settled.get(uid)
+        if settled is not None and settled.since <= now < settled.until:
+            return settled.decision
         try:
             view = await self._view(stored)
             decision = decide(view, now=now)
+            self._note_settled(uid, view, decision, now)
         except MalformedObject as error:
             # Nothing can be decided on it until somebody changes it, and that is an event.
             log.warning("a job can't be read: %s", error, extra={"uid": uid})
@@ -226,6 +248,13 @@ class JobController:
         except PluginFailedError as error:
             return self._plugin_failed(stored, error, now)
         return self._vacated.hold(self._paced(uid, decision, now), now=now)
+
+    def _note_settled(self, uid: str, view: JobView, decision: Decision, now: datetime) -> None:
+        """Remember that there is nothing to do: the same picture gives the same decision, so until something in it
+        changes, or time does its part, another look costs nothing, however many pods the job has."""
+        if decision.nothing_to_do and not (view.departed or view.refusal or view.claim_refusal):
+            until = min(now + _LONGEST_SETTLED, decision.look_again_at or datetime.max.replace(tzinfo=UTC))
+            self._settled[uid] = _Settled(decision, since=now, until=until)
 
     @staticmethod
     def _plugin_failed(job: Json, error: PluginFailedError, now: datetime) -> Decision:
