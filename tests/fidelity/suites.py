@@ -19,7 +19,7 @@ import yaml
 from tests.cluster.binaries.build import build
 from tests.cluster.controlplane import CONTROLLERS, ControlPlane, Options
 from tests.cluster.processes import Program
-from tests.fidelity import clients, golden, kinds, kubectl, servers
+from tests.fidelity import clients, golden, kinds, kubectl, servers, webhooks
 from tests.fidelity.golden import Answers
 from tests.fidelity.servers import Server
 
@@ -50,6 +50,7 @@ SUITES: Mapping[str, Suite] = {
     "kinds": _suite(kinds),
     "kubectl": _suite(kubectl),
     "clients": _suite(clients),
+    "webhooks": _suite(webhooks),
 }
 
 

@@ -18,7 +18,7 @@ from tests.support.virtual_time import SeededRandom, VirtualClock
 from vcbatch.api.names import DEFAULT_SCHEDULER
 from vcbatch.api.queue import DEFAULT, QueueState
 from vcbatch.api.resources import NAMESPACES, NODES, PODS, QUEUES
-from vcbatch.cli.admission import LocalAdmission
+from vcbatch.cli.admission import admission_services, ensure_webhooks
 from vcbatch.cli.definitions import ensure_definitions
 from vcbatch.local.apiserver.assembly import build
 from vcbatch.local.virtual import VirtualKubelet
@@ -70,8 +70,7 @@ class SimulatedWorld:
         self.namespace = namespace
         self.clock = VirtualClock()
         self.random = SeededRandom(seed)
-        admission = LocalAdmission()
-        self.kernel = build(clock=self.clock, random=self.random, admission=admission)
+        self.kernel = build(clock=self.clock, random=self.random, services=admission_services(self.clock))
         self.api: Api = self.kernel.api
         self._seen_by_parts = api(self.kernel.api)
         self._running: dict[str, asyncio.Task[None]] = {}
@@ -80,6 +79,7 @@ class SimulatedWorld:
     async def start(self, nodes: Sequence[Json]) -> None:
         await self.kernel.start()
         await ensure_definitions(self.api)
+        await ensure_webhooks(self.api)
         await ensure_queues(self.api, clock=self.clock, random=self.random)
         await self.api.create(NAMESPACES, {"metadata": {"name": self.namespace}})
         for short in nodes or [_ONE_NODE]:

@@ -1,19 +1,29 @@
-"""Admission inside the local server: the rules of `vcbatch.api.admission`, asked without a webhook."""
+"""Admission in local mode: the admission service in this process, where the shipped configurations look for it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
 
 from vcbatch.api import admission
-from vcbatch.api.admission import Operation, Request, Settings
+from vcbatch.api.admission import Settings
 from vcbatch.api.model import MalformedObject
-from vcbatch.api.names import DEFAULT_SCHEDULER, KUBE_SCHEDULER, SYSTEM_PRIORITY_CLASSES, webhook_name
+from vcbatch.api.names import DEFAULT_SCHEDULER, KUBE_SCHEDULER, SYSTEM_PRIORITY_CLASSES
 from vcbatch.api.queue import Queue
-from vcbatch.api.resources import JOBS, NAMESPACES, PODS, PRIORITYCLASSES, QUEUES
-from vcbatch.local.apiserver.admission import AdmissionRequest, Denied
+from vcbatch.api.resources import JOBS, NAMESPACES, PODS, PRIORITYCLASSES, QUEUES, Resource
+from vcbatch.local.apiserver.admission import AdmissionRequest, Answer, Asked, Service
+from vcbatch.local.apiserver.kinds.admission import MUTATING, VALIDATING
 from vcbatch.local.apiserver.registry import RequestContext
+from vcbatch.runtime.meter import NoMeter
 from vcbatch.runtime.time_zones import time_zones
+from vcbatch.seams.api import Api, ApiError
+from vcbatch.seams.clock import Clock
+from webhooks import review
+from webhooks.configurations import read
+from webhooks.paths import PATHS
+from webhooks.service import AdmissionService
 
 Json = dict[str, Any]
 
@@ -30,93 +40,87 @@ _WITHOUT_CONTROLLER = frozenset(
     }
 )
 
-_DENIED = 400
-"""What an API server answers where a webhook refuses and names no code, as Volcano's don't."""
+_MANAGED_BY: Final = "app.kubernetes.io/managed-by"
+_US: Final = "vcbatch-up"
+_PLACES = (
+    Path(__file__).parent.parent / "_data" / "webhooks",  # in a wheel
+    Path(__file__).parent.parent.parent / "helm" / "vcbatch" / "files" / "webhooks",  # in a checkout
+)
+
+
+# -- the service ----------------------------------------------------------------------------------------------------
+
+
+def admission_services(clock: Clock, settings: Settings = admission.DEFAULT_SETTINGS) -> dict[tuple[str, str], Service]:
+    """The admission service, by the namespace and name that the shipped configurations give it."""
+    service = LocalAdmission(clock, settings)
+    asked = (webhook["clientConfig"]["service"] for one in _shipped() for webhook in one["webhooks"])
+    return {(where["namespace"], where["name"]): service for where in asked}
 
 
 class LocalAdmission:
-    """The local server's `Admission`."""
+    """The service behind the local server's webhooks: the one of a cluster, on what the server has stored at this
+    moment instead of caches."""
 
-    def __init__(
-        self,
-        settings: Settings = admission.DEFAULT_SETTINGS,
-        *,
-        scheduler_names: Sequence[str] = (DEFAULT_SCHEDULER, KUBE_SCHEDULER),
-    ) -> None:
+    def __init__(self, clock: Clock, settings: Settings = admission.DEFAULT_SETTINGS) -> None:
+        self._clock = clock
         self._settings = settings
-        self._scheduler_names = scheduler_names
 
-    def mutate(self, request: AdmissionRequest) -> None:
-        if request.subresource or request.resource not in admission.MUTATED or request.object is None:
-            return
-        before = request.object
-        try:
-            after = admission.mutate(_request(request), _World(request.ctx), self._settings)
-        except MalformedObject as error:
-            raise Denied(webhook_name(request.resource.plural, "mutate"), str(error), code=_DENIED) from error
-        if after is not None and after is not before:
-            before.clear()
-            before.update(after)
-
-    def validate(self, request: AdmissionRequest) -> None:
-        if request.subresource:
-            return
-        if request.operation == Operation.CREATE:
-            request.ctx.warnings.extend(self._what_nothing_will_act_on(request))
-        if request.resource not in admission.REVIEWED:
-            return
-        verdict = admission.review(_request(request), _World(request.ctx), self._settings)
-        request.ctx.warnings.extend(verdict.warnings)
-        if not verdict.allowed:
-            raise Denied(webhook_name(request.resource.plural, "validate"), verdict.message, code=_DENIED)
-
-    def _what_nothing_will_act_on(self, request: AdmissionRequest) -> Sequence[str]:
-        """Warnings for what is stored and would then wait for ever without a word."""
-        resource, spec = request.resource, (request.object or {}).get("spec")
-        if (resource.group, resource.plural) in _WITHOUT_CONTROLLER:
-            return [f"nothing acts on a {resource.kind} here: it is stored, and no pods are made; submit a vcjob"]
-        if resource not in (PODS, JOBS) or not isinstance(spec, dict):
-            return []
-        known = " or ".join(self._scheduler_names)
-        return [
-            f"{path}: no scheduler {name!r} runs here, so that its pods will wait; use {known}"
-            for path, name in _schedulers(spec)
-            if name not in self._scheduler_names
-        ]
+    async def __call__(self, asked: Asked) -> Answer:
+        path = PATHS.get(asked.path)
+        if path is None:
+            raise LookupError(f"nothing is served at {asked.path}")
+        service = AdmissionService(
+            world=_World(asked.ctx), clock=self._clock, meter=NoMeter(), settings=lambda: self._settings
+        )
+        # What is judged on this thread sees one state of the store, whatever its size.
+        said = await service.answer(path, _asked(asked.request), size=0)
+        status = {"message": said.message, "code": said.code, "reason": said.reason}
+        return Answer(
+            allowed=said.allowed,
+            status={key: value for key, value in status.items() if value},
+            patch=said.patch,
+            warnings=review.clipped(said.warnings),
+        )
 
 
-def _schedulers(spec: Json) -> Iterator[tuple[str, str]]:
-    """The schedulers that a pod or a job names, with the fields that do."""
-    if name := spec.get("schedulerName"):
-        yield "spec.schedulerName", str(name)
-    for index, task in enumerate(spec.get("tasks") or ()):
-        if name := ((task.get("template") or {}).get("spec") or {}).get("schedulerName"):
-            yield f"spec.tasks[{index}].template.spec.schedulerName", str(name)
-
-
-def _request(request: AdmissionRequest) -> Request:
-    return Request(
-        resource=request.resource,
-        operation=Operation(request.operation),
-        name=request.name,
-        namespace=request.namespace,
-        object=request.object,
-        old=request.old,
+def _asked(request: Json) -> review.Asked:
+    resource = request["resource"]
+    return review.Asked(
+        uid=request["uid"],
+        resource=review.ResourceName(
+            group=resource["group"], version=resource["version"], resource=resource["resource"]
+        ),
+        operation=request["operation"],
+        name=request.get("name", ""),
+        namespace=request.get("namespace", ""),
+        sub_resource=request.get("subResource", ""),
+        object=request["object"],
+        old_object=request["oldObject"],
     )
 
 
 class _World:
-    """The rules' `Lookup`, on what the server has stored at this moment."""
+    """The service's `ClusterView`, on what the server has stored: complete and never out of date."""
+
+    complete = True
 
     def __init__(self, ctx: RequestContext) -> None:
         self._ctx = ctx
 
+    def needed(self, resource: Resource) -> bool:
+        return False
+
+    async def refresh(self, request: admission.Request) -> bool:
+        return False
+
     def queue(self, name: str) -> Queue | None:
         stored = self._ctx.lookup(QUEUES, None, name)
-        return Queue.parse(stored) if stored is not None else None
+        return _readable(stored) if stored is not None else None
 
     def queues(self) -> Sequence[Queue]:
-        return [Queue.parse(stored) for stored in self._ctx.listed(QUEUES, None)]
+        found = (_readable(stored) for stored in self._ctx.listed(QUEUES, None))
+        return [queue for queue in found if queue is not None]
 
     def has_priority_class(self, name: str) -> bool:
         return name in SYSTEM_PRIORITY_CLASSES or self._ctx.lookup(PRIORITYCLASSES, None, name) is not None
@@ -127,3 +131,90 @@ class _World:
     def namespace_annotations(self, name: str) -> dict[str, str]:
         stored = self._ctx.lookup(NAMESPACES, None, name) or {}
         return stored.get("metadata", {}).get("annotations") or {}
+
+
+def _readable(stored: Json) -> Queue | None:
+    try:
+        return Queue.parse(stored)
+    except MalformedObject:
+        return None
+
+
+# -- the configurations ---------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def _shipped() -> Sequence[Json]:
+    return read(next(place for place in _PLACES if place.is_dir()))
+
+
+async def ensure_webhooks(api: Api) -> None:
+    """Make the webhook configurations that a cluster gets, or bring them up to date."""
+    for resource in (MUTATING, VALIDATING):
+        stored = {item["metadata"]["name"]: item for item in (await api.list(resource)).items}
+        for configuration in _shipped():
+            if configuration["kind"] == resource.kind:
+                await _ensure(api, resource, configuration, stored.get(configuration["metadata"]["name"]))
+
+
+async def _ensure(api: Api, resource: Resource, configuration: Json, stored: Json | None) -> None:
+    metadata = configuration["metadata"]
+    marked = {**metadata, "labels": {**(metadata.get("labels") or {}), _MANAGED_BY: _US}}
+    wanted = {**configuration, "metadata": marked}
+    if stored is None:
+        await api.create(resource, wanted)
+    elif not _covers(stored.get("webhooks"), wanted.get("webhooks")):
+        await api.replace(resource, {**stored, "webhooks": wanted["webhooks"]})
+
+
+def _covers(stored: Any, wanted: Any) -> bool:
+    """Whether what is stored says what is wanted, defaults aside."""
+    if isinstance(wanted, dict) and isinstance(stored, dict):
+        return all(_covers(stored.get(key), value) for key, value in wanted.items())
+    if isinstance(wanted, list) and isinstance(stored, list):
+        return len(stored) == len(wanted) and all(map(_covers, stored, wanted))
+    return stored == wanted
+
+
+async def remove_webhooks(api: Api) -> None:
+    """Take away what `ensure_webhooks` once made, and nothing of the user's."""
+    for resource in (MUTATING, VALIDATING):
+        for item in (await api.list(resource, label_selector=f"{_MANAGED_BY}={_US}")).items:
+            try:
+                await api.delete(resource, item["metadata"]["name"])
+            except ApiError as error:
+                if not error.not_found:
+                    raise
+
+
+# -- notices --------------------------------------------------------------------------------------------------------
+
+
+def idle_notices(
+    scheduler_names: Sequence[str] = (DEFAULT_SCHEDULER, KUBE_SCHEDULER),
+) -> Callable[[AdmissionRequest], Sequence[str]]:
+    """Warnings for what is stored and would then wait for ever without a word."""
+
+    def notices(request: AdmissionRequest) -> Sequence[str]:
+        resource, spec = request.resource, (request.object or {}).get("spec")
+        if (resource.group, resource.plural) in _WITHOUT_CONTROLLER:
+            return [f"nothing acts on a {resource.kind} here: it is stored, and no pods are made; submit a vcjob"]
+        if resource not in (PODS, JOBS) or not isinstance(spec, dict):
+            return []
+        known = " or ".join(scheduler_names)
+        return [
+            f"{path}: no scheduler {name!r} runs here, so that its pods will wait; use {known}"
+            for path, name in _schedulers(spec)
+            if name not in scheduler_names
+        ]
+
+    return notices
+
+
+def _schedulers(spec: Json) -> Iterator[tuple[str, str]]:
+    """The schedulers that a pod or a job names, with the fields that do."""
+    if name := spec.get("schedulerName"):
+        yield "spec.schedulerName", str(name)
+    for index, task in enumerate(spec.get("tasks") or ()):
+        if name := ((task.get("template") or {}).get("spec") or {}).get("schedulerName"):
+            yield f"spec.tasks[{index}].template.spec.schedulerName", str(name)

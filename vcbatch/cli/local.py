@@ -16,7 +16,7 @@ from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import yaml
 
@@ -24,7 +24,7 @@ from vcbatch.api.names import DEFAULT_SCHEDULER, GPU_RESOURCE, KUBE_SCHEDULER
 from vcbatch.api.quantity import parse_quantity
 from vcbatch.api.queue import DEFAULT
 from vcbatch.api.resources import NODES
-from vcbatch.cli.admission import LocalAdmission
+from vcbatch.cli.admission import admission_services, ensure_webhooks, idle_notices, remove_webhooks
 from vcbatch.cli.definitions import ensure_definitions
 from vcbatch.cli.job_plugins import add_job_plugins
 from vcbatch.cli.kubelets import KubeletOptions, Kubelets
@@ -67,6 +67,7 @@ class LocalOptions:
     port: int | None = None
     virtual_nodes: int = 0
     kubelet_mode: str = "auto"
+    webhooks: Literal["in-process", "external"] = "in-process"
 
 
 def run(options: LocalOptions, *, ready: Callable[[Report], None], to_log: bool) -> int:
@@ -148,6 +149,7 @@ class LocalProgram:
             server = await self._start_server()
             stack.push_async_callback(server.stop)
             await ensure_definitions(server.api)
+            await self._set_up_webhooks(server)
             await ensure_queues(server.api, clock=self._clock, random=self._random)
             informers = Informers(server.api, clock=self._clock, random=self._random)
             connection = load(server.kubeconfig)
@@ -194,19 +196,26 @@ class LocalProgram:
             return await self._serve_on(0)
 
     async def _serve_on(self, port: int) -> EmbeddedServer:
-        admission = LocalAdmission(scheduler_names=_SCHEDULER_NAMES)
         server = EmbeddedServer(
             state_dir=self._options.state.path,
             clock=self._clock,
             random=self._random,
             port=port,
-            admission=admission,
+            services=admission_services(self._clock),
+            notices=idle_notices(_SCHEDULER_NAMES),
         )
         try:
             await server.start()
         except OSError as error:
             raise CliError(f"the API server can't start on port {port}: {error.strerror or error}") from error
         return server
+
+    async def _set_up_webhooks(self, server: EmbeddedServer) -> None:
+        """Without ours no job or queue is judged, but for what the user's own webhooks say."""
+        if self._options.webhooks == "in-process":
+            await ensure_webhooks(server.api)
+        else:
+            await remove_webhooks(server.api)
 
     def _scheduler(self, server: EmbeddedServer, informers: Informers) -> tuple[SchedulerLoop, Recorder]:
         recorder = Recorder(

@@ -10,7 +10,7 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 
@@ -38,9 +38,19 @@ _LAST_WORDS = 4096  # bytes
     "--kubelet-mode", type=click.Choice(["auto", "userns", "nss", "plain", "none"]), default="auto", show_default=True,
     help="How pods are set apart from each other and from the machine; none runs no pods here, only on virtual nodes.",
 )  # fmt: skip
+@click.option(
+    "--webhooks", type=click.Choice(["in-process", "external"]), default="in-process", show_default=True,
+    help="Who judges what is submitted: vcbatch's admission, in this process, or webhooks that you configure by URL.",
+)  # fmt: skip
 @click.option("--ready-fd", type=int, default=None, hidden=True)
 def command(
-    state_dir: Path, port: int | None, detach: bool, virtual_nodes: int, kubelet_mode: str, ready_fd: int | None
+    state_dir: Path,
+    port: int | None,
+    detach: bool,
+    virtual_nodes: int,
+    kubelet_mode: str,
+    webhooks: Literal["in-process", "external"],
+    ready_fd: int | None,
 ) -> int:
     """Start an API server, the controllers, the scheduler and a kubelet on this machine.
 
@@ -48,7 +58,7 @@ def command(
     """
     state = StateDir(state_dir)
     if detach:
-        arguments = ["--virtual-nodes", str(virtual_nodes), "--kubelet-mode", kubelet_mode]
+        arguments = ["--virtual-nodes", str(virtual_nodes), "--kubelet-mode", kubelet_mode, "--webhooks", webhooks]
         if port is not None:
             arguments += ["--port", str(port)]
         return _detached(state, arguments)
@@ -56,7 +66,9 @@ def command(
     from vcbatch.cli.local import LocalOptions, run
 
     started = time.monotonic()
-    options = LocalOptions(state=state, port=port, virtual_nodes=virtual_nodes, kubelet_mode=kubelet_mode)
+    options = LocalOptions(
+        state=state, port=port, virtual_nodes=virtual_nodes, kubelet_mode=kubelet_mode, webhooks=webhooks
+    )
 
     def ready(report: dict[str, Any]) -> None:
         if ready_fd is not None:

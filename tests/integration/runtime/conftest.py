@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from vcbatch.cli.admission import LocalAdmission
+from vcbatch.cli.admission import admission_services, ensure_webhooks
 from vcbatch.cli.definitions import ensure_definitions
 from vcbatch.local.apiserver.server import EmbeddedServer
 from vcbatch.runtime.clock import SystemClock
@@ -17,13 +17,14 @@ from vcbatch.runtime.random import SystemRandom
 @pytest.fixture
 async def server(tmp_path: Path) -> AsyncIterator[EmbeddedServer]:
     """With our definitions and our admission."""
-    admission = LocalAdmission()
+    clock = SystemClock()
     server = EmbeddedServer(
-        state_dir=tmp_path / "state", clock=SystemClock(), random=SystemRandom(), port=0, admission=admission
+        state_dir=tmp_path / "state", clock=clock, random=SystemRandom(), port=0, services=admission_services(clock)
     )
     await server.start()
     try:
         await ensure_definitions(server.api)
+        await ensure_webhooks(server.api)
         yield server
     finally:
         await server.stop()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from vcbatch.local.apiserver import crds, discovery, kinds, openapi, protobuf
 from vcbatch.local.apiserver.access import User
-from vcbatch.local.apiserver.admission import Admission
+from vcbatch.local.apiserver.admission import AdmissionRequest
+from vcbatch.local.apiserver.admission.webhooks import Services
 from vcbatch.local.apiserver.kernel import Kernel
 from vcbatch.seams import Clock, Random
 
@@ -17,7 +18,8 @@ def build(
     clock: Clock,
     random: Random,
     state_dir: Path | None = None,
-    admission: Admission | None = None,
+    services: Services | None = None,
+    notices: Callable[[AdmissionRequest], Sequence[str]] | None = None,
     root_ca: str = "",
     token_user: Callable[[str], User | None] = lambda _token: None,
 ) -> Kernel:
@@ -31,7 +33,8 @@ def build(
         custom=crds.CrdRegistry(),
         documents=[discovery.documents, openapi.documents],
         protobuf=protobuf.decode,
-        admission=admission,
+        services=services,
+        notices=notices,
         state_dir=state_dir,
         root_ca=root_ca,
     )

@@ -6,7 +6,7 @@ Source of the rules: k8s.io/apiserver `pkg/registry/rest/delete.go` and `pkg/reg
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -16,6 +16,7 @@ from vcbatch.api.resources import CRDS, NAMESPACES
 from vcbatch.local.apiserver import definitions, namespaces
 from vcbatch.local.apiserver.engine import Engine
 from vcbatch.local.apiserver.errors import (
+    MODIFIED,
     StatusError,
     bad_request,
     conflict,
@@ -43,6 +44,17 @@ class DeleteOptions:
     uid: str | None = None
     resource_version: str | None = None
     dry_run: bool = False
+
+    def shown(self) -> Json:
+        """As the wire has them, without kind."""
+        preconditions = {"uid": self.uid, "resourceVersion": self.resource_version}
+        wire: Json = {
+            "gracePeriodSeconds": self.grace_seconds,
+            "preconditions": {key: value for key, value in preconditions.items() if value is not None} or None,
+            "propagationPolicy": self.propagation or None,
+            "dryRun": ["All"] if self.dry_run else None,
+        }
+        return {key: value for key, value in wire.items() if value is not None}
 
 
 def parse_delete_options(body: Json | None, query: Mapping[str, Any]) -> DeleteOptions:
@@ -112,21 +124,43 @@ def _from_query(query: Mapping[str, Any]) -> Json:
     return source
 
 
+_MOST_TRIES = 5
+"""How often a deletion begins anew because the object changed while webhooks were asked."""
+
+
 class Deleter:
-    """Carries out deletions on an `Engine`. Nothing here waits."""
+    """Carries out deletions on an `Engine`. Only webhooks are waited for."""
 
     def __init__(self, engine: Engine, store_change: Callable[[Served, Record, Json, Json, RequestContext], Record]):
         self._engine = engine
         self._store_change = store_change
 
-    def delete(self, entry: Served, name: str, options: DeleteOptions, ctx: RequestContext) -> tuple[Record, bool]:
-        """Delete or begin to. Answers the object and whether it is gone now."""
-        engine = self._engine
-        record = engine.find(entry, ctx.namespace, name)
-        old = engine.decode(entry, record)
+    async def delete(
+        self, entry: Served, name: str, options: DeleteOptions, ctx: RequestContext, *, named: bool = True
+    ) -> tuple[Record, bool]:
+        """Delete or begin to. Answers the object and whether it is gone now. Not `named`: as one of a collection that
+        is deleted as a whole."""
+        engine, ctx = self._engine, replace(ctx, options=options.shown())
+        for _ in range(_MOST_TRIES):
+            record = engine.find(entry, ctx.namespace, name)
+            old = engine.decode(entry, record)
+            await self._admit(entry, old, ctx, named=named)
+            if engine.is_current(entry, record):
+                return self._delete(entry, record, old, options, ctx)
+        resource = entry.resource
+        raise conflict(group=resource.group, plural=resource.plural, name=name, message=MODIFIED)
+
+    async def _admit(self, entry: Served, old: Json, ctx: RequestContext, *, named: bool) -> None:
+        name = old["metadata"]["name"]
         if entry.resource == NAMESPACES and name in namespaces.IMMORTAL:
             raise forbidden(group="", plural="namespaces", name=name, message="this namespace may not be deleted")
-        engine.admit(engine.admission.validate, "DELETE", entry, None, old, ctx)
+        await self._engine.mutate("DELETE", entry, None, old, ctx, named=named)
+        await self._engine.validate("DELETE", entry, None, old, ctx, named=named)
+
+    def _delete(
+        self, entry: Served, record: Record, old: Json, options: DeleteOptions, ctx: RequestContext
+    ) -> tuple[Record, bool]:
+        engine = self._engine
         self._check_preconditions(entry, record, options)
         obj = engine.decode(entry, record)
         metadata = obj["metadata"]

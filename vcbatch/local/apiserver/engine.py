@@ -6,14 +6,14 @@ disk. What callers get are `Record`s: encoded objects, so that answering needs n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
 import msgspec
 
 from vcbatch.api.resources import NAMESPACES, Resource
-from vcbatch.local.apiserver.admission import Admission, AdmissionRequest, Rules
+from vcbatch.local.apiserver.admission import Admission, AdmissionRequest, NoAdmission
 from vcbatch.local.apiserver.errors import StatusError, not_found
 from vcbatch.local.apiserver.kinds.pods.ledger import PodLedger
 from vcbatch.local.apiserver.record import Record
@@ -28,15 +28,13 @@ Json = dict[str, Any]
 class Engine:
     """What all verbs share: the store, the served kinds, the clock, chance, and admission."""
 
-    def __init__(
-        self, *, store: Store, served: ServedSet, clock: Clock, random: Random, admission: Admission | None = None
-    ) -> None:
+    def __init__(self, *, store: Store, served: ServedSet, clock: Clock, random: Random) -> None:
         self.store = store
         self.ledger = PodLedger(store)
         self.served = served
         self.clock = clock
         self.random = random
-        self.admission: Admission = admission or Rules()
+        self.admission: Admission = NoAdmission()
 
     def now(self) -> datetime:
         return self.clock.now()
@@ -50,6 +48,7 @@ class Engine:
         subresource: str = "",
         dry_run: bool = False,
         field_validation: str = "Ignore",
+        unadmitted: bool = False,
     ) -> RequestContext:
         """A request's context; by default that of the server's own housekeeping."""
         return RequestContext(
@@ -61,6 +60,7 @@ class Engine:
             dry_run=dry_run,
             field_validation=field_validation,
             field_manager=user,
+            unadmitted=unadmitted,
             lookup=self.lookup,
             listed=self.listed,
             used=self.ledger.used,
@@ -126,28 +126,40 @@ class Engine:
             return dry_record(stored, old)
         return self.store.put(entry.stored_as, stored, old)
 
-    def admit(
+    async def mutate(
         self,
-        chain: Callable[[AdmissionRequest], None],
         operation: str,
         entry: Served,
         obj: Json | None,
         old: Json | None,
         ctx: RequestContext,
+        *,
+        named: bool = True,
+    ) -> Json | None:
+        """The object as admission wants it; `obj` itself where nothing changes it. Others may write meanwhile. Not
+        `named`: the request was for a whole collection."""
+        if ctx.unadmitted:
+            return obj
+        return await self.admission.mutate(_request(operation, entry, obj, old, ctx, named=named))
+
+    async def validate(
+        self,
+        operation: str,
+        entry: Served,
+        obj: Json | None,
+        old: Json | None,
+        ctx: RequestContext,
+        *,
+        named: bool = True,
     ) -> None:
-        shown = obj if obj is not None else old or {}
-        chain(
-            AdmissionRequest(
-                operation=operation,
-                resource=entry.resource,
-                subresource=ctx.subresource,
-                namespace=ctx.namespace or "",
-                name=shown.get("metadata", {}).get("name", ""),
-                object=obj,
-                old=old,
-                ctx=ctx,
-            )
-        )
+        """Let admission judge. Raises `StatusError`. Others may write meanwhile."""
+        if not ctx.unadmitted:
+            await self.admission.validate(_request(operation, entry, obj, old, ctx, named=named))
+
+    def is_current(self, entry: Served, record: Record) -> bool:
+        """Whether nobody has written the object since `record` was read."""
+        namespace = record.namespace if entry.resource.namespaced else None
+        return self.store.get(entry.stored_as, namespace, record.name) is record
 
     def require_namespace(self, entry: Served, ctx: RequestContext, name: str) -> None:
         """404 for a namespace that isn't there, 403 for one that is being deleted: nothing new is made in those."""
@@ -182,6 +194,25 @@ class Engine:
                     if value
                 },
             )
+
+
+def _request(
+    operation: str, entry: Served, obj: Json | None, old: Json | None, ctx: RequestContext, *, named: bool
+) -> AdmissionRequest:
+    metadata: Json = (obj if obj is not None else old or {}).get("metadata") or {}
+    resource = entry.resource
+    name = metadata.get("name", "") if named else ""
+    return AdmissionRequest(
+        operation=operation,
+        resource=resource,
+        kind=entry.subresource_kinds.get(ctx.subresource) or (resource.group, resource.version, resource.kind),
+        subresource=ctx.subresource,
+        namespace=name if resource == NAMESPACES else ctx.namespace or "",
+        name=name,
+        object=obj,
+        old=old,
+        ctx=ctx,
+    )
 
 
 def dry_record(stored: Json, old: Record | None) -> Record:

@@ -48,6 +48,10 @@ class StatusError(Exception):
         return status
 
 
+MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
+"""Why a write conflicts."""
+
+
 class DecodeError(Exception):
     """A built-in object that doesn't decode: the text that follows `… cannot be handled as a ConfigMap: `, such as
     `json: cannot unmarshal number into Go struct field ConfigMap.data of type string`."""
@@ -104,6 +108,12 @@ def invalid(*, group: str, kind: str, name: str, errors: Sequence[FieldError]) -
 
 def bad_request(message: str) -> StatusError:
     return StatusError(400, "BadRequest", message)
+
+
+def internal(message: str) -> StatusError:
+    """500 for what went wrong inside."""
+    details = {"causes": [{"message": message}]}
+    return StatusError(500, "InternalError", f"Internal error occurred: {message}", details)
 
 
 def forbidden(*, group: str, plural: str, name: str, message: str) -> StatusError:

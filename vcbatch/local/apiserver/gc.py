@@ -31,7 +31,7 @@ _GONE = 10_000
 
 
 class GarbageCollector:
-    """Call `observe` for every change and `step` when it asks for it; neither waits."""
+    """Call `observe` for every change and `step` when it asks for it, which waits for webhooks only."""
 
     def __init__(self, engine: Engine, writer: Writer, deleter: Deleter) -> None:
         self._engine = engine
@@ -115,7 +115,7 @@ class GarbageCollector:
             return True
         return self._owner_entry(reference) is not None and self._resolve(record, reference) is None
 
-    def step(self) -> None:
+    async def step(self) -> None:
         """See to a part of what changed lately, so that no request waits long. What fails waits for `retry`."""
         for key in list(self._objects)[:_STEP]:
             del self._objects[key]
@@ -127,32 +127,32 @@ class GarbageCollector:
             if record is None:
                 continue
             try:
-                self._attend(entry, record)
+                await self._attend(entry, record)
             except StatusError as error:
                 if error.code not in (404, 409):
                     log.warning("garbage collection of %s %s/%s failed: %s", collection, namespace, name, error)
                 if error.code != 404:
                     self._failed[key] = None
 
-    def _attend(self, entry: Served, record: Record) -> None:
+    async def _attend(self, entry: Served, record: Record) -> None:
         if record.deleting:
-            self._attend_deleting(entry, record)
+            await self._attend_deleting(entry, record)
             record = self._engine.store.get(entry.stored_as, record.namespace, record.name) or record
             if record.deleting:
                 return
         if record.owners:
-            self._attend_owned(record)
+            await self._attend_owned(record)
 
-    def _attend_deleting(self, entry: Served, record: Record) -> None:
+    async def _attend_deleting(self, entry: Served, record: Record) -> None:
         finalizers = record.decode()["metadata"].get("finalizers", ())
         if ORPHAN in finalizers:
             for dependent in self._engine.store.dependents(record.uid):
                 self._drop_owners(dependent, lambda uid: uid == record.uid)
             self._drop_finalizer(record, ORPHAN)
-        elif FOREGROUND in finalizers and not self._delete_dependents(record):
+        elif FOREGROUND in finalizers and not await self._delete_dependents(record):
             self._drop_finalizer(record, FOREGROUND)
 
-    def _delete_dependents(self, owner: Record) -> bool:
+    async def _delete_dependents(self, owner: Record) -> bool:
         """Delete what depends on an owner that goes in the foreground. Answers whether something blocks it."""
         blocked = False
         for dependent in self._engine.store.dependents(owner.uid):
@@ -168,7 +168,7 @@ class GarbageCollector:
                 self._drop_owners(dependent, lambda uid: uid == owner.uid)
                 continue
             if not dependent.deleting:
-                self._delete(dependent, "Foreground" if self._engine.store.dependents(dependent.uid) else "")
+                await self._delete(dependent, "Foreground" if self._engine.store.dependents(dependent.uid) else "")
             blocked = blocked or (blocks and self._exists(dependent))
         return blocked
 
@@ -177,21 +177,21 @@ class GarbageCollector:
         found = entry and self._engine.store.get(entry.stored_as, record.namespace, record.name)
         return bool(found and found.uid == record.uid)
 
-    def _attend_owned(self, record: Record) -> None:
+    async def _attend_owned(self, record: Record) -> None:
         references: list[Json] = record.decode()["metadata"].get("ownerReferences", [])
         absent = {one.get("uid", "") for one in references if self._is_absent(record, one)}
         if len(absent) == len({one.get("uid", "") for one in references}):
-            self._delete(record, "")
+            await self._delete(record, "")
         elif absent:
             self._drop_owners(record, lambda uid: uid in absent)
 
-    def _delete(self, record: Record, propagation: str) -> None:
+    async def _delete(self, record: Record, propagation: str) -> None:
         entry = self._engine.served.of_collection(record.collection)
         if entry is None:
             return
         ctx = self._engine.context(namespace=record.namespace or None, user=_USER)
         options = DeleteOptions(propagation=propagation, uid=record.uid)
-        self._deleter.delete(entry, record.name, options, ctx)
+        await self._deleter.delete(entry, record.name, options, ctx)
 
     def _drop_owners(self, record: Record, gone: Callable[[str], bool]) -> None:
         def edit(obj: Json) -> None:

@@ -238,6 +238,7 @@ class Handler:
             lookup=self.engine.lookup,
             listed=self.engine.listed,
             used=self.engine.ledger.used,
+            options=call.options.shown(),
             warnings=call.warnings,
         )
 
@@ -338,7 +339,7 @@ class Handler:
 
     async def _create(self, call: _Call) -> Response:
         accepted = self._accepted(call)
-        record = self.writer.create(call.entry, self._body(call), self._context(call))
+        record = await self.writer.create(call.entry, self._body(call), self._context(call))
         await self.engine.store.settled()
         return self._answer(call, record, accepted, 201)
 
@@ -355,21 +356,21 @@ class Handler:
         accepted = self._accepted(call)
         ctx, created = self._context(call), False
         if call.verb == "patch" and patch_kind(_content_type(call.request), call.entry) is PatchKind.APPLY:
-            record, created = self._apply(call, ctx)
+            record, created = await self._apply(call, ctx)
         elif call.verb == "patch":
-            record = self.writer.patch(call.entry, call.name, self._patch(call), ctx)
+            record = await self.writer.patch(call.entry, call.name, self._patch(call), ctx)
         else:
-            record, created = self.writer.update(call.entry, call.name, self._body(call), ctx)
+            record, created = await self.writer.update(call.entry, call.name, self._body(call), ctx)
         await self.engine.store.settled()
         return self._answer(call, record, accepted, 201 if created else 200)
 
-    def _apply(self, call: _Call, ctx: RequestContext) -> tuple[Record, bool]:
+    async def _apply(self, call: _Call, ctx: RequestContext) -> tuple[Record, bool]:
         """Server-side apply; answers what is stored and whether it was created."""
         if not call.options.field_manager:
             errors = [required("fieldManager", "is required for apply patch")]
             raise invalid(group="meta.k8s.io", kind="PatchOptions", name="", errors=errors)
         body = decode_configuration(call.request.body)
-        return self.writer.apply(call.entry, call.name, body, ctx, force=flag(call.request.query, "force"))
+        return await self.writer.apply(call.entry, call.name, body, ctx, force=flag(call.request.query, "force"))
 
     def _delete_options(self, call: _Call) -> DeleteOptions:
         body: Json | None = None
@@ -388,7 +389,7 @@ class Handler:
         accepted = self._accepted(call)
         options = self._delete_options(call)
         ctx = replace(self._context(call), dry_run=options.dry_run)
-        record, gone = self.deleter.delete(call.entry, call.name, options, ctx)
+        record, gone = await self.deleter.delete(call.entry, call.name, options, ctx)
         await self.engine.store.settled()
         if gone and not call.entry.returns_deleted:
             return json_response(_deleted(call.entry, record), accepted=accepted)
@@ -401,7 +402,9 @@ class Handler:
         page = self.reader.list(call.entry, self._list_options(call))
         for record in page.records:
             try:
-                self.deleter.delete(call.entry, record.name, options, replace(ctx, namespace=record.namespace or None))
+                await self.deleter.delete(
+                    call.entry, record.name, options, replace(ctx, namespace=record.namespace or None), named=False
+                )
             except StatusError as error:
                 if error.code != 404:
                     raise
@@ -421,8 +424,8 @@ class Handler:
             patch = self._patch(call)
         else:
             body = self._body(call).value
-        ctx = replace(self._context(call), subresource="", field_validation="Ignore")
-        record = write_scale(self.engine, self.writer, entry, call.name, patch=patch, body=body, ctx=ctx)
+        ctx = replace(self._context(call), field_validation="Ignore")
+        record = await write_scale(self.engine, self.writer, entry, call.name, patch=patch, body=body, ctx=ctx)
         await self.engine.store.settled()
         return json_response(read_scale(entry, self.engine.decode(entry, record)))
 
@@ -436,6 +439,8 @@ class Handler:
             self.writer.decode(call.entry, body, ctx)
         elif body is not None and ctx.field_validation == "Warn":
             call.warnings.extend(body.faults)
+        if body is not None and call.verb == "create" and call.target.subresource:
+            body = await self._admitted(call, body, ctx)
         self.engine.store.flush()
         reply = await handler(
             HandlerRequest(
@@ -457,6 +462,16 @@ class Handler:
         if reply is not None and isinstance(reply.body, dict):
             return json_response(reply.body, code=reply.code, accepted=Accepted(media_type=self._error_form(request)))
         return None if reply is None else _from_reply(reply)
+
+    async def _admitted(self, call: _Call, body: Body, ctx: RequestContext) -> Body:
+        """What is posted to a subresource, such as a Binding, as admission wants it."""
+        engine, entry = self.engine, call.entry
+        group, version, kind = entry.subresource_kinds.get(call.target.subresource, ("", "v1", entry.resource.kind))
+        obj: Json = {"kind": kind, "apiVersion": f"{group}/{version}".removeprefix("/"), **body.value}
+        obj["metadata"] = {"name": call.name, "namespace": call.namespace, **(obj.get("metadata") or {})}
+        changed = await engine.mutate("CREATE", entry, obj, None, ctx) or obj
+        await engine.validate("CREATE", entry, changed, None, ctx)
+        return replace(body, value=changed)
 
 
 def _content_type(request: Request) -> str:

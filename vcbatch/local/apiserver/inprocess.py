@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 import msgspec
@@ -131,9 +131,9 @@ class InProcessApi:
             return WatchEvent(type=event.type, object=_convert(encoder.object(event), model), resource_version=version)
         return WatchEvent(type=event.type, object=self._model(entry, event.record, model), resource_version=version)
 
-    async def _write(self, write: Callable[[], T]) -> T:
+    async def _write(self, write: Awaitable[T]) -> T:
         try:
-            result = write()
+            result = await write
             await self._engine.store.settled()
         except StatusError as error:
             raise api_error(error) from None
@@ -146,7 +146,7 @@ class InProcessApi:
         obj = _copy(body)
         place = namespace or obj.get("metadata", {}).get("namespace")
         ctx = self._context(place if resource.namespaced else None)
-        record = await self._write(lambda: self._handler.writer.create(entry, Body(obj), ctx))
+        record = await self._write(self._handler.writer.create(entry, Body(obj), ctx))
         return Engine.decode(entry, record)
 
     async def replace(
@@ -162,7 +162,7 @@ class InProcessApi:
         obj = _copy(body)
         place = namespace or obj.get("metadata", {}).get("namespace")
         ctx = self._context(place if resource.namespaced else None, subresource)
-        record, _ = await self._write(lambda: self._handler.writer.update(entry, name, Body(obj), ctx))
+        record, _ = await self._write(self._handler.writer.update(entry, name, Body(obj), ctx))
         return Engine.decode(entry, record)
 
     async def patch(
@@ -185,7 +185,7 @@ class InProcessApi:
             raise api_error(unsupported_media_type(accepted))
         parsed = Patch(kind, _copy(patch))
         ctx = self._context(namespace if resource.namespaced else None, subresource)
-        record = await self._write(lambda: self._handler.writer.patch(entry, name, parsed, ctx))
+        record = await self._write(self._handler.writer.patch(entry, name, parsed, ctx))
         return Engine.decode(entry, record)
 
     @staticmethod
@@ -206,7 +206,7 @@ class InProcessApi:
         entry = self._entry(resource)
         options = DeleteOptions(propagation=propagation or "", grace_seconds=grace_seconds, uid=uid)
         ctx = self._context(namespace if resource.namespaced else None)
-        await self._write(lambda: self._handler.deleter.delete(entry, name, options, ctx))
+        await self._write(self._handler.deleter.delete(entry, name, options, ctx))
 
     async def bind(
         self, *, namespace: str, name: str, uid: str, node: str, annotations: Mapping[str, str] | None = None

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from vcbatch.local.apiserver.admission import Admission
+from vcbatch.local.apiserver.admission import AdmissionRequest
+from vcbatch.local.apiserver.admission.webhooks import Services, Webhooks
 from vcbatch.local.apiserver.engine import Engine
 from vcbatch.local.apiserver.handler import Handler
 from vcbatch.local.apiserver.inprocess import InProcessApi
@@ -24,7 +25,9 @@ Json = dict[str, Any]
 class Kernel:
     """Use `start`, then `handler` (any request) or `api` (the `Api` seam), then `stop`.
 
-    With `state_dir` None nothing is kept. Raises `persistence.StateError` for a directory that can't be used.
+    With `state_dir` None nothing is kept. `services` are those in this process that webhook configurations may name;
+    `notices` are warnings of the server's own for a create. Raises `persistence.StateError` for a directory that can't
+    be used.
     """
 
     def __init__(
@@ -36,7 +39,8 @@ class Kernel:
         custom: CustomKinds | None = None,
         documents: Sequence[Documents] = (),
         protobuf: Callable[[bytes], Json] | None = None,
-        admission: Admission | None = None,
+        services: Services | None = None,
+        notices: Callable[[AdmissionRequest], Sequence[str]] | None = None,
         state_dir: Path | None = None,
         root_ca: str = "",
     ) -> None:
@@ -52,8 +56,11 @@ class Kernel:
             served=ServedSet(built_in, custom),
             clock=clock,
             random=random,
-            admission=admission,
         )
+        self._webhooks = Webhooks(
+            store=self.store, served=self.engine.served, random=random, services=services or {}, notices=notices
+        )
+        self.engine.admission = self._webhooks
         self.handler = Handler(self.engine, documents=documents, protobuf=protobuf)
         self.api = InProcessApi(self.handler)
         self._lifecycle = Lifecycle(self.engine, self.handler.writer, self.handler.deleter, root_ca=root_ca)
@@ -67,5 +74,6 @@ class Kernel:
     async def stop(self) -> None:
         """End all watches and close the state."""
         await self._lifecycle.stop()
+        await self._webhooks.close()
         self.store.close()
         descriptions.stop()

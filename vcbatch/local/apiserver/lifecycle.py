@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -79,7 +79,7 @@ class Lifecycle:
         self._create_priority_classes()
         self._gc.start()
         self._counted.start()
-        self._step()
+        await self._step()
         await engine.store.settled()
         self._task = asyncio.create_task(self._run(), name="apiserver-lifecycle")
 
@@ -142,7 +142,7 @@ class Lifecycle:
             await self._wait()
             await clock.sleep(_DEBOUNCE_SECONDS)
             try:
-                self._step()
+                await self._step()
                 await self._engine.store.settled()
             except StatusError as error:
                 log.warning("housekeeping will be tried again: %s", error)
@@ -168,17 +168,17 @@ class Lifecycle:
             timer.cancel()
         self._wake.clear()
 
-    def _step(self) -> None:
+    async def _step(self) -> None:
         now = self._engine.clock.monotonic()
         if self._retry_at is not None and now >= self._retry_at:
             self._retry_at = None
             self._gc.retry()
         names, self._namespaces = self._namespaces, set()
         for name in sorted(names):
-            self._attend_namespace(name)
+            await self._attend_namespace(name)
         for name in sorted(self._definitions):
-            self._attend_definition(name)
-        self._gc.step()
+            await self._attend_definition(name)
+        await self._gc.step()
         self._counted.step()
         if now >= self._next_sweep:
             self._next_sweep = now + _EVENT_SWEEP_SECONDS
@@ -197,7 +197,8 @@ class Lifecycle:
         if entry is None or self._engine.store.get(resource, namespace, obj["metadata"]["name"]):
             return
         full = {"apiVersion": resource.api_version, "kind": resource.kind, **obj}
-        self._writer.create(entry, Body(full), self._engine.context(namespace=namespace))
+        ctx = self._engine.context(namespace=namespace, unadmitted=True)
+        _at_once(self._writer.create(entry, Body(full), ctx))
 
     def _furnish(self, namespace: str) -> None:
         """Give a namespace what every namespace has."""
@@ -219,14 +220,14 @@ class Lifecycle:
             entry, ctx = self._engine.entry(CONFIGMAPS), self._engine.context(namespace=namespace)
             self._writer.change(entry, record.name, lambda obj: obj.update(data=wanted), ctx)
 
-    def _attend_namespace(self, name: str) -> None:
+    async def _attend_namespace(self, name: str) -> None:
         record = self._engine.store.get(NAMESPACES, None, name)
         if record is None:
             return
         if not record.deleting:
             self._furnish(name)
             return
-        rest = self._empty(name)
+        rest = await self._empty(name)
         if rest is None:
             return
         counts = Counter(
@@ -239,7 +240,7 @@ class Lifecycle:
         else:
             self._writer.change(entry, name, lambda obj: _release_namespace(obj, ctx.now), ctx)
 
-    def _empty(self, namespace: str) -> Sequence[Record] | None:
+    async def _empty(self, namespace: str) -> Sequence[Record] | None:
         """Delete what is in a namespace, a part at a time; what waits for its end, or None while there is more to
         delete. Pods keep their grace."""
         budget = _STEP
@@ -254,23 +255,23 @@ class Lifecycle:
                 if budget < 0:
                     self._namespaces.add(namespace)
                     return None
-                if not self._delete(entry, record):
+                if not await self._delete(entry, record):
                     rest.append(record)
         return rest
 
-    def _delete(self, entry: Served, record: Record) -> bool:
+    async def _delete(self, entry: Served, record: Record) -> bool:
         """Delete, once; answers whether the object is gone."""
         if record.deleting:
             return False
         ctx = self._engine.context(namespace=record.namespace or None, user="system:serviceaccount:kube-system")
         try:
-            _, gone = self._deleter.delete(entry, record.name, DeleteOptions(propagation="Background"), ctx)
+            _, gone = await self._deleter.delete(entry, record.name, DeleteOptions(propagation="Background"), ctx)
         except StatusError as error:
             log.warning("%s %s/%s can't be deleted yet: %s", record.collection, record.namespace, record.name, error)
             return False
         return gone
 
-    def _attend_definition(self, name: str) -> None:
+    async def _attend_definition(self, name: str) -> None:
         engine = self._engine
         record = engine.store.get(CRDS, None, name)
         if record is None or not record.deleting:
@@ -281,7 +282,7 @@ class Lifecycle:
         collection = next((c for c in engine.store.collections() if c.key == f"{group}/{plural}"), None)
         entry = engine.served.of_collection(f"{group}/{plural}")
         if collection is not None and entry is not None and collection.count:
-            rest = [record for record in list(collection.sorted(None)) if not self._delete(entry, record)]
+            rest = [record for record in list(collection.sorted(None)) if not await self._delete(entry, record)]
             if rest:
                 return
         now = engine.now()
@@ -323,6 +324,16 @@ class Lifecycle:
             if index >= surplus and seen >= limit:
                 break
             self._engine.store.remove(EVENTS, record)
+
+
+def _at_once(write: Coroutine[Any, Any, Record]) -> Record:
+    """The result of a write that no webhook is asked about, so that it has nothing to wait for."""
+    try:
+        write.send(None)
+    except StopIteration as done:
+        return done.value
+    write.close()
+    raise RuntimeError("a write of the server's own waited")
 
 
 def _last_seen(event: Json) -> str:

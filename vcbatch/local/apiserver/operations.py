@@ -40,7 +40,7 @@ class StoreOperations:
 
     async def create(self, resource: Resource, namespace: str | None, obj: Json, ctx: RequestContext) -> Json:
         entry = self._engine.entry(resource)
-        record = self._writer.create(entry, Body(obj), replace(ctx, namespace=namespace, subresource=""))
+        record = await self._writer.create(entry, Body(obj), replace(ctx, namespace=namespace, subresource=""))
         await self._engine.store.settled()
         return self._engine.decode(entry, record)
 
@@ -62,7 +62,9 @@ class StoreOperations:
     ) -> Json:
         entry = self._engine.entry(resource)
         parsed = parse_delete_options(options, {})
-        context = replace(ctx, namespace=namespace, subresource="", dry_run=ctx.dry_run or parsed.dry_run)
-        record, _ = self._deleter.delete(entry, name, parsed, context)
+        context = replace(
+            ctx, namespace=namespace, subresource="", dry_run=ctx.dry_run or parsed.dry_run, unadmitted=True
+        )
+        record, _ = await self._deleter.delete(entry, name, parsed, context)
         await self._engine.store.settled()
         return self._engine.decode(entry, record)

@@ -60,6 +60,10 @@ class RequestContext:
     """All objects of a resource, in one namespace or (None) in all: for what is handed out, as service addresses."""
     used: Callable[[str, Json], Mapping[str, Quantity]] = _nothing_used
     """What the pods of a namespace use of a ResourceQuota with this spec, by quota resource name."""
+    options: Json = field(default_factory=dict[str, Any])
+    """The CreateOptions, UpdateOptions or DeleteOptions of the request, as far as the client gave any."""
+    unadmitted: bool = False
+    """Whether no webhook is asked: the server furnishes this itself, or they have judged what it follows from."""
     warnings: list[str] = field(default_factory=list[str])
     """Texts appended here reach the client as `Warning: 299` headers."""
 
@@ -68,7 +72,8 @@ class Strategy(Protocol):
     """What is special about one kind. Methods change the object in place; they get plain JSON and never do I/O.
 
     The order for a create is: `fields` (types, unknown and duplicate fields) -> metadata -> `default` -> admission
-    (mutate) -> `default` -> `validate` -> admission (validate) -> stored. For an update the same with the old object.
+    (mutate) -> `default` -> `validate` -> admission (validate) -> `admit_create` -> stored. For an update the
+    same with the old object.
     Any of them may raise `StatusError` for a refusal that isn't a list of field errors.
     """
 
@@ -87,6 +92,10 @@ class Strategy(Protocol):
 
     def validate(self, obj: Json, old: Json | None, ctx: RequestContext) -> list[FieldError]:
         """All faults at once, in the order in which Kubernetes reports them."""
+        ...
+
+    def admit_create(self, obj: Json, ctx: RequestContext) -> None:
+        """The last word on a create that webhooks have let through, such as a quota's; raises `StatusError`."""
         ...
 
     def changes_generation(self, obj: Json, old: Json | None) -> bool:

@@ -108,6 +108,16 @@ class WriteOptions:
     dry_run: bool = False
     field_validation: str = "Warn"
     field_manager: str = ""
+    given_validation: str = ""
+
+    def shown(self) -> Json:
+        """As the wire has them, without kind."""
+        wire: Json = {
+            "dryRun": ["All"] if self.dry_run else None,
+            "fieldManager": self.field_manager,
+            "fieldValidation": self.given_validation,
+        }
+        return {key: value for key, value in wire.items() if value}
 
 
 def write_options(query: Mapping[str, Sequence[str]], kind: str) -> WriteOptions:
@@ -132,7 +142,12 @@ def write_options(query: Mapping[str, Sequence[str]], kind: str) -> WriteOptions
         errors.append(invalid_value("fieldManager", manager, detail))
     if errors:
         raise invalid(group="meta.k8s.io", kind=kind, name="", errors=errors)
-    return WriteOptions(dry_run=bool(dry_run), field_validation=validation or "Warn", field_manager=manager)
+    return WriteOptions(
+        dry_run=bool(dry_run),
+        field_validation=validation or "Warn",
+        field_manager=manager,
+        given_validation=validation,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

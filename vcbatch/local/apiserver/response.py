@@ -57,8 +57,24 @@ def page_not_found() -> Response:
     return text_response("404 page not found\n", code=404)
 
 
+_WARNINGS_TOGETHER = 4096
+_LONG_WARNING = 256
+"""What a warning is cut to, in characters, where all of them together are too long."""
+
+
 def warning_headers(warnings: Sequence[str]) -> list[tuple[str, str]]:
-    escaped = (text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ") for text in warnings)
+    """Each text once, in order; none with control characters. Source: apiserver `pkg/endpoints/filters/warning.go`."""
+    texts = [text for text in dict.fromkeys(warnings) if text and text.isprintable()]
+    if sum(map(len, texts)) > _WARNINGS_TOGETHER:
+        texts = [text[:_LONG_WARNING] for text in texts]
+    kept: list[str] = []
+    size = 0
+    for text in texts:
+        if size >= _WARNINGS_TOGETHER:
+            break
+        size += len(text)
+        kept.append(text)
+    escaped = (text.replace("\\", "\\\\").replace('"', '\\"') for text in kept)
     return [("Warning", f'299 - "{text}"') for text in escaped]
 
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from vcbatch.local.apiserver.engine import Engine
-from vcbatch.local.apiserver.errors import bad_request, conflict, invalid, invalid_value
+from vcbatch.local.apiserver.errors import MODIFIED, bad_request, conflict, invalid, invalid_value
 from vcbatch.local.apiserver.patch.transform import Patch
 from vcbatch.local.apiserver.record import Record
 from vcbatch.local.apiserver.registry import RequestContext, Served
 from vcbatch.local.apiserver.tables import selector_text
-from vcbatch.local.apiserver.writing import MODIFIED, Writer
+from vcbatch.local.apiserver.writing import Made, Writer
 
 Json = dict[str, Any]
+
+_MOST_TRIES = 5
 
 
 def _path(entry: Served, name: str) -> list[str]:
@@ -51,7 +55,7 @@ def read_scale(entry: Served, obj: Json) -> Json:
     }
 
 
-def write_scale(
+async def write_scale(
     engine: Engine,
     writer: Writer,
     entry: Served,
@@ -61,12 +65,29 @@ def write_scale(
     body: Json | None,
     ctx: RequestContext,
 ) -> Record:
-    """Set the replicas that a Scale (`body`), or a patch of the present one, asks for."""
-    record = engine.find(entry, ctx.namespace, name)
-    old = engine.decode(entry, record)
-    scale = body if body is not None else {}
-    if patch is not None:
-        scale, _ = patch.apply(read_scale(entry, engine.decode(entry, record)), entry)
+    """Set the replicas that a Scale (`body`), or a patch of the present one, asks for. It is the Scale that admission
+    sees."""
+    of_object = replace(ctx, subresource="", unadmitted=True)
+    for _ in range(_MOST_TRIES):
+        record = engine.find(entry, ctx.namespace, name)
+        present = read_scale(entry, engine.decode(entry, record))
+        scale = body if body is not None else {}
+        if patch is not None:
+            scale, _ = patch.apply(read_scale(entry, engine.decode(entry, record)), entry)
+        _replicas(entry, name, record, scale)
+        metadata = {"name": name, "namespace": ctx.namespace, **(scale.get("metadata") or {})}
+        shown = {"kind": present["kind"], "apiVersion": present["apiVersion"], "status": {"replicas": 0}, **scale}
+        changed = await engine.mutate("UPDATE", entry, {**shown, "metadata": metadata}, present, ctx)
+        replicas = _replicas(entry, name, record, changed or scale)
+        wanted = {**present, "spec": {"replicas": replicas} if replicas else {}}
+        await engine.validate("UPDATE", entry, wanted, present, ctx)
+        if engine.is_current(entry, record):
+            return await writer.replace(entry, name, _scaled(engine, entry, replicas), of_object)
+    raise conflict(group=entry.resource.group, plural=entry.resource.plural, name=name, message=MODIFIED)
+
+
+def _replicas(entry: Served, name: str, record: Record, scale: Json) -> int:
+    """What the Scale asks for. Raises `StatusError` where it can't be had."""
     spec = scale.get("spec") or {}
     replicas = spec.get("replicas", 0) if isinstance(spec, dict) else None
     if not isinstance(replicas, int) or isinstance(replicas, bool):
@@ -77,10 +98,17 @@ def write_scale(
     version = (scale.get("metadata") or {}).get("resourceVersion")
     if version and version != str(record.version):
         raise conflict(group=entry.resource.group, plural=entry.resource.plural, name=name, message=MODIFIED)
-    obj = engine.decode(entry, record)
-    node = obj
-    *parents, last = _path(entry, "specReplicasPath")
-    for part in parents:
-        node = node.setdefault(part, {})
-    node[last] = replicas
-    return writer.replace(entry, record, old, obj, ctx)
+    return replicas
+
+
+def _scaled(engine: Engine, entry: Served, replicas: int) -> Callable[[Record], Made]:
+    def make(record: Record) -> Made:
+        obj = engine.decode(entry, record)
+        node = obj
+        *parents, last = _path(entry, "specReplicasPath")
+        for part in parents:
+            node = node.setdefault(part, {})
+        node[last] = replicas
+        return obj, None
+
+    return make

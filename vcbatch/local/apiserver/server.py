@@ -6,7 +6,7 @@ import asyncio
 import errno
 import logging
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,8 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.websockets.wsproto_impl import WSProtocol
 
-from vcbatch.local.apiserver.admission import Admission
+from vcbatch.local.apiserver.admission import AdmissionRequest
+from vcbatch.local.apiserver.admission.webhooks import Services
 from vcbatch.local.apiserver.app import App, Scope
 from vcbatch.local.apiserver.assembly import build
 from vcbatch.local.apiserver.authn import Authenticator
@@ -105,14 +106,16 @@ class EmbeddedServer:
         clock: Clock,
         random: Random,
         port: int = 0,
-        admission: Admission | None = None,
+        services: Services | None = None,
+        notices: Callable[[AdmissionRequest], Sequence[str]] | None = None,
         kubelet: PodStreams | None = None,
     ) -> None:
         self._state_dir = state_dir
         self._clock = clock
         self._random = random
         self._port = port
-        self._admission = admission
+        self._services = services
+        self._notices = notices
         self._kubelet = kubelet
         self._kernel: Kernel | None = None
         self._server: uvicorn.Server | None = None
@@ -159,7 +162,8 @@ class EmbeddedServer:
                 clock=self._clock,
                 random=self._random,
                 state_dir=self._state_dir,
-                admission=self._admission,
+                services=self._services,
+                notices=self._notices,
                 root_ca=pki.ca_certificate,
                 token_user=authenticator.token_user,
             )

@@ -13,12 +13,14 @@ from vcbatch.local.apiserver import apply
 from vcbatch.local.apiserver import metadata as rules
 from vcbatch.local.apiserver.engine import Engine
 from vcbatch.local.apiserver.errors import (
+    MODIFIED,
     DecodeError,
     FieldError,
     StatusError,
     already_exists,
     bad_request,
     conflict,
+    internal,
     invalid,
     invalid_value,
 )
@@ -33,7 +35,6 @@ Json = dict[str, Any]
 encode_object = msgspec.json.Encoder().encode
 
 OTHER_NAMESPACE = "the namespace of the provided object does not match the namespace sent on the request"
-MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 _EVERYWHERE = frozenset(
     {"CreateOptions", "DeleteOptions", "GetOptions", "ListOptions", "PatchOptions", "Status", "UpdateOptions",
      "WatchEvent"}
@@ -41,47 +42,87 @@ _EVERYWHERE = frozenset(
 _SCHEME = 'in scheme "pkg/runtime/scheme.go:111"'
 
 
+_MOST_TRIES = 5
+"""How often a write is made anew because another came in while webhooks were asked; as a real server's patches."""
+
+Made = tuple[Json, Sequence[Json] | None]
+"""An object that is to replace the stored one, and the managers of its fields after an apply."""
+
+
 class Writer:
-    """Carries out writes on an `Engine`. Nothing here waits; callers wait for `store.settled()` before they answer."""
+    """Carries out writes on an `Engine`. Only webhooks are waited for: from their last answer on nothing comes between.
+    Callers wait for `store.settled()` before they answer."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
     # -- create -----------------------------------------------------------------------------------------------------
 
-    def create(self, entry: Served, body: Body, ctx: RequestContext, *, managed: Sequence[Json] = ()) -> Record:
+    async def create(self, entry: Served, body: Body, ctx: RequestContext, *, managed: Sequence[Json] = ()) -> Record:
         """Store a new object, with the `managed` fields of an apply; answers what is stored."""
         obj: Json = body.value
         engine = self._engine
         self.decode(entry, body, ctx)
         metadata: Json = obj["metadata"]
         self._place(entry, metadata, ctx)
-        prefix = metadata.get("generateName", "")
-        engine.require_namespace(entry, ctx, metadata.get("name") or prefix)
-        if not metadata.get("name") and prefix:
-            metadata["name"] = rules.generated_name(prefix, engine.random.random)
+        engine.require_namespace(entry, ctx, metadata.get("name") or metadata.get("generateName", ""))
         if metadata.get("resourceVersion") and not ctx.dry_run:  # It is etcd that refuses it.
             raise StatusError(500, "", "resourceVersion should not be set on objects to be created")
-        for key in ("deletionTimestamp", "deletionGracePeriodSeconds"):
-            metadata.pop(key, None)
-        if metadata.get("generation", 0) >= 0:
-            metadata.pop("generation", None)
-        metadata["uid"] = engine.random.uid()
-        metadata["creationTimestamp"] = rules.timestamp(ctx.now)
-        rules.tidy(metadata)
-        if entry.strategy.changes_generation(obj, None):
-            metadata["generation"] = 1
+        self._wipe(metadata)
         entry.strategy.default(obj, None, ctx)
-        engine.admit(engine.admission.mutate, "CREATE", entry, obj, None, ctx)
+        changed = await engine.mutate("CREATE", entry, obj, None, ctx)
+        if changed is not None and changed is not obj:
+            obj = self._reread(entry, changed, ctx)
+            metadata = obj["metadata"]
+            self._place(entry, metadata, ctx)
+        self._fill(entry, obj, ctx)
         entry.strategy.default(obj, None, ctx)
         self._check_create(entry, obj, ctx)
-        engine.admit(engine.admission.validate, "CREATE", entry, obj, None, ctx)
+        await engine.validate("CREATE", entry, obj, None, ctx)
+        entry.strategy.admit_create(obj, ctx)
         name = metadata["name"]
         if engine.store.get(entry.stored_as, ctx.namespace if entry.resource.namespaced else None, name):
             raise already_exists(group=entry.resource.group, plural=entry.resource.plural, name=name)
         if managed:
             metadata["managedFields"] = list(managed)
         return engine.write(entry, obj, None, ctx)
+
+    @staticmethod
+    def _wipe(metadata: Json) -> None:
+        """What a client doesn't set on an object to be made."""
+        for key in ("deletionTimestamp", "deletionGracePeriodSeconds", "uid", "creationTimestamp", "selfLink"):
+            metadata.pop(key, None)
+        if metadata.get("generation", 0) >= 0:
+            metadata.pop("generation", None)
+        rules.tidy(metadata)
+
+    def _fill(self, entry: Served, obj: Json, ctx: RequestContext) -> None:
+        """What the server sets on a new object."""
+        metadata: Json = obj["metadata"]
+        self._wipe(metadata)
+        prefix = metadata.get("generateName", "")
+        if not metadata.get("name") and prefix:
+            metadata["name"] = rules.generated_name(prefix, self._engine.random.random)
+        metadata["uid"] = self._engine.random.uid()
+        metadata["creationTimestamp"] = rules.timestamp(ctx.now)
+        if entry.strategy.changes_generation(obj, None):
+            metadata["generation"] = 1
+
+    @staticmethod
+    def _reread(entry: Served, obj: Json, ctx: RequestContext) -> Json:
+        """What webhooks made of an object, read as if it had come from a client. Raises 500, as Kubernetes does."""
+        obj.setdefault("metadata", {})
+        resource = entry.resource
+        group, _, version = str(obj.get("apiVersion")).rpartition("/")
+        if (group, version, obj.get("kind")) != (resource.group, resource.version, resource.kind):
+            own = f"{(resource.group or 'core').partition('.')[0]}.{resource.kind}"
+            raise StatusError(500, "", f"converting ({version}.{obj.get('kind')}) to ({own}): unknown conversion")
+        try:
+            entry.strategy.fields(obj, ctx)
+            rules.check_types(obj, built_in=not entry.generated)
+        except (DecodeError, StatusError) as error:
+            raise internal(str(error)) from error
+        return obj
 
     def decode(self, entry: Served, body: Body, ctx: RequestContext) -> None:
         """Check version and kind, types and unknown fields of a whole object that a client sent."""
@@ -192,7 +233,7 @@ class Writer:
 
     # -- update -----------------------------------------------------------------------------------------------------
 
-    def update(self, entry: Served, name: str, body: Body, ctx: RequestContext) -> tuple[Record, bool]:
+    async def update(self, entry: Served, name: str, body: Body, ctx: RequestContext) -> tuple[Record, bool]:
         """PUT. Answers what is stored and whether it was created."""
         obj: Json = body.value
         self.decode(entry, body, ctx)
@@ -201,8 +242,8 @@ class Writer:
             namespace = ctx.namespace if entry.resource.namespaced else None
             if self._engine.store.get(entry.stored_as, namespace, name) is None:
                 obj["metadata"].pop("resourceVersion", None)
-                return self.create(entry, body, ctx), True
-        record = self._engine.find(entry, ctx.namespace, name)
+                return await self.create(entry, body, ctx), True
+        self._engine.find(entry, ctx.namespace, name)
         version = obj["metadata"].get("resourceVersion", "")
         if not version and not entry.unconditional_update:
             raise invalid(
@@ -218,19 +259,29 @@ class Writer:
                 ],
             )
         uid = obj["metadata"].get("uid", "")
-        if uid and uid != record.uid:
-            raise self._wrong_uid(entry, record, uid)
-        return self.replace(entry, record, self._engine.decode(entry, record), obj, ctx), False
+        if entry.resource.namespaced:
+            obj["metadata"]["namespace"] = ctx.namespace
+        sent = encode_object(obj)
 
-    def patch(self, entry: Served, name: str, patch: Patch, ctx: RequestContext) -> Record:
-        record = self._engine.find(entry, ctx.namespace, name)
-        old = self._engine.decode(entry, record)
-        obj, shown = patch.apply(self._engine.decode(entry, record), entry)
-        self._decode_patched(entry, obj, shown, patch, ctx)
-        self._check_address(entry, name, obj["metadata"], ctx)
-        return self.replace(entry, record, old, obj, ctx)
+        def make(record: Record) -> Made:
+            if uid and uid != record.uid:
+                raise self._wrong_uid(entry, record, uid)
+            return msgspec.json.decode(sent), None
 
-    def apply(self, entry: Served, name: str, body: Body, ctx: RequestContext, *, force: bool) -> tuple[Record, bool]:
+        return await self.replace(entry, name, make, ctx), False
+
+    async def patch(self, entry: Served, name: str, patch: Patch, ctx: RequestContext) -> Record:
+        def make(record: Record) -> Made:
+            obj, shown = patch.apply(self._engine.decode(entry, record), entry)
+            self._decode_patched(entry, obj, shown, patch, ctx)
+            self._check_address(entry, name, obj["metadata"], ctx)
+            return obj, None
+
+        return await self.replace(entry, name, make, ctx)
+
+    async def apply(
+        self, entry: Served, name: str, body: Body, ctx: RequestContext, *, force: bool
+    ) -> tuple[Record, bool]:
         """Server-side apply. Answers what is stored and whether it was created."""
         config: Json = body.value
         apply.check_config(config, body.faults, entry=entry, ctx=ctx)
@@ -244,9 +295,16 @@ class Writer:
                 raise conflict(group=entry.resource.group, plural=entry.resource.plural, name=name, message=message)
             config["metadata"].pop("resourceVersion", None)
             managed = apply.created(config=config, entry=entry, manager=ctx.field_manager, now=ctx.now)
-            return self.create(entry, Body(config), ctx, managed=managed), True
-        record = self._engine.find(entry, ctx.namespace, name)
-        old = self._engine.decode(entry, record)
+            return await self.create(entry, Body(config), ctx, managed=managed), True
+
+        def make(record: Record) -> Made:
+            return self._applied(entry, name, record, config, ctx, force=force)
+
+        return await self.replace(entry, name, make, ctx), False
+
+    def _applied(
+        self, entry: Served, name: str, record: Record, config: Json, ctx: RequestContext, *, force: bool
+    ) -> Made:
         applied = apply.apply(
             live=self._engine.decode(entry, record),
             config=config,
@@ -264,7 +322,7 @@ class Writer:
             raise conflict(group=entry.resource.group, plural=entry.resource.plural, name=name, message=MODIFIED)
         obj = applied.obj
         self.decode(entry, Body(obj), ctx)
-        return self.replace(entry, record, old, obj, ctx, managed=applied.managed), False
+        return obj, applied.managed
 
     def _decode_patched(self, entry: Served, obj: Json, shown: str, patch: Patch, ctx: RequestContext) -> None:
         """A patched object that doesn't decode is the patch's fault: 422 with what came out."""
@@ -323,20 +381,25 @@ class Writer:
             f"Precondition failed: UID in precondition: {uid}, UID in object meta: {record.uid}",
         )
 
-    def replace(
-        self,
-        entry: Served,
-        record: Record,
-        old: Json,
-        obj: Json,
-        ctx: RequestContext,
-        *,
-        managed: Sequence[Json] | None = None,
-    ) -> Record:
-        """Write `obj` over `old` (decoded from `record`) after all checks; nothing is written if nothing changed.
-        An object whose last finalizer goes while it is being deleted is removed. `managed`: the fields' managers after
+    async def replace(self, entry: Served, name: str, make: Callable[[Record], Made], ctx: RequestContext) -> Record:
+        """Write what `make` makes of the stored object over it, after all checks; nothing is written if nothing
+        changed. An object whose last finalizer goes while it is being deleted is removed. Where another write came in
+        while webhooks were asked, all begins anew."""
+        for _ in range(_MOST_TRIES):
+            record = self._engine.find(entry, ctx.namespace, name)
+            obj, managed = make(record)
+            written = await self._replace(entry, record, obj, ctx, managed)
+            if written is not None:
+                return written
+        raise conflict(group=entry.resource.group, plural=entry.resource.plural, name=name, message=MODIFIED)
+
+    async def _replace(
+        self, entry: Served, record: Record, obj: Json, ctx: RequestContext, managed: Sequence[Json] | None
+    ) -> Record | None:
+        """What is stored now; None where `record` isn't what is stored any more. `managed`: the fields' managers after
         an apply; any other write makes its writer the manager of what it changed."""
         engine = self._engine
+        old = engine.decode(entry, record)
         claims = apply.given_claims(obj, old)
         metadata: Json = obj["metadata"]
         version = metadata.get("resourceVersion", "")
@@ -344,18 +407,23 @@ class Writer:
             raise StatusError(500, "", f'strconv.ParseUint: parsing "{version}": invalid syntax')
         if version and version != str(record.version):
             raise conflict(group=entry.resource.group, plural=entry.resource.plural, name=record.name, message=MODIFIED)
-        metadata["resourceVersion"] = str(record.version)
         if entry.generated and ctx.subresource == "status":
-            obj["metadata"] = metadata = dict(old["metadata"])
+            obj["metadata"] = dict(old["metadata"])
+        entry.strategy.default(obj, old, ctx)
+        changed = await engine.mutate("UPDATE", entry, obj, old, ctx)
+        if changed is not None and changed is not obj:
+            obj = self._reread(entry, changed, ctx)
+        metadata = obj["metadata"]
+        metadata["resourceVersion"] = str(record.version)
         rules.keep_system_fields(metadata, old["metadata"])
         rules.tidy(metadata)
-        entry.strategy.default(obj, old, ctx)
-        engine.admit(engine.admission.mutate, "UPDATE", entry, obj, old, ctx)
         entry.strategy.default(obj, old, ctx)
         if entry.strategy.changes_generation(obj, old):
             metadata["generation"] = old["metadata"].get("generation", 0) + 1
         self._check_update(entry, obj, old, ctx)
-        engine.admit(engine.admission.validate, "UPDATE", entry, obj, old, ctx)
+        await engine.validate("UPDATE", entry, obj, old, ctx)
+        if not engine.is_current(entry, record):
+            return None
         if managed is None and claims:
             managed = apply.updated(
                 obj=obj,

@@ -12,7 +12,6 @@ from typing import Any
 
 from tests.support.virtual_time import SeededRandom, VirtualClock, run
 from vcbatch.local.apiserver.access import User
-from vcbatch.local.apiserver.admission import Admission
 from vcbatch.local.apiserver.assembly import build
 from vcbatch.local.apiserver.handler import Request
 from vcbatch.local.apiserver.kernel import Kernel
@@ -130,12 +129,41 @@ def owner(obj: Json, **more: Any) -> Json:
 
 
 @asynccontextmanager
-async def server(
-    state_dir: Path | None = None, admission: Admission | None = None, **more: Any
-) -> AsyncIterator[Client]:
-    kernel = build(clock=VirtualClock(), random=SeededRandom(7), state_dir=state_dir, admission=admission, **more)
+async def server(state_dir: Path | None = None, **more: Any) -> AsyncIterator[Client]:
+    kernel = build(clock=VirtualClock(), random=SeededRandom(7), state_dir=state_dir, **more)
     await kernel.start()
     try:
         yield Client(kernel)
     finally:
         await kernel.stop()
+
+
+CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/{}webhookconfigurations"
+SERVICE = ("ops", "checks")
+"""A service in the server's process, as `services` takes it."""
+
+
+def webhook(name: str = "check.example.com", **more: Any) -> Json:
+    """A webhook of `SERVICE` on config maps."""
+    namespace, service = SERVICE
+    return {
+        "name": name,
+        "clientConfig": {"service": {"namespace": namespace, "name": service, "path": f"/{name}"}},
+        "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["*"]}],
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+        **more,
+    }
+
+
+async def configure(client: Client, kind: str, *webhooks: Json, name: str = "checks") -> Answer:
+    """Make a configuration; `kind` is mutating or validating."""
+    body = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": f"{kind.capitalize()}WebhookConfiguration",
+        "metadata": {"name": name},
+        "webhooks": list(webhooks),
+    }
+    answer = await client.post(CONFIGURATIONS.format(kind), body)
+    assert answer.code == 201, answer.body
+    return answer

@@ -6,10 +6,20 @@ from typing import Any
 
 import pytest
 
-from tests.unit.apiserver.core.servers import CONFIGMAPS, Client, configmap, owner, server, virtual
+from tests.unit.apiserver.core.servers import (
+    CONFIGMAPS,
+    SERVICE,
+    Client,
+    configmap,
+    configure,
+    owner,
+    server,
+    virtual,
+    webhook,
+)
 from vcbatch.api import resources
 from vcbatch.local.apiserver import lifecycle
-from vcbatch.local.apiserver.admission import AdmissionRequest, Rule, Rules
+from vcbatch.local.apiserver.admission import Answer, Asked
 
 NAMESPACES = "/api/v1/namespaces"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -168,14 +178,14 @@ async def test_many_dependents_go_in_parts() -> None:
 async def test_a_refused_deletion_is_tried_again_now_and_then() -> None:
     refusals: list[str] = []
 
-    def refuse(request: AdmissionRequest) -> str:
-        if request.name != "child" or len(refusals) >= 3:
-            return ""
-        refusals.append(request.ctx.now.isoformat())
-        return "not yet"
+    async def judge(asked: Asked) -> Answer:
+        if (asked.request["operation"], asked.request["name"]) != ("DELETE", "child") or len(refusals) >= 3:
+            return Answer(allowed=True)
+        refusals.append(asked.ctx.now.isoformat())
+        return Answer(allowed=False, status={"message": "not yet"})
 
-    rule = Rule(webhook="w.example.com", resources=[resources.CONFIGMAPS], operations=["DELETE"], validate=refuse)
-    async with server(admission=Rules([rule])) as client:
+    async with server(services={SERVICE: judge}) as client:
+        await configure(client, "validating", webhook())
         root = await client.make("root")
         await client.make("child", ownerReferences=[owner(root)])
         await client.delete(f"{CONFIGMAPS}/root")

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from tests.unit.apiserver.core.servers import CONFIGMAPS, configmap, server, virtual
+from tests.unit.apiserver.core.servers import CONFIGMAPS, SERVICE, configmap, configure, server, virtual, webhook
 from vcbatch.api import resources
 from vcbatch.local.apiserver.access import User
-from vcbatch.local.apiserver.admission import AdmissionRequest, Rule, Rules
+from vcbatch.local.apiserver.admission import Answer, Asked
 from vcbatch.local.apiserver.request import BODY_LIMIT
 from vcbatch.seams.api import ApiError, PatchKind
 
@@ -179,22 +179,16 @@ def test_odd_metadata_is_refused_and_harms_nobody(body: Any, code: int) -> None:
 
 @virtual
 async def test_admission_changes_and_denies() -> None:
-    def mutate(request: AdmissionRequest) -> None:
-        assert request.object
-        request.object["data"]["by"] = request.ctx.user
+    async def judge(asked: Asked) -> Answer:
+        if asked.path == "/set.example.com":
+            user = asked.request["userInfo"]["username"]
+            return Answer(allowed=True, patch=[{"op": "add", "path": "/data/by", "value": user}])
+        bad = asked.request["object"]["data"].get("k") == "bad"
+        return Answer(allowed=not bad, status={"message": "no such data", "code": 403, "reason": "Forbidden"})
 
-    def validate(request: AdmissionRequest) -> str:
-        assert request.object
-        return "no such data" if request.object["data"].get("k") == "bad" else ""
-
-    rule = Rule(
-        webhook="check.example.com",
-        resources=[resources.CONFIGMAPS],
-        operations=["CREATE", "UPDATE"],
-        mutate=mutate,
-        validate=validate,
-    )
-    async with server(admission=Rules([rule])) as client:
+    async with server(services={SERVICE: judge}) as client:
+        await configure(client, "mutating", webhook("set.example.com"))
+        await configure(client, "validating", webhook())
         assert (await client.make("a", namespace="default"))["data"]["by"] == "admin"
         denied = await client.post(CONFIGMAPS, configmap("b", data={"k": "bad"}))
         assert denied.code == 403

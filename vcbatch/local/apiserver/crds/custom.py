@@ -108,6 +108,9 @@ class CustomStrategy:
                 errors += cel.validate_rules(obj, self.schema, old=given)
         return errors
 
+    def admit_create(self, obj: Json, ctx: RequestContext) -> None:
+        return None
+
     def changes_generation(self, obj: Json, old: Json | None) -> bool:
         if old is None:
             return True

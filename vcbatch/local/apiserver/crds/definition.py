@@ -51,6 +51,9 @@ class DefinitionStrategy:
             return definition_faults(obj)
         return update_faults(obj, old)
 
+    def admit_create(self, obj: Json, ctx: RequestContext) -> None:
+        return None
+
     def changes_generation(self, obj: Json, old: Json | None) -> bool:
         return old is None or obj.get("spec") != old.get("spec")
 

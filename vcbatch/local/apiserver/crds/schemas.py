@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from vcbatch.api import faults
+from vcbatch.local.apiserver import expressions
 from vcbatch.local.apiserver.errors import FieldError
 from vcbatch.local.apiserver.registry import Json
 from vcbatch.local.apiserver.schema import cel
@@ -268,7 +269,7 @@ def _rule_faults(schema: Json, path: str) -> Iterator[FieldError]:
         if not text.strip():
             yield faults.required(f"{at}.rule", "rule is not specified")
             continue
-        if not cel.usable():
+        if not expressions.usable():
             yield faults.forbidden(f"{at}.rule", "validation rules need the package common-expression-language")
             continue
         for key in ("rule", "messageExpression"):

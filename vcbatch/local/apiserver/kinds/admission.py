@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from vcbatch.api.resources import Resource
+from vcbatch.local.apiserver.errors import FieldError
 from vcbatch.local.apiserver.kinds.strategy import BuiltIn
+from vcbatch.local.apiserver.kinds.webhook_faults import configuration_faults
 from vcbatch.local.apiserver.registry import Json, RequestContext, Served
 from vcbatch.local.apiserver.tables import AGE, NAME, column, count
 
@@ -23,6 +25,9 @@ VALIDATING = Resource(
     kind="ValidatingWebhookConfiguration",
     namespaced=False,
 )
+
+EXEMPT = frozenset({MUTATING, VALIDATING})
+"""What no webhook is asked about, so that a faulty one can always be removed."""
 
 _COLUMNS = (NAME, column("Webhooks", count("webhooks")), AGE)
 
@@ -44,11 +49,15 @@ def _defaults(obj: Json, _old: Json | None, _ctx: RequestContext) -> None:
             rule.setdefault("scope", "*")
 
 
+def _check(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
+    return list(configuration_faults(obj, mutating=obj.get("kind") == MUTATING.kind))
+
+
 def _entry(resource: Resource, singular: str) -> Served:
     return Served(
         resource=resource,
         singular=singular,
-        strategy=BuiltIn(type_name=resource.kind, defaults=_defaults, generation=True),
+        strategy=BuiltIn(type_name=resource.kind, defaults=_defaults, check=_check, generation=True),
         columns=_COLUMNS,
         categories=("api-extensions",),
     )

@@ -24,6 +24,10 @@ def _no_change(_obj: Json, _old: Json | None, _ctx: RequestContext) -> None:
     return None
 
 
+def _admit_all(_obj: Json, _ctx: RequestContext) -> None:
+    return None
+
+
 def _no_faults(_obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
     return []
 
@@ -52,8 +56,8 @@ class BuiltIn:
     """Further faults of a change of the main resource; runs before or after `check` as `update_first` says."""
     check_status: Check = _no_faults
     """Faults of a write of the status."""
-    admit_create: Prepare = _no_change
-    """The last word of admission on a create that has no faults; raises `StatusError` to refuse it."""
+    admit: Callable[[Json, RequestContext], None] = _admit_all
+    """The last word of admission on a create; raises `StatusError` to refuse it."""
     warn: Callable[[Json], Iterable[str]] = _no_warnings
     """What the client is warned of in an object that is taken."""
     update_first: bool = True
@@ -89,7 +93,6 @@ class BuiltIn:
             found = self.check(obj, None, ctx)
             if not found:
                 self._warn(obj, ctx)
-                self.admit_create(obj, None, ctx)
             return found
         changed = self.check_update(obj, old, ctx)
         if self.checks_whole_on_update:
@@ -98,6 +101,9 @@ class BuiltIn:
         if not changed:
             self._warn(obj, ctx)
         return changed
+
+    def admit_create(self, obj: Json, ctx: RequestContext) -> None:
+        self.admit(obj, ctx)
 
     def _warn(self, obj: Json, ctx: RequestContext) -> None:
         ctx.warnings.extend(text for text in self.warn(obj) if text not in ctx.warnings)

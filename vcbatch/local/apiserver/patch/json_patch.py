@@ -16,6 +16,10 @@ class JsonPatchError(Exception):
     """An operation that can't be carried out: a missing path, a failed test, an unknown operation."""
 
 
+class _Missing(JsonPatchError):
+    """A path that leads nowhere."""
+
+
 def _pointer(path: Any) -> list[str]:
     if not isinstance(path, str) or (path and not path.startswith("/")):
         raise JsonPatchError(f"invalid path {path!r}")
@@ -38,7 +42,7 @@ def _index(items: list[Any], part: str, *, insert: bool) -> int:
 def _child(node: Any, part: str) -> Any:
     if isinstance(node, dict):
         if part not in node:
-            raise JsonPatchError(f"missing path {part!r}")
+            raise _Missing(f"missing path {part!r}")
         return node[part]
     if isinstance(node, list):
         return node[_index(node, part, insert=False)]
@@ -125,10 +129,20 @@ def _apply(document: Any, operation: Any) -> Any:
                 if operation.get("value") is not None:
                     raise
             if not _same(found, operation.get("value")):
-                raise JsonPatchError(f"testing value {operation.get('path')} failed")
+                raise JsonPatchError(f"testing value {operation.get('path')} failed: test failed")
             return document
         case other:
             raise JsonPatchError(f"unexpected operation {other!r}")
+
+
+def _applied(document: Any, operation: Any) -> Any:
+    """As `_apply`, with the words of Go's library for a path that isn't there."""
+    try:
+        return _apply(document, operation)
+    except _Missing as error:
+        kind = operation.get("op")
+        text = f'{kind} operation does not apply: doc is missing path: "{operation.get("path")}": missing value'
+        raise JsonPatchError(text if kind in ("add", "remove", "replace") else str(error)) from error
 
 
 def apply(document: Json, operations: Sequence[Any]) -> Any:
@@ -139,5 +153,5 @@ def apply(document: Json, operations: Sequence[Any]) -> Any:
         )
     result: Any = copy.deepcopy(document)
     for operation in operations:
-        result = _apply(result, operation)
+        result = _applied(result, operation)
     return result

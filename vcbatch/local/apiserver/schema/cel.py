@@ -1,25 +1,21 @@
 """Validation rules of custom resources in the Common Expression Language (`x-kubernetes-validations`).
 
-Expressions are parsed and run by the `common-expression-language` package; this module gives them what Kubernetes
-promises: values typed by the schema, `self` and `oldSelf`, correlation of map lists, the Kubernetes functions, and the
-words of a refusal. Source: apiextensions-apiserver `pkg/apiserver/schema/cel`, KEP-2876.
+`expressions` runs them; this module gives them what Kubernetes promises: values typed by the schema, `self` and
+`oldSelf`, correlation of map lists, and the words of a refusal.
+Source: apiextensions-apiserver `pkg/apiserver/schema/cel`, KEP-2876.
 """
 
 from __future__ import annotations
 
-import functools
-import ipaddress
-import itertools
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from vcbatch.api import faults
-from vcbatch.api.quantity import MalformedQuantity, parse_quantity
+from vcbatch.local.apiserver import expressions
 from vcbatch.local.apiserver.errors import FieldError
 from vcbatch.local.apiserver.schema.compare import ABSENT, correlate, same
-from vcbatch.local.apiserver.schema.patterns import regular_expression
 from vcbatch.local.apiserver.schema.structural import Node, Rule
 
 _MAX_EVALUATIONS = 20_000
@@ -32,32 +28,13 @@ _RESERVED_WORDS = (
 _RESERVED = frozenset(_RESERVED_WORDS.split())
 
 
-def usable() -> bool:
-    """Whether the expression library is installed."""
-    try:
-        import cel  # noqa: F401
-    except ImportError:
-        return False
-    return True
-
-
 def rule_fault(rule: str) -> str:
     """Why an expression can't be a rule, or "" where it can."""
-    try:
-        program = _compiled(rule)
-    except ValueError as error:
-        return f"compilation failed: {error}"
-    unknown = [name for name in program.variables() if not _is_bound(name, rule)]
-    if unknown:
-        return f"compilation failed: undeclared reference to '{unknown[0]}' (in container '')"
-    missing = [name for name in program.functions() if not _is_known_function(name)]
-    if missing:
-        return f"compilation failed: undeclared reference to '{missing[0]}' (in container '')"
-    return ""
+    return expressions.fault(rule, ("self", "oldSelf"))
 
 
 def uses_old_self(rule: str) -> bool:
-    return "oldSelf" in _compiled(rule).variables()
+    return expressions.mentions(rule, "oldSelf")
 
 
 def validate_rules(value: Any, schema: Node, *, base: str = "", old: Any = ABSENT) -> list[FieldError]:
@@ -125,14 +102,14 @@ def _broken(rule: Rule, value: Any, node: Node, path: str, old: Any, *, root: bo
             variables["oldSelf"] = given
     at = f"{path}{rule.field_path}".removeprefix(".") or "<nil>"
     said = rule.message or f"failed rule: {rule.rule.strip()}"
-    outcome = _run(rule.rule, variables)
-    if isinstance(outcome, _Trouble):
+    outcome = expressions.run(rule.rule, variables)
+    if isinstance(outcome, expressions.Trouble):
         kind = node.types[0] if node.types else "object"
         return faults.invalid(path or "<nil>", kind, outcome.explain(rule.message or rule.rule.strip()))
     if outcome is True:
         return None
     if rule.message_expression:
-        text = _run(rule.message_expression, variables)
+        text = expressions.run(rule.message_expression, variables)
         if isinstance(text, str) and text.strip() and "\n" not in text:
             said = text.strip()
     return _fault(rule, at, value, said)
@@ -150,79 +127,6 @@ def _fault(rule: Rule, at: str, value: Any, detail: str) -> FieldError:
         case _:
             shown = "" if isinstance(value, dict | list) else f" {faults.shown(value)}:"
             return FieldError(reason="FieldValueInvalid", field=at, message=f"Invalid value:{shown} {detail}")
-
-
-class _Trouble:
-    """An expression that couldn't be evaluated."""
-
-    __slots__ = ("text",)
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-    def explain(self, rule: str) -> str:
-        if self.text == _NO_OVERLOAD:
-            what = "call arguments did not match a supported operator, function or macro signature for rule"
-            return f"'{self.text}': {what}: {rule}"
-        return f"{self.text} evaluating rule: {rule}"
-
-
-_NO_OVERLOAD = "no such overload"
-
-
-def _run(expression: str, variables: Mapping[str, Any]) -> Any:
-    import cel
-
-    try:
-        context = cel.Context(variables=dict(variables), functions=dict(_functions()))
-        return _compiled(expression).execute(context)
-    except KeyError as error:
-        return _Trouble(f"no such key: {error.args[0] if error.args else ''}")
-    except ZeroDivisionError:
-        return _Trouble("division by zero")
-    except TypeError:
-        return _Trouble(_NO_OVERLOAD)
-    except (ValueError, RuntimeError, IndexError, OverflowError, MalformedQuantity) as error:
-        return _Trouble(str(error))
-
-
-@functools.lru_cache(maxsize=1024)
-def _compiled(expression: str) -> Any:
-    import cel
-
-    return cel.compile(_without_optional_selects(expression))
-
-
-def _without_optional_selects(expression: str) -> str:
-    """The parser knows no `a.?b`; it is refused in these words instead of the parser's."""
-    if ".?" in expression or "[?" in expression:
-        raise ValueError("optional field selection (`.?`) isn't supported here")
-    return expression
-
-
-def _is_bound(name: str, rule: str) -> bool:
-    if name in ("self", "oldSelf", "math", "sets", "strings", "base64", "lists", "optional", "format"):
-        return True
-    if name in _TYPE_NAMES:
-        return True
-    # A variable of a macro such as all(x, …): bound wherever a macro introduces it.
-    return re.search(rf"\(\s*(\w+\s*,\s*)?{re.escape(name)}\s*,", rule) is not None
-
-
-_TYPE_NAMES = frozenset({"int", "uint", "double", "bool", "string", "bytes", "list", "map", "type", "null_type"})
-
-
-def _is_known_function(name: str) -> bool:
-    return not re.fullmatch(r"[A-Za-z][\w.]*", name) or name in _BUILT_IN or name in _functions()
-
-
-_BUILT_IN_WORDS = (
-    "size contains startsWith endsWith matches int uint double string bytes bool duration timestamp type dyn "
-    "has all exists exists_one map filter getFullYear getMonth getDate getDayOfMonth getDayOfYear "
-    "getDayOfWeek getHours getMinutes getSeconds getMilliseconds max min hasValue value orValue or "
-    "optional.of optional.none optional.ofNonZeroValue"
-)
-_BUILT_IN = frozenset(_BUILT_IN_WORDS.split())
 
 
 def _typed(value: Any, node: Node, *, root: bool = False) -> Any:
@@ -301,84 +205,3 @@ def escape(name: str) -> str:
     for char, word in ((".", "__dot__"), ("-", "__dash__"), ("/", "__slash__")):
         escaped = escaped.replace(char, word)
     return escaped if re.fullmatch(r"[A-Za-z_]\w*", escaped) else ""
-
-
-@functools.cache
-def _functions() -> Mapping[str, Callable[..., Any]]:
-    from cel.stdlib import STDLIB_FUNCTIONS
-
-    own: dict[str, Callable[..., Any]] = {
-        "isSorted": lambda items: all(a <= b for a, b in itertools.pairwise(items)),
-        "sum": lambda items: sum(items[1:], start=items[0]) if items else 0,
-        "indexOf": _index_of,
-        "lastIndexOf": _last_index_of,
-        "find": lambda text, pattern: found[0] if (found := regular_expression(pattern).search(text)) else "",
-        "findAll": lambda text, pattern, limit=-1: _find_all(text, pattern, limit),
-        "isIP": _is_ip,
-        "isCIDR": lambda text: "/" in text and _is_network(text),
-        "isURL": lambda text: bool(re.fullmatch(r"([a-zA-Z][a-zA-Z0-9+.-]*://[^\s]*|/[^\s]*)", text)),
-        "quantity": _quantity,
-        "isQuantity": _is_quantity,
-        "isLessThan": lambda one, other: _units(one) < _units(other),
-        "isGreaterThan": lambda one, other: _units(one) > _units(other),
-        "compareTo": lambda one, other: (_units(one) > _units(other)) - (_units(one) < _units(other)),
-        "isInteger": lambda one: _units(one) % 1000 == 0,
-        "asInteger": lambda one: _units(one) // 1000,
-        "asApproximateFloat": lambda one: _units(one) / 1000,
-        "sign": lambda one: (_units(one) > 0) - (_units(one) < 0),
-    }
-    return {**STDLIB_FUNCTIONS, **own}
-
-
-def _index_of(value: Any, item: Any, offset: int = 0) -> int:
-    if isinstance(value, str):
-        return value.find(item, offset)
-    return next((index for index, one in enumerate(value) if one == item), -1)
-
-
-def _last_index_of(value: Any, item: Any) -> int:
-    if isinstance(value, str):
-        return value.rfind(item)
-    return next((index for index in range(len(value) - 1, -1, -1) if value[index] == item), -1)
-
-
-def _find_all(text: str, pattern: str, limit: int) -> list[str]:
-    found = [match[0] for match in regular_expression(pattern).finditer(text)]
-    return found if limit < 0 else found[:limit]
-
-
-def _is_ip(text: str) -> bool:
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _is_network(text: str) -> bool:
-    try:
-        ipaddress.ip_interface(text)
-    except ValueError:
-        return False
-    return True
-
-
-_QUANTITY = "quantity"
-
-
-def _quantity(text: str) -> dict[str, str]:
-    """The library's values can't be objects of ours: a quantity travels as a map and is parsed where it is used."""
-    parse_quantity(text)
-    return {_QUANTITY: text}
-
-
-def _is_quantity(text: str) -> bool:
-    try:
-        parse_quantity(text)
-    except MalformedQuantity:
-        return False
-    return True
-
-
-def _units(value: dict[str, str]) -> int:
-    return parse_quantity(value[_QUANTITY]).milli()

@@ -110,7 +110,7 @@ def _is_int32(text: str) -> bool:
     return -(2**31) <= int(text) < 2**31
 
 
-def _admit_create(pod: Json, _old: Json | None, ctx: RequestContext) -> None:
+def _admit(pod: Json, ctx: RequestContext) -> None:
     limits.refuse_out_of_limits(pod, ctx)
     quota.refuse_over_quota(pod, ctx)
 
@@ -165,7 +165,7 @@ def served() -> list[Served]:
             check=_check,
             check_update=_change,
             check_status=_status_check,
-            admit_create=_admit_create,
+            admit=_admit,
             warn=pod_warnings,
             update_first=False,
             has_status=True,

@@ -1,0 +1,217 @@
+"""Which webhooks a request concerns.
+
+Source: apiserver `pkg/admission/plugin/webhook/{rules,predicates,matchconditions,generic}`.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from vcbatch.api import selectors
+from vcbatch.api.resources import NAMESPACES
+from vcbatch.local.apiserver import expressions
+from vcbatch.local.apiserver.admission.hooks import Condition, Rule
+from vcbatch.local.apiserver.admission.request import AdmissionRequest
+from vcbatch.local.apiserver.errors import forbidden, not_found
+from vcbatch.local.apiserver.registry import Served
+from vcbatch.local.apiserver.served import ServedSet
+from vcbatch.local.apiserver.store import Store
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Everything of a request that rules look at; few differ in the life of a server."""
+
+    group: str
+    version: str
+    plural: str
+    subresource: str
+    operation: str
+    in_namespace: bool
+
+    @classmethod
+    def of(cls, request: AdmissionRequest) -> Place:
+        resource = request.resource
+        return cls(
+            resource.group,
+            resource.version,
+            resource.plural,
+            request.subresource,
+            request.operation,
+            bool(request.namespace) and (resource.group, resource.plural) != (NAMESPACES.group, NAMESPACES.plural),
+        )
+
+
+def concerns(rule: Rule, place: Place) -> bool:
+    """Whether the rule names such requests."""
+    return (
+        rule.scope in ("*", "Namespaced" if place.in_namespace else "Cluster")
+        and _names(rule.operations, place.operation)
+        and _names(rule.groups, place.group)
+        and _names(rule.versions, place.version)
+        and any(_is_resource(resource, place) for resource in rule.resources)
+    )
+
+
+def _names(values: Sequence[str], value: str) -> bool:
+    return "*" in values or value in values
+
+
+def _is_resource(given: str, place: Place) -> bool:
+    name, _, sub = given.partition("/")
+    return name in ("*", place.plural) and sub in ("*", place.subresource)
+
+
+def served_as(rules: Sequence[Rule], place: Place, served: ServedSet, *, equivalent: bool) -> Served | None:
+    """The entry in whose version the webhook wants to see such requests, None where they don't concern it. With
+    `equivalent` rules may name another version of the same resource."""
+    own = served.at(place.group, place.version, place.plural)
+    if own is None:
+        return None
+    if any(concerns(rule, place) for rule in rules):
+        return own
+    if equivalent:
+        others = [entry for entry in served.all if entry is not own and entry.stored_as == own.stored_as]
+        for rule in rules:
+            for entry in others:
+                if concerns(rule, _moved(place, entry)):
+                    return entry
+    return None
+
+
+def _moved(place: Place, entry: Served) -> Place:
+    resource = entry.resource
+    return Place(
+        resource.group, resource.version, resource.plural, place.subresource, place.operation, place.in_namespace
+    )
+
+
+# -- selectors ------------------------------------------------------------------------------------------------------
+
+
+def selected_namespace(selector: Mapping[str, Any], request: AdmissionRequest, store: Store) -> bool:
+    """Whether the request's namespace has the labels. What is in none is always selected. Raises 404 where the
+    namespace isn't there."""
+    is_namespace = request.resource == NAMESPACES
+    if not selector or not (request.namespace or is_namespace):
+        return True
+    if is_namespace and not request.subresource and request.object is not None:
+        return selectors.matches(dict(selector), _labels(request.object))
+    record = store.get(NAMESPACES, None, request.namespace)
+    if record is None:
+        raise not_found(group="", plural="namespaces", name=request.namespace)
+    return selectors.matches(dict(selector), record.labels)
+
+
+def selected_object(selector: Mapping[str, Any], request: AdmissionRequest) -> bool:
+    """Whether the object has the labels, or had them."""
+    if not selector:
+        return True
+    return any(
+        obj is not None and selectors.matches(dict(selector), _labels(obj)) for obj in (request.object, request.old)
+    )
+
+
+def _labels(obj: Json) -> Mapping[str, str]:
+    return (obj.get("metadata") or {}).get("labels") or {}
+
+
+# -- conditions -----------------------------------------------------------------------------------------------------
+
+
+def fulfilled(
+    conditions: Sequence[Condition], request: AdmissionRequest, review: Json, *, ignores_failure: bool
+) -> bool:
+    """Whether all conditions hold, over the `request` of the review. One that doesn't hold counts more than one that
+    can't be evaluated; with only those, the request is refused (403), or with `ignores_failure` the webhook skipped."""
+    troubles: list[str] = []
+    for condition in conditions:
+        outcome = evaluated(condition.expression, variables_of(review))
+        if outcome is False:
+            return False
+        if isinstance(outcome, expressions.Trouble):
+            troubles.append(f"expression '{condition.expression}' resulted in error: {outcome.text}")
+        elif outcome is not True:
+            troubles.append(f"expression '{condition.expression}' resulted in error: it gives no bool")
+    if not troubles:
+        return True
+    if ignores_failure:
+        return False
+    resource, message = request.resource, troubles[0] if len(troubles) == 1 else f"[{', '.join(troubles)}]"
+    raise forbidden(group=resource.group, plural=resource.plural, name=request.name, message=message)
+
+
+def variables_of(review: Json) -> dict[str, Any]:
+    """What expressions see of the `request` of an AdmissionReview."""
+    facts = {key: value for key, value in review.items() if key not in ("object", "oldObject")}
+    return {"object": review.get("object"), "oldObject": review.get("oldObject"), "request": facts}
+
+
+def evaluated(expression: str, variables: Mapping[str, Any]) -> Any:
+    """The value of an expression, given no more of the variables than it looks at: objects are large, and handing
+    them over takes longer than looking at them."""
+    given: dict[str, Any] = {}
+    for name, paths in _looks_at(expression).items():
+        if name in variables:
+            value = variables[name]
+            given[name] = value if paths is None or not isinstance(value, dict) else _trimmed(value, paths)
+    return expressions.run(expression, given)
+
+
+_Paths = tuple[tuple[str, ...], ...]
+_USE = re.compile(r"(?<![\w.])(\w+)((?:\s*\.\??\s*[A-Za-z_]\w*)*)(\s*\()?")
+_STEP = re.compile(r"[A-Za-z_]\w*")
+_STRINGS = re.compile(r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*\"""")
+
+
+@functools.lru_cache(maxsize=1024)
+def _looks_at(expression: str) -> Mapping[str, _Paths | None]:
+    """Each variable of the expression, and the paths in it that it may look at; None for anything."""
+    found: dict[str, list[tuple[str, ...]] | None] = {name: [] for name in expressions.compiled(expression).variables()}
+    for match in _USE.finditer(_STRINGS.sub("''", expression)):
+        name, steps = match[1], tuple(_STEP.findall(match[2]))
+        if name not in found:
+            continue
+        if match[3]:
+            steps = steps[:-1]  # the last is a function
+        known = found[name]
+        if not steps or known is None:
+            found[name] = None
+        else:
+            known.append(steps)
+    return {name: None if not paths else tuple(paths) for name, paths in found.items()}
+
+
+def _trimmed(value: Json, paths: _Paths) -> Json:
+    result: Json = {}
+    for path in paths:
+        _copy_path(value, result, path)
+    return result
+
+
+def _copy_path(source: Json, target: Json, path: tuple[str, ...]) -> None:
+    name, *rest = path
+    if name not in source:
+        return
+    value = source[name]
+    if not rest or not isinstance(value, dict):
+        target[name] = value
+    elif target.get(name) is not value:  # else it is there as a whole
+        below: Json = target.setdefault(name, {})
+        _copy_path(value, below, tuple(rest))
+
+
+def equivalent_conversion(own: Served, other: Served, obj: Json) -> Json:
+    """The object in the version that `other` serves. The given one isn't changed."""
+    if own is other:
+        return obj
+    stored = own.to_storage(dict(obj)) if own.to_storage else obj
+    if other.from_storage:
+        return other.from_storage(dict(stored))
+    return {**stored, "apiVersion": other.resource.api_version, "kind": other.resource.kind}
