@@ -21,6 +21,7 @@ from vcbatch.api.resources import NAMESPACES, NODES, PODS, QUEUES
 from vcbatch.cli.admission import admission_services, ensure_webhooks
 from vcbatch.cli.definitions import ensure_definitions
 from vcbatch.local.apiserver.assembly import build
+from vcbatch.local.provisioner import Provisioner
 from vcbatch.local.virtual import VirtualKubelet
 from vcbatch.runtime.bootstrap import ensure_queues
 from vcbatch.runtime.control_plane import ControlPlane
@@ -86,6 +87,8 @@ class SimulatedWorld:
             await self.api.create(NODES, node(short, self.clock.now()))
         kubelet = VirtualKubelet(self._seen_by_parts, self.clock, self.random)
         self._running["kubelet"] = asyncio.create_task(kubelet.run(self._stop_kubelet))
+        volumes = Provisioner(self._seen_by_parts, clock=self.clock, random=self.random, root=None)
+        self._running["volumes"] = asyncio.create_task(volumes.run(asyncio.Event()))
         for part in ("controllers", "scheduler"):
             await self.restart(part)
         while (await self.api.get(QUEUES, DEFAULT)).get("status", {}).get("state") != QueueState.OPEN:

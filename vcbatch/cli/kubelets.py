@@ -1,4 +1,5 @@
-"""The local machine's kubelet, and the pretended ones beside it, as one thing that starts, tells logs and stops."""
+"""The local machine's kubelet and its volumes, and the pretended kubelets beside it, as one thing that starts, tells
+logs and stops."""
 
 from __future__ import annotations
 
@@ -25,6 +26,7 @@ from vcbatch.local.kubelet import (
     TooManyConnectionsError,
     open_processes,
 )
+from vcbatch.local.provisioner import Provisioner
 from vcbatch.local.virtual import VirtualKubelet, VirtualNode
 from vcbatch.seams.api import Api, ApiError
 from vcbatch.seams.clock import Clock
@@ -92,6 +94,9 @@ class Kubelets:
             self._tasks.append(asyncio.create_task(self._kubelet.run(self._stop), name="kubelet"))
         else:
             await _remove_node(api, self._config.node_name)
+        root = self._options.root / "volumes" if self._machine is not None else None
+        volumes = Provisioner(api, clock=self._clock, random=self._random, root=root)
+        self._tasks.append(asyncio.create_task(volumes.run(self._stop), name="volumes"))
         await self._pretend(api)
 
     async def _pretend(self, api: Api) -> None:

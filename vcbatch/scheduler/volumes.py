@@ -225,10 +225,7 @@ class VolumeIndex:
             return f'persistentvolumeclaim "{name}" is being deleted'
         if _bound(claim):
             return ""
-        of_class = claim.spec.storage_class_name or ""
-        made = self._classes.get(of_class)
-        if made is None and of_class:
-            return f'storageclass.storage.k8s.io "{of_class}" not found'
+        made = self._classes.get(claim.spec.storage_class_name or "")
         waits = made is not None and made.volume_binding_mode == BindingMode.WAIT_FOR_FIRST_CONSUMER
         return "" if waits and not claim.spec.volume_name else UNBOUND
 
@@ -334,7 +331,7 @@ class VolumeIndex:
         if known is None:
             claim = self._claims[key]
             known = self._candidates[key] = [
-                volume.metadata.name for volume in sorted(self._volumes.values(), key=_rank) if _suits(volume, claim)
+                volume.metadata.name for volume in sorted(self._volumes.values(), key=by_size) if suits(volume, claim)
             ]
             known.sort(key=lambda name: self._volumes[name].spec.claim_ref is None)
         others = {volume for other, volume in self._chosen.items() if other != key and volume != _PROVISIONED}
@@ -452,16 +449,17 @@ def _amount(given: str | float) -> int:
         return 0
 
 
-def _rank(volume: PersistentVolume) -> tuple[int, str]:
+def by_size(volume: PersistentVolume) -> tuple[int, str]:
+    """A key that puts the smallest volume first."""
     return _amount((volume.spec.capacity or {}).get("storage", 0)), volume.metadata.name
 
 
-def _suits(volume: PersistentVolume, claim: Claim) -> bool:
+def suits(volume: PersistentVolume, claim: Claim) -> bool:
     """Whether a claim may be bound to a volume, wherever that is (`FindMatchingVolume` of the PV controller)."""
     spec, asked = volume.spec, claim.spec
     if volume.metadata.deletion_timestamp or spec.volume_mode != asked.volume_mode:
         return False
-    if spec.storage_class_name != (asked.storage_class_name or "") or _rank(volume)[0] < _size(claim):
+    if spec.storage_class_name != (asked.storage_class_name or "") or by_size(volume)[0] < _size(claim):
         return False
     if not set(asked.access_modes or ()) <= set(spec.access_modes or ()):
         return False

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.kubelet.world import LONG, World, shell, world
-from vcbatch.api.resources import CONFIGMAPS
+from vcbatch.api.resources import CONFIGMAPS, PERSISTENTVOLUMECLAIMS, PERSISTENTVOLUMES
 from vcbatch.local.kubelet import Mode
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="containers are Linux processes")
@@ -119,12 +119,39 @@ async def test_downward_and_projected_volumes(node: World) -> None:
 
 
 async def test_what_cannot_be_had_is_refused_by_name(node: World) -> None:
-    volumes = [{"name": "claim", "persistentVolumeClaim": {"claimName": "x"}}]
-    await node.pod("a", shell("true", volumeMounts=[mount("claim", "/data")]), volumes=volumes)
+    volumes = [{"name": "disk", "nfs": {"server": "s", "path": "/"}}]
+    await node.pod("a", shell("true", volumeMounts=[mount("disk", "/data")]), volumes=volumes)
     pod = await node.until("a", lambda o: o["status"].get("containerStatuses") is not None)
     waiting = pod["status"]["containerStatuses"][0]["state"]["waiting"]
     assert waiting["reason"] == "CreateContainerConfigError"
-    assert "persistentVolumeClaim volumes are not available in local mode" in waiting["message"]
+    assert "nfs volumes are not available in local mode" in waiting["message"]
+
+
+async def test_a_claim_is_mounted_once_it_is_bound_and_read_only_where_the_pod_says_so(
+    node: World, tmp_path: Path
+) -> None:
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    volumes = [
+        {"name": "rw", "persistentVolumeClaim": {"claimName": "data"}},
+        {"name": "ro", "persistentVolumeClaim": {"claimName": "data", "readOnly": True}},
+    ]
+    mounts = [mount("rw", "/ckpt"), mount("ro", "/in")]
+    script = "echo kept >/ckpt/file; cat /in/file; touch /in/no 2>/dev/null || echo refused"
+    await node.pod("a", shell(script, volumeMounts=mounts), volumes=volumes)
+    pod = await node.until("a", lambda o: o["status"].get("containerStatuses") is not None)
+    waiting = pod["status"]["containerStatuses"][0]["state"]["waiting"]
+    assert 'persistentvolumeclaim "data" not found' in waiting["message"]
+    size = {"storage": "1Gi"}
+    spec = {"accessModes": ["ReadWriteOnce"], "capacity": size, "hostPath": {"path": str(folder)}}
+    await node.api.create(PERSISTENTVOLUMES, {"metadata": {"name": "v"}, "spec": spec})
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": size}, "volumeName": "v"}
+    await node.api.create(PERSISTENTVOLUMECLAIMS, {"metadata": {"name": "data"}, "spec": spec}, namespace="default")
+    bound = {"status": {"phase": "Bound"}}
+    await node.api.patch(PERSISTENTVOLUMECLAIMS, "data", bound, namespace="default", subresource="status")
+    await node.over("a")
+    assert await node.logs("a") == "kept\nrefused\n"
+    assert (folder / "file").read_text() == "kept\n"
 
 
 async def test_a_volume_whose_object_is_missing_is_waited_for(node: World) -> None:

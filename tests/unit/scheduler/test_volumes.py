@@ -131,7 +131,7 @@ def test_the_zone_of_a_volume_counts() -> None:
     [
         (None, 'persistentvolumeclaim "data" not found'),
         ({"of_class": "now"}, "pod has unbound immediate PersistentVolumeClaims"),
-        ({"of_class": "gone"}, 'storageclass.storage.k8s.io "gone" not found'),
+        ({"of_class": "gone"}, "pod has unbound immediate PersistentVolumeClaims"),
         (
             {"of_class": "late", "deletionTimestamp": "2026-06-01T00:00:00Z"},
             'persistentvolumeclaim "data" is being deleted',

@@ -27,9 +27,10 @@ _TEMPORARY = ".tmp"  # no volume can be called so
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Objects:
-    """The ConfigMaps and Secrets that a pod reads, as they are now."""
+    """The ConfigMaps and Secrets that a pod reads, as they are now, and where its claims' volumes are."""
 
     contents: Mapping[tuple[str, str], Mapping[str, bytes]]
+    claims: Mapping[str, Path]
 
     def config_map(self, name: str) -> Mapping[str, bytes] | None:
         return self.contents.get(("configmap", name))
@@ -84,7 +85,7 @@ def draw(
         declared = {name: replace_names(value, addresses) for name, value in declared.items()}
         argv = [replace_names(part, addresses) for part in argv]
     env = _surroundings(pod, container, allotment, node) | declared
-    mounts = volumes.bind_mounts(container, paths, declared)
+    mounts = volumes.bind_mounts(volumes.with_read_only_claims(container, pod["spec"]), paths, declared)
     if logins.logs_in(pod):
         _let_log_in(pod, env, mounts, node)
     return Blueprint(

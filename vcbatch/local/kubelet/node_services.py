@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vcbatch.api.resources import CONFIGMAPS, SECRETS
+from vcbatch.api.resources import CONFIGMAPS, PERSISTENTVOLUMECLAIMS, PERSISTENTVOLUMES, SECRETS, Resource
 from vcbatch.local.kubelet.config import KubeletConfig
 from vcbatch.local.kubelet.devices import DeviceTable
 from vcbatch.local.kubelet.events import EventRecorder
@@ -16,7 +16,7 @@ from vcbatch.local.kubelet.hosts import HostsFiles
 from vcbatch.local.kubelet.informer import Informer
 from vcbatch.local.kubelet.ports import PortTable
 from vcbatch.local.kubelet.sandbox import Sandbox
-from vcbatch.local.kubelet.volumes import config_map_contents, secret_contents
+from vcbatch.local.kubelet.volumes import bound_volume, config_map_contents, secret_contents, volume_path
 from vcbatch.seams.api import Api, ApiError
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.processes import Processes
@@ -32,7 +32,7 @@ _CONTENTS: dict[str, Callable[[Json], dict[str, bytes]]] = {
 
 
 class ConfigObjects:
-    """ConfigMaps and Secrets, followed from the first time that a pod reads one."""
+    """ConfigMaps and Secrets, followed from the first time that a pod reads one, and claims, asked for."""
 
     def __init__(self, *, api: Api, clock: Clock, random: Random, changed: Callable[[str, str, str], None]) -> None:
         self._api = api
@@ -61,6 +61,19 @@ class ConfigObjects:
                     raise
                 return None
         return _CONTENTS[kind](found)
+
+    async def claim_path(self, namespace: str, name: str) -> Path:
+        """Where the volume of a claim is on this machine. Raises `VolumeError` and `ConfigError`."""
+        volume = bound_volume(name, await self._get(PERSISTENTVOLUMECLAIMS, name, namespace))
+        return volume_path(name, await self._get(PERSISTENTVOLUMES, volume, None))
+
+    async def _get(self, resource: Resource, name: str, namespace: str | None) -> Json | None:
+        try:
+            return await self._api.get(resource, name, namespace=namespace)
+        except ApiError as error:
+            if not error.not_found:
+                raise
+            return None
 
     async def close(self) -> None:
         for task in self._tasks:

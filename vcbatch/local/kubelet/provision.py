@@ -121,6 +121,8 @@ class Provision:
         shutil.rmtree(self._node.memory_directory / uid, ignore_errors=True)
 
     def _make_volume(self, pod: Json, volume: Json, objects: blueprint.Objects) -> Path:
+        if "persistentVolumeClaim" in volume:
+            return objects.claims[volume["persistentVolumeClaim"].get("claimName", "")]
         if not volumes.is_projected(volume):
             memory = self._node.memory_directory / pod["metadata"]["uid"]
             return volumes.prepare(volume, pod_directory=self._record.path, memory_directory=memory)

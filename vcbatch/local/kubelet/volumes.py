@@ -24,7 +24,7 @@ Json = dict[str, Any]
 _DATA = "..data"
 _PROJECTED = ("configMap", "secret", "downwardAPI", "projected")
 _TOKEN_VOLUME = "kube-api-access-"  # noqa: S105 - the prefix of a name
-_INSTEAD = "use configMap, secret, downwardAPI, projected, emptyDir or hostPath"
+_INSTEAD = "use configMap, secret, downwardAPI, projected, emptyDir, hostPath or persistentVolumeClaim"
 
 
 class VolumeError(Exception):
@@ -303,6 +303,53 @@ def _inside(source: Path, sub_path: str) -> Path:
     if not resolved.exists():
         resolved.mkdir(parents=True, exist_ok=True)
     return resolved
+
+
+def claim_names(spec: Json) -> set[str]:
+    """The claims that a pod mounts."""
+    sources = (volume.get("persistentVolumeClaim") for volume in spec.get("volumes") or ())
+    return {source.get("claimName", "") for source in sources if source is not None}
+
+
+def bound_volume(claim: str, stored: Json | None) -> str:
+    """The volume of a claim; raises `VolumeError` where it has none."""
+    if stored is None:
+        raise VolumeError(f'persistentvolumeclaim "{claim}" not found')
+    name = stored["spec"].get("volumeName")
+    if not name or (stored.get("status") or {}).get("phase") != "Bound":
+        raise VolumeError(f'persistentvolumeclaim "{claim}" isn\'t bound yet')
+    return name
+
+
+def volume_path(claim: str, volume: Json | None) -> Path:
+    """The directory that a claim's volume is on this machine; raises `VolumeError`, and `ConfigError` for a volume that
+    isn't one."""
+    if volume is None:
+        raise VolumeError(f'the volume of persistentvolumeclaim "{claim}" not found')
+    spec = volume["spec"]
+    if spec.get("volumeMode") == "Block":
+        raise ConfigError(f"persistentvolumeclaim {claim}: block volumes are not available in local mode")
+    if "hostPath" in spec:
+        return _host_path(spec["hostPath"])
+    if "local" in spec:
+        return _host_path({"path": spec["local"].get("path", ""), "type": "Directory"})
+    raise ConfigError(
+        f"persistentvolumeclaim {claim}: its volume {volume['metadata']['name']} isn't of this machine;"
+        " local mode mounts hostPath and local volumes, and those of its own class"
+    )
+
+
+def with_read_only_claims(container: Json, spec: Json) -> Json:
+    """The container with the mounts of those claims read-only that its pod asks for so."""
+    kept = {
+        volume["name"]
+        for volume in spec.get("volumes") or ()
+        if (volume.get("persistentVolumeClaim") or {}).get("readOnly")
+    }
+    mounts = container.get("volumeMounts") or ()
+    if not any(mount["name"] in kept for mount in mounts):
+        return container
+    return {**container, "volumeMounts": [m | {"readOnly": True} if m["name"] in kept else m for m in mounts]}
 
 
 def references(spec: Json) -> set[tuple[str, str]]:

@@ -245,7 +245,11 @@ class PodWorker:
             found = await self._node.objects.fetch(kind, namespace, name)
             if found is not None:
                 contents[kind, name] = found
-        return blueprint.Objects(contents=contents)
+        claims = {
+            claim: await self._node.objects.claim_path(namespace, claim)
+            for claim in sorted(volumes.claim_names(self.pod["spec"]))
+        }
+        return blueprint.Objects(contents=contents, claims=claims)
 
     def _prepare(self, objects: blueprint.Objects) -> None:
         """Address, devices and volumes: once per pod, and on record before any of it is used."""
