@@ -24,7 +24,7 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
-from tests.perf import bench_apiserver, bench_jobs, bench_scheduler
+from tests.perf import bench_apiserver, bench_jobs, bench_scheduler, bench_webhooks
 from vcbatch.api.resources import JOBS, NAMESPACES, PODS
 from vcbatch.runtime.client import HttpApi
 from vcbatch.runtime.clock import SystemClock
@@ -158,6 +158,37 @@ async def on_a_running_server(state: Path, bare_rate: float) -> list[Figure]:
     ]
 
 
+def admission(state: Path, start: float, *, seconds: float = 3.0) -> list[Figure]:
+    """The admission service as a process of its own, beside a server that is idle."""
+    with bench_webhooks.running(state / "kubeconfig", state / "webhooks") as service:
+        measured = asyncio.run(bench_webhooks.measure(service, seconds=seconds))
+        resident = float(service.process.memory_info().rss)
+    figures = [
+        Figure(
+            what="`vcbatch webhooks` to ready",
+            value=service.ready,
+            unit="s",
+            aim=1.5,
+            yardstick=f"{service.ready / start:.1f} Python starts",
+        ),
+        Figure(what="its memory afterwards", value=resident / 1e6, unit="MB"),
+    ]
+    for each in measured:
+        yardstick = f"{each.cpu * 1e6:.0f} us CPU, {1 / each.cpu:,.0f} a CPU second; p50 {each.p50 * 1000:.1f} ms"
+        figures += [
+            Figure(
+                what=f"admission: {each.what}",
+                value=each.per_second,
+                unit="/s",
+                aim=1500,
+                more_is_better=True,
+                yardstick=yardstick,
+            ),
+            Figure(what="p99 of it", value=each.p99 * 1000, unit="ms", aim=10),
+        ]
+    return figures
+
+
 def placement() -> list[Figure]:
     """One cycle over everything, and one in which nothing has changed."""
     alike = bench_scheduler.run()
@@ -247,6 +278,7 @@ def main() -> None:
             figures.append(Figure(what="idle CPU", value=idle * 100, unit="%", aim=1.0))
             figures.append(Figure(what="idle memory", value=resident / 1e6, unit="MB", aim=200.0))
             figures += asyncio.run(on_a_running_server(state, bench_apiserver.yardstick()))
+            figures += admission(state, start)
     figures += placement()
     figures += jobs()
 

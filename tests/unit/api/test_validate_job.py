@@ -163,6 +163,12 @@ def test_a_name_that_is_yet_to_be_generated_is_judged_by_its_length() -> None:
     assert "shorten the name of the job" in refusal(made)
 
 
+def test_a_job_has_no_more_tasks_than_can_be_judged_in_a_moment() -> None:
+    made = job()
+    made["spec"]["tasks"] = [{**made["spec"]["tasks"][0], "name": f"t{number}"} for number in range(10_001)]
+    assert refusal(made) == "spec.tasks: 10001 tasks, want at most 10000"
+
+
 def test_all_faults_come_in_one_answer() -> None:
     made = job(queue="closed", plugins={"big_plugin": []}, minAvailable=9)
     made["spec"]["tasks"][1]["minAvailable"] = 8

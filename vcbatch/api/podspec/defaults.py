@@ -21,6 +21,8 @@ _IMAGE = re.compile(
 )
 """The name of an image. Source: the grammar of github.com/distribution/reference."""
 _LONGEST_IMAGE = 255
+_LONGEST_WITH_DIGEST = 2048
+"""Beyond it no name is looked at: matching takes some hundred bytes of memory for each character."""
 
 
 def spec_defaults(spec: Json) -> None:
@@ -99,7 +101,7 @@ def _container_defaults(container: Json) -> None:
 
 def _is_latest(image: str) -> bool:
     """Whether an image is named with the tag `latest`, or well and with neither tag nor digest."""
-    name = _IMAGE.fullmatch(image)
+    name = _IMAGE.fullmatch(image) if len(image) <= _LONGEST_WITH_DIGEST else None
     if name is None or len(name["name"]) > _LONGEST_IMAGE:
         return False
     return name["tag"] == "latest" or (name["tag"] is None and name["digest"] is None)

@@ -34,6 +34,7 @@ TOPOLOGY_CONFLICT: Final = (
 )
 
 MOST_PODS: Final = 100_000
+MOST_TASKS: Final = 10_000
 """Pods of one job, as many as an indexed Job of Kubernetes may have."""
 
 # As k8s.io/apiserver `pkg/storage/names` makes them.
@@ -60,6 +61,8 @@ def spec_faults(spec: JobSpec, name: str, lookup: Lookup, *, path: str = "spec")
     depend on it."""
     if not spec.tasks:
         return [Fault(f"{path}.tasks", "No task specified in job spec", Cause.REQUIRED)]
+    if len(spec.tasks) > MOST_TASKS:
+        return [Fault(f"{path}.tasks", f"{path}.tasks: {len(spec.tasks)} tasks, want at most {MOST_TASKS}")]
     faults = list(topology_faults(spec.network_topology, f"{path}.networkTopology"))
     faults += _duplicate_tasks(spec.tasks, path)
     for index, task in enumerate(spec.tasks):
