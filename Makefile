@@ -9,6 +9,7 @@
 #   make fidelity-record keep anew what a real API server answers to the requests of tests/fidelity
 #   make fuzz            100,000 spoiled objects at the admission service
 #   make bench           figures of this machine
+#   make mutation        which changes of the job controller no test notices (hours; FILES=... for some of it)
 #   make bench-cluster   figures of a real control plane on this machine
 
 SHELL := /bin/bash
@@ -25,10 +26,10 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& { echo $$p; break; }; done)
 
-.PHONY: help demo test testbed test-cluster test-training fidelity-record check fuzz bench bench-cluster crds clean
+.PHONY: help demo test testbed test-cluster test-training fidelity-record check fuzz bench bench-cluster mutation crds clean
 
 help:
-	@sed -n '3,12s/^#   //p' Makefile
+	@sed -n '3,13s/^#   //p' Makefile
 
 $(VENV)/.ready: pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "vcbatch needs Python 3.11 or newer on the PATH (or PYTHON=/path/to/python3.11)" >&2; exit 1; }
@@ -95,8 +96,12 @@ bench-cluster: $(VENV)/.ready
 	$(PY) -m tests.cluster.bench $(PROFILES)
 	$(PY) -m tests.cluster.bench_scale
 
+# FILES="vcbatch/core/job/ledger.py" chooses; an interrupted run goes on where it was. MUTANTS at a time.
+mutation: $(VENV)/.ready
+	nice -n 10 $(PY) -m tests.mutation.run --jobs $(or $(MUTANTS),1) $(FILES)
+
 crds: $(VENV)/.ready
 	$(VENV)/bin/vcbatch crds --output crds
 
 clean:
-	rm -rf $(VENV) $(TRAINING) .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(TRAINING) .pytest_cache .ruff_cache .hypothesis .import_linter_cache .mutation
