@@ -40,6 +40,15 @@ class ResourceName(msgspec.Struct, frozen=True):
         return f"{self.resource}.{self.group}" if self.group else self.resource
 
 
+class UserInfo(msgspec.Struct, frozen=True):
+    """`request.userInfo`."""
+
+    username: str = ""
+    uid: str = ""
+    groups: tuple[str, ...] = ()
+    extra: dict[str, tuple[str, ...]] = {}
+
+
 class Asked(msgspec.Struct, frozen=True, rename="camel"):
     """`request` of a review, as far as it is read."""
 
@@ -49,6 +58,7 @@ class Asked(msgspec.Struct, frozen=True, rename="camel"):
     name: str = ""
     namespace: str = ""
     sub_resource: str = ""
+    user_info: UserInfo = UserInfo()
     object: Json | None = None
     old_object: Json | None = None
 

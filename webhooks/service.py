@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from typing import Final, Protocol, TypeVar
 
 from vcbatch.api import admission
-from vcbatch.api.admission import Lookup, Operation, Request, Settings, Verdict
+from vcbatch.api.admission import Lookup, Operation, Request, Settings, User, Verdict
 from vcbatch.api.defaults import json_patch
 from vcbatch.api.model import MalformedObject
 from vcbatch.api.resources import PODS, Resource
 from vcbatch.runtime.meter import Meter
 from vcbatch.seams.api import ApiError
 from vcbatch.seams.clock import Clock
+from webhooks.access import SubmitAccess
 from webhooks.paths import Path
 from webhooks.review import Answer, Asked
 
@@ -55,6 +56,8 @@ class AdmissionService:
     meter: Meter
     settings: Callable[[], Settings] = lambda: admission.DEFAULT_SETTINGS
     """What holds now; read once for each request."""
+    access: SubmitAccess | None = None
+    """Whom to ask whether the user may submit to a queue; None lets everybody whom the rules let."""
 
     async def answer(self, path: Path, asked: Asked, *, size: int) -> Answer:
         """`size`: bytes of the review, which tell whether judging it takes long enough to be done beside the loop."""
@@ -108,7 +111,18 @@ class AdmissionService:
                 return _later(f"{verdict.message}; admission couldn't make sure, since {error}")
             if news:
                 verdict = await _run(size, lambda: admission.review(request, self.world, settings))
-        return _judged(verdict)
+        return await self._let(request, settings, verdict) if verdict.allowed else _judged(verdict)
+
+    async def _let(self, request: Request, settings: Settings, verdict: Verdict) -> Answer:
+        """What the rules allow, where the user may submit to the queues that it goes to."""
+        queues = admission.submissions(request, settings) if self.access is not None else ()
+        try:
+            refusals = [await self.access.refusal(request, queue) for queue in queues] if self.access else []
+        except ApiError as error:
+            log.warning("who may submit can't be asked: %s", error, extra={"resource": request.resource.plural})
+            return _later(f"admission couldn't ask whether {request.user.name} may submit, since {error}")
+        refused = "; ".join(filter(None, refusals))
+        return Answer(allowed=False, message=refused, code=403, reason="Forbidden") if refused else _judged(verdict)
 
 
 # A thread takes turns with the loop. Many would leave it no turn, so that small reviews waited for large ones.
@@ -138,6 +152,7 @@ def _broken(path: Path) -> Answer:
 
 
 def _request(path: Path, asked: Asked) -> Request:
+    who = asked.user_info
     return Request(
         resource=path.resource,
         operation=Operation(asked.operation),
@@ -145,6 +160,7 @@ def _request(path: Path, asked: Asked) -> Request:
         namespace=asked.namespace,
         object=asked.object,
         old=asked.old_object,
+        user=User(name=who.username, uid=who.uid, groups=who.groups, extra=who.extra),
     )
 
 

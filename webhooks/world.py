@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from vcbatch.api import loose
@@ -73,7 +73,9 @@ class World:
     async def refresh(self, request: Request) -> bool:
         """Read what the request names, and say whether that told anything new. Raises `ApiError` where the API server
         can't be asked."""
-        wanted = sorted(_named(request), key=lambda item: (item[0].plural, item[1]))[:_MOST_READS]
+        named = _named(request)
+        around = {(QUEUES, near) for resource, name in named if resource == QUEUES for near in self._around(name)}
+        wanted = [*sorted(named, key=_order), *sorted(around - named, key=_order)][:_MOST_READS]
         told = await asyncio.gather(*(self._read(resource, name) for resource, name in wanted))
         return any(told)
 
@@ -86,6 +88,16 @@ class World:
                 raise
             gone = cache.by_key(name)
             return gone is not None and cache.discard(gone["metadata"]["uid"])
+
+    def _around(self, name: str) -> Iterator[str]:
+        """The queues above and right below, on which rules rest as well."""
+        yield from (child.name for child in self._queues.values() if child.spec.parent == name)
+        above, seen = name, set[str]()
+        while above in self._queues and above not in seen:
+            seen.add(above)
+            above = self._queues[above].spec.parent
+            if above and above != ROOT:
+                yield above
 
     def _on_queue(self, change: Change[Json]) -> None:
         name = loose.part(change.current, "metadata").get("name", "")
@@ -112,6 +124,10 @@ def _named(request: Request) -> set[tuple[Resource, str]]:
             pod = loose.part(loose.part(task, "template"), "spec") if isinstance(task, dict) else {}
             named.append((PRIORITYCLASSES, pod.get("priorityClassName")))
     return {(resource, name) for resource, name in named if isinstance(name, str) and _plain(name) and name != ROOT}
+
+
+def _order(item: tuple[Resource, str]) -> tuple[str, str]:
+    return item[0].plural, item[1]
 
 
 def _plain(name: str) -> bool:

@@ -17,8 +17,9 @@ from typing import Any
 
 import pytest
 
+from tests.cluster import admission as installed
 from tests.cluster.components import WEBHOOKS, Components
-from tests.cluster.controlplane import ControlPlane
+from tests.cluster.controlplane import REPOSITORY, ControlPlane
 from tests.cluster.processes import wait_until
 from tests.corpus.corpus import Case, bases, cases, changed, surroundings, world
 from tests.support.alike import unlike
@@ -29,6 +30,7 @@ from vcbatch.api.names import webhook_name
 from vcbatch.api.resources import HYPERNODES, PODGROUPS, PODS, QUEUES, Resource
 
 WORLD = world()
+POLICIES = REPOSITORY / "helm/vcbatch/files/policies"
 _AT_ONCE = 8
 
 
@@ -68,9 +70,9 @@ def _unquoted(header: str) -> str:
 def cluster(control_plane: ControlPlane) -> Iterator[Cluster]:
     made = Cluster(plane=control_plane)
     given = surroundings()
-    for name, annotations in given["namespaces"].items():
+    for name, noted in given["namespaces"].items():
         control_plane.request("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
-        body = {"metadata": {"annotations": annotations}}
+        body = {"metadata": {"annotations": noted}}
         control_plane.call("PATCH", f"/api/v1/namespaces/{name}", body, content_type="application/merge-patch+json")
         account = f"/api/v1/namespaces/{name}/serviceaccounts/default"
         wait_until("pods may be made", lambda path=account: control_plane.request("GET", path)[0] == 200)
@@ -94,6 +96,23 @@ def admitted(cluster: Cluster) -> Iterator[Cluster]:
         bad = next(case for case in cases() if case.rule == "job/queue" and case.says)
         wait_until("admission is asked", lambda: cluster.ask(bad.request)[0] == 400)
         yield cluster
+
+
+@pytest.fixture(scope="module")
+def ruled(cluster: Cluster) -> Iterator[Cluster]:
+    """With the shipped policies in the place of the service."""
+    installed.remove(cluster.plane)
+    cluster.plane.apply(POLICIES)
+    probes = [case for case in cases() if case.rule in ("job/plugins", "queue/deserved", "pod/budgets") and case.says]
+    wait_until(
+        "policies are followed", lambda: all(cluster.ask(case.request)[0] == 422 for case in probes), timeout=120
+    )
+    bare = next(case.request for case in cases() if case.rule == "job/defaults" and "/spec/schedulerName" in case.name)
+    wait_until("defaults are filled in", lambda: cluster.ask(bare)[1].get("spec", {}).get("schedulerName") == "volcano")
+    try:
+        yield cluster
+    finally:
+        cluster.plane.kubectl("delete", "--ignore-not-found", "-f", str(POLICIES))
 
 
 def _store(plane: ControlPlane, resource: Resource, given: Mapping[str, Any]) -> Json:
@@ -181,3 +200,27 @@ def test_kubectl_shows_warnings(admitted: Cluster) -> None:
     assert done.returncode == 0, done.stderr
     assert "Warning: spec.minAvailable: 2 is below 3" in done.stderr
     assert "Warning: spec.runningEstimate: nothing reads it" in done.stderr
+
+
+def ruled_alike(case: Case, request: Request, answered: tuple[int, Json, tuple[str, ...]]) -> str:
+    """Where policies and rules don't agree; empty where they do, or where no policy has a say."""
+    code, answer, _ = answered
+    told = answer.get("message", "")
+    if case.by_schema or code == 404:
+        return ""
+    seen = as_seen(request)
+    filled = replace(seen, object=admission.mutate(seen, WORLD))
+    message = admission.review(filled, WORLD).message
+    if message and case.by_policy:
+        return "" if code == 422 and "ValidatingAdmissionPolicy" in told else f"{code} {told}, want {message}"
+    if code not in (200, 201):
+        return f"{code} {told}, want {'nothing said: ' + message if message else 'it allowed'}"
+    return "; ".join(unlike(filled.object or {}, answer)) if request.operation is not Operation.DELETE else ""
+
+
+def test_policies_say_what_the_service_says(ruled: Cluster) -> None:
+    asked = {case.name: as_asked(ruled, case) for case in cases()}
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        answers = dict(zip(asked, pool.map(ruled.ask, asked.values()), strict=True))
+    wrong = {case.name: ruled_alike(case, asked[case.name], answers[case.name]) for case in cases()}
+    assert {name: fault for name, fault in wrong.items() if fault} == {}

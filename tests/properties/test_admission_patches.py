@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from typing import Any
 
 import jsonpatch
@@ -42,6 +43,11 @@ def requests(draw: st.DrawFn) -> Request:
     return Request(resource=request.resource, operation=Operation.CREATE, name="x", namespace="blue", object=made)
 
 
+def as_text(value: Any) -> str:
+    """In which 0 isn't False."""
+    return json.dumps(value, sort_keys=True)
+
+
 def filled(request: Request, made: Json) -> Any:
     again = Request(**{**{key: getattr(request, key) for key in request.__slots__}, "object": made})
     return admission.mutate(again, WORLD)
@@ -60,4 +66,4 @@ def test_a_patch_is_minimal_and_settles(request: Request) -> None:
     assert all(operation["op"] != "remove" for operation in patch)
     for left_out in range(len(patch)):
         fewer = patch[:left_out] + patch[left_out + 1 :]
-        assert jsonpatch.apply_patch(given_object, fewer) != after, patch[left_out]
+        assert as_text(jsonpatch.apply_patch(given_object, fewer)) != as_text(after), patch[left_out]

@@ -15,14 +15,14 @@ from vcbatch.api.duration import MalformedDuration, parse_nanoseconds
 
 _MONTHS: Final = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 _DAYS: Final = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"]
-_FIELDS: Final[tuple[tuple[str, int, int, list[str]], ...]] = (
+FIELDS: Final[tuple[tuple[str, int, int, list[str]], ...]] = (
     ("minute", 0, 59, []),
     ("hour", 0, 23, []),
     ("day of month", 1, 31, []),
     ("month", 1, 12, _MONTHS),
     ("day of week", 0, 6, _DAYS),
 )
-_MACROS: Final = {
+MACROS: Final = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",
     "@monthly": "0 0 1 * *",
@@ -94,10 +94,10 @@ def parse_cron(line: str) -> CronLine:
         line = line.strip()
     if line.startswith(_EVERY):
         return CronLine(rule=_every(line.removeprefix(_EVERY)), zone=zone)
-    if line.startswith("@") and line not in _MACROS:
-        known = ", ".join(sorted(_MACROS))
+    if line.startswith("@") and line not in MACROS:
+        known = ", ".join(sorted(MACROS))
         raise MalformedCron(f"{line[:64]} isn't known, want one of {known}, @every")
-    return CronLine(rule=_calendar(_MACROS.get(line, line)), zone=zone)
+    return CronLine(rule=_calendar(MACROS.get(line, line)), zone=zone)
 
 
 def complaint(expression: str) -> str:
@@ -132,7 +132,7 @@ def _every(text: str) -> Every:
 
 def _calendar(line: str) -> Calendar:
     fields = line.split()
-    if len(fields) != len(_FIELDS):
+    if len(fields) != len(FIELDS):
         raise MalformedCron(f"{len(fields)} fields, want 5: minute, hour, day of month, month, day of week")
     minutes, hours, days, months, weekdays = (_values(text, field) for field, text in enumerate(fields))
     return Calendar(
@@ -146,7 +146,7 @@ def _calendar(line: str) -> Calendar:
 
 
 def _values(text: str, field: int) -> tuple[int, ...]:
-    name, low, high, words = _FIELDS[field]
+    name, low, high, words = FIELDS[field]
     found: set[int] = set()
     for part in text.split(","):
         numbers = _range(part, low=low, high=high, words=words)

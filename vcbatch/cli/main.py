@@ -20,6 +20,7 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "scheduler": ("vcbatch.cli.scheduler", "Run the gang scheduler on a cluster."),
     "webhooks": ("vcbatch.cli.webhooks", "Run the admission service of a cluster."),
     "crds": ("vcbatch.cli.crds", "Print or write the CustomResourceDefinitions."),
+    "policies": ("vcbatch.cli.policies", "Print or write admission as policies, for clusters without webhooks."),
 }
 
 _EXTRAS = {

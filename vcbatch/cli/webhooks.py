@@ -23,6 +23,7 @@ from vcbatch.cli.output import CliError
 from vcbatch.runtime.informers import Informers
 from vcbatch.runtime.serving import Address
 from vcbatch.runtime.supervise import Part, Supervisor, never
+from webhooks.access import SubjectAccess
 from webhooks.app import build
 from webhooks.certificates.context import CertificateError, ServingContext
 from webhooks.certificates.files import FileCertificates
@@ -56,6 +57,7 @@ class _Options:
     max_queue_depth: int
     enable_queue_allocated_pods_check: bool
     enable_root_queue_protection: bool
+    check_queue_access: bool
     log_level: str
 
 
@@ -118,6 +120,10 @@ class _Options:
     "--enable-root-queue-protection/--disable-root-queue-protection", default=QueueRules().protect_root,
     show_default=True, help="Refuse to change the limits of the root queue.",
 )  # fmt: skip
+@click.option(
+    "--check-queue-access", is_flag=True,
+    help="Ask the cluster whether who submits may create queues/submit of that queue (SubjectAccessReview).",
+)  # fmt: skip
 @click.option("--log-level", type=click.Choice(list(LEVELS)), default="info", show_default=True)
 def command(**options: Any) -> int:
     """Run the admission service of the cluster of the kubeconfig."""
@@ -139,7 +145,8 @@ async def _work(component: Component, options: _Options) -> None:
     settings = _settings(options, component)
     informers = Informers(component.api, clock=clock, random=component.random, meter=meter)
     world = World(component.api, informers)
-    service = AdmissionService(world=world, clock=clock, meter=meter, settings=settings.current)
+    access = SubjectAccess(component.api) if options.check_queue_access else None
+    service = AdmissionService(world=world, clock=clock, meter=meter, settings=settings.current, access=access)
     app = build(service, meter=meter, exposition=meter.exposition)
 
     async def answer() -> None:

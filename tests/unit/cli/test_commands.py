@@ -34,7 +34,7 @@ def test_version_and_help():
     assert vcbatch("--version").stdout == f"vcbatch {__version__}\n"
     said = vcbatch("--help")
     assert said.returncode == 0
-    for command in ("up", "down", "status", "controllers", "scheduler", "crds"):
+    for command in ("up", "down", "status", "controllers", "scheduler", "crds", "policies"):
         assert f"  {command} " in said.stdout
 
 
@@ -76,6 +76,17 @@ def test_crds_are_a_stream_that_kubectl_takes(tmp_path: Path):
     assert {
         yaml.safe_load(path.read_text())["spec"]["names"]["kind"] for path in (tmp_path / "crds").iterdir()
     } == kinds
+
+
+def test_policies_are_a_stream_that_kubectl_takes(tmp_path: Path):
+    said = vcbatch("policies", "--scheduler-name", "gpu", "--mutating-version", "v1beta1")
+    documents = [document for document in yaml.safe_load_all(said.stdout) if document]
+    versions = {document["kind"]: document["apiVersion"] for document in documents}
+    assert versions["MutatingAdmissionPolicy"] == "admissionregistration.k8s.io/v1beta1"
+    assert versions["ValidatingAdmissionPolicyBinding"] == "admissionregistration.k8s.io/v1"
+    assert "'gpu'" in said.stdout
+    assert vcbatch("policies", "--output", str(tmp_path)).returncode == 0
+    assert {file.name for file in tmp_path.iterdir()} == {"mutating.yaml", "validating.yaml"}
 
 
 def test_crds_that_cant_be_written_are_said(tmp_path: Path):

@@ -1,0 +1,104 @@
+"""Who may submit, asked of the cluster."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.support.admission_http import KnownWorld, answer_of, review_of
+from tests.support.admission_world import queue
+from tests.support.virtual_time import VirtualClock
+from vcbatch.api import admission
+from vcbatch.api.admission import Operation, Request
+from vcbatch.api.model import Json
+from vcbatch.api.resources import CRONJOBS, JOBS, PODGROUPS, PODS, QUEUES, Resource
+from vcbatch.runtime.meter import NoMeter
+from vcbatch.seams.api import ApiError
+from webhooks.access import SubjectAccess
+from webhooks.app import build
+from webhooks.service import AdmissionService
+
+TASK: Json = {"name": "w", "replicas": 1, "template": {"spec": {"containers": [{"name": "c", "image": "i"}]}}}
+ANN: Json = {"username": "ann", "uid": "7", "groups": ["staff"], "extra": {"scopes": ["a", "b"]}}
+
+
+class Cluster:
+    """Answers SubjectAccessReviews, and keeps them."""
+
+    def __init__(self, allowed: bool) -> None:
+        self.allowed = allowed
+        self.down = False
+        self.asked: list[Json] = []
+
+    async def create(self, resource: Resource, body: Json, *, namespace: str | None = None) -> Json:
+        assert (resource.path(), namespace) == ("/apis/authorization.k8s.io/v1/subjectaccessreviews", None)
+        if self.down:
+            raise ApiError(0, "", "no answer")
+        self.asked.append(body["spec"])
+        return {**body, "status": {"allowed": self.allowed, "reason": "because"}}
+
+
+async def answer(cluster: Any) -> Json:
+    meter = NoMeter()
+    world = KnownWorld(known=[queue("root"), queue("team")])
+    service = AdmissionService(world=world, clock=VirtualClock(), meter=meter, access=SubjectAccess(cluster))
+    app = build(service, meter=meter, exposition=lambda: ("text/plain", b""))
+    spec = {"queue": "team", "minAvailable": 1, "tasks": [TASK]}
+    body = {"metadata": {"name": "j", "namespace": "ns"}, "spec": spec}
+    review = review_of(Request(resource=JOBS, operation=Operation.CREATE, name="j", namespace="ns", object=body))
+    review["request"]["userInfo"] = ANN
+    return await answer_of(app, "/jobs/validate", review)
+
+
+async def test_who_may_is_let() -> None:
+    cluster = Cluster(allowed=True)
+    assert (await answer(cluster))["allowed"]
+    (asked,) = cluster.asked
+    assert (asked["user"], asked["uid"], asked["groups"], asked["extra"]) == (
+        "ann", "7", ["staff"], {"scopes": ["a", "b"]},
+    )  # fmt: skip
+    attributes = asked["resourceAttributes"]
+    assert {key: attributes[key] for key in ("resource", "subresource", "verb", "name", "namespace")} == {
+        "resource": "queues", "subresource": "submit", "verb": "create", "name": "team", "namespace": "ns",
+    }  # fmt: skip
+
+
+async def test_who_may_not_is_told_which_right_is_wanted() -> None:
+    refused = await answer(Cluster(allowed=False))
+    assert (refused["allowed"], refused["status"]["code"]) == (False, 403)
+    said = "user `ann` may not submit to queue `team` in namespace `ns`: want the right to create "
+    assert refused["status"]["message"] == f"{said}queues/submit.scheduling.volcano.sh named team (because)"
+
+
+async def test_nobody_is_let_where_it_cant_be_asked() -> None:
+    cluster = Cluster(allowed=True)
+    cluster.down = True
+    refused = await answer(cluster)
+    assert (refused["allowed"], refused["status"]["code"]) == (False, 503)
+
+
+def pod(scheduler: str) -> Json:
+    annotations = {"scheduling.volcano.sh/queue-name": "a"}
+    return {"metadata": {"annotations": annotations}, "spec": {"schedulerName": scheduler}}
+
+
+@pytest.mark.parametrize(
+    ("resource", "made", "old", "queues"),
+    [
+        (JOBS, {"spec": {"queue": "a"}}, None, ("a",)),
+        (JOBS, {"spec": {}}, None, ("default",)),
+        (JOBS, {"spec": {"queue": "a"}}, {"spec": {"queue": "b"}}, ()),
+        (PODGROUPS, {"spec": {"queue": "a"}}, {"spec": {"queue": "b"}}, ("a",)),
+        (PODGROUPS, {"spec": {"queue": "a"}}, {"spec": {"queue": "a"}}, ()),
+        (CRONJOBS, {"spec": {"jobTemplate": {"spec": {"queue": "a"}}}}, None, ("a",)),
+        (CRONJOBS, {"spec": {"jobTemplate": {"spec": {}}}}, None, ("default",)),
+        (PODS, pod("volcano"), None, ("a",)),
+        (PODS, pod("default-scheduler"), None, ()),
+        (QUEUES, {"spec": {}}, None, ()),
+    ],
+)
+def test_what_is_submitted_where(resource: Resource, made: Json, old: Json | None, queues: tuple[str, ...]) -> None:
+    operation = Operation.CREATE if old is None else Operation.UPDATE
+    request = Request(resource=resource, operation=operation, name="x", object=made, old=old)
+    assert admission.submissions(request) == queues

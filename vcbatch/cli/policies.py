@@ -1,0 +1,41 @@
+"""`vcbatch policies`: admission as policies of Kubernetes, for clusters without our webhooks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from vcbatch.api.names import DEFAULT_SCHEDULER
+from vcbatch.cli.output import CliError, note, say
+
+
+@click.command("policies")
+@click.option(
+    "--scheduler-name", multiple=True, default=(DEFAULT_SCHEDULER,), show_default=True, metavar="NAME",
+    help="Pods with this schedulerName are ours; may be repeated. The first is for jobs that name none.",
+)  # fmt: skip
+@click.option(
+    "--mutating-version", type=click.Choice(["v1", "v1beta1"]), default="v1", show_default=True,
+    help="Of MutatingAdmissionPolicies: v1 from Kubernetes 1.36 on.",
+)  # fmt: skip
+@click.option(
+    "--output", "-o", type=click.Path(file_okay=False, path_type=Path), default=None, metavar="DIR",
+    help="Write the files there, in place of printing them.",
+)  # fmt: skip
+def command(scheduler_name: tuple[str, ...], mutating_version: str, output: Path | None) -> int:
+    """Print the admission policies as one YAML stream: `vcbatch policies | kubectl apply -f -`."""
+    from webhooks.policies import documents
+
+    files = documents(scheduler_name, mutating_version=mutating_version)
+    if output is None:
+        say("".join(files.values()), end="")
+        return 0
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        for name, text in files.items():
+            (output / name).write_text(text)
+    except OSError as error:
+        raise CliError(f"can't write to {output}: {error.strerror}") from error
+    note(f"{len(files)} files written to {output}")
+    return 0

@@ -1,0 +1,164 @@
+"""The policies and their bindings as documents for an API server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import yaml
+
+from vcbatch.api.names import DEFAULT_SCHEDULER, NAMESPACE_LABEL
+from vcbatch.api.resources import CRONJOBS, HYPERNODES, JOBFLOWS, JOBS, PODGROUPS, PODS, QUEUES, Resource
+from webhooks.policies import jobs, mutating, others, queues
+from webhooks.policies.expressions import Rule, listed
+
+Json = dict[str, Any]
+
+_VALIDATING_VERSION: Final = "admissionregistration.k8s.io/v1"
+MUTATING_VERSIONS: Final = ("v1", "v1beta1")
+"""Kubernetes serves the first from 1.36 on, the second in 1.34 and 1.35 where it is turned on."""
+_EXCLUDED: Final = ("volcano-system", "kube-system")
+_HEADER: Final = "# Made by `vcbatch policies`: rules of admission that need no webhook. See docs/admission.md.\n"
+
+
+def documents(
+    schedulers: Sequence[str] = (DEFAULT_SCHEDULER,), *, mutating_version: str = MUTATING_VERSIONS[0]
+) -> dict[str, str]:
+    """Text by file name. `schedulers`: ours, the first for jobs that name none."""
+    made = {"mutating.yaml": _mutating(schedulers[0], mutating_version), "validating.yaml": _validating(schedulers)}
+    return {name: _HEADER + _text(items) for name, items in made.items()}
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes expressions as they are, in blocks, where quoting would double every quote of theirs."""
+
+
+def _string(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|" if "'" in value else None)
+
+
+_Dumper.add_representer(str, _string)
+
+
+def _text(items: Iterable[Json]) -> str:
+    made = (yaml.dump(item, Dumper=_Dumper, sort_keys=False, width=120, allow_unicode=True) for item in items)
+    return "".join(f"---\n{text}" for text in made)
+
+
+def _validating(schedulers: Sequence[str]) -> list[Json]:
+    job = jobs.variables("object.spec", "object.metadata.name")
+    made = [*jobs.name_rules(), *jobs.spec_rules(schedulers), *jobs.time_limit_rules()]
+    changed = [*jobs.time_limit_rules(), *jobs.update_rules()]
+    unchanged = {"unchanged": "object.spec == oldObject.spec"}
+    # Named after the slot that it is made for: a dash and eight digits.
+    embedded = jobs.variables("object.spec.?jobTemplate.?spec.orValue({})", "object.metadata.name + '-29000000'")
+    same = {"unchanged": "oldObject != null && object.spec == oldObject.spec"}
+    cron_rules = [*others.cronjob_rules(), *(_unless_unchanged(rule) for rule in jobs.spec_rules(schedulers))]
+    ours = [{"name": "ours", "expression": f"object.spec.?schedulerName.orValue('') in {listed(schedulers)}"}]
+    return [
+        document
+        for policy in (
+            _policy("vcbatch-jobs-create", JOBS, ("CREATE",), made, variables=job),
+            _policy("vcbatch-jobs-update", JOBS, ("UPDATE",), changed, variables={**job, **unchanged}),
+            _policy("vcbatch-queues", QUEUES, ("CREATE", "UPDATE"), queues.rules(), variables=queues.variables()),
+            _policy("vcbatch-queues-delete", QUEUES, ("DELETE",), queues.deletion_rules()),
+            _policy("vcbatch-podgroups", PODGROUPS, ("CREATE",), others.podgroup_rules()),
+            _policy("vcbatch-pods", PODS, ("CREATE",), others.pod_rules(), conditions=ours, failure="Ignore"),
+            _policy("vcbatch-jobflows", JOBFLOWS, ("CREATE", "UPDATE"), others.jobflow_rules()),
+            _policy("vcbatch-cronjobs", CRONJOBS, ("CREATE", "UPDATE"), cron_rules, variables={**embedded, **same}),
+            _policy("vcbatch-hypernodes", HYPERNODES, ("CREATE", "UPDATE"), others.hypernode_rules()),
+        )
+        for document in (policy, _binding(policy))
+    ]
+
+
+def _unless_unchanged(rule: Rule) -> Rule:
+    return Rule(f"variables.unchanged || ({rule.holds})", rule.message)
+
+
+def _policy(
+    name: str,
+    resource: Resource,
+    operations: Sequence[str],
+    rules: Iterable[Rule],
+    *,
+    variables: Mapping[str, str] | None = None,
+    conditions: Sequence[Json] = (),
+    failure: str = "Fail",
+) -> Json:
+    spec: Json = {"failurePolicy": failure, "matchConstraints": _constraints(resource, operations)}
+    if conditions:
+        spec["matchConditions"] = list(conditions)
+    if variables:
+        spec["variables"] = [{"name": key, "expression": value} for key, value in variables.items()]
+    spec["validations"] = [{"expression": rule.holds, "message": rule.message} for rule in rules]
+    kind = "ValidatingAdmissionPolicy"
+    return {"apiVersion": _VALIDATING_VERSION, "kind": kind, "metadata": {"name": name}, "spec": spec}
+
+
+def _mutating(scheduler: str, version: str) -> list[Json]:
+    return [
+        document
+        for policy in (
+            _defaults(
+                "vcbatch-jobs-defaults", JOBS, ("CREATE", "UPDATE"), mutating.job_patches(scheduler), version,
+                variables=mutating.JOB_VARIABLES,
+            ),
+            _defaults("vcbatch-queues-defaults", QUEUES, ("CREATE",), mutating.queue_patches(), version),
+            _defaults("vcbatch-podgroups-defaults", PODGROUPS, ("CREATE",), mutating.podgroup_patches(), version),
+        )
+        for document in (policy, _binding(policy))
+    ]  # fmt: skip
+
+
+def _defaults(
+    name: str,
+    resource: Resource,
+    operations: Sequence[str],
+    patches: Iterable[str],
+    version: str,
+    *,
+    variables: Mapping[str, str] | None = None,
+) -> Json:
+    spec: Json = {
+        "failurePolicy": "Fail",
+        "reinvocationPolicy": "IfNeeded",
+        "matchConstraints": _constraints(resource, operations),
+    }
+    if variables:
+        spec["variables"] = [{"name": key, "expression": value} for key, value in variables.items()]
+    spec["mutations"] = [{"patchType": "JSONPatch", "jsonPatch": {"expression": patch}} for patch in patches]
+    return {
+        "apiVersion": f"admissionregistration.k8s.io/{version}",
+        "kind": "MutatingAdmissionPolicy",
+        "metadata": {"name": name},
+        "spec": spec,
+    }
+
+
+def _constraints(resource: Resource, operations: Sequence[str]) -> Json:
+    rule = {
+        "apiGroups": [resource.group],
+        "apiVersions": [resource.version],
+        "resources": [resource.plural],
+        "operations": list(operations),
+        "scope": "Namespaced" if resource.namespaced else "Cluster",
+    }
+    made: Json = {"matchPolicy": "Equivalent", "resourceRules": [rule]}
+    if resource.namespaced:
+        excluded = {"key": NAMESPACE_LABEL, "operator": "NotIn", "values": list(_EXCLUDED)}
+        made["namespaceSelector"] = {"matchExpressions": [excluded]}
+    return made
+
+
+def _binding(policy: Json) -> Json:
+    name, validating = policy["metadata"]["name"], policy["kind"].startswith("Validating")
+    spec: Json = {"policyName": name}
+    if validating:
+        spec["validationActions"] = ["Deny"]
+    return {
+        "apiVersion": policy["apiVersion"],
+        "kind": f"{policy['kind']}Binding",
+        "metadata": {"name": name},
+        "spec": spec,
+    }

@@ -1,0 +1,112 @@
+"""Rules of PodGroups, pods, JobFlows, CronJobs and HyperNodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from vcbatch.api import cron
+from vcbatch.api.names import JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE
+from vcbatch.api.validate.cronjob import LONGEST_NAME
+from vcbatch.api.validate.job import TOPOLOGY_CONFLICT
+from webhooks.policies.expressions import DURATION, QUALIFIED, SUBDOMAIN, UNCHANGED, Rule, annotation, matches, text
+
+
+def podgroup_rules() -> Iterator[Rule]:
+    """Rules of a PodGroup by itself."""
+    for of in ("object.?spec", "p"):
+        topology = f"{of}.?networkTopology"
+        holds = f"!({topology}.?highestTierAllowed.hasValue() && {topology}.?highestTierName.orValue('') != '')"
+        yield Rule(
+            holds if of != "p" else f"object.?spec.?subGroupPolicy.orValue([]).all(p, {holds})", TOPOLOGY_CONFLICT
+        )
+
+
+def pod_rules() -> Iterator[Rule]:
+    """Disruption budgets."""
+    given = [annotation(name) for name in (JDB_MIN_AVAILABLE, JDB_MAX_UNAVAILABLE)]
+    for name, value in zip((JDB_MIN_AVAILABLE, JDB_MAX_UNAVAILABLE), given, strict=True):
+        number = f"int({value}.value().replace('%', ''))"
+        wellformed = f"{value}.value().matches('^[+-]?[0-9]{{1,18}}%?$')"
+        percent = f"!{value}.value().endsWith('%') || {number} < 100"
+        yield Rule(
+            f"!{value}.hasValue() || ({wellformed} && {number} > 0 && ({percent}))",
+            f"{name}: it must be a positive integer or a valid percentage which between 1% ~ 99%",
+        )
+    yield Rule(
+        f"!({given[0]}.hasValue() && {given[1]}.hasValue())", "not allow configure multiple annotations at same time"
+    )
+
+
+def jobflow_rules() -> Iterator[Rule]:
+    """Rules of a flow; circles of more than one are left to the service."""
+    flows, names = "object.?spec.?flows.orValue([])", "object.?spec.?flows.orValue([]).map(f, f.name)"
+    yield _judged(
+        f"{flows}.all(f, f.?dependsOn.?targets.orValue([]).all(n, n in {names}))",
+        "jobflow Flow is not DAG: vertex is not defined",
+    )
+    yield _judged(
+        f"{flows}.all(f, !(f.name in f.?dependsOn.?targets.orValue([])))", "jobflow Flow is not DAG: circle of one"
+    )
+    yield _judged(f"{flows}.all(i, f, {flows}.all(j, g, j <= i || g.name != f.name))", "duplicated flow name")
+    yield _judged(
+        f"{flows}.all(f, {matches('f.name', SUBDOMAIN)} && object.metadata.name.size() + f.name.size() < 63)",
+        "spec.flows: want names of JobTemplates, with which the names of jobs have at most 63 characters",
+    )
+
+
+def cronjob_rules() -> Iterator[Rule]:
+    """Rules of the schedule and the name. Whether a range goes up is left to the service."""
+    yield _judged(
+        matches("object.metadata.name", QUALIFIED, longest=LONGEST_NAME),
+        f"cronJob name must be no more than {LONGEST_NAME} characters to accommodate job name suffix (max 63 total)",
+    )
+    yield _judged("object.spec.schedule != ''", "schedule is required, but got empty")
+    yield _judged(
+        "!object.spec.schedule.contains('TZ')",
+        "schedule should not contain TZ or CRON_TZ, TZ should only be set in the timeZone field",
+    )
+    yield _judged(matches("object.spec.schedule", _schedule()), "schedule is not a valid cron expression")
+    zone = "object.spec.timeZone"
+    part = f"{matches('p', _ZONE_PART)} && !(p in ['.', '..']) && !p.startsWith('-')"
+    known = f"timestamp('2000-01-01T00:00:00Z').getHours({zone}) >= 0"  # an error where there is no such zone
+    local = f"{zone}.lowerAscii() != 'local'"
+    yield _judged(
+        f"!has({zone}) || ({local} && {zone}.split('/').all(p, {part}) && {known})",
+        "invalid timeZone: want an IANA name such as Europe/Berlin",
+    )
+
+
+_ZONE_PART = r"^[A-Za-z.\-_0-9+]{1,14}$"
+
+
+def _schedule() -> str:
+    fields = r"\s+".join(_field(low, high, words) for _, low, high, words in cron.FIELDS)
+    macros, every = "|".join(sorted(cron.MACROS)), DURATION.removeprefix("^").removesuffix("$")
+    return rf"^(\s*{fields}\s*|{macros}|@every {every})$"
+
+
+def _field(low: int, high: int, words: list[str]) -> str:
+    value = f"(0*({'|'.join(str(number) for number in range(low, high + 1))})" + (
+        f"|(?i:{'|'.join(words)}))" if words else ")"
+    )
+    part = rf"([*?]|{value}(-{value})?)(/0*[1-9][0-9]*)?"
+    return f"{part}(,{part})*"
+
+
+def hypernode_rules() -> Iterator[Rule]:
+    """Rules of members; that there are some, each selected in one way, is the schema's."""
+    members = "object.?spec.?members.orValue([])"
+    pattern = "m.?selector.?regexMatch.?pattern"
+    # A pattern that is none makes an error, which refuses.
+    yield _judged(
+        f"{members}.all(m, !{pattern}.hasValue() || [{text('x')}.matches({pattern}.value())].size() == 1)",
+        "member regexMatch pattern is invalid",
+    )
+    yield _judged(
+        f"{members}.all(m, m.type != 'HyperNode' || !m.?selector.?labelMatch.hasValue())",
+        "spec.members: labels select members of type Node only",
+    )
+
+
+def _judged(holds: str, message: str) -> Rule:
+    return Rule(f"{UNCHANGED} || ({holds})", message)
