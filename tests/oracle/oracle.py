@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.oracle.claims import Claims
 from vcbatch.api.quantity import parse_quantity
 
 Json = Mapping[str, Any]
@@ -50,6 +51,7 @@ class Task:
     tolerations: Sequence[Json]
     ports: frozenset[int]
     labels: Mapping[str, str]
+    claims: Sequence[str] = ()
 
     @property
     def best_effort(self) -> bool:
@@ -186,6 +188,7 @@ class Oracle:
                 phase=(group.get("status") or {}).get("phase") or "Pending",
                 rules=spec.get("subGroupPolicy") or (),
             )
+        self.claims = Claims(world)
         by_name = {n.name: n for n in self.nodes}
         for pod in world["pods"]:
             task = self._task(pod)
@@ -227,6 +230,7 @@ class Oracle:
             tolerations=spec.get("tolerations") or (),
             ports=frozenset(p["hostPort"] for c in spec["containers"] for p in c.get("ports") or () if "hostPort" in p),
             labels=meta.get("labels") or {},
+            claims=sorted(v["persistentVolumeClaim"]["claimName"] for v in spec.get("volumes") or ()),
         )
 
     # Plugins ---------------------------------------------------------------------------------------------------------
@@ -415,7 +419,12 @@ class Oracle:
         here = [t for t in node.tasks if t.status not in ("Succeeded", "Failed")]
         if len(here) >= node.alloc.get("pods", 0.0):
             return False
-        return not any(t.ports & task.ports for t in here)
+        if any(t.ports & task.ports for t in here):
+            return False
+        return self.claims.volumes(task, node.name, self._users()) is not None
+
+    def _users(self) -> dict[str, list[Task]]:
+        return {n.name: [t for t in n.tasks if t.status not in ("Succeeded", "Failed")] for n in self.nodes}
 
     def _fits(self, free: Amounts, task: Task) -> bool:
         asked = {"cpu": 0.0, "memory": 0.0, **task.request}
@@ -662,6 +671,7 @@ class Oracle:
         return all(job.count(*ALLOCATED, role=r) >= job.role_minimums[r] for r in failed if r in job.role_minimums)
 
     def _place(self, task: Task, node: Node, free: bool) -> None:
+        self.claims.give(self.claims.volumes(task, node.name, self._users()) or {})
         task.status = "Allocated" if free else "Pipelined"
         task.node = node.name
         node.tasks.append(task)
@@ -672,6 +682,7 @@ class Oracle:
         node = next(n for n in self.nodes if n.name == task.node)
         node.tasks.remove(task)
         task.status, task.node = "Pending", ""
+        self.claims.take_back(task, self._users())
         assert task.job is not None
         task.job.queue.allocated = plus(task.job.queue.allocated, task.request, -1)
 
@@ -698,7 +709,7 @@ def _kind(task: Task) -> tuple[Any, ...]:
     """Tasks of one kind are placed together."""
     tolerations = tuple(tuple(sorted(t.items())) for t in task.tolerations)
     request = tuple(sorted(task.request.items()))
-    return (task.role, request, tuple(sorted(task.selector.items())), tolerations, task.ports)
+    return (task.role, request, tuple(sorted(task.selector.items())), tolerations, task.ports, tuple(task.claims))
 
 
 def _at_most(left: float, right: float) -> bool:

@@ -102,6 +102,58 @@ def templates(draw: st.DrawFn) -> Json:
     return spec
 
 
+BOUND, LATE, SHARED, STATIC, SINGLE, NOW = "bound", "late", "shared", ("static-0", "static-1"), "single", "now"
+SETTLED = (BOUND, SINGLE)
+CLAIMS = (BOUND, LATE, SHARED, *STATIC, SINGLE, NOW)
+
+
+def _claim(name: str, of_class: str, *, mode: str = "ReadWriteOnce", size: str = "1Gi", volume: str = "") -> Json:
+    spec: Json = {
+        "storageClassName": of_class,
+        "accessModes": [mode],
+        "resources": {"requests": {"storage": size}},
+        "volumeName": volume,
+    }
+    meta = {"name": name, "namespace": "ns"}
+    return {"metadata": meta, "spec": spec, "status": {"phase": "Bound" if volume else "Pending"}}
+
+
+@st.composite
+def storage(draw: st.DrawFn, names: list[str]) -> Json:
+    """Claims in every state that matters, and volumes that some of the nodes reach."""
+
+    def volume(name: str, phase: str, mode: str = "ReadWriteOnce") -> Json:
+        spec: Json = {"storageClassName": "static", "accessModes": [mode]}
+        spec["capacity"] = {"storage": draw(st.sampled_from(["1Gi", "2Gi", "3Gi"]))}
+        reached = draw(st.lists(st.sampled_from(names), unique=True))
+        if reached:
+            fields = [{"key": "metadata.name", "operator": "In", "values": reached}]
+            spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [{"matchFields": fields}]}}
+        return {"metadata": {"name": name}, "spec": spec, "status": {"phase": phase}}
+
+    free = [volume(f"v{i}", "Available") for i in range(draw(st.integers(0, 3)))]
+    sizes = [draw(st.sampled_from(["1Gi", "2Gi"])) for _ in STATIC]
+    return {
+        "classes": [
+            {"metadata": {"name": name}, "provisioner": provisioner, "volumeBindingMode": mode}
+            for name, provisioner, mode in (
+                ("now", "example.com/disk", "Immediate"),
+                ("late", "example.com/disk", "WaitForFirstConsumer"),
+                ("static", "kubernetes.io/no-provisioner", "WaitForFirstConsumer"),
+            )
+        ],
+        "volumes": [*free, volume("v-bound", "Bound"), volume("v-single", "Bound", "ReadWriteOncePod")],
+        "claims": [
+            _claim(BOUND, "static", volume="v-bound"),
+            _claim(LATE, "late"),
+            _claim(SHARED, "late", mode="ReadWriteMany"),
+            *(_claim(name, "static", size=size) for name, size in zip(STATIC, sizes, strict=True)),
+            _claim(SINGLE, "static", mode="ReadWriteOncePod", volume="v-single"),
+            _claim(NOW, "now"),
+        ],
+    }
+
+
 @st.composite
 def worlds(draw: st.DrawFn) -> Json:
     """Nodes, queues and gangs, some of which run already."""
@@ -112,6 +164,8 @@ def worlds(draw: st.DrawFn) -> Json:
         "podGroups": [],
         "pods": [],
     }
+    if draw(st.integers(0, 2)) == 0:
+        world |= draw(storage([node["metadata"]["name"] for node in world["nodes"]]))
     for g in range(draw(st.integers(1, 5))):
         _gang(draw, world, g)
     return world
@@ -158,6 +212,10 @@ def _gang(draw: st.DrawFn, world: Json, g: int) -> None:
     )
     for role, size in sizes.items():
         template = draw(templates())
+        if "claims" in world and draw(st.integers(0, 1)):
+            # What runs has its volumes.
+            claims = draw(st.lists(st.sampled_from(SETTLED if running else CLAIMS), unique=True, max_size=2))
+            template["volumes"] = [{"name": c, "persistentVolumeClaim": {"claimName": c}} for c in claims]
         for i in range(size):
             pod = _pod(draw, world, g, role, i, template, running=running)
             pod["metadata"]["labels"] |= {"role": role, "part": str(i // 2)}

@@ -11,8 +11,19 @@ import msgspec
 
 from vcbatch.api.node import Node
 from vcbatch.api.pod import Pod
-from vcbatch.api.resources import NODES, PODGROUPS, PODS, PRIORITYCLASSES, QUEUES, Resource
+from vcbatch.api.resources import (
+    NODES,
+    PERSISTENTVOLUMECLAIMS,
+    PERSISTENTVOLUMES,
+    PODGROUPS,
+    PODS,
+    PRIORITYCLASSES,
+    QUEUES,
+    STORAGECLASSES,
+    Resource,
+)
 from vcbatch.api.scheduling import PodGroupView, PriorityClassView, QueueView
+from vcbatch.api.storage import Claim, PersistentVolume, StorageClass
 from vcbatch.scheduler import CycleResult, Policy, Scheduler
 from vcbatch.scheduler.policy import Tier
 from vcbatch.scheduler.switches import Switch
@@ -23,6 +34,9 @@ KINDS: Sequence[tuple[str, Resource, type[msgspec.Struct]]] = (
     ("priorityClasses", PRIORITYCLASSES, PriorityClassView),
     ("queues", QUEUES, QueueView),
     ("nodes", NODES, Node),
+    ("classes", STORAGECLASSES, StorageClass),
+    ("volumes", PERSISTENTVOLUMES, PersistentVolume),
+    ("claims", PERSISTENTVOLUMECLAIMS, Claim),
     ("podGroups", PODGROUPS, PodGroupView),
     ("pods", PODS, Pod),
 )
