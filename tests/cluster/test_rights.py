@@ -19,6 +19,7 @@ from tests.cluster.components import CONTROLLERS, NAMESPACE, RBAC, SCHEDULER, WE
 from tests.cluster.conftest import MakeControlPlane
 from tests.cluster.controlplane import ControlPlane
 from tests.cluster.processes import wait_until
+from vcbatch.api.names import SELECTED_NODE
 
 Right = tuple[str, str, str]
 SSH = "vcbatch-ssh"
@@ -62,6 +63,10 @@ UNUSED: dict[str, dict[Right, str]] = {
         ("", "nodes", "list"): _LISTS,
         ("scheduling.k8s.io", "priorityclasses", "list"): _LISTS,
         ("scheduling.volcano.sh", "podgroups", "list"): _LISTS,
+        ("", "persistentvolumeclaims", "list"): _LISTS,
+        ("", "persistentvolumes", "list"): _LISTS,
+        ("storage.k8s.io", "storageclasses", "list"): _LISTS,
+        ("storage.k8s.io", "csinodes", "list"): _LISTS,
         ("", "events", "patch"): "an equal event within ten minutes is counted on the one that there is",
         ("scheduling.volcano.sh", "queues", "create"): _FIRST,
     },
@@ -178,6 +183,14 @@ def _broad_run(plane: ControlPlane) -> None:
     plane.call("POST", "/apis/topology.volcano.sh/v1alpha1/hypernodes", _hyper_node("rack"))
     wait_until("the claim is made", lambda: plane.call("GET", _CLAIMS)["items"])
     wait_until("the clock made a job", lambda: "ticks-" in json.dumps(plane.call("GET", f"{_BATCH}/jobs")))
+    # Claims that wait for their first consumer: one finds a volume, the other's is to be made by a driver.
+    for name, provisioner in (("found", "kubernetes.io/no-provisioner"), ("made", "example.com/nobody")):
+        plane.call("POST", "/apis/storage.k8s.io/v1/storageclasses", _late_class(name, provisioner))
+        volumes = [{"mountPath": "/data", "volumeClaim": {**claim, "storageClassName": name}}]
+        plane.kubectl("create", "-f", "-", stdin=_job(name, replicas=1, run="sleep 600", volumes=volumes))
+    plane.call("POST", "/api/v1/persistentvolumes", _volume("found"))
+    _until_job(plane, "found", "Running")
+    wait_until("a node is chosen", lambda: SELECTED_NODE in json.dumps(plane.call("GET", _CLAIMS)))
     # A gang that fits no node and is told so.
     plane.kubectl("create", "-f", "-", stdin=_job("tall", replicas=1, run="sleep 600", cpu="9"))
     wait_until("tall is told why", lambda: "Unschedulable" in json.dumps(_pods(plane)))
@@ -193,6 +206,21 @@ def _until_events_are_sent(plane: ControlPlane) -> None:
         return {event["reason"] for event in plane.call("GET", "/api/v1/events")["items"]}
 
     wait_until("events are there", lambda: {"Scheduled", "FailedScheduling", "ExecuteAction"} <= reasons())
+
+
+def _late_class(name: str, provisioner: str) -> dict[str, Any]:
+    body = {"provisioner": provisioner, "volumeBindingMode": "WaitForFirstConsumer"}
+    return {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": name}, **body}
+
+
+def _volume(of_class: str) -> dict[str, Any]:
+    spec = {
+        "storageClassName": of_class,
+        "accessModes": ["ReadWriteOnce"],
+        "capacity": {"storage": "1Gi"},
+        "hostPath": {"path": "/tmp"},
+    }
+    return {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "volume"}, "spec": spec}
 
 
 _CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
