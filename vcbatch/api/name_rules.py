@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
 
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _QUALIFIED = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
@@ -128,6 +130,19 @@ def dns1035_label(name: str, *, prefix: bool = False) -> Sequence[str]:
 
 def qualified_name(value: str) -> Sequence[str]:
     """Faults of a label or annotation key: an optional DNS prefix, a slash, and a name."""
+    # The same few keys and resources come again and again. What nobody writes twice isn't kept.
+    return _kept_qualified_name(value) if len(value) <= _LONGEST_KEPT else _qualified_name(value)
+
+
+_LONGEST_KEPT: Final = 64
+
+
+@lru_cache(maxsize=4096)
+def _kept_qualified_name(value: str) -> tuple[str, ...]:
+    return tuple(_qualified_name(value))
+
+
+def _qualified_name(value: str) -> list[str]:
     if value.count("/") > 1:
         optional = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
         return [f"a valid label key {_QUALIFIED_NAME.misspelt} {optional}"]

@@ -24,11 +24,35 @@ _MOST: Final = 20
 def shape_faults(value: Any, schema: Json, path: str) -> list[FieldError]:
     """Values of another type than `schema` wants, at most twenty. A null stands for an absent value."""
     found: list[FieldError] = []
+    if _fits(value, schema):
+        return found
     for fault in _faults(value, schema, path):
         found.append(fault)
         if len(found) == _MOST:
             break
     return found
+
+
+def _fits(value: Any, schema: Json) -> bool:
+    """Whether `_faults` would find nothing, which is nearly always so and found out without a path for every value."""
+    if value is None:
+        return True
+    if schema.get("x-kubernetes-int-or-string"):
+        return isinstance(value, (int, float, str)) and not isinstance(value, bool)
+    wanted = schema.get("type")
+    if wanted is not None and not _is(value, wanted):
+        return False
+    if isinstance(value, dict):
+        properties: Json = schema.get("properties") or {}
+        others: Any = schema.get("additionalProperties")
+        for key, item in cast(Json, value).items():
+            below = properties.get(key, others)
+            if isinstance(below, dict) and not _fits(item, cast(Json, below)):
+                return False
+    elif isinstance(value, list) and "items" in schema:
+        items: Json = schema["items"]
+        return all(item is not None and _fits(item, items) for item in cast("list[Any]", value))
+    return True
 
 
 def _faults(value: Any, schema: Json, path: str) -> Iterator[FieldError]:
