@@ -5,6 +5,7 @@
 #   make test-cluster    the tests on a real Kubernetes control plane (builds it: needs Go)
 #   make testbed         build that control plane: minutes once per machine, seconds later
 #   make test-training   the example jobs with real frameworks (installs some 6 GB of them)
+#   make test-ray        the Ray example, on a Ray of its own (some 400 MB)
 #   make check           formatting, lint, types and import contracts
 #   make fidelity-record keep anew what a real API server answers to the requests of tests/fidelity
 #   make fuzz            100,000 spoiled objects at the admission service
@@ -18,6 +19,7 @@ SHELL := /bin/bash
 
 VENV := .venv
 TRAINING := .venv-training
+RAY := .venv-ray
 PY := $(VENV)/bin/python
 JOBS ?= 2
 
@@ -26,10 +28,10 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& { echo $$p; break; }; done)
 
-.PHONY: help demo test testbed test-cluster test-training fidelity-record check fuzz bench bench-cluster mutation crds clean
+.PHONY: help demo test testbed test-cluster test-training test-ray fidelity-record check fuzz bench bench-cluster mutation crds clean
 
 help:
-	@sed -n '3,13s/^#   //p' Makefile
+	@sed -n '3,14s/^#   //p' Makefile
 
 $(VENV)/.ready: pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "vcbatch needs Python 3.11 or newer on the PATH (or PYTHON=/path/to/python3.11)" >&2; exit 1; }
@@ -60,7 +62,7 @@ demo: $(VENV)/.ready $(TRAINING)/.ready
 	@PATH="$(CURDIR)/$(TRAINING)/bin:$$PATH" $(PY) examples/demo.py
 
 test: $(VENV)/.ready
-	$(PY) -m pytest -n $(JOBS) --dist loadgroup -m "not training and not cluster"
+	$(PY) -m pytest -n $(JOBS) --dist loadgroup -m "not training and not cluster and not ray"
 
 # CI=true makes a machine that can't build the test bed fail; elsewhere it is left out, in one line.
 testbed: $(VENV)/.ready
@@ -79,6 +81,15 @@ check: $(VENV)/.ready
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/pyright
 	$(VENV)/bin/lint-imports
+
+$(RAY)/.ready: $(VENV)/.ready constraints-ray.txt
+	@echo "Installing Ray into $(RAY) (some 400 MB) ..."
+	@$(PYTHON) -m venv $(RAY)
+	@$(RAY)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-ray.txt "ray[default]"
+	@touch $@
+
+test-ray: $(VENV)/.ready $(RAY)/.ready
+	PATH="$(CURDIR)/$(RAY)/bin:$$PATH" $(PY) -m pytest -m ray tests/training
 
 fidelity-record: $(VENV)/.ready
 	$(PY) -m tests.fidelity.record record
@@ -104,4 +115,4 @@ crds: $(VENV)/.ready
 	$(VENV)/bin/vcbatch crds --output crds
 
 clean:
-	rm -rf $(VENV) $(TRAINING) .pytest_cache .ruff_cache .hypothesis .import_linter_cache .mutation
+	rm -rf $(VENV) $(TRAINING) $(RAY) .pytest_cache .ruff_cache .hypothesis .import_linter_cache .mutation
