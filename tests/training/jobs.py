@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-import re
+import os
+import shutil
+import subprocess
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -11,10 +13,12 @@ from typing import Any
 
 import yaml
 
+from tests.support.documents import ROOT, sections
 from tests.support.up import RunningVcbatch
 
 Json = dict[str, Any]
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = ROOT / "examples"
+DOCUMENT = ROOT / "docs" / "examples.md"
 _PATIENCE = 240.0
 _ENDED = ("Completed", "Failed", "Aborted", "Terminated")
 
@@ -26,6 +30,25 @@ def documents(manifest: str, *, replace: Mapping[str, str] | None = None) -> lis
         assert old in text, f"{manifest} has no {old}"
         text = text.replace(old, new)
     return list(yaml.safe_load_all(text))
+
+
+def type_section(running: RunningVcbatch, title: str, folder: Path, *, replace: Mapping[str, str] | None = None) -> str:
+    """Type what the document has below a heading, beside examples in which some text is replaced; what the last command
+    printed comes back."""
+    shutil.copytree(EXAMPLES, folder / "examples")
+    for path in (folder / "examples").glob("*.yaml"):
+        text = path.read_text(encoding="utf-8")
+        for old, new in (replace or {}).items():
+            text = text.replace(old, new)
+        path.write_text(text, encoding="utf-8")
+    *lines, last = sections(DOCUMENT)[title]
+    script = "\n".join(["set -e -x -o pipefail", *(f"{line} >&2" for line in lines), last])
+    env = {**os.environ, "KUBECONFIG": str(running.kubeconfig), "KUBECACHEDIR": str(running.folder / "kubecache")}
+    done = subprocess.run(
+        ["bash", "-c", script], cwd=folder, env=env, capture_output=True, text=True, timeout=420, check=False
+    )
+    assert done.returncode == 0, f"{done.stdout}{done.stderr}\n{described(running)}"
+    return done.stdout
 
 
 def submit(running: RunningVcbatch, objects: list[Json]) -> None:
@@ -47,21 +70,6 @@ def to_the_end(running: RunningVcbatch, job: str, phase: str = "Completed") -> J
     until(look, lambda: f"{job} doesn't end:\n{described(running)}")
     assert ended["status"]["state"]["phase"] == phase, described(running)
     return ended
-
-
-def until_log(running: RunningVcbatch, pod: str, pattern: str) -> re.Match[str]:
-    """The first match of a pattern in a pod's log, once it is there."""
-    found: list[re.Match[str]] = []
-    said = ""
-
-    def look() -> bool:
-        nonlocal said
-        said = running.kubectl("logs", pod, "--ignore-errors").out
-        found.extend(re.finditer(pattern, said, re.MULTILINE))
-        return bool(found)
-
-    until(look, lambda: f"{pod} doesn't say {pattern}:\n{said[-4000:]}\n{described(running)}")
-    return found[0]
 
 
 def until(look: Callable[[], bool], complaint: Callable[[], str]) -> None:

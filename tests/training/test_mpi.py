@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.up import RunningVcbatch
-from tests.training.jobs import documents, submit, to_the_end
+from tests.training.jobs import documents, submit, to_the_end, type_section
 
 pytestmark = pytest.mark.training
 
@@ -22,10 +22,8 @@ def tidy(running: RunningVcbatch) -> Iterator[None]:
     running.kubectl("delete", "vcjob", "sum")
 
 
-def test_three_ranks_on_three_workers_add_up_to_the_same_sum(running: RunningVcbatch) -> None:
-    submit(running, documents("mpi.yaml"))
-    to_the_end(running, "sum")
-    log = running.kubectl("logs", "sum-master-0").ok()
+def test_three_ranks_on_three_workers_add_up_to_the_same_sum(running: RunningVcbatch, tmp_path: Path) -> None:
+    log = type_section(running, "MPI", tmp_path)
     ranks = re.findall(r"^rank (\d) of 3 on (\S+): (\d+) of (\d+)$", log, re.MULTILINE)
     total = sum(range(3000))
     expected = {(str(rank), f"sum-worker-{rank}", str(sum(range(rank, 3000, 3))), str(total)) for rank in range(3)}

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.up import RunningVcbatch
-from tests.training.jobs import documents, job_of, submit, to_the_end, until, until_log
+from tests.training.jobs import documents, to_the_end, type_section
 
 pytestmark = pytest.mark.training
 
@@ -46,13 +46,10 @@ def undisturbed_loss(script: str, steps: int, folder: Path) -> float:
 def test_a_killed_worker_comes_back_and_training_goes_on_from_the_checkpoint(
     running: RunningVcbatch, checkpoints: Path, tmp_path: Path
 ) -> None:
-    config, job = documents(
-        "pytorch-resume.yaml", replace={"/tmp/vcbatch-resume": str(checkpoints), '"STEPS", "120"': '"STEPS", "80"'}
-    )
-    submit(running, [config, job])
-    victim = until_log(running, "resume-trainer-1", r"^rank 1 of 3, process (\d+), goes on after step 0$")[1]
-    until_log(running, "resume-trainer-0", r"^step 20/80$")
-    running.kubectl("exec", "resume-trainer-1", "--", "kill", "-9", victim).ok()
+    shorter = {"/tmp/vcbatch-resume": str(checkpoints), '"STEPS", "120"': '"STEPS", "80"'}
+    config, _ = documents("pytorch-resume.yaml", replace=shorter)
+    said = type_section(running, "Go on after a worker was killed", tmp_path, replace=shorter)
+    assert said.startswith("1 [")
 
     status = to_the_end(running, "resume")["status"]
     assert status["retryCount"] == 1
@@ -70,17 +67,9 @@ def test_a_killed_worker_comes_back_and_training_goes_on_from_the_checkpoint(
 def test_an_elastic_training_takes_a_worker_in_and_outlives_its_death(
     running: RunningVcbatch, checkpoints: Path, tmp_path: Path
 ) -> None:
-    objects = documents(
-        "pytorch-elastic.yaml", replace={"/tmp/vcbatch-elastic": str(checkpoints), '"STEPS", "300"': '"STEPS", "200"'}
-    )
-    submit(running, objects)
-    until_log(running, "elastic-master-0", r"^step \d+/200 on 2 ranks$")
-    replicas = '[{"op": "replace", "path": "/spec/tasks/1/replicas", "value": 2}]'
-    running.kubectl("patch", "vcjob", "elastic", "--type=json", "-p", replicas).ok()
-    until_log(running, "elastic-master-0", r"^step \d+/200 on 3 ranks$")
-    victim = until_log(running, "elastic-worker-1", r"^launcher (\d+)$")[1]
-    running.kubectl("exec", "elastic-worker-1", "--", "kill", "-9", victim).ok()
-    until(lambda: job_of(running, "elastic")["status"].get("retryCount") == 1, lambda: "the loss isn't counted")
+    shorter = {"/tmp/vcbatch-elastic": str(checkpoints), '"STEPS", "300"': '"STEPS", "200"'}
+    objects = documents("pytorch-elastic.yaml", replace=shorter)
+    type_section(running, "More or fewer workers while it trains", tmp_path, replace=shorter)
 
     status = to_the_end(running, "elastic")["status"]
     assert [(lost["pod"], lost["exitCode"]) for lost in status["ledger"]["losses"]] == [("elastic-worker-1", 137)]
