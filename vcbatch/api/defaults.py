@@ -121,6 +121,8 @@ def json_patch(before: Any, after: Any) -> list[Json]:
 
 
 def _compare(before: Any, after: Any, path: str, patch: list[Json]) -> None:
+    if before is after:
+        return
     if isinstance(before, dict) and isinstance(after, dict):
         _compare_objects(cast(Json, before), cast(Json, after), path, patch)
         return

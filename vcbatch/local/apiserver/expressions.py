@@ -70,7 +70,7 @@ def run(expression: str, variables: Mapping[str, Any]) -> Any:
     import cel
 
     try:
-        context = cel.Context(variables=dict(variables), functions=dict(_functions()))
+        context = cel.Context(variables=dict(variables), functions=_used_functions(expression))
         return compiled(expression).execute(context)
     except KeyError as error:
         return Trouble(f"no such key: {error.args[0] if error.args else ''}")
@@ -80,6 +80,13 @@ def run(expression: str, variables: Mapping[str, Any]) -> Any:
         return Trouble(NO_OVERLOAD)
     except (ValueError, RuntimeError, IndexError, OverflowError, MalformedQuantity) as error:
         return Trouble(str(error))
+
+
+@functools.lru_cache(maxsize=1024)
+def _used_functions(expression: str) -> dict[str, Callable[..., Any]]:
+    """Handing over all of them takes longer than most evaluations."""
+    every = _functions()
+    return {name: every[name] for name in compiled(expression).functions() if name in every}
 
 
 @functools.lru_cache(maxsize=1024)

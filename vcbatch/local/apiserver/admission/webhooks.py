@@ -91,26 +91,26 @@ class Webhooks:
         calls = self._concerned(request, mutating=True)
         if not calls:
             return request.object
-        obj = request.object
+        current = request
         asked: set[int] = set()  # would be asked again if the object changed now
         again: set[int] = set()
         for second in (False, True):
             for number, call in enumerate(calls):
                 if second and number not in again:
                     continue
-                answer = await self._asked(call, replace(request, object=obj), mutating=True)
+                answer = await self._asked(call, current, mutating=True)
                 if answer is None:
                     continue
-                changed = self._patched(call, replace(request, object=obj), answer)
-                if changed is not obj:
+                changed = self._patched(call, current, answer)
+                if changed is not current.object:
                     again |= asked
                     asked.clear()
-                    obj = changed
+                    current = replace(current, object=changed)
                 if call.hook.reinvoked:
                     asked.add(number)
             if not again:
                 break
-        return obj
+        return current.object
 
     def _patched(self, call: _Call, request: AdmissionRequest, answer: Answer) -> Json | None:
         """The object after one webhook's answer; the same one where it is unchanged."""

@@ -3,7 +3,6 @@ on a missing list, and `remove` of what isn't there is a fault."""
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +13,15 @@ MAXIMUM_OPERATIONS = 10_000
 
 class JsonPatchError(Exception):
     """An operation that can't be carried out: a missing path, a failed test, an unknown operation."""
+
+
+def _copied(value: Any) -> Any:
+    """A copy of plain JSON, several times as fast as a general one."""
+    if isinstance(value, dict):
+        return {key: _copied(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_copied(item) for item in value]
+    return value
 
 
 class _Missing(JsonPatchError):
@@ -99,16 +107,16 @@ def _apply(document: Any, operation: Any) -> Any:
     tokens = _pointer(operation.get("path"))
     match operation.get("op"):
         case "add":
-            return _add(document, tokens, copy.deepcopy(operation.get("value")))
+            return _add(document, tokens, _copied(operation.get("value")))
         case "remove":
             return _remove(document, tokens)
         case "replace":
             if not tokens:
-                return copy.deepcopy(operation.get("value"))
+                return _copied(operation.get("value"))
             # Go's library replaces what isn't there, too.
             parent = _find(document, tokens[:-1])
             key: Any = tokens[-1] if isinstance(parent, dict) else _index(parent, tokens[-1], insert=False)
-            parent[key] = copy.deepcopy(operation.get("value"))
+            parent[key] = _copied(operation.get("value"))
             return document
         case "move":
             source = _pointer(operation.get("from"))
@@ -119,7 +127,7 @@ def _apply(document: Any, operation: Any) -> Any:
             parent = _find(document, above)
             # Go's library copies null from where nothing is.
             value = parent.get(last) if isinstance(parent, dict) else _child(parent, last)
-            return _add(document, tokens, copy.deepcopy(value))
+            return _add(document, tokens, _copied(value))
         case "test":
             try:
                 found = _find(document, tokens)
@@ -151,7 +159,7 @@ def apply(document: Json, operations: Sequence[Any]) -> Any:
         raise JsonPatchError(
             f"The allowed maximum operations in a JSON patch is {MAXIMUM_OPERATIONS}, got {len(operations)}"
         )
-    result: Any = copy.deepcopy(document)
+    result: Any = _copied(document)
     for operation in operations:
         result = _applied(result, operation)
     return result

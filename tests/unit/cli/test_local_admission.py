@@ -1,0 +1,80 @@
+"""The admission of `vcbatch up`: the shipped configurations, and the service in the process that they name."""
+
+from __future__ import annotations
+
+from tests.support.virtual_time import VirtualClock
+from tests.unit.apiserver.core.servers import configure, server, virtual, webhook
+from vcbatch.api.resources import JOBS, QUEUES
+from vcbatch.cli.admission import admission_services, ensure_webhooks, idle_notices, remove_webhooks
+from vcbatch.cli.definitions import ensure_definitions
+from vcbatch.local.apiserver.kinds.admission import MUTATING, VALIDATING
+from vcbatch.seams.api import ApiError
+
+JOB = {
+    "apiVersion": "batch.volcano.sh/v1alpha1",
+    "kind": "Job",
+    "metadata": {"name": "j", "namespace": "default"},
+    "spec": {
+        "minAvailable": 5,
+        "tasks": [{"name": "t", "replicas": 1, "template": {"spec": {"containers": [{"name": "c", "image": "i"}]}}}],
+    },
+}
+
+
+@virtual
+async def test_configurations_are_made_once_mended_and_taken_away() -> None:
+    async with server(services=admission_services(VirtualClock())) as client:
+        api = client.kernel.api
+        await ensure_webhooks(api)
+        made = {item["metadata"]["name"]: item for item in (await api.list(VALIDATING)).items}
+        version = client.kernel.store.version
+
+        await ensure_webhooks(api)
+        assert client.kernel.store.version == version
+
+        name = next(iter(made))
+        await api.patch(VALIDATING, name, {"webhooks": []})
+        await ensure_webhooks(api)
+        assert (await api.get(VALIDATING, name))["webhooks"] == made[name]["webhooks"]
+
+        await configure(client, "validating", webhook(), name="mine")
+        await remove_webhooks(api)
+        assert [item["metadata"]["name"] for item in (await api.list(VALIDATING)).items] == ["mine"]
+        assert (await api.list(MUTATING)).items == []
+
+
+@virtual
+async def test_jobs_are_filled_in_and_judged_as_on_a_cluster() -> None:
+    async with server(services=admission_services(VirtualClock())) as client:
+        api = client.kernel.api
+        await ensure_definitions(api)
+        await ensure_webhooks(api)
+        kind = {"apiVersion": QUEUES.api_version, "kind": QUEUES.kind}
+        queue = {**kind, "metadata": {"name": "default"}, "spec": {"weight": 1}}
+        await api.create(QUEUES, queue)
+        await api.patch(QUEUES, "default", {"status": {"state": "Open"}}, subresource="status")
+
+        try:
+            await api.create(JOBS, JOB)
+            raise AssertionError("it was let through")
+        except ApiError as error:
+            assert error.code == 400
+            assert error.message == (
+                'admission webhook "jobs.validate.volcano.sh" denied the request: '
+                "job 'minAvailable' should not be greater than total replicas in tasks: 5 > 1"
+            )
+
+        made = await api.create(JOBS, {**JOB, "spec": {**JOB["spec"], "minAvailable": 1}})
+        assert (made["spec"]["queue"], made["spec"]["schedulerName"]) == ("default", "volcano")
+
+
+@virtual
+async def test_what_nothing_will_act_on_is_warned_of() -> None:
+    async with server(notices=idle_notices(["volcano"])) as client:
+        pod = {
+            "metadata": {"name": "p"},
+            "spec": {"schedulerName": "other", "containers": [{"name": "c", "image": "i"}]},
+        }
+        answer = await client.post("/api/v1/namespaces/default/pods", pod)
+
+        assert ("Warning", "spec.schedulerName") in [(name, value[7:25]) for name, value in answer.headers]
