@@ -13,6 +13,7 @@ from tests.support.job_world import Json, World, job_object, task
 from vcbatch.api.names import JOB_RETRY_COUNT
 from vcbatch.api.pod import Pod
 from vcbatch.api.resources import COMMANDS, CONFIGMAPS, JOBS, PODS, SERVICES
+from vcbatch.api.timestamps import format_time
 from vcbatch.core.job import decide
 
 
@@ -153,6 +154,42 @@ def test_a_restart_of_a_part_ends_the_timeouts_that_concern_it_and_no_others() -
     assert waiting == {("x", 0)}
 
 
+def test_a_restart_of_a_partition_ends_the_timeouts_of_its_pods_and_no_others() -> None:
+    policies = [
+        {"exitCode": 3, "action": "RestartPartition"},
+        {"event": "PodFailed", "action": "AbortJob", "timeout": "1m"},
+    ]
+    partitions = {"totalPartitions": 2, "partitionSize": 2}
+    world = running(task("w", 4, partitionPolicy=partitions), minAvailable=1, policies=policies)
+    world.end_pod("j-w-0", 1)
+    world.end_pod("j-w-2", 1)
+    world.settle()
+    world.end_pod("j-w-1", 3)
+    world.look()
+    assert [delay["index"] for delay in world.job()["status"]["ledger"]["delayed"]] == [2]
+
+
+def test_what_waits_for_a_whole_task_names_no_pod() -> None:
+    world = running(task("w", 2), policies=[{"event": "TaskFailed", "action": "AbortJob", "timeout": "1m"}])
+    world.pods()["j-w-1"]["status"]["containerStatuses"][0]["restartCount"] = 3
+    world.settle()
+    (delay,) = world.job()["status"]["ledger"]["delayed"]
+    assert delay == {"event": "TaskFailed", "task": "w", "since": format_time(world.now)}
+
+
+def test_a_new_pod_stays_while_others_of_its_restart_are_still_going() -> None:
+    world = running(
+        task("w", 2, policies=[{"event": "PodFailed", "action": "RestartTask"}]), task("x", 2), minAvailable=1
+    )
+    world.end_pod("j-w-0", 1)
+    world.settle()
+    world.remove(PODS, "j-w-0")
+    world.settle()
+    assert set(world.pods()) == {"j-w-0", "j-w-1", "j-x-0", "j-x-1"}
+    assert "deletionTimestamp" not in world.pods()["j-w-0"]["metadata"]
+    assert "deletionTimestamp" in world.pods()["j-w-1"]["metadata"]
+
+
 # Suspension ----------------------------------------------------------------------------------------------------------
 
 
@@ -259,45 +296,59 @@ def test_what_somebody_changed_in_a_plugins_object_is_mended_and_no_more() -> No
 # Dependencies that can't come true -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("iteration", "failing", "ends"),
-    [("any", ["a"], "Running"), ("all", ["a"], "Failed"), ("any", ["a", "b"], "Failed")],
-)
-def test_a_task_is_hopeless_when_what_it_needs_cant_come_true(iteration: str, failing: list[str], ends: str) -> None:
+def waiting_for(*, failing: list[str], **depends: str) -> World:
+    """`c` needs `a` and `b`, and `d` needs `c`; `a` and `b` run and aren't ready, or have failed. The gang is whole
+    with three that started or never can."""
     world = World()
     tasks = [
-        task("a", 1, minAvailable=1),
-        task("b", 1, minAvailable=1),
-        task("c", 1, dependsOn={"name": ["a", "b"], "iteration": iteration}),
+        task("a", 1),
+        task("b", 1),
+        task("c", 1, dependsOn={"name": ["a", "b"], **depends}),
         task("d", 1, dependsOn={"name": ["c"]}),
     ]
-    world.submit(job_object(tasks=tasks, minAvailable=2))
-    world.run(until=lambda: len(world.pods()) == 2 and world.phase() != "")
-    for name in ("a", "b"):
-        pod = world.pods()[f"j-{name}-0"]
+    world.submit(job_object(tasks=tasks, minAvailable=3))
+    world.settle()
+    world.schedule()
+    world.settle()
+    for name, pod in world.pods().items():
         world.start_pod(pod)
         pod["status"]["containerStatuses"][0]["ready"] = False
-    for name in failing:
-        world.end_pod(f"j-{name}-0", 1)
+        if name[2] in failing:
+            world.end_pod(name, 1)
     world.settle()
-    if ends == "Failed" and failing == ["a"]:
-        world.end_pod("j-b-0", 0)
-        world.settle()
-    assert world.phase() == ends
+    return world
+
+
+@pytest.mark.parametrize(
+    ("iteration", "failing", "phase"),
+    [
+        ("any", ["a"], "Pending"),
+        ("all", ["a"], "Running"),
+        ("", ["b"], "Running"),
+        ("all", [], "Pending"),
+        ("any", ["a", "b"], "Failed"),
+    ],
+)
+def test_a_task_is_hopeless_when_what_it_needs_cant_come_true(iteration: str, failing: list[str], phase: str) -> None:
+    world = waiting_for(failing=failing, iteration=iteration)
+    assert set(world.pods()) == {"j-a-0", "j-b-0"}
+    assert world.phase() == phase
 
 
 def test_a_task_that_may_lose_a_pod_is_not_hopeless_when_it_does() -> None:
     world = World()
     tasks = [task("a", 2, minAvailable=1), task("b", 1, dependsOn={"name": ["a"]})]
-    world.submit(job_object(tasks=tasks, minAvailable=1))
-    world.run(until=lambda: len(world.pods()) >= 2)
+    world.submit(job_object(tasks=tasks, minAvailable=3))
+    world.settle()
+    world.schedule()
+    world.settle()
     pods = world.pods()
-    world.start_pod(pods["j-a-1"])
-    pods["j-a-1"]["status"]["containerStatuses"][0]["ready"] = False
-    world.start_pod(pods["j-a-0"])
+    for pod in pods.values():
+        world.start_pod(pod)
+        pod["status"]["containerStatuses"][0]["ready"] = False
     world.end_pod("j-a-0", 1)
     world.settle()
-    assert world.phase() == "Running"
+    assert world.phase() == "Pending"
     pods["j-a-1"]["status"]["containerStatuses"][0]["ready"] = True
     world.settle()
     assert "j-b-0" in world.pods()
