@@ -33,8 +33,8 @@ from vcbatch.api.resources import (
 OUT_OF_SCOPE = {
     "bare-pod": "no job: the PodGroup controller's (tests/unit/core/test_podgroup_decide.py)",
     "closed-queue": "no job's life: queues are held by tests/unit/core/test_queue_decide.py",
-    "cronjob": "CronJobs come later",
-    "cronjob-suspended": "CronJobs come later",
+    "cronjob": "played by test_recordings_cronjobs",
+    "cronjob-suspended": "played by test_recordings_cronjobs",
     "depends-on": "a gang never waits for tasks that wait for it: ours runs where Volcano's stays Pending for ever",
     "deployment": "workload PodGroups come later",
     "deployment-min": "workload PodGroups come later",

@@ -131,7 +131,7 @@ class CronJobController:
             self._told[uid] = self._telling.pop(uid, frozenset())
             return
         stored, reason = self._cron_jobs.get(uid), _REASONS.get(refused.part)
-        if stored is None or reason is None or refused.error.conflict:
+        if stored is None or reason is None or refused.error.code == 409:  # the next look knows more, and says it
             return
         if refused.error.transient and refused.error.code != 500:  # 500: also an admission webhook that can't be called
             return
