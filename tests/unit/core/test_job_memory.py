@@ -244,14 +244,12 @@ def test_why_a_job_cant_be_run_is_told_once() -> None:
 def test_what_plugins_keep_is_a_whole_object_of_the_jobs() -> None:
     world = World()
     world.submit(job_object(plugins={"svc": []}))
-    world.look()
     made = {ensure.resource: ensure.body for ensure in decide(world.view(), now=world.now).ensures}
-    assert not made
     for resource, name in ((SERVICES, "j"), (CONFIGMAPS, "j-svc")):
-        stored = world.objects[resource, name]
-        assert (stored["apiVersion"], stored["kind"]) == (resource.api_version, resource.kind)
-        assert stored["metadata"]["namespace"] == "ns"
-        (owner,) = stored["metadata"]["ownerReferences"]
+        body = made[resource]
+        assert (body["apiVersion"], body["kind"]) == (resource.api_version, resource.kind)
+        assert (body["metadata"]["name"], body["metadata"]["namespace"]) == (name, "ns")
+        (owner,) = body["metadata"]["ownerReferences"]
         assert (owner["kind"], owner["name"], owner["controller"]) == ("Job", "j", True)
 
 
