@@ -82,9 +82,13 @@ def cluster(control_plane: ControlPlane) -> Iterator[Cluster]:
         )
     for queue in given["queues"]:
         _store(control_plane, QUEUES, queue)
-    for number, case in enumerate(cases()):
-        if case.request.operation is Operation.UPDATE:
-            made.stored[case.name] = _prepared(control_plane, case.request, number)
+    updates = [(number, case) for number, case in enumerate(cases()) if case.request.operation is Operation.UPDATE]
+    shared = [(number, case) for number, case in updates if _is_shared(case.request)]
+    made.stored = {case.name: _prepared(control_plane, case.request, number) for number, case in shared}
+    others = [(number, case) for number, case in updates if not _is_shared(case.request)]
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        prepared = pool.map(lambda item: _prepared(control_plane, item[1].request, item[0]), others)
+        made.stored |= {case.name: request for (_, case), request in zip(others, prepared, strict=True)}
     yield made
 
 
@@ -109,10 +113,7 @@ def ruled(cluster: Cluster) -> Iterator[Cluster]:
     )
     bare = next(case.request for case in cases() if case.rule == "job/defaults" and "/spec/schedulerName" in case.name)
     wait_until("defaults are filled in", lambda: cluster.ask(bare)[1].get("spec", {}).get("schedulerName") == "volcano")
-    try:
-        yield cluster
-    finally:
-        cluster.plane.kubectl("delete", "--ignore-not-found", "-f", str(POLICIES))
+    yield cluster
 
 
 def _store(plane: ControlPlane, resource: Resource, given: Mapping[str, Any]) -> Json:
@@ -125,10 +126,17 @@ def _store(plane: ControlPlane, resource: Resource, given: Mapping[str, Any]) ->
     return stored
 
 
+def _is_shared(request: Request) -> bool:
+    """Whether the changed object is one of those that all cases share."""
+    return request.resource == QUEUES and any(
+        queue["metadata"]["name"] == request.name for queue in surroundings()["queues"]
+    )
+
+
 def _prepared(plane: ControlPlane, request: Request, number: int) -> Request:
     """The change of an object that exists, in a place of its own: cases change the same ones in many ways."""
     old, new, name, namespace = dict(request.old or {}), dict(request.object or {}), request.name, request.namespace
-    if any(queue["metadata"]["name"] == name for queue in surroundings()["queues"]) and request.resource == QUEUES:
+    if _is_shared(request):
         old = plane.call("GET", request.resource.path(name=name))
         old["spec"] = old.get("spec", {}) | (request.old or {})["spec"]
         old = plane.call("PUT", request.resource.path(name=name), old)

@@ -44,7 +44,7 @@ def spec_rules(schedulers: Sequence[str]) -> Iterator[Rule]:
     """Rules of a job's spec by itself."""
     yield Rule("variables.tasks.size() > 0", "No task specified in job spec")
     yield from size_rules()
-    yield Rule("variables.names.all(i, n, variables.names.all(j, m, j <= i || m != n))", "duplicated task name")
+    yield Rule("variables.names.all(i, n, variables.names.indexOf(n) == i)", "duplicated task name")
     yield Rule(
         f"variables.names.all(n, {matches('n', LABEL, longest=63)})",
         "spec.tasks: want names of lower case letters, digits and '-', of at most 63 characters",

@@ -47,7 +47,7 @@ def jobflow_rules() -> Iterator[Rule]:
     yield _judged(
         f"{flows}.all(f, !(f.name in f.?dependsOn.?targets.orValue([])))", "jobflow Flow is not DAG: circle of one"
     )
-    yield _judged(f"{flows}.all(i, f, {flows}.all(j, g, j <= i || g.name != f.name))", "duplicated flow name")
+    yield _judged(f"{names}.all(i, n, {names}.indexOf(n) == i)", "duplicated flow name")
     yield _judged(
         f"{flows}.all(f, {matches('f.name', SUBDOMAIN)} && object.metadata.name.size() + f.name.size() < 63)",
         "spec.flows: want names of JobTemplates, with which the names of jobs have at most 63 characters",

@@ -34,8 +34,9 @@ TOPOLOGY_CONFLICT: Final = (
 )
 
 MOST_PODS: Final = 100_000
-MOST_TASKS: Final = 10_000
 """Pods of one job, as many as an indexed Job of Kubernetes may have."""
+MOST_TASKS: Final = 10_000
+"""Tasks of one job, as many as can be judged in a moment."""
 
 # As k8s.io/apiserver `pkg/storage/names` makes them.
 _LONGEST_PREFIX: Final = 58
