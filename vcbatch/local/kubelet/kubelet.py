@@ -309,8 +309,8 @@ class Kubelet:
             await registration.mark_stopped()
         await node.objects.close()
         await self._processes.close()
-        with contextlib.suppress(OSError):
-            node.memory_directory.rmdir()
+        # Nothing runs any more that could use what is in memory.
+        shutil.rmtree(node.memory_directory, ignore_errors=True)
         self.ready.clear()
 
 
