@@ -24,7 +24,7 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
-from tests.perf import bench_apiserver, bench_jobs, bench_scheduler, bench_webhooks
+from tests.perf import bench_apiserver, bench_cronjobs, bench_jobs, bench_scheduler, bench_webhooks
 from vcbatch.api.resources import JOBS, NAMESPACES, PODS
 from vcbatch.runtime.client import HttpApi
 from vcbatch.runtime.clock import SystemClock
@@ -252,6 +252,21 @@ def jobs() -> list[Figure]:
     ]
 
 
+def cron_jobs(count: int = 5000) -> list[Figure]:
+    """What CronJobs cost that are due in the same minute."""
+    rush = bench_cronjobs.rush(count)
+    return [
+        Figure(
+            what=f"{count:,} CronJobs due at once: the last job is made",
+            value=rush.seconds,
+            unit="s",
+            aim=30.0,
+            yardstick=f"virtual time, {bench_cronjobs.LATENCY_SECONDS * 1000:.0f} ms a write; {rush.twice} made twice",
+        ),
+        Figure(what=f"each of them ({rush.writes:.2g} API writes)", value=rush.cpu * 1000, unit="ms CPU"),
+    ]
+
+
 def main() -> None:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     memory = psutil.virtual_memory().total / 2**30
@@ -281,6 +296,7 @@ def main() -> None:
             figures += admission(state, start)
     figures += placement()
     figures += jobs()
+    figures += cron_jobs()
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("figure", "measured", "aim", "of aim", "in the same run"):
