@@ -21,6 +21,7 @@ from vcbatch.cli.job_plugins import add_job_plugins
 from vcbatch.cli.options import LEVELS, AddressType
 from vcbatch.cli.output import CliError
 from vcbatch.runtime.informers import Informers
+from vcbatch.runtime.memory import settle
 from vcbatch.runtime.serving import Address
 from vcbatch.runtime.supervise import Part, Supervisor, never
 from webhooks.access import SubjectAccess
@@ -161,6 +162,7 @@ async def _work(component: Component, options: _Options) -> None:
 
     async def fill() -> None:
         await asyncio.gather(world.synced(), certificates.trusted.wait())
+        settle()
         component.ready.set()
         try:
             await never()
