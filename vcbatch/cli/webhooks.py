@@ -20,6 +20,7 @@ from vcbatch.cli.component_options import ComponentOptions, DurationType
 from vcbatch.cli.job_plugins import add_job_plugins
 from vcbatch.cli.options import LEVELS, AddressType
 from vcbatch.cli.output import CliError
+from vcbatch.runtime.followed_file import ConfigurationError
 from vcbatch.runtime.informers import Informers
 from vcbatch.runtime.memory import settle
 from vcbatch.runtime.serving import Address
@@ -33,7 +34,7 @@ from webhooks.certificates.trust import Trust
 from webhooks.configurations import SERVICE
 from webhooks.server import listen, serve
 from webhooks.service import AdmissionService
-from webhooks.settings import ConfigurationError, FollowedSettings
+from webhooks.settings import FollowedSettings
 from webhooks.world import World
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)

@@ -8,7 +8,8 @@ import pytest
 
 from tests.support.virtual_time import VirtualClock
 from vcbatch.api.admission import Settings
-from webhooks.settings import ConfigurationError, FollowedSettings
+from vcbatch.runtime.followed_file import ConfigurationError
+from webhooks.settings import FollowedSettings
 
 GPU = "resourceGroups:\n- resourceGroup: gpu\n  labels: {type: gpu}\n"
 
@@ -43,7 +44,7 @@ def test_a_broken_file_is_told_once_and_the_last_good_one_holds(
     file.write_text("resourceGroups: 7")
     for _ in range(3):
         settings.look()
-    assert caplog.text.count("aren't replaced") == 1
+    assert caplog.text.count("the last good configuration holds") == 1
     assert [group.name for group in settings.current().resource_groups] == ["gpu"]
 
 
