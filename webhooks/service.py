@@ -37,13 +37,15 @@ class ClusterView(Lookup, Protocol):
 
     complete: bool
     """Whether everything has been listed once."""
+    version: int
+    """Another one after every change of what is known."""
 
     def needed(self, resource: Resource) -> bool:
         """Whether rules of that resource look anything up."""
         ...
 
-    async def refresh(self, request: Request) -> bool:
-        """Ask the API server for what the request names; True where that was news. Raises `ApiError`."""
+    async def refresh(self, request: Request) -> None:
+        """Ask the API server for what the request names. Raises `ApiError`."""
         ...
 
 
@@ -100,16 +102,17 @@ class AdmissionService:
         return Answer(allowed=True, patch=json_patch(request.object, filled))
 
     async def _review(self, request: Request, settings: Settings, size: int) -> Answer:
+        known = self.world.version
         verdict = await _run(size, lambda: admission.review(request, self.world, settings))
         if not verdict.allowed and self.world.needed(request.resource):
             try:
-                news = await self.world.refresh(request)
+                await self.world.refresh(request)
             except ApiError as error:
                 log.warning(
                     "what an object names can't be read: %s", error, extra={"resource": request.resource.plural}
                 )
                 return _later(f"{verdict.message}; admission couldn't make sure, since {error}")
-            if news:
+            if self.world.version != known:  # by what was read, or by a watch that told it first
                 verdict = await _run(size, lambda: admission.review(request, self.world, settings))
         return await self._let(request, settings, verdict) if verdict.allowed else _judged(verdict)
 

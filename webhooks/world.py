@@ -39,6 +39,9 @@ class World:
         }
         self._queues: dict[str, Queue] = {}
         self._caches[QUEUES].listen(self._on_queue)
+        for cache in self._caches.values():
+            cache.listen(self._on_change)
+        self.version = 0
         self.complete = False
 
     async def synced(self) -> None:
@@ -70,24 +73,23 @@ class World:
 
     # Freshness
 
-    async def refresh(self, request: Request) -> bool:
-        """Read what the request names, and say whether that told anything new. Raises `ApiError` where the API server
-        can't be asked."""
+    async def refresh(self, request: Request) -> None:
+        """Read what the request names. Raises `ApiError` where the API server can't be asked."""
         named = _named(request)
         around = {(QUEUES, near) for resource, name in named if resource == QUEUES for near in self._around(name)}
         wanted = [*sorted(named, key=_order), *sorted(around - named, key=_order)][:_MOST_READS]
-        told = await asyncio.gather(*(self._read(resource, name) for resource, name in wanted))
-        return any(told)
+        await asyncio.gather(*(self._read(resource, name) for resource, name in wanted))
 
-    async def _read(self, resource: Resource, name: str) -> bool:
+    async def _read(self, resource: Resource, name: str) -> None:
         cache = self._caches[resource]
         try:
-            return cache.put(await self._api.get(resource, name))
+            cache.put(await self._api.get(resource, name))
         except ApiError as error:
             if not error.not_found:
                 raise
             gone = cache.by_key(name)
-            return gone is not None and cache.discard(gone["metadata"]["uid"])
+            if gone is not None:
+                cache.discard(gone["metadata"]["uid"])
 
     def _around(self, name: str) -> Iterator[str]:
         """The queues above and right below, on which rules rest as well."""
@@ -98,6 +100,9 @@ class World:
             above = self._queues[above].spec.parent
             if above and above != ROOT:
                 yield above
+
+    def _on_change(self, change: Change[Any]) -> None:
+        self.version += 1
 
     def _on_queue(self, change: Change[Json]) -> None:
         name = loose.part(change.current, "metadata").get("name", "")

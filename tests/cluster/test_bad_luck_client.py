@@ -189,7 +189,13 @@ def test_rights_that_are_taken_away_and_given_back(plane: ControlPlane) -> None:
         names += submit_gangs(plane, "rights-after")
         both = (programs.controllers, programs.scheduler)
         wait_until("both are refused", lambda: all("forbidden" in each.program.said() for each in both))
-        wait_until("they went on trying", lambda: all(_refused(each) >= 20 for each in both), timeout=120)
+        # What is refused again and again is tried again later and later.
+        tried = [_refused(each) for each in both]
+        wait_until(
+            "they go on trying",
+            lambda: all(_refused(each) > so_far for each, so_far in zip(both, tried, strict=True)),
+            timeout=180,
+        )
         for binding in before:
             kept = {"name": binding["metadata"]["name"]}
             plane.call("POST", bindings, {**binding, "metadata": kept})

@@ -180,7 +180,7 @@ def test_a_namespace_is_deleted_while_nobody_empties_it(world: World, tmp_path: 
         lambda: world.plane.request("GET", f"/api/v1/namespaces/{world.namespace}")[0] == 404,
         timeout=180,
     )
-    assert not world.pods()
+    wait_until("its pods are gone", lambda: not world.pods())
     world.check(tmp_path, deleted=names)
 
 

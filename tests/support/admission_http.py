@@ -23,12 +23,13 @@ class KnownWorld(World):
     """A world with nothing to be read again."""
 
     complete: bool = True
+    version: int = 0
 
     def needed(self, resource: Resource) -> bool:
         return True
 
-    async def refresh(self, request: Request) -> bool:
-        return False
+    async def refresh(self, request: Request) -> None:
+        pass
 
 
 def app_over(world: World, settings: Settings = DEFAULT_SETTINGS, *, most_at_once: int = MOST_AT_ONCE) -> Any:

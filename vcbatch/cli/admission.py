@@ -104,6 +104,7 @@ class _World:
     """The service's `ClusterView`, on what the server has stored: complete and never out of date."""
 
     complete = True
+    version = 0
 
     def __init__(self, ctx: RequestContext) -> None:
         self._ctx = ctx
@@ -111,8 +112,8 @@ class _World:
     def needed(self, resource: Resource) -> bool:
         return False
 
-    async def refresh(self, request: admission.Request) -> bool:
-        return False
+    async def refresh(self, request: admission.Request) -> None:
+        """There is nothing newer to be read."""
 
     def queue(self, name: str) -> Queue | None:
         stored = self._ctx.lookup(QUEUES, None, name)

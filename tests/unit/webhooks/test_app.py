@@ -118,12 +118,11 @@ class _Waiting(KnownWorld):
         self.go, self.full = asyncio.Event(), asyncio.Event()
         self._missing = full
 
-    async def refresh(self, request: Request) -> bool:
+    async def refresh(self, request: Request) -> None:
         self._missing -= 1
         if not self._missing:
             self.full.set()
         await self.go.wait()
-        return False
 
 
 async def test_too_many_at_once_are_turned_away_at_once() -> None:

@@ -94,6 +94,22 @@ async def test_a_queue_made_a_moment_ago_is_found() -> None:
     assert api.reads == [("queues", "fresh")], "what was read is remembered"
 
 
+async def test_a_queue_that_the_watch_tells_of_while_it_is_read_is_found() -> None:
+    class Overtaking(CountingApi):
+        """The answer to a read comes after the watch has told the same."""
+
+        async def get(self, resource: Any, name: str, **more: Any) -> Any:
+            self.seed(QUEUES, queue("parent"))
+            await asyncio.sleep(1)
+            return await super().get(resource, name, **more)
+
+    api = Overtaking()
+    child = {"metadata": {"name": "child"}, "spec": {"parent": "parent", "weight": 1}}
+    asked = review_of(Request(resource=QUEUES, operation=Operation.CREATE, name="child", namespace="", object=child))
+    async with service_on(api) as app:
+        assert await verdict(app, asked, "/queues/validate") == ""
+
+
 async def test_a_queue_opened_a_moment_ago_is_open() -> None:
     api = CountingApi()
     api.seed(QUEUES, queue("q", state="Closed"))
