@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Self
 
 
 def vcbatch(*arguments: str, timeout: float = 120.0, check: bool = True) -> subprocess.CompletedProcess[str]:
@@ -22,20 +23,49 @@ def vcbatch(*arguments: str, timeout: float = 120.0, check: bool = True) -> subp
     return done
 
 
+_GUARD = """
+import os, subprocess, sys
+sys.stdin.read()
+subprocess.run([sys.executable, "-m", "vcbatch", "down", "--state-dir", os.environ["STATE"]])
+"""
+
+
 class RunningVcbatch:
-    """A detached `vcbatch up` on a state directory of its own."""
+    """A detached `vcbatch up` on a state directory of its own, from `up` to `down`; as a block, from its begin to its
+    end. It ends with the process of the test at the latest, however that ends."""
 
     def __init__(self, folder: Path, arguments: Sequence[str] = ()) -> None:
         self.folder = folder
         self.state = folder / "state"
         self.kubeconfig = self.state / "kubeconfig"
         self.arguments = tuple(arguments)
+        self._guard: subprocess.Popen[str] | None = None
+
+    def __enter__(self) -> Self:
+        self.up()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.down()
 
     def up(self) -> None:
+        if self._guard is None:
+            # Its standard input ends when this process does.
+            self._guard = subprocess.Popen(
+                [sys.executable, "-c", _GUARD],
+                stdin=subprocess.PIPE,
+                text=True,
+                start_new_session=True,
+                env={**os.environ, "STATE": str(self.state)},
+            )
         vcbatch("up", "--detach", "--port", "0", "--state-dir", str(self.state), *self.arguments)
 
     def down(self) -> None:
         vcbatch("down", "--state-dir", str(self.state))
+        if self._guard is not None:
+            self._guard.kill()
+            self._guard.communicate()
+            self._guard = None
 
     def kubectl(self, *arguments: str, stdin: str | None = None, env: dict[str, str] | None = None) -> Kubectl:
         command = ["kubectl", "--kubeconfig", str(self.kubeconfig), "--cache-dir", str(self.folder / "cache")]

@@ -14,9 +14,5 @@ from tests.support.up import RunningVcbatch
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningVcbatch]:
     if shutil.which("kubectl") is None:
         pytest.skip("no kubectl on the PATH")
-    program = RunningVcbatch(tmp_path_factory.mktemp("training"))
-    program.up()
-    try:
+    with RunningVcbatch(tmp_path_factory.mktemp("training")) as program:
         yield program
-    finally:
-        program.down()

@@ -16,12 +16,8 @@ _numbers = itertools.count()
 
 @pytest.fixture(scope="session")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningVcbatch]:
-    program = RunningVcbatch(tmp_path_factory.mktemp("clients"))
-    program.up()
-    try:
+    with RunningVcbatch(tmp_path_factory.mktemp("clients")) as program:
         yield program
-    finally:
-        program.down()
 
 
 @pytest.fixture(scope="session")

@@ -17,12 +17,8 @@ _numbers = itertools.count()
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningVcbatch]:
     if shutil.which("kubectl") is None:
         pytest.skip("no kubectl on the PATH")
-    program = RunningVcbatch(tmp_path_factory.mktemp("kubectl"))
-    program.up()
-    try:
+    with RunningVcbatch(tmp_path_factory.mktemp("kubectl")) as program:
         yield program
-    finally:
-        program.down()
 
 
 @pytest.fixture
