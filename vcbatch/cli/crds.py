@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from vcbatch.cli.output import CliError, note, say
+from vcbatch.cli.output import deliver
 
 
 @click.command("crds")
@@ -19,14 +19,5 @@ def command(output: Path | None) -> int:
     from vcbatch.api.crd import documents
 
     files = documents()
-    if output is None:
-        say("---\n".join(files.values()), end="")
-        return 0
-    try:
-        output.mkdir(parents=True, exist_ok=True)
-        for name, text in files.items():
-            (output / name).write_text(text)
-    except OSError as error:
-        raise CliError(f"can't write to {output}: {error.strerror}") from error
-    note(f"{len(files)} files written to {output}")
+    deliver(files, output)
     return 0

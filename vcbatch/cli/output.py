@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from datetime import datetime, timedelta
+from pathlib import Path
 
 
 class CliError(Exception):
@@ -33,6 +35,20 @@ def note(text: str) -> None:
     """Chatter: not a result."""
     sys.stderr.write(f"{text}\n")
     sys.stderr.flush()
+
+
+def deliver(files: Mapping[str, str], folder: Path | None) -> None:
+    """Say YAML files as one stream or, where a folder is given, write them there. Raises `CliError`."""
+    if folder is None:
+        say("---\n".join(files.values()), end="")
+        return
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in files.items():
+            (folder / name).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise CliError(f"can't write to {folder}: {error.strerror}") from error
+    note(f"{len(files)} files written to {folder}")
 
 
 def age(since: datetime, now: datetime) -> str:

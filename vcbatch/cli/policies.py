@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from vcbatch.api.names import DEFAULT_SCHEDULER
-from vcbatch.cli.output import CliError, note, say
+from vcbatch.cli.output import deliver
 
 
 @click.command("policies")
@@ -28,14 +28,5 @@ def command(scheduler_name: tuple[str, ...], mutating_version: str, output: Path
     from webhooks.policies import documents
 
     files = documents(scheduler_name, mutating_version=mutating_version)
-    if output is None:
-        say("".join(files.values()), end="")
-        return 0
-    try:
-        output.mkdir(parents=True, exist_ok=True)
-        for name, text in files.items():
-            (output / name).write_text(text)
-    except OSError as error:
-        raise CliError(f"can't write to {output}: {error.strerror}") from error
-    note(f"{len(files)} files written to {output}")
+    deliver(files, output)
     return 0

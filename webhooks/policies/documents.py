@@ -42,7 +42,7 @@ _Dumper.add_representer(str, _string)
 
 def _text(items: Iterable[Json]) -> str:
     made = (yaml.dump(item, Dumper=_Dumper, sort_keys=False, width=120, allow_unicode=True) for item in items)
-    return "".join(f"---\n{text}" for text in made)
+    return "---\n".join(made)
 
 
 def _validating(schedulers: Sequence[str]) -> list[Json]:
