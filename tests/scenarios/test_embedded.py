@@ -9,10 +9,13 @@ import asyncio
 import os
 import signal
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pytest
 
+from tests.cluster.processes import wait_until
 from tests.scenarios.backends import Stage, missing
 from tests.scenarios.player import Capability, Scenario, scenarios
 from tests.scenarios.report import EMBEDDED, Outcome, Record, tell
@@ -48,8 +51,16 @@ class _Program:
         server = StateDir(self._running.state).running()
         assert server is not None, "vcbatch up doesn't run"
         os.kill(server.pid, signal.SIGKILL)
+        _wait_gone(server.pid)  # until then it holds its lock, and the next would say that one runs already
         # At the address it had, as a user's next `vcbatch up` is.
         vcbatch("up", "--detach", "--state-dir", str(self._running.state), *self._running.arguments)
+
+
+def _wait_gone(pid: int) -> None:
+    """Return once that process, which is nobody's child here, has ended."""
+    with suppress(psutil.NoSuchProcess):
+        process = psutil.Process(pid)
+        wait_until(f"{pid} has ended", lambda: process.status() == psutil.STATUS_ZOMBIE)
 
 
 def _selected(session: pytest.Session) -> list[Scenario]:

@@ -177,9 +177,9 @@ def test_delete_takes_the_pods_along(kubectl: Call, policy: str) -> None:
 def test_deleting_a_pod_that_is_replaced_returns(kubectl: Call) -> None:
     kubectl("create", "-f", "-", stdin=job(command="sleep 300", replicas=1)).ok()
     for _ in range(5):
+        kubectl("wait", "pod/j-worker-0", "--for=create", "--timeout=60s").ok()
         kubectl("wait", "pod/j-worker-0", "--for=condition=Ready", "--timeout=60s").ok()
-        kubectl("delete", "pod", "j-worker-0", "--timeout=10s").ok()
-        kubectl("wait", "pod/j-worker-0", "--for=create", "--timeout=30s").ok()
+        kubectl("delete", "pod", "j-worker-0", "--timeout=60s").ok()
 
 
 def test_delete_may_orphan(kubectl: Call) -> None:
