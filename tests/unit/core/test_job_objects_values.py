@@ -332,7 +332,18 @@ def sized(name: str, replicas: int, cpu: str, *, priority: str = "", **spec: Any
 
 
 NEEDS: dict[str, tuple[list[Json], int, str, str]] = {
-    "as many as the tasks' minimums": ([sized("a", 3, "1", minAvailable=2), sized("b", 3, "10")], 5, "5", "23"),
+    "as many as the tasks' minimums": (
+        [sized("a", 3, "1", minAvailable=2), sized("b", 3, "10", minAvailable=3)],
+        5,
+        "5",
+        "32",
+    ),
+    "as many as the tasks' minimums, named or not": (
+        [sized("a", 3, "1", minAvailable=2), sized("b", 3, "10")],
+        5,
+        "5",
+        "23",
+    ),
     "one more": ([sized("a", 3, "1", minAvailable=2), sized("b", 3, "10", minAvailable=1)], 4, "4", "13"),
     "more than one task has": ([sized("a", 2, "1", minAvailable=1), sized("b", 4, "10", minAvailable=1)], 5, "5", "32"),
     "one less": ([sized("a", 3, "1", minAvailable=2), sized("b", 3, "10", minAvailable=2)], 3, "3", "3"),
