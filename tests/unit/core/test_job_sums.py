@@ -96,7 +96,7 @@ def test_a_pod_whose_name_is_not_that_of_its_place_is_too_many() -> None:
     ],
 )
 def test_strangers_are_left_alone(stranger: Pod) -> None:
-    assert names_of(roster_of(planned(a=1), [stranger])) == ({"a": []}, [])
+    assert names_of(roster_of(planned(a=2), [stranger, pod("a", 1)])) == ({"a": [1]}, [])
 
 
 @pytest.mark.parametrize(
