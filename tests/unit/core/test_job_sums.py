@@ -136,18 +136,21 @@ def counted(plan: Plan, *pods: Pod, deleting: tuple[str, ...] = (), never: tuple
 
 def test_every_pod_is_counted_once() -> None:
     pods = [
-        *(pod("a", index, phase) for index, phase in enumerate(("Pending", "Running", "Succeeded", "Failed", "Odd"))),
+        *(
+            pod("a", index, phase)
+            for index, phase in enumerate(("Pending", "Running", "Succeeded", "Failed", "Odd", "Odd"))
+        ),
         pod("b", 0, "Pending"),
         pod("b", 1, "Pending"),
     ]
-    assert counted(planned(a=5, b=2), *pods) == Counts(
+    assert counted(planned(a=6, b=2), *pods) == Counts(
         pending=3,
         running=1,
         succeeded=1,
         failed=1,
-        unknown=1,
+        unknown=2,
         tasks={
-            "a": {"Pending": 1, "Running": 1, "Succeeded": 1, "Failed": 1, "Unknown": 1},
+            "a": {"Pending": 1, "Running": 1, "Succeeded": 1, "Failed": 1, "Unknown": 2},
             "b": {"Pending": 2},
         },
     )
