@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -98,6 +99,12 @@ def test_which_policy_answers_a_failure(of_task: list[Json], of_job: list[Json],
     assert verdict == (ordered(action, Event.POD_FAILED, EXITED_3) if action else Verdict())
 
 
+def test_a_cause_says_where() -> None:
+    lost = replace(loss("a", 0), node="n")
+    verdict = Case([some("a", 1, FAILED)]).verdict(lost)
+    assert verdict == ordered(Action.ABORT_JOB, Event.POD_FAILED, "pod j-a-0 exited on node n")
+
+
 def test_another_task_s_policies_answer_nothing() -> None:
     case = Case([some("a", 1), some("b", 1, FAILED)])
     assert case.verdict(loss("a", 0, LossCause.EXITED, 3)) == Verdict()
@@ -189,6 +196,7 @@ def test_parts_are_restarted_together() -> None:
     ("replicas", "record", "is_done"),
     [
         (2, {"succeeded": "0-1"}, True),
+        (1, {"succeeded": "0"}, True),
         (2, {"succeeded": "1", "carried": "0"}, True),
         (2, {"succeeded": "0"}, False),
         (2, {"carried": "0-1"}, False),  # that was an earlier attempt's
@@ -223,6 +231,12 @@ def test_a_task_whose_containers_restart_too_often(pods: tuple[Pod, ...], most: 
     cause = f"containers of task a restarted {most or 3} times or more"
     failed = ordered(Action.RESTART_TASK, Event.TASK_FAILED, cause, Part("a"))
     assert case.verdict(pods=pods) == (failed if too_often else Verdict())
+
+
+def test_a_task_of_one_pod_whose_container_restarts_too_often() -> None:
+    case = Case([some("a", 1, on("TaskFailed", "AbortJob"))])
+    cause = "containers of task a restarted 3 times or more"
+    assert case.verdict(pods=(restarted(0, 3),)) == ordered(Action.ABORT_JOB, Event.TASK_FAILED, cause)
 
 
 def test_a_gang_that_lost_a_part() -> None:
@@ -282,6 +296,21 @@ def test_a_replacement_that_runs_makes_up_for_a_loss(replacement: Pod, waits: bo
     case = Case([some("a", 2, on("PodFailed", "AbortJob", "1m"))], ledger=WAITING)
     assert case.verdict(pods=(replacement,)).due == (NOW + MINUTE / 2 if waits else None)
     assert bool(case.ledger.delayed) is waits
+
+
+def test_timeouts_that_are_over_are_answered_together() -> None:
+    waiting = {"delayed": [{"event": "PodFailed", "task": "a", "index": index, "since": SINCE} for index in (0, 1)]}
+    verdict = Case([some("a", 2, on("PodFailed", "RestartPod", "10s"))], ledger=waiting).verdict()
+    cause, parts = "pod of task a, index 0, failed", (Part("a", frozenset({index})) for index in (0, 1))
+    assert verdict == ordered(Action.RESTART_POD, Event.POD_FAILED, cause, *parts)
+
+
+@pytest.mark.parametrize("of", [{"task": "a"}, {"index": 0}, {}])
+def test_a_timeout_that_is_of_no_pod_is_forgotten(of: Json) -> None:
+    waiting = {"delayed": [{"event": "PodFailed", "since": SINCE, **of}]}
+    case = Case([some("a", 1, on("PodFailed", "AbortJob", "10s"))], ledger=waiting)
+    assert case.verdict() == Verdict()
+    assert not case.ledger.delayed
 
 
 def test_the_exit_code_of_a_pod_that_is_still_there_is_answered_when_the_time_is_over() -> None:
