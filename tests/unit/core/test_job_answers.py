@@ -328,6 +328,22 @@ def test_an_eviction_that_is_answered_late_is_still_one() -> None:
     assert case.verdict() == ordered(Action.RESTART_POD, Event.POD_EVICTED, cause, part, infrastructure=True)
 
 
+def test_an_eviction_that_is_answered_late_has_no_exit_code() -> None:
+    waiting = {"delayed": [{"event": "PodEvicted", "task": "a", "index": 0, "since": SINCE}]}
+    exited = pod("a", 0, "Failed", containerStatuses=[{"name": "m", "state": {"terminated": {"exitCode": 3}}}])
+    assert Case([some("a", 1, on(3, "AbortJob", "30s"))], ledger=waiting).verdict(pods=(exited,)) == Verdict()
+
+
+def test_timeouts_that_are_settled_do_not_hide_the_others() -> None:
+    waiting: Json = {"delayed": [{"event": "Unknown", "since": SINCE}]}
+    waiting["delayed"] += [{"event": "PodFailed", "task": "a", "index": index, "since": SINCE} for index in range(3)]
+    case = Case([some("a", 3, on("PodFailed", "RestartPod", "10s"))], ledger=waiting)
+    parts = (Part("a", frozenset({index})) for index in (0, 2))
+    assert case.verdict(loss("a", 0), pods=(pod("a", 1),)) == ordered(
+        Action.RESTART_POD, Event.POD_FAILED, "pod j-a-0 exited", *parts
+    )
+
+
 def test_a_fresh_loss_of_the_same_pod_goes_on_waiting() -> None:
     case = Case([some("a", 1, on("PodFailed", "AbortJob", "1m"))], ledger=WAITING)
     assert case.verdict(loss("a", 0, at=NOW)) == Verdict(due=NOW + MINUTE / 2)

@@ -324,6 +324,15 @@ def test_arguments_that_do_not_parse_are_told_once() -> None:
     ]
 
 
+def test_a_state_that_somebody_wiped_is_no_new_beginning() -> None:
+    world = running(plugins={"env": ["--no"]})
+    before = dict(world.job()["status"]["state"])
+    world.change(JOBS, "j", lambda job: job["status"].update(state={}))
+    world.step(seconds=100)
+    assert settled_events(world) == []
+    assert world.job()["status"]["state"] == before
+
+
 def test_a_command_that_is_for_somebody_else_is_told() -> None:
     world = running()
     other = {**world.job(), "metadata": {"name": "j", "uid": "other"}}

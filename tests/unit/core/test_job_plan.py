@@ -96,7 +96,13 @@ def test_fewer_than_no_pods_are_none() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "priority"), [({}, 0), ({"priorityClassName": "high"}, 5), ({"priorityClassName": "no"}, 0)]
+    ("given", "priority"),
+    [
+        ({}, 0),
+        ({"priorityClassName": "high"}, 5),
+        ({"priorityClassName": "no"}, 0),
+        ({"priorityClassName": ["high"]}, 0),
+    ],
 )
 def test_the_priority_of_a_task(given: Json, priority: int) -> None:
     plan = planned({"name": "a", "replicas": 1, "template": {"spec": given}})
