@@ -261,6 +261,14 @@ def test_a_cause_that_nobody_knows_any_more_is_a_failure() -> None:
     assert state(world)[2] == "0 of 2 pods succeeded and 2 failed; first, pod j-w-0 failed on node node-1"
 
 
+def test_an_exit_code_that_is_not_known_any_more_is_not_told() -> None:
+    world = running()
+    ended(world, "j-w-0", 3)
+    world.change(JOBS, "j", lambda job: job["status"]["ledger"]["losses"][0].pop("exitCode"))
+    ended(world, "j-w-1", 1)
+    assert state(world)[2] == "0 of 2 pods succeeded and 2 failed; first, pod j-w-0 exited on node node-1"
+
+
 def test_losses_of_earlier_attempts_are_not_why_this_one_failed() -> None:
     policies = [{"exitCode": 3, "action": "RestartJob"}]
     world = running([task("w", 1)], policies=policies)
@@ -292,6 +300,18 @@ def test_a_job_that_was_suspended_from_outside() -> None:
     world.change(JOBS, "j", lambda job: job["status"]["state"].update(phase="Aborted"))
     assert settled_events(world) == []
     assert state(world) == ("Aborted", "ExecuteAction", "the phase was set to Aborted from outside")
+
+
+def test_a_job_that_was_suspended_by_a_command_and_is_resumed_by_one() -> None:
+    world = running()
+    world.command("AbortJob", target=world.job(), name="stop")
+    world.run(until=lambda: world.phase() == "Aborted")
+    why = "Start to execute action AbortJob: asked for by the Command stop"
+    assert state(world) == ("Aborted", "CommandIssued", why)
+    world.command("ResumeJob", target=world.job(), name="go")
+    world.look()
+    why = "Start to execute action ResumeJob: asked for by the Command go"
+    assert state(world) == ("Restarting", "CommandIssued", why)
 
 
 def test_the_reason_of_an_action_outlives_the_kill() -> None:

@@ -34,8 +34,10 @@ def test_a_job_that_is_being_restarted_is_not_restarted_again() -> None:
     assert (phase, version) == ("Restarting", 1)
     ask(world, "RestartJob")
     assert attempt(world)[:2] == ("Restarting", 1)
+    assert world.job()["status"]["ledger"]["restartingJob"]
     world.run(until=lambda: world.phase() == "Running")
     assert attempt(world)[1] == 1
+    assert "restartingJob" not in world.job()["status"]["ledger"]
 
 
 def test_a_restart_that_is_called_off_ends_its_attempt() -> None:
@@ -91,3 +93,11 @@ def test_a_job_that_waits_makes_no_pods_for_a_gang_that_is_let_in() -> None:
     assert group["spec"]["minMember"] == 2, "it is kept up to date meanwhile"
     world.run(until=lambda: world.phase() == "Running")
     assert len(world.pods()) == 2
+
+
+def test_a_refusal_of_claims_holds_up_nobody_who_needs_none() -> None:
+    world = World()
+    world.submit(job_object())
+    world.claim_refusal = "exceeded quota: storage"
+    world.run(until=lambda: world.phase() == "Running")
+    assert "reason" not in world.job()["status"]["state"]
