@@ -8,7 +8,10 @@ from typing import Any
 import pytest
 
 from tests.support.job_world import Json, World, job_object, task
+from vcbatch.api.flags import PLUGIN_FLAGS
 from vcbatch.api.resources import JOBS, PODGROUPS, PODS
+from vcbatch.core.job.plan import Task
+from vcbatch.core.job.plugins import KNOWN, Child
 
 
 def submitted(tasks: list[Json] | None = None, **spec: Any) -> World:
@@ -351,6 +354,22 @@ def test_a_state_that_somebody_wiped_is_no_new_beginning() -> None:
     world.step(seconds=100)
     assert settled_events(world) == []
     assert world.job()["status"]["state"] == before
+
+
+class _Broken:
+    def children(self) -> tuple[Child, ...]:
+        return ()
+
+    def change_pod(self, pod: Json, *, task: Task, index: int) -> None:
+        raise LookupError(f"no host for {pod['metadata']['name']} of {task.name}, {index}")
+
+
+def test_all_tasks_that_a_plugin_leaves_without_pods_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(KNOWN, "mine", lambda plan, flags: _Broken())
+    monkeypatch.setitem(PLUGIN_FLAGS, "mine", {})
+    world = waiting([task("a", 1), task("b", 2)], plugins={"mine": []})
+    why = "plugin mine failed: LookupError: no host for j-{0}-0 of {0}, 0"
+    assert state(world) == ("Pending", "PluginError", "; ".join(f"task {name}: {why.format(name)}" for name in "ab"))
 
 
 def test_a_command_that_is_for_somebody_else_is_told() -> None:
