@@ -242,11 +242,12 @@ def test_a_replica_that_is_stopped_under_load_costs_no_create(pair: Pair) -> Non
 
 def test_a_replica_that_is_killed_costs_no_create_but_those_under_way_in_it(pair: Pair) -> None:
     """An API server doesn't repeat a request whose connection broke. A client that does loses nothing."""
-    load = Load(plane=pair.plane, repeats=1)
+    # Filling in and judging go over connections of their own: a repeated create may meet the next that broke.
+    load = Load(plane=pair.plane, repeats=4)
     with load.running():
         load.goes_on("with two")
         pair.replicas[0].program.kill()
         load.goes_on("with one", requests=400)
-    assert load.repeated <= CLIENTS
+    assert load.repeated <= 4 * CLIENTS, "only what was under way when it was killed"
     pair.replicas[0].program.start()
     pair.replicas[0].wait_ready()
