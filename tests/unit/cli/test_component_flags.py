@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 
 from vcbatch.cli import controllers, scheduler
 from vcbatch.cli.component_options import ComponentOptions
+from vcbatch.cli.output import CliError
 from vcbatch.runtime.serving import Address
 
 COMMANDS: dict[str, click.Command] = {"controllers": controllers.command, "scheduler": scheduler.command}
@@ -113,3 +114,15 @@ def test_a_policy_that_cant_be_read_is_named(started: Started, tmp_path: Path) -
     said = run("scheduler", "--scheduler-conf", str(bad))
     assert said.exit_code != 0
     assert str(bad) in str(said.exception)
+
+
+def test_a_controller_configuration_has_to_be_one(started: Started, tmp_path: Path) -> None:
+    file = tmp_path / "volcano-controller.conf"
+    file.write_text("networkTopologyDiscovery: []\n")
+    assert run("controllers", "--controller-conf", str(file), "--inherit-owner-annotations=false").exit_code == 0
+    file.write_text("networkTopologyDiscovery: 3\n")
+    refused = run("controllers", "--controller-conf", str(file))
+    assert isinstance(refused.exception, CliError)
+    assert str(refused.exception) == f"{file}: networkTopologyDiscovery: want a list"
+    assert run("controllers", "--controller-conf", str(tmp_path / "none")).exit_code == 2
+    assert run("controllers", "--inherit-owner-annotations=perhaps").exit_code == 2
