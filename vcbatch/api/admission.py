@@ -22,6 +22,7 @@ from vcbatch.api.model import Json, MalformedObject
 from vcbatch.api.names import Plugin
 from vcbatch.api.podgroup import PodGroup
 from vcbatch.api.queue import DEFAULT, Queue
+from vcbatch.api.queue_gate import gated_pod
 from vcbatch.api.resource_groups import ResourceGroup, default_pod
 from vcbatch.api.resources import CRONJOBS, HYPERNODES, JOBFLOWS, JOBS, JOBTEMPLATES, PODGROUPS, PODS, QUEUES, Resource
 from vcbatch.api.supported import THIS_VERSION, Unsupported
@@ -53,12 +54,14 @@ class Lookup(validate.Lookup, Protocol):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """`schedulers`: the names under which pods come to us, the first for jobs that name none. `resource_groups`: where
-    new pods are sent, the first that takes one."""
+    new pods are sent, the first that takes one. `queue_gates`: whether pods that ask for it wait for room in their
+    queue behind a scheduling gate."""
 
     schedulers: tuple[str, ...] = (names.DEFAULT_SCHEDULER,)
     queues: QueueRules = DEFAULT_RULES
     unsupported: Unsupported = THIS_VERSION
     resource_groups: tuple[ResourceGroup, ...] = ()
+    queue_gates: bool = False
 
 
 DEFAULT_SETTINGS: Final = Settings()
@@ -121,7 +124,8 @@ def mutate(request: Request, lookup: Lookup, settings: Settings = DEFAULT_SETTIN
     if request.operation is not Operation.CREATE:
         return given
     if request.resource == PODS:
-        return default_pod(given, settings.resource_groups, namespace=request.namespace)
+        pod = default_pod(given, settings.resource_groups, namespace=request.namespace)
+        return gated_pod(pod, settings.schedulers) if settings.queue_gates else pod
     if request.resource == QUEUES:
         return default_queue(given)
     if request.resource == PODGROUPS:
@@ -182,6 +186,8 @@ def _warnings(request: Request, settings: Settings) -> Iterator[str]:
             yield from validate.finished_job_warnings(job, Job.parse(old))
     elif resource == CRONJOBS:
         yield from validate.cronjob_warnings(CronJob.parse(given), settings.schedulers)
+    elif resource == JOBFLOWS:
+        yield from validate.jobflow_warnings(JobFlow.parse(given))
     elif resource == QUEUES:
         yield from validate.queue_warnings(Queue.parse(given))
 

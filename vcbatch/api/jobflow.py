@@ -98,7 +98,31 @@ class FlowCondition(Model):
 
 
 class JobFlowState(Model):
+    """`message` says why a flow stands still or failed, and which jobs are never made. Not one of Volcano's."""
+
     phase: str = ""
+    message: str = ""
+
+
+class MadeJob(Model):
+    """The job that a flow last made of an entry: its UID, and the JobTemplate as it was then (UID and generation)."""
+
+    uid: str = ""
+    template: str = ""
+
+
+class JobFlowLedger(Model):
+    """What the JobFlow controller has to remember, written before it is acted on. Not one of Volcano's."""
+
+    jobs: dict[str, MadeJob] = Field(default_factory=dict[str, MadeJob])
+    """By the job's name."""
+    suspended: bool = False
+    aborted: list[str] = Field(default_factory=list[str])
+    """UIDs of the jobs that were suspended with the flow, and go on with it."""
+    discarded: list[str] = Field(default_factory=list[str])
+    """UIDs of the jobs that make room for another try."""
+    commands: list[str] = Field(default_factory=list[str])
+    """UIDs of the Commands that were carried out last: each is done at most once."""
 
 
 class JobFlowStatus(Model):
@@ -113,8 +137,17 @@ class JobFlowStatus(Model):
     job_status_list: list[FlowJobStatus] = Field(default_factory=list[FlowJobStatus])
     conditions: dict[str, FlowCondition] = Field(default_factory=dict[str, FlowCondition])
     state: JobFlowState = Field(default_factory=JobFlowState)
+    ledger: JobFlowLedger = Field(default_factory=JobFlowLedger)
 
 
 class JobFlow(Object):
     spec: JobFlowSpec = Field(default_factory=JobFlowSpec)
     status: JobFlowStatus = Field(default_factory=JobFlowStatus)
+
+    @property
+    def phase(self) -> JobFlowPhase:
+        """The phase; a flow whose phase is empty or unknown counts as Pending."""
+        try:
+            return JobFlowPhase(self.status.state.phase)
+        except ValueError:
+            return JobFlowPhase.PENDING

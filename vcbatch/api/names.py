@@ -18,11 +18,17 @@ SCHEDULING_GROUP: Final = "scheduling.volcano.sh"
 BUS_GROUP: Final = "bus.volcano.sh"
 FLOW_GROUP: Final = "flow.volcano.sh"
 TOPOLOGY_GROUP: Final = "topology.volcano.sh"
+SHARD_GROUP: Final = "shard.volcano.sh"
+NODEINFO_GROUP: Final = "nodeinfo.volcano.sh"
+METRICS_GROUP: Final = "metrics.k8s.io"
+CUSTOM_METRICS_GROUP: Final = "custom.metrics.k8s.io"
 
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
 """On a claim: the node of its first consumer, for which its volume is to be made (KEP-490)."""
 BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 """On a claim: the volume controller has finished binding it."""
+CLAIM_FINALIZER: Final = "resource.kubernetes.io/delete-protection"
+"""Keeps a claim that has devices from being deleted under its users."""
 BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
 """On a volume or a claim: its other half was chosen by a program, which may take that back."""
 
@@ -104,6 +110,7 @@ REVOCABLE_ZONE: Final = "volcano.sh/revocable-zone"
 JDB_MIN_AVAILABLE: Final = "volcano.sh/jdb-min-available"
 JDB_MAX_UNAVAILABLE: Final = "volcano.sh/jdb-max-unavailable"
 SLA_WAITING_TIME: Final = "volcano.sh/sla-waiting-time"
+SLA_WAITING_TIME_BARE: Final = "sla-waiting-time"
 QOS_LEVEL: Final = "volcano.sh/qos-level"
 NUMA_TOPOLOGY_POLICY: Final = "volcano.sh/numa-topology-policy"
 TOPOLOGY_DECISION: Final = "volcano.sh/topology-decision"
@@ -115,6 +122,8 @@ NETWORK_TOPOLOGY_HIGHEST_TIER: Final = "volcano.sh/network-topology-highest-tier
 NETWORK_TOPOLOGY_SOURCE: Final = "volcano.sh/network-topology-source"
 """Label of a HyperNode: which discovery made it."""
 JOB_ALLOCATED_HYPERNODE: Final = "volcano.sh/job-allocated-hypernode"
+CLUSTER_TOP_HYPERNODE: Final = "<cluster-top-hypernode>"
+"""What the whole cluster is called where a HyperNode is named."""
 RESOURCE_STRATEGY_SCORING_TYPE: Final = "volcano.sh/resource-strategy-scoring-type"
 RESOURCE_STRATEGY_WEIGHT: Final = "volcano.sh/resource-strategy-weight"
 RESOURCE_GROUP: Final = "volcano.sh/resource-group"
@@ -131,6 +140,35 @@ OVERSUBSCRIPTION: Final = "volcano.sh/oversubscription"
 OVERSUBSCRIPTION_CPU: Final = "volcano.sh/oversubscription-cpu"
 OVERSUBSCRIPTION_MEMORY: Final = "volcano.sh/oversubscription-memory"
 OFFLINE_JOB_EVICTING: Final = "volcano.sh/offline-job-evicting"
+
+GPU_MEMORY: Final = "volcano.sh/gpu-memory"
+GPU_NUMBER: Final = "volcano.sh/gpu-number"
+GPU_INDEX: Final = "volcano.sh/gpu-index"
+GPU_PREDICATE_TIME: Final = "volcano.sh/predicate-time"
+GPU_UNHEALTHY: Final = "volcano.sh/gpu-unhealthy-ids"
+GPU_USE_TYPE: Final = "nvidia.com/use-gputype"
+GPU_NOT_TYPE: Final = "nvidia.com/nouse-gputype"
+VGPU_NUMBER: Final = "volcano.sh/vgpu-number"
+VGPU_MEMORY: Final = "volcano.sh/vgpu-memory"
+VGPU_MEMORY_PERCENTAGE: Final = "volcano.sh/vgpu-memory-percentage"
+VGPU_CORES: Final = "volcano.sh/vgpu-cores"
+VGPU_REGISTER: Final = "volcano.sh/node-vgpu-register"
+VGPU_USE_UUID: Final = "volcano.sh/vgpu-use-gpuuuid"
+VGPU_NOT_UUID: Final = "volcano.sh/vgpu-nouse-gpuuuid"
+VGPU_PODGROUP_POLICY: Final = "volcano.sh/vgpu-podgroup-policy"
+VGPU_MODE: Final = "volcano.sh/vgpu-mode"
+VGPU_IDS: Final = "volcano.sh/vgpu-ids-new"
+VGPU_TO_ALLOCATE: Final = "volcano.sh/devices-to-allocate"
+VGPU_NODE: Final = "volcano.sh/vgpu-node"
+VGPU_TIME: Final = "volcano.sh/vgpu-time"
+DEVICE_BIND_TIME: Final = "volcano.sh/bind-time"
+DEVICE_BIND_PHASE: Final = "volcano.sh/bind-phase"
+GPU_LOCK: Final = "gpu"
+"""The annotation by which a node is locked while a pod gets its shared cards."""
+VGPU_LOCK: Final = "hamivgpu"
+"""The same for vGPUs."""
+DEVICE_CONFIG_MAP: Final = "volcano-vgpu-device-config"
+DEVICE_CONFIG_NAMESPACE: Final = "kube-system"
 
 MAX_RUN_SECONDS: Final = "vcbatch.dev/max-run-seconds"
 """Annotation of a Job: so many seconds may it be Running, all attempts together."""
@@ -161,6 +199,10 @@ VIRTUAL_NODE: Final = "vcbatch.batch.volcano.sh/virtual-node"
 """Label `"true"` of a Node whose pods only pretend to run."""
 CONTROLLERS_LEASE: Final = "vcbatch-controllers"
 SCHEDULER_LEASE: Final = "vcbatch-scheduler"
+LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+"""Annotation in which kubectl keeps the whole object as it was applied."""
+POLICY_KEY: Final = "volcano-scheduler.conf"
+"""The key of a ConfigMap that has the scheduler's policy."""
 CONTROLLERS_COMPONENT: Final = "vc-controller-manager"
 """`source.component` of the controllers' events, as Volcano's say it."""
 
@@ -266,6 +308,7 @@ def claim_volume_name(job: str, uid: str, claim: str) -> str:
 
 
 _LONGEST_LABEL: Final = 63
+_LONGEST_NAME: Final = 253
 _TAG_DIGITS: Final = string.digits + string.ascii_lowercase
 _TAG_LENGTH: Final = 12
 
@@ -283,6 +326,26 @@ def _tag(*parts: str) -> str:
 def flow_job_name(flow: str, template: str) -> str:
     """The job that a JobFlow makes of a JobTemplate."""
     return f"{flow}-{template}"
+
+
+def flow_order_name(job: str, uid: str, action: str) -> str:
+    """The Command by which a JobFlow asks one of its jobs for `action`: one at a time."""
+    tag = _tag(uid, action)
+    return f"{job[: _LONGEST_NAME - len(action) - len(tag) - 2]}-{action.lower()}-{tag}"
+
+
+def created_by(namespace: str, name: str) -> str:
+    """The value of the annotations `CREATED_BY_JOB_FLOW` and `CREATED_BY_JOB_TEMPLATE`."""
+    return f"{namespace}.{name}"
+
+
+def created_by_label(namespace: str, name: str) -> str:
+    """The same as a label, which has room for 63 characters: of a longer value the beginning and a tag."""
+    value = created_by(namespace, name)
+    if len(value) <= _LONGEST_LABEL:
+        return value
+    tag = _tag(value)
+    return f"{value[: _LONGEST_LABEL - len(tag) - 1].rstrip('-.')}-{tag}"
 
 
 def default_task_name(index: int) -> str:

@@ -72,6 +72,7 @@ class PodSpec(Wire):
     scheduler_name: str = ""
     priority: int | None = None
     priority_class_name: str = ""
+    preemption_policy: str | None = None
     node_selector: dict[str, str] | None = None
     affinity: dict[str, Any] | None = None
     tolerations: list[Toleration] | None = None
@@ -84,6 +85,8 @@ class PodSpec(Wire):
     volumes: list[Volume] | None = None
     resource_claims: list[dict[str, Any]] | None = None
     restart_policy: str = "Always"
+    active_deadline_seconds: int | None = None
+    host_network: bool = False
 
 
 class StateTerminated(Wire):
@@ -116,6 +119,7 @@ class PodCondition(Wire):
     status: str = ""
     reason: str = ""
     message: str = ""
+    last_transition_time: str | None = None
 
 
 class PodStatus(Wire):
@@ -123,6 +127,9 @@ class PodStatus(Wire):
     reason: str = ""
     message: str = ""
     pod_ip: str = msgspec.field(default="", name="podIP")
+    start_time: str | None = None
+    nominated_node_name: str = ""
+    resource_claim_statuses: list[dict[str, Any]] | None = None
     conditions: list[PodCondition] | None = None
     container_statuses: list[ContainerStatus] | None = None
     init_container_statuses: list[ContainerStatus] | None = None

@@ -108,9 +108,25 @@ class QueueReason(StrEnum):
 
 
 class JobFlowReason(StrEnum):
-    """Reasons of events on a JobFlow."""
+    """Reasons of events on a JobFlow. Volcano has the first one."""
 
     CREATED = "Created"
+    FAILED_CREATE = "FailedCreate"
+    FAILED_DELETE = "FailedDelete"
+    INVALID_FLOW = "InvalidFlow"
+    """What it says can't be an order of jobs; nothing is made until it is corrected."""
+    TEMPLATE_NOT_FOUND = "JobTemplateNotFound"
+    TEMPLATE_CHANGED = "JobTemplateChanged"
+    """A job that was made from it before stays as it was made."""
+    FOREIGN_JOB = "ForeignJob"
+    JOB_FAILED = "JobFailed"
+    """A job failed, so the flow did; which jobs are never made."""
+    TERMINATED = "Terminated"
+    """The flow was ended by a Command, with no job that failed or was terminated."""
+    SUSPENDED = "Suspended"
+    PROBE_PENDING = "ProbePending"
+    COMMAND_ISSUED = "CommandIssued"
+    COMMAND_REJECTED = "CommandRejected"
 
 
 class CronJobReason(StrEnum):
@@ -147,6 +163,14 @@ class SchedulingEvent(StrEnum):
     SCHEDULED = "Scheduled"
     UNSCHEDULABLE = "Unschedulable"
     EVICT = "Evict"
+
+
+class PolicyEvent(StrEnum):
+    """Reasons of the scheduler's events about its own policy: on the ConfigMap, or on its Lease."""
+
+    APPLIED = "PolicyApplied"
+    REFUSED = "PolicyRefused"
+    PLUGIN_FAILED = "PluginFailed"
 
 
 class PodGroupConditionType(StrEnum):
@@ -228,10 +252,12 @@ def gang_counts(*, ready: bool, statuses: Mapping[str, int], min_available: int)
     return ", ".join([POD_GROUP_READY if ready else POD_GROUP_NOT_READY, *counts, f"{min_available} minAvailable"])
 
 
-def node_histogram(*, examined: int, reasons: Mapping[str, int]) -> str:
-    """Why no node fits: `0/5 nodes are unavailable: 2 Insufficient cpu, 3 node(s) were unschedulable.`."""
+def node_histogram(*, examined: int, reasons: Mapping[str, int], within: str = "") -> str:
+    """Why no node fits: `0/5 nodes are unavailable: 2 Insufficient cpu, 3 node(s) were unschedulable.`; `In hyperNode
+    NAME: ` before it where it is about those `within` a domain of the network."""
     counts = ", ".join(sorted(f"{count} {reason}" for reason, count in reasons.items() if count))
-    return shorten(f"0/{examined} nodes are unavailable: {counts}." if counts else ALL_NODES_UNAVAILABLE)
+    where = f"In hyperNode {within}: " if within else ""
+    return shorten(f"{where}0/{examined} nodes are unavailable: {counts}." if counts else ALL_NODES_UNAVAILABLE)
 
 
 def insufficient(resource: str) -> str:

@@ -45,8 +45,20 @@ JOBTEMPLATES = Resource(group=names.FLOW_GROUP, version="v1alpha1", plural="jobt
 HYPERNODES = Resource(
     group=names.TOPOLOGY_GROUP, version="v1alpha1", plural="hypernodes", kind="HyperNode", namespaced=False
 )
+NODESHARDS = Resource(
+    group=names.SHARD_GROUP, version="v1alpha1", plural="nodeshards", kind="NodeShard", namespaced=False
+)
 
-CUSTOM_RESOURCES = (JOBS, CRONJOBS, COMMANDS, QUEUES, PODGROUPS, JOBFLOWS, JOBTEMPLATES, HYPERNODES)
+NUMATOPOLOGIES = Resource(
+    group=names.NODEINFO_GROUP, version="v1alpha1", plural="numatopologies", kind="Numatopology", namespaced=False
+)
+
+CUSTOM_RESOURCES = (JOBS, CRONJOBS, COMMANDS, QUEUES, PODGROUPS, JOBFLOWS, JOBTEMPLATES, HYPERNODES, NUMATOPOLOGIES)
+
+NODE_USAGES = Resource(
+    group=names.METRICS_GROUP, version="v1beta1", plural="nodes", kind="NodeMetrics", namespaced=False
+)
+"""What the metrics server measured of nodes."""
 
 PODS = Resource(group="", version="v1", plural="pods", kind="Pod")
 NODES = Resource(group="", version="v1", plural="nodes", kind="Node", namespaced=False)
@@ -63,6 +75,18 @@ STORAGECLASSES = Resource(
     group="storage.k8s.io", version="v1", plural="storageclasses", kind="StorageClass", namespaced=False
 )
 CSINODES = Resource(group="storage.k8s.io", version="v1", plural="csinodes", kind="CSINode", namespaced=False)
+CSIDRIVERS = Resource(group="storage.k8s.io", version="v1", plural="csidrivers", kind="CSIDriver", namespaced=False)
+CSISTORAGECAPACITIES = Resource(
+    group="storage.k8s.io", version="v1", plural="csistoragecapacities", kind="CSIStorageCapacity"
+)
+PODDISRUPTIONBUDGETS = Resource(group="policy", version="v1", plural="poddisruptionbudgets", kind="PodDisruptionBudget")
+RESOURCESLICES = Resource(
+    group="resource.k8s.io", version="v1", plural="resourceslices", kind="ResourceSlice", namespaced=False
+)
+DEVICECLASSES = Resource(
+    group="resource.k8s.io", version="v1", plural="deviceclasses", kind="DeviceClass", namespaced=False
+)
+RESOURCECLAIMS = Resource(group="resource.k8s.io", version="v1", plural="resourceclaims", kind="ResourceClaim")
 RESOURCEQUOTAS = Resource(group="", version="v1", plural="resourcequotas", kind="ResourceQuota")
 NETWORKPOLICIES = Resource(group="networking.k8s.io", version="v1", plural="networkpolicies", kind="NetworkPolicy")
 PRIORITYCLASSES = Resource(

@@ -45,6 +45,18 @@ class GuaranteeView(Wire):
     resource: Quantities | None = None
 
 
+class NodeGroupTermsView(Wire):
+    """Names of node groups."""
+
+    required_during_scheduling_ignored_during_execution: list[str] | None = None
+    preferred_during_scheduling_ignored_during_execution: list[str] | None = None
+
+
+class QueueAffinityView(Wire):
+    node_group_affinity: NodeGroupTermsView | None = None
+    node_group_anti_affinity: NodeGroupTermsView | None = None
+
+
 class QueueSpecView(Wire):
     weight: int = 1
     capability: Quantities | None = None
@@ -54,6 +66,7 @@ class QueueSpecView(Wire):
     parent: str = ""
     priority: int = 0
     dequeue_strategy: str = ""
+    affinity: QueueAffinityView | None = None
 
 
 class QueueStatusView(Wire):
@@ -72,3 +85,33 @@ class PriorityClassView(Wire):
     value: int = 0
     global_default: bool = False
     preemption_policy: str | None = None
+
+
+class NameMatchView(Wire):
+    name: str = ""
+
+
+class PatternMatchView(Wire):
+    pattern: str = ""
+
+
+class MemberSelectorView(Wire):
+    exact_match: NameMatchView | None = None
+    regex_match: PatternMatchView | None = None
+    label_match: dict[str, Any] | None = None
+
+
+class MemberView(Wire):
+    type: str = ""
+    selector: MemberSelectorView = msgspec.field(default_factory=MemberSelectorView)
+
+
+class HyperNodeSpecView(Wire):
+    tier: int = 0
+    tier_name: str = ""
+    members: list[MemberView] | None = None
+
+
+class HyperNodeView(Wire):
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+    spec: HyperNodeSpecView = msgspec.field(default_factory=HyperNodeSpecView)

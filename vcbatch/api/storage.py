@@ -121,3 +121,25 @@ class CsiNode(Wire):
 
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
     spec: CsiNodeSpec = msgspec.field(default_factory=CsiNodeSpec)
+
+
+class CsiDriverSpec(Wire):
+    storage_capacity: bool | None = None
+
+
+class CsiDriver(Wire):
+    """A storage driver; whether it publishes how much storage is left."""
+
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+    spec: CsiDriverSpec = msgspec.field(default_factory=CsiDriverSpec)
+
+
+class CsiStorageCapacity(Wire):
+    """How much storage is left for volumes of a class on the nodes that the topology selects; no topology is no
+    node."""
+
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+    storage_class_name: str = ""
+    node_topology: dict[str, Any] | None = None
+    capacity: str | int | float | None = None
+    maximum_volume_size: str | int | float | None = None

@@ -19,4 +19,4 @@ class Unsupported:
 
 NOTHING: Final = Unsupported()
 
-THIS_VERSION: Final = Unsupported(kinds=frozenset({"JobFlow", "JobTemplate"}))
+THIS_VERSION: Final = NOTHING

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, Protocol
 
-from vcbatch.api.hypernode import HyperNodeSpec, Member, MemberType
+from vcbatch.api.hypernode import MemberType
 from vcbatch.api.re2 import MalformedPattern, compile_pattern
 from vcbatch.api.reasons import HyperNodeReason
 from vcbatch.api.selectors import matches
@@ -20,6 +20,45 @@ from vcbatch.api.selectors import matches
 _SHOWN: Final = 3
 
 Labels = Mapping[str, str]
+
+
+class Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+class Patterned(Protocol):
+    @property
+    def pattern(self) -> str: ...
+
+
+class Choice(Protocol):
+    """One of the three says which objects are members."""
+
+    @property
+    def exact_match(self) -> Named | None: ...
+    @property
+    def regex_match(self) -> Patterned | None: ...
+    @property
+    def label_match(self) -> Mapping[str, Any] | None: ...
+
+
+class Chooser(Protocol):
+    """A member of a HyperNode: the kind of the objects, and which."""
+
+    @property
+    def type(self) -> str: ...
+    @property
+    def selector(self) -> Choice: ...
+
+
+class TierSpec(Protocol):
+    """The spec of a HyperNode as `vcbatch.api.hypernode` has it, or as the scheduler reads it."""
+
+    @property
+    def tier(self) -> int: ...
+    @property
+    def members(self) -> Sequence[Chooser] | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +122,9 @@ class Topology:
         if self._nodes.pop(name, None) is not None:
             self._forget(MemberType.NODE, name)
 
-    def set_hyper_node(self, name: str, spec: HyperNodeSpec) -> None:
+    def set_hyper_node(self, name: str, spec: TierSpec) -> None:
         """A HyperNode is there, or its spec has changed."""
-        entry = _Entry(tier=spec.tier, selectors=tuple(map(_selector, spec.members)))
+        entry = _Entry(tier=spec.tier, selectors=tuple(map(_selector, spec.members or ())))
         before = self._entries.get(name)
         if before == entry:
             return
@@ -118,10 +157,10 @@ class Topology:
         self._uses[selector] += 1
         if self._uses[selector] > 1:
             return
-        test = self._tests[selector] = _test_of(selector)
         if selector.how == "exactMatch":
             self._chosen[selector] = {selector.what}
             return
+        test = self._tests[selector] = _test_of(selector)
         known: Iterable[tuple[str, Labels]] = (
             self._nodes.items() if selector.type is MemberType.NODE else ((name, {}) for name in self._entries)
         )
@@ -131,18 +170,19 @@ class Topology:
         for selector in selectors:
             self._uses[selector] -= 1
             if not self._uses[selector]:
-                del self._uses[selector], self._chosen[selector], self._tests[selector]
+                del self._uses[selector], self._chosen[selector]
+                self._tests.pop(selector, None)
         self._places = None
 
     def _test(self, kind: MemberType, name: str, labels: Labels) -> None:
         for selector, test in self._tests.items():
-            if selector.type is kind and selector.how != "exactMatch":
+            if selector.type is kind:
                 (self._chosen[selector].add if test(name, labels) else self._chosen[selector].discard)(name)
 
     def _forget(self, kind: MemberType, name: str) -> None:
-        for selector, chosen in self._chosen.items():
-            if selector.type is kind and selector.how != "exactMatch":
-                chosen.discard(name)
+        for selector in self._tests:
+            if selector.type is kind:
+                self._chosen[selector].discard(name)
         self._places = None
 
     # The tree
@@ -204,7 +244,7 @@ class Topology:
                 yield f"{selector.type} {selector.what}"
 
 
-def _selector(member: Member) -> _Selector:
+def _selector(member: Chooser) -> _Selector:
     chosen = member.selector
     kind = MemberType.HYPERNODE if member.type == MemberType.HYPERNODE else MemberType.NODE
     if chosen.exact_match is not None:
@@ -223,12 +263,10 @@ def _test_of(selector: _Selector) -> Callable[[str, Labels], bool]:
         except MalformedPattern:
             return lambda name, labels: False
         return lambda name, labels: pattern.search(name) is not None
-    if selector.how == "labelMatch":
-        wanted = json.loads(selector.what)
-        if not (wanted.get("matchLabels") or wanted.get("matchExpressions")) or selector.type is MemberType.HYPERNODE:
-            return lambda name, labels: False
-        return lambda name, labels: matches(wanted, labels)
-    return lambda name, labels: name == selector.what
+    wanted = json.loads(selector.what)
+    if not (wanted.get("matchLabels") or wanted.get("matchExpressions")) or selector.type is MemberType.HYPERNODE:
+        return lambda name, labels: False
+    return lambda name, labels: matches(wanted, labels)
 
 
 def _circles(children: Mapping[str, list[str]]) -> dict[str, tuple[str, ...]]:

@@ -194,10 +194,12 @@ def test_pods_of_ours(annotations: Json, said: str) -> None:
 
 def test_kinds_that_nothing_acts_on_yet_come_with_a_warning() -> None:
     body: Json = {"metadata": {"name": "x"}, "spec": {"flows": []}}
-    verdict = admission.review(request(JOBFLOWS, body), WORLD)
+    settings = admission.Settings(unsupported=supported.Unsupported(kinds=frozenset({"JobFlow"})))
+    verdict = admission.review(request(JOBFLOWS, body), WORLD, settings)
     assert verdict.allowed
     assert verdict.warnings == ("JobFlow x is stored, but this version of vcbatch doesn't act on it",)
-    assert admission.review(request(QUEUES, body), WORLD).warnings == ()
+    assert admission.review(request(QUEUES, body), WORLD, settings).warnings == ()
+    assert admission.review(request(JOBFLOWS, body), WORLD).warnings == ()
 
 
 def test_kinds_without_rules_pass() -> None:

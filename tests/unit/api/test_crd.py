@@ -97,6 +97,7 @@ def test_schemas_are_structural(kind: str) -> None:
         ("JobFlow", "Namespaced", ["jf"], {"status": {}}, ["Status", "Age"]),
         ("JobTemplate", "Namespaced", ["jt"], {"status": {}}, []),
         ("HyperNode", "Cluster", ["hn"], {"status": {}}, ["Tier", "TierName", "NodeCount", "Age"]),
+        ("Numatopology", "Cluster", ["numatopo"], None, []),
     ],
 )
 def test_kinds_are_served_as_by_volcano(
@@ -143,7 +144,7 @@ def test_kinds_are_served_as_by_volcano(
         ("Command", "target", {"required": ["apiVersion", "kind", "name", "uid"]}),
         ("JobFlow", "spec.flows[]", {"required": ["name"]}),
         ("JobFlow", "spec.flows[].dependsOn.probe.tcpSocketList[]", {"required": ["port"]}),
-        ("JobFlow", "spec.flows[].patch.jobSpec.maxRetry", {"default": 3}),
+        ("JobFlow", "spec.flows[].patch.jobSpec.maxRetry", {"default": None}),
         ("JobFlow", "status.unKnowJobs", {"type": "array"}),
         ("JobTemplate", "spec.tasks", {"minItems": 1}),
         ("HyperNode", "spec", {"required": ["tier"]}),

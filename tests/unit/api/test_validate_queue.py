@@ -141,3 +141,11 @@ def test_deletion(name: str, said: str) -> None:
 def test_a_queue_whose_pods_run_stays_where_that_is_asked_for() -> None:
     faults = queue_deletion_faults("busy", WORLD, rules=QueueRules(keep_allocated=True))
     assert "it has allocated Pods: 2" in sentence(faults)
+
+
+def test_devices_by_claim_are_counted_whole_and_their_capacity_isnt() -> None:
+    limits = {"deviceclass/gpu.example.com": "8", "cores.deviceclass/gpu.example.com": "1500m"}
+    assert refusal(queue("q", capability=limits, deserved={"deviceclass/gpu.example.com": "4"})) == ""
+    assert "must be an integer" in refusal(queue("q", capability={"deviceclass/gpu.example.com": "500m"}))
+    over = queue("q", capability=limits, deserved={"cores.deviceclass/gpu.example.com": "2"})
+    assert "must be <= capability[cores.deviceclass/gpu.example.com]" in refusal(over)

@@ -17,6 +17,7 @@ from vcbatch.api.job import Job
 from vcbatch.api.jobflow import JobFlow
 from vcbatch.api.jobtemplate import JobTemplate
 from vcbatch.api.model import Json, Object
+from vcbatch.api.numatopology import Numatopology
 from vcbatch.api.podgroup import PodGroup
 from vcbatch.api.queue import Queue
 from vcbatch.api.resources import Resource
@@ -129,6 +130,13 @@ _DEFINITIONS: Final = (
             _Column(name="NodeCount", path=".status.nodeCount", type="integer"),
             _Column(name="Age", path=_CREATED, type="date"),
         ),
+    ),
+    _Definition(
+        resource=resources.NUMATOPOLOGIES,
+        model=Numatopology,
+        description="Numatopology says which cpus a node has, and which are free for one container alone.",
+        short_names=("numatopo",),
+        status=None,
     ),
 )
 _BY_KIND: Final = {definition.resource.kind: definition for definition in _DEFINITIONS}

@@ -44,11 +44,22 @@ def _of_every_object() -> Json:
 
 def _property(annotation: Any, facet: Facet) -> Json:
     schema: Json = {**(facet.schema or _schema(annotation)), **facet.limits}
+    if facet.without_defaults:
+        schema = _without_defaults(schema)
     if facet.item_limits:
         schema["items"] = {**schema["items"], **facet.item_limits}
     if facet.description:
         schema = {"description": facet.description, **schema}
     return schema
+
+
+def _without_defaults(schema: Json) -> Json:
+    """The schema with no default for its own properties; those below are of what somebody did give."""
+    bare = {
+        name: {key: value for key, value in below.items() if key != "default"}
+        for name, below in schema["properties"].items()
+    }
+    return {**schema, "properties": bare}
 
 
 def _schema(annotation: Any) -> Json:

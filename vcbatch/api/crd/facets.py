@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
-from vcbatch.api import cronjob, hypernode, jobflow, jobtemplate, podgroup, queue
+from vcbatch.api import cronjob, hypernode, jobflow, jobtemplate, numatopology, podgroup, queue
 from vcbatch.api.command import Command
 from vcbatch.api.crd import schemas
 from vcbatch.api.job import (
@@ -45,6 +45,8 @@ class Facet:
     schema: Json | None = None
     limits: Json = field(default_factory=dict[str, Any])
     item_limits: Json = field(default_factory=dict[str, Any])
+    without_defaults: bool = False
+    """For what is laid over something else: a default of one of its fields would be taken for somebody's wish."""
 
 
 def _of(description: str, *, required: bool = False, schema: Json | None = None, **limits: Any) -> Facet:
@@ -356,7 +358,7 @@ _FLOW: Final[Mapping[type[Model], Mapping[str, Facet]]] = {
         "task_name": _of("The task.", maxLength=253),
         "phase": _of("The phase.", maxLength=63),
     },
-    jobflow.Patch: {"job_spec": _of("Fields of the job's spec.")},
+    jobflow.Patch: {"job_spec": Facet(description="Fields of the job's spec.", without_defaults=True)},
     jobflow.JobFlowStatus: {
         "pending_jobs": _of("Jobs that are Pending."),
         "running_jobs": _of("Jobs that are Running."),
@@ -367,8 +369,23 @@ _FLOW: Final[Mapping[type[Model], Mapping[str, Facet]]] = {
         "job_status_list": _of("Each job."),
         "conditions": _of("Each job by its name."),
         "state": _of("Where the flow is in its life."),
+        "ledger": _of("What the controller has to remember. Not one of Volcano's."),
     },
-    jobflow.JobFlowState: {"phase": _enum("The phase.", jobflow.JobFlowPhase)},
+    jobflow.JobFlowState: {
+        "phase": _enum("The phase.", jobflow.JobFlowPhase),
+        "message": _of("Why it stands still or failed, and which jobs are never made. Not one of Volcano's."),
+    },
+    jobflow.JobFlowLedger: {
+        "jobs": _of("The jobs that were made, by name."),
+        "suspended": _of("Whether the flow was suspended by a Command."),
+        "aborted": _of("Jobs that were suspended with the flow, by UID."),
+        "discarded": _of("Jobs that make room for another try, by UID."),
+        "commands": _of("The last Commands that were carried out, by UID."),
+    },
+    jobflow.MadeJob: {
+        "uid": _of("The job."),
+        "template": _of("UID and generation of the JobTemplate as it was then."),
+    },
     jobflow.FlowJobStatus: {
         "name": _of("The job."),
         "state": _of("Its phase."),
@@ -443,6 +460,22 @@ _TOPOLOGY: Final[Mapping[type[Model], Mapping[str, Facet]]] = {
     hypernode.HyperNodeStatus: {
         "conditions": _of("Conditions.", schema=schemas.array(schemas.CONDITION)),
         "node_count": Facet(description="Nodes inside.", schema=schemas.INT64, limits={"minimum": 0}),
+    },
+    numatopology.Numatopology: {"spec": _of("The cpus of one node.")},
+    numatopology.NumatopologySpec: {
+        "policies": _of("The policies of the kubelet's managers, by their names."),
+        "res_reserved": _of("What is kept for the system, by resource."),
+        "numares": _of("What is free for single containers, by resource."),
+        "cpu_detail": _of("Where each cpu is, by its number."),
+    },
+    numatopology.NumaResource: {
+        "allocatable": _of("Free units, such as 0-3,8."),
+        "capacity": _of("Units in all."),
+    },
+    numatopology.NumaCpu: {
+        "numa": _of("NUMA node."),
+        "socket": _of("Socket."),
+        "core": _of("Core, by its number in the socket."),
     },
 }
 

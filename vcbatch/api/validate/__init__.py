@@ -10,7 +10,13 @@ from vcbatch.api.validate.lookup import Lookup
 from vcbatch.api.validate.pod import pod_faults
 from vcbatch.api.validate.podgroup import podgroup_faults
 from vcbatch.api.validate.queue import DEFAULT_RULES, QueueRules, queue_deletion_faults, queue_faults
-from vcbatch.api.validate.warnings import cronjob_warnings, finished_job_warnings, job_warnings, queue_warnings
+from vcbatch.api.validate.warnings import (
+    cronjob_warnings,
+    finished_job_warnings,
+    job_warnings,
+    jobflow_warnings,
+    queue_warnings,
+)
 
 __all__ = [
     "DEFAULT_RULES",
@@ -26,6 +32,7 @@ __all__ = [
     "job_update_faults",
     "job_warnings",
     "jobflow_faults",
+    "jobflow_warnings",
     "pod_faults",
     "podgroup_faults",
     "queue_deletion_faults",

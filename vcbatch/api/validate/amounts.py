@@ -59,8 +59,11 @@ def _quantity(given: str | float) -> Quantity:
 
 
 def _is_whole(name: str) -> bool:
-    """Pods, object counts and extended resources (`domain/name`, not Kubernetes' own)."""
+    """Pods, object counts and extended resources (`domain/name`, not Kubernetes' own); not the capacity of devices by
+    claim (`memory.deviceclass/name`)."""
     domain, slash, _ = name.partition("/")
+    if domain.endswith(".deviceclass"):
+        return False
     if name == "pods" or domain == "count":
         return True
     return bool(slash) and not domain.endswith("kubernetes.io") and not name.startswith("requests.")

@@ -12,8 +12,10 @@ from vcbatch.api import cron, names
 from vcbatch.api.cronjob import CronJob
 from vcbatch.api.defaults import DEFAULT_MAX_RETRY, default_job
 from vcbatch.api.job import Action, Event, Job, JobSpec, LifecyclePolicy, TaskSpec
+from vcbatch.api.jobflow import JobFlow
 from vcbatch.api.loose import listed, part
 from vcbatch.api.model import Json
+from vcbatch.api.pod import PodPhase
 from vcbatch.api.queue import Queue
 from vcbatch.api.validate.schedulers import named_schedulers
 
@@ -22,6 +24,7 @@ _RESTARTS: Final = frozenset(
 )
 _ITERATIONS: Final = ("", "any", "all")
 _MOST_NAMED: Final = 3
+_POD_PHASES: Final = tuple(map(str, PodPhase))
 
 
 def job_warnings(spec: JobSpec, schedulers: Sequence[str], path: str = "spec") -> Iterator[str]:
@@ -45,6 +48,28 @@ def cronjob_warnings(cron_job: CronJob, schedulers: Sequence[str]) -> Iterator[s
         yield f"spec.schedule: no month has the day of {cron_job.spec.schedule!r}, so that it never comes"
     job = Job.parse(default_job({"spec": cron_job.spec.job_template.spec.dump()}))
     yield from job_warnings(job.spec, schedulers, "spec.jobTemplate.spec")
+
+
+def jobflow_warnings(flow: JobFlow) -> Iterator[str]:
+    """Warnings for a JobFlow: probes that can never hold, so that the jobs wait until those before are completed."""
+    for index, entry in enumerate(flow.spec.flows):
+        depends = entry.depends_on
+        if depends is None or depends.probe is None:
+            continue
+        at = f"spec.flows[{index}].dependsOn.probe"
+        if not depends.targets:
+            yield f"{at}: there are no targets to probe, so it has no effect"
+        for kind, asked in (
+            ("httpGetList", depends.probe.http_get_list),
+            ("tcpSocketList", depends.probe.tcp_socket_list),
+        ):
+            for place, question in enumerate(asked):
+                if not question.port:
+                    yield f"{at}.{kind}[{place}].port: nothing listens at port 0"
+        for place, state in enumerate(depends.probe.task_status_list):
+            if state.phase not in _POD_PHASES:
+                given = f"{state.phase[:40]!r} is no phase of pods, want one of {', '.join(_POD_PHASES)}"
+                yield f"{at}.taskStatusList[{place}].phase: {given}"
 
 
 def queue_warnings(queue: Queue) -> Iterator[str]:

@@ -1,0 +1,134 @@
+"""Devices by claim (resource.k8s.io/v1) as the scheduler reads them. What few decisions read stays decoded JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from vcbatch.api.meta import ObjectMeta, Wire
+
+
+class CelSelector(Wire):
+    expression: str = ""
+
+
+class DeviceSelector(Wire):
+    cel: CelSelector | None = None
+
+
+class DeviceClassSpec(Wire):
+    selectors: list[DeviceSelector] | None = None
+    config: list[dict[str, Any]] | None = None
+
+
+class DeviceClass(Wire):
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+    spec: DeviceClassSpec = msgspec.field(default_factory=DeviceClassSpec)
+
+
+class Pool(Wire):
+    name: str = ""
+    generation: int = 0
+    resource_slice_count: int = 0
+
+
+class SliceDevice(Wire):
+    """`attributes` and `capacity` by name, which may have a domain."""
+
+    name: str = ""
+    attributes: dict[str, dict[str, Any]] | None = None
+    capacity: dict[str, dict[str, Any]] | None = None
+    taints: list[dict[str, Any]] | None = None
+    node_name: str | None = None
+    node_selector: dict[str, Any] | None = None
+    all_nodes: bool | None = None
+    consumes_counters: list[dict[str, Any]] | None = None
+    allow_multiple_allocations: bool | None = None
+    binding_conditions: list[str] | None = None
+
+
+class ResourceSliceSpec(Wire):
+    driver: str = ""
+    pool: Pool = msgspec.field(default_factory=Pool)
+    node_name: str | None = None
+    node_selector: dict[str, Any] | None = None
+    all_nodes: bool | None = None
+    per_device_node_selection: bool | None = None
+    devices: list[SliceDevice] | None = None
+
+
+class ResourceSlice(Wire):
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+    spec: ResourceSliceSpec = msgspec.field(default_factory=ResourceSliceSpec)
+
+
+class DeviceRequest(Wire):
+    """What is wanted of one kind: `exactly` has these fields, and so has each of `firstAvailable`."""
+
+    name: str = ""
+    device_class_name: str = ""
+    selectors: list[DeviceSelector] | None = None
+    allocation_mode: str = "ExactCount"
+    count: int = 0
+    admin_access: bool | None = None
+    tolerations: list[dict[str, Any]] | None = None
+    capacity: dict[str, Any] | None = None
+
+
+class ClaimRequest(Wire):
+    name: str = ""
+    exactly: DeviceRequest | None = None
+    first_available: list[DeviceRequest] | None = None
+
+
+class DeviceConstraint(Wire):
+    requests: list[str] | None = None
+    match_attribute: str | None = None
+    distinct_attribute: str | None = None
+
+
+class DeviceClaim(Wire):
+    requests: list[ClaimRequest] | None = None
+    constraints: list[DeviceConstraint] | None = None
+    config: list[dict[str, Any]] | None = None
+
+
+class ResourceClaimSpec(Wire):
+    devices: DeviceClaim = msgspec.field(default_factory=DeviceClaim)
+
+
+class AllocatedDevice(Wire):
+    request: str = ""
+    driver: str = ""
+    pool: str = ""
+    device: str = ""
+    admin_access: bool | None = None
+    consumed_capacity: dict[str, str | int | float] | None = None
+
+
+class AllocatedDevices(Wire):
+    results: list[AllocatedDevice] | None = None
+    config: list[dict[str, Any]] | None = None
+
+
+class Allocation(Wire):
+    devices: AllocatedDevices = msgspec.field(default_factory=AllocatedDevices)
+    node_selector: dict[str, Any] | None = None
+
+
+class Consumer(Wire):
+    resource: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class ResourceClaimStatus(Wire):
+    allocation: Allocation | None = None
+    reserved_for: list[Consumer] | None = None
+
+
+class ResourceClaim(Wire):
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+    spec: ResourceClaimSpec = msgspec.field(default_factory=ResourceClaimSpec)
+    status: ResourceClaimStatus = msgspec.field(default_factory=ResourceClaimStatus)
