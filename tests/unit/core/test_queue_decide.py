@@ -165,6 +165,26 @@ def test_queues_close_and_open_with_their_parent(mortal: bool) -> None:
     assert set(tree.states().values()) == {"Open"}
 
 
+@pytest.mark.parametrize("mortal", [False, True], ids=["", "dying after every write"])
+def test_what_a_person_closed_after_its_parent_went_stays_closed_when_that_is_back(mortal: bool) -> None:
+    tree = _Tree({"p": "root", "c": "p"}, mortal=mortal)
+    tree.command("CloseQueue", "p")
+    gone = tree.queues.pop("p")
+    tree.command("OpenQueue", "c")
+    tree.command("CloseQueue", "c")
+    tree.queues["p"] = {**gone, "status": {}}
+    tree.settle()
+    assert tree.states() == {"root": "Open", "p": "Open", "c": "Closed"}
+
+
+def test_a_command_to_close_a_queue_that_has_just_opened_with_its_parent_is_a_persons() -> None:
+    tree = _Tree({"p": "root", "c": "p"})
+    tree.queues["c"]["metadata"]["annotations"] = {"volcano.sh/closed-by-parent": "true"}
+    tree.command("CloseQueue", "c")
+    assert tree.states()["c"] == "Closed"
+    assert tree.queues["c"]["metadata"]["annotations"] == {"volcano.sh/closed-by-parent": "false"}
+
+
 def test_a_queue_with_jobs_is_closing_until_they_are_gone() -> None:
     tree = _Tree({"q": "root"})
     tree.pod_groups["q"] = {"Running": 1}

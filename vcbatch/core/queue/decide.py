@@ -28,6 +28,9 @@ def decide(view: QueueView, *, now: datetime) -> Decision:
     if queue.metadata.deletion_timestamp:
         return Decision()
     inbox = read_inbox(queue, view.parent, view.commands)
+    if inbox.action is Action.CLOSE_QUEUE and _was_closed_by_parent(view):
+        # Else nobody could tell, after a crash, that it was this Command that closed it.
+        return Decision(marks=[_mark(queue, closed_by_parent=False)], look_again_at=now)
     marks = list(_marks(view, inbox))
     empty = not any(number for phase, number in view.pod_groups.items() if phase != PodGroupPhase.COMPLETED)
     state = rule_of(queue.status.state, _action(view, inbox)).decide(empty)
@@ -64,9 +67,11 @@ def _marks(view: QueueView, inbox: Inbox) -> Iterator[Mark]:
     queue, parent = view.queue, view.parent
     if queue.name != ROOT and not queue.spec.parent:
         yield Mark(ref=_reference(queue), patch={"spec": {"parent": ROOT}})
+    shut, marked = queue.status.state in SHUT, _closed_by_parent(queue)
+    if inbox.action is Action.OPEN_QUEUE and marked:
+        yield _mark(queue, closed_by_parent=False)
     if parent is None or inbox.action is not None:
         return
-    shut, marked = queue.status.state in SHUT, _closed_by_parent(queue)
     if parent.status.state in SHUT and not shut and not marked:
         yield _mark(queue, closed_by_parent=True)
     elif parent.status.state == QueueState.OPEN and not shut and marked:
@@ -80,6 +85,12 @@ def _mark(queue: Queue, *, closed_by_parent: bool) -> Mark:
 
 def _closed_by_parent(queue: Queue) -> bool:
     return queue.metadata.annotations.get(names.CLOSED_BY_PARENT) == "true"
+
+
+def _was_closed_by_parent(view: QueueView) -> bool:
+    """Whether it is open again and the mark is still there."""
+    parent_shut = view.parent is not None and view.parent.status.state in SHUT
+    return _closed_by_parent(view.queue) and view.queue.status.state not in SHUT and not parent_shut
 
 
 def _events(queue: Queue, inbox: Inbox, state: QueueState) -> Iterator[Emit]:

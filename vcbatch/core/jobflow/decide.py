@@ -1,0 +1,195 @@
+"""What follows from one look at a JobFlow (volcano-sh/volcano `pkg/controllers/jobflow`).
+
+The table says which phase follows; what is done to the jobs follows from that phase and the ledger, so that a look that
+is repeated, or was broken off, goes on where the last one stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from vcbatch.api.job import Action, JobPhase
+from vcbatch.api.jobflow import JobFlow, JobFlowLedger, JobFlowPhase, MadeJob, RetainPolicy
+from vcbatch.api.reasons import JobFlowReason, command_issued
+from vcbatch.api.resources import JOBFLOWS, JOBS
+from vcbatch.core.jobflow.child import Child
+from vcbatch.core.jobflow.commands import Inbox, read_inbox
+from vcbatch.core.jobflow.graph import invalid
+from vcbatch.core.jobflow.nodes import Jobs, Node, Standing, ends, jobs_of, nodes_of, skipped
+from vcbatch.core.jobflow.orders import Orders, orders_of
+from vcbatch.core.jobflow.remarks import Remark, joined, remarks_on
+from vcbatch.core.jobflow.states import TABLE, Outlook, Verb
+from vcbatch.core.jobflow.status import first_seen, status_of
+from vcbatch.core.jobflow.template import job_body, version_of
+from vcbatch.core.jobflow.view import JobFlowView
+from vcbatch.core.machine import Create, Decision, Delete, Emit, EventType, ObjectRef, WriteStatus
+
+_GOING = (JobFlowPhase.PENDING, JobFlowPhase.RUNNING)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Look:
+    """What was seen, with what a Command changes noted in the ledger."""
+
+    view: JobFlowView
+    ledger: JobFlowLedger
+    inbox: Inbox
+    jobs: Jobs
+    ended: Mapping[str, JobPhase]
+    """How jobs ended that may be gone, by name."""
+    nodes: Sequence[Node]
+    """Empty where the flow is no order of jobs."""
+    fault: str
+    """Why it isn't; empty where it is."""
+    phase: JobFlowPhase
+    """The one that follows."""
+
+    @property
+    def children(self) -> list[Child]:
+        """The flow's jobs that count, in its own order; then those of entries that it had once."""
+        mine = [node.job for node in self.nodes if node.child is not None]
+        return [self.jobs.own[name] for name in (*mine, *sorted(self.jobs.own.keys() - set(mine)))]
+
+
+def decide(view: JobFlowView, *, now: datetime) -> Decision:
+    """The status as the jobs that exist say it, and what they and the Commands ask for."""
+    flow = view.flow
+    if flow.metadata.deletion_timestamp:
+        return Decision()  # its jobs go with it, by the garbage collector
+    look = _look(view)
+    children = look.children
+    orders = orders_of(flow, look.ledger, look.phase, children, view.orders)
+    remarks = _remarks(look)
+    status = status_of(
+        view.status,
+        children,
+        [job.name for job in children if first_seen(view, job)],
+        [node.job for node in look.nodes],
+        {name: phase for name, phase in look.ended.items() if name not in look.jobs.leaving},
+        phase=look.phase,
+        message=joined(remarks),
+        ledger=_remembered(look, orders),
+        now=now,
+    )
+    write = WriteStatus(ref=_reference(flow), resource_version=flow.metadata.resource_version, status=status)
+    return Decision(
+        status=None if status == view.status else write,
+        deletes=[*look.inbox.deletes, *orders.deletes, *_deletes(look)],
+        creates=[*orders.creates, *_creates(look)],
+        events=list(_events(look, remarks)),
+        look_again_at=now if look.inbox.more else None,
+    )
+
+
+def _look(view: JobFlowView) -> _Look:
+    flow, ledger = view.flow, view.flow.status.ledger
+    inbox = read_inbox(flow, view.commands, ledger)
+    cell = inbox.order[1] if inbox.order is not None else TABLE[flow.phase][Action.SYNC_JOB]
+    fault, ended, jobs = invalid(flow), ends(view, ledger), jobs_of(view, ledger)
+    nodes = [] if fault else nodes_of(view, jobs, ended)
+    if cell.verb is Verb.RETRY:
+        ledger, ended = _discarding(view, ledger, ended, nodes)
+        jobs = jobs_of(view, ledger)
+        nodes = [] if fault else nodes_of(view, jobs, ended)
+    outlook = _outlook(view, ledger, jobs, nodes)
+    held = bool(fault) and inbox.order is None and flow.phase in _GOING
+    phase = flow.phase if held else cell.then.decide(outlook)
+    if cell.verb in (Verb.SUSPEND, Verb.RESUME) or phase is JobFlowPhase.TERMINATING:
+        ledger = ledger.model_copy(update={"suspended": cell.verb is Verb.SUSPEND})
+    if phase is JobFlowPhase.FAILED:
+        nodes = skipped(nodes)
+    return _Look(view=view, ledger=ledger, inbox=inbox, jobs=jobs, ended=ended, nodes=nodes, fault=fault, phase=phase)
+
+
+def _discarding(
+    view: JobFlowView, ledger: JobFlowLedger, ended: Mapping[str, JobPhase], nodes: Sequence[Node]
+) -> tuple[JobFlowLedger, Mapping[str, JobPhase]]:
+    """What broke is forgotten, and its job, where it is still there, is to go."""
+    broken = [node for node in nodes if node.standing.broken]
+    forgotten = {node.job for node in broken}
+    uids = [node.child.uid for node in broken if node.child is not None]
+    uids += [job.uid for job in view.departed if job.name in forgotten]
+    changed = ledger.model_copy(update={"discarded": [*ledger.discarded, *uids]})
+    return changed, {name: phase for name, phase in ended.items() if name not in forgotten}
+
+
+def _outlook(view: JobFlowView, ledger: JobFlowLedger, jobs: Jobs, nodes: Sequence[Node]) -> Outlook:
+    ending = orders_of(view.flow, ledger, JobFlowPhase.TERMINATING, jobs.own.values(), view.orders).open
+    return Outlook(
+        phase=view.flow.phase,
+        total=len(nodes),
+        running=sum(node.phase is JobPhase.RUNNING for node in nodes),
+        completed=sum(node.standing is Standing.COMPLETED for node in nodes),
+        broken=sum(node.standing.broken for node in nodes),
+        ending=ending + len(jobs.leaving),
+    )
+
+
+def _remarks(look: _Look) -> list[Remark]:
+    if look.fault:
+        return [Remark(JobFlowReason.INVALID_FLOW, look.fault)]
+    return remarks_on(look.view, look.nodes, look.ledger, look.phase)
+
+
+def _remembered(look: _Look, orders: Orders) -> JobFlowLedger:
+    """The ledger from now on, without what is of no use any more."""
+    there = {job.uid for job in (*look.view.jobs, *look.view.departed)}
+    mine = {node.job for node in look.nodes}
+    known = {name: made for name, made in look.view.flow.status.ledger.jobs.items() if name in mine}
+    entries = {
+        "jobs": known | {job.name: _made(look, job) for job in look.children},
+        "suspended": look.ledger.suspended and look.phase is not JobFlowPhase.SUCCEED,
+        "aborted": list(orders.aborted),
+        "discarded": [uid for uid in look.ledger.discarded if uid in there],
+        "commands": look.inbox.remembered(),
+    }
+    return JobFlowLedger.model_validate({key: value for key, value in entries.items() if value})
+
+
+def _made(look: _Look, job: Child) -> MadeJob:
+    """Which JobTemplate a job is of is noted when it is first seen, since its time isn't on it."""
+    known = look.view.flow.status.ledger.jobs.get(job.name)
+    if known is not None and known.uid == job.uid:
+        return known
+    template = next((look.view.templates.get(node.name) for node in look.nodes if node.job == job.name), None)
+    return MadeJob(uid=job.uid, template=version_of(template)) if template is not None else MadeJob(uid=job.uid)
+
+
+def _deletes(look: _Look) -> Iterator[Delete]:
+    flow = look.view.flow
+    policy_deletes = look.phase is JobFlowPhase.SUCCEED and flow.spec.job_retain_policy == RetainPolicy.DELETE
+    for job in (*look.jobs.leaving.values(), *(look.children if policy_deletes else ())):
+        if not job.deleting:
+            ref = ObjectRef(resource=JOBS, namespace=flow.namespace, name=job.name, uid=job.uid)
+            yield Delete(ref=ref)
+
+
+def _creates(look: _Look) -> Iterator[Create]:
+    if look.phase not in _GOING or look.ledger.suspended:
+        return
+    for node in look.nodes:
+        if node.standing is Standing.DUE:
+            body = job_body(look.view.flow, node.flow, look.view.templates[node.name], name=node.job)
+            yield Create(resource=JOBS, body=body)
+
+
+def _events(look: _Look, remarks: Sequence[Remark]) -> Iterator[Emit]:
+    flow, ref = look.view.flow, _reference(look.view.flow)
+    for why in look.inbox.rejected:
+        yield Emit(ref=ref, type=EventType.WARNING, reason=JobFlowReason.COMMAND_REJECTED, message=why)
+    if look.inbox.order is not None:
+        text = command_issued(action=look.inbox.order[0])
+        yield Emit(ref=ref, type=EventType.NORMAL, reason=JobFlowReason.COMMAND_ISSUED, message=text)
+    for job in look.children:
+        if first_seen(look.view, job):
+            text = f"create a job named {job.name}!"
+            yield Emit(ref=ref, type=EventType.NORMAL, reason=JobFlowReason.CREATED, message=text)
+    for remark in remarks:
+        if remark.message not in flow.status.state.message and remark.reason is not JobFlowReason.FAILED_CREATE:
+            yield Emit(ref=ref, type=remark.type, reason=remark.reason, message=remark.message)
+
+
+def _reference(flow: JobFlow) -> ObjectRef:
+    return ObjectRef(resource=JOBFLOWS, namespace=flow.namespace, name=flow.name, uid=flow.uid)

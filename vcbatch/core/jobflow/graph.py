@@ -1,0 +1,15 @@
+"""Whether what a flow asks for is an order of jobs: the rules of admission, which may not have been there when it was
+made."""
+
+from __future__ import annotations
+
+from vcbatch.api.jobflow import JobFlow
+from vcbatch.api.reasons import shorten
+from vcbatch.api.validate import jobflow_faults, sentence
+
+_LONGEST = 600
+
+
+def invalid(flow: JobFlow) -> str:
+    """What is wrong with it; empty where nothing is."""
+    return shorten(sentence(jobflow_faults(flow)), limit=_LONGEST)

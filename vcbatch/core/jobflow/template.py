@@ -1,0 +1,86 @@
+"""The job that is made of an entry: its JobTemplate, with what the flow changes in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, cast
+
+from vcbatch.api import names
+from vcbatch.api.jobflow import Flow, JobFlow
+from vcbatch.api.loose import part
+from vcbatch.api.model import Json, owner_of
+from vcbatch.api.resources import JOBFLOWS, JOBS
+
+_KEYS: Final[Mapping[str, Sequence[str]]] = {
+    "tasks": ("name",),
+    "containers": ("name",),
+    "initContainers": ("name",),
+    "env": ("name",),
+    "volumes": ("name", "mountPath"),  # of a pod, and of a job
+    "volumeMounts": ("mountPath",),
+}
+"""Lists whose entries are told apart by a field, the first that they have; any other list is replaced as a whole."""
+
+
+def job_body(flow: JobFlow, entry: Flow, template: Json, *, name: str) -> Json:
+    """As Volcano makes it, and with `patch.jobSpec`, which Volcano stores and doesn't act on."""
+    marks = {
+        names.CREATED_BY_JOB_FLOW: flow.name,
+        names.CREATED_BY_JOB_TEMPLATE: entry.name,
+    }
+    spec = part(template, "spec")
+    if entry.patch is not None and entry.patch.job_spec is not None:
+        spec = patched(spec, entry.patch.job_spec.dump())
+    return {
+        "apiVersion": JOBS.api_version,
+        "kind": JOBS.kind,
+        "metadata": {
+            "name": name,
+            "namespace": flow.namespace,
+            "labels": {key: names.created_by_label(flow.namespace, value) for key, value in marks.items()},
+            "annotations": {key: names.created_by(flow.namespace, value) for key, value in marks.items()},
+            "ownerReferences": [owner_of(flow, JOBFLOWS).dump()],
+        },
+        "spec": spec,
+    }
+
+
+def version_of(template: Json) -> str:
+    """Which JobTemplate it is, and which of its specs."""
+    metadata = part(template, "metadata")
+    return f"{metadata.get('uid', '')}/{metadata.get('generation', 0)}"
+
+
+def patched(base: Json, patch: Mapping[str, Any]) -> Json:
+    """`base` with what `patch` names: objects field by field, the lists of `_KEYS` entry by entry, new entries at the
+    end, all else replaced. Neither is changed."""
+    result = dict(base)
+    for key, value in patch.items():
+        before = base.get(key)
+        if isinstance(value, dict) and isinstance(before, dict):
+            result[key] = patched(cast(Json, before), cast(Json, value))
+        elif key in _KEYS and isinstance(value, list) and isinstance(before, list):
+            result[key] = _entries(cast("list[Any]", before), cast("list[Any]", value), _KEYS[key])
+        else:
+            result[key] = value
+    return result
+
+
+def _entries(base: list[Any], patch: list[Any], keys: Sequence[str]) -> list[Any]:
+    changes = {name: cast(Json, entry) for entry in patch if (name := _name(entry, keys))}
+    known: set[str] = set()
+    result: list[Any] = []
+    for entry in base:
+        name = _name(entry, keys)
+        if name in changes and name not in known:
+            result.append(patched(cast(Json, entry), changes[name]))
+            known.add(name)
+        else:
+            result.append(entry)
+    return [*result, *(entry for entry in patch if _name(entry, keys) not in known)]
+
+
+def _name(entry: Any, keys: Sequence[str]) -> str:
+    """Empty for an entry without one, which is like no other."""
+    given = (cast(Json, entry).get(key) for key in keys) if isinstance(entry, dict) else ()
+    return next((value for value in given if isinstance(value, str) and value), "")

@@ -1,0 +1,5 @@
+"""The JobTemplate controller's decision: which jobs were made from a template."""
+
+from vcbatch.core.jobtemplate.decide import MOST_NAMED, decide
+
+__all__ = ["MOST_NAMED", "decide"]
