@@ -2,19 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+T = TypeVar("T")
 
 ArgumentValue: TypeAlias = bool | int | float | str
-Arguments = Mapping[str, ArgumentValue]
+Arguments: TypeAlias = Mapping[str, Any]
+"""Values by name: of an argument's own type, and what the reader of a structured one makes of it."""
+Structure: TypeAlias = Callable[[object, str], object]
+"""Reads a list or a mapping: gets what was written and where it stands (None where it wasn't written, for the default),
+returns what the plugin works with; raises `PolicyError`."""
 
 _TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 _FALSE = frozenset({"0", "f", "F", "false", "FALSE", "False"})
 
 
+class PolicyFault(NamedTuple):
+    """One thing wrong with a policy: its path, a colon, what was given and what is allowed.
+
+    `line` and `column` count from 1, 0 where the place isn't known; `key` is the path of the key to point at, where it
+    is the key that is wrong.
+    """
+
+    text: str
+    key: str = ""
+    line: int = 0
+    column: int = 0
+
+    def __str__(self) -> str:
+        return f"line {self.line}, column {self.column}: {self.text}" if self.line else self.text
+
+
 class PolicyError(ValueError):
-    """The policy can't be used: says where, what was given and what is allowed."""
+    """The policy can't be used: `faults` has all that is wrong with it."""
+
+    def __init__(self, *faults: PolicyFault | str) -> None:
+        self.faults = tuple(PolicyFault(fault) if isinstance(fault, str) else fault for fault in faults)
+        super().__init__("\n".join(map(str, self.faults)))
+
+
+class Faults:
+    """Collects what is wrong, so that one reading tells all of it."""
+
+    def __init__(self) -> None:
+        self._found: list[PolicyFault] = []
+
+    def add(self, text: str, *, key: str = "") -> None:
+        """One more; see `PolicyFault`."""
+        self._found.append(PolicyFault(text, key=key))
+
+    def of(self, read: Callable[[], T], default: T) -> T:
+        """What `read` returns; `default` where it raises `PolicyError`, whose faults are kept."""
+        try:
+            return read()
+        except PolicyError as error:
+            self._found += error.faults
+            return default
+
+    def check(self) -> None:
+        """Raises `PolicyError` where anything was found."""
+        if self._found:
+            raise PolicyError(*self._found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,23 +122,42 @@ class ArgumentSpec:
     """All arguments somebody reads: by name, and by prefix where the rest of the key is a name of the user's."""
 
     named: Mapping[str, Argument]
-    prefixed: Mapping[str, Argument]
+    prefixed: Mapping[str, Argument] = field(default_factory=dict[str, Argument])
+    structured: Mapping[str, Structure] = field(default_factory=dict[str, Structure])
+    """Arguments that are lists or mappings, each with its reader."""
+    check: Callable[[Mapping[str, Any], str], None] | None = None
+    """Raises `PolicyError` for values that don't go together; gets all of them and where they stand."""
 
-    def read(self, given: Mapping[Any, Any], where: str) -> dict[str, ArgumentValue]:
-        """Every named argument with its value or default, and the prefixed ones that were given.
+    def read(self, given: Mapping[Any, Any], where: str) -> dict[str, Any]:
+        """Every named and structured argument with its value or default, and the prefixed ones that were given.
 
         Raises:
             PolicyError: an argument that nobody reads, or a value of the wrong type.
         """
-        values: dict[str, ArgumentValue] = {name: spec.default for name, spec in self.named.items()}
+        faults = Faults()
+        values: dict[str, Any] = {name: spec.default for name, spec in self.named.items()}
+        for name, structure in self.structured.items():
+            values[name] = faults.of(lambda name=name, read=structure: read(given.get(name), f"{where}.{name}"), None)
         for key, value in given.items():
             name = str(key)
+            if name in self.structured:
+                continue
             spec = self.named.get(name) or self._by_prefix(name)
             if spec is None:
-                allowed = ", ".join([*sorted(self.named), *(f"{p}NAME" for p in sorted(self.prefixed))]) or "none"
-                raise PolicyError(f"{where}: unknown argument {name!r}; allowed: {allowed}")
-            values[name] = spec.read(value, f"{where}.{name}")
+                text = f"{where}: unknown argument {name!r}; allowed: {self._allowed()}"
+                faults.add(text, key=f"{where}.{name}")
+                continue
+            values[name] = faults.of(
+                lambda name=name, spec=spec, value=value: spec.read(value, f"{where}.{name}"), spec.default
+            )
+        faults.check()
+        if self.check is not None:
+            self.check(values, where)
         return values
+
+    def _allowed(self) -> str:
+        named = sorted([*self.named, *self.structured])
+        return ", ".join([*named, *(f"{prefix}NAME" for prefix in sorted(self.prefixed))]) or "none"
 
     def _by_prefix(self, name: str) -> Argument | None:
         for prefix, spec in self.prefixed.items():
@@ -97,4 +166,4 @@ class ArgumentSpec:
         return None
 
 
-NO_ARGUMENTS = ArgumentSpec(named={}, prefixed={})
+NO_ARGUMENTS = ArgumentSpec(named={})

@@ -5,17 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from vcbatch.api.reasons import insufficient
+from vcbatch.scheduler.columns import Floats, Rows
 from vcbatch.scheduler.model import Queue, Task
-from vcbatch.scheduler.plugins.base import Floats, Rows
 from vcbatch.scheduler.resources import EPS, PODS, Mask, Vector, exceeding
-from vcbatch.scheduler.result import Shortage, WaitReason
+from vcbatch.scheduler.result import ClosestDomain, Shortage, WaitReason
 
 if TYPE_CHECKING:
+    from vcbatch.scheduler.domains import Domain
     from vcbatch.scheduler.session import Session
 
 
@@ -38,6 +40,10 @@ class Blocker:
     shortages: Sequence[Shortage] = ()
     nodes_examined: int = 0
     nodes: Mapping[str, int] = field(default_factory=dict[str, int])
+    within: str = ""
+    """The domain of the network that `nodes` is about; empty for the whole cluster."""
+    closest: ClosestDomain | None = None
+    expected_start: datetime | None = None
 
     @property
     def sentence(self) -> str:
@@ -54,18 +60,27 @@ class Blocker:
         return (self.reason, *sorted({s.resource for s in self.shortages}))
 
 
-def no_node(session: Session, task: Task, *, unplaced: int, placed: int) -> Blocker:
+def no_node(session: Session, task: Task, *, unplaced: int, placed: int, domain: Domain | None = None) -> Blocker:
     """Why no node takes this task, `unplaced` of its kind being needed still and `placed` of the gang having found
-    one."""
+    one; of a `domain` of the network, why none of its nodes does."""
     cls = task.cls
+    barred = session.barred(task)
+    if barred is not None:
+        text, short = barred.message, barred.shortages
+        return Blocker(reason=barred.reason, text=text, task=task.name, placed=placed, shortages=short)
     if cls.unsupported:
         text = f"{_POD} can't be placed: {', '.join(cls.unsupported)}, which is not supported"
         return Blocker(reason=WaitReason.UNSUPPORTED, text=text, task=task.name, placed=placed)
     fault = session.state.volumes.fault(cls.profile.claims)
     if fault:
         return Blocker(reason=WaitReason.VOLUMES, text=f"{_POD} waits: {fault}", task=task.name, placed=placed)
+    fault = session.state.claimed.fault(task)
+    if fault:
+        return Blocker(reason=WaitReason.DEVICES, text=f"{_POD} waits: {fault}", task=task.name, placed=placed)
     free = np.maximum(session.nodes.future(), 0.0)
     admitted = session.placer.static(cls).mask
+    if domain is not None:
+        admitted = admitted & np.isin(np.arange(len(session.nodes)), domain.rows)
     reason, shortages, text = _shortage(session, task, admitted, free, unplaced=unplaced)
     return Blocker(
         reason=reason,
@@ -73,21 +88,22 @@ def no_node(session: Session, task: Task, *, unplaced: int, placed: int) -> Bloc
         task=task.name,
         placed=placed,
         shortages=shortages,
-        nodes_examined=len(session.nodes),
-        nodes=_histogram(session, task, free),
+        nodes_examined=len(session.nodes if domain is None else domain.rows),
+        nodes=histogram(session, task, free, within=None if domain is None else domain.rows),
+        within="" if domain is None else domain.name,
     )
 
 
-def _histogram(session: Session, task: Task, free: Floats) -> dict[str, int]:
-    """How many nodes fail for each reason. A node counts for the first filter or limit that it fails, and where it
-    passes all for each resource that it lacks."""
+def histogram(session: Session, task: Task, free: Floats, *, within: Rows | None = None) -> dict[str, int]:
+    """How many nodes (of the rows `within`) fail for each reason. A node counts for the first filter or limit that it
+    fails, and where it passes all for each resource that it lacks."""
     cls, placer = task.cls, session.placer
     static = placer.static(cls)
     rows = np.arange(len(session.nodes), dtype=np.intp)
-    settled = np.zeros(len(rows), dtype=bool)
+    settled = np.zeros(len(rows), dtype=bool) if within is None else ~np.isin(rows, within)
     counts: dict[str, int] = {}
     refused = [(r.reason, r.nodes) for r in static.rejections]
-    for plugin in placer.plugins.pickers:
+    for plugin in placer.plugins.refusers:
         refused += [(r.reason, r.nodes) for r in plugin.task_rejections(task, static.rejections)]
     for plugin in placer.plugins.cappers:
         refused += [(cap.reason, cap.slots < 1) for cap in plugin.caps(cls, rows)]
@@ -169,8 +185,11 @@ def queue_limit(session: Session, queue: Queue, task: Task, *, unplaced: int, pl
     over = exceeding(ledger.held + unplaced * request, ledger.limit, request)
     others, needed = ledger.held - own, own + unplaced * request
     short = [_short(session, r, float(needed[r]), math.floor(ledger.limit[r] - others[r])) for r in over]
-    if any(ledger.limit[r] + EPS < session.total[r] for r in over):
-        reason, whose = WaitReason.QUEUE_LIMIT, "deserved"
+    whose_queue = ledger.queue or queue.name
+    if ledger.fixed and any(needed[r] > ledger.limit[r] for r in over):
+        reason, whose = WaitReason.IMPOSSIBLE, ledger.word
+    elif any(ledger.limit[r] + EPS < session.total[r] for r in over):
+        reason, whose = WaitReason.QUEUE_LIMIT, ledger.word
     elif any(needed[r] > session.total[r] for r in over):
         reason, whose = WaitReason.IMPOSSIBLE, "in the whole cluster"
     else:
@@ -181,7 +200,7 @@ def queue_limit(session: Session, queue: Queue, task: Task, *, unplaced: int, pl
         for r in over
     ]
     by = ", ".join(f"{s.resource} {s.short_by}" for s in short)
-    text = f"the gang needs {', '.join(parts)} (queue {queue.name}): short by {by}"
+    text = f"the gang needs {', '.join(parts)} (queue {whose_queue}): short by {by}"
     return Blocker(reason=reason, text=text, task=task.name, placed=placed, shortages=short)
 
 

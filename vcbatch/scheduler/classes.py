@@ -7,20 +7,40 @@ class; labels matter to inter-pod terms alone, which are matched pod by pod.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
+from vcbatch.api import names
 from vcbatch.api.pod import Container, Pod, PodSpec, Toleration
 from vcbatch.scheduler.resources import CPU, EPS, MEMORY, PODS, Dimensions, Vector
-from vcbatch.scheduler.selectors import Labels, LabelSelector, NodeAffinity
+from vcbatch.scheduler.selectors import NodeAffinity
+from vcbatch.scheduler.terms import coupled, inter_pod_of, own_labels
 
 NONZERO_CPU = 100.0
 NONZERO_MEMORY = 200.0 * 1024 * 1024
 """What a container that asks for nothing counts as in the least- and most-allocated scores (kube-scheduler's
 `GetNonzeroRequests`)."""
+
+
+NOTED = frozenset(
+    {
+        names.GPU_NOT_TYPE,
+        names.GPU_USE_TYPE,
+        names.VGPU_MODE,
+        names.VGPU_NOT_UUID,
+        names.VGPU_PODGROUP_POLICY,
+        names.VGPU_USE_UUID,
+        names.NUMA_TOPOLOGY_POLICY,
+        names.RESOURCE_STRATEGY_SCORING_TYPE,
+        names.RESOURCE_STRATEGY_WEIGHT,
+        names.PREEMPTABLE,
+        names.REVOCABLE_ZONE,
+    }
+)
+"""Pod annotations by which pods that are alike otherwise choose other nodes."""
 
 
 class HostPort(NamedTuple):
@@ -36,61 +56,20 @@ class HostPort(NamedTuple):
         return self.address == other.address or "0.0.0.0" in (self.address, other.address)  # noqa: S104 - compared
 
 
-@dataclass(frozen=True, slots=True)
-class PodTerm:
-    """Pods of these namespaces (None: all) that the selector matches, counted per value of the node label
-    `topology_key`."""
-
-    namespaces: frozenset[str] | None
-    selector: LabelSelector
-    topology_key: str
-
-    def matches(self, namespace: str, labels: Labels) -> bool:
-        return (self.namespaces is None or namespace in self.namespaces) and self.selector.matches(labels)
-
-
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """One topology spread constraint (core/v1 TopologySpreadConstraint)."""
-
-    term: PodTerm
-    max_skew: int
-    hard: bool
-    min_domains: int
-    honor_affinity: bool
-    honor_taints: bool
-
-
-@dataclass(frozen=True, slots=True)
-class InterPod:
-    """All that a pod asks about other pods. `preferred` has negative weights for anti-affinity."""
-
-    affinity: tuple[PodTerm, ...] = ()
-    anti_affinity: tuple[PodTerm, ...] = ()
-    preferred: tuple[tuple[int, PodTerm], ...] = ()
-    spreads: tuple[Spread, ...] = ()
-
-    @property
-    def any(self) -> bool:
-        return bool(self.affinity or self.anti_affinity or self.preferred or self.spreads)
-
-
-NO_INTER_POD = InterPod()
-
-
 @dataclass(frozen=True, eq=False)
 class Profile:
     """The part of a class that decides about a node by what the node is, not by what is on it. Classes share
     profiles: filters and preferences are computed once per profile and kept until a node changes.
 
     `images` is empty where no container says which image it runs; `claims` are those that the pod mounts, as
-    `namespace/name`.
+    `namespace/name`. `queue` is empty unless some plugin goes by it (`Plugin.BY_QUEUE`).
     """
 
     node_affinity: NodeAffinity
     tolerations: tuple[Toleration, ...]
     images: tuple[str, ...]
     claims: tuple[str, ...] = ()
+    queue: str = ""
 
 
 class TaskClass:
@@ -103,11 +82,14 @@ class TaskClass:
         needed: the columns in which a node is compared: cpu, memory, pods and every scalar asked for, shape [K].
         need: `request` in these columns, shape [K, 1]; `needs_all` where none of it is zero.
         nonzero: cpu and memory with the defaults of the least-allocated score, shape [2].
+        limits: the most cpu and memory that its containers may use, those without a limit counting as what they ask
+            for, shape [2].
         placed, promised: what a placement adds to the node table's `load` below and from `nonzero`, shape [R + 2, 1].
         best_effort: asks for nothing but its slot.
         profile: what it asks of a node as such.
         unsupported: constraints that this scheduler doesn't understand, in words; such pods are never placed.
         inter_pod: what it asks about other pods; without any, placing one pod doesn't change where others may go.
+        notes: the pod annotations that decide how its nodes are chosen (`NOTED`), by name.
     """
 
     __slots__ = (
@@ -115,23 +97,28 @@ class TaskClass:
         "best_effort",
         "id",
         "inter_pod",
+        "limits",
         "need",
         "needed",
         "needs_all",
         "nonzero",
+        "notes",
         "placed",
         "ports",
         "profile",
         "promised",
         "request",
+        "spec",
         "unsupported",
     )
 
-    def __init__(
-        self, *, number: int, request: Vector, nonzero: Vector, profile: Profile, spec: PodSpec, namespace: str
-    ) -> None:
+    def __init__(self, *, number: int, request: Vector, nonzero: Vector, profile: Profile, pod: Pod) -> None:
+        spec = pod.spec
+        self.spec = spec
+        """That of the first pod of the class."""
         self.id = number
         self.nonzero = nonzero
+        self.limits: Vector = np.zeros(2)
         self.resize(request)
         positive = request >= EPS
         needed = positive.copy()
@@ -142,9 +129,15 @@ class TaskClass:
         positive[PODS] = False
         self.best_effort = not bool(positive.any())
         self.profile = profile
+        self.notes: Mapping[str, str] = {}
         self.ports = host_ports(spec)
-        self.inter_pod, faults = _inter_pod(spec, namespace)
-        self.unsupported = (*_unsupported(spec), *faults)
+        self.inter_pod = inter_pod_of(spec, pod.metadata.namespace, pod.metadata.labels or {})
+        self.unsupported: tuple[str, ...] = ()
+
+    @property
+    def claiming(self) -> bool:
+        """Whether its pods mount claims, or have devices by claim."""
+        return bool(self.profile.claims or self.spec.resource_claims)
 
     def resize(self, request: Vector) -> None:
         """Take the request as a vector of another length."""
@@ -155,19 +148,17 @@ class TaskClass:
 
 
 def host_ports(spec: PodSpec) -> tuple[HostPort, ...]:
-    """The ports that the pod takes on its node."""
-    if not any(c.ports for c in spec.containers):
+    """The ports that the pod takes on its node: of its containers, and of init containers that go on running."""
+    sidecars = [c for c in spec.init_containers or () if c.restart_policy == "Always"]
+    holders = [*spec.containers, *sidecars] if sidecars else spec.containers
+    if not any(c.ports for c in holders):
         return ()
     return tuple(
         HostPort(p.host_ip or "0.0.0.0", p.protocol or "TCP", p.host_port)  # noqa: S104 - compared, never bound
-        for c in spec.containers
+        for c in holders
         for p in c.ports or ()
         if p.host_port > 0
     )
-
-
-def _unsupported(spec: PodSpec) -> list[str]:
-    return ["spec.resourceClaims asks for dynamically allocated devices"] if spec.resource_claims else []
 
 
 def claims_of(pod: Pod) -> tuple[str, ...]:
@@ -181,94 +172,59 @@ def claims_of(pod: Pod) -> tuple[str, ...]:
     return tuple(f"{pod.metadata.namespace}/{name}" for name in sorted(found))
 
 
-def _inter_pod(spec: PodSpec, namespace: str) -> tuple[InterPod, list[str]]:
-    affinity = spec.affinity or {}
-    if not affinity.get("podAffinity") and not affinity.get("podAntiAffinity") and not spec.topology_spread_constraints:
-        return NO_INTER_POD, []
-    faults: list[str] = []
-    near: Mapping[str, Any] = affinity.get("podAffinity") or {}
-    far: Mapping[str, Any] = affinity.get("podAntiAffinity") or {}
-    required, preferred = (
-        "requiredDuringSchedulingIgnoredDuringExecution",
-        "preferredDuringSchedulingIgnoredDuringExecution",
-    )
-    soft: list[tuple[int, PodTerm]] = []
-    for sign, side in ((1, near), (-1, far)):
-        for entry in side.get(preferred) or ():
-            term = _pod_term(entry.get("podAffinityTerm") or {}, namespace, faults)
-            soft.append((sign * int(entry.get("weight", 0)), term))
-    return (
-        InterPod(
-            affinity=tuple(_pod_term(t, namespace, faults) for t in near.get(required) or ()),
-            anti_affinity=tuple(_pod_term(t, namespace, faults) for t in far.get(required) or ()),
-            preferred=tuple(soft),
-            spreads=tuple(_spread(c, namespace, faults) for c in spec.topology_spread_constraints or ()),
-        ),
-        faults,
-    )
-
-
-def _pod_term(given: Mapping[str, Any], namespace: str, faults: list[str]) -> PodTerm:
-    names = given.get("namespaces") or ()
-    by_label = given.get("namespaceSelector")
-    selector = LabelSelector.parse(given.get("labelSelector"))
-    key = str(given.get("topologyKey", ""))
-    if by_label is not None and not by_label:
-        return PodTerm(None, selector, key)
-    if by_label:
-        faults.append("a pod affinity term selects namespaces by label")
-    return PodTerm(frozenset(names) if names else frozenset({namespace}), selector, key)
-
-
-def _spread(given: Mapping[str, Any], namespace: str, faults: list[str]) -> Spread:
-    if given.get("matchLabelKeys"):
-        faults.append("a topology spread constraint has matchLabelKeys")
-    return Spread(
-        term=PodTerm(
-            frozenset({namespace}), LabelSelector.parse(given.get("labelSelector")), str(given.get("topologyKey", ""))
-        ),
-        max_skew=int(given.get("maxSkew", 1)),
-        hard=given.get("whenUnsatisfiable", "DoNotSchedule") == "DoNotSchedule",
-        min_domains=int(given.get("minDomains") or 1),
-        honor_affinity=given.get("nodeAffinityPolicy", "Honor") == "Honor",
-        honor_taints=given.get("nodeTaintsPolicy", "Ignore") == "Honor",
-    )
+def _notes(annotations: Mapping[str, str] | None) -> tuple[tuple[str, str], ...]:
+    """Those that make another class of the pod, in the order of their names."""
+    if annotations is None or NOTED.isdisjoint(annotations):
+        return ()
+    found = ((name, annotations[name]) for name in sorted(NOTED) if name in annotations)
+    return tuple((name, value) for name, value in found if name != names.PREEMPTABLE or value == "true")
 
 
 class ClassTable:
     """Interns pods into classes. Two levels of keys: the pod's own text first, which is cheap and usually known, then
     the meaning of it."""
 
-    __slots__ = ("_by_text", "_next_id", "_profiles", "classes", "dims")
+    __slots__ = ("_by_text", "_next_id", "_profiles", "by_queue", "classes", "dims")
 
     def __init__(self, dims: Dimensions) -> None:
         self.dims = dims
         self.classes: list[TaskClass] = []
+        self.by_queue = False
+        """Whether pods of different queues are different classes."""
         self._by_text: dict[tuple[object, ...], TaskClass] = {}
         self._profiles: dict[object, Profile] = {}
         self._next_id = 0
 
-    def of(self, pod: Pod) -> TaskClass:
-        """The pod's class, made where it is the first of its kind."""
+    def of(self, pod: Pod, queue: str = "") -> TaskClass:
+        """The pod's class, made where it is the first of its kind. `queue` is its gang's, empty where it has none."""
         spec = pod.spec
         claims = claims_of(pod) if spec.volumes else ()
-        text = (*_text(spec, pod.metadata.namespace), claims) if claims else _text(spec, pod.metadata.namespace)
+        text = (*_text(pod), claims) if claims else _text(pod)
+        notes = _notes(pod.metadata.annotations)
+        if notes:
+            text = (*text, notes)
+        if self.by_queue and queue:
+            text = (*text, queue)
         known = self._by_text.get(text)
         if known is None:
-            known = self._make(spec, pod.metadata.namespace, claims)
+            known = self._make(pod, claims)
+            known.notes = dict(notes)
+            if self.by_queue and queue:
+                known.profile = self._profiles.setdefault((queue, known.profile), replace(known.profile, queue=queue))
             self._by_text[text] = known
         return known
 
-    def _make(self, spec: PodSpec, namespace: str, claims: tuple[str, ...]) -> TaskClass:
+    def _make(self, pod: Pod, claims: tuple[str, ...]) -> TaskClass:
+        spec = pod.spec
         request, nonzero = pod_request(spec, self.dims)
         made = TaskClass(
             number=self._next_id,
             request=request,
             nonzero=nonzero,
             profile=self._profile(spec, claims),
-            spec=spec,
-            namespace=namespace,
+            pod=pod,
         )
+        made.limits = _limits(spec, self.dims)
         self._next_id += 1
         self.classes.append(made)
         return made
@@ -292,6 +248,10 @@ class ClassTable:
         """Whether pods of some class mount claims."""
         return any(profile.claims for profile in self._profiles.values())
 
+    def read_again(self) -> None:
+        """What pods ask for counts otherwise from now on: the next ones make new classes."""
+        self._by_text.clear()
+
     def pad(self) -> None:
         """Bring every vector to the number of resource names known now."""
         for cls in self.classes:
@@ -305,8 +265,9 @@ class ClassTable:
         self._profiles = {k: p for k, p in self._profiles.items() if id(p) in profiles}
 
 
-def _text(spec: PodSpec, namespace: str) -> tuple[object, ...]:
+def _text(pod: Pod) -> tuple[object, ...]:
     """A key that differs wherever the class could."""
+    spec = pod.spec
     containers = tuple(map(_container_text, spec.containers))
     plain = not (
         spec.affinity
@@ -320,9 +281,6 @@ def _text(spec: PodSpec, namespace: str) -> tuple[object, ...]:
     tolerations = tuple((t.key, t.operator, t.value, t.effect) for t in spec.tolerations) if spec.tolerations else ()
     if plain:
         return (containers, selector, tolerations)
-    coupled = bool(spec.topology_spread_constraints) or bool(
-        spec.affinity and (spec.affinity.get("podAffinity") or spec.affinity.get("podAntiAffinity"))
-    )
     return (
         containers,
         selector,
@@ -331,7 +289,7 @@ def _text(spec: PodSpec, namespace: str) -> tuple[object, ...]:
         tuple((spec.overhead or {}).items()),
         _container_text(Container(resources=spec.resources)),
         bool(spec.resource_claims),
-        namespace if coupled else "",
+        (pod.metadata.namespace, own_labels(spec, pod.metadata.labels or {})) if coupled(spec) else "",
         msgspec.json.encode((spec.affinity, spec.topology_spread_constraints)),
     )
 
@@ -391,6 +349,16 @@ def _sum_of(spec: PodSpec, dims: Dimensions, *, nonzero: bool) -> Vector:
         else:
             peak = np.maximum(peak, sidecars + amount)
     return np.maximum(total + sidecars, peak)
+
+
+def _limits(spec: PodSpec, dims: Dimensions) -> Vector:
+    """See `TaskClass.limits`."""
+    total = np.zeros(2)
+    for container in spec.containers:
+        resources = container.resources
+        if resources is not None:
+            total += dims.vector({**(resources.requests or {}), **(resources.limits or {})})[[CPU, MEMORY]]
+    return total
 
 
 def _container(container: Container, dims: Dimensions, *, nonzero: bool = False) -> Vector:

@@ -66,7 +66,7 @@ class Columns:
     must not be written to.
     """
 
-    __slots__ = ("_alloc", "_cls", "_depths", "_load", "_promising", "_taken", "rows", "shape")
+    __slots__ = ("_alloc", "_cls", "_depths", "_leaving", "_load", "_promising", "_taken", "rows", "shape")
 
     def __init__(self, nodes: NodeTable, cls: TaskClass, rows: Rows, depths: Depths, *, promising: bool) -> None:
         """`rows` ascend. `promising` where the tasks would be promised what is being released."""
@@ -77,8 +77,20 @@ class Columns:
         self._alloc: Floats = nodes.alloc if all_ else nodes.alloc.take(rows, axis=1)
         self._load: Floats = nodes.load if all_ else nodes.load.take(rows, axis=1)
         self._taken: Floats | None = None
+        leaving = nodes.leaving
+        self._leaving: Floats | None = None if leaving is None else leaving if all_ else leaving.take(rows, axis=1)
         self.rows = rows
         self.shape: tuple[int, int] = (depths.column.shape[0], len(rows))
+
+    @property
+    def before(self) -> Floats:
+        """How many tasks of the class are there before the one that is scored, [D, 1]."""
+        return self._depths.column
+
+    @property
+    def steps(self) -> Floats:
+        """How many tasks of the class are there before the one scored, [D, 1]."""
+        return self._depths.column
 
     def offered_by_all(self, resources: Sequence[int]) -> bool:
         """Whether every node has some of each of the resources."""
@@ -102,7 +114,7 @@ class Columns:
         return used + self._depths.column * self._cls.request[resource]
 
     def expected(self, resource: int) -> Floats:
-        """What pods take and what is promised to others."""
+        """What pods take and what is promised to others, without pods that are evicted just now."""
         return self._expected()[resource] + self._depths.column * self._cls.request[resource]
 
     def nonzero(self, resource: int) -> Floats:
@@ -142,13 +154,17 @@ class Columns:
 
     def unpromised(self, resources: Rows) -> Floats:
         """What is neither taken nor promised; [K, M], the caller's own."""
-        return self._alloc[resources] - self._expected()[resources]
+        return self._alloc[resources] - self._charged()[resources]
 
     def promised(self, resources: Rows) -> Floats:
         """What is promised of what is being released; [K, M]."""
         return self._load[len(self._alloc) + 2 + resources]
 
     def _expected(self) -> Floats:
+        charged = self._charged()
+        return charged if self._leaving is None else charged - self._leaving
+
+    def _charged(self) -> Floats:
         if self._taken is None:
             r = len(self._alloc)
             self._taken = self._load[:r] + self._load[r + 2 :]

@@ -47,7 +47,11 @@ class ConditionWriter:
         return kept
 
     def _set(self, conditions: list[Status], kind: str, value: str, reason: str, message: str = "") -> list[Status]:
-        before = next((c for c in conditions if c.get("type") == kind), None)
+        before = None
+        for condition in conditions:
+            if condition.get("type") == kind:
+                before = condition
+                break
         if before is None and value == "False":
             return conditions
         same = before is not None and before.get("status") == value
@@ -68,11 +72,16 @@ class ConditionWriter:
         return [made if c is before else c for c in conditions]
 
 
-def headlines(status: Status) -> list[tuple[object, ...]]:
-    """What a reader acts on: the conditions, messages apart."""
-    return [(c.get("type"), c.get("status"), c.get("reason")) for c in status.get("conditions") or ()]
+def same_headlines(one: Status, other: Status) -> bool:
+    """Whether both say the same of what a reader acts on: the conditions, messages apart."""
+    ours, theirs = one.get("conditions"), other.get("conditions")
+    return ours == theirs or _headlines(ours) == _headlines(theirs)
+
+
+def _headlines(conditions: list[Status] | None) -> list[tuple[object, ...]]:
+    return [(c.get("type"), c.get("status"), c.get("reason")) for c in conditions or ()]
 
 
 def counts(status: Status) -> tuple[object, ...]:
     """How many pods run, succeeded and failed."""
-    return tuple(status.get(key, 0) for key in ("running", "succeeded", "failed"))
+    return status.get("running", 0), status.get("succeeded", 0), status.get("failed", 0)

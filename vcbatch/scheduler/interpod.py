@@ -6,15 +6,17 @@ again costs no walk over pods. Rules: kube-scheduler's InterPodAffinity and PodT
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from vcbatch.scheduler.classes import PodTerm, TaskClass
+from vcbatch.scheduler.classes import TaskClass
 from vcbatch.scheduler.model import NodeInfo, Task, TaskStatus
 from vcbatch.scheduler.resources import Mask
+from vcbatch.scheduler.selectors import Labels
+from vcbatch.scheduler.terms import PodTerm
 
 Counts = npt.NDArray[np.float64]
 Domains = npt.NDArray[np.intp]
@@ -36,14 +38,16 @@ class EligibleNodes(Protocol):
 
 
 class _Counter:
-    """How many pods on each node match; `leaving` says whether pods that are ending count."""
+    """How many pods on each node match; `leaving` says whether pods that are ending count, `by_namespace` whether it
+    goes by labels of namespaces."""
 
-    __slots__ = ("counts", "leaving", "match")
+    __slots__ = ("by_namespace", "counts", "leaving", "match")
 
-    def __init__(self, match: Callable[[Task], bool], counts: Counts, *, leaving: bool) -> None:
+    def __init__(self, match: Callable[[Task], bool], counts: Counts, *, leaving: bool, by_namespace: bool) -> None:
         self.match = match
         self.counts = counts
         self.leaving = leaving
+        self.by_namespace = by_namespace
 
 
 class InterPodIndex:
@@ -51,9 +55,18 @@ class InterPodIndex:
 
     def __init__(self) -> None:
         self._infos: list[NodeInfo] = []
-        self._counters: dict[object, _Counter] = {}
+        self._counters: dict[tuple[tuple[PodTerm, ...], bool], _Counter] = {}
         self._holders: dict[TaskClass, Counts] = {}
         self._domains: dict[str, tuple[Domains, int]] = {}
+        self._namespaces: Mapping[str, Labels] = {}
+
+    def set_namespaces(self, labels: Mapping[str, Labels]) -> None:
+        """The labels of namespaces changed: what is counted by them is counted again when asked."""
+        self._namespaces = labels
+        self._counters = {key: held for key, held in self._counters.items() if not held.by_namespace}
+
+    def _means(self, term: PodTerm, task: Task) -> bool:
+        return term.matches(task.namespace, task.labels, self._namespaces)
 
     def relay(self, infos: list[NodeInfo]) -> None:
         """The nodes were laid out anew, or their labels changed: count again when asked."""
@@ -91,7 +104,7 @@ class InterPodIndex:
         """Whether where this task may go, or is best put, depends on which pods are where."""
         if task.cls.inter_pod.any:
             return True
-        return any(term.matches(task.namespace, task.labels) for cls in self._holders for term in _all_terms(cls))
+        return any(self._means(term, task) for cls in self._holders for term in _all_terms(cls))
 
     def affinity_rejections(self, task: Task) -> list[tuple[str, Mask]]:
         """The nodes that affinity and anti-affinity refuse, of the task and of pods that are there, with the reason;
@@ -116,10 +129,10 @@ class InterPodIndex:
             total = self._added(total, term.topology_key, self._matching(term), weight)
         for cls, holders in self._holders.items():
             for weight, term in cls.inter_pod.preferred:
-                if term.matches(task.namespace, task.labels):
+                if self._means(term, task):
                     total = self._added(total, term.topology_key, holders, weight)
             for term in cls.inter_pod.affinity:
-                if term.matches(task.namespace, task.labels):
+                if self._means(term, task):
                     total = self._added(total, term.topology_key, holders, REQUIRED_AFFINITY_WEIGHT)
         return total
 
@@ -137,7 +150,7 @@ class InterPodIndex:
             ids, count = self._domain(spread.term.topology_key)
             counted = labelled & eligible(affinity=spread.honor_affinity, taints=spread.honor_taints)
             matching = np.where(counted, self._matching(spread.term, leaving=False), 0.0)
-            per_domain = np.bincount(ids[labelled], weights=matching[labelled], minlength=count)
+            per_domain = np.bincount(ids[labelled], weights=matching[labelled], minlength=max(count, 1))
             present = np.unique(ids[candidates][labelled[candidates]])
             at = per_domain[np.maximum(ids[candidates], 0)]
             total += at * np.log(len(present) + 2) + (spread.max_skew - 1)
@@ -149,19 +162,26 @@ class InterPodIndex:
             counts = self._holders[cls] = np.zeros(len(self._infos))
         return counts
 
-    def _count(self, key: object, match: Callable[[Task], bool], *, leaving: bool) -> Counts:
-        known = self._counters.get(key)
+    def _count(self, terms: tuple[PodTerm, ...], *, leaving: bool = True) -> Counts:
+        """Per node, the pods that all the terms mean."""
+        known = self._counters.get((terms, leaving))
         if known is None:
+
+            def match(task: Task) -> bool:
+                return all(self._means(term, task) for term in terms)
+
             counts = np.zeros(len(self._infos))
             for info in self._infos:
                 for task in info.tasks.values():
                     if (leaving or task.status is not TaskStatus.RELEASING) and match(task):
                         counts[info.row] += 1
-            known = self._counters[key] = _Counter(match, counts, leaving=leaving)
+            by_namespace = any(term.by_label is not None for term in terms)
+            known = _Counter(match, counts, leaving=leaving, by_namespace=by_namespace)
+            self._counters[terms, leaving] = known
         return known.counts
 
     def _matching(self, term: PodTerm, *, leaving: bool = True) -> Counts:
-        return self._count((term, leaving), lambda t: term.matches(t.namespace, t.labels), leaving=leaving)
+        return self._count((term,), leaving=leaving)
 
     def _domain(self, key: str) -> tuple[Domains, int]:
         """The number of each node's domain under a topology key, -1 without the label, and how many there are."""
@@ -194,7 +214,7 @@ class InterPodIndex:
         refused: Mask | None = None
         for cls, holders in self._holders.items():
             for term in cls.inter_pod.anti_affinity:
-                if term.matches(task.namespace, task.labels):
+                if self._means(term, task):
                     here = self._in_domains(term.topology_key, holders)
                     refused = here if refused is None else refused | here
         return refused
@@ -203,13 +223,9 @@ class InterPodIndex:
         """Each term's domain has a pod that matches all terms. Where no such pod exists anywhere, the first of a
         group that matches its own terms may go to any node that has the labels."""
         terms = task.cls.inter_pod.affinity
-
-        def matches_all(other: Task) -> bool:
-            return all(t.matches(other.namespace, other.labels) for t in terms)
-
-        counts = self._count(terms, matches_all, leaving=True)
+        counts = self._count(terms)
         refused = np.zeros(len(self._infos), dtype=bool)
-        first = not counts.any() and matches_all(task)
+        first = not counts.any() and all(self._means(term, task) for term in terms)
         for term in terms:
             refused |= self._domain(term.topology_key)[0] < 0
             if not first:
@@ -231,7 +247,7 @@ class InterPodIndex:
             per_domain = np.bincount(ids[counted], weights=matching[counted], minlength=count)
             present = np.unique(ids[counted])
             least = float(per_domain[present].min()) if len(present) >= max(spread.min_domains, 1) else 0.0
-            own = 1 if spread.term.matches(task.namespace, task.labels) else 0
+            own = 1 if self._means(spread.term, task) else 0
             skew = per_domain[np.maximum(ids, 0)] + own - least if count else np.zeros(len(ids))
             yield SPREAD, (ids >= 0) & (skew > spread.max_skew)
 

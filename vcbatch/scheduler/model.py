@@ -3,12 +3,15 @@ hold the rest and their row."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
-from vcbatch.api.node import Taint
+from vcbatch.api.node import Node, Taint
+from vcbatch.api.pod import Pod
 from vcbatch.api.scheduling import PodGroupView, QueueView
 from vcbatch.scheduler.classes import HostPort, TaskClass
+from vcbatch.scheduler.network_topology import NetworkTopology
 from vcbatch.scheduler.resources import Mask, Vector
 from vcbatch.scheduler.sub_gangs import SubGangRule, SubKey
 
@@ -77,6 +80,7 @@ class Task:
         "cls",
         "condition",
         "creation",
+        "evicting",
         "gated",
         "index",
         "job",
@@ -84,15 +88,25 @@ class Task:
         "name",
         "namespace",
         "node",
+        "nominated",
+        "pod",
+        "preemptable",
         "priority",
         "role",
+        "seat",
         "status",
         "sub",
         "told",
         "uid",
     )
 
-    def __init__(self, *, uid: str, namespace: str, name: str, cls: TaskClass, job: Job | None) -> None:
+    def __init__(self, *, uid: str, namespace: str, name: str, cls: TaskClass, job: Job | None, pod: Pod) -> None:
+        self.pod = pod
+        """The pod as last seen, for what only some plugins read."""
+        self.preemptable = True
+        """Whether it may be evicted for others (Volcano: true where nobody says)."""
+        self.evicting = False
+        """Whether its eviction was decided and isn't seen yet."""
         self.uid = uid
         self.namespace = namespace
         self.name = name
@@ -100,6 +114,8 @@ class Task:
         self.job = job
         self.status = TaskStatus.PENDING
         self.node = ""
+        self.nominated = ""
+        """The node on which others were evicted for it (`status.nominatedNodeName`): it is asked first."""
         self.role = ""
         self.sub: SubKey | None = None
         self.priority = 1
@@ -111,6 +127,8 @@ class Task:
         """What its PodScheduled=False condition says, as far as is known: the kind of the blocker that was told, or
         the condition's reason where an earlier scheduler wrote it (`told` is false then)."""
         self.told = False
+        self.seat = -1
+        """Its row in the victim table; -1 where it isn't in it."""
 
 
 class Job:
@@ -129,12 +147,15 @@ class Job:
         parked: what the picture's stamps were when it failed to start, None while it is to be tried.
         blocker: what parked it.
         told: what the last event about it was about.
-        unplaceable: what its PodGroup asks for that isn't supported; empty when nothing.
+        set_aside: why it isn't tried at all; empty where it is.
+        topology: how near to each other its pods are to be.
+        domain: the domain that it holds places in, as the PodGroup says or was told last.
     """
 
     __slots__ = (
         "blocker",
         "counts",
+        "domain",
         "group",
         "key",
         "parked",
@@ -147,10 +168,11 @@ class Job:
         "rules",
         "runs",
         "seen",
+        "set_aside",
         "subs",
         "tasks",
         "told",
-        "unplaceable",
+        "topology",
         "written",
     )
 
@@ -171,9 +193,29 @@ class Job:
         self.seen: dict[str, Any] = {}
         self.parked: tuple[object, ...] | None = None
         self.runs: list[Run] | None = None
-        self.unplaceable = ""
         self.blocker: Blocker | None = None
         self.told: tuple[str, ...] = ()
+        self.set_aside = ""
+        self.topology: NetworkTopology | None = None
+        self.domain = ""
+
+    @property
+    def bound_to_domains(self) -> bool:
+        """Whether it matters to the gang, or to one inside it, in which domains of the network its pods are."""
+        if not self.rules:  # most gangs; asked several times of each
+            return self.topology is not None
+        return self.topology is not None or any(rule.topology is not None for rule in self.rules)
+
+    @property
+    def confined(self) -> bool:
+        """Whether there are domains of the network that are ruled out for it, or for a gang inside it."""
+        given = (self.topology, *(rule.topology for rule in self.rules))
+        return any(topology is not None and topology.bounded for topology in given)
+
+    @property
+    def queue_name(self) -> str:
+        """Empty where its queue doesn't exist, or isn't known."""
+        return "" if self.queue is None else self.queue.name
 
     @property
     def min_member(self) -> int:
@@ -214,7 +256,8 @@ class Job:
 
 
 class Run:
-    """Consecutive pending tasks of one gang and sub-gang, in task order, that are alike in class and role."""
+    """Consecutive pending tasks of one gang and sub-gang, in task order, that are alike in class, role and the node
+    that was kept for them."""
 
     __slots__ = ("cls", "role", "sub", "tasks")
 
@@ -263,15 +306,17 @@ class Queue:
 class NodeInfo:
     """One node name: what is known of the node itself (`row` is -1 while there is no such node) and the pods on it."""
 
-    __slots__ = ("allocatable", "images", "labels", "name", "ports", "present", "row", "taints", "tasks")
+    __slots__ = ("allocatable", "images", "labels", "name", "node", "ports", "present", "row", "taints", "tasks")
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.row = -1
+        self.node: Node | None = None
+        """The node as last seen, for what only some plugins read."""
         self.present = False
         self.labels: dict[str, str] = {}
         self.taints: tuple[Taint, ...] = ()
-        self.allocatable: dict[str, str | int | float] = {}
+        self.allocatable: Mapping[str, str | int | float] = {}
         self.images: dict[str, int] = {}
         self.tasks: dict[str, Task] = {}
         self.ports: dict[HostPort, int] = {}

@@ -6,12 +6,19 @@ decision), and all keep the same books: node columns, gang rows and counters.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
+from vcbatch.api.namespace import Namespace
 from vcbatch.api.scheduling import PriorityClassView
 from vcbatch.scheduler.classes import ClassTable, TaskClass
+from vcbatch.scheduler.devices.holders import DeviceHolders
+from vcbatch.scheduler.dra.claimed import ClaimedDevices
+from vcbatch.scheduler.dra.queue_devices import QueueDevices
+from vcbatch.scheduler.facts import Facts
 from vcbatch.scheduler.interpod import InterPodIndex
 from vcbatch.scheduler.model import (
     ALLOCATED_STATUSES,
@@ -23,8 +30,11 @@ from vcbatch.scheduler.model import (
     Task,
     TaskStatus,
 )
+from vcbatch.scheduler.reading import status_of
 from vcbatch.scheduler.resources import Dimensions, Vector
+from vcbatch.scheduler.shards import Shards
 from vcbatch.scheduler.tables import JobTable, NodeTable
+from vcbatch.scheduler.victims import VictimTable
 from vcbatch.scheduler.volumes import VolumeIndex
 
 _FORGET_CLASSES_ABOVE = 4096
@@ -37,9 +47,15 @@ class Picture:
         changed: something that a cycle would look at changed since the last one.
         room_stamp: grows whenever a placement that failed might succeed now: capacity came or was given back, a node
             changed what it admits.
+        queues_stamp: grows when queues came, went or changed.
         static_stamp: grows when nodes came, went or changed labels, taints or images.
         refused: by pod UID, the binds that were refused since the last cycle, and why.
+        victims: who could be evicted; None while no action of the policy evicts.
+        inputs: grows when something changed that no pod can: nodes, queues, priorities, PodGroups.
         waiting: the gangs with a PodGroup that have pending tasks or aren't admitted yet, as of the last `settle`.
+        queue_gates: whether pods may wait for room in their queue behind its scheduling gate.
+        facts: the objects that only some plugins read.
+        memory: what plugins and actions remember from cycle to cycle, each under its own name.
         touched: the gangs whose tasks or PodGroup changed, whose status is therefore to be computed again.
     """
 
@@ -53,16 +69,27 @@ class Picture:
         self.tasks: dict[str, Task] = {}
         self.priorities: dict[str, PriorityClassView] = {}
         self.inter_pod = InterPodIndex()
-        self.volumes = VolumeIndex()
+        self.facts = Facts()
+        self.volumes = VolumeIndex(self.facts)
+        self.shards = Shards(self.facts)
+        self.devices = DeviceHolders()
+        self.claimed = ClaimedDevices(self.facts)
+        self.queue_devices: QueueDevices | None = None
+        self.memory: dict[str, Any] = {}
+        self.victims: VictimTable | None = None
+        self.inputs: int = 0
         self.touched: dict[str, Job] = {}
         self.refused: dict[str, str] = {}
         self.waiting: dict[str, Job] = {}
         self.changed = True
+        self.queue_gates = False
         self.room_stamp: int = 0
+        self.queues_stamp: int = 0
         self.static_stamp: int = 0
         self._infos: dict[str, NodeInfo] = {}
         self._nodes_moved = False
         self._related_stamp = -1
+        self._namespace_stamp = 0
         self._width = len(self.dims)
 
     # One pod, by a delta ----------------------------------------------------------------------------------------------
@@ -73,6 +100,7 @@ class Picture:
             info = self._info(task.node)
             info.tasks[task.uid] = task
             self.volumes.moved(task, task.node, 1)
+            self.devices.changed(task, 1)
             for port in task.cls.ports:
                 info.ports[port] = info.ports.get(port, 0) + 1
             if info.row >= 0:
@@ -80,14 +108,19 @@ class Picture:
                 self.inter_pod.moved(task, info.row, 1)
             if task.status is TaskStatus.RELEASING:
                 self.room_stamp += 1
+            if self.victims is not None:
+                self.victims.enter(task)
         self._note_change(task)
 
     def _leave(self, task: Task) -> None:
         self._book(task, -1)
         if task.node:
+            if self.victims is not None:
+                self.victims.leave(task)
             info = self._info(task.node)
             del info.tasks[task.uid]
             self.volumes.moved(task, task.node, -1)
+            self.devices.changed(task, -1)
             for port in task.cls.ports:
                 info.ports[port] -= 1
                 if info.ports[port] <= 0:
@@ -121,6 +154,8 @@ class Picture:
         if job is None:
             return
         self._count(job, task, task.status, step)
+        if self.queue_devices is not None and task.status in ALLOCATED_STATUSES:
+            (self.queue_devices.hold if step > 0 else self.queue_devices.release)((task,))
         amount = step * task.cls.request
         table = self.jobs_table
         if task.status in ALLOCATED_STATUSES:
@@ -140,13 +175,21 @@ class Picture:
             job.subs.setdefault(task.sub, [0] * STATUSES)[status] += step
         if status is TaskStatus.PENDING and task.cls.best_effort:
             job.pending_best_effort += step
+        self._tally(job)
+
+    def _tally(self, job: Job) -> None:
         self.jobs_table.allocated_count[job.row] = job.allocated_count
+        if self.victims is not None:
+            self.jobs_table.ready_count[job.row] = job.ready_count
 
     def _progress(self, task: Task, status: TaskStatus) -> None:
         """A pod went on where it is: no room came or went, so nobody who waits for room has to be asked again."""
         self._book(task, -1)
         task.status = status
         self._book(task, 1)
+        if self.victims is not None:
+            self.victims.leave(task)
+            self.victims.enter(task)
         self.changed = True
         if task.job is not None:
             self.touched[task.job.key] = task.job
@@ -170,11 +213,19 @@ class Picture:
         self._shift_nodes(tasks, rows, before, status)
         if cls.profile.claims:
             self._shift_claims(tasks, rows, placing=before is TaskStatus.PENDING)
+        if self.claimed.enabled and cls.spec.resource_claims:
+            self._shift_devices(tasks, rows, placing=before is TaskStatus.PENDING)
+        if self.queue_devices is not None and cls.spec.resource_claims:
+            (self.queue_devices.hold if before is TaskStatus.PENDING else self.queue_devices.release)(tasks)
         if self.inter_pod_watched(cls):
             for task, row in zip(tasks, rows, strict=True):
                 self.inter_pod.moved(task, row, 1 if before is TaskStatus.PENDING else -1)
-        self.jobs_table.allocated_count[job.row] = job.allocated_count
+        self._tally(job)
         self.touched[job.key] = job
+
+    def _shift_devices(self, tasks: Sequence[Task], rows: Sequence[int], *, placing: bool) -> None:
+        for task, row in zip(tasks, rows, strict=True):
+            (self.claimed.place if placing else self.claimed.take_back)(task, row)
 
     def _shift_claims(self, tasks: Sequence[Task], rows: Sequence[int], *, placing: bool) -> None:
         for task, row in zip(tasks, rows, strict=True):
@@ -203,6 +254,96 @@ class Picture:
             counts[b] -= count
             counts[a] += count
 
+    def node(self, name: str) -> NodeInfo | None:
+        """What is known of the node of this name; None where nothing is."""
+        return self._infos.get(name)
+
+    def row(self, node: str) -> int | None:
+        """The row of the node of this name; None where there is no such node."""
+        info = self._infos.get(node)
+        return info.row if info is not None and info.row >= 0 else None
+
+    def row_of(self, task: Task) -> int:
+        """The row of the node that the task is on."""
+        return self._info(task.node).row
+
+    def row_of_node(self, name: str) -> int:
+        """The row of the node of this name; -1 where there is none."""
+        info = self._infos.get(name)
+        return -1 if info is None else info.row
+
+    def evict(self, task: Task) -> TaskStatus:
+        """A pod that holds its place is on its way out: what it takes counts as being released, and no rule about pods
+        sees it any more. Returns what it was, for `spare`."""
+        before = task.status
+        self._turn(task, TaskStatus.RELEASING, 1.0)
+        if self.victims is not None:
+            self.victims.hide(task)
+        task.evicting = True
+        return before
+
+    def spare(self, task: Task, before: TaskStatus) -> None:
+        """Take an eviction back, exactly."""
+        self._turn(task, before, -1.0)
+        if self.victims is not None:
+            self.victims.show(task)
+        task.evicting = False
+
+    def evicted(self, task: Task) -> None:
+        """The eviction is decided: until the pod is gone, rules about pods see it again, as they see every pod that is
+        ending. What it takes is worth waiting for from now on."""
+        self._show(task, 1)
+        self.room_stamp += 1
+
+    def _turn(self, task: Task, status: TaskStatus, sign: float) -> None:
+        # Rules that don't count pods which are ending count it as what it is while it holds its place.
+        if sign > 0:
+            self._show(task, -1)
+        self._book(task, -1)
+        task.status = status
+        self._book(task, 1)
+        info = self._info(task.node)
+        if info.row >= 0:
+            self.nodes.releasing[:, info.row] += sign * task.cls.request
+        if sign < 0:
+            self._show(task, 1)
+        if task.job is not None:
+            self.touched[task.job.key] = task.job
+
+    def _show(self, task: Task, step: int) -> None:
+        """Let rules about pods see the task on its node, or no longer."""
+        info = self._info(task.node)
+        self.volumes.moved(task, task.node, step)
+        for port in task.cls.ports:
+            info.ports[port] = info.ports.get(port, 0) + step
+            if info.ports[port] <= 0:
+                del info.ports[port]
+        if info.row >= 0:
+            self.inter_pod.moved(task, info.row, step)
+            nodes = self.nodes
+            nodes.nonzero[:, info.row] += step * task.cls.nonzero
+            if nodes.leaving is None:
+                nodes.leaving = np.zeros_like(nodes.releasing)
+            nodes.leaving[:, info.row] -= step * task.cls.request
+
+    def eviction_failed(self, uid: str) -> None:
+        """An eviction that was decided couldn't be carried out: the pod holds its place again."""
+        task = self.tasks.get(uid)
+        if task is None or not task.evicting or task.status is not TaskStatus.RELEASING:
+            return
+        self._leave(task)
+        task.evicting = False
+        task.status = status_of(task.pod)
+        self._enter(task)
+        self.inputs += 1
+
+    def count_devices(self, *, capacity: bool) -> QueueDevices:
+        """Keep what queues hold of devices by claim from now on; `capacity` as in `QueueDevices`."""
+        if self.queue_devices is None or self.queue_devices.capacity is not capacity:
+            self.queue_devices = QueueDevices(self.facts, capacity=capacity)
+            self.queue_devices.hold(task for task in self.tasks.values() if task.status in ALLOCATED_STATUSES)
+        return self.queue_devices
+
     def inter_pod_watched(self, cls: TaskClass) -> bool:
         """Whether somebody counts where pods of this class are."""
         return cls.inter_pod.any or self.inter_pod.counting
@@ -225,21 +366,22 @@ class Picture:
         cls = tasks[0].cls
         placing = before is TaskStatus.PENDING
         infos = self.nodes.infos
-        counts: dict[int, int] = {}
-        for task, row in zip(tasks, rows, strict=True):
-            counts[row] = counts.get(row, 0) + 1
-            info = infos[row]
-            task.status = after
-            if placing:
+        counts = Counter(rows)
+        if placing:
+            for task, row in zip(tasks, rows, strict=True):
+                info = infos[row]
+                task.status = after
                 task.node = info.name
                 info.tasks[task.uid] = task
-            else:
+        else:
+            for task, row in zip(tasks, rows, strict=True):
+                task.status = after
                 task.node = ""
-                del info.tasks[task.uid]
+                del infos[row].tasks[task.uid]
         r = len(cls.request)
         promising = TaskStatus.PIPELINED in (before, after)
         load, amount = (self.nodes.load[r:], cls.promised) if promising else (self.nodes.load[: r + 2], cls.placed)
-        times = np.array(list(counts.values()), dtype=np.float64)
+        times = np.fromiter(counts.values(), dtype=np.float64, count=len(counts))
         load[:, list(counts)] += amount * (times if placing else -times)
         for port in cls.ports:
             for row, count in counts.items():
@@ -275,17 +417,36 @@ class Picture:
             self._nodes_moved = False
             self.inter_pod.relay(self.nodes.infos)
             self.volumes.relay(self.nodes.infos)
+            self.claimed.relay(self.nodes.infos)
             self._related_stamp = self.static_stamp
         elif self.static_stamp != self._related_stamp:
             self.inter_pod.relay(self.nodes.infos)
             self.volumes.relay(self.nodes.infos)
+            self.claimed.relay(self.nodes.infos)
             self._related_stamp = self.static_stamp
+        if self._namespace_stamp != self.facts.stamp(Namespace):
+            self._namespace_stamp = self.facts.stamp(Namespace)
+            labels = {name: seen.metadata.labels or {} for name, seen in self.facts.of(Namespace).items()}
+            self.inter_pod.set_namespaces(labels)
+        if self.victims is not None:
+            self.victims.settle(self.nodes.infos, len(self.dims))
         self._sort_waiting()
         if len(self.classes.classes) > _FORGET_CLASSES_ABOVE + 2 * len(self.tasks):
             self.classes.keep_only({t.cls for t in self.tasks.values()})
 
+    def keep_victims(self, *, kept: bool) -> None:
+        """Keep the table of who could be evicted, or do without."""
+        if kept and self.victims is None:
+            self.victims = VictimTable()
+            self.victims.fill(self.tasks.values())
+            for job in self.jobs.values():
+                self._tally(job)
+        elif not kept:
+            self.victims = None
+
     def finish(self) -> None:
         """The cycle is over: what it changed is known."""
+        self.nodes.leaving = None
         self._sort_waiting()
         self.touched.clear()
         self.refused.clear()

@@ -15,8 +15,10 @@ import numpy.typing as npt
 from vcbatch.scheduler.classes import TaskClass
 from vcbatch.scheduler.columns import Columns, Depths
 from vcbatch.scheduler.model import Task
-from vcbatch.scheduler.plugins.base import Floats, Normalise, Preference, Rows
+from vcbatch.scheduler.plugins.base import Floats, Leaning, Normalise, Preference, Rejection, Rows
 from vcbatch.scheduler.resources import EPS, Mask
+from vcbatch.scheduler.shards import OUTSIDE
+from vcbatch.scheduler.share import ShardingMode
 from vcbatch.scheduler.state import ClusterState
 from vcbatch.scheduler.static_nodes import PluginSet, StaticCache, StaticNodes
 
@@ -39,34 +41,39 @@ class _Bank:
         self._table: Floats = np.zeros((Placer.DEPTH, 64))
         self._slots: Floats = np.zeros(64)
 
-    def read(self, rows: Rows) -> tuple[Floats, Floats]:
-        """Scores [D, M] and slots [M] of these nodes, their filters aside."""
-        states = self._states(rows)
+    def read(self, rows: Rows, placed: int = 0) -> tuple[Floats, Floats]:
+        """Scores [D, M] and slots [M] of these nodes, their filters aside, with `placed` tasks on their way there."""
+        states = self._states(rows, placed)
         if len(self._known) + len(states) > self.MOST:
             self._known.clear()
         places = [self._known.get(state, -1) for state in states]
         if -1 in places:
             fresh = {state: row for state, row, place in zip(states, rows, places, strict=True) if place < 0}
-            self._learn(list(fresh), np.array(list(fresh.values()), dtype=np.intp))
+            self._learn(list(fresh), np.array(list(fresh.values()), dtype=np.intp), placed)
             places = [self._known[state] for state in states]
         return self._table[:, places], self._slots[places]
 
-    def _states(self, rows: Rows) -> list[bytes]:
+    def _states(self, rows: Rows, placed: int) -> list[bytes]:
         nodes = self._placer.nodes
-        parts = [nodes.alloc.take(rows, axis=1), nodes.load.take(rows, axis=1)]
+        load = nodes.load.take(rows, axis=1)
+        if placed:
+            load[: len(self._cls.placed)] += placed * self._cls.placed
+        parts = [nodes.alloc.take(rows, axis=1), load]
         if self._placer.releases:
             parts.append(nodes.releasing.take(rows, axis=1))
+        if nodes.leaving is not None:
+            parts.append(nodes.leaving.take(rows, axis=1))
         amounts = np.concatenate(parts).T
         width, data = 8 * amounts.shape[1], amounts.tobytes()
         return [data[at : at + width] for at in range(0, len(data), width)]
 
-    def _learn(self, states: list[bytes], rows: Rows) -> None:
+    def _learn(self, states: list[bytes], rows: Rows, placed: int) -> None:
         count = len(self._known)
         while count + len(states) > len(self._slots):
             self._table = np.concatenate([self._table, np.zeros_like(self._table)], axis=1)
             self._slots = np.concatenate([self._slots, np.zeros_like(self._slots)])
         here = slice(count, count + len(states))
-        self._table[:, here], self._slots[here] = self._placer.score(self._cls, None, rows, 0, promising=False)
+        self._table[:, here], self._slots[here] = self._placer.score(self._cls, None, rows, placed, promising=False)
         self._known.update((state, count + i) for i, state in enumerate(states))
 
 
@@ -130,7 +137,7 @@ class _View:
                 score = _NO
             else:
                 if step == depth:
-                    column, slots = self._column(self.rows[best : best + 1], taken.count(best))
+                    column, slots = self._deeper(best, taken.count(best))
                     table[:, best], self.slots[best] = column[:, 0], slots[0]
                     step = 0
                 score = table[step, best]
@@ -143,6 +150,44 @@ class _View:
                     self.head[best] = score + self.bonus[best]
             after = float(self.head[best])
         return [int(self.rows[i]) for i in taken] if len(self.rows) != len(self.placer.nodes) else taken
+
+    def take_leaning(self, count: int, leaning: Leaning) -> list[int]:
+        """`take`, with points that move with each task."""
+        self._refresh()
+        taken: list[int] = []
+        for _ in range(count):
+            candidates = self.base != _NO
+            if not candidates.any():
+                break
+            best = int((self.head + leaning.points(self.rows, candidates)).argmax())
+            taken.append(best)
+            self._fill(best, taken)
+            leaning.placed(int(self.rows[best]))
+        return [int(self.rows[i]) for i in taken]
+
+    def _fill(self, best: int, taken: list[int]) -> None:
+        """One more task is on its way to this node, the last one taken."""
+        step = int(self.at[best]) + 1
+        if step >= self.slots[best]:
+            score = _NO
+        else:
+            if step == len(self.table):
+                column, slots = self._column(self.rows[best : best + 1], taken.count(best))
+                self.table[:, best], self.slots[best] = column[:, 0], slots[0]
+                step = 0
+            score = float(self.table[step, best])
+        self.at[best] = step
+        self.base[best] = score
+        if self.bonus is not None:
+            if score == _NO:
+                self._prefer()
+            else:
+                self.head[best] = score + self.bonus[best]
+
+    def _deeper(self, best: int, placed: int) -> tuple[Floats, Floats]:
+        """The column of a node that was taken as deep as its column goes, `placed` times just now."""
+        rows = self.rows[best : best + 1]
+        return self._column(rows, placed) if self.bank is None else self.bank.read(rows, placed)
 
     def _refresh(self) -> None:
         log = self.placer.log
@@ -224,6 +269,14 @@ class Placer:
         self._all = np.arange(len(self.nodes), dtype=np.intp)
         self._depths: dict[tuple[int, int, int], Depths] = {}
         self._releasing: Rows | None = None
+        shard = state.shards.mask(state.nodes.infos, state.static_stamp)
+        hard = state.shards.share.mode is ShardingMode.HARD
+        self._always = (Rejection(OUTSIDE, ~shard),) if shard is not None and hard else ()
+        self.groups: Sequence[Rows] | None = None
+        """The rows of the nodes that are asked first, and of those that are asked after them; None where all are asked
+        together."""
+        if shard is not None and not hard:
+            self.groups = (np.flatnonzero(shard), np.flatnonzero(~shard))
 
     def static(self, cls: TaskClass) -> StaticNodes:
         return self._cache.of(
@@ -232,62 +285,135 @@ class Placer:
             volumes=self.state.volumes.stamp,
             scorers=self.plugins,
             count=len(self.nodes),
+            always=self._always,
         )
 
-    def on_idle(self, cls: TaskClass, count: int) -> list[int]:
-        """Nodes for up to `count` tasks on what is free and not promised."""
-        if not len(self.nodes):
+    def _grouped(self, within: Rows | None) -> Sequence[Rows | None]:
+        """Those of the rows `within` (None: all) that are asked together, group after group."""
+        if self.groups is None:
+            return (within,)
+        return self.groups if within is None else [np.intersect1d(group, within) for group in self.groups]
+
+    def slots(self, cls: TaskClass, rows: Rows, *, promising: bool) -> Floats:
+        """How many tasks of the class the nodes of these rows take, filters included, on what is free or, `promising`,
+        on what will be; [len(rows)]."""
+        columns = Columns(self.nodes, cls, rows, self._depths_of(cls, 0, 1), promising=promising)
+        return self._slots(cls, self.static(cls).mask, columns, promising=promising)
+
+    def on_idle(
+        self, cls: TaskClass, count: int, *, within: Rows | None = None, leaning: Leaning | None = None
+    ) -> list[int]:
+        """Nodes for up to `count` tasks on what is free and not promised; only those of the rows `within`, ascending,
+        where given."""
+        taken: list[int] = []
+        for rows in self._grouped(within):
+            if len(taken) < count:
+                taken += self._on_idle(cls, count - len(taken), rows, leaning)
+        return taken
+
+    def _on_idle(self, cls: TaskClass, count: int, within: Rows | None, leaning: Leaning | None) -> list[int]:
+        if not len(self.nodes) or (within is not None and not len(within)):
             return []
+        if within is not None:
+            taken = self._fresh(cls, within, count, leaning, promising=False)
+            if taken:
+                self.log.append((None, taken))
+            return taken
         view = self._views.get(cls.id)
         if view is None:
             view = self._views[cls.id] = _View(self, cls, self.static(cls), self._all, promising=False)
-        rows = view.take(count)
+        rows = view.take(count) if leaning is None else view.take_leaning(count, leaning)
         if rows:
             self.log.append((view, rows))
         return rows
 
-    def on_releasing(self, cls: TaskClass, count: int) -> list[int]:
-        """Nodes for up to `count` tasks on what will be free once ending pods are gone. Only for tasks that
-        `on_idle` found nothing for."""
+    def on_releasing(
+        self, cls: TaskClass, count: int, *, within: Rows | None = None, leaning: Leaning | None = None
+    ) -> list[int]:
+        """Nodes for up to `count` tasks on what will be free once ending pods are gone, `within` as before. Only for
+        tasks that `on_idle` found nothing for."""
+        taken: list[int] = []
+        for rows in self._grouped(within):
+            if len(taken) < count:
+                taken += self._on_releasing(cls, count - len(taken), rows, leaning)
+        return taken
+
+    def _on_releasing(self, cls: TaskClass, count: int, within: Rows | None, leaning: Leaning | None) -> list[int]:
         rows = self._releasing_rows()
+        if within is not None:
+            rows = np.intersect1d(rows, within)
         if not len(rows):
             return []
-        taken = _View(self, cls, self.static(cls), rows, promising=True).take(count)
+        taken = self._fresh(cls, rows, count, leaning, promising=True)
         if taken:
             self.log.append((None, taken))
         return taken
 
-    def one(self, task: Task) -> tuple[int, bool] | None:
+    def _fresh(self, cls: TaskClass, rows: Rows, count: int, leaning: Leaning | None, *, promising: bool) -> list[int]:
+        view = _View(self, cls, self.static(cls), rows, promising=promising)
+        return view.take(count) if leaning is None else view.take_leaning(count, leaning)
+
+    def at(self, cls: TaskClass, row: int, count: int, *, promising: bool) -> int:
+        """How many of up to `count` tasks the node of this row takes, on what is free or on what will be."""
+        rows = np.array([row], dtype=np.intp)
+        if promising and not len(np.intersect1d(rows, self._releasing_rows())):
+            return 0
+        slots = self.score(cls, self.static(cls).mask, rows, 0, promising=promising, depth=1)[1][0]
+        taken = int(min(count, max(slots, 0)))
+        if taken:
+            self.log.append((None, (row,)))
+        return taken
+
+    def one(
+        self, task: Task, *, only: int | None = None, within: Rows | None = None, leaning: Leaning | None = None
+    ) -> tuple[int, bool] | None:
         """The node for one task whose place depends on other pods, and whether it is free now; None where there is
-        none."""
+        none. `only` is the row of the one node that is asked, `within` the rows of those that are."""
         cls = task.cls
         static = self.static(cls)
         allowed = static.mask.copy()
-        for plugin in self.plugins.pickers:
+        if only is not None:
+            allowed[:only] = allowed[only + 1 :] = False
+        if within is not None:
+            allowed &= np.isin(self._all, within)
+        for plugin in self.plugins.refusers:
             for rejection in plugin.task_rejections(task, static.rejections):
                 allowed &= ~rejection.nodes
         for promising in (False, True):
-            rows = np.flatnonzero(allowed)
+            asked = np.flatnonzero(allowed)
             if promising:
-                rows = np.intersect1d(rows, self._releasing_rows())
-            if not len(rows):
-                continue
-            heads = self.score(cls, static.mask, rows, 0, promising=promising, depth=1)[0][0]
-            open_ = heads != _NO
-            if not open_.any():
-                continue
-            rows, heads = rows[open_], heads[open_]
-            bonus = _bonus(static.preferences, rows, np.ones(len(rows), dtype=bool))
-            if bonus is not None:
-                heads = heads + bonus
-            for plugin in self.plugins.pickers:
-                points = plugin.task_scores(task, rows, static.rejections)
-                if points is not None:
-                    heads = heads + points
-            best = int(rows[int(heads.argmax())])
-            self.log.append((None, (best,)))
-            return best, not promising
+                asked = np.intersect1d(asked, self._releasing_rows())
+            for rows in self._grouped(asked):
+                best = None if rows is None else self._best(task, static, rows, leaning, promising=promising)
+                if best is not None:
+                    self.log.append((None, (best,)))
+                    return best, not promising
         return None
+
+    def _best(
+        self, task: Task, static: StaticNodes, rows: Rows, leaning: Leaning | None, *, promising: bool
+    ) -> int | None:
+        """The best of these nodes that has room for the task."""
+        if not len(rows):
+            return None
+        heads = self.score(task.cls, static.mask, rows, 0, promising=promising, depth=1)[0][0]
+        open_ = heads != _NO
+        if not open_.any():
+            return None
+        rows, heads = rows[open_], heads[open_]
+        bonus = _bonus(static.preferences, rows, np.ones(len(rows), dtype=bool))
+        if bonus is not None:
+            heads = heads + bonus
+        for plugin in self.plugins.raters:
+            points = plugin.task_scores(task, rows, static.rejections)
+            if points is not None:
+                heads = heads + points
+        if leaning is not None:
+            heads = heads + leaning.points(rows, np.ones(len(rows), dtype=bool))
+        best = int(rows[int(heads.argmax())])
+        if leaning is not None:
+            leaning.placed(best)
+        return best
 
     @property
     def releases(self) -> bool:
@@ -301,6 +427,68 @@ class Placer:
         """Tasks were taken back from these nodes."""
         self.log.append((None, rows))
 
+    def points(self, cls: TaskClass, rows: Rows) -> Floats:
+        """What a task of the class would score by what is on these nodes, whether or not they have room for it; [M]."""
+        depths = self._depths.get((cls.id, 0, 1))
+        if depths is None:
+            depths = self._depths[cls.id, 0, 1] = Depths(self.nodes, cls, 0, 1)
+        columns = Columns(self.nodes, cls, rows, depths, promising=False)
+        total: Floats = np.zeros(columns.shape)
+        for plugin in self.plugins.scorers:
+            scored = plugin.scores(cls, columns)
+            if scored is not None:
+                total += scored
+        return total[0]
+
+    def state_of(self, row: int) -> bytes:
+        """All amounts of a node that scores go by."""
+        nodes = self.nodes
+        parts = [nodes.alloc[:, row], nodes.load[:, row], nodes.releasing[:, row]]
+        if nodes.leaving is not None:
+            parts.append(nodes.leaving[:, row])
+        return b"".join(part.tobytes() for part in parts)
+
+    def preferred(self, task: Task, rows: Rows, *, coupled: bool) -> Floats:
+        """What is added to that by what the nodes are and, where pods decide about each other, by which pods are where;
+        normalised over these nodes, [M]."""
+        static = self.static(task.cls)
+        total: Floats = np.zeros(len(rows))
+        bonus = _bonus(static.preferences, rows, np.ones(len(rows), dtype=bool)) if len(rows) else None
+        if bonus is not None:
+            total += bonus
+        for plugin in self.plugins.raters if coupled and len(rows) else ():
+            scored = plugin.task_scores(task, rows, static.rejections)
+            if scored is not None:
+                total += scored
+        return total
+
+    def will_take(self, task: Task, row: int, *, coupled: bool) -> bool:
+        """Whether the node has room for the task once everything that is ending there is gone, and the filters, as
+        the picture is now, let it in."""
+        room = self.nodes.future_of(row)[task.cls.needed]
+        if not (task.cls.need[:, 0] < room + EPS).all():
+            return False
+        return self.admits(task, row, coupled=coupled)
+
+    def admits(self, task: Task, row: int, *, coupled: bool) -> bool:
+        """Whether the filters let the task onto the node, resources apart."""
+        static = self.static(task.cls)
+        if not static.mask[row]:
+            return False
+        rows = np.array([row], dtype=np.intp)
+        if any(cap.slots[0] < 1 for plugin in self.plugins.cappers for cap in plugin.caps(task.cls, rows)):
+            return False
+        return not coupled or not any(
+            rejection.nodes[row]
+            for plugin in self.plugins.refusers
+            for rejection in plugin.task_rejections(task, static.rejections)
+        )
+
+    def freed(self, rows: Sequence[int]) -> None:
+        """What is being released on these nodes is another amount than before."""
+        self._releasing = None
+        self.returned(rows)
+
     def score(
         self,
         cls: TaskClass,
@@ -313,9 +501,7 @@ class Placer:
     ) -> tuple[Floats, Floats]:
         """Scores [D, M] of the D tasks after `placed` ones, `-inf` where one doesn't fit, and the slots [M] that are
         left after those. `admitted`, [N], has the nodes that pass the filters, None where that doesn't matter."""
-        depths = self._depths.get((cls.id, placed, depth))
-        if depths is None:
-            depths = self._depths[cls.id, placed, depth] = Depths(self.nodes, cls, placed, depth)
+        depths = self._depths_of(cls, placed, depth)
         columns = Columns(self.nodes, cls, rows, depths, promising=promising)
         total: Floats = np.zeros(columns.shape)
         for plugin in self.plugins.scorers:
@@ -326,6 +512,12 @@ class Placer:
         np.putmask(total, depths.column >= slots, _NO)
         return total, slots - placed
 
+    def _depths_of(self, cls: TaskClass, placed: int, depth: int) -> Depths:
+        depths = self._depths.get((cls.id, placed, depth))
+        if depths is None:
+            depths = self._depths[cls.id, placed, depth] = Depths(self.nodes, cls, placed, depth)
+        return depths
+
     def _slots(self, cls: TaskClass, admitted: Mask | None, columns: Columns, *, promising: bool) -> Floats:
         """How many tasks of the class each node takes; [M]. Resources don't limit tasks that ask for none."""
         rows = columns.rows
@@ -333,7 +525,7 @@ class Placer:
         if not cls.best_effort:
             slots = np.minimum(slots, self._fitting(cls, columns, promising=promising))
         for plugin in self.plugins.cappers:
-            for cap in plugin.caps(cls, rows):
+            for cap in plugin.caps_later(cls, rows) if promising else plugin.caps(cls, rows):
                 slots = np.minimum(slots, cap.slots)
         return slots
 

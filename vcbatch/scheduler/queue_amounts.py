@@ -1,27 +1,36 @@
-"""What queues hold, as it is written to `status.allocated`."""
+"""What queues hold, as it is written to `status.allocated`: their own and that of every queue below them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 import numpy as np
 
+from vcbatch.scheduler.dra.charges import known, shown
+from vcbatch.scheduler.dra.queue_devices import QueueDevices
 from vcbatch.scheduler.model import Queue
-from vcbatch.scheduler.resources import CPU, MEMORY, Vector
+from vcbatch.scheduler.queue_tree import QueueTree
+from vcbatch.scheduler.resources import CPU, MEMORY, Matrix, Vector
 from vcbatch.scheduler.result import QueueStatusUpdate
 from vcbatch.scheduler.state import ClusterState
 
 AMOUNTS_EVERY = timedelta(seconds=1)
 """How often a queue's amounts are written at most."""
-ROOT_QUEUE = "root"
 
 
 class QueueAmounts:
-    """Remembers when each queue was written."""
+    """Remembers when each queue was written, and which amounts agreed with what is stored, so that a queue of which
+    nothing moved costs a look."""
 
     def __init__(self) -> None:
         self._written_at: dict[str, datetime] = {}
+        self._stamp = (-1, 0)
+        self._devices: tuple[QueueDevices | None, int] = (None, 0)
+        self._tree = QueueTree({})
+        self._totals: Matrix = np.zeros((0, 0))
+        self._agreed: dict[str, dict[str, str] | None] = {}
+        self._amounts: dict[str, dict[str, str]] = {}
+        """As they are written, of queues looked at again with the same totals: formatting is most of a look."""
 
     def updates(self, state: ClusterState, now: datetime) -> tuple[list[QueueStatusUpdate], datetime | None]:
         """The queues whose amounts differ from what was last seen or sent, and when the first of those is due that
@@ -29,27 +38,62 @@ class QueueAmounts:
         out: list[QueueStatusUpdate] = []
         soonest: datetime | None = None
         nothing = {state.dims.names[r]: state.dims.format(r, 0.0) for r in (CPU, MEMORY)}
-        for name, total in sorted(_totals(state).items()):
-            queue = state.queues[name]
-            amounts = {**nothing, **state.dims.quantities(total)}
+        for queue, total in self._moved(state):
+            amounts = self._amounts.get(queue.name)
+            if amounts is None:
+                amounts = self._amounts[queue.name] = {
+                    **nothing,
+                    **state.dims.quantities(total),
+                    **_devices(state, queue),
+                }
             if amounts == (queue.reported or nothing):
+                self._agreed[queue.name] = queue.reported
                 continue
-            due = self._due(name, now)
+            due = self._due(queue.name, now)
             if due is not None:
                 soonest = due if soonest is None else min(soonest, due)
                 continue
             gone = {key: None for key in queue.reported or {} if key not in amounts}
-            queue.reported = amounts
+            queue.reported = self._agreed[queue.name] = amounts
             meta = queue.view.metadata
             out.append(
                 QueueStatusUpdate(
-                    name=name,
+                    name=queue.name,
                     uid=meta.uid,
                     resource_version=meta.resource_version,
                     allocated={**amounts, **gone},
                 )
             )
         return out, soonest
+
+    def _moved(self, state: ClusterState) -> list[tuple[Queue, Vector]]:
+        """The queues, by name, that hold something else than when they last agreed, or are reported otherwise."""
+        stamp = (state.queues_stamp, len(state.dims))
+        if stamp != self._stamp:
+            self._stamp = stamp
+            self._tree = QueueTree(state.queues)
+            self._totals = np.full((len(self._tree), len(state.dims)), np.nan)
+            self._agreed = {}
+            self._amounts = {}
+        tree, table = self._tree, state.jobs_table
+        known = np.flatnonzero(table.queue >= 0)
+        totals = tree.upwards(tree.by_queue(table.queue[known], table.allocated[known]))
+        moved = (totals != self._totals).any(axis=1)
+        self._totals = totals
+        books = state.queue_devices
+        devices = (books, 0 if books is None else books.stamp)
+        devices_moved = devices != self._devices
+        self._devices = devices
+        out: list[tuple[Queue, Vector]] = []
+        for i, queue in enumerate(tree.queues):
+            if queue is None:
+                continue
+            if moved[i] or devices_moved:
+                self._agreed.pop(queue.name, None)
+                self._amounts.pop(queue.name, None)
+            if queue.name not in self._agreed or self._agreed[queue.name] is not queue.reported:
+                out.append((queue, totals[i]))
+        return out
 
     def _due(self, name: str, now: datetime) -> datetime | None:
         """None where the queue may be written now, else when it may."""
@@ -60,24 +104,7 @@ class QueueAmounts:
         return last + AMOUNTS_EVERY
 
 
-def _totals(state: ClusterState) -> dict[str, Vector]:
-    """What gangs of each queue hold, children counted in every ancestor; [R] each."""
-    rows = 1 + max((q.row for q in state.queues.values()), default=-1)
-    own = np.zeros((rows, len(state.dims)))
-    known = state.jobs_table.queue >= 0
-    np.add.at(own, state.jobs_table.queue[known], state.jobs_table.allocated[known])
-    totals: dict[str, Vector] = {name: own[q.row].copy() for name, q in state.queues.items()}
-    for queue in state.queues.values():
-        for name in _ancestors(queue, state.queues):
-            totals[name] += own[queue.row]
-    return totals
-
-
-def _ancestors(queue: Queue, queues: dict[str, Queue]) -> Iterable[str]:
-    """The queues above this one, nearest first; a loop ends where it closes."""
-    seen = {queue.name}
-    name = queue.view.spec.parent or ROOT_QUEUE
-    while name in queues and name not in seen:
-        seen.add(name)
-        yield name
-        name = queues[name].view.spec.parent or ROOT_QUEUE
+def _devices(state: ClusterState, queue: Queue) -> dict[str, str]:
+    """The devices by claim that the queue holds, each claim once."""
+    held = state.queue_devices.whole.get(queue.name) if state.queue_devices is not None else None
+    return {} if held is None else {key: shown(known(amount)) for key, amount in sorted(held.amounts.items())}

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from typing import Any
+from typing import TypeAlias
 
 from vcbatch.api import names
 from vcbatch.api.meta import ObjectMeta
 from vcbatch.api.node import Node, Taint
 from vcbatch.api.pod import Pod, PodPhase
+from vcbatch.api.quantity import MalformedQuantity, Quantity, parse_quantity
 from vcbatch.api.scheduling import PodGroupView
 from vcbatch.scheduler.model import TaskStatus
 from vcbatch.scheduler.selectors import HARD_EFFECTS, NOT_READY_TAINT, UNREACHABLE_TAINT, UNSCHEDULABLE_TAINT
+
+Amount: TypeAlias = str | int | float
 
 
 def status_of(pod: Pod) -> TaskStatus:
@@ -58,12 +62,56 @@ def priority_of(pod: Pod) -> int:
     return 1 if pod.spec.priority is None else pod.spec.priority
 
 
+def preemptable(meta: ObjectMeta) -> bool:
+    """Whether a pod may be evicted for others: true where nobody says, false where it says what is no boolean."""
+    said = note(meta, names.PREEMPTABLE)
+    return said in TRUE if said else True
+
+
+TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
+"""What Go reads as true."""
+
+
 def unscheduled_reason(pod: Pod) -> str:
     """The reason of its condition PodScheduled=False; empty without one."""
     for condition in pod.status.conditions or ():
         if condition.type == "PodScheduled" and condition.status == "False":
             return condition.reason
     return ""
+
+
+def with_oversubscription(node: Node, offered: Mapping[str, Amount] | None) -> Mapping[str, Amount]:
+    """What a node offers, and what Volcano's agent found to be spare besides: milli-cores and bytes, as annotations
+    say. An annotation that is no amount adds nothing."""
+    notes = node.metadata.annotations
+    if not notes or not (names.OVERSUBSCRIPTION_CPU in notes or names.OVERSUBSCRIPTION_MEMORY in notes):
+        return offered or {}
+    more = dict(offered or {})
+    for key, resource, unit in (
+        (names.OVERSUBSCRIPTION_CPU, "cpu", "m"),
+        (names.OVERSUBSCRIPTION_MEMORY, "memory", ""),
+    ):
+        spare = _spare(notes.get(key, ""))
+        if spare:
+            given = _exact(more.get(resource, 0))
+            more[resource] = f"{(given.milli() if unit else given.value()) + spare}{unit}"
+    return more
+
+
+def _spare(text: str) -> int:
+    """A whole number; 0 where it is none, or less."""
+    try:
+        number = float(text)
+    except ValueError:
+        return 0
+    return max(int(number), 0) if math.isfinite(number) else 0
+
+
+def _exact(given: Amount) -> Quantity:
+    try:
+        return parse_quantity(given)
+    except MalformedQuantity:
+        return Quantity(0)
 
 
 def taints_of(node: Node) -> tuple[Taint, ...]:
@@ -85,14 +133,6 @@ def taints_of(node: Node) -> tuple[Taint, ...]:
     return tuple(taints)
 
 
-def unsupported_group(group: PodGroupView) -> str:
-    """What the PodGroup asks for that this scheduler doesn't do; empty when nothing."""
-    if _hard(group.spec.network_topology):
-        return "spec.networkTopology asks for placement within a network domain"
-    if any(_hard(policy.get("networkTopology")) for policy in group.spec.sub_group_policy or ()):
-        return "spec.subGroupPolicy asks for placement within a network domain"
-    return ""
-
-
-def _hard(topology: Mapping[str, Any] | None) -> bool:
-    return bool(topology) and topology.get("mode", "hard") == "hard"
+def domain_of(group: PodGroupView) -> str:
+    """The domain of the network in which the gang holds places, as its PodGroup says; empty where it doesn't."""
+    return (group.metadata.annotations or {}).get(names.JOB_ALLOCATED_HYPERNODE, "")

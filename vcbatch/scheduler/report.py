@@ -7,14 +7,15 @@ status or reason, another obstacle) is written at once.
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import datetime, timedelta
 
-from vcbatch.api import reasons
+from vcbatch.api import names, reasons
 from vcbatch.api.reasons import PodGroupReason, PodReason, SchedulingEvent
 from vcbatch.api.resources import PODGROUPS, PODS
 from vcbatch.api.timestamps import format_time
 from vcbatch.scheduler.blockers import Blocker
-from vcbatch.scheduler.conditions import ConditionWriter, Status, counts, headlines
+from vcbatch.scheduler.conditions import ConditionWriter, Status, counts, same_headlines
 from vcbatch.scheduler.model import Job, Phase, Task, TaskStatus
 from vcbatch.scheduler.phases import next_phase, only_ending
 from vcbatch.scheduler.queue_amounts import QueueAmounts
@@ -22,6 +23,7 @@ from vcbatch.scheduler.result import (
     AHEAD_SHOWN,
     CycleResult,
     EventRecord,
+    Eviction,
     Explanation,
     Held,
     PodConditionUpdate,
@@ -33,6 +35,7 @@ from vcbatch.scheduler.session import Session
 
 MESSAGE_EVERY = timedelta(seconds=30)
 COUNTS_EVERY = timedelta(seconds=1)
+_AT_ONCE = timedelta(0)
 PODS_GRACE = timedelta(seconds=5)
 """How long a gang may lack pods before that is said: its controller is making them."""
 PODS_WITH_EVENTS = 1
@@ -45,8 +48,11 @@ _WORDS = [status.wire for status in TaskStatus]
 class Reporter:
     """Turns a finished session into a `CycleResult`. Keeps, per object, what was said last."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, pods_grace: timedelta = PODS_GRACE) -> None:
+        self._pods_grace = pods_grace
         self._explanations: dict[str, Explanation] = {}
+        self.waiting: Counter[tuple[str, WaitReason]] = Counter()
+        """How many gangs of each queue wait for which reason."""
         self._written_at: dict[str, datetime] = {}
         self._lacking_since: dict[str, datetime] = {}
         self._deferred: dict[str, Job] = {}
@@ -67,6 +73,7 @@ class Reporter:
         for job in sorted(due.values(), key=lambda job: job.key):
             writer.job(job)
         writer.refused_binds()
+        writer.evictions()
         updates, due = self._queues.updates(session.state, session.now)
         if due is not None:
             writer.look_again(due)
@@ -74,7 +81,8 @@ class Reporter:
 
     def forget(self, uid: str) -> None:
         """The PodGroup is gone."""
-        for known in (self._explanations, self._written_at, self._lacking_since):
+        self.explain(uid, None)
+        for known in (self._written_at, self._lacking_since):
             known.pop(uid, None)
 
     def written(self, uid: str, now: datetime) -> None:
@@ -92,17 +100,19 @@ class Reporter:
     def lacking(self, uid: str, now: datetime) -> datetime | None:
         """When it is time to say that pods are missing; None when it is."""
         since = self._lacking_since.setdefault(uid, now)
-        return None if now - since >= PODS_GRACE else since + PODS_GRACE
+        return None if now - since >= self._pods_grace else since + self._pods_grace
 
     def complete(self, uid: str) -> None:
         """The gang lacks no pods."""
         self._lacking_since.pop(uid, None)
 
     def explain(self, uid: str, explanation: Explanation | None) -> None:
-        if explanation is None:
-            self._explanations.pop(uid, None)
-        else:
+        before = self._explanations.pop(uid, None)
+        if before is not None:
+            self.waiting[before.queue, before.reason] -= 1
+        if explanation is not None:
             self._explanations[uid] = explanation
+            self.waiting[explanation.queue, explanation.reason] += 1
 
 
 class _Writer:
@@ -116,11 +126,12 @@ class _Writer:
         self._conditions_by = ConditionWriter(transition=session.uid, time=format_time(session.now))
         self._held = held
         self._places = {h.uid: h.node for h in held}
+        self._nominated = {h.uid for h in held if h.nominated}
         self._updates: list[PodGroupUpdate] = []
         self._conditions: list[PodConditionUpdate] = []
         self._events: list[EventRecord] = []
         self._explain: list[Explanation] = []
-        self._look: datetime | None = None
+        self._look: datetime | None = session.wake_at
         self._order: dict[str, list[Job]] = {}
         self._position: dict[str, int] = {}
 
@@ -128,9 +139,12 @@ class _Writer:
         return CycleResult(
             binds=self._session.binds,
             held=self._held,
+            evictions=self._session.evictions,
+            gate_removals=() if self._session.gates is None else self._session.gates.removals,
             podgroup_updates=self._updates,
             pod_conditions=self._conditions,
             queue_statuses=queues,
+            queue_shares=self._session.queue_shares,
             events=self._events,
             explain=self._explain,
             look_again_at=self._look,
@@ -153,9 +167,11 @@ class _Writer:
                 blocker = None
         else:
             self._reporter.complete(job.uid)
-        waits = blocker is not None and (not ready or job.phase is Phase.PENDING)
-        message = self._message(job, blocker, ready=ready) if blocker is not None else ""
         phase = next_phase(job, unschedulable=short)
+        if job.phase is Phase.PENDING and phase is not Phase.PENDING:
+            blocker = None  # it was refused admission, and is in: its pods have their places
+        waits = blocker is not None and (not ready or phase is Phase.PENDING)
+        message = self._message(job, blocker, ready=ready) if blocker is not None else ""
         if job.phase is not phase:
             self._state.changed = True  # the next cycle does other things with it
         self._state.set_phase(job, phase)
@@ -197,18 +213,21 @@ class _Writer:
             why += f"; Pending: {', '.join(parts)}"
         origin = blocker.sentence
         if blocker.nodes_examined or blocker.nodes:
-            origin = f"{blocker.task}: {reasons.node_histogram(examined=blocker.nodes_examined, reasons=blocker.nodes)}"
+            origin = f"{blocker.task}: {_histogram(blocker)}"
             origin += f" {blocker.sentence}" if blocker.text else ""
         unready = max(job.min_member - job.ready_count - placed, 0)
-        return reasons.gang_unschedulable(unready=unready, total=len(job.tasks), why=reasons.with_origin(why, origin))
+        why = reasons.with_origin(why, f"{blocker.reason}: {origin}")
+        return reasons.gang_unschedulable(unready=unready, total=len(job.tasks), why=why)
 
     def _write(self, job: Job, status: Status, *, news: bool) -> None:
-        """Write the status where it differs: at once where it has `news`, else when it is due."""
-        if status == job.written or job.group is None:
+        """Write the status where it differs, and the domain of the network that the gang is in: at once where there is
+        `news`, else when it is due."""
+        domain = self._domain(job)
+        if (status == job.written and domain == job.domain) or job.group is None:
             return
         wait = None
-        if status["phase"] == job.written.get("phase") and not news:
-            every = COUNTS_EVERY if headlines(status) == headlines(job.written) else timedelta(0)
+        if status["phase"] == job.written.get("phase") and not news and domain == job.domain:
+            every = COUNTS_EVERY if same_headlines(status, job.written) else _AT_ONCE
             if every and counts(status) == counts(job.written):
                 every = MESSAGE_EVERY
             wait = self._reporter.may_write(job.uid, self._now, every)
@@ -223,10 +242,23 @@ class _Writer:
                 uid=meta.uid,
                 resource_version=meta.resource_version,
                 status=status,
+                annotations={names.JOB_ALLOCATED_HYPERNODE: domain or None} if job.bound_to_domains else None,
             )
         )
         job.written = status
+        job.domain = domain
         self._reporter.written(job.uid, self._now)
+
+    def _domain(self, job: Job) -> str:
+        """The name of the lowest domain of the network that has all places of a gang to which that matters; empty while
+        it has none, or there are no HyperNodes."""
+        if not job.bound_to_domains:
+            return job.domain
+        search = self._session.domain_search
+        if search.tree.fault is not None:
+            return job.domain
+        held = search.allocated(job)
+        return "" if held is None or len(search.tree) == 1 else search.tree.names[held]
 
     def _tell(self, job: Job, blocker: Blocker | None, message: str, *, ready: bool) -> None:
         """One event when a gang starts to wait, when it waits for something else, and when it starts."""
@@ -258,9 +290,15 @@ class _Writer:
         """Each waiting pod says once that it waits and why; it says so again only when it is another reason."""
         kind = "/".join(blocker.kind)
         waiting = [t for t in job.tasks.values() if t.status is TaskStatus.PENDING and not t.gated]
-        news = [t for t in waiting if t.condition != kind and (t.told or not t.condition)]
+        nominated = {t.uid: node for t in waiting if (node := self._nomination(t)) is not None}
+        news = [t for t in waiting if t.uid in nominated or (t.condition != kind and (t.told or not t.condition))]
         for task in waiting:
             task.condition, task.told = kind, True
+            if task.uid in nominated:
+                task.nominated = nominated[task.uid]
+        if nominated:
+            job.runs = None
+            self._state.changed = True  # where it goes is decided by it
         if not news:
             return
         why = _pod_message(blocker)
@@ -274,12 +312,37 @@ class _Writer:
                     uid=task.uid,
                     reason=PodReason.UNSCHEDULABLE,
                     message=message,
+                    nominated=nominated.get(task.uid),
                 )
             )
             if nth < PODS_WITH_EVENTS:
                 self._pod_event(task, message)
 
-    def _pod_event(self, task: Task, message: str) -> None:
+    def _nomination(self, task: Task) -> str | None:
+        """The node that the pod is to say is kept for it, from which others are evicted, empty where none is any more;
+        None where it says so already."""
+        place = self._places.get(task.uid, "")
+        kept = place if task.uid in self._nominated or place == task.nominated else ""
+        return None if kept == task.nominated else kept
+
+    def evictions(self) -> None:
+        """Each pod that is evicted is told for whom, and its gang how many it loses."""
+        lost: dict[str, list[Eviction]] = {}
+        for eviction in self._session.evictions:
+            task = self._state.tasks.get(eviction.uid)
+            if task is None:
+                continue
+            message = reasons.shorten(f"{eviction.reason}: {eviction.message}")
+            self._pod_event(task, message, reason=SchedulingEvent.EVICT)
+            if task.job is not None:
+                lost.setdefault(task.job.key, []).append(eviction)
+        for key, evictions in sorted(lost.items()):
+            first = evictions[0]
+            whom = first.name if len(evictions) == 1 else f"{len(evictions)} pods"
+            message = reasons.shorten(f"{first.reason}: {whom} evicted: {first.message}")
+            self._event(self._state.jobs[key], "Normal", SchedulingEvent.EVICT, message)
+
+    def _pod_event(self, task: Task, message: str, *, reason: str = SchedulingEvent.FAILED_SCHEDULING) -> None:
         self._events.append(
             EventRecord(
                 resource=PODS,
@@ -287,7 +350,7 @@ class _Writer:
                 name=task.name,
                 uid=task.uid,
                 type="Warning",
-                reason=SchedulingEvent.FAILED_SCHEDULING,
+                reason=reason,
                 message=message,
             )
         )
@@ -331,8 +394,10 @@ class _Writer:
             shortages=blocker.shortages,
             nodes_examined=blocker.nodes_examined,
             nodes=blocker.nodes,
+            closest=blocker.closest,
             position=position,
             ahead=ahead,
+            expected_start=blocker.expected_start,
         )
         self._explain.append(explanation)
         self._reporter.explain(job.uid, explanation)
@@ -344,7 +409,11 @@ class _Writer:
             return 0, ()
         order = self._order.get(queue.name)
         if order is None:
-            waiting = [j for j in queue.jobs.values() if j.key in self._state.waiting]
+            known = self._state.waiting
+            if len(known) < len(queue.jobs):
+                waiting = [j for j in known.values() if j.queue is queue]
+            else:
+                waiting = [j for j in queue.jobs.values() if j.key in known]
             order = self._order[queue.name] = sorted(waiting, key=self._session.job_key)
             self._position.update({j.key: i for i, j in enumerate(order)})
         at = self._position.get(job.key, 0)
@@ -360,8 +429,11 @@ class _Writer:
 
 
 def _pod_message(blocker: Blocker) -> str:
-    """Why a pod waits, in the words of kube-scheduler first."""
+    """Why a pod waits: the reason as everywhere, then the words of kube-scheduler."""
     if not blocker.nodes_examined:
-        return reasons.shorten(blocker.sentence)
-    histogram = reasons.node_histogram(examined=blocker.nodes_examined, reasons=blocker.nodes)
-    return reasons.shorten(f"{histogram} {blocker.sentence}")
+        return reasons.shorten(f"{blocker.reason}: {blocker.sentence}")
+    return reasons.shorten(f"{blocker.reason}: {_histogram(blocker)} {blocker.sentence}")
+
+
+def _histogram(blocker: Blocker) -> str:
+    return reasons.node_histogram(examined=blocker.nodes_examined, reasons=blocker.nodes, within=blocker.within)

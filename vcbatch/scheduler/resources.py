@@ -44,11 +44,13 @@ def _in_bytes(name: str) -> bool:
 
 
 class Dimensions:
-    """The resource names met so far, each with its column. Names only ever get added."""
+    """The resource names met so far, each with its column. Names only ever get added. `ignored` names count for
+    nothing: some plugin sees to them."""
 
-    __slots__ = ("_amounts", "_column", "names")
+    __slots__ = ("_amounts", "_column", "ignored", "names")
 
     def __init__(self) -> None:
+        self.ignored: frozenset[str] = frozenset()
         self.names: list[str] = ["cpu", "memory", "pods"]
         self._column = {name: i for i, name in enumerate(self.names)}
         self._amounts: dict[tuple[bool, str | int | float], float] = {}
@@ -62,7 +64,7 @@ class Dimensions:
     def learn(self, names: Iterable[str]) -> None:
         """Give every name that nodes can have a column. Vectors made before are shorter afterwards: see `padded`."""
         for name in names:
-            if name not in self._column and is_scheduled_resource(name):
+            if name not in self._column and name not in self.ignored and is_scheduled_resource(name):
                 self._column[name] = len(self.names)
                 self.names.append(name)
 
@@ -89,7 +91,7 @@ class Dimensions:
         out = np.zeros(len(self.names))
         for name, quantity in (quantities or {}).items():
             column = self._column.get(name)
-            if column is not None:
+            if column is not None and name not in self.ignored:
                 out[column] = self.amount(name, quantity)
         return out
 

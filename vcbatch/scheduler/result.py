@@ -16,18 +16,28 @@ from vcbatch.api.resources import Resource
 
 class ClaimBinding(NamedTuple):
     """Give this claim, which waits for its first consumer, the volume of this name; where that is empty, have one made
-    for the node."""
+    for the node. It may take `timeout` seconds."""
 
     namespace: str
     name: str
     uid: str
     volume: str
     node: str
+    timeout: float = 600.0
+
+
+class DeviceBinding(NamedTuple):
+    """Write down that the pod uses this claim, and give the claim these devices where `allocation` is there."""
+
+    namespace: str
+    name: str
+    uid: str
+    allocation: Mapping[str, Any] | None
 
 
 class Bind(NamedTuple):
     """Bind this pod to this node, after `claims` are bound. The binds of one gang that is named wait for the claims of
-    all of them, since some alone would be of no use."""
+    all of them, since some alone would be of no use. `annotations` are given to the pod with the binding."""
 
     namespace: str
     name: str
@@ -35,17 +45,23 @@ class Bind(NamedTuple):
     node: str
     gang: str = ""
     claims: tuple[ClaimBinding, ...] = ()
+    annotations: Mapping[str, str] | None = None
+    devices: tuple[DeviceBinding, ...] = ()
+    lock: str = ""
+    """The annotation by which the node is locked from before the pod is bound until its device plugin has seen it."""
 
 
 class Held(NamedTuple):
     """A place that is kept for this pod until the cycle ends, because its gang starts as soon as pods that are ending
-    are gone. `promised` where the place itself is still taken; nothing is bound yet."""
+    are gone. `promised` where the place itself is still taken; nothing is bound yet. `nominated` where pods are evicted
+    for it, so that the pod is to say so (`status.nominatedNodeName`)."""
 
     namespace: str
     name: str
     uid: str
     node: str
     promised: bool
+    nominated: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,24 +75,36 @@ class Eviction:
     message: str
 
 
+class GateRemoval(NamedTuple):
+    """Take the queue's scheduling gate, the only one it has, off this pod: there is room for it, which is kept."""
+
+    namespace: str
+    name: str
+    uid: str
+
+
 class PodGroupUpdate(NamedTuple):
-    """Replace the PodGroup's whole `status` (the kind has no status subresource), as of `resource_version`."""
+    """Replace the PodGroup's whole `status` (the kind has no status subresource), as of `resource_version`, and merge
+    `annotations` (None for one to be removed)."""
 
     namespace: str
     name: str
     uid: str
     resource_version: str
     status: Mapping[str, Any]
+    annotations: Mapping[str, str | None] | None = None
 
 
 class PodConditionUpdate(NamedTuple):
-    """Set the pod's condition `PodScheduled` to False with this reason and message."""
+    """Set the pod's condition `PodScheduled` to False with this reason and message, and `status.nominatedNodeName` to
+    `nominated` (an empty one clears it, None leaves it alone)."""
 
     namespace: str
     name: str
     uid: str
     reason: str
     message: str
+    nominated: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +116,22 @@ class QueueStatusUpdate:
     uid: str
     resource_version: str
     allocated: Mapping[str, str | None]
+
+
+class NodeShardUpdate(NamedTuple):
+    """Write these fields into the NodeShard's status."""
+
+    name: str
+    uid: str
+    status: Mapping[str, Any]
+
+
+class QueueShare(NamedTuple):
+    """The largest part that a queue holds of anything it deserves, 1 where it deserves nothing. Above 1 it holds what
+    others may have back."""
+
+    queue: str
+    share: float
 
 
 class EventRecord(NamedTuple):
@@ -102,6 +146,23 @@ class EventRecord(NamedTuple):
     message: str
 
 
+class PluginFailure(NamedTuple):
+    """A plugin or an action of the user's own raised. `gang` is the key of the gang about which it was asked, empty
+    where it wasn't about one."""
+
+    name: str
+    hook: str
+    place: str
+    """File and line."""
+    error: str
+    gang: str
+
+    @property
+    def sentence(self) -> str:
+        """All of it, for people."""
+        return f"{self.name}.{self.hook} ({self.place}) raised {self.error}"
+
+
 class WaitReason(StrEnum):
     """Why a gang waits. A closed vocabulary: the same words in explanations, metrics and tools."""
 
@@ -109,8 +170,14 @@ class WaitReason(StrEnum):
     """Fewer pods exist than the gang's minimum (in total, or of one role)."""
     QUEUE_MISSING = "QueueMissing"
     QUEUE_NOT_OPEN = "QueueNotOpen"
+    QUEUE_INVALID = "QueueInvalid"
+    """The queue's place in the tree of queues is wrong, or it has queues below it."""
     QUEUE_LIMIT = "QueueLimit"
     """The queue may not hold more now."""
+    RESOURCE_QUOTA = "ResourceQuota"
+    """Admission: a ResourceQuota of the namespace leaves no room for the gang's pods."""
+    ADMISSION_REFUSED = "AdmissionRefused"
+    """Admission: a plugin of the policy refuses the gang."""
     CLUSTER_OVERCOMMITTED = "ClusterOvercommitted"
     """Admission: what is admitted already fills the cluster."""
     IMPOSSIBLE = "Impossible"
@@ -123,7 +190,17 @@ class WaitReason(StrEnum):
     """A pod asks for something that this scheduler doesn't understand, so it isn't placed."""
     VOLUMES = "VolumesNotReady"
     """A claim of a pod isn't there, is going, or isn't bound."""
+    DEVICES = "DevicesNotReady"
+    """A claim of a pod for devices isn't there, is going, or asks for what can't be given."""
+    RESERVED = "RoomReserved"
+    """There is room, but it is kept for a gang before it, whose start it would put off."""
     GATED = "SchedulingGated"
+    PLUGIN_FAILED = "PluginFailed"
+    """A plugin of the user's own raised when it was asked about the gang."""
+    TOPOLOGY = "TopologyPlacementFailed"
+    """No domain of the network that its topology allows has room now, though some would be large enough."""
+    TOPOLOGY_INCONSISTENT = "TopologyInconsistent"
+    """The HyperNodes make no tree, so that nobody knows where it may be; or it names a tier that there isn't."""
 
 
 class Shortage(NamedTuple):
@@ -135,13 +212,25 @@ class Shortage(NamedTuple):
     short_by: str
 
 
+class ClosestDomain(NamedTuple):
+    """The domain of the network that comes closest to holding a gang that none of those allowed holds: it has room for
+    `room` of the `needed` pods. `limit` is the highest tier that was allowed."""
+
+    name: str
+    tier: int
+    limit: int
+    needed: int
+    room: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
     """Why one gang waits, as data.
 
-    `shortages` compares one pod with the node that has most left where the reason is about nodes, and the gang with
-    the queue where it is about a limit. `nodes` counts how many nodes fail for each reason. `ahead` names the gangs
-    before it in its queue that wait as well, best first, at most `AHEAD_SHOWN` of them; `position` counts from 1.
+    `shortages` compares one pod with the node that has most left where the reason is about nodes, the gang with
+    the queue where it is about a limit, and with the closest domain where it is about domains of the network. `nodes`
+    counts how many nodes fail for each reason. `ahead` names the gangs before it in its queue that wait as well, best
+    first, at most `AHEAD_SHOWN` of them; `position` counts from 1.
     """
 
     namespace: str
@@ -156,8 +245,11 @@ class Explanation:
     shortages: Sequence[Shortage] = ()
     nodes_examined: int = 0
     nodes: Mapping[str, int] | None = None
+    closest: ClosestDomain | None = None
     position: int = 0
     ahead: Sequence[str] = ()
+    expected_start: datetime | None = None
+    """When it will start at the latest, by the limits that running gangs declare; None where nobody can say."""
 
 
 AHEAD_SHOWN = 5
@@ -175,9 +267,15 @@ class CycleResult:
     binds: Sequence[Bind] = ()
     held: Sequence[Held] = ()
     evictions: Sequence[Eviction] = ()
+    gate_removals: Sequence[GateRemoval] = ()
     podgroup_updates: Sequence[PodGroupUpdate] = ()
     pod_conditions: Sequence[PodConditionUpdate] = ()
     queue_statuses: Sequence[QueueStatusUpdate] = ()
+    queue_shares: Sequence[QueueShare] = ()
+    """Of the queues whose share isn't what it was when the last cycle ended."""
+    node_shard: NodeShardUpdate | None = None
     events: Sequence[EventRecord] = ()
     explain: Sequence[Explanation] = ()
     look_again_at: datetime | None = None
+    failures: Sequence[PluginFailure] = ()
+    """What plugins and actions of the user's own raised: the gangs concerned were set aside, or nothing was decided."""

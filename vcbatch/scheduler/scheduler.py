@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection
-from datetime import datetime
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
 
 import msgspec
 
@@ -14,16 +15,33 @@ from vcbatch.api.pod import Pod
 from vcbatch.api.resources import Resource
 from vcbatch.api.scheduling import PodGroupView, PriorityClassView, QueueView
 from vcbatch.api.storage import Claim, CsiNode, PersistentVolume, StorageClass
-from vcbatch.scheduler.actions import ACTIONS
+from vcbatch.scheduler.actions import EVICTING
+from vcbatch.scheduler.assumed import Assumed, assume, assumed
+from vcbatch.scheduler.consultant import Consultant
+from vcbatch.scheduler.failures import blame
+from vcbatch.scheduler.gates import opened
+from vcbatch.scheduler.model import TaskStatus
 from vcbatch.scheduler.policy import DEFAULT_POLICY, Policy
-from vcbatch.scheduler.report import Reporter
-from vcbatch.scheduler.result import CycleResult, Explanation
+from vcbatch.scheduler.reading import domain_of
+from vcbatch.scheduler.reads import MEASURED, READS
+from vcbatch.scheduler.report import PODS_GRACE, Reporter
+from vcbatch.scheduler.result import CycleResult, Explanation, Held, PluginFailure, WaitReason
 from vcbatch.scheduler.session import Session
+from vcbatch.scheduler.share import WHOLE, Share
 from vcbatch.scheduler.state import ClusterState
 from vcbatch.scheduler.static_nodes import StaticCache
+from vcbatch.scheduler.volumes import VolumeRules
+
+_FACTS = {read.struct: read for read in (*READS, *MEASURED)}
 
 _SESSIONS = uuid.UUID("6f1b1c0e-6a54-5a3e-9b86-0d7a2b1f4c55")
 """The namespace of session UIDs: the same cycle at the same time has the same one, so that a replay is exact."""
+
+_MOST_SET_ASIDE = 4
+"""Gangs that are set aside in one cycle, each of which costs another try."""
+_RETRY = timedelta(seconds=1)
+"""After a cycle that a plugin spoilt; twice as long after the next, up to `_LONGEST_RETRY`."""
+_LONGEST_RETRY = timedelta(seconds=30)
 
 
 class Scheduler:
@@ -40,19 +58,54 @@ class Scheduler:
         *,
         scheduler_names: Collection[str] = (names.DEFAULT_SCHEDULER,),
         default_queue: str = "default",
+        pods_grace: timedelta = PODS_GRACE,
+        share: Share = WHOLE,
+        queue_gates: bool = False,
+        consultant: Consultant | None = None,
     ) -> None:
         """`policy` is the default policy where None. Only pods with one of `scheduler_names` are placed; the others
-        count as used where they run. A PodGroup without a queue is in `default_queue`."""
+        count as used where they run. A PodGroup without a queue is in `default_queue`. That a gang lacks pods is said
+        `pods_grace` after it was seen first, since its controller is making them. `share` is what of the cluster is
+        this scheduler's, where several work on it. With `queue_gates` pods that ask for it wait behind a scheduling
+        gate until their queue has room for their gang (Volcano's SchedulingGatesQueueAdmission). `consultant` asks the
+        server of the extender plugin; without one it counts as a server that doesn't answer."""
+        self.consultant = consultant
         self._policy = Policy.parse(DEFAULT_POLICY) if policy is None else policy
-        self._state = ClusterState(scheduler_names=scheduler_names, default_queue=default_queue)
+        self._state = ClusterState(scheduler_names=scheduler_names, default_queue=default_queue, share=share)
+        self._state.queue_gates = queue_gates
         self._cache = StaticCache()
-        self._reporter = Reporter()
+        self._reporter = Reporter(pods_grace=pods_grace)
         self._cycles = 0
+        self._failed = 0
+        self._retry_at: datetime | None = None
+        """Until when nothing is decided, since a plugin fails."""
+        self._adapt()
+
+    def _adapt(self) -> None:
+        """Have the picture keep what the policy reads."""
+        self._state.ignore_resources(self._policy.ignored_resources)
+        self._state.class_by_queue(self._policy.by_queue)
+        self._state.keep_victims(
+            kept=not (EVICTING | self._policy.extensions.actions.keys()).isdisjoint(self._policy.actions)
+        )
+
+    @property
+    def policy(self) -> Policy:
+        """The policy in force."""
+        return self._policy
 
     def set_policy(self, policy: Policy) -> None:
-        """Use another policy from the next cycle on."""
+        """Use another policy from the next cycle on. Every gang is tried again."""
         self._policy = policy
+        self._failed, self._retry_at = 0, None
+        self._state.restore()
+        for job in self._state.jobs.values():
+            job.parked = None
+        self._adapt()
         self._cache.clear()
+        self._state.volumes.rules = VolumeRules()
+        self._state.claimed.enabled = False
+        self._state.queue_devices = None
         self._state.changed = True
         self._state.room_stamp += 1
 
@@ -60,7 +113,8 @@ class Scheduler:
         """Take in one watch event: `event` is ADDED, MODIFIED or DELETED (others are ignored).
 
         `obj` is a `Pod`, `Node`, `PodGroupView`, `QueueView`, `PriorityClassView` (`vcbatch.api.scheduling`), `Claim`,
-        `PersistentVolume`, `StorageClass` or `CsiNode` (`vcbatch.api.storage`), as `resource` says. Idempotent: a
+        `PersistentVolume`, `StorageClass`, `CsiNode` (`vcbatch.api.storage`) or of another kind of
+        `vcbatch.scheduler.reads`, as `resource` says. Idempotent: a
         repeated event changes nothing. After a relist, send ADDED for what is there and DELETED for what is gone.
 
         Raises:
@@ -88,7 +142,28 @@ class Scheduler:
             case Claim() | PersistentVolume() | StorageClass() | CsiNode():
                 state.delete_storage(obj) if gone else state.apply_storage(obj)
             case _:
-                raise TypeError(f"the scheduler doesn't read {resource.plural} as {type(obj).__name__}")
+                self._fact(resource, obj, gone=gone)
+
+    def _fact(self, resource: Resource, obj: msgspec.Struct, *, gone: bool) -> None:
+        read = _FACTS.get(type(obj))
+        if read is None:
+            raise TypeError(f"the scheduler doesn't read {resource.plural} as {type(obj).__name__}")
+        state = self._state
+        news = state.facts.drop(obj) if gone else state.facts.put(obj)
+        if news:
+            state.changed = True
+            state.room_stamp += 1
+            state.static_stamp += read.of_nodes
+
+    def eviction_failed(self, uid: str, error: str) -> None:
+        """The eviction of this pod couldn't be carried out: it holds its place again."""
+        self._state.eviction_failed(uid)
+
+    def gate_removal_failed(self, uid: str) -> None:
+        """A `GateRemoval` couldn't be carried out: it is decided again."""
+        opened(self._state).discard(uid)
+        self._state.changed = True
+        self._state.room_stamp += 1
 
     def bind_failed(self, uid: str, error: str) -> None:
         """The bind of this pod was refused for good (or its outcome became known as refused): the pod waits again."""
@@ -100,11 +175,16 @@ class Scheduler:
         task = self._state.tasks.get(uid)
         return self._state.volumes.admits(task) if task is not None and task.node else ""
 
+    def shard_write_failed(self, uid: str) -> None:
+        """A `NodeShardUpdate` wasn't stored: it is decided again in the next cycle, whenever that is."""
+        self._state.shards.write_failed(uid)
+
     def podgroup_write_failed(self, uid: str) -> None:
         """A `PodGroupUpdate` wasn't stored: it is decided again in the next cycle."""
         job = self._state.job_of_group(uid)
         if job is not None:
             job.written = job.seen
+            job.domain = domain_of(job.group) if job.group is not None else ""
             self._state.touched[job.key] = job
             self._state.changed = True
 
@@ -116,27 +196,101 @@ class Scheduler:
     def cycle(self, now: datetime) -> CycleResult:
         """Run the policy's actions once on the current picture. `now` is UTC-aware; no decision depends on it but how
         often messages are refreshed."""
+        if self._retry_at is not None and now < self._retry_at:
+            self._state.changed = False
+            return CycleResult(look_again_at=self._retry_at)
+        failures: list[PluginFailure] = []
+        while len(failures) < _MOST_SET_ASIDE:
+            tried = self._try(now)
+            if isinstance(tried, CycleResult):
+                self._failed, self._retry_at = 0, None
+                return replace(tried, failures=(*tried.failures, *failures)) if failures else tried
+            failures.append(tried)
+            job = self._state.jobs.get(tried.gang)
+            if job is None or job.set_aside:
+                break
+            self._state.set_aside(job, tried.sentence)
+        self._failed += 1
+        self._retry_at = now + min(_RETRY * 2 ** (self._failed - 1), _LONGEST_RETRY)
+        self._state.changed = False
+        return CycleResult(failures=failures, look_again_at=self._retry_at)
+
+    def _try(self, now: datetime) -> CycleResult | PluginFailure:
+        """One cycle, or whose error it was that nothing is decided, the picture being what it was before."""
         state = self._state
         state.changed = False
         state.settle()
         self._cycles += 1
         uid = str(uuid.uuid5(_SESSIONS, f"{now.isoformat()}/{self._cycles}"))
-        session = Session(state, self._policy, self._cache, now=now, uid=uid)
-        for name in self._policy.actions:
-            ACTIONS[name].execute(session)
-        held = session.close()
-        if session.binds or session.admitted:
+        session = None
+        try:
+            session = Session(state, self._policy, self._cache, now=now, uid=uid, consultant=self.consultant)
+            for _, action in self._policy.steps:
+                action.execute(session)
+            held = session.close()
+        except Exception as error:
+            failure = blame(error, self._policy.extensions)
+            if failure is None:
+                raise
+            if session is not None:
+                session.abandon()
+            return failure
+        if session.binds or session.admitted or session.evictions:
             state.changed = True  # what was decided moves shares and limits, by which more may be decided
-        result = self._reporter.report(session, held)
+        return self._told(session, held, now)
+
+    def _told(self, session: Session, held: list[Held], now: datetime) -> CycleResult:
+        """What was decided, with what there is to say about it; that alone can still fail, and is said in the next
+        cycle then."""
+        state = self._state
+        try:
+            result = self._reporter.report(session, held)
+        except Exception as error:
+            failure = blame(error, self._policy.extensions)
+            if failure is None:
+                raise
+            state.nodes.leaving = None
+            return CycleResult(binds=session.binds, held=held, evictions=session.evictions, failures=(failure,))
         state.finish()
-        return result
+        shard = state.shards.update(now)
+        return result if shard is None else replace(result, node_shard=shard)
+
+    def assumed(self) -> Assumed:
+        """What was decided and no watch event has confirmed yet."""
+        return assumed(self._state)
+
+    def resume(self, what: Assumed, *, cycles: int) -> None:
+        """Go on where another scheduler was that knew the same objects, assumed this and had run so many cycles."""
+        assume(self._state, what)
+        self._cycles = cycles
+
+    @property
+    def cycles(self) -> int:
+        """How many cycles were tried."""
+        return self._cycles
 
     def explain(self, namespace: str, name: str) -> Explanation | None:
         """Why this PodGroup waits, as of the last cycle that looked at it; None where it doesn't wait."""
         job = self._state.jobs.get(f"{namespace}/{name}")
         return None if job is None else self._reporter.explanation(job.uid)
 
+    def waiting(self) -> Mapping[tuple[str, WaitReason], int]:
+        """How many gangs of each queue wait for which reason; some may be 0."""
+        return self._reporter.waiting
+
     def phase(self, namespace: str, name: str) -> str | None:
         """The phase of this PodGroup as decided so far; None where there is none."""
         job = self._state.jobs.get(f"{namespace}/{name}")
         return None if job is None or job.group is None else job.phase.wire
+
+    def counts(self, namespace: str, name: str) -> Mapping[str, int]:
+        """How many pods of this PodGroup are in which state, by its word; states without any are left out."""
+        job = self._state.jobs.get(f"{namespace}/{name}")
+        if job is None:
+            return {}
+        return {status.wire: count for status, count in zip(TaskStatus, job.counts, strict=True) if count}
+
+    @property
+    def default_queue(self) -> str:
+        """The queue of PodGroups that name none."""
+        return self._state.default_queue

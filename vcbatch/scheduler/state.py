@@ -16,6 +16,7 @@ from vcbatch.api.pod import Pod
 from vcbatch.api.scheduling import PodGroupView, PriorityClassView, QueueView
 from vcbatch.api.storage import Claim, CsiNode, PersistentVolume, StorageClass
 from vcbatch.scheduler.model import (
+    ALLOCATED_STATUSES,
     FINISHED_STATUSES,
     HOLDING,
     OFF_NODE,
@@ -26,25 +27,30 @@ from vcbatch.scheduler.model import (
     Task,
     TaskStatus,
 )
+from vcbatch.scheduler.network_topology import NetworkTopology
 from vcbatch.scheduler.picture import Picture
 from vcbatch.scheduler.reading import (
+    domain_of,
     index_of,
     note,
+    preemptable,
     priority_of,
     status_of,
     taints_of,
     unscheduled_reason,
-    unsupported_group,
+    with_oversubscription,
 )
+from vcbatch.scheduler.share import WHOLE, Share
 from vcbatch.scheduler.sub_gangs import SubGangRule, rules_of, sub_of
 
 
 class ClusterState(Picture):
     """The picture, told by deltas. Pods of other schedulers than `scheduler_names` count where they run and are never
-    placed; a PodGroup without a queue is in `default_queue`."""
+    placed; a PodGroup without a queue is in `default_queue`. What isn't in its `share` is another instance's."""
 
-    def __init__(self, *, scheduler_names: Collection[str], default_queue: str) -> None:
+    def __init__(self, *, scheduler_names: Collection[str], default_queue: str, share: Share = WHOLE) -> None:
         super().__init__()
+        self.shards.share = share
         self.scheduler_names = frozenset(scheduler_names)
         self.default_queue = default_queue
         self._by_group_uid: dict[str, Job] = {}
@@ -64,7 +70,12 @@ class ClusterState(Picture):
             return
         if known.status is TaskStatus.BINDING and status is TaskStatus.PENDING:
             return  # the bind is on its way; an object from before it doesn't undo it
+        if known.evicting and status in HOLDING:
+            known.pod = pod
+            return  # the eviction is on its way
         if self._same_but_status(known, pod, status):
+            known.pod = pod
+            self._nominate(known, pod)
             if known.status is status:
                 return
             if known.status in HOLDING and status in HOLDING:
@@ -75,6 +86,14 @@ class ClusterState(Picture):
             return
         self._add_pod(pod, status, condition=known.condition)
 
+    @staticmethod
+    def _nominate(task: Task, pod: Pod) -> None:
+        """Take over which node is kept for the pod, which is no reason to try it again by itself."""
+        if task.nominated != pod.status.nominated_node_name:
+            task.nominated = pod.status.nominated_node_name
+            if task.job is not None:
+                task.job.runs = None
+
     def delete_pod(self, uid: str) -> None:
         """A pod is gone."""
         known = self.tasks.get(uid)
@@ -82,30 +101,34 @@ class ClusterState(Picture):
             self._drop_pod(known)
 
     def _ours(self, pod: Pod) -> bool:
-        return pod.spec.scheduler_name in self.scheduler_names
+        return pod.spec.scheduler_name in self.scheduler_names and self.shards.share.owns(pod.metadata)
 
     def _same_but_status(self, known: Task, pod: Pod, status: TaskStatus) -> bool:
         node = "" if status in OFF_NODE else pod.spec.node_name
         return (
             known.node == node
-            and known.cls is self.classes.of(pod)
+            and known.cls is self.classes.of(pod, known.job.queue_name if known.job else "")
             and known.labels == (pod.metadata.labels or {})
             and known.gated == bool(pod.spec.scheduling_gates)
+            and known.pod.status.resource_claim_statuses == pod.status.resource_claim_statuses
             and (known.job.key if known.job else "") == (self._job_key(pod) if self._ours(pod) else "")
             and known.priority == priority_of(pod)
+            and known.preemptable == preemptable(pod.metadata)
         )
 
     def _add_pod(self, pod: Pod, status: TaskStatus, *, condition: str = "") -> None:
         meta = pod.metadata
-        cls = self.classes.of(pod)
-        self._widen()
         key = self._job_key(pod) if self._ours(pod) else ""
         job = self._job(key) if key else None
-        task = Task(uid=meta.uid, namespace=meta.namespace, name=meta.name, cls=cls, job=job)
+        cls = self.classes.of(pod, job.queue_name if job is not None else "")
+        self._widen()
+        task = Task(uid=meta.uid, namespace=meta.namespace, name=meta.name, cls=cls, job=job, pod=pod)
         task.status = status
         task.node = "" if status in OFF_NODE else pod.spec.node_name
+        task.nominated = pod.status.nominated_node_name
         task.role = note(meta, names.TASK_SPEC)
         task.priority = priority_of(pod)
+        task.preemptable = preemptable(meta)
         task.index = index_of(meta)
         task.creation = meta.creation_timestamp or ""
         task.labels = meta.labels or {}
@@ -134,6 +157,9 @@ class ClusterState(Picture):
 
     def apply_podgroup(self, group: PodGroupView) -> None:
         """A PodGroup is there, or changed."""
+        if not self.shards.share.owns(group.metadata):
+            self.delete_podgroup(group)  # where it was ours until its owner was known
+            return
         job = self._job(group.metadata.key)
         before, job.group = job.group, group
         if before is None or before.metadata.uid != group.metadata.uid:
@@ -167,8 +193,10 @@ class ClusterState(Picture):
         self.dims.learn(minimum or ())
         self._widen()
         table.set_minimum(job.row, None if minimum is None else self.dims.vector(minimum))
-        job.priority = self._priority(group.spec.priority_class_name)
-        job.unplaceable = unsupported_group(group)
+        self._prioritise(job)
+        self.inputs += 1
+        job.topology = NetworkTopology.read(group.spec.network_topology)
+        job.domain = domain_of(group)
         self._regroup(job, rules_of(group.spec.sub_group_policy))
         job.runs = None
         job.parked = None
@@ -204,6 +232,7 @@ class ClusterState(Picture):
         self.touched[job.key] = job
         self.changed = True
         self.room_stamp += 1
+        self.inputs += 1
         self._forget_if_empty(job)
 
     def job_of_group(self, uid: str) -> Job | None:
@@ -229,7 +258,58 @@ class ClusterState(Picture):
         job.queue = queue
         if queue is not None:
             queue.jobs[job.key] = job
+            job.set_aside = ""
         self.jobs_table.queue[job.row] = -1 if queue is None else queue.row
+        if self.queue_devices is not None:
+            self.queue_devices.release(job.tasks.values())
+            self.queue_devices.hold(task for task in job.tasks.values() if task.status in ALLOCATED_STATUSES)
+        if self.classes.by_queue:
+            self._reclass(job)
+
+    def set_aside(self, job: Job, why: str) -> None:
+        """Try this gang no more, until its PodGroup or the policy changes."""
+        self._enqueue_in(job, None)
+        job.set_aside = why
+        self.touched[job.key] = job
+
+    def restore(self) -> None:
+        """Try gangs again that were set aside."""
+        for job in self.jobs.values():
+            if job.set_aside and job.group is not None:
+                job.set_aside = ""
+                self._enqueue_in(job, self.queues.get(job.group.spec.queue or self.default_queue))
+
+    def class_by_queue(self, by_queue: bool) -> None:
+        """Whether pods of different queues are different classes from now on."""
+        if self.classes.by_queue is not by_queue:
+            self.classes.by_queue = by_queue
+            for job in self.jobs.values():
+                self._reclass(job)
+
+    def ignore_resources(self, names: frozenset[str]) -> None:
+        """Amounts of these names count for nothing from now on, and others count again."""
+        if names == self.dims.ignored:
+            return
+        self.dims.ignored = names
+        self.classes.read_again()
+        for task in self.tasks.values():
+            cls = self.classes.of(task.pod, task.job.queue_name if task.job is not None else "")
+            self._widen()
+            self._leave(task)
+            task.cls = cls
+            self._enter(task)
+        for info in self.nodes.infos:
+            self.dims.learn(info.allocatable)
+            self._widen()
+            self.nodes.alloc[:, info.row] = self.dims.vector(info.allocatable)
+
+    def _reclass(self, job: Job) -> None:
+        for task in job.tasks.values():
+            cls = self.classes.of(task.pod, job.queue_name)
+            if cls is not task.cls:
+                self._leave(task)
+                task.cls = cls
+                self._enter(task)
 
     # Queues and priority classes -------------------------------------------------------------------------------------
 
@@ -239,6 +319,7 @@ class ClusterState(Picture):
         queue = self.queues.get(view.metadata.name)
         if queue is not None and queue.view.metadata.uid == view.metadata.uid:
             same = queue.view.spec == spec and queue.view.status.state == view.status.state
+            same = same and queue.view.metadata.annotations == view.metadata.annotations
             if view.status.allocated is not None:
                 queue.reported = {k: str(v) for k, v in view.status.allocated.items()}
             queue.view = view
@@ -253,6 +334,7 @@ class ClusterState(Picture):
         guarantee = spec.guarantee.resource if spec.guarantee else None
         self.dims.learn(spec.capability or ())
         self.dims.learn(guarantee or ())
+        self.dims.learn(spec.deserved or ())
         self._widen()
         queue.guarantee = self.dims.vector(guarantee) if guarantee else None
         queue.capability = self.dims.vector(spec.capability) if spec.capability else None
@@ -268,8 +350,14 @@ class ClusterState(Picture):
             self._adopt(queue)
         for job in queue.jobs.values():
             job.parked = None
+        self._queues_changed()
+
+    def _queues_changed(self) -> None:
         self.changed = True
         self.room_stamp += 1
+        self.static_stamp += self.classes.by_queue
+        self.queues_stamp += 1
+        self.inputs += 1
 
     def delete_queue(self, view: QueueView) -> None:
         queue = self.queues.get(view.metadata.name)
@@ -280,8 +368,7 @@ class ClusterState(Picture):
             self._enqueue_in(job, None)
             job.parked = None
             self.touched[job.key] = job
-        self.changed = True
-        self.room_stamp += 1
+        self._queues_changed()
 
     def _queue_row(self) -> int:
         taken = {q.row for q in self.queues.values()}
@@ -306,9 +393,14 @@ class ClusterState(Picture):
 
     def _reprioritise(self) -> None:
         for job in self.jobs.values():
-            if job.group is not None:
-                job.priority = self._priority(job.group.spec.priority_class_name)
+            self._prioritise(job)
         self.changed = True
+        self.inputs += 1
+
+    def _prioritise(self, job: Job) -> None:
+        if job.group is not None:
+            name = job.group.spec.priority_class_name
+            job.priority = self.jobs_table.priority[job.row] = self._priority(name)
 
     def _priority(self, name: str) -> int:
         known = self.priorities.get(name) if name else None
@@ -353,12 +445,19 @@ class ClusterState(Picture):
 
     def apply_node(self, node: Node) -> None:
         """A node is there, or changed. A heartbeat that changes nothing a decision reads costs a comparison."""
+        if not self.shards.share.node(node):
+            self.delete_node(node.metadata.name)
+            return
         info = self._info(node.metadata.name)
         labels = node.metadata.labels or {}
         taints = taints_of(node)
         images = {n: i.size_bytes for i in node.status.images or () for n in i.names or ()}
-        allocatable = node.status.allocatable or {}
+        allocatable = with_oversubscription(node, node.status.allocatable)
         new = not info.present
+        if self.devices.active and (new or _of_devices(info.node) != _of_devices(node)):
+            self.devices.node_changed(info.name)
+            self._nodes_changed()
+        info.node = node
         if new or info.labels != labels or info.taints != taints or info.images != images:
             info.labels, info.taints, info.images = labels, taints, images
             self.static_stamp += 1
@@ -379,6 +478,7 @@ class ClusterState(Picture):
         if info is None or not info.present:
             return
         info.present = False
+        self.devices.node_changed(name)
         self._nodes_moved = True
         self.static_stamp += 1
         self._nodes_changed()
@@ -388,3 +488,13 @@ class ClusterState(Picture):
     def _nodes_changed(self) -> None:
         self.changed = True
         self.room_stamp += 1
+        self.inputs += 1
+
+
+def _of_devices(node: Node | None) -> tuple[object, ...]:
+    """What a node says of its cards."""
+    if node is None:
+        return ()
+    notes, capacity = node.metadata.annotations or {}, node.status.capacity or {}
+    said = (names.VGPU_REGISTER, names.GPU_UNHEALTHY)
+    return (*map(notes.get, said), *map(capacity.get, (names.GPU_NUMBER, names.GPU_MEMORY)))

@@ -33,8 +33,17 @@ class StaticCache:
         self._volumes = -1
         self._known: dict[Profile, StaticNodes] = {}
 
-    def of(self, profile: Profile, *, stamp: int, volumes: int, scorers: PluginSet, count: int) -> StaticNodes:
-        """`stamp` is that of the nodes, `volumes` that of claims and volumes."""
+    def of(
+        self,
+        profile: Profile,
+        *,
+        stamp: int,
+        volumes: int,
+        scorers: PluginSet,
+        count: int,
+        always: Sequence[Rejection] = (),
+    ) -> StaticNodes:
+        """`stamp` is that of the nodes, `volumes` that of claims and volumes. `always` is refused to everybody."""
         if stamp != self._stamp:
             self._known.clear()
             self._stamp = stamp
@@ -44,7 +53,7 @@ class StaticCache:
         known = self._known.get(profile)
         if known is None:
             known = self._known[profile] = StaticNodes(
-                [r for p in scorers.filters for r in p.rejections(profile)],
+                [*always, *(r for p in scorers.filters for r in p.rejections(profile))],
                 [f for p in scorers.orderers for f in p.preferences(profile)],
                 count,
             )
@@ -57,7 +66,7 @@ class StaticCache:
 class PluginSet:
     """The plugins that take part in node choice, by what they take part in."""
 
-    __slots__ = ("by_amounts", "cappers", "filters", "orderers", "pickers", "scorers")
+    __slots__ = ("by_amounts", "cappers", "couplers", "filters", "orderers", "pickers", "raters", "refusers", "scorers")
 
     def __init__(self, filters: Sequence[Plugin], orderers: Sequence[Plugin]) -> None:
         self.filters = filters
@@ -65,4 +74,8 @@ class PluginSet:
         self.cappers = [p for p in filters if type(p).caps is not Plugin.caps]
         self.scorers = [p for p in orderers if type(p).scores is not Plugin.scores]
         self.by_amounts = all(p.BY_AMOUNTS for p in (*self.cappers, *self.scorers))
-        self.pickers = [p for p in {*filters, *orderers} if type(p).couples is not Plugin.couples]
+        self.pickers = [p for p in dict.fromkeys((*filters, *orderers)) if type(p).couples is not Plugin.couples]
+        """Those that have something to say about one task at a time: who refuses nodes, and who rates them."""
+        self.couplers = [p for p in self.pickers if not p.BY_TERMS]
+        self.refusers = [p for p in filters if type(p).task_rejections is not Plugin.task_rejections]
+        self.raters = [p for p in orderers if type(p).task_scores is not Plugin.task_scores]

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from vcbatch.scheduler.network_topology import NetworkTopology
 from vcbatch.scheduler.selectors import LabelSelector
 
 SubKey = tuple[int, tuple[str, ...]]
@@ -26,25 +27,28 @@ class SubGangRule:
     keys: tuple[str, ...]
     size: int
     least: int
+    topology: NetworkTopology | None = None
 
 
 def rules_of(policies: Sequence[Mapping[str, Any]] | None) -> tuple[SubGangRule, ...]:
-    """The rules as written. A sub-gang without a size has one member; a rule without `minSubGroups` wants none."""
+    """The rules as written. One without a selector selects all pods that have its labels; a sub-gang without a size has
+    one member; a rule without `minSubGroups` wants none."""
     return tuple(
         SubGangRule(
             name=str(given.get("name") or ""),
-            selector=LabelSelector.parse(given.get("labelSelector")),
+            selector=LabelSelector.parse(given.get("labelSelector") or {}),
             keys=tuple(given.get("matchLabelKeys") or ()),
             size=max(int(given.get("subGroupSize") or 1), 1),
             least=max(int(given.get("minSubGroups") or 0), 0),
+            topology=NetworkTopology.read(given.get("networkTopology")),
         )
         for given in policies or ()
     )
 
 
 def sub_of(rules: Sequence[SubGangRule], labels: Mapping[str, str]) -> SubKey | None:
-    """The sub-gang of a pod with these labels: that of the first rule that selects it."""
+    """The sub-gang of a pod with these labels: that of the first rule that selects it and whose labels it has."""
     for position, rule in enumerate(rules):
-        if rule.selector.matches(labels):
-            return position, tuple(labels.get(key, "") for key in rule.keys)
+        if rule.selector.matches(labels) and all(key in labels for key in rule.keys):
+            return position, tuple(labels[key] for key in rule.keys)
     return None

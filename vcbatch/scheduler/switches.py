@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
 
@@ -37,3 +38,22 @@ class Switch(StrEnum):
 
 DEFAULT_OFF = frozenset({Switch.HIERARCHY, Switch.CLUSTER_ORDER})
 """Switches that are off where a policy doesn't name them; every other one is on."""
+
+HOOKS: Mapping[Switch, Sequence[str]] = {
+    Switch.JOB_ORDER: ("job_key",),
+    Switch.TASK_ORDER: ("task_key",),
+    Switch.QUEUE_ORDER: ("queue_key",),
+    Switch.JOB_READY: ("job_ready", "tasks_until_ready"),
+    Switch.JOB_PIPELINED: ("job_pipelined",),
+    Switch.JOB_STARVING: ("job_starving",),
+    Switch.JOB_ENQUEUED: ("enqueueable", "enqueued", "admission_needed"),
+    Switch.PREDICATE: ("rejections", "caps", "task_rejections"),
+    Switch.NODE_ORDER: ("preferences", "scores", "task_scores"),
+    Switch.PREEMPTABLE: ("preemptable",),
+    Switch.RECLAIMABLE: ("reclaimable",),
+    Switch.PREEMPTIVE: ("preemptive",),
+    Switch.OVERUSED: ("overused",),
+    Switch.ALLOCATABLE: ("room", "room_of", "ledger", "barred"),
+    Switch.VICTIM: ("unwanted",),
+}
+"""The methods of a plugin that each switch gates, by their names; a switch that isn't here gates none."""

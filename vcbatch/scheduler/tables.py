@@ -42,15 +42,18 @@ class NodeTable:
             score; [2, N].
         load: `used`, `nonzero` and `pipelined` below each other, [2R + 2, N]; the three are views of it, so that what
             is on some nodes is read, and a placement written, in one go.
+        leaving: the part of `releasing` whose eviction was decided in this cycle, which rules about pods don't see;
+            None where there is none.
         infos: the nodes, by row.
     """
 
-    __slots__ = ("alloc", "infos", "load", "nonzero", "pipelined", "releasing", "used")
+    __slots__ = ("alloc", "infos", "leaving", "load", "nonzero", "pipelined", "releasing", "used")
 
     def __init__(self, dims: Dimensions) -> None:
         self.infos: list[NodeInfo] = []
         self.alloc: Matrix = np.zeros((len(dims), 0))
         self.releasing: Matrix = np.zeros((len(dims), 0))
+        self.leaving: Matrix | None = None
         self._lay(np.zeros((2 * len(dims) + 2, 0)))
 
     def _lay(self, load: Matrix) -> None:
@@ -90,6 +93,10 @@ class NodeTable:
         """What will be free once releasing pods are gone and promised tasks are placed."""
         return self.alloc - self.used + self.releasing - self.pipelined
 
+    def future_of(self, row: int) -> Vector:
+        """The same for one node, shape [R]."""
+        return self.alloc[:, row] - self.used[:, row] + self.releasing[:, row] - self.pipelined[:, row]
+
 
 class JobTable:
     """Gangs by row; rows are reused. Vectors are [J, R].
@@ -101,7 +108,8 @@ class JobTable:
         minimum: minResources; zero where absent.
         has_minimum: whether minResources is there; [J].
         queue: row of the queue in the current cycle, -1 for none; [J].
-        phase, min_member, allocated_count: as in Job; [J].
+        phase, min_member, allocated_count, priority: as in Job; [J].
+        ready_count: as in Job, kept only while victims are; [J].
     """
 
     __slots__ = (
@@ -114,7 +122,9 @@ class JobTable:
         "minimum",
         "pending",
         "phase",
+        "priority",
         "queue",
+        "ready_count",
         "size",
     )
 
@@ -131,6 +141,8 @@ class JobTable:
         self.phase: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self.min_member: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self.allocated_count: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        self.priority: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        self.ready_count: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
 
     def take_row(self) -> int:
         """A row of zeros for a new gang."""
@@ -147,6 +159,7 @@ class JobTable:
         self.has_minimum[row] = False
         self.queue[row] = -1
         self.phase[row] = self.min_member[row] = self.allocated_count[row] = 0
+        self.priority[row] = self.ready_count[row] = 0
         self._free.append(row)
 
     def pad(self, dims: int) -> None:
@@ -160,7 +173,7 @@ class JobTable:
         old = self.queue.shape[0]
         self.has_minimum = np.concatenate([self.has_minimum, np.zeros(rows - old, dtype=bool)])
         self.queue = np.concatenate([self.queue, np.full(rows - old, -1, dtype=np.int64)])
-        for name in ("phase", "min_member", "allocated_count"):
+        for name in ("phase", "min_member", "allocated_count", "priority", "ready_count"):
             setattr(self, name, np.concatenate([getattr(self, name), np.zeros(rows - old, dtype=np.int64)]))
 
     def set_minimum(self, row: int, minimum: Vector | None) -> None:

@@ -14,7 +14,8 @@ came reaches them all (`admits`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -31,13 +32,17 @@ from vcbatch.api.storage import (
     PersistentVolume,
     StorageClass,
 )
+from vcbatch.scheduler.facts import Facts
 from vcbatch.scheduler.node_labels import NodeLabels
 from vcbatch.scheduler.resources import Mask
 from vcbatch.scheduler.result import ClaimBinding
 from vcbatch.scheduler.selectors import LabelSelector, NodeAffinity, Requirement
+from vcbatch.scheduler.storage_room import Room, StorageRoom
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.model import NodeInfo, Task
+
+Amounts: TypeAlias = npt.NDArray[np.float64]
 
 BIND_CONFLICT: Final = "node(s) didn't find available persistent volumes to bind"
 NODE_CONFLICT: Final = "node(s) didn't match PersistentVolume's node affinity"
@@ -47,6 +52,7 @@ IN_USE: Final = (
     "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
 )
 TOO_MANY: Final = "node(s) exceed max volume count"
+NO_SPACE: Final = "node(s) did not have enough free storage"
 UNBOUND: Final = "pod has unbound immediate PersistentVolumeClaims"
 
 _ZONE: Final = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")
@@ -64,14 +70,28 @@ class VolumeRejection(NamedTuple):
     nodes: Mask
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VolumeRules:
+    """Which of the rules hold: `binding` whether unbound claims are bound here and bound ones decide by where their
+    volume is, `zones` by its labels, `limits` what drivers attach. `timeout` is how many seconds a volume may take to
+    come."""
+
+    binding: bool = True
+    zones: bool = True
+    limits: bool = True
+    timeout: float = 600.0
+
+
 class VolumeIndex:
     """Claims, volumes and classes as they are, and which pods use which claim on which node.
 
     `stamp` grows with every change of an object.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, facts: Facts) -> None:
         self.stamp = 0
+        self.rules = VolumeRules()
+        self._room = StorageRoom(facts)
         self._claims: dict[str, Claim] = {}
         self._volumes: dict[str, PersistentVolume] = {}
         self._classes: dict[str, StorageClass] = {}
@@ -153,6 +173,7 @@ class VolumeIndex:
     def relay(self, infos: Sequence[NodeInfo]) -> None:
         """The nodes were laid out anew, or their labels changed."""
         self._labels = NodeLabels(infos)
+        self._room.relay(self._labels)
         self._masks.clear()
 
     def _changed(self) -> bool:
@@ -192,7 +213,8 @@ class VolumeIndex:
         claim = self._claims.get(key)
         if claim is None:
             return False
-        return _exclusive(claim) or not _bound(claim) or self._driver(claim) in self._limits
+        limited = self.rules.limits and self._driver(claim) in self._limits
+        return _exclusive(claim) or (self.rules.binding and not _bound(claim)) or limited
 
     def bindings(self, task: Task, node: str) -> list[ClaimBinding]:
         """What is to be bound before this pod is, which has a place."""
@@ -200,7 +222,8 @@ class VolumeIndex:
         for key in self._waiting(task.cls.profile.claims):
             meta = self._claims[key].metadata
             place = next(iter(self._users.get(key, {}).values()), node)
-            out.append(ClaimBinding(meta.namespace, meta.name, meta.uid, self._chosen.get(key, _PROVISIONED), place))
+            chosen = self._chosen.get(key, _PROVISIONED)
+            out.append(ClaimBinding(meta.namespace, meta.name, meta.uid, chosen, place, self.rules.timeout))
         return out
 
     # Answers ----------------------------------------------------------------------------------------------------------
@@ -223,7 +246,7 @@ class VolumeIndex:
             return f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume "{volume}"'
         if claim.metadata.deletion_timestamp:
             return f'persistentvolumeclaim "{name}" is being deleted'
-        if _bound(claim):
+        if _bound(claim) or not self.rules.binding:
             return ""
         made = self._classes.get(claim.spec.storage_class_name or "")
         waits = made is not None and made.volume_binding_mode == BindingMode.WAIT_FOR_FIRST_CONSUMER
@@ -244,8 +267,10 @@ class VolumeIndex:
             if volume is None:
                 out.append(VolumeRejection(NO_VOLUME, np.ones(count, dtype=bool)))
                 continue
-            out.append(VolumeRejection(NODE_CONFLICT, ~self._reached(volume)))
-            out.append(VolumeRejection(NO_ZONE, ~self._in_zone(volume)))
+            if self.rules.binding:
+                out.append(VolumeRejection(NODE_CONFLICT, ~self._reached(volume)))
+            if self.rules.zones:
+                out.append(VolumeRejection(NO_ZONE, ~self._in_zone(volume)))
         return [rejection for rejection in out if rejection.nodes.any()]
 
     def task_rejections(self, task: Task) -> list[VolumeRejection]:
@@ -259,8 +284,11 @@ class VolumeIndex:
             out.append(VolumeRejection(IN_USE, np.ones(self._labels.count, dtype=bool)))
         waiting = self._waiting(claims)
         if waiting:
-            out.append(VolumeRejection(BIND_CONFLICT, ~self._bindable(waiting)))
-        if self._limits:
+            bindable = self._bindable(waiting, anywhere=True)
+            out.append(VolumeRejection(BIND_CONFLICT, ~bindable))
+            if any(self._room_for(self._claims[key]) is not None for key in waiting):
+                out.append(VolumeRejection(NO_SPACE, bindable & ~self._bindable(waiting, anywhere=False)))
+        if self._limits and self.rules.limits:
             out.append(VolumeRejection(TOO_MANY, self._full(claims)))
         return [rejection for rejection in out if rejection.nodes.any()]
 
@@ -277,6 +305,8 @@ class VolumeIndex:
 
     def _waiting(self, claims: Sequence[str]) -> list[str]:
         """Those that are bound where their first consumer runs, and aren't yet."""
+        if not self.rules.binding:
+            return []
         return [key for key in claims if key in self._claims and not _bound(self._claims[key])]
 
     def _to_match(self, claims: Sequence[str]) -> list[str]:
@@ -287,8 +317,9 @@ class VolumeIndex:
     def _selected(self, key: str) -> str:
         return (self._claims[key].metadata.annotations or {}).get(SELECTED_NODE, "")
 
-    def _bindable(self, waiting: list[str]) -> Mask:
-        """The nodes on which all of these can be bound."""
+    def _bindable(self, waiting: list[str], *, anywhere: bool) -> Mask:
+        """The nodes on which all of these can be bound; `anywhere` whether or not there is storage left for those that
+        are yet to be made."""
         mask = np.ones(self._labels.count, dtype=bool)
         for key in waiting:
             claim = self._claims[key]
@@ -298,12 +329,14 @@ class VolumeIndex:
                 mask &= self._reached(self._volumes[chosen])
             elif node and _SHARED & set(claim.spec.access_modes or ()):
                 mask &= self._provisionable(claim)
+                if not anywhere:
+                    mask &= self._spacious(claim)
             elif node:
                 mask &= self._labels.named(node)
-        return mask & self._match(self._to_match(waiting))[0]
+        return mask & self._match(self._to_match(waiting), anywhere=anywhere)[0]
 
     def _match(
-        self, keys: list[str], *, rows: npt.NDArray[np.intp] | None = None
+        self, keys: list[str], *, rows: npt.NDArray[np.intp] | None = None, anywhere: bool = False
     ) -> tuple[Mask, dict[str, npt.NDArray[np.intp]]]:
         """On which nodes (all, or `rows`) each of these claims finds a volume of its own, or can have one made; and
         which volume that is on each of them, by its place among the candidates, -1 where one is made or none is there.
@@ -321,7 +354,8 @@ class VolumeIndex:
             for place in np.unique(best[best >= 0]):
                 name = names[int(place)]
                 taken[name] = taken.get(name, np.zeros(len(rows), dtype=bool)) | (best == place)
-            fits &= (best >= 0) | self._provisionable(self._claims[key])[rows]
+            makeable = self._provisionable(self._claims[key])
+            fits &= (best >= 0) | (makeable if anywhere else makeable & self._spacious(self._claims[key]))[rows]
             picks[key] = best
         return fits, picks
 
@@ -352,6 +386,43 @@ class VolumeIndex:
                 here &= self._labels.matching(wanted)
             mask |= here
         return mask
+
+    def _room_for(self, claim: Claim) -> Room | None:
+        made = self._classes.get(claim.spec.storage_class_name or "")
+        return None if made is None else self._room.of(made)
+
+    def _spacious(self, claim: Claim) -> Mask:
+        """The nodes for which there is storage enough to make a volume of that size, as far as its driver says."""
+        room = self._room_for(claim)
+        return np.ones(self._labels.count, dtype=bool) if room is None else room.largest >= _size(claim)
+
+    def utilisation(self, task: Task, rows: npt.NDArray[np.intp]) -> list[tuple[Amounts, Amounts]]:
+        """Of each storage class, how much the task's unbound claims ask for on these nodes, and how large the volumes
+        are that they would get, or the storage that these would be made of; both [M], 0 where nothing is asked for.
+        A node with volumes to give goes by these alone."""
+        keys = self._to_match(self._waiting(task.cls.profile.claims))
+        _, picks = self._match(keys, rows=rows)
+        given: dict[str, tuple[Amounts, Amounts]] = {}
+        made: dict[str, tuple[Amounts, Amounts]] = {}
+        static = np.zeros(len(rows), dtype=bool)
+        for key in keys:
+            claim, best = self._claims[key], picks[key]
+            name, size = claim.spec.storage_class_name or "", _size(claim)
+            found = best >= 0
+            static |= found
+            sizes = np.array([by_size(self._volumes[v])[0] for v in self._candidate_names(key)] or [0], dtype=float)
+            asked, held = given.setdefault(name, (np.zeros(len(rows)), np.zeros(len(rows))))
+            asked += np.where(found, size, 0.0)
+            held += np.where(found, sizes[np.maximum(best, 0)], 0.0)
+            room = self._room_for(claim)
+            if room is not None:
+                asked, held = made.setdefault(name, (np.zeros(len(rows)), np.zeros(len(rows))))
+                asked += np.where(found, 0.0, size)
+                held[:] = room.capacity[rows]
+        return [
+            *((np.where(static, asked, 0.0), held) for asked, held in given.values()),
+            *((np.where(static, 0.0, asked), held) for asked, held in made.values()),
+        ]
 
     # Bound claims -----------------------------------------------------------------------------------------------------
 

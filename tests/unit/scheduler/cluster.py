@@ -42,16 +42,17 @@ class Cluster:
         self._send(NODES, Node, event, {"metadata": meta, "spec": spec, "status": status})
 
     def queue(self, name: str, *, state: str = "Open", event: str = "ADDED", **spec: Any) -> None:
-        meta = {"name": name, "uid": f"queue-{name}"}
-        self._send(QUEUES, QueueView, event, {"metadata": meta, "spec": spec, "status": {"state": state}})
+        meta = {"name": name, "uid": f"queue-{name}", "annotations": spec.pop("annotations", None)}
+        status = {"state": state, "allocated": spec.pop("allocated", None)}
+        self._send(QUEUES, QueueView, event, {"metadata": meta, "spec": spec, "status": status})
 
     def priority(self, name: str, value: int) -> None:
         meta = {"name": name, "uid": f"class-{name}"}
         self._send(PRIORITYCLASSES, PriorityClassView, "ADDED", {"metadata": meta, "value": value})
 
     def gang(self, name: str, size: int, *, minimum: int | None = None, phase: str = "Inqueue", **given: Any) -> None:
-        """A PodGroup with so many pods of one kind. `pod` is merged into their spec; other keywords into the
-        PodGroup's spec; `cpu` is what each pod asks for."""
+        """A PodGroup with so many pods of one kind. `pod` is merged into their spec, `labels` and `annotations` are the
+        PodGroup's; other keywords go into its spec; `cpu` is what each pod asks for."""
         pod, cpu = given.pop("pod", {}), given.pop("cpu", "1")
         raw = {
             "metadata": {
@@ -59,6 +60,8 @@ class Cluster:
                 "namespace": "ns",
                 "uid": f"group-{name}",
                 "creationTimestamp": f"2026-05-01T00:00:{len(self.groups):02}Z",
+                "labels": given.pop("labels", {}),
+                "annotations": given.pop("annotations", {}),
             },
             "spec": {"minMember": size if minimum is None else minimum, "queue": "default", **given},
             "status": {"phase": phase},
@@ -68,6 +71,10 @@ class Cluster:
         for index in range(size):
             self.pod(name, index, cpu=cpu, **pod)
 
+    def tell_group(self, name: str) -> None:
+        """The PodGroup changed, as `groups` has it now."""
+        self._send(PODGROUPS, PodGroupView, "MODIFIED", self.groups[name])
+
     def pod(
         self,
         gang: str,
@@ -76,8 +83,10 @@ class Cluster:
         cpu: str | None = "1",
         role: str = "worker",
         part: int | None = None,
+        notes: Json | None = None,
         **spec: Any,
     ) -> None:
+        """One pod; `notes` are annotations, other keywords go to its spec."""
         name = f"{gang}-{role}-{index}"
         requests = {"cpu": cpu, "memory": "1Gi"} if cpu else {}
         raw: Json = {
@@ -86,7 +95,7 @@ class Cluster:
                 "namespace": "ns",
                 "uid": f"pod-{name}",
                 "labels": {"gang": gang} if part is None else {"gang": gang, "part": str(part)},
-                "annotations": {"scheduling.k8s.io/group-name": gang, "volcano.sh/task-spec": role},
+                "annotations": {"scheduling.k8s.io/group-name": gang, "volcano.sh/task-spec": role, **(notes or {})},
             },
             "spec": {
                 "schedulerName": "volcano",
@@ -123,6 +132,9 @@ class Cluster:
         for update in result.podgroup_updates:
             raw = self.groups[update.name]
             raw["status"] = dict(update.status)
+            notes = raw["metadata"].setdefault("annotations", {})
+            notes |= update.annotations or {}
+            raw["metadata"]["annotations"] = {key: value for key, value in notes.items() if value is not None}
             self._send(PODGROUPS, PodGroupView, "MODIFIED", raw)
         for bind in result.binds:
             self.change(bind.name, node=bind.node)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.unit.scheduler.cluster import Cluster
+from vcbatch.api.meta import ObjectMeta, OwnerReference
 from vcbatch.api.pod import Pod
 from vcbatch.api.scheduling import PodGroupSpecView, PodGroupView
 from vcbatch.scheduler import Policy
@@ -107,6 +108,10 @@ def test_node_scores() -> None:
         (0, 2, 0, 0, False, Phase.RUNNING, Phase.PENDING),
         (0, 0, 0, 0, True, Phase.UNKNOWN, Phase.PENDING),
         (0, 0, 0, 0, True, Phase.INQUEUE, Phase.INQUEUE),
+        (0, 0, 0, 0, False, Phase.COMPLETED, Phase.COMPLETED),
+        (0, 0, 1, 0, False, Phase.COMPLETED, Phase.COMPLETED),
+        (0, 2, 1, 0, False, Phase.COMPLETED, Phase.RUNNING),
+        (0, 1, 1, 0, False, Phase.COMPLETED, Phase.PENDING),
     ],
 )
 def test_phases(
@@ -124,6 +129,14 @@ def test_phases(
         job.counts[status] = count
     assert len(job.counts) == STATUSES
     assert next_phase(job, unschedulable=unschedulable) is after
+
+
+def test_the_gang_of_a_job_is_admitted_anew_for_its_next_attempt() -> None:
+    job = Job("ns/g", 0)
+    owner = OwnerReference(api_version="batch.volcano.sh/v1alpha1", kind="Job", name="g", uid="j", controller=True)
+    job.group = PodGroupView(metadata=ObjectMeta(owner_references=[owner]), spec=PodGroupSpecView(min_member=3))
+    job.phase = Phase.COMPLETED
+    assert next_phase(job, unschedulable=False) is Phase.PENDING
 
 
 def test_an_ending_member_still_counts_for_the_phase() -> None:

@@ -10,6 +10,7 @@ import pytest
 from tests.unit.scheduler.cluster import Cluster
 from vcbatch.scheduler import WaitReason
 from vcbatch.scheduler.result import Shortage
+from vcbatch.scheduler.simulation.outcome import reason_json
 
 INFRA = {"key": "dedicated", "value": "infra", "effect": "NoSchedule"}
 
@@ -167,15 +168,19 @@ CASES: dict[str, tuple[Callable[[], Cluster], Told]] = {
 def test_what_a_user_reads(build: Callable[[], Cluster], told: Told) -> None:
     cluster = build()
     result = cluster.cycle()
-    message = f"{told.head}. Origin reason is {told.origin}"
+    message = f"{told.head}. Origin reason is {told.reason.value}: {told.origin}"
     condition = cluster.condition("big", "Unschedulable")
     assert condition is not None
     assert (condition["reason"], condition["message"]) == ("NotEnoughResources", message)
-    assert {c.message for c in result.pod_conditions if c.name.startswith("big-")} == {told.pod}
+    assert {c.message for c in result.pod_conditions if c.name.startswith("big-")} == {
+        f"{told.reason.value}: {told.pod}"
+    }
     assert [e.message for e in result.events if e.name == "big"] == [message]
     explanation = cluster.scheduler.explain("ns", "big")
     assert explanation is not None
     assert (explanation.reason, explanation.message) == (told.reason, message)
+    assert cluster.scheduler.waiting()[explanation.queue, told.reason] >= 1, "the label of the metric"
+    assert reason_json(explanation)["reason"] == told.reason.value, "what the command line prints"
     assert list(explanation.shortages) == told.shortages
     assert tuple(explanation.ahead) == told.ahead
     assert len(message.encode()) < 1024

@@ -40,5 +40,5 @@ def test_the_documented_plugin_says_why_not() -> None:
     cluster.gang("g", 1)
     told = cluster.cycle().pod_conditions
     assert [c.message for c in told] == [
-        "0/1 nodes are unavailable: 1 node(s) are reserved. no node passes the constraints of g-worker-0"
+        "Impossible: 0/1 nodes are unavailable: 1 node(s) are reserved. no node passes the constraints of g-worker-0"
     ]

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import pytest
+import yaml
 
 from vcbatch.scheduler import DEFAULT_POLICY, Policy, PolicyError
+from vcbatch.scheduler.actions import UNSUPPORTED_ACTIONS
+from vcbatch.scheduler.plugins import UNSUPPORTED_PLUGINS
 from vcbatch.scheduler.plugins.base import Plugin
-from vcbatch.scheduler.switches import Switch
+from vcbatch.scheduler.policy_text import effective, gates
+from vcbatch.scheduler.switches import HOOKS, Switch
 
 GANG = "actions: allocate\ntiers:\n- plugins:\n  - name: gang\n"
 
@@ -54,13 +58,11 @@ def test_a_plugin_of_ones_own_can_be_named() -> None:
     [
         ("a: [", "not valid YAML"),
         ("- a", "policy: must be a mapping"),
-        ("actions: allocate\nmetrics: {}", "unknown key 'metrics'; allowed: actions, configurations, tiers"),
+        ("actions: allocate\nmetric: {}", "unknown key 'metric'; allowed: actions, configurations, metrics, tiers"),
         ("actions: [allocate]", "policy.actions: must be a comma-separated string"),
         ("actions: ''", "policy.actions: must name at least one action"),
-        ("actions: 'allocate, fly'", "unknown action 'fly'; supported: allocate, backfill, enqueue"),
-        ("actions: preempt", "action 'preempt' is one of Volcano's that vcbatch doesn't support"),
+        ("actions: 'allocate, fly'", "unknown action 'fly'; supported: allocate, backfill, "),
         (GANG.replace("gang", "gagn"), "policy.tiers[0].plugins[0].name: unknown plugin 'gagn'; supported: binpack"),
-        (GANG.replace("gang", "capacity"), "plugin 'capacity' is one of Volcano's that vcbatch doesn't support"),
         (GANG + "    enabledJobOrder: true\n", "unknown key 'enabledJobOrder'; allowed: name, arguments and the sw"),
         (GANG + "    enableJobOrder: 1\n", "policy.tiers[0].plugins[0].enableJobOrder: must be true or false, got 1"),
         (GANG + "    arguments: {a: 1}\n", "unknown argument 'a'; allowed: none"),
@@ -86,3 +88,102 @@ def test_what_cant_be_followed_is_refused(text: str, message: str) -> None:
     with pytest.raises(PolicyError) as refused:
         Policy.parse(text)
     assert message in str(refused.value)
+
+
+def test_every_fault_is_told_with_its_line() -> None:
+    text = (
+        "actions: allocate, fly\n"
+        "tiers:\n"
+        "- plugins:\n"
+        "  - name: gagn\n"
+        "  - name: binpack\n"
+        "    enabledJobOrder: true\n"
+        "    arguments:\n"
+        "      binpack.weight: heavy\n"
+        "      binpack.wieght: 1\n"
+        "  - name: binpack\n"
+        "colour: blue\n"
+    )
+    with pytest.raises(PolicyError) as refused:
+        Policy.parse(text)
+    told = [(fault.line, fault.column, fault.text.partition("; ")[0]) for fault in refused.value.faults]
+    assert told == [
+        (1, 10, "policy.actions: unknown action 'fly'"),
+        (4, 11, "policy.tiers[0].plugins[0].name: unknown plugin 'gagn'"),
+        (6, 5, "policy.tiers[0].plugins[1]: unknown key 'enabledJobOrder'"),
+        (8, 23, "policy.tiers[0].plugins[1].arguments.binpack.weight: must be an integer, got 'heavy'"),
+        (9, 7, "policy.tiers[0].plugins[1].arguments: unknown argument 'binpack.wieght'"),
+        (10, 11, "policy.tiers[0].plugins[2].name: plugin 'binpack' is named twice"),
+        (11, 1, "policy: unknown key 'colour'"),
+    ]
+    assert str(refused.value).splitlines()[0].startswith("line 1, column 10: policy.actions: unknown action 'fly'")
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column", "said"),
+    [
+        ("actions: allocate\ntiers: [\n", 3, 1, "policy: not valid YAML: did not find expected node content"),
+        ("actions: allocate\nactions: enqueue\n", 2, 1, "policy.actions: is given twice"),
+        ("actions: allocate\n---\nactions: enqueue\n", 2, 1, "policy: not valid YAML: but found another document"),
+        (GANG + "configurations:\n- name: allocate\n- name: allocate\n", 7, 9, "is configured twice"),
+        (GANG + "    enableJobOrder: 1\n", 5, 21, "enableJobOrder: must be true or false, got 1"),
+        ("actions: allocate\ntiers: 3\n", 2, 8, "policy.tiers: must be a list, got 3"),
+        ("- a\n", 1, 1, "policy: must be a mapping"),
+    ],
+)
+def test_a_fault_points_at_what_is_wrong(text: str, line: int, column: int, said: str) -> None:
+    with pytest.raises(PolicyError) as refused:
+        Policy.parse(text)
+    [fault] = refused.value.faults
+    assert (fault.line, fault.column) == (line, column)
+    assert said in fault.text
+
+
+def test_aliases_do_not_make_a_small_file_large() -> None:
+    bomb = "a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n"
+    bomb += "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]\n" for i in range(1, 9))
+    with pytest.raises(PolicyError, match="must be at most 100000 values"):
+        Policy.parse(bomb)
+    with pytest.raises(PolicyError):
+        Policy.parse("a: &a [*a]")
+
+
+def test_the_effective_policy_is_the_same_policy_with_nothing_left_out() -> None:
+    text = (
+        "actions: allocate\ntiers:\n- plugins:\n  - name: gang\n    enableJobReady: false\n  - name: binpack\n"
+        "    arguments: {binpack.cpu: 5, binpack.resources: a/b, binpack.resources.a/b: 3}\n"
+        "configurations:\n- name: allocate\n  arguments: {predicateErrorCacheEnable: false}\n"
+    )
+    policy = Policy.parse(text)
+    shown = effective(policy)
+    again = Policy.parse(shown)
+    assert again.actions == policy.actions
+    assert [[(o.cls, o.arguments) for o in t.plugins] for t in again.tiers] == [
+        [(o.cls, o.arguments) for o in t.plugins] for t in policy.tiers
+    ]
+    assert again.action_arguments == policy.action_arguments
+    for before, after in zip(policy.tiers[0].plugins, again.tiers[0].plugins, strict=True):
+        assert [before.enabled(s) for s in Switch] == [after.enabled(s) for s in Switch]
+    document = yaml.safe_load(shown)
+    gang, binpack = document["tiers"][0]["plugins"]
+    assert (gang["enableJobReady"], gang["enableJobPipelined"]) == (False, True)
+    assert binpack["arguments"]["binpack.memory"] == 1
+    assert effective(again) == shown
+
+
+def test_the_hooks_of_switches_are_methods_of_plugins() -> None:
+    named = {hook for hooks in HOOKS.values() for hook in hooks}
+    assert named <= set(dir(Plugin))
+    assert not gates(Switch.JOB_ORDER, Plugin)
+
+
+@pytest.mark.parametrize("name", sorted(UNSUPPORTED_PLUGINS))
+def test_plugins_that_only_volcano_has_are_refused_as_such(name: str) -> None:
+    with pytest.raises(PolicyError, match=f"plugin '{name}' is one of Volcano's that vcbatch doesn't support"):
+        Policy.parse(GANG.replace("gang", name))
+
+
+@pytest.mark.parametrize("name", sorted(UNSUPPORTED_ACTIONS))
+def test_actions_that_only_volcano_has_are_refused_as_such(name: str) -> None:
+    with pytest.raises(PolicyError, match=f"action '{name}' is one of Volcano's that vcbatch doesn't support"):
+        Policy.parse(f"actions: {name}")

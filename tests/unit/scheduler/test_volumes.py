@@ -5,13 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 
 from tests.unit.scheduler.cluster import Cluster, Json
 from vcbatch.api.names import SELECTED_NODE
-from vcbatch.api.resources import CSINODES, PERSISTENTVOLUMECLAIMS, PERSISTENTVOLUMES, STORAGECLASSES
-from vcbatch.api.storage import Claim, CsiNode, PersistentVolume, StorageClass
-from vcbatch.scheduler import CycleResult
+from vcbatch.api.resources import (
+    CSIDRIVERS,
+    CSINODES,
+    CSISTORAGECAPACITIES,
+    PERSISTENTVOLUMECLAIMS,
+    PERSISTENTVOLUMES,
+    STORAGECLASSES,
+)
+from vcbatch.api.storage import Claim, CsiDriver, CsiNode, CsiStorageCapacity, PersistentVolume, StorageClass
+from vcbatch.scheduler import CycleResult, Policy
+from vcbatch.scheduler.plugins.storage_shape import Point, storage_score
 from vcbatch.scheduler.result import ClaimBinding, WaitReason
 
 ZONE = "topology.kubernetes.io/zone"
@@ -295,3 +304,150 @@ def test_claims_made_for_a_pod_are_named_after_it() -> None:
     for index in range(2):
         cluster.claim(f"g-worker-{index}-scratch", "late")
     assert {claim.name for claim in _claims(cluster.cycle())} == {"g-worker-0-scratch", "g-worker-1-scratch"}
+
+
+# Room for volumes that are yet to be made
+
+
+def _published(cluster: Storage, name: str, size: str, *, zone: str = "", **given: Any) -> None:
+    """So much storage is left for class `late` in a zone; without one, on no node."""
+    cluster.scheduler.apply(
+        CSIDRIVERS,
+        "ADDED",
+        msgspec.convert({"metadata": {"name": "example.com/disk"}, "spec": {"storageCapacity": True}}, CsiDriver),
+    )
+    raw: Json = {"metadata": {"name": name, "namespace": "csi"}, "storageClassName": "late", "capacity": size, **given}
+    if zone:
+        raw["nodeTopology"] = {"matchLabels": {ZONE: zone}}
+    cluster.scheduler.apply(CSISTORAGECAPACITIES, "ADDED", msgspec.convert(raw, CsiStorageCapacity))
+
+
+def test_a_volume_is_made_where_storage_is_left() -> None:
+    cluster = Storage()
+    _published(cluster, "x", "1Gi", zone="x")
+    _published(cluster, "y", "9Gi", zone="y")
+    cluster.claim("data", "late", size="2Gi")
+    cluster.users("g", 1, "data")
+    cluster.cycle()
+    assert _nodes(cluster, "g") == {"c"}
+
+
+def test_too_little_storage_is_named_and_the_gang_starts_when_there_is_more() -> None:
+    cluster = Storage()
+    _published(cluster, "x", "1Gi", zone="x")
+    _published(cluster, "y", "9Gi", zone="y", maximumVolumeSize="1Gi")
+    _published(cluster, "nowhere", "9Gi")
+    cluster.claim("data", "late", size="2Gi")
+    cluster.users("g", 1, "data")
+    cluster.cycle()
+    told = cluster.scheduler.explain("ns", "g")
+    assert told is not None
+    assert told.nodes == {"node(s) did not have enough free storage": 3}
+    _published(cluster, "x", "3Gi", zone="x")
+    cluster.cycle()
+    assert _nodes(cluster, "g") <= {"a", "b"}
+    assert _nodes(cluster, "g")
+
+
+def test_a_driver_that_publishes_nothing_has_room_everywhere() -> None:
+    cluster = Storage()
+    raw = {"metadata": {"name": "x", "namespace": "csi"}, "storageClassName": "late", "capacity": "0"}
+    cluster.scheduler.apply(CSISTORAGECAPACITIES, "ADDED", msgspec.convert(raw, CsiStorageCapacity))
+    cluster.claim("data", "late", size="2Gi")
+    cluster.users("g", 1, "data")
+    assert len(cluster.cycle().binds) == 1
+
+
+def _with(**arguments: Any) -> Storage:
+    cluster = Storage()
+    plugins = [{"name": "gang"}, {"name": "predicates", "arguments": arguments}]
+    cluster.scheduler.set_policy(Policy.build({"actions": "enqueue, allocate", "tiers": [{"plugins": plugins}]}))
+    return cluster
+
+
+def test_the_shape_says_whether_full_or_empty_storage_is_better() -> None:
+    for low, high, node in ((10, 0, "c"), (0, 10, "a")):
+        points = [{"utilization": 0, "score": low}, {"utilization": 100, "score": high}]
+        cluster = _with(**{"volumebinding.shape": points})
+        _published(cluster, "x", "4Gi", zone="x")
+        _published(cluster, "y", "40Gi", zone="y")
+        cluster.claim("data", "late", size="2Gi")
+        cluster.users("g", 1, "data")
+        cluster.cycle()
+        assert _nodes(cluster, "g") == {node}
+
+
+def test_a_volume_that_is_there_is_rated_by_its_own_size() -> None:
+    points = [{"utilization": 0, "score": 0}, {"utilization": 100, "score": 10}]
+    cluster = _with(**{"volumebinding.shape": points})
+    cluster.volume("large", nodes=("a",), size="8Gi")
+    cluster.volume("small", nodes=("c",), size="2Gi")
+    cluster.claim("data", "static", size="1Gi")
+    cluster.users("g", 1, "data")
+    cluster.cycle()
+    assert _nodes(cluster, "g") == {"c"}
+
+
+@pytest.mark.parametrize(
+    ("shape", "asked", "held", "points"),
+    [
+        (((0, 0), (100, 100)), 1, 4, 25),
+        (((0, 0), (100, 100)), 5, 4, 100),
+        (((0, 0), (100, 100)), 1, 0, 100),
+        (((0, 100), (40, 80), (80, 40), (100, 0)), 3, 5, 60),
+        (((20, 30), (80, 90)), 1, 10, 30),
+        (((20, 30), (80, 90)), 9, 10, 90),
+    ],
+)
+def test_points_lie_on_a_line_through_the_shape(
+    shape: tuple[tuple[int, int], ...], asked: float, held: float, points: float
+) -> None:
+    found = storage_score([(np.array([asked], dtype=float), np.array([held], dtype=float))], [Point(*p) for p in shape])
+    assert found.tolist() == [points]
+
+
+# Switches
+
+
+def test_volumes_are_left_to_others_where_binding_is_switched_off() -> None:
+    cluster = _with(**{"predicate.VolumeBindingEnable": False})
+    cluster.claim("data", "late")
+    cluster.users("g", 2, "data")
+    result = cluster.cycle()
+    assert len(result.binds) == 2
+    assert not _claims(result)
+
+
+def test_zones_of_volumes_do_not_count_where_they_are_switched_off() -> None:
+    cluster = _with(**{"predicate.VolumeZoneEnable": False})
+    cluster.volume("v", labels={ZONE: "elsewhere"})
+    cluster.claim("data", "static", volume="v")
+    cluster.users("g", 1, "data")
+    assert len(cluster.cycle().binds) == 1
+
+
+def test_limits_of_drivers_do_not_count_where_they_are_switched_off() -> None:
+    for on in (True, False):
+        cluster = _with(**{"predicate.NodeVolumeLimitsEnable": on})
+        for node in ("a", "b", "c"):
+            cluster.limit(node, "example.com/disk", 0)
+        cluster.volume("v", csi={"driver": "example.com/disk"})
+        cluster.claim("data", "static", volume="v")
+        cluster.users("g", 1, "data")
+        assert len(cluster.cycle().binds) == (0 if on else 1)
+
+
+def test_how_long_a_volume_may_take_is_told_with_its_claim() -> None:
+    cluster = _with(**{"volumebinding.bindTimeoutSeconds": 30})
+    cluster.claim("data", "late")
+    cluster.users("g", 1, "data")
+    assert {claim.timeout for claim in _claims(cluster.cycle())} == {30.0}
+
+
+def test_another_policy_has_its_own_rules_about_volumes() -> None:
+    cluster = _with(**{"predicate.VolumeBindingEnable": False})
+    cluster.claim("data", "late")
+    cluster.cycle()
+    cluster.scheduler.set_policy(Policy.build({"actions": "allocate", "tiers": [{"plugins": [{"name": "gang"}]}]}))
+    cluster.users("g", 1, "data")
+    assert len(_claims(cluster.cycle())) == 1

@@ -6,8 +6,24 @@ from vcbatch.scheduler.actions.allocate import Allocate
 from vcbatch.scheduler.actions.backfill import Backfill
 from vcbatch.scheduler.actions.base import Action
 from vcbatch.scheduler.actions.enqueue import Enqueue
+from vcbatch.scheduler.actions.gang_eviction import GangEvict
+from vcbatch.scheduler.actions.preempt import Preempt
+from vcbatch.scheduler.actions.reclaim import Reclaim
+from vcbatch.scheduler.actions.shuffle import Shuffle
+from vcbatch.scheduler.plugins.base import EvictionKind
 
-ACTIONS: dict[str, Action] = {"allocate": Allocate(), "backfill": Backfill(), "enqueue": Enqueue()}
+ACTIONS: dict[str, Action] = {
+    "allocate": Allocate(),
+    "backfill": Backfill(),
+    "enqueue": Enqueue(),
+    "gangpreempt": GangEvict(EvictionKind.PREEMPT),
+    "gangreclaim": GangEvict(EvictionKind.RECLAIM),
+    "preempt": Preempt(),
+    "reclaim": Reclaim(),
+    "shuffle": Shuffle(),
+}
 
-UNSUPPORTED_ACTIONS = frozenset({"gangpreempt", "gangreclaim", "preempt", "reclaim", "shuffle"})
+EVICTING = frozenset({"gangpreempt", "gangreclaim", "preempt", "reclaim"})
+"""Names of the actions that look for victims in the victim table, which is kept for them only."""
+UNSUPPORTED_ACTIONS: frozenset[str] = frozenset()
 """Names that Volcano knows and this scheduler doesn't."""

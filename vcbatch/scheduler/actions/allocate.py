@@ -4,21 +4,29 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from vcbatch.scheduler.actions.attempt import Attempt, Sheet
 from vcbatch.scheduler.actions.base import ERROR_CACHE, eligible, place_best_effort
+from vcbatch.scheduler.actions.domain_attempt import DomainAttempt
+from vcbatch.scheduler.actions.nominated import Promises, take_nominated
+from vcbatch.scheduler.actions.queue_line import QueueLine
 from vcbatch.scheduler.actions.sub_gangs import SubGangAttempt
+from vcbatch.scheduler.arguments import Argument, ArgumentSpec
 from vcbatch.scheduler.blockers import Blocker
-from vcbatch.scheduler.model import Job, Queue
+from vcbatch.scheduler.model import Job, Queue, TaskStatus
+from vcbatch.scheduler.reservation import Reservations
 from vcbatch.scheduler.result import WaitReason
 from vcbatch.scheduler.statement import Statement
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.session import Session
 
-_Ranked = TypeVar("_Ranked")
-_Heap = list[tuple[tuple[Any, ...], _Ranked]]
+_Heap = list[tuple[tuple[Any, ...], Job]]
+
+
+BACKFILL = "conservativeBackfill"
+RESERVATIONS = "backfillReservations"
 
 
 class Allocate:
@@ -28,44 +36,75 @@ class Allocate:
     Members that ask for nothing count towards the minimum, as in Volcano, and are placed by backfill. Where the
     minimum needs them, they must find a node already here, and the cycle takes the gang back if they don't in the end.
 
-    Only the queue and the gang that were just served change their place in the order, so heaps stay exact.
+    Only the queue and the gang that were just served change their place in the order, unless a plugin says otherwise
+    (`SHARES_PLACES`); so heaps stay exact.
     """
 
-    arguments = ERROR_CACHE
+    arguments = ArgumentSpec(
+        named={
+            **ERROR_CACHE.named,
+            BACKFILL: Argument(default=False),
+            RESERVATIONS: Argument(default=10, minimum=1),
+        }
+    )
 
     def execute(self, session: Session) -> None:
         sheets: dict[str, Sheet] = {}
-        jobs: dict[str, _Heap[Job]] = {}
-        sleepers = _Sleepers(session)
+        jobs: dict[str, _Heap] = {}
+        given = session.policy.action_arguments.get("allocate", {})
+        reservations = Reservations(session, most=given[RESERVATIONS]) if given.get(BACKFILL) else None
+        sleepers = _Sleepers(session, awake=set() if reservations is None else _firsts(session))
         for job in eligible(session):
             assert job.queue is not None  # noqa: S101 - eligible gangs have a queue
             if sleepers.sleeps(job, job.queue):
                 continue
             runs = session.runs(job)
-            if runs:
+            if runs or (session.gates is not None and session.gates.closed(job)):
                 sheets[job.key] = deque(runs)
                 jobs.setdefault(job.queue.name, []).append((session.job_key(job), job))
         for heap in jobs.values():
             heapq.heapify(heap)
-        queues = [(session.queue_key(queue), queue) for queue in map(session.state.queues.__getitem__, jobs)]
-        heapq.heapify(queues)
-        while queues:
-            _, queue = heapq.heappop(queues)
-            if self._turn(session, queue, jobs[queue.name], sheets):
-                heapq.heappush(queues, (session.queue_key(queue), queue))
+        line = QueueLine(session, map(session.state.queues.__getitem__, jobs))
+        promises = Promises(session)
+        while (queue := line.take()) is not None:
+            if self._turn(session, queue, jobs[queue.name], sheets, reservations, promises):
+                line.put_back(queue)
+        if reservations is not None:
+            reservations.close()
 
-    def _turn(self, session: Session, queue: Queue, heap: _Heap[Job], sheets: dict[str, Sheet]) -> bool:
-        """Serve the queue's best gang. False where the queue is through."""
+    def _turn(
+        self,
+        session: Session,
+        queue: Queue,
+        heap: _Heap,
+        sheets: dict[str, Sheet],
+        reservations: Reservations | None,
+        promises: Promises,
+    ) -> bool:
+        """Serve the queue's best gang, after those that others were evicted for at its queue's cost. False where the
+        queue is through."""
         reason = session.overused(queue)
         if reason is not None:
             session.closed_queues[queue.name] = reason
             return False
         if not heap:
             return False
-        _, job = heapq.heappop(heap)
+        job = _best(heap, session)
+        refused = None if reservations is None else reservations.before(job, queue)
+        if refused is not None:
+            session.blockers[job.key] = refused
+            return True
+        for first in promises.before(job):
+            if sheets.get(first.key):
+                self._serve(session, first, sheets[first.key])
         if self._serve(session, job, sheets[job.key]):
             heapq.heappush(heap, (session.job_key(job), job))
-        elif queue.fifo and job.key in session.blockers:
+            return True
+        if reservations is not None:
+            reservations.after(job, queue)
+            if reservations.holds(queue):
+                return True
+        if queue.fifo and job.key in session.blockers:
             session.closed_queues[queue.name] = f"queue {queue.name} is first in, first out: {job.key} is first"
             return False
         return True
@@ -74,8 +113,12 @@ class Allocate:
         """One turn of a gang. True where it started and has tasks left."""
         job.parked = None
         session.attempted.append(job)
+        if session.gates is not None:
+            session.gates.open(job)
         statement = Statement(session)
-        (SubGangAttempt if job.rules else Attempt)(session, job, statement).work_off(sheet)
+        take_nominated(session, job, sheet, statement)
+        if not statement or not session.ready(job):
+            _attempt(session, job, statement).work_off(sheet)
         if session.ready(job) and (session.ready_without_hope(job) or self._hope(session, job)):
             session.commit(statement)
             return bool(sheet)
@@ -99,17 +142,48 @@ class Allocate:
         return enough
 
 
+def _attempt(session: Session, job: Job, statement: Statement) -> Attempt | DomainAttempt:
+    if job.bound_to_domains:
+        return DomainAttempt(session, job, statement)
+    return (SubGangAttempt if job.rules else Attempt)(session, job, statement)
+
+
+def _best(heap: _Heap, session: Session) -> Job:
+    """Take the best gang off the heap. Where serving one moves others back as well, the place of each is looked at
+    again when it comes to the top; as nobody moves forward, the first that is still the best is."""
+    _, first = heapq.heappop(heap)
+    while session.shares_places and heap:
+        now = session.job_key(first)
+        if now <= heap[0][0]:
+            break
+        _, first = heapq.heapreplace(heap, (now, first))
+    return first
+
+
+def _firsts(session: Session) -> set[str]:
+    """The first gang of every queue, for which room may be kept."""
+    best: dict[str, tuple[tuple[Any, ...], str]] = {}
+    for job in eligible(session):
+        assert job.queue is not None  # noqa: S101 - eligible gangs have a queue
+        if job.counts[TaskStatus.PENDING] and not session.ready(job):
+            mine = (session.job_key(job), job.key)
+            best[job.queue.name] = min(best.get(job.queue.name, mine), mine)
+    return {key for _, key in best.values()}
+
+
 class _Sleepers:
     """Which parked gangs needn't be tried: those whose stamp is the same would fail as before."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, *, awake: set[str]) -> None:
+        """`awake` has the keys of gangs that are tried in any case."""
         self._session = session
+        self._awake = awake
         self._stamps: dict[str, tuple[object, ...]] = {}
 
     def sleeps(self, job: Job, queue: Queue) -> bool:
         """Whether the gang stays parked. The first in a first-in-first-out queue holds the others up, so there every
         gang is asked."""
-        if job.parked is None or queue.fifo:
+        if job.parked is None or queue.fifo or job.key in self._awake:
             return False
         stamp = self._stamps.get(queue.name)
         if stamp is None:

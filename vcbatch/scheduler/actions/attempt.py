@@ -6,6 +6,8 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from vcbatch.scheduler.blockers import Blocker, no_node, queue_limit
+from vcbatch.scheduler.columns import Rows
+from vcbatch.scheduler.domains import Domain
 from vcbatch.scheduler.model import ALLOCATED_STATUSES, Job, Queue, Run, Task, TaskStatus
 from vcbatch.scheduler.statement import Statement
 
@@ -19,10 +21,16 @@ Sheet = deque[Run]
 class Attempt:
     """One walk through a gang's tasks until it is ready, or its tasks are through."""
 
-    def __init__(self, session: Session, job: Job, statement: Statement) -> None:
+    def __init__(self, session: Session, job: Job, statement: Statement, *, domain: Domain | None = None) -> None:
+        """In a `domain` of the network only nodes of it are taken, and what fails is kept in `blocker`, since another
+        domain may do; else it is what the gang waits for."""
         self.session = session
         self.job = job
         self.statement = statement
+        self.domain = domain
+        self.blocker: Blocker | None = None
+        self.limited = False
+        """Whether the queue's room was what ended it, which is the same in every domain."""
         self._failed_roles: set[str] = set()
         self._indivisible = job.min_member >= len(job.tasks) and session.votes_on_holding
         """It needs every one of its tasks: what one can't get, the others needn't try for."""
@@ -54,15 +62,16 @@ class Attempt:
         assert job.queue is not None  # noqa: S101 - eligible gangs have a queue
         tasks = run.tasks
         if run.cls.unsupported:
-            self.fail(no_node(session, tasks[0], unplaced=len(tasks), placed=job.ready_count))
+            self.fail(self.no_node(tasks[0], unplaced=len(tasks)))
             return [], True
         coupled = session.coupled(tasks)
         done = 0
         while done < len(tasks):
-            room = session.room(job.queue, run.cls.request)
+            room = session.room_of(job, run.cls.request)
             needed = min(len(tasks) - done, session.tasks_until_ready(job, run.role))
             if room < 1 or (room < needed and self._indivisible):
                 self.fail(self.queue_limit(job.queue, tasks[done], needed))
+                self.limited = True
                 self._futile = self._indivisible
                 return [], False
             want = min(needed, room)
@@ -73,9 +82,9 @@ class Attempt:
             before = done
             done += self.some(run, done, 1 if coupled else want, coupled=coupled)
             if done - before < (1 if coupled else want):
-                blocker = no_node(session, tasks[done], unplaced=want - done + before, placed=self.placed())
+                blocker = self.no_node(tasks[done], unplaced=want - done + before)
                 self.fail(blocker)
-                if not coupled and not before and not self._began_before(done):
+                if self.domain is None and not coupled and not before and not self._began_before(done):
                     session.exhausted[run.cls.id] = (done, blocker)
                 return [], True
             if done < len(tasks) and session.ready(job):
@@ -83,26 +92,68 @@ class Attempt:
         return [], False
 
     def some(self, run: Run, start: int, want: int, *, coupled: bool) -> int:
-        """Place up to `want` tasks, on free resources first, on those being released then. Returns how many."""
+        """Place up to `want` tasks, on free resources first, on those being released then; on the node that was kept
+        for them before any other. Returns how many."""
+        row = self._kept_row(run)
+        kept = 0 if row is None else self._at(run, start, want, row, coupled=coupled)
+        return kept + self._anywhere(run, start + kept, want - kept, coupled=coupled) if kept < want else kept
+
+    def _kept_row(self, run: Run) -> int | None:
+        """The row of the node that others were evicted from for these tasks, where it is still there."""
+        node = run.tasks[0].nominated
+        row = self.session.state.row(node) if node else None
+        return row if row is None or self.domain is None or row in self.domain.rows else None
+
+    def _at(self, run: Run, start: int, want: int, row: int, *, coupled: bool) -> int:
+        """Place up to `want` tasks on one node."""
         placer, statement = self.session.placer, self.statement
         if coupled:
             task = run.tasks[start]
-            found = placer.one(task)
+            found = self.session.place_for(task, only=row)
+            if found is not None:
+                (statement.allocate if found[1] else statement.pipeline)([task], [row])
+            return 0 if found is None else 1
+        free = placer.at(run.cls, row, want, promising=False)
+        if free:
+            statement.allocate(run.tasks[start : start + free], [row] * free)
+        later = placer.at(run.cls, row, want - free, promising=True) if free < want else 0
+        if later:
+            statement.pipeline(run.tasks[start + free : start + free + later], [row] * later)
+        return free + later
+
+    def _anywhere(self, run: Run, start: int, want: int, *, coupled: bool) -> int:
+        placer, statement = self.session.placer, self.statement
+        within = self._within()
+        leaning = self.session.leaning(self.job, run.sub, run.cls, self.domain)
+        if coupled:
+            task = run.tasks[start]
+            found = self.session.place_for(task, within=within, leaning=leaning)
             if found is None:
                 return 0
             row, free = found
             (statement.allocate if free else statement.pipeline)([task], [row])
             return 1
-        rows = placer.on_idle(run.cls, want)
+        rows = placer.on_idle(run.cls, want, within=within, leaning=leaning)
         if rows:
             statement.allocate(run.tasks[start : start + len(rows)], rows)
         placed = len(rows)
         if placed < want:
-            rows = placer.on_releasing(run.cls, want - placed)
+            rows = placer.on_releasing(run.cls, want - placed, within=within, leaning=leaning)
             if rows:
                 statement.pipeline(run.tasks[start + placed : start + placed + len(rows)], rows)
             placed += len(rows)
         return placed
+
+    def _within(self) -> Rows | None:
+        """The rows of the nodes that may be taken; None for all."""
+        if self.domain is None or len(self.domain.rows) == len(self.session.nodes):
+            return None
+        return self.domain.rows
+
+    def no_node(self, task: Task, *, unplaced: int) -> Blocker:
+        """Why no node takes the task, `unplaced` of its kind being needed still."""
+        domain = None if self._within() is None else self.domain
+        return no_node(self.session, task, unplaced=unplaced, placed=self.placed(), domain=domain)
 
     def queue_limit(self, queue: Queue, task: Task, unplaced: int) -> Blocker:
         """Why the queue doesn't let the task in."""
@@ -119,7 +170,7 @@ class Attempt:
     def _known_failure(self, run: Run, want: int) -> Blocker | None:
         """What another gang of this class ran into in this cycle, where this one would run into it as well: it needs
         more at once than that one found, and would be undone."""
-        if self.statement or not self._indivisible:
+        if self.statement or not self._indivisible or self.domain is not None:
             return None
         known = self.session.exhausted.get(run.cls.id)
         return known[1] if known is not None and want > known[0] else None
@@ -133,7 +184,10 @@ class Attempt:
 
     def fail(self, blocker: Blocker) -> None:
         """The first failure of an attempt is what the gang waits for."""
-        self.session.blockers.setdefault(self.job.key, blocker)
+        if self.blocker is None:
+            self.blocker = blocker
+        if self.domain is None:
+            self.session.blockers.setdefault(self.job.key, blocker)
 
     def _may_continue(self) -> bool:
         """Whether the gang could still start without what failed (Volcano's NeedContinueAllocating)."""

@@ -21,6 +21,8 @@ class Backfill:
     arguments = ERROR_CACHE
 
     def execute(self, session: Session) -> None:
+        for statement in session.held:
+            statement.release_best_effort()
         by_queue: dict[str, list[Job]] = {}
         queues: dict[str, Queue] = {}
         for job in eligible(session):

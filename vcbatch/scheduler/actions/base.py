@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from vcbatch.scheduler.actions.homes import Homes
 from vcbatch.scheduler.arguments import Argument, ArgumentSpec
 from vcbatch.scheduler.blockers import Blocker, no_node
-from vcbatch.scheduler.model import Job, Phase, Task, TaskStatus
+from vcbatch.scheduler.domains import Domain
+from vcbatch.scheduler.model import Job, Phase, Queue, Task, TaskStatus
 from vcbatch.scheduler.result import WaitReason
 from vcbatch.scheduler.statement import Statement
 
@@ -42,20 +44,24 @@ def eligible(session: Session) -> list[Job]:
 def _eligible(session: Session) -> list[Job]:
     admits = "enqueue" in session.policy.actions
     out: list[Job] = []
+    faults: dict[str, Blocker | None] = {}
     for job in session.state.waiting.values():
         if job.group is None:
+            continue
+        if job.set_aside:
+            session.blockers[job.key] = Blocker(reason=WaitReason.PLUGIN_FAILED, text=job.set_aside)
             continue
         if job.queue is None:
             name = job.group.spec.queue or session.state.default_queue
             session.blockers[job.key] = Blocker(reason=WaitReason.QUEUE_MISSING, text=f"queue {name} doesn't exist")
             continue
-        if job.unplaceable:
-            text = f"{job.unplaceable}, which is not supported"
-            session.blockers[job.key] = Blocker(reason=WaitReason.UNSUPPORTED, text=text)
+        if admits and job.phase is Phase.PENDING:
+            continue
+        wrong = _fault(session, job.queue, faults)
+        if wrong is not None:
+            session.blockers[job.key] = wrong
             continue
         if job.phase is Phase.PENDING:
-            if admits:
-                continue
             session.admit(job)
         fault = session.invalid(job)
         if fault is not None:
@@ -65,20 +71,34 @@ def _eligible(session: Session) -> list[Job]:
     return out
 
 
+def _fault(session: Session, queue: Queue, known: dict[str, Blocker | None]) -> Blocker | None:
+    """What is wrong with the queue itself."""
+    if queue.name not in known:
+        fault = session.queue_fault(queue)
+        known[queue.name] = None if fault is None else Blocker(reason=WaitReason.QUEUE_INVALID, text=fault)
+    return known[queue.name]
+
+
 def place_best_effort(session: Session, job: Job, statement: Statement) -> None:
     """Place the gang's pending tasks that ask for nothing, in task order, as many as find a node."""
     pending = [t for t in job.tasks.values() if t.status is TaskStatus.PENDING and t.cls.best_effort and not t.gated]
+    homes = Homes(session, job, pending) if job.bound_to_domains else None
     for task in session.ordered(pending):
-        row = None if task.cls.unsupported else _node(session, task)
+        home = None if homes is None else homes.of(task)
+        if isinstance(home, Blocker):
+            session.blockers.setdefault(job.key, home)
+            continue
+        row = None if task.cls.unsupported else _node(session, task, home)
         if row is None:
             session.blockers.setdefault(job.key, no_node(session, task, unplaced=1, placed=job.ready_count))
         else:
             statement.allocate([task], [row])
 
 
-def _node(session: Session, task: Task) -> int | None:
+def _node(session: Session, task: Task, home: Domain | None) -> int | None:
+    within = None if home is None else home.rows
     if session.coupled([task]):
-        found = session.placer.one(task)
+        found = session.place_for(task, within=within)
         return None if found is None else found[0]
-    rows = session.placer.on_idle(task.cls, 1)
+    rows = session.placer.on_idle(task.cls, 1, within=within)
     return rows[0] if rows else None

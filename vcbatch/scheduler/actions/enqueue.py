@@ -2,54 +2,170 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from vcbatch.scheduler.arguments import NO_ARGUMENTS
 from vcbatch.scheduler.blockers import Blocker
 from vcbatch.scheduler.model import Job, Phase, Queue
+from vcbatch.scheduler.plugins.base import Verdict
 from vcbatch.scheduler.result import WaitReason
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.session import Session
+
+Kind = tuple[object, ...]
+"""What the verdict on a gang goes by, its queue apart."""
+
+_REFUSED = ("not admitted",)
+"""What a gang that waits for admission is parked on: no stamp of a session, so that nobody takes it for one."""
+_MEMORY = "enqueue"
+_MOST_KEPT = 64
+"""How many blockers of a queue are kept for the next cycle."""
+_FRESH = 32
+"""In a queue where at most so many gangs wait, each is told the numbers of every cycle; where more do, what changed
+but numbers."""
 
 
 class Enqueue:
     """Best queue first and best gang first, each gang that the plugins let in. A refused gang doesn't hold up the
     smaller ones behind it, unless its queue is first in, first out.
 
-    Admission changes no share, so the order of queues and gangs is the same throughout.
+    Admission changes no share, so the order of queues and gangs is the same throughout. It takes room only, so of gangs
+    that are alike one refusal speaks for all: those that can't be admitted cost no more than being counted.
     """
 
     arguments = NO_ARGUMENTS
 
     def execute(self, session: Session) -> None:
-        pending: dict[str, list[Job]] = {}
+        waiting = [
+            job
+            for job in session.state.waiting.values()
+            if job.phase is Phase.PENDING and job.group is not None and job.queue is not None
+        ]
+        pending: dict[str, list[tuple[Job, Kind]]] = {}
         queues: dict[str, Queue] = {}
-        for job in session.state.waiting.values():
-            if job.phase is not Phase.PENDING or job.group is None or job.queue is None:
-                continue
-            pending.setdefault(job.queue.name, []).append(job)
-            queues[job.queue.name] = job.queue
+        for job, kind in zip(waiting, _kinds(session, waiting), strict=True):
+            queue = job.queue
+            assert queue is not None  # noqa: S101 - it has one
+            queues[queue.name] = queue
+            pending.setdefault(queue.name, []).append((job, kind))
         for queue in sorted(queues.values(), key=session.queue_key):
-            for job in sorted(pending[queue.name], key=session.job_key):
-                if not self._consider(session, queue, job) and queue.fifo:
-                    break
+            _Desk(session, queue, pending[queue.name]).serve()
 
-    def _consider(self, session: Session, queue: Queue, job: Job) -> bool:
-        """A queue that isn't open admits nobody; a gang without minResources is admitted unasked otherwise."""
-        refusal = None
-        if not queue.open:
-            refusal = f"queue {queue.name} is {queue.view.status.state}"
-        elif session.state.jobs_table.has_minimum[job.row]:
-            refusal = session.enqueue_refusal(job)
-        if refusal is None:
-            session.admit(job)
-            return True
-        if not queue.open:
-            reason = WaitReason.QUEUE_NOT_OPEN
-        elif refusal.startswith("queue"):
-            reason = WaitReason.QUEUE_LIMIT
+
+def _kinds(session: Session, jobs: Sequence[Job]) -> list[Kind]:
+    """Equal for gangs on which every plugin says the same."""
+    if not jobs:
+        return []
+    table = session.state.jobs_table
+    rows = np.array([job.row for job in jobs], dtype=np.intp)
+    amounts = np.concatenate([table.has_minimum[rows, None], table.minimum[rows], table.gated[rows]], axis=1)
+    raw = np.ascontiguousarray(amounts).view(np.dtype((np.void, amounts.itemsize * amounts.shape[1]))).ravel()
+    keys = session.admission_keys
+    return [(amount, *[key(job) for key in keys]) for job, amount in zip(jobs, raw.tolist(), strict=True)]
+
+
+class _Desk:
+    """The admission of one queue's pending gangs."""
+
+    def __init__(self, session: Session, queue: Queue, pending: Sequence[tuple[Job, Kind]]) -> None:
+        self._session = session
+        self._queue = queue
+        self._pending = pending
+        self._has_minimum = session.state.jobs_table.has_minimum
+        self._refused: dict[Kind, Blocker] = {}
+        self._last: dict[str, Blocker] = session.state.memory.setdefault(_MEMORY, {}).setdefault(queue.name, {})
+        self._news: dict[tuple[int, int], bool] = {}
+
+    def serve(self) -> None:
+        queue = self._queue
+        fault = self._session.queue_fault(queue)
+        if fault is not None:
+            self._refuse_all(Blocker(reason=WaitReason.QUEUE_INVALID, text=fault))
+        elif not queue.open:
+            text = f"queue {queue.name} is {queue.view.status.state}"
+            self._refuse_all(Blocker(reason=WaitReason.QUEUE_NOT_OPEN, text=text))
+        elif queue.fifo:
+            self._line()
         else:
-            reason = WaitReason.CLUSTER_OVERCOMMITTED
-        session.blockers[job.key] = Blocker(reason=reason, text=refusal)
-        return False
+            self._traverse()
+
+    def _refuse_all(self, blocker: Blocker) -> None:
+        for job, _ in self._pending:
+            self._refuse(job, blocker)
+
+    def _line(self) -> None:
+        """Best first, up to the first that can't."""
+        behind: Blocker | None = None
+        for job, kind in self._sorted(self._pending):
+            if behind is not None:
+                self._refuse(job, behind)
+                continue
+            blocker = self._consider(job, kind)
+            if blocker is not None:
+                self._refuse(job, blocker)
+                text = f"queue {self._queue.name} is first in, first out: {job.key} is first"
+                behind = Blocker(reason=WaitReason.QUEUE_LIMIT, text=text)
+
+    def _traverse(self) -> None:
+        """Best first, whoever can. Kinds that have no room from the start are left out of the order."""
+        seen: set[Kind] = set()
+        for job, kind in self._pending:
+            if kind not in seen:
+                seen.add(kind)
+                blocker = self._asked(job)
+                if blocker is not None:
+                    self._refused[kind] = blocker
+        for job, kind in self._sorted([(j, k) for j, k in self._pending if k not in self._refused]):
+            if kind not in self._refused:
+                blocker = self._consider(job, kind)
+                if blocker is not None:
+                    self._refused[kind] = blocker
+        for job, kind in self._pending:
+            if job.phase is Phase.PENDING:
+                self._refuse(job, self._refused[kind])
+
+    def _sorted(self, pending: Sequence[tuple[Job, Kind]]) -> list[tuple[Job, Kind]]:
+        key = self._session.job_key
+        return sorted(pending, key=lambda entry: key(entry[0]))
+
+    def _consider(self, job: Job, kind: Kind) -> Blocker | None:
+        """Admit the gang, or say why not."""
+        blocker = self._asked(job)
+        if blocker is None:
+            self._session.admit(job)
+        return blocker
+
+    def _asked(self, job: Job) -> Blocker | None:
+        """A gang without minResources is admitted unasked, unless there is something else to ask about."""
+        asked = self._has_minimum[job.row] or self._session.admission_needed(job)
+        refusal = self._session.enqueue_refusal(job) if asked else None
+        return None if refusal is None else self._blocker(refusal)
+
+    def _blocker(self, refusal: Verdict) -> Blocker:
+        """The same object as in the last cycle where it says the same, so that nobody has to compare."""
+        made = Blocker(reason=refusal.reason, text=refusal.message, shortages=refusal.shortages)
+        if self._last.get(made.text) != made:
+            if len(self._last) > _MOST_KEPT:
+                self._last.clear()
+            self._last[made.text] = made
+        return self._last[made.text]
+
+    def _refuse(self, job: Job, blocker: Blocker) -> None:
+        """Note why the gang waits; it is told where that is news."""
+        known = job.blocker if job.parked == _REFUSED else None
+        job.parked, job.blocker = _REFUSED, blocker
+        if known is blocker:
+            return
+        if known is None or self._is_news(known, blocker):
+            self._session.blockers[job.key] = blocker
+
+    def _is_news(self, known: Blocker, blocker: Blocker) -> bool:
+        pair = (id(known), id(blocker))
+        if pair not in self._news:
+            numbers = len(self._pending) <= _FRESH and known != blocker
+            self._news[pair] = numbers or known.kind != blocker.kind
+        return self._news[pair]

@@ -5,15 +5,23 @@ from __future__ import annotations
 from collections import deque
 
 from vcbatch.scheduler.actions.attempt import Attempt, Sheet
-from vcbatch.scheduler.blockers import no_node
+from vcbatch.scheduler.domain_blockers import no_domain
+from vcbatch.scheduler.domain_search import Purpose
 from vcbatch.scheduler.model import Run
 from vcbatch.scheduler.plugins.gang import PLACED, members_of_sub, whole_subs
 from vcbatch.scheduler.sub_gangs import SubKey
 
 
 class SubGangAttempt(Attempt):
-    """Goes through the sub-gangs in the order of their first task. One that doesn't get its size is taken back, and the
-    next one is tried: a gang that wants two of three partitions takes those that fit."""
+    """Goes through the sub-gangs in the order of their first task, those that the gang needs first, and again through
+    those that have tasks left while the gang isn't ready. One that doesn't get its size is taken back, and the next one
+    is tried: a gang that wants two of three partitions takes those that fit.
+
+    A sub-gang with a topology of its own goes to the nearest domain that takes it, among those of one tier to the one
+    with the most points; `score` is the sum of these.
+    """
+
+    score = 0.0
 
     def work_off(self, sheet: Sheet) -> None:
         """Place sub-gangs from the sheet until the gang is ready. What is left on it is for another turn."""
@@ -21,11 +29,15 @@ class SubGangAttempt(Attempt):
         for run in sheet:
             parts.setdefault(run.sub, deque()).append(run)
         sheet.clear()
-        for key in self._needed_first(list(parts)):
+        keys = deque(self._needed_first(list(parts)))
+        while keys:
+            key = keys.popleft()
             if key is None:
                 super().work_off(parts[key])
             else:
                 self._place_sub(key, parts[key])
+                if parts[key]:
+                    keys.append(key)
             if self.session.ready(self.job):
                 break
         for runs in parts.values():
@@ -50,11 +62,32 @@ class SubGangAttempt(Attempt):
     def _place_sub(self, key: SubKey, runs: Sheet) -> None:
         """Place what the sub-gang lacks of its size, or nothing; beyond its size, one task. Leaves the rest in `runs`;
         of a sub-gang that failed nothing is left, as it isn't tried again in this cycle."""
+        if self.job.rules[key[0]].topology is None:
+            if not self._place_here(key, runs):
+                runs.clear()
+            return
+        search, whole = self.session.domain_search, self.domain
+        groups = search.groups(self.job, Purpose.ALLOCATE, sub=key, within=whole)
+        for group in groups:
+            for candidate in search.ranked(self.job, group, sub=key):
+                self.domain = candidate.domain
+                placed = self._place_here(key, runs)
+                self.domain = whole
+                if placed:
+                    self.score += candidate.score
+                    return
+        if not groups:
+            self.fail(no_domain(self.session, self.job, sub=key, within=whole, placed=self.placed()))
+        runs.clear()
+
+    def _place_here(self, key: SubKey, runs: Sheet) -> bool:
+        """The same in the domain that is looked at; False, and nothing placed, where it doesn't get its size there."""
         mark = self.statement.mark()
         short = max(self._short_of(key), 1)
+        todo = deque(runs)
         left: Sheet = deque()
-        while runs and short:
-            run = runs.popleft()
+        while todo and short:
+            run = todo.popleft()
             want = min(short, len(run.tasks))
             placed = self._take(run, want)
             short -= placed
@@ -62,27 +95,29 @@ class SubGangAttempt(Attempt):
                 left.append(run.rest(placed))
         if short:
             self.statement.take_back(mark)
-            runs.clear()
-        else:
-            runs.extendleft(reversed(left))
+            return False
+        runs.clear()
+        runs.extend([*left, *todo])
+        return True
 
     def _take(self, run: Run, want: int) -> int:
         """Place the first `want` tasks of a run, or as many as go; how many."""
         session, job = self.session, self.job
         assert job.queue is not None  # noqa: S101 - eligible gangs have a queue
         if run.cls.unsupported:
-            self.fail(no_node(session, run.tasks[0], unplaced=want, placed=self.placed()))
+            self.fail(self.no_node(run.tasks[0], unplaced=want))
             return 0
-        room = session.room(job.queue, run.cls.request)
+        room = session.room_of(job, run.cls.request)
         if room < want:
             self.fail(self.queue_limit(job.queue, run.tasks[0], want))
+            self.limited = True
             return 0
         coupled = session.coupled(run.tasks)
         done = 0
         while done < want:
             placed = self.some(run, done, 1 if coupled else want - done, coupled=coupled)
             if not placed:
-                self.fail(no_node(session, run.tasks[done], unplaced=want - done, placed=self.placed()))
+                self.fail(self.no_node(run.tasks[done], unplaced=want - done))
                 return done
             done += placed
         return done

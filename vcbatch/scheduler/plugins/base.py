@@ -10,15 +10,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, IntEnum, auto
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Protocol
 
 import numpy as np
 
-from vcbatch.scheduler.arguments import NO_ARGUMENTS, ArgumentSpec, ArgumentValue
+from vcbatch.scheduler.arguments import NO_ARGUMENTS, Arguments, ArgumentSpec
 from vcbatch.scheduler.classes import Profile, TaskClass
 from vcbatch.scheduler.columns import Columns, Floats, Rows
 from vcbatch.scheduler.model import Job, Queue, Task
 from vcbatch.scheduler.resources import Mask, Vector
+from vcbatch.scheduler.result import Shortage, WaitReason
+from vcbatch.scheduler.sub_gangs import SubKey
+from vcbatch.scheduler.victims import Candidates
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.session import Session
@@ -35,17 +38,26 @@ class Vote(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A vote, with what is short where it rejects."""
+    """A vote; where it rejects, a sentence that says what is short, why in the closed vocabulary, and the numbers."""
 
     vote: Vote
     message: str = ""
+    reason: WaitReason = WaitReason.ADMISSION_REFUSED
+    shortages: Sequence[Shortage] = ()
 
 
 class Ledger(NamedTuple):
-    """What a queue holds, what is promised to it included, and the most that it may hold now; both [R]."""
+    """What a queue holds, what is promised to it included, and the most that it may hold now; both [R].
+
+    `word` is what the limit is called; `queue` names the queue whose limit it is, where that is one above; `fixed`
+    where the limit is the same whatever others ask for, so that a gang that needs more never starts.
+    """
 
     held: Vector
     limit: Vector
+    word: str = "deserved"
+    queue: str = ""
+    fixed: bool = False
 
 
 class Rejection(NamedTuple):
@@ -55,6 +67,24 @@ class Rejection(NamedTuple):
     reason: str
     nodes: Mask
     by: Literal["affinity", "taint", ""] = ""
+
+
+class EvictionKind(Enum):
+    """For whom a gang's victims go."""
+
+    PREEMPT = auto()
+    """For a gang of their own queue."""
+    RECLAIM = auto()
+    """For a gang of another queue."""
+
+
+@dataclass(frozen=True, slots=True)
+class GangEviction:
+    """A whole gang that others are to be evicted for, with what its pending tasks ask for together, shape [R]."""
+
+    kind: EvictionKind
+    job: Job
+    need: Vector
 
 
 class Eligible:
@@ -78,6 +108,30 @@ class Cap(NamedTuple):
 
     reason: str
     slots: Floats
+
+
+class Leaning(Protocol):
+    """Points of nodes that move with every task that is placed."""
+
+    def points(self, rows: Rows, candidates: Mask) -> Floats:
+        """Points of the nodes of these rows now; [len(rows)]. `candidates` has those that take a task."""
+        ...
+
+    def placed(self, row: int) -> None:
+        """One more task goes to the node of this row."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class DomainWish:
+    """Tasks of a gang, or of one gang inside it, that look for a domain of the network: so many, asking for `amount`
+    together, [R]. `spare` is how many more of them each domain would take, [D]."""
+
+    job: Job
+    sub: SubKey | None
+    count: int
+    amount: Vector
+    spare: Floats
 
 
 class Normalise(Enum):
@@ -106,15 +160,43 @@ class Plugin:
     """The arguments it reads; anything else in the policy is an error."""
     HIERARCHICAL: ClassVar[bool] = False
     """Whether `enableHierarchy` may be set."""
+    SHARES_PLACES: ClassVar[bool] = False
+    """Whether serving one gang or queue moves others back in the order too."""
+    VICTIMS_BY_STANDING: ClassVar[bool] = False
+    """Whether victims are the same for two gangs of one queue that have the same priority and hold the same: what one
+    can't be helped with the other needn't ask for."""
     BY_AMOUNTS: ClassVar[bool] = False
     """Whether `scores`, and `caps` for a class without host ports, go by amounts on the node alone (`Columns`, not its
     `rows`), so that nodes with equal amounts get equal answers and one that is known needn't be asked for again."""
 
-    def __init__(self, arguments: Mapping[str, ArgumentValue]) -> None:
+    BY_QUEUE: ClassVar[bool] = False
+    """Whether `rejections`, `preferences`, `caps` or `scores` go by the queue; a profile names it then."""
+    BY_TERMS: ClassVar[bool] = False
+    """Whether `couples` is true at most of tasks with inter-pod terms or claims, and where pods on nodes have such
+    terms."""
+
+    barring: bool = False
+    """Whether `barred` has anything to say in this cycle."""
+
+    UNWANTED: ClassVar[str] = "it had better run elsewhere"
+    """What pods that `unwanted` names are told (a sentence)."""
+
+    def __init__(self, arguments: Arguments) -> None:
         self.arguments = arguments
+        self.hierarchical = False
+        """Whether the policy sets `enableHierarchy` for it."""
+
+    @classmethod
+    def of_mode(cls, *, hierarchical: bool) -> type[Plugin]:
+        """The class to be used, where it is another with `enableHierarchy`."""
+        return cls
 
     def open(self, session: Session) -> None:
         """The cycle begins. Keep what later answers need."""
+
+    def close(self, session: Session) -> None:
+        """The cycle's decisions are made; what is only held is still in place. What is to be remembered for the next
+        cycle goes to `session.state.memory`."""
 
     # Order: the smaller key first; keys of one method are compared with each other only.
 
@@ -129,6 +211,11 @@ class Plugin:
     def queue_key(self, queue: Queue) -> tuple[float, ...]:
         """Where a queue stands."""
         return ()
+
+    def queue_kin(self, queue: Queue) -> tuple[object, int] | None:
+        """What names the queues whose keys begin alike with this one's, whatever is placed, and in how many numbers
+        they do; None where that isn't known. Saves asking for the keys of all when one of them was served."""
+        return None
 
     # Gangs
 
@@ -149,11 +236,66 @@ class Plugin:
         """Whether what the gang got, promised resources included, is to be held for it."""
         return Vote.ABSTAIN
 
+    def job_starving(self, job: Job) -> bool:
+        """Whether the gang may have others evicted for what it lacks. The first tier in which some plugin answers
+        decides, and all of that tier must agree."""
+        return False
+
+    # Victims. None is no opinion; an empty answer leaves the decision to the next tier.
+
+    def preemptable(self, preemptor: Task, candidates: Sequence[Task]) -> Sequence[Task] | None:
+        """Which of the candidates, pods of one node in victim order, may be evicted for a task of their queue."""
+        return None
+
+    def reclaimable(self, reclaimer: Task, candidates: Sequence[Task]) -> Sequence[Task] | None:
+        """Which of the candidates, pods of one node in victim order, may be evicted for a task of another queue."""
+        return None
+
+    def possible_victims(self, kind: EvictionKind, job: Job, cls: TaskClass, candidates: Candidates) -> Mask | None:
+        """Which of the candidates, [K], of other gangs and of many nodes, `preemptable` or `reclaimable` might name for
+        a task of this class and gang: True at least for those, until somebody is spared or the cycle ends. Rules out
+        nodes before single pods are looked at. None where that isn't known; a plugin that answers never abstains."""
+        return None
+
+    def evictable(self, eviction: GangEviction, candidates: Sequence[Task]) -> Sequence[Task] | None:
+        """Which of the candidates, pods of many nodes, may be evicted for a whole gang."""
+        return None
+
+    def preemptive(self, queue: Queue, request: Vector) -> bool:
+        """Whether the queue may have pods of other queues evicted for this request, shape [R]. All must agree."""
+        return True
+
+    def victim_queue_key(self, victim: Queue, preemptor: Queue) -> tuple[float, ...]:
+        """Where a queue stands among those that lose pods for a task of `preemptor`; the smaller loses first. Where all
+        plugins answer the same, the queue that comes last in queue order loses first."""
+        return ()
+
+    def unwanted(self, running: Sequence[Task]) -> Sequence[Task] | None:
+        """Which running pods had better be moved away, whoever waits (the shuffle action)."""
+        return None
+
+    def movable(self, unwanted: Sequence[Task]) -> Sequence[Task] | None:
+        """Which of the running pods that others had better see moved away may go now. All who answer must agree."""
+        return None
+
     # Queues
+
+    def queue_fault(self, queue: Queue) -> str | None:
+        """Why no gang of this queue can be admitted or placed, whatever there is room for (a sentence)."""
+        return None
 
     def enqueueable(self, job: Job) -> Verdict:
         """Whether a pending gang may be admitted."""
         return Verdict(Vote.ABSTAIN)
+
+    def admission_key(self, job: Job) -> object:
+        """What the answer of `enqueueable` goes by, besides the gang's queue, minResources and gated pods: of gangs
+        alike in these the others aren't asked once one was refused, since admissions only ever take room."""
+        return job.uid
+
+    def admission_needed(self, job: Job) -> bool:
+        """Whether `enqueueable` is to be asked about a gang even though it has no minResources."""
+        return False
 
     def enqueued(self, job: Job) -> None:
         """A gang was admitted."""
@@ -166,8 +308,22 @@ class Plugin:
         """How many tasks with this request the queue may still take."""
         return UNLIMITED
 
-    def ledger(self, queue: Queue) -> Ledger | None:
-        """What the queue holds and may hold, for people; None where this plugin limits nothing."""
+    def room_of(self, job: Job, request: Vector) -> int:
+        """The same for tasks of one gang, where its queue keeps room for it."""
+        return UNLIMITED if job.queue is None else self.room(job.queue, request)
+
+    def barred(self, task: Task) -> Verdict | None:
+        """Why the task's queue may not hold this very task now, by what its request doesn't say; None where it may.
+        Asked where `barring`, for tasks that claim devices, one after the other."""
+        return None
+
+    def reserve(self, job: Job, cls: TaskClass, count: int) -> None:
+        """Room of the gang's queue is kept for so many of its tasks, whose gates are opened; negative: not after all.
+        What is kept is nobody else's: `room` counts it as taken, `room_of` this gang doesn't."""
+
+    def ledger(self, queue: Queue, request: Vector) -> Ledger | None:
+        """What the queue holds and may hold, for people: of it and the queues above it the one with the least room for
+        this request. None where this plugin limits nothing."""
         return None
 
     def limit_stamp(self, queue: Queue) -> object:
@@ -188,6 +344,10 @@ class Plugin:
         """Limits per node other than resources, now; shape [len(rows)]."""
         return ()
 
+    def caps_later(self, cls: TaskClass, rows: Rows) -> Sequence[Cap]:
+        """The same once what is being released is gone."""
+        return self.caps(cls, rows)
+
     def scores(self, cls: TaskClass, columns: Columns) -> Floats | None:
         """Points of nodes by what is on them; elementwise over `columns`, so any shape it has."""
         return None
@@ -205,7 +365,47 @@ class Plugin:
         """Points by which pods are where, for the candidate rows, normalised over them."""
         return None
 
+    def leaning(self, job: Job, sub: SubKey | None, cls: TaskClass, domain: int | None) -> Leaning | None:
+        """Points for the next tasks of a gang (of one gang inside it) that move with each of them. `domain` is the
+        number of the domain of the network in which they are placed, None where any node will do."""
+        return None
+
+    # Domains of the network, by their numbers in the tree (`vcbatch.scheduler.domains`)
+
+    def domain_scores(self, wish: DomainWish, domains: Rows) -> Floats | None:
+        """Points for domains that have room for the tasks; [len(domains)]."""
+        return None
+
+    def domain_order(
+        self, job: Job, sub: SubKey | None, groups: Sequence[Rows], *, evicting: bool
+    ) -> Sequence[Rows] | None:
+        """In which order domains are tried that by count have room, given by tier, near ones first. `evicting` where
+        others are to be evicted from them. The first plugin with an answer decides."""
+        return None
+
     # Bookkeeping
 
     def placed(self, job: Job, cls: TaskClass, count: int) -> None:
-        """So many tasks of the class were placed (negative: taken back), on free or on promised resources."""
+        """So many tasks of the class were placed on free or on promised resources. Negative: taken back, or evicted."""
+
+    def moved(self, task: Task, row: int, step: int) -> None:
+        """One task was placed on the node of this row (`step` 1), or taken back or evicted from it (-1). Called besides
+        `placed`, for plugins that keep books per pod or node."""
+
+    def binding_annotations(self, task: Task, row: int) -> Mapping[str, str]:
+        """What the pod is to be told with its binding to this node."""
+        return {}
+
+    def node_lock(self, task: Task) -> str:
+        """The annotation by which the node is to be locked while the pod is bound; empty where it isn't."""
+        return ""
+
+    @classmethod
+    def ignored_resources(cls, arguments: Arguments) -> frozenset[str]:
+        """Names that pods and nodes may say amounts of, and that count for nobody, as this plugin sees to them."""
+        return frozenset()
+
+    @classmethod
+    def config_maps(cls, arguments: Arguments) -> frozenset[tuple[str, str]]:
+        """The ConfigMaps it reads (`state.facts`), as namespace and name."""
+        return frozenset()

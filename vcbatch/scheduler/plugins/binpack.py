@@ -48,7 +48,7 @@ class Binpack(Plugin):
         return given if given >= 0 else _DEFAULT
 
     def scores(self, cls: TaskClass, columns: Columns) -> Floats | None:
-        asked = [(r, w) for r, w in self._by_column.items() if cls.request[r] > 0]
+        asked = [(r, w) for r, w in self._by_column.items() if w and cls.request[r] > 0]
         weights = sum(w for _, w in asked)
         if not self._weight or not weights:
             return None

@@ -2,8 +2,35 @@
 
 from __future__ import annotations
 
-from vcbatch.scheduler.plugins.base import Plugin
+from collections.abc import Sequence
+
+from vcbatch.api import names
+from vcbatch.scheduler.model import Task
+from vcbatch.scheduler.plugins.base import GangEviction, Plugin
+
+_SYSTEM_NAMESPACE = "kube-system"
 
 
 class Conformance(Plugin):
-    """Has a say about victims only, so nothing to say while no action evicts."""
+    """Pods of the system's priority classes, and all in its namespace, are nobody's victims."""
+
+    VICTIMS_BY_STANDING = True
+
+    def preemptable(self, preemptor: Task, candidates: Sequence[Task]) -> list[Task]:
+        return unprotected(candidates)
+
+    def reclaimable(self, reclaimer: Task, candidates: Sequence[Task]) -> list[Task]:
+        return unprotected(candidates)
+
+    def evictable(self, eviction: GangEviction, candidates: Sequence[Task]) -> Sequence[Task]:
+        return unprotected(candidates)
+
+
+def unprotected(candidates: Sequence[Task]) -> list[Task]:
+    """The candidates that the cluster can do without."""
+    return [
+        task
+        for task in candidates
+        if task.namespace != _SYSTEM_NAMESPACE
+        and task.pod.spec.priority_class_name not in names.SYSTEM_PRIORITY_CLASSES
+    ]

@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from vcbatch.scheduler.classes import TaskClass
-from vcbatch.scheduler.model import Job
-from vcbatch.scheduler.plugins.base import Plugin
-from vcbatch.scheduler.resources import EPS
+from vcbatch.scheduler.model import Job, Queue, Task
+from vcbatch.scheduler.plugins.base import EvictionKind, Plugin
+from vcbatch.scheduler.plugins.drf_hierarchy import SharesTree
+from vcbatch.scheduler.resources import EPS, Mask
+from vcbatch.scheduler.victims import Candidates
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.session import Session
+
+_TOLERANCE = 1e-6
+"""Shares closer than this are equal."""
 
 
 class DominantResourceFairness(Plugin):
     """A gang's share is the largest part that it holds of any resource of the cluster (Ghodsi et al., NSDI 2011).
     What is promised to it counts as held."""
+
+    VICTIMS_BY_STANDING = True
+    HIERARCHICAL = True
+
+    @classmethod
+    def of_mode(cls, *, hierarchical: bool) -> type[Plugin]:
+        return HierarchicalFairness if hierarchical else cls
 
     def open(self, session: Session) -> None:
         named = np.flatnonzero(session.total >= EPS)
@@ -31,10 +44,99 @@ class DominantResourceFairness(Plugin):
     def job_key(self, job: Job) -> float:
         return self._shares[job.row]
 
+    def _holding(self, job: Job) -> list[float]:
+        held = self._now.get(job.row)
+        return self._held[job.row].tolist() if held is None else held
+
+    def _with(self, held: list[float], cls: TaskClass, count: int) -> list[float]:
+        """What is held once so many tasks of the class came, or went where it is negative."""
+        request = cls.amounts
+        return [h + count * request[r] for h, r in zip(held, self._named, strict=True)]
+
+    def _share(self, held: list[float]) -> float:
+        return max(0.0, *(h / t for h, t in zip(held, self._total, strict=True)))
+
+    def preemptable(self, preemptor: Task, candidates: Sequence[Task]) -> list[Task]:
+        """Pods of gangs whose share, without the pod and those before it, is still no smaller than the preemptor's
+        with its task."""
+        if preemptor.job is None:
+            return []
+        least = self._share(self._with(self._holding(preemptor.job), preemptor.cls, 1))
+        left: dict[int, list[float]] = {}
+        out: list[Task] = []
+        for task in candidates:
+            if task.job is None:
+                continue
+            row = task.job.row
+            held = left[row] = self._with(left.get(row) or self._holding(task.job), task.cls, -1)
+            if self._share(held) >= least - _TOLERANCE:
+                out.append(task)
+        return out
+
+    def possible_victims(self, kind: EvictionKind, job: Job, cls: TaskClass, candidates: Candidates) -> Mask | None:
+        if kind is EvictionKind.RECLAIM or not self._named:
+            return None
+        least = self._share(self._with(self._holding(job), cls, 1))
+        held = self._held.copy()
+        for row, now in self._now.items():
+            held[row] = now
+        left = held[candidates.jobs] - candidates.requests[candidates.classes][:, self._named]
+        return (left / np.array(self._total)).max(axis=1, initial=0.0) >= least - _TOLERANCE
+
     def placed(self, job: Job, cls: TaskClass, count: int) -> None:
+        # Once per placement: what `_with` and `_share` do, without the calls.
         held = self._now.get(job.row)
         if held is None:
             held = self._held[job.row].tolist()
         request = cls.amounts
         held = self._now[job.row] = [h + count * request[r] for h, r in zip(held, self._named, strict=True)]
         self._shares[job.row] = max(0.0, *(h / t for h, t in zip(held, self._total, strict=True)))
+
+
+class HierarchicalFairness(DominantResourceFairness):
+    """The same with shares of queues and of groups of queues (`enableHierarchy`): the queue order goes by them, and a
+    pod may be had back by a queue that is to be served before its own even once it is gone."""
+
+    SHARES_PLACES = True
+
+    def open(self, session: Session) -> None:
+        super().open(session)
+        state = session.state
+        request = (state.jobs_table.allocated + state.jobs_table.pending)[:, self._named]
+        total = np.array(self._total)
+        self._tree = SharesTree(total=total, held=self._held.copy(), request=request, queues=state.queues.values())
+        self._verdicts: dict[tuple[int, int, int, int], bool] = {}
+
+    def queue_fault(self, queue: Queue) -> str | None:
+        return self._tree.faults.get(queue.name)
+
+    def queue_key(self, queue: Queue) -> tuple[float, ...]:
+        return self._tree.standing(queue.name)
+
+    def placed(self, job: Job, cls: TaskClass, count: int) -> None:
+        super().placed(job, cls, count)
+        self._tree.move(job, count * cls.request[self._named])
+        self._verdicts.clear()
+
+    def reclaimable(self, reclaimer: Task, candidates: Sequence[Task]) -> list[Task]:
+        """Each candidate is looked at alone: with the reclaimer placed and the candidate gone, the reclaimer's queue
+        must still be the one to be served first."""
+        own = reclaimer.job
+        if own is None or own.queue is None:
+            return []
+        victims: list[Task] = []
+        self._tree.move(own, reclaimer.cls.request[self._named])
+        for task in candidates:
+            job = task.job
+            if job is None or job.queue is None:
+                continue
+            key = (own.row, reclaimer.cls.id, job.row, task.cls.id)
+            if key not in self._verdicts:
+                amounts = task.cls.request[self._named]
+                self._tree.move(job, -amounts)
+                self._verdicts[key] = self._tree.before(own.queue.name, job.queue.name)
+                self._tree.move(job, amounts)
+            if self._verdicts[key]:
+                victims.append(task)
+        self._tree.move(own, -reclaimer.cls.request[self._named])
+        return victims

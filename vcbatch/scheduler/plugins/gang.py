@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from vcbatch.scheduler.model import Job, TaskStatus
-from vcbatch.scheduler.plugins.base import Plugin, Vote
+from vcbatch.scheduler.classes import TaskClass
+from vcbatch.scheduler.model import Job, Task, TaskStatus
+from vcbatch.scheduler.plugins.base import EvictionKind, GangEviction, Plugin, Vote
+from vcbatch.scheduler.resources import Mask
 from vcbatch.scheduler.sub_gangs import SubKey
+from vcbatch.scheduler.victims import Candidates
+
+if TYPE_CHECKING:
+    from vcbatch.scheduler.session import Session
 
 PLACED = (
     TaskStatus.ALLOCATED,
@@ -24,12 +31,17 @@ class Gang(Plugin):
     """Readiness by minMember, minTaskMember and the gangs inside the gang. The minimums of roles count only where they
     add up to no more than minMember."""
 
+    VICTIMS_BY_STANDING = True
+
+    def open(self, session: Session) -> None:
+        self._table = session.state.jobs_table
+
     def job_key(self, job: Job) -> float:
-        """Gangs that still need members before those that would only grow."""
-        return 1 if self.job_ready(job) else 0
+        """Gangs that still need members before those that would only grow; by their number alone, whatever roles."""
+        return 0 if job.ready_count + job.pending_best_effort < job.min_member else 1
 
     def job_valid(self, job: Job) -> str | None:
-        for role, minimum in _roles(job).items():
+        for role, minimum in enforced_roles(job).items():
             have = _placed(job, role) + _count(job, role, TaskStatus.PIPELINED) + _count(job, role, TaskStatus.PENDING)
             if have < minimum:
                 return f"role {role!r} has {have} of {minimum} pods"
@@ -44,14 +56,14 @@ class Gang(Plugin):
     def job_ready(self, job: Job) -> bool:
         if job.ready_count + job.pending_best_effort < job.min_member:
             return False
-        roles = _roles(job)
+        roles = enforced_roles(job)
         if roles and any(_with_best_effort(job, role) < minimum for role, minimum in roles.items()):
             return False
         return not job.rules or _enough_subs(job, PLACED)
 
     def tasks_until_ready(self, job: Job, role: str) -> int:
         missing = job.min_member - job.ready_count - job.pending_best_effort
-        minimum = _roles(job).get(role)
+        minimum = enforced_roles(job).get(role)
         if minimum is not None:
             missing = max(missing, minimum - _with_best_effort(job, role))
         return max(missing, 1)
@@ -59,12 +71,48 @@ class Gang(Plugin):
     def job_pipelined(self, job: Job) -> Vote:
         if job.waiting_count + job.ready_count + job.pending_best_effort < job.min_member:
             return Vote.REJECT
-        for role, minimum in _roles(job).items():
+        for role, minimum in enforced_roles(job).items():
             if _with_best_effort(job, role) + _count(job, role, TaskStatus.PIPELINED) < minimum:
                 return Vote.REJECT
         if job.rules and not _enough_subs(job, _HELD):
             return Vote.REJECT
         return Vote.PERMIT
+
+    def job_starving(self, job: Job) -> bool:
+        """While it lacks members, promised places counted; roles aside."""
+        return job.waiting_count + job.ready_count < job.min_member
+
+    def preemptable(self, preemptor: Task, candidates: Sequence[Task]) -> list[Task]:
+        """Members that gangs have beyond their minimum."""
+        return _surplus(candidates)
+
+    def reclaimable(self, reclaimer: Task, candidates: Sequence[Task]) -> list[Task]:
+        return _surplus(candidates)
+
+    def possible_victims(self, kind: EvictionKind, job: Job, cls: TaskClass, candidates: Candidates) -> Mask:
+        spare = self._table.ready_count > self._table.min_member
+        return spare[candidates.jobs]
+
+    def evictable(self, eviction: GangEviction, candidates: Sequence[Task]) -> Sequence[Task]:
+        """All: pods come in bundles that leave a gang its minimums or end it."""
+        return candidates
+
+
+def _surplus(candidates: Sequence[Task]) -> list[Task]:
+    """Of each gang so many of the first as it has members beyond its minimum."""
+    left: dict[str, int] = {}
+    out: list[Task] = []
+    for task in candidates:
+        job = task.job
+        if job is None or job.group is None:
+            continue
+        spare = left.get(job.key)
+        if spare is None:
+            spare = job.ready_count - job.min_member
+        if spare > 0:
+            out.append(task)
+        left[job.key] = spare - 1
+    return out
 
 
 def whole_subs(job: Job, position: int, statuses: Sequence[TaskStatus]) -> int:
@@ -93,7 +141,8 @@ def _enough_subs(job: Job, statuses: Sequence[TaskStatus]) -> bool:
     return all(whole_subs(job, position, statuses) >= rule.least for position, rule in enumerate(job.rules))
 
 
-def _roles(job: Job) -> dict[str, int]:
+def enforced_roles(job: Job) -> dict[str, int]:
+    """The minimums of roles that count for this gang."""
     minimums = job.role_minimums
     return minimums if minimums and job.min_member >= sum(minimums.values()) else {}
 

@@ -36,6 +36,7 @@ GPU = "nvidia.com/gpu"
 
 class NodeOrder(Plugin):
     BY_AMOUNTS = True
+    BY_TERMS = True
     ARGUMENTS = ArgumentSpec(
         named={
             _LEAST: Argument(default=1),

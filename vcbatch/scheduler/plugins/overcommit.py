@@ -10,20 +10,25 @@ from vcbatch.scheduler.arguments import Argument, ArgumentSpec
 from vcbatch.scheduler.model import Job, Phase
 from vcbatch.scheduler.plugins.base import Plugin, Verdict, Vote
 from vcbatch.scheduler.resources import exceeding
+from vcbatch.scheduler.result import WaitReason
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.session import Session
 
 _DEFAULT_FACTOR = 1.2
+_ONCE = "overcommit-count-placed-once"
 
 
 class Overcommit(Plugin):
     """Admits a gang while everything admitted stays below `overcommit-factor` times the cluster less what is used.
 
-    The sum over admitted gangs includes what of them is placed already, as in Volcano.
+    The sum over admitted gangs includes what of them is placed already, as in Volcano; with
+    `overcommit-count-placed-once` it doesn't, since that is part of what is used.
     """
 
-    ARGUMENTS = ArgumentSpec(named={"overcommit-factor": Argument(default=_DEFAULT_FACTOR)}, prefixed={})
+    ARGUMENTS = ArgumentSpec(
+        named={"overcommit-factor": Argument(default=_DEFAULT_FACTOR), _ONCE: Argument(default=False)}
+    )
 
     def open(self, session: Session) -> None:
         factor = float(self.arguments["overcommit-factor"])
@@ -36,8 +41,9 @@ class Overcommit(Plugin):
         known = (table.queue >= 0) & table.has_minimum
         inqueue = known & (table.phase == Phase.INQUEUE)
         running = known & (table.phase == Phase.RUNNING) & (table.allocated_count >= table.min_member)
-        asked = np.maximum(table.minimum - table.gated, 0.0)[inqueue].sum(axis=0)
         rest = np.maximum(table.minimum - table.allocated, 0.0)
+        admitted = rest if self.arguments[_ONCE] else table.minimum
+        asked = np.maximum(admitted - table.gated, 0.0)[inqueue].sum(axis=0)
         self._inqueue = asked + np.maximum(rest - table.gated, 0.0)[running].sum(axis=0)
 
     def enqueueable(self, job: Job) -> Verdict:
@@ -54,8 +60,12 @@ class Overcommit(Plugin):
             f"{self._dims.format(i, max(float(self._idle[i] - self._inqueue[i]), 0.0))} left to admit"
             for i in over
         )
-        return Verdict(Vote.REJECT, f"resource in cluster is overused: {text} ({numbers})")
+        message = f"resource in cluster is overused: {text} ({numbers})"
+        return Verdict(Vote.REJECT, message, WaitReason.CLUSTER_OVERCOMMITTED)
 
     def enqueued(self, job: Job) -> None:
         if self._table.has_minimum[job.row]:
             self._inqueue += np.maximum(self._table.minimum[job.row] - self._table.gated[job.row], 0.0)
+
+    def admission_key(self, job: Job) -> object:
+        return None

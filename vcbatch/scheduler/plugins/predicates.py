@@ -4,6 +4,8 @@ Static filters (cordon, node affinity, taints, bound volumes) are computed once 
 are limits per node; inter-pod rules and claims that are yet to be bound are asked pod by pod. What the pod asks for
 and no filter here understands keeps it pending with a reason (`TaskClass.unsupported`), whatever this plugin's
 arguments say.
+
+Nodes are rated by how full storage would be, where `volumebinding.shape` says how that is rated.
 """
 
 from __future__ import annotations
@@ -17,9 +19,11 @@ from vcbatch.scheduler.arguments import Argument, ArgumentSpec
 from vcbatch.scheduler.classes import Profile, TaskClass
 from vcbatch.scheduler.model import Task
 from vcbatch.scheduler.plugins.base import Cap, Eligible, Floats, Plugin, Rejection, Rows
+from vcbatch.scheduler.plugins.storage_shape import read_shape, storage_score
 from vcbatch.scheduler.resources import PODS, Mask
 from vcbatch.scheduler.selectors import HARD_EFFECTS, UNSCHEDULABLE_TAINT, tolerates
 from vcbatch.scheduler.tables import NodeTable
+from vcbatch.scheduler.volumes import VolumeRules
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.session import Session
@@ -34,12 +38,21 @@ _PORTS_ENABLE = "predicate.NodePortsEnable"
 _TAINTS_ENABLE = "predicate.TaintTolerationEnable"
 _POD_AFFINITY_ENABLE = "predicate.PodAffinityEnable"
 _SPREAD_ENABLE = "predicate.PodTopologySpreadEnable"
+_LIMITS_ENABLE = "predicate.NodeVolumeLimitsEnable"
+_ZONES_ENABLE = "predicate.VolumeZoneEnable"
+_BINDING_ENABLE = "predicate.VolumeBindingEnable"
+_BINDING_TIMEOUT = "volumebinding.bindTimeoutSeconds"
+_BINDING_WEIGHT = "volumebinding.weight"
+_BINDING_SHAPE = "volumebinding.shape"
+_DEVICES_ENABLE = "predicate.DynamicResourceAllocationEnable"
+_DEVICES_TIMEOUT = "dynamicresources.filterTimeoutSeconds"
 
 
 class Predicates(Plugin):
     """`predicate.CacheEnable` has no effect on any answer: what depends on the node alone is always kept."""
 
     BY_AMOUNTS = True
+    BY_TERMS = True
     ARGUMENTS = ArgumentSpec(
         named={
             _NODE_AFFINITY_ENABLE: Argument(default=True),
@@ -47,15 +60,33 @@ class Predicates(Plugin):
             _TAINTS_ENABLE: Argument(default=True),
             _POD_AFFINITY_ENABLE: Argument(default=True),
             _SPREAD_ENABLE: Argument(default=True),
+            _LIMITS_ENABLE: Argument(default=True),
+            _ZONES_ENABLE: Argument(default=True),
+            _BINDING_ENABLE: Argument(default=True),
+            _BINDING_TIMEOUT: Argument(default=600, minimum=0),
+            _BINDING_WEIGHT: Argument(default=1, minimum=0),
+            _DEVICES_ENABLE: Argument(default=True),
+            _DEVICES_TIMEOUT: Argument(default=10, minimum=1),
             "predicate.CacheEnable": Argument(default=False),
         },
-        prefixed={},
+        structured={_BINDING_SHAPE: read_shape},
     )
 
     def open(self, session: Session) -> None:
         self._nodes: NodeTable = session.nodes
         self._inter_pod = session.state.inter_pod
         self._volumes = session.state.volumes
+        self._claimed = session.state.claimed
+        self._claimed.enabled = self.arguments[_DEVICES_ENABLE]
+        self._claimed.seconds = self.arguments[_DEVICES_TIMEOUT]
+        if self._claimed.enabled:
+            self._claimed.open(session.state.tasks)
+        self._volumes.rules = VolumeRules(
+            binding=self.arguments[_BINDING_ENABLE],
+            zones=self.arguments[_ZONES_ENABLE],
+            limits=self.arguments[_LIMITS_ENABLE],
+            timeout=float(self.arguments[_BINDING_TIMEOUT]),
+        )
 
     def rejections(self, profile: Profile) -> Sequence[Rejection]:
         infos = self._nodes.infos
@@ -88,6 +119,8 @@ class Predicates(Plugin):
     def caps(self, cls: TaskClass, rows: Rows) -> Sequence[Cap]:
         nodes = self._nodes
         free = nodes.alloc[PODS].take(rows) - nodes.used[PODS].take(rows) - nodes.pipelined[PODS].take(rows)
+        if nodes.leaving is not None:
+            free += nodes.leaving[PODS].take(rows)
         out = [Cap(POD_COUNT, free)]
         if cls.ports and self.arguments[_PORTS_ENABLE]:
             out.append(Cap(PORTS, self._free_ports(cls, rows)))
@@ -101,7 +134,7 @@ class Predicates(Plugin):
 
     def couples(self, task: Task) -> bool:
         rules, claims = task.cls.inter_pod, task.cls.profile.claims
-        if claims and self._volumes.couples(claims):
+        if (claims and self._volumes.couples(claims)) or self._claimed.couples(task):
             return True
         if not rules.any and not self._inter_pod.active:
             return False
@@ -112,9 +145,17 @@ class Predicates(Plugin):
         out: list[Rejection] = []
         if task.cls.profile.claims:
             out += [Rejection(reason, nodes) for reason, nodes in self._volumes.task_rejections(task)]
+        if self._claimed.couples(task):
+            out += [Rejection(reason, nodes) for reason, nodes in self._claimed.rejections(task)]
         if self.arguments[_POD_AFFINITY_ENABLE]:
             out += [Rejection(reason, nodes) for reason, nodes in index.affinity_rejections(task)]
         if self.arguments[_SPREAD_ENABLE] and any(spread.hard for spread in rules.spreads):
             eligible = Eligible(static, len(self._nodes))
             out += [Rejection(reason, nodes) for reason, nodes in index.spread_rejections(task, eligible.nodes)]
         return out
+
+    def task_scores(self, task: Task, candidates: Rows, static: Sequence[Rejection]) -> Floats | None:
+        shape, weight = self.arguments[_BINDING_SHAPE], self.arguments[_BINDING_WEIGHT]
+        if not shape or not weight or not task.cls.profile.claims:
+            return None
+        return weight * storage_score(self._volumes.utilisation(task, candidates), shape)

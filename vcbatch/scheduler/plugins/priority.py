@@ -2,13 +2,54 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from vcbatch.scheduler.classes import TaskClass
 from vcbatch.scheduler.model import Job, Task
-from vcbatch.scheduler.plugins.base import Plugin
+from vcbatch.scheduler.plugins.base import EvictionKind, GangEviction, Plugin
+from vcbatch.scheduler.resources import Mask
+from vcbatch.scheduler.victims import Candidates
+
+if TYPE_CHECKING:
+    from vcbatch.scheduler.session import Session
 
 
 class Priority(Plugin):
+    VICTIMS_BY_STANDING = True
+
+    def open(self, session: Session) -> None:
+        self._table = session.state.jobs_table
+
     def job_key(self, job: Job) -> float:
         return -job.priority
 
     def task_key(self, task: Task) -> float:
         return -task.priority
+
+    def job_starving(self, job: Job) -> bool:
+        """While any member is without a place or a promise of one."""
+        return job.ready_count + job.waiting_count < len(job.tasks)
+
+    def preemptable(self, preemptor: Task, candidates: Sequence[Task]) -> list[Task]:
+        """Pods of gangs with lower priority; inside the gang, pods with lower priority."""
+        own = preemptor.job
+        most = 0 if own is None else own.priority
+        return [
+            task
+            for task in candidates
+            if task.job is not None
+            and (task.priority < preemptor.priority if task.job is own else task.job.priority < most)
+        ]
+
+    def possible_victims(self, kind: EvictionKind, job: Job, cls: TaskClass, candidates: Candidates) -> Mask | None:
+        if kind is EvictionKind.RECLAIM:
+            return None
+        return self._table.priority[candidates.jobs] < job.priority
+
+    def evictable(self, eviction: GangEviction, candidates: Sequence[Task]) -> Sequence[Task]:
+        """Of a gang's own queue those of gangs with lower priority; between queues priority says nothing."""
+        if eviction.kind is EvictionKind.RECLAIM:
+            return candidates
+        most = eviction.job.priority
+        return [task for task in candidates if task.job is not None and task.job.priority < most]

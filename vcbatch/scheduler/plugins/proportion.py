@@ -7,6 +7,8 @@ goes to the others.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
@@ -14,13 +16,17 @@ import numpy as np
 import numpy.typing as npt
 
 from vcbatch.scheduler.classes import TaskClass
-from vcbatch.scheduler.model import Job, Phase, Queue
-from vcbatch.scheduler.plugins.base import UNLIMITED, Ledger, Plugin, Verdict, Vote
-from vcbatch.scheduler.resources import CPU, EPS, MEMORY, PODS, Matrix, Vector, exceeding
+from vcbatch.scheduler.model import Job, Phase, Queue, Task
+from vcbatch.scheduler.plugins.base import UNLIMITED, EvictionKind, Ledger, Plugin, Verdict, Vote
+from vcbatch.scheduler.resources import CPU, EPS, MEMORY, PODS, Mask, Matrix, Vector, exceeding
+from vcbatch.scheduler.result import WaitReason
+from vcbatch.scheduler.victims import Candidates
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.session import Session
+    from vcbatch.scheduler.state import ClusterState
 
+_MEMORY = "proportion"
 _MOST_ROUNDS = 1000
 """Water filling converges geometrically: what takes longer has gone below any unit."""
 
@@ -77,39 +83,68 @@ def water_fill(*, total: Vector, weights: Vector, request: Matrix, most: Matrix,
 _name = attrgetter("name")
 
 
+@dataclass(frozen=True, slots=True)
+class _Standing:
+    """What is the same as long as no queue and no node changes.
+
+    Attributes:
+        guarantee, most: by row of a queue, [Q, R].
+        by_name: the rows of the queues by their names.
+    """
+
+    guarantee: Matrix
+    most: Matrix
+    by_name: list[int]
+
+
+def _standing(state: ClusterState, total: Vector) -> _Standing:
+    stamp = (state.queues_stamp, total.tobytes())
+    known = state.memory.get(_MEMORY)
+    if known is not None and known[0] == stamp:
+        return known[1]
+    queues = sorted(state.queues.values(), key=_name)
+    shape = (1 + max((q.row for q in queues), default=-1), len(total))
+    guarantee, most = np.zeros(shape), np.zeros(shape)
+    for queue in queues:
+        if queue.guarantee is not None:
+            guarantee[queue.row] = queue.guarantee
+    guarantees = guarantee.sum(axis=0)
+    for queue in queues:
+        most[queue.row] = real_capability(
+            total=total,
+            guarantees=guarantees,
+            guarantee=queue.guarantee,
+            capability=queue.capability,
+            named=None if queue.capability_named is None else queue.capability_named.astype(np.float64),
+        )
+    made = _Standing(guarantee, most, [queue.row for queue in queues])
+    state.memory[_MEMORY] = (stamp, made)
+    return made
+
+
 class Proportion(Plugin):
     """Queues by weight: priority, then the smaller share first; a queue that has what it deserves gets no more."""
+
+    VICTIMS_BY_STANDING = True
 
     def open(self, session: Session) -> None:
         table = session.state.jobs_table
         self._table = table
         self._dims = session.dims
-        queues = session.state.queues.values()
-        rows = 1 + max((q.row for q in queues), default=-1)
-        r = len(session.dims)
-        guarantee: Matrix = np.zeros((rows, r))
-        for queue in queues:
-            if queue.guarantee is not None:
-                guarantee[queue.row] = queue.guarantee
-        self._most: Matrix = np.zeros((rows, r))
+        standing = _standing(session.state, session.total)
+        rows, r = standing.most.shape
+        guarantee, self._most = standing.guarantee, standing.most
         weights = np.zeros(rows)
-        guarantees = guarantee.sum(axis=0)
-        for queue in queues:
-            self._most[queue.row] = real_capability(
-                total=session.total,
-                guarantees=guarantees,
-                guarantee=queue.guarantee,
-                capability=queue.capability,
-                named=None if queue.capability_named is None else queue.capability_named.astype(np.float64),
-            )
+        for queue in session.state.queues.values():
             if queue.jobs:
                 weights[queue.row] = queue.weight
         known = np.flatnonzero(table.queue >= 0)
         of = table.queue[known]
-        allocated = _by_queue(of, table.allocated[known], rows)
+        held = table.allocated[known]
+        allocated = _by_queue(of, held, rows)
         request = allocated + _by_queue(of, table.pending[known], rows)
         # By name, not by row: a sum of fractions depends on its order, and rows on which queue was heard of first.
-        active = [queue.row for queue in sorted(queues, key=_name) if weights[queue.row] > 0]
+        active = [row for row in standing.by_name if weights[row] > 0]
         self._deserved: Matrix = np.zeros((rows, r))
         self._deserved[active] = water_fill(
             total=session.total,
@@ -121,14 +156,40 @@ class Proportion(Plugin):
         phase = table.phase[known]
         started = (phase == Phase.RUNNING) & (table.allocated_count[known] >= table.min_member[known])
         counted = table.has_minimum[known] & ((phase == Phase.INQUEUE) | started)
-        missing = np.maximum(table.minimum[known] - table.allocated[known], 0.0)
+        missing = np.maximum(table.minimum[known] - held, 0.0)
         missing = np.maximum(missing - table.gated[known], 0.0)
         missing[~counted] = 0.0
         self._inqueue = _by_queue(of, missing, rows)
-        self._elastic = _by_queue(of, np.maximum(table.allocated[known] - table.minimum[known], 0.0), rows)
+        self._elastic = _by_queue(of, np.maximum(held - table.minimum[known], 0.0), rows)
         self._held: list[list[float]] = allocated.tolist()
         self._limits: list[list[float]] = self._deserved.tolist()
         self._shares: dict[int, float] = {}
+
+    def preemptive(self, queue: Queue, request: Vector) -> bool:
+        """Within what the queue deserves."""
+        return self.room(queue, request) > 0
+
+    def reclaimable(self, reclaimer: Task, candidates: Sequence[Task]) -> list[Task]:
+        """Pods of queues that hold, without those before it, more than they deserve of some resource."""
+        left: dict[int, list[float]] = {}
+        out: list[Task] = []
+        for task in candidates:
+            queue = None if task.job is None else task.job.queue
+            if queue is None:
+                continue
+            held = left.get(queue.row) or self._held[queue.row]
+            if not _exceeds(held, self._limits[queue.row]):
+                continue
+            out.append(task)
+            left[queue.row] = [h - a for h, a in zip(held, task.cls.amounts, strict=True)]
+        return out
+
+    def possible_victims(self, kind: EvictionKind, job: Job, cls: TaskClass, candidates: Candidates) -> Mask | None:
+        if kind is EvictionKind.PREEMPT:
+            return None
+        over = [_exceeds(held, limit) for held, limit in zip(self._held, self._limits, strict=True)]
+        queues = self._table.queue[candidates.jobs]
+        return np.array([*over, False], dtype=bool)[queues]
 
     def queue_key(self, queue: Queue) -> tuple[float, ...]:
         return (-queue.view.spec.priority, self._share(queue.row))
@@ -162,7 +223,7 @@ class Proportion(Plugin):
             left = min(left, max(count, 0))
         return left
 
-    def ledger(self, queue: Queue) -> Ledger | None:
+    def ledger(self, queue: Queue, request: Vector) -> Ledger | None:
         return Ledger(np.array(self._held[queue.row]), self._deserved[queue.row])
 
     def limit_stamp(self, queue: Queue) -> object:
@@ -179,7 +240,8 @@ class Proportion(Plugin):
         queue = job.queue
         if queue is None or not queue.open:
             state = "missing" if queue is None else queue.view.status.state
-            return Verdict(Vote.REJECT, f"queue {'' if queue is None else queue.name} is {state}")
+            text = f"queue {'' if queue is None else queue.name} is {state}"
+            return Verdict(Vote.REJECT, text, WaitReason.QUEUE_NOT_OPEN)
         if not self._table.has_minimum[job.row]:
             return Verdict(Vote.PERMIT)
         minimum, q = self._table.minimum[job.row], queue.row
@@ -194,7 +256,11 @@ class Proportion(Plugin):
             f"{self._dims.format(i, float(self._most[q][i]))}"
             for i in over
         )
-        return Verdict(Vote.REJECT, f"queue resource quota insufficient: {names} ({numbers} in queue {queue.name})")
+        message = f"queue resource quota insufficient: {names} ({numbers} in queue {queue.name})"
+        return Verdict(Vote.REJECT, message, WaitReason.QUEUE_LIMIT)
+
+    def admission_key(self, job: Job) -> object:
+        return None
 
     def enqueued(self, job: Job) -> None:
         if job.queue is not None and self._table.has_minimum[job.row]:
@@ -209,8 +275,14 @@ class Proportion(Plugin):
             self._shares.pop(job.queue.row, None)
 
 
+def _exceeds(held: list[float], deserved: list[float]) -> bool:
+    """Whether, tolerantly, more is held than deserved of some resource."""
+    return any(h > d and h - d >= EPS for h, d in zip(held, deserved, strict=True))
+
+
 def _by_queue(queue: npt.NDArray[np.int64], amounts: Matrix, rows: int) -> Matrix:
     """Sums of gangs' amounts per queue, shape [Q, R]."""
-    out: Matrix = np.zeros((rows, amounts.shape[1]))
-    np.add.at(out, queue, amounts)
+    out: Matrix = np.empty((rows, amounts.shape[1]))
+    for r, column in enumerate(amounts.T):
+        out[:, r] = np.bincount(queue, weights=column, minlength=rows)
     return out

@@ -1,0 +1,228 @@
+"""Who is admitted: quotas of namespaces, waiting times, the cluster's size, and the order of the queue."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.unit.scheduler.cluster import START, Cluster
+from vcbatch.api.quota import Quota
+from vcbatch.api.resources import RESOURCEQUOTAS
+from vcbatch.scheduler import Policy, PolicyError, WaitReason
+from vcbatch.scheduler.result import Shortage
+
+Json = dict[str, Any]
+
+
+def cluster(*plugins: Json | str, actions: str = "enqueue, allocate") -> Cluster:
+    options = [{"name": p} if isinstance(p, str) else p for p in plugins]
+    made = Cluster(Policy.build({"actions": actions, "tiers": [{"plugins": options}]}))
+    made.node("n", cpu="10", memory="1Ti", pods="500")
+    return made
+
+
+def pending(made: Cluster, name: str, **given: Any) -> None:
+    """A gang of one whose pod isn't made before it is admitted."""
+    made.gang(name, 0, minimum=1, phase="Pending", **given)
+
+
+def phases(made: Cluster) -> dict[str, str | None]:
+    made.cycle()
+    return {name: made.scheduler.phase("ns", name) for name in made.groups}
+
+
+def quota(made: Cluster, hard: Json, used: Json | None = None, *, event: str = "ADDED") -> None:
+    raw = {"metadata": {"name": "q", "namespace": "ns", "uid": "q"}, "status": {"hard": hard, "used": used or {}}}
+    made.scheduler.apply(RESOURCEQUOTAS, event, msgspec.convert(raw, Quota))
+
+
+# ResourceQuota -------------------------------------------------------------------------------------------------------
+
+
+def test_a_gang_beyond_the_quota_of_its_namespace_waits_and_says_so() -> None:
+    made = cluster("resourcequota")
+    quota(made, {"requests.cpu": "4", "pods": "3"}, {"requests.cpu": "1"})
+    pending(made, "one", minResources={"requests.cpu": "2", "cpu": "2", "pods": "1"})
+    pending(made, "two", minResources={"requests.cpu": "2", "cpu": "2", "pods": "1"})
+    pending(made, "three", minResources={"requests.cpu": "1", "cpu": "1", "pods": "1"})
+    pending(made, "four", minResources={"memory": "1Ti"})
+    assert phases(made) == {"one": "Inqueue", "two": "Pending", "three": "Inqueue", "four": "Inqueue"}
+    told = made.scheduler.explain("ns", "two")
+    assert told is not None
+    assert told.reason is WaitReason.RESOURCE_QUOTA
+    assert list(told.shortages) == [Shortage("requests.cpu", "2", "1", "1")]
+    assert "requests.cpu: 2 asked, 1 left of 4 in ResourceQuota q" in told.message
+
+
+def test_what_was_admitted_counts_until_its_pods_do() -> None:
+    made = cluster("resourcequota")
+    quota(made, {"cpu": "4"})
+    made.gang("one", 0, minimum=2, phase="Pending", minResources={"cpu": "4"})
+    made.cycle()
+    pending(made, "two", minResources={"cpu": "2"})
+    assert phases(made) == {"one": "Inqueue", "two": "Pending"}
+    made.pod("one", 0, cpu="1")  # smaller than the minimum said
+    quota(made, {"cpu": "4"}, {"cpu": "1"}, event="MODIFIED")
+    assert phases(made)["two"] == "Pending"
+    made.pod("one", 1, cpu="1")
+    quota(made, {"cpu": "4"}, {"cpu": "2"}, event="MODIFIED")
+    assert phases(made)["two"] == "Inqueue"
+
+
+def test_a_quota_that_grows_or_goes_lets_gangs_in() -> None:
+    for event, hard in (("MODIFIED", "9"), ("DELETED", "1")):
+        made = cluster("resourcequota")
+        quota(made, {"cpu": "1"})
+        pending(made, "one", minResources={"cpu": "2"})
+        assert phases(made) == {"one": "Pending"}
+        quota(made, {"cpu": hard}, event=event)
+        assert made.scheduler.dirty
+        assert phases(made) == {"one": "Inqueue"}
+
+
+def test_quotas_of_other_namespaces_are_no_obstacle() -> None:
+    made = cluster("resourcequota")
+    raw = {"metadata": {"name": "q", "namespace": "other", "uid": "q"}, "status": {"hard": {"cpu": "1"}}}
+    made.scheduler.apply(RESOURCEQUOTAS, "ADDED", msgspec.convert(raw, Quota))
+    pending(made, "one", minResources={"cpu": "2"})
+    assert phases(made) == {"one": "Inqueue"}
+
+
+# sla -----------------------------------------------------------------------------------------------------------------
+
+CREATED = datetime(2026, 5, 1, tzinfo=UTC)
+"""When the first gang of a cluster was created."""
+
+
+def sla(**arguments: str) -> Json:
+    return {"name": "sla", "arguments": arguments}
+
+
+def waiting(made: Cluster, name: str, key: str, wait: str) -> None:
+    """A gang that asks for more than there is, with a waiting time of its own."""
+    made.gang(name, 0, minimum=1, phase="Pending", minResources={"cpu": "99"})
+    made.groups[name]["metadata"]["annotations"] = {key: wait}
+    made.tell_group(name)
+
+
+def since(seconds: float) -> str:
+    """A waiting time that is over so long after the cluster's clock starts."""
+    return f"{(START - CREATED).total_seconds() + seconds}s"
+
+
+@pytest.mark.parametrize("key", ["volcano.sh/sla-waiting-time", "sla-waiting-time"])
+def test_a_gang_that_waited_long_enough_is_admitted_over_the_limit_of_a_later_tier(key: str) -> None:
+    policy = {"actions": "enqueue", "tiers": [{"plugins": [sla()]}, {"plugins": [{"name": "overcommit"}]}]}
+    made = Cluster(Policy.build(policy))
+    made.node("n")
+    waiting(made, "one", key, since(10))
+    result = made.cycle(after=2)
+    assert made.scheduler.phase("ns", "one") == "Pending"
+    assert result.look_again_at == START + timedelta(seconds=10)
+    made.cycle(after=7.999)
+    assert made.scheduler.phase("ns", "one") == "Pending"
+    made.cycle(after=0.001)
+    assert made.scheduler.phase("ns", "one") == "Inqueue"
+
+
+def test_a_rejection_of_the_same_tier_goes_before_the_waiting_time() -> None:
+    made = cluster(sla(**{"sla-waiting-time": "1s"}), "overcommit", actions="enqueue")
+    pending(made, "one", minResources={"cpu": "99"})
+    assert phases(made) == {"one": "Pending"}
+
+
+def test_the_earliest_limit_goes_first_and_those_without_last() -> None:
+    made = cluster(sla(), {"name": "overcommit", "arguments": {"overcommit-factor": 1.0}}, actions="enqueue")
+    pending(made, "free", minResources={"cpu": "6"})
+    pending(made, "late", minResources={"cpu": "6"})
+    pending(made, "soon", minResources={"cpu": "6"})
+    for name, wait in (("late", 2000), ("soon", 1000)):
+        made.groups[name]["metadata"]["annotations"] = {"sla-waiting-time": since(wait)}
+        made.tell_group(name)
+    assert phases(made) == {"free": "Pending", "late": "Pending", "soon": "Inqueue"}
+
+
+def test_a_limit_that_is_no_duration_leaves_the_policy_s() -> None:
+    made = cluster(sla(**{"sla-waiting-time": "1h"}), actions="enqueue")
+    waiting(made, "one", "sla-waiting-time", "soon")
+    result = made.cycle()
+    assert result.look_again_at is None  # it was created an hour ago and more
+    assert made.scheduler.phase("ns", "one") == "Inqueue"
+
+
+@pytest.mark.parametrize("value", ["soon", "", "0s", "-1h", 60, True])
+def test_the_policy_s_limit_is_a_duration_longer_than_nothing(value: object) -> None:
+    with pytest.raises(PolicyError, match=r"sla-waiting-time.*must be a duration longer than nothing"):
+        cluster({"name": "sla", "arguments": {"sla-waiting-time": value}})
+
+
+# overcommit ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("once", "phase"), [(False, "Pending"), (True, "Inqueue")])
+def test_what_runs_of_an_admitted_gang_counts_twice_as_in_volcano_or_once(*, once: bool, phase: str) -> None:
+    arguments = {"overcommit-factor": 1.0, "overcommit-count-placed-once": once}
+    made = cluster("gang", {"name": "overcommit", "arguments": arguments})
+    made.gang("grows", 3, minimum=4, minResources={"cpu": "4"})
+    for index in range(3):
+        made.change(f"grows-worker-{index}", node="n", phase="Running")
+    pending(made, "one", minResources={"cpu": "6"})
+    assert phases(made)["one"] == phase
+
+
+# Order ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("strategy", "wanted"),
+    [
+        ("traverse", {"big": "Pending", "small": "Inqueue", "tiny": "Inqueue"}),
+        ("fifo", {"big": "Pending", "small": "Pending", "tiny": "Pending"}),
+    ],
+)
+def test_a_gang_that_is_refused_holds_up_others_only_in_a_line(strategy: str, wanted: dict[str, str]) -> None:
+    made = cluster("overcommit", actions="enqueue")
+    made.queue("line", dequeueStrategy=strategy)
+    for name, cpu in (("big", 13), ("small", 2), ("tiny", 1)):
+        pending(made, name, queue="line", minResources={"cpu": str(cpu)})
+    assert phases(made) == wanted
+    told = made.scheduler.explain("ns", "tiny")
+    if strategy == "fifo":
+        assert told is not None
+        assert told.reason is WaitReason.QUEUE_LIMIT
+        assert "queue line is first in, first out: ns/big is first" in told.message
+
+
+def test_of_many_alike_gangs_as_many_are_admitted_as_fit() -> None:
+    made = cluster("overcommit", "proportion", actions="enqueue")
+    for i in range(40):
+        pending(made, f"g{i:02}", minResources={"cpu": "3" if i % 2 else "1"})
+    found = phases(made)
+    assert [n for n, phase in found.items() if phase == "Inqueue"] == ["g00", "g01", "g02", "g03", "g04", "g06"]
+
+
+def test_gangs_that_wait_for_admission_are_told_about_once() -> None:
+    """More of them than are told every number anew."""
+    made = cluster("overcommit", actions="enqueue")
+    for i in range(50):
+        pending(made, f"g{i:02}", minResources={"cpu": "13"})
+    assert len(made.cycle().explain) == 50
+    made.node("m", cpu="0")
+    assert made.cycle(after=60).explain == []
+    made.node("m", cpu="4", event="MODIFIED")
+    made.cycle()
+    assert [name for name, phase in phases(made).items() if phase == "Inqueue"] == ["g00"]
+
+
+def test_a_gang_that_is_refused_for_another_reason_is_told_so() -> None:
+    made = cluster("overcommit", actions="enqueue")
+    pending(made, "one", minResources={"cpu": "13"})
+    made.cycle()
+    made.queue("default", state="Closed", event="MODIFIED")
+    made.cycle()
+    told = made.scheduler.explain("ns", "one")
+    assert told is not None
+    assert told.reason is WaitReason.QUEUE_NOT_OPEN

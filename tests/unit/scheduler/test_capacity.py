@@ -1,0 +1,198 @@
+"""Queues by quota: what a queue may hold, who is served first, and what a wrong place in the tree costs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.unit.scheduler.cluster import Cluster
+from vcbatch.scheduler import Policy, PolicyError, WaitReason
+from vcbatch.scheduler.result import Shortage
+
+Json = dict[str, Any]
+
+
+def policy(*, hierarchy: bool, actions: str = "enqueue, allocate", **arguments: object) -> Policy:
+    capacity = {"name": "capacity", "enableHierarchy": hierarchy, "arguments": arguments}
+    return Policy.build(
+        {"actions": actions, "tiers": [{"plugins": [{"name": "gang"}, capacity, {"name": "predicates"}]}]}
+    )
+
+
+def cluster(*, cpu: int = 100, hierarchy: bool = True) -> Cluster:
+    made = Cluster(policy(hierarchy=hierarchy))
+    made.node("n", cpu=str(cpu), memory="1Ti", pods="500")
+    return made
+
+
+def placed(made: Cluster, *gangs: str) -> dict[str, int]:
+    made.cycle()
+    return {gang: len(made.placed(gang)) for gang in gangs}
+
+
+def cpus(amount: int) -> Json:
+    return {"cpu": str(amount)}
+
+
+def test_a_queue_holds_no_more_than_its_capability_and_those_above_it() -> None:
+    made = cluster()
+    made.queue("eng", capability=cpus(6))
+    made.queue("a", parent="eng", capability=cpus(4))
+    made.queue("b", parent="eng")
+    made.gang("one", 9, minimum=1, queue="a")
+    made.gang("two", 9, minimum=1, queue="b")
+    assert placed(made, "one", "two") == {"one": 4, "two": 2}
+    made.delete_gang("one")
+    assert placed(made, "two") == {"two": 6}
+
+
+def test_guarantees_of_the_others_are_left_to_them() -> None:
+    made = cluster(cpu=10, hierarchy=False)
+    made.queue("a")
+    made.queue("b", guarantee={"resource": cpus(3)})
+    made.gang("one", 20, minimum=1, queue="a")
+    assert placed(made, "one") == {"one": 7}
+    made.gang("two", 20, minimum=1, queue="b")
+    assert placed(made, "two") == {"two": 3}
+
+
+def test_the_queue_that_holds_less_of_what_it_deserves_goes_first() -> None:
+    made = cluster(cpu=6, hierarchy=False)
+    made.queue("a", deserved=cpus(4))
+    made.queue("b", deserved=cpus(2))
+    made.queue("c")
+    for queue in ("c", "a", "b"):
+        made.gang(queue, 9, minimum=1, queue=queue)
+    assert placed(made, "a", "b", "c") == {"a": 4, "b": 2, "c": 0}
+
+
+def test_priority_goes_before_shares() -> None:
+    made = cluster(cpu=3, hierarchy=False)
+    made.queue("a", deserved=cpus(9))
+    made.queue("b", priority=5)
+    for queue in ("a", "b"):
+        made.gang(queue, 9, minimum=1, queue=queue)
+    assert placed(made, "a", "b") == {"a": 0, "b": 3}
+
+
+def test_shares_of_queues_above_count_as_they_grow() -> None:
+    """a and b have the same share when the cycle begins; each task that a1 gets makes a2 wait for b as well."""
+    made = cluster(cpu=6)
+    made.queue("a", deserved=cpus(6))
+    made.queue("b", deserved=cpus(6))
+    for queue, parent in (("a1", "a"), ("a2", "a"), ("b1", "b")):
+        made.queue(queue, parent=parent, deserved=cpus(3))
+        made.gang(queue, 9, minimum=1, queue=queue)
+    found = placed(made, "a1", "a2", "b1")
+    assert found["a1"] + found["a2"] == found["b1"] == 3
+
+
+@pytest.mark.parametrize("actions", ["enqueue, allocate", "allocate"])
+@pytest.mark.parametrize(
+    ("parent", "sentence"),
+    [
+        ("nowhere", "queue bad has the parent nowhere, which doesn't exist; create it or change spec.parent"),
+        ("worse", "queue bad is above itself (bad below worse below bad); change spec.parent of one of them"),
+        ("", "queue bad takes no gangs, as it has queues below it (worse); use one of those"),
+    ],
+)
+def test_a_wrong_place_costs_the_queue_its_gangs_and_nobody_else(actions: str, parent: str, sentence: str) -> None:
+    made = Cluster(policy(hierarchy=True, actions=actions))
+    made.node("n")
+    made.queue("bad", parent=parent)
+    made.queue("worse", parent="bad")
+    made.gang("poor", 1, queue="bad", phase="Pending")
+    made.gang("fine", 1, queue="default", phase="Pending")
+    assert placed(made, "poor", "fine") == {"poor": 0, "fine": 1}
+    told = made.scheduler.explain("ns", "poor")
+    assert told is not None
+    assert told.reason is WaitReason.QUEUE_INVALID
+    assert sentence in told.message
+    assert made.scheduler.phase("ns", "poor") == "Pending"
+    made.queue("bad", event="MODIFIED")
+    made.queue("worse", event="MODIFIED")
+    assert placed(made, "poor") == {"poor": 1}
+
+
+def test_a_gang_that_asks_for_more_than_the_queue_above_may_hold_never_starts() -> None:
+    made = cluster()
+    made.queue("eng", capability=cpus(6))
+    made.queue("a", parent="eng")
+    made.gang("big", 8, queue="a")
+    made.cycle()
+    told = made.scheduler.explain("ns", "big")
+    assert told is not None
+    assert told.reason is WaitReason.IMPOSSIBLE
+    assert "the gang needs cpu 8 with 0 held of 6 allowed (queue eng): short by cpu 2" in told.message
+    assert list(told.shortages) == [Shortage("cpu", "8", "6", "2")]
+
+
+def test_a_gang_waits_for_what_others_of_the_queue_above_hold() -> None:
+    made = cluster()
+    made.queue("eng", capability=cpus(6))
+    made.queue("a", parent="eng")
+    made.queue("b", parent="eng")
+    made.gang("first", 4, queue="b")
+    made.cycle()
+    made.gang("second", 3, queue="a")
+    made.cycle()
+    told = made.scheduler.explain("ns", "second")
+    assert told is not None
+    assert told.reason is WaitReason.QUEUE_LIMIT
+    assert "the gang needs cpu 3 with 4 held of 6 allowed (queue eng): short by cpu 1" in told.message
+    made.delete_gang("first")
+    assert placed(made, "second") == {"second": 3}
+
+
+def test_admission_counts_what_is_admitted_in_every_queue_above() -> None:
+    made = cluster()
+    made.queue("eng", capability=cpus(6))
+    made.queue("a", parent="eng")
+    made.queue("b", parent="eng")
+    for name, queue, cpu in (("one", "a", 4), ("two", "b", 3), ("three", "b", 2), ("huge", "b", 7)):
+        made.gang(name, 0, minimum=1, queue=queue, phase="Pending", minResources=cpus(cpu))
+    made.cycle()
+    phases = {name: made.scheduler.phase("ns", name) for name in ("one", "two", "three", "huge")}
+    assert phases == {"one": "Inqueue", "two": "Pending", "three": "Inqueue", "huge": "Pending"}
+    told = {name: made.scheduler.explain("ns", name) for name in ("two", "huge")}
+    assert told["two"] is not None
+    assert told["two"].reason is WaitReason.QUEUE_LIMIT
+    assert told["huge"] is not None
+    assert told["huge"].reason is WaitReason.IMPOSSIBLE
+    assert "insufficient cpu (cpu: 7 asked, 2 left of 6 in queue eng)" in told["huge"].message
+
+
+def test_a_queue_that_closes_admits_and_places_nobody() -> None:
+    made = cluster()
+    made.queue("a", state="Closed")
+    made.gang("waits", 1, queue="a", phase="Pending")
+    made.gang("admitted", 1, queue="a")
+    assert placed(made, "waits", "admitted") == {"waits": 0, "admitted": 0}
+    for name in ("waits", "admitted"):
+        told = made.scheduler.explain("ns", name)
+        assert told is not None
+        assert told.reason is WaitReason.QUEUE_NOT_OPEN
+
+
+def test_shares_are_told_when_they_change() -> None:
+    made = cluster()
+    made.queue("a", deserved=cpus(4))
+    made.gang("one", 2, queue="a")
+    assert dict(made.cycle().queue_shares) == {"a": 0.5, "default": 1.0}
+    assert not made.cycle().queue_shares
+    made.gang("two", 4, queue="a")
+    assert dict(made.cycle().queue_shares) == {"a": 1.5}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"ancestorReclaimLevel": -1}, "must be at least 0"),
+        ({"ancestorReclaimLevel": "1"}, "must be an integer"),
+        ({"capacity.DynamicResourceAllocationEnable": 3}, "capacity.DynamicResourceAllocationEnable"),
+    ],
+)
+def test_arguments_are_checked(arguments: Json, message: str) -> None:
+    with pytest.raises(PolicyError, match=message):
+        policy(hierarchy=True, **arguments)

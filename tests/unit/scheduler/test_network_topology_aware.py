@@ -1,0 +1,191 @@
+"""Points for domains of the network and for the nodes in them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.unit.scheduler.cluster import START, Cluster
+from tests.unit.scheduler.domains import SOFT, hard, hyper_node, racks, send
+from vcbatch.scheduler import Policy
+from vcbatch.scheduler.domain_search import DomainSearch, Purpose, domains_for
+from vcbatch.scheduler.plugins.network_topology_aware import Filling, Fullness, Nearness, Packing
+from vcbatch.scheduler.session import Session
+from vcbatch.scheduler.static_nodes import StaticCache
+
+POLICY = """
+actions: "enqueue, allocate, backfill"
+tiers:
+- plugins:
+  - name: gang
+  - name: predicates
+  - name: network-topology-aware
+    arguments: {}
+"""
+
+
+def policy(arguments: dict[str, Any] | None = None) -> Policy:
+    """The plugin with these arguments beside gang and predicates."""
+    text = ", ".join(f"{key}: {value}" for key, value in (arguments or {}).items())
+    return Policy.parse(POLICY.replace("{}", f"{{{text}}}"))
+
+
+def session_of(cluster: Cluster, made: Policy) -> Session:
+    state = cluster.scheduler._state  # pyright: ignore[reportPrivateUsage]
+    state.settle()
+    return Session(state, made, StaticCache(), now=START, uid="session")
+
+
+def packing(session: Session, cpu: str) -> Packing:
+    return Packing(Fullness(session, {0: 1}), session.dims.vector({"cpu": cpu}))
+
+
+def used(cluster: Cluster, **cpus: int) -> None:
+    """Pods of nobody's gang that take so much of these nodes."""
+    for node, cpu in cpus.items():
+        name = node.replace("_", "-")
+        cluster.gang(f"on-{name}", 1, cpu=str(cpu), pod={"nodeSelector": {"kubernetes.io/hostname": name}})
+    cluster.cycle()
+    for node in cpus:
+        assert cluster.placed(f"on-{node.replace('_', '-')}")
+
+
+def racks_of(cluster: Cluster, gang: str) -> set[str]:
+    return {node.rpartition("-")[0] for node in cluster.placed(gang).values()}
+
+
+def test_the_fullest_domain_that_takes_the_gang_is_chosen() -> None:
+    cluster = Cluster(policy())
+    racks(cluster, {"a": 2, "b": 2, "c": 2})
+    used(cluster, b_0=4, c_0=8, c_1=1)
+    cluster.gang("g", 2, cpu="4", networkTopology=hard(1))
+    cluster.cycle()
+    assert racks_of(cluster, "g") == {"b"}
+
+
+def test_without_the_plugin_the_first_domain_by_name_is_chosen() -> None:
+    cluster = Cluster(Policy.parse(POLICY.replace("  - name: network-topology-aware\n    arguments: {}\n", "")))
+    racks(cluster, {"b": 2, "a": 2})
+    used(cluster, b_0=4)
+    cluster.gang("g", 2, cpu="4", networkTopology=hard(1))
+    cluster.cycle()
+    assert racks_of(cluster, "g") == {"a"}
+
+
+@pytest.mark.parametrize(("best_fit", "chosen"), [(False, "b"), (True, "c")])
+def test_best_fit_goes_by_slots_to_spare(best_fit: bool, chosen: str) -> None:
+    """By cpu rack b is the fuller; of the gang's pods of 3 cpus it takes three, rack c two."""
+    cluster = Cluster(policy({"hypernode.best-fit.enable": str(best_fit).lower()}))
+    for rack, sizes in {"b": ["9", "3"], "c": ["5", "5", "2", "2"]}.items():
+        for i, cpu in enumerate(sizes):
+            cluster.node(f"{rack}-{i}", cpu=cpu)
+        send(cluster, hyper_node(rack, 1, nodes=[f"{rack}-{i}" for i in range(len(sizes))]))
+    used(cluster, b_0=2)
+    cluster.gang("g", 2, cpu="3", networkTopology=hard(1))
+    cluster.cycle()
+    assert racks_of(cluster, "g") == {chosen}
+
+
+def test_how_full_domains_would_be() -> None:
+    made = policy({"hypernode.binpack.cpu": 3, "hypernode.binpack.memory": 1})
+    cluster = Cluster(made)
+    racks(cluster, {"a": 2, "b": 1}, spines={"s": ["a", "b"]})
+    used(cluster, a_0=4)  # of 16 cpus, and 1Gi of 64Gi
+    session = session_of(cluster, made)
+    fullness = Fullness(session, {0: 3, 1: 1})
+    amount = session.dims.vector({"cpu": "8", "memory": "15Gi"})
+    spine = (1.5 + 16 / 96) / 4
+    assert fullness.after(amount).tolist() == pytest.approx([(2.25 + 0.25) / 4, (3 + 15 / 32) / 4, spine, spine])
+    too_much = session.dims.vector({"cpu": "9"})
+    assert fullness.after(too_much).tolist() == pytest.approx([13 / 16, 0, 13 / 24, 13 / 24])
+
+
+@pytest.mark.parametrize(
+    ("fading", "points"),
+    [
+        (0.5, {"a": (2 / 8 + 0.5 * 2 / 16) / 1.5, "b": (1 / 8 + 0.5 * 2 / 16) / 1.5, "c": (1 / 8 + 0.5) / 1.5, "d": 1}),
+        (0.0, {"a": 2 / 8, "b": 1 / 8, "c": 1 / 8, "d": 1}),
+    ],
+)
+def test_nodes_of_pods_without_a_topology(fading: float, points: dict[str, float]) -> None:
+    """Racks a and b below a spine, rack c below none, node d in no domain; one cpu is used in rack a."""
+    made = policy()
+    cluster = Cluster(made)
+    racks(cluster, {"a": 1, "b": 1, "c": 1}, spines={"s": ["a", "b"]})
+    cluster.node("d")
+    used(cluster, a_0=1)
+    session = session_of(cluster, made)
+    filling = Filling(packing(session, "1"), fading=fading, points=100)
+    rows = np.arange(4)
+    assert filling.points(rows, np.ones(4, dtype=bool)).tolist() == pytest.approx([100 * p for p in points.values()])
+
+
+def test_what_is_placed_counts_for_the_next_pod() -> None:
+    made = policy()
+    cluster = Cluster(made)
+    racks(cluster, {"a": 1, "b": 1})
+    session = session_of(cluster, made)
+    filling = Filling(packing(session, "2"), fading=1, points=8)
+    everyone = np.ones(2, dtype=bool)
+    assert filling.points(np.arange(2), everyone).tolist() == [2, 2]
+    filling.placed(1)
+    assert filling.points(np.arange(2), everyone).tolist() == [2, 4]
+
+
+@pytest.mark.parametrize(("enabled", "chosen"), [(True, "b-0"), (False, "a-0")])
+def test_pods_without_a_topology_fill_domains_that_are_in_use(enabled: bool, chosen: str) -> None:
+    cluster = Cluster(policy({"hypernode.binpack.normal-pod.enable": str(enabled).lower()}))
+    racks(cluster, {"a": 1, "b": 2})
+    used(cluster, b_1=8)
+    cluster.gang("g", 1, cpu="1")
+    cluster.cycle()
+    assert list(cluster.placed("g").values()) == [chosen]
+
+
+def test_nodes_near_the_gang_s_other_pods() -> None:
+    """Racks a, b below spine s, rack c below none: the tiers are 1, 2 and 3."""
+    cluster = Cluster(policy())
+    racks(cluster, {"a": 1, "b": 1, "c": 1}, spines={"s": ["a", "b"]})
+    session = session_of(cluster, policy())
+    tree = session.domain_search.tree
+    nearness = Nearness(tree, [], size=4, points=100)
+    rows, everyone = np.arange(3), np.ones(3, dtype=bool)
+    assert nearness.points(rows, everyone).tolist() == [0, 0, 0]
+    nearness.placed(0)
+    assert nearness.points(rows, everyone).tolist() == [125, 50, 0]
+    assert nearness.points(rows, np.array([False, True, True])).tolist() == [100, 50, 0]
+    nearness.placed(1)
+    assert nearness.points(rows, everyone).tolist() == [75, 75, 0]
+    nearness.placed(1)
+    assert nearness.points(rows, everyone).tolist() == [75, 100, 0]
+
+
+def test_a_soft_gang_that_needs_several_racks_takes_few() -> None:
+    cluster = Cluster(policy())
+    racks(cluster, {"a": 1, "b": 2, "c": 1, "d": 2}, spines={"s": ["b", "d"]})
+    cluster.gang("g", 4, cpu="8", networkTopology=SOFT)
+    cluster.cycle()
+    assert racks_of(cluster, "g") == {"b", "d"}
+
+
+def test_to_evict_wide_domains_come_first_and_not_too_many() -> None:
+    made = policy({"hypernode.gradient.evict.max-hypernodes": 2})
+    cluster = Cluster(made)
+    racks(cluster, {"a": 2, "b": 2, "c": 1}, spines={"s": ["a", "b"]})
+    used(cluster, a_0=8, a_1=8, b_0=8, b_1=8)
+    cluster.gang("g", 2, cpu="8", networkTopology=hard(2))
+    session = session_of(cluster, made)
+    job = session.state.jobs["ns/g"]
+    assert domains_for(session, job, Purpose.ALLOCATE) == []
+    found = domains_for(session, job, Purpose.EVICT)
+    assert [[(d.name, d.tier) for d in group] for group in found] == [[("s", 2)], [("a", 1)]]
+    assert [d.rows.tolist() for d in found[0]] == [[0, 1, 2, 3]]
+    assert isinstance(session.domain_search, DomainSearch)
+
+
+@pytest.mark.parametrize("arguments", [{"weight": -1}, {"hypernode.binpack.normal-pod.fading": -0.1}, {"nobody": 1}])
+def test_arguments_that_make_no_sense_are_refused(arguments: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"policy\.tiers"):
+        policy(arguments)

@@ -1,0 +1,183 @@
+"""The nodegroup plugin: which queue's pods go to which group of nodes, and how much they may hold there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.unit.scheduler.cluster import Cluster
+from tests.unit.scheduler.scoring import policy, session, task_of
+from vcbatch.scheduler import Policy, PolicyError
+
+NAME = "nodegroup"
+GROUP = "volcano.sh/nodegroup-name"
+LIMITS = "volcano.sh/nodegroup-resource-limits"
+REQUIRED, PREFERRED = (
+    "requiredDuringSchedulingIgnoredDuringExecution",
+    "preferredDuringSchedulingIgnoredDuringExecution",
+)
+
+
+def _affinity(**given: Any) -> dict[str, Any]:
+    near = {REQUIRED: given.get("required"), PREFERRED: given.get("preferred")}
+    far = {REQUIRED: given.get("never"), PREFERRED: given.get("avoided")}
+    return {"nodeGroupAffinity": near, "nodeGroupAntiAffinity": far}
+
+
+def _cluster(given: Policy, **affinity: Any) -> Cluster:
+    """Nodes of the groups a, b and c and one of none; queue q has the affinity."""
+    cluster = Cluster(given)
+    for group in ("a", "b", "c"):
+        cluster.node(f"n-{group}", labels={GROUP: group})
+    cluster.node("n-none")
+    cluster.queue("q", affinity=_affinity(**affinity) if affinity else None)
+    return cluster
+
+
+def _admitted(given: Policy, **affinity: Any) -> set[str]:
+    cluster = _cluster(given, **affinity)
+    cluster.gang("g", 1, queue="q")
+    opened = session(cluster, given)
+    static = opened.placer.static(task_of(opened, "g-worker-0").cls)
+    return {info.name for info in opened.nodes.infos if static.mask[info.row]}
+
+
+@pytest.mark.parametrize(
+    ("affinity", "strict", "admitted"),
+    [
+        ({}, True, set()),
+        ({}, False, {"n-none"}),
+        ({"required": ["a"]}, True, {"n-a"}),
+        ({"required": ["a"]}, False, {"n-a"}),
+        ({"required": ["a"], "preferred": ["b"]}, True, {"n-a", "n-b"}),
+        ({"required": ["a", "b"], "never": ["b"]}, True, {"n-a"}),
+        ({"avoided": ["c"]}, True, {"n-c"}),
+        ({"required": ["a"], "never": ["c"], "avoided": ["c"]}, True, {"n-a", "n-c"}),
+        ({"never": ["a"]}, True, set()),
+    ],
+)
+def test_which_groups_a_queue_may_use(affinity: dict[str, Any], strict: bool, admitted: set[str]) -> None:
+    assert _admitted(policy(NAME, {"strict": strict}), **affinity) == admitted
+
+
+@pytest.mark.parametrize(
+    ("affinity", "ordered", "points"),
+    [
+        ({"required": ["a"], "preferred": ["b"]}, False, {"n-a": 100, "n-b": 50, "n-c": 0, "n-none": 0}),
+        ({"preferred": ["a", "b"]}, False, {"n-a": 50, "n-b": 50, "n-c": 0, "n-none": 0}),
+        ({"required": ["a"], "preferred": ["b", "a"]}, True, {"n-a": 125, "n-b": 50, "n-c": 0, "n-none": 0}),
+        ({"required": ["a", "b"], "avoided": ["b"]}, False, {"n-a": 100, "n-b": -1, "n-c": 0, "n-none": 0}),
+    ],
+)
+def test_how_groups_are_preferred(affinity: dict[str, Any], ordered: bool, points: dict[str, float]) -> None:
+    given = policy(NAME, {"enablePreferredOrder": ordered})
+    cluster = _cluster(given, **affinity)
+    cluster.gang("g", 1, queue="q")
+    opened = session(cluster, given)
+    (preference,) = opened.placer.static(task_of(opened, "g-worker-0").cls).preferences
+    assert {info.name: float(preference.raw[info.row]) for info in opened.nodes.infos} == points
+
+
+@pytest.mark.parametrize(("hierarchy", "node"), [(True, "n-b"), (False, None)])
+def test_a_queue_may_inherit_from_its_nearest_ancestor(hierarchy: bool, node: str | None) -> None:
+    cluster = _cluster(policy(NAME, {}, enableHierarchy=hierarchy), required=["a"])
+    cluster.queue("middle", parent="q", affinity=_affinity(required=["b"]))
+    cluster.queue("leaf", parent="middle")
+    cluster.gang("g", 1, queue="leaf")
+    cluster.cycle()
+    assert cluster.placed("g").get("g-worker-0") == node
+
+
+def test_alike_gangs_of_two_queues_go_to_their_own_nodes() -> None:
+    cluster = _cluster(policy(NAME), required=["a"])
+    cluster.queue("r", affinity=_affinity(required=["b"]))
+    cluster.gang("one", 2, queue="q")
+    cluster.gang("two", 2, queue="r")
+    cluster.cycle()
+    assert set(cluster.placed("one").values()) == {"n-a"}
+    assert set(cluster.placed("two").values()) == {"n-b"}
+
+
+def test_a_queue_that_changes_frees_who_waited_for_it() -> None:
+    cluster = _cluster(policy(NAME), required=["z"])
+    cluster.gang("g", 1, queue="q")
+    told = cluster.cycle().pod_conditions
+    assert "4 node(s) didn't match the node groups of the queue" in told[0].message
+    cluster.queue("q", event="MODIFIED", affinity=_affinity(required=["c"]))
+    cluster.cycle()
+    assert cluster.placed("g") == {"g-worker-0": "n-c"}
+
+
+def test_a_podgroup_that_moves_to_another_queue_follows_its_nodes() -> None:
+    cluster = Cluster(policy(NAME))
+    cluster.node("n-a", labels={GROUP: "a"})
+    cluster.gang("g", 1, queue="late")
+    cluster.cycle()
+    assert cluster.placed("g") == {}
+    cluster.queue("late", affinity=_affinity(required=["a"]))
+    cluster.cycle()
+    assert cluster.placed("g") == {"g-worker-0": "n-a"}
+
+
+def _limited(limits: str, **cpu: str) -> Cluster:
+    cluster = Cluster(policy(NAME))
+    for name, amount in cpu.items():
+        cluster.node(name, cpu=amount, labels={GROUP: name[0]})
+    cluster.queue("q", annotations={LIMITS: limits}, affinity=_affinity(required=["a", "b"], preferred=["a"]))
+    return cluster
+
+
+def test_a_limit_is_shared_by_the_nodes_of_a_group() -> None:
+    cluster = _limited('{"a": {"cpu": "3"}}', a1="8", a2="8", b="8")
+    cluster.gang("g", 5, queue="q")
+    cluster.cycle()
+    nodes = sorted(node[0] for node in cluster.placed("g").values())
+    assert nodes == ["a", "a", "a", "b", "b"]
+
+
+def test_what_the_queue_holds_already_counts_until_it_ends() -> None:
+    cluster = _limited('{"a": {"cpu": "3"}, "b": {"cpu": 0}}', a1="8", b="8")
+    cluster.gang("one", 2, queue="q")
+    cluster.cycle()
+    cluster.run("one")
+    cluster.gang("two", 2, queue="q")
+    told = cluster.cycle().pod_conditions
+    assert "2 node(s) were in a node group in which the queue holds all it may" in told[0].message
+    assert cluster.placed("two") == {}
+    cluster.change("one-worker-0", phase="Succeeded")
+    cluster.cycle()
+    assert set(cluster.placed("two").values()) == {"a1"}
+
+
+def test_another_queue_is_not_limited() -> None:
+    cluster = _limited('{"a": {"cpu": "1"}}', a1="8")
+    cluster.queue("r", affinity=_affinity(required=["a"]))
+    cluster.gang("mine", 1, queue="q")
+    cluster.gang("theirs", 3, queue="r")
+    cluster.cycle()
+    assert len(cluster.placed("theirs")) == 3
+
+
+@pytest.mark.parametrize("limits", ["{", "[]", '{"a": 1}', '{"a": {"cpu": "much"}}', '{"a": {"cpu": null}}'])
+def test_limits_that_cannot_be_read_keep_the_queue_out(limits: str) -> None:
+    cluster = _limited(limits, a1="8")
+    cluster.gang("g", 1, queue="q")
+    told = cluster.cycle().pod_conditions
+    assert cluster.placed("g") == {}
+    assert f"annotation {LIMITS} isn't readable" in told[0].message
+
+
+def test_pods_of_one_class_share_it_where_no_plugin_goes_by_queues() -> None:
+    cluster = _cluster(policy("nodeorder"))
+    cluster.gang("one", 1, queue="q")
+    cluster.gang("two", 1)
+    tasks = cluster.scheduler._state.tasks
+    assert tasks["pod-one-worker-0"].cls is tasks["pod-two-worker-0"].cls
+    cluster.scheduler.set_policy(policy(NAME))
+    assert tasks["pod-one-worker-0"].cls is not tasks["pod-two-worker-0"].cls
+
+
+def test_ill_typed_arguments_are_refused_with_their_place() -> None:
+    with pytest.raises(PolicyError, match=r"plugins\[1\].arguments.strict: must be true or false, got 3"):
+        policy(NAME, {"strict": 3})

@@ -1,0 +1,209 @@
+"""The resource-strategy-fit plugin: its three rules by value, and arguments that are refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.unit.scheduler.cluster import Cluster
+from tests.unit.scheduler.scoring import plugin_of, points, policy, requests, session, task_of
+from vcbatch.scheduler import PolicyError
+from vcbatch.scheduler.plugins.resource_strategy_fit import ResourceStrategyFit
+
+NAME = "resource-strategy-fit"
+TYPE, WEIGHT = "volcano.sh/resource-strategy-scoring-type", "volcano.sh/resource-strategy-weight"
+
+
+def _points(arguments: dict[str, Any], annotations: dict[str, str] | None = None, **asked: str) -> dict[str, float]:
+    """Of two nodes, of which `half` has 4 of 8 cores, 4 of 16 GPUs of type a taken, for a pod that asks so."""
+    given = policy(NAME, arguments)
+    cluster = Cluster(given)
+    cluster.node("half", cpu="8", memory="32Gi", x_a="16")
+    cluster.node("plain", cpu="16", memory="32Gi")
+    cluster.gang("old", 1, phase="Running", pod={"nodeName": "half"})
+    requests(cluster, "old-worker-0", cpu="4", memory="8Gi", x_a="4")
+    cluster.change("old-worker-0", phase="Running")
+    cluster.gang("new", 1)
+    requests(cluster, "new-worker-0", annotations, **asked)
+    opened = session(cluster, given)
+    return points(opened, plugin_of(opened, ResourceStrategyFit), "new-worker-0")
+
+
+def test_by_default_cpu_and_memory_are_spread() -> None:
+    assert _points({}, cpu="2", memory="8Gi", x_a="4") == pytest.approx(
+        {"half": 1000 * (2 / 8 + 16 / 32) / 2, "plain": 1000 * (14 / 16 + 24 / 32) / 2}
+    )
+
+
+def test_each_resource_has_its_strategy_and_weight() -> None:
+    arguments = {
+        "resourceStrategyFitWeight": 2,
+        "resources": {"cpu": {"type": "LeastAllocated"}, "x/a": {"type": "MostAllocated", "weight": 3}},
+    }
+    got = _points(arguments, cpu="2", memory="8Gi", x_a="4")
+    assert got == pytest.approx({"half": 200 * (2 / 8 + 3 * 8 / 16) / 4, "plain": 200 * (14 / 16) / 4})
+
+
+@pytest.mark.parametrize(("given", "weight"), [(-3, 10), (7, 7)])
+def test_a_negative_weight_is_the_default(given: int, weight: int) -> None:
+    assert _points({"resourceStrategyFitWeight": given}, cpu="2")["plain"] == pytest.approx(100 * weight * 14 / 16)
+
+
+def test_weights_of_resources_below_one_are_one() -> None:
+    arguments = {"resources": {"cpu": {"weight": 0}, "memory": {"weight": -1}}}
+    assert _points(arguments, cpu="2", memory="8Gi")["plain"] == pytest.approx(1000 * (14 / 16 + 24 / 32) / 2)
+
+
+def test_what_does_not_fit_scores_nothing() -> None:
+    assert _points({}, cpu="6", memory="1Gi")["half"] == 0
+
+
+def test_the_exact_name_beats_the_longest_beginning_beats_a_shorter_one() -> None:
+    resources = {"x/*": {"type": "LeastAllocated"}, "x*": {"type": "MostAllocated", "weight": 9}}
+    assert _points({"resources": resources}, cpu="1", x_a="4")["half"] == pytest.approx(1000 * 8 / 16)
+    resources["x/a"] = {"type": "MostAllocated"}
+    assert _points({"resources": resources}, cpu="1", x_a="8")["half"] == pytest.approx(1000 * 12 / 16)
+
+
+def test_a_pod_has_its_own_wishes() -> None:
+    asked = {"cpu": "2", "memory": "8Gi"}
+    wishes = {TYPE: "MostAllocated", WEIGHT: '{"cpu": 1, "memory": 3}'}
+    got = _points({}, wishes, **asked)
+    assert got["half"] == pytest.approx(1000 * (6 / 8 + 3 * 16 / 32) / 4)
+    given = policy(NAME, {})
+    cluster = Cluster(given)
+    cluster.node("n")
+    cluster.gang("g", 1)
+    requests(cluster, "g-worker-0", {TYPE: "MostAllocated"}, **asked)
+    opened = session(cluster, given)
+    assert plugin_of(opened, ResourceStrategyFit)._fit(task_of(opened, "g-worker-0").cls) is None
+
+
+@pytest.mark.parametrize(
+    "wishes",
+    [
+        {TYPE: "Balanced", WEIGHT: '{"cpu": 1}'},
+        {TYPE: "MostAllocated", WEIGHT: "{"},
+        {TYPE: "MostAllocated", WEIGHT: '["cpu"]'},
+        {TYPE: "MostAllocated", WEIGHT: '{"cpu": "1"}'},
+        {WEIGHT: '{"cpu": 1}'},
+    ],
+)
+def test_wishes_that_make_no_sense_leave_it_to_the_policy(wishes: dict[str, str]) -> None:
+    assert _points({}, wishes, cpu="2", memory="8Gi") == _points({}, cpu="2", memory="8Gi")
+
+
+def test_pods_of_one_gang_may_wish_differently() -> None:
+    cluster = Cluster(policy(NAME, {"resources": {"cpu": {}}}))
+    cluster.node("busy", cpu="8")
+    cluster.node("free", cpu="8")
+    cluster.gang("old", 1, phase="Running", pod={"nodeName": "busy"})
+    cluster.change("old-worker-0", phase="Running")
+    cluster.gang("g", 2)
+    requests(cluster, "g-worker-1", {TYPE: "MostAllocated", WEIGHT: '{"cpu": 1}'}, cpu="1", memory="1Gi")
+    cluster.cycle()
+    assert cluster.placed("g") == {"g-worker-0": "free", "g-worker-1": "busy"}
+
+
+SCARCE = {"enable": True, "resources": "x/t4, x/a10", "weight": 2, "resourceWeight": {"x/t4": 1, "x/a10": 1}}
+
+
+@pytest.mark.parametrize(
+    ("asked", "want"),
+    [
+        ({}, {"node1": 200, "node2": 100, "node3": 0}),
+        ({"x_t4": "2"}, {"node1": 0, "node2": 100, "node3": 0}),
+        ({"x_t4": "1", "x_a10": "2"}, {"node1": 0, "node2": 0, "node3": 0}),
+    ],
+)
+def test_scarce_resources_are_avoided(asked: dict[str, str], want: dict[str, float]) -> None:
+    given = policy(NAME, {"resourceStrategyFitWeight": 0, "sra": SCARCE})
+    cluster = Cluster(given)
+    cluster.node("node1", cpu="32", memory="64Gi")
+    cluster.node("node2", cpu="16", memory="32Gi", x_t4="10")
+    cluster.node("node3", cpu="16", memory="32Gi", x_t4="5", x_a10="10")
+    cluster.gang("g", 1)
+    requests(cluster, "g-worker-0", None, cpu="2", memory="4Gi", **asked)
+    opened = session(cluster, given)
+    assert points(opened, plugin_of(opened, ResourceStrategyFit), "g-worker-0") == want
+
+
+KEPT = {
+    "enable": True,
+    "resources": "x/gpu",
+    "resourceProportion": {"x/gpu.cpu": 8, "x/gpu.memory": 8},
+}
+
+
+def test_idle_devices_keep_their_part_of_cpu_and_memory() -> None:
+    cluster = Cluster(policy(NAME, {"proportional": KEPT}, "predicates"))
+    cluster.node("n", cpu="74", memory="128G", x_gpu="8")
+    for name in ("a", "b"):
+        cluster.gang(name, 1)
+        requests(cluster, f"{name}-worker-0", cpu="8", memory="8G")
+    result = cluster.cycle()
+    assert (cluster.placed("a"), cluster.placed("b")) == ({"a-worker-0": "n"}, {})
+    told = next(c.message for c in result.pod_conditions if c.name == "b-worker-0")
+    assert "1 proportional of resource x/gpu check failed" in told
+
+
+@pytest.mark.parametrize(("cpu", "slots"), [("10", 1), ("0", np.inf)])
+def test_several_tasks_leave_the_reserve_together(cpu: str, slots: float) -> None:
+    given = policy(NAME, {"proportional": KEPT})
+    cluster = Cluster(given)
+    cluster.node("n", cpu="74", memory="1280G", x_gpu="7")
+    cluster.gang("g", 1)
+    requests(cluster, "g-worker-0", cpu=cpu, memory="8G")
+    opened = session(cluster, given)
+    (cap,) = plugin_of(opened, ResourceStrategyFit).caps(task_of(opened, "g-worker-0").cls, np.array([0]))
+    assert cap.slots.tolist() == [min(slots, (1280 - 56) // 8)]
+
+
+def test_tasks_with_devices_and_nodes_without_are_free() -> None:
+    cluster = Cluster(policy(NAME, {"proportional": KEPT}, "predicates"))
+    cluster.node("gpus", cpu="8", memory="8G", x_gpu="8")
+    cluster.node("none", cpu="8", memory="8G")
+    cluster.gang("plain", 1, cpu="8")
+    cluster.gang("devices", 1)
+    requests(cluster, "devices-worker-0", cpu="8", memory="1G", x_gpu="1")
+    cluster.cycle()
+    assert cluster.placed("plain") == {"plain-worker-0": "none"}
+    assert cluster.placed("devices") == {"devices-worker-0": "gpus"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"resourceStrategyFitWeight": "1"}, "arguments.resourceStrategyFitWeight: must be an integer, got '1'"),
+        ({"resources": ["cpu"]}, "arguments.resources: must be a mapping, got ['cpu']"),
+        ({"resources": {"cpu": {"kind": 1}}}, "arguments.resources.cpu: unknown key 'kind'; allowed: type, weight"),
+        ({"resources": {"cpu": {"weight": 1.5}}}, "arguments.resources.cpu.weight: must be an integer, got 1.5"),
+        (
+            {"resources": {"cpu": {"type": "Most"}}},
+            "arguments.resources.cpu.type: must be one of LeastAllocated, MostAllocated, got 'Most'",
+        ),
+        ({"resources": {"*": {}}}, "arguments.resources: '*' must be a resource name"),
+        ({"resources": {"x/*y": {}}}, "arguments.resources: 'x/*y' must be a resource name"),
+        ({"resources": {"x/**": {}}}, "arguments.resources: 'x/**' must be a resource name"),
+        ({"sra": {"enable": "maybe"}}, "arguments.sra.enable: must be true or false, got 'maybe'"),
+        ({"sra": {"resources": ["x/y"]}}, "arguments.sra.resources: must be a string of names separated by commas"),
+        (
+            {"sra": {"resources": "x/y", "resourceWeight": {"x/z": 1}}},
+            "arguments.sra.resourceWeight: 'x/z' isn't among the resources; listed: x/y",
+        ),
+        (
+            {"proportional": {"resources": "x/y", "resourceProportion": {"x/y": 1}}},
+            "arguments.proportional.resourceProportion: 'x/y' must be the name of a resource followed by .cpu",
+        ),
+        (
+            {"proportional": {"resources": "x/y", "resourceProportion": {"x/y.cpu": "8"}}},
+            "arguments.proportional.resourceProportion.x/y.cpu: must be a number, got '8'",
+        ),
+    ],
+)
+def test_ill_typed_arguments_are_refused_with_their_place(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(PolicyError) as refused:
+        policy(NAME, arguments)
+    assert message in str(refused.value)

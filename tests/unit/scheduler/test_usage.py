@@ -1,0 +1,191 @@
+"""The usage plugin: nodes by their measured load, and by what was placed since."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.unit.scheduler.cluster import START, Cluster
+from tests.unit.scheduler.scoring import plugin_of, points, policy, requests, session, task_of
+from vcbatch.api.resources import NODE_USAGES
+from vcbatch.api.usage import NodeUsage
+from vcbatch.scheduler import Policy, PolicyError
+from vcbatch.scheduler.plugins.usage import Usage
+from vcbatch.scheduler.statement import Statement
+
+NAME = "usage"
+
+
+def _measure(cluster: Cluster, node: str, cpu: float, memory: float, *, age: float = 0.0) -> None:
+    at = cluster.now.timestamp() - age
+    raw = {"metadata": {"name": node}, "cpu": cpu, "memory": memory, "observedAt": at}
+    cluster.scheduler.apply(NODE_USAGES, "MODIFIED", msgspec.convert(raw, NodeUsage))
+
+
+def _cluster(given: Policy) -> Cluster:
+    cluster = Cluster(given)
+    for name in ("a", "b", "c"):
+        cluster.node(name, cpu="10", memory="100Gi")
+    return cluster
+
+
+def _scores(cluster: Cluster, given: Policy, name: str = "g-worker-0") -> dict[str, float]:
+    opened = session(cluster, given)
+    return points(opened, plugin_of(opened, Usage), name)
+
+
+def test_the_less_busy_the_better_and_nothing_for_what_is_not_known() -> None:
+    given = policy(NAME, {"usage.weight": 4, "cpu.weight": 3})
+    cluster = _cluster(given)
+    _measure(cluster, "a", 0.5, 0.1)
+    _measure(cluster, "b", 0.5, 0.1, age=301)
+    cluster.gang("g", 1)
+    assert _scores(cluster, given) == pytest.approx({"a": 400 * (0.5 * 3 + 0.9) / 4, "b": 0, "c": 0})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "admitted"),
+    [
+        ({}, {"b", "c"}),
+        ({"thresholds": {"cpu": 90, "mem": 20}}, {"a", "c"}),
+        ({"thresholds.cpu": 90, "thresholds.mem": 20.5}, {"a", "c"}),
+        ({"thresholds": {"mem": 20}}, {"c"}),
+    ],
+)
+def test_nodes_that_are_too_busy_take_nobody(arguments: dict[str, Any], admitted: set[str]) -> None:
+    cluster = _cluster(policy(NAME, arguments))
+    _measure(cluster, "a", 0.81, 0.1)
+    _measure(cluster, "b", 0.1, 0.21)
+    cluster.gang("g", 30, minimum=1)
+    cluster.cycle()
+    assert set(cluster.placed("g").values()) == admitted
+
+
+def test_without_the_filter_busy_nodes_are_only_the_last_choice() -> None:
+    cluster = Cluster(policy(NAME, enablePredicate=False))
+    cluster.node("a", cpu="8")
+    _measure(cluster, "a", 0.99, 0.99)
+    cluster.gang("g", 1)
+    cluster.cycle()
+    assert cluster.placed("g") == {"g-worker-0": "a"}
+
+
+def test_a_gang_that_waits_for_busy_nodes_starts_when_they_are_known_as_busy_no_more() -> None:
+    cluster = Cluster(policy(NAME))
+    cluster.node("a", cpu="8")
+    _measure(cluster, "a", 0.9, 0.1)
+    cluster.gang("g", 1)
+    result = cluster.cycle()
+    assert "1 node(s) had more than 80% of their cpu in use" in result.pod_conditions[0].message
+    assert result.look_again_at == START + timedelta(minutes=5, seconds=1)
+    cluster.cycle(after=400)
+    assert cluster.placed("g") == {"g-worker-0": "a"}
+
+
+def test_a_new_measurement_frees_who_waited() -> None:
+    cluster = Cluster(policy(NAME))
+    cluster.node("a", cpu="8")
+    _measure(cluster, "a", 0.9, 0.1)
+    cluster.gang("g", 1)
+    cluster.cycle()
+    _measure(cluster, "a", 0.2, 0.1)
+    cluster.cycle()
+    assert cluster.placed("g") == {"g-worker-0": "a"}
+
+
+def test_tasks_of_one_batch_count_on_each_other() -> None:
+    cluster = _cluster(policy(NAME))
+    for name, load in (("a", 0.1), ("b", 0.2), ("c", 0.3)):
+        _measure(cluster, name, load, 0.0)
+    cluster.gang("g", 6)
+    cluster.cycle()
+    placed = list(cluster.placed("g").values())
+    assert sorted(placed) == ["a"] * 3 + ["b"] * 2 + ["c"]
+
+
+@pytest.mark.parametrize(
+    ("load", "asked", "limits", "estimator", "shadow"),
+    [
+        (0.1, {"cpu": "2", "memory": "10Gi"}, {}, {}, (1400, 7 * 2**30)),
+        (0.9, {"cpu": "2", "memory": "10Gi"}, {}, {}, (1680, 8.4 * 2**30)),
+        (0.9, {"cpu": "2", "memory": "10Gi"}, {}, {"risk_factor": 2}, (2000, 10 * 2**30)),
+        (0.9, {"cpu": "2", "memory": "10Gi"}, {}, {"risk_factor": 0.5}, (1400, 7 * 2**30)),
+        (0.1, {"cpu": "2"}, {"cpu": "4"}, {"burst_ratio": 0.5}, (2400, 0)),
+        (0.1, {"cpu": "2"}, {"cpu": "4"}, {"request_ratio": 3}, (4000, 0)),
+        (0.1, {}, {}, {}, (250, 200 * 2**20)),
+        (0.9, {}, {}, {"be_cpu": "1", "be_mem": "1Gi"}, (1200, 1.2 * 2**30)),
+    ],
+)
+def test_what_was_placed_since_is_estimated(
+    load: float, asked: dict[str, str], limits: dict[str, str], estimator: dict[str, Any], shadow: tuple[float, float]
+) -> None:
+    given = policy(NAME, {"estimator": estimator, "memory.weight": 0})
+    cluster = _cluster(given)
+    _measure(cluster, "a", load, 0.0)
+    cluster.gang("new", 1)
+    requests(cluster, "new-worker-0", None, **asked)
+    cluster.pods["new-worker-0"]["spec"]["containers"][0]["resources"]["limits"] = limits
+    cluster.change("new-worker-0", node="a")
+    opened = session(cluster, given)
+    assert plugin_of(opened, Usage)._shadow[:, 0].tolist() == pytest.approx(shadow, abs=1)
+
+
+def test_a_pod_counts_until_it_ran_for_an_interval() -> None:
+    document = {"actions": "allocate", "tiers": [{"plugins": [{"name": NAME}]}]}
+    given = Policy.build({**document, "metrics": {"type": "local", "interval": "1m"}})
+    cluster = _cluster(given)
+    cluster.gang("g", 1)
+    cluster.change("g-worker-0", node="a")
+    seen: list[float] = []
+    for started, later in ((None, 0), (START, 59), (START, 2)):
+        if started is not None:
+            cluster.pods["g-worker-0"]["status"] = {"phase": "Running", "startTime": "2026-06-01T00:00:00Z"}
+            cluster.change("g-worker-0")
+        cluster.now += timedelta(seconds=later)
+        opened = session(cluster, given)
+        seen.append(float(plugin_of(opened, Usage)._shadow[0, 0]))
+        opened.close()
+        opened.state.finish()
+    assert seen == [700, 700, 0]
+
+
+def test_what_is_taken_back_counts_no_more() -> None:
+    given = policy(NAME)
+    cluster = _cluster(given)
+    for name in ("a", "b"):
+        _measure(cluster, name, 0.1, 0.1)
+    cluster.gang("run", 1, phase="Running")
+    cluster.change("run-worker-0", node="b")
+    cluster.change("run-worker-0", phase="Running")
+    cluster.gang("g", 1)
+    opened = session(cluster, given)
+    plugin = plugin_of(opened, Usage)
+    before = points(opened, plugin, "g-worker-0")
+    statement = Statement(opened)
+    statement.allocate([task_of(opened, "g-worker-0")], [0])
+    assert points(opened, plugin, "g-worker-0")["a"] < before["a"]
+    statement.evict(task_of(opened, "run-worker-0"), reason="preempt", message="")
+    assert points(opened, plugin, "g-worker-0")["b"] == before["b"]
+    statement.discard()
+    assert points(opened, plugin, "g-worker-0") == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"usage.weight": 1.5}, "arguments.usage.weight: must be an integer, got 1.5"),
+        ({"cpu.weight": -1}, "arguments.cpu.weight: must be at least 0, got -1"),
+        ({"thresholds": {"gpu": 1}}, "arguments.thresholds: unknown key 'gpu'; allowed: cpu, mem"),
+        ({"thresholds": {"cpu": "80"}}, "arguments.thresholds.cpu: must be a number, got '80'"),
+        ({"estimator": {"be_cpu": "much"}}, "arguments.estimator.be_cpu: must be a quantity of cpu, got 'much'"),
+        ({"estimator.be_mem": True}, "arguments.estimator.be_mem: must be a quantity of memory, got True"),
+        ({"estimator.risk_factor": "x"}, "arguments.estimator.risk_factor: must be a number, got 'x'"),
+    ],
+)
+def test_ill_typed_arguments_are_refused_with_their_place(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(PolicyError) as refused:
+        policy(NAME, arguments)
+    assert message in str(refused.value)

@@ -1,0 +1,123 @@
+"""What a gang may lose, in pieces that leave it working or end it: the units in which whole gangs are relieved.
+
+A gang's pods that it can spare, counting its minimum, its roles' and its sub-gangs', make its safe bundle; the others
+go together or not at all, since part of them would be of no use to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from vcbatch.scheduler.model import Job, Task
+from vcbatch.scheduler.plugins.gang import PLACED, enforced_roles, members_of_sub, whole_subs
+from vcbatch.scheduler.resources import Vector
+from vcbatch.scheduler.sub_gangs import SubKey
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """Pods of one gang that go together. `safe` where the gang keeps its minimums without them; `amount` is what they
+    take, [R]; `worth` says how much of what they take is of use: infinite where the gang loses nothing by it."""
+
+    job: Job
+    tasks: Sequence[Task]
+    safe: bool
+    amount: Vector
+    worth: float
+
+    def of(self, tasks: Sequence[Task]) -> Bundle:
+        """The same with fewer pods."""
+        return Bundle(self.job, tasks, safe=self.safe, amount=amount_of(tasks), worth=self.worth)
+
+    @property
+    def single(self) -> list[Bundle]:
+        """In the smallest pieces that leave its gang as well off: pod by pod where it is safe."""
+        return [self.of([task]) for task in self.tasks] if self.safe else [self]
+
+    @property
+    def tie(self) -> tuple[str, str, int]:
+        """Tells bundles apart that are equal in all else."""
+        return (self.job.uid, self.tasks[0].uid, len(self.tasks))
+
+
+def bundles_of(job: Job, candidates: Iterable[Task], *, need: Vector, total: Vector) -> list[Bundle]:
+    """The bundles of one gang: what it can spare of the candidates, and the rest. `need` is what they are wanted for,
+    `total` what all of the gang's pods ask for, both [R]."""
+    safe, rest = spared(job, candidates)
+    found: list[Bundle] = []
+    if safe:
+        found.append(Bundle(job, safe, safe=True, amount=amount_of(safe), worth=float("inf")))
+    if rest:
+        amount = amount_of(rest)
+        found.append(Bundle(job, rest, safe=False, amount=amount, worth=worth(amount, total, need)))
+    return found
+
+
+def spared(job: Job, candidates: Iterable[Task]) -> tuple[list[Task], list[Task]]:
+    """The candidates that the gang can do without, the least important first, and the others. A gang that is below its
+    minimum has nothing to lose."""
+    ordered = sorted(candidates, key=lambda task: (task.priority, task.uid))
+    surplus = _Surplus(job)
+    if surplus.gang < 0:
+        return ordered, []
+    if surplus.gang == 0:
+        return [], ordered
+    safe: list[Task] = []
+    rest: list[Task] = []
+    for task in ordered:
+        (safe if surplus.take(task) else rest).append(task)
+    return safe, rest
+
+
+def worth(local: Vector, total: Vector, need: Vector) -> float:
+    """How much of the need a bundle covers, by how much its gang loses; all [R]."""
+    wanted = need > 0
+    lost = float((total[wanted] / need[wanted]).sum())
+    if not lost:
+        return float("inf")
+    return float((np.minimum(local, need)[wanted] / need[wanted]).sum()) / lost
+
+
+def amount_of(tasks: Sequence[Task]) -> Vector:
+    """What the tasks take together, [R]; there must be one at least."""
+    times: dict[int, int] = {}
+    classes = {task.cls.id: task.cls for task in tasks}
+    for task in tasks:
+        times[task.cls.id] = times.get(task.cls.id, 0) + 1
+    return np.sum([times[number] * cls.request for number, cls in classes.items()], axis=0)
+
+
+class _Surplus:
+    """What a gang has beyond its minimums, as its pods are taken one by one."""
+
+    def __init__(self, job: Job) -> None:
+        self.gang = job.ready_count - job.min_member
+        self._roles = {role: _ready(job, role) - minimum for role, minimum in enforced_roles(job).items()}
+        self._rules = [whole_subs(job, position, PLACED) - rule.least for position, rule in enumerate(job.rules)]
+        self._broken: set[SubKey] = {
+            key for key in job.subs if members_of_sub(job, key, PLACED) < job.rules[key[0]].size
+        }
+
+    def take(self, task: Task) -> bool:
+        """Take the task where the gang can do without it."""
+        role, sub = self._roles.get(task.role), task.sub
+        breaks = sub is not None and sub not in self._broken
+        if self.gang <= 0 or (role is not None and role <= 0):
+            return False
+        if sub is not None and breaks:
+            if self._rules[sub[0]] <= 0:
+                return False
+            self._rules[sub[0]] -= 1
+            self._broken.add(sub)
+        self.gang -= 1
+        if role is not None:
+            self._roles[task.role] = role - 1
+        return True
+
+
+def _ready(job: Job, role: str) -> int:
+    counts = job.roles.get(role)
+    return 0 if counts is None else sum(counts[status] for status in PLACED)

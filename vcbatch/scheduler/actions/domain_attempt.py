@@ -1,0 +1,112 @@
+"""Placing a gang for which it matters in which domain of the network it is: the nearest that takes it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from vcbatch.scheduler.actions.attempt import Attempt, Sheet
+from vcbatch.scheduler.actions.sub_gangs import SubGangAttempt
+from vcbatch.scheduler.blockers import Blocker
+from vcbatch.scheduler.domain_blockers import inconsistent, no_domain
+from vcbatch.scheduler.domain_search import Candidate, Purpose
+from vcbatch.scheduler.model import Job, Run
+from vcbatch.scheduler.statement import Statement
+
+if TYPE_CHECKING:
+    from vcbatch.scheduler.session import Session
+
+MOST_COMPARED: Final = 16
+"""Of how many domains of one tier that take a gang the points are compared, where they are known only once its
+sub-gangs are placed."""
+
+
+class _Outcome(NamedTuple):
+    """A try in one domain that gave the gang its minimum: what was done, what is left to do, and for how many points;
+    `ready` where nothing of it waits for pods that are ending."""
+
+    ready: bool
+    score: float
+    done: Sequence[object]
+    left: Sheet
+
+
+class DomainAttempt:
+    """Tries domains tier by tier, near ones first, and within a tier the best first. Only those are tried that have
+    room by count, so that nearly always the first takes the gang.
+
+    Among domains of a tier one that has the room now wins over one where it has to be waited for; then points decide,
+    then the name. The points of a domain are known before anything is placed, save where gangs inside the gang choose
+    domains of their own: there the first few that take the gang are compared.
+    """
+
+    def __init__(self, session: Session, job: Job, statement: Statement) -> None:
+        self._session = session
+        self._job = job
+        self._statement = statement
+        self._compared = any(rule.topology is not None for rule in job.rules)
+        self._blocker: Blocker | None = None
+        self._limited = False
+
+    def work_off(self, sheet: Sheet) -> None:
+        """Place runs from the sheet until the gang is ready. What is left on it is for another turn; nothing, where it
+        isn't to be tried again in this cycle."""
+        left = self._search(sheet) if sheet else deque[Run]()
+        sheet.clear()
+        if left is not None:
+            sheet.extend(left)
+        elif self._blocker is not None:
+            self._session.blockers.setdefault(self._job.key, self._blocker)
+
+    def _search(self, sheet: Sheet) -> Sheet | None:
+        session, job = self._session, self._job
+        search = session.domain_search
+        misfit = search.misfit(job)
+        if misfit is not None:
+            self._blocker = inconsistent(job, misfit, task=sheet[0].tasks[0].name)
+            return None
+        groups = search.groups(job, Purpose.ALLOCATE)
+        for group in groups:
+            left = self._place(search.ranked(job, group), sheet)
+            if left is not None or self._limited:
+                return left
+        if not groups:
+            self._blocker = no_domain(session, job, placed=job.ready_count)
+        return None
+
+    def _place(self, candidates: Iterable[Candidate], sheet: Sheet) -> Sheet | None:
+        """Place the gang in the best domain of one tier; what is left on the sheet, None where none takes it."""
+        mark = self._statement.mark()
+        found: list[_Outcome] = []
+        for candidate in candidates:
+            if found and not candidate.now:
+                break
+            outcome = self._try(candidate, sheet)
+            if outcome is not None:
+                if outcome.ready and not self._compared:
+                    return outcome.left
+                found.append(outcome)
+            self._statement.take_back(mark)
+            if self._limited or len(found) == MOST_COMPARED:
+                break
+        if not found or self._limited:
+            return None
+        best = max(found, key=lambda one: (one.ready, one.score))
+        self._statement.replay(best.done)
+        return best.left
+
+    def _try(self, candidate: Candidate, sheet: Sheet) -> _Outcome | None:
+        """What comes of it in one domain; left in place."""
+        session, job, statement = self._session, self._job, self._statement
+        left, mark = deque(sheet), statement.mark()
+        kind = SubGangAttempt if job.rules else Attempt
+        attempt = kind(session, job, statement, domain=candidate.domain)
+        attempt.work_off(left)
+        ready = session.ready(job)
+        if statement.mark() > mark and (ready or session.pipelined(job)):
+            score = attempt.score if isinstance(attempt, SubGangAttempt) and self._compared else candidate.score
+            return _Outcome(ready, score, statement.recorded()[mark:], left)
+        self._limited = attempt.limited
+        self._blocker = self._blocker or attempt.blocker
+        return None

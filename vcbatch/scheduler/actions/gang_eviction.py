@@ -1,0 +1,287 @@
+"""Make room for whole gangs: preempt in their own queue (`gangpreempt`), reclaim from other queues (`gangreclaim`).
+
+Victims go in bundles, so that no gang is left with a part that is of no use. Nobody goes unless, with all victims
+gone, the waiting gang has its minimum: that is tried on the picture before anything is decided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from vcbatch.scheduler.actions.base import eligible
+from vcbatch.scheduler.actions.bundles import Bundle
+from vcbatch.scheduler.actions.gang_trial import GangTrial, Room
+from vcbatch.scheduler.actions.nominated import nominate
+from vcbatch.scheduler.actions.starving import may_preempt
+from vcbatch.scheduler.actions.victim_gangs import VictimGangs, VictimPool
+from vcbatch.scheduler.arguments import Argument, Arguments, ArgumentSpec
+from vcbatch.scheduler.blockers import Blocker
+from vcbatch.scheduler.domain_search import Purpose, domains_for
+from vcbatch.scheduler.domains import Domain
+from vcbatch.scheduler.model import Job, Queue
+from vcbatch.scheduler.plugins.base import EvictionKind, GangEviction
+from vcbatch.scheduler.result import WaitReason
+from vcbatch.scheduler.statement import Statement
+
+if TYPE_CHECKING:
+    from vcbatch.scheduler.session import Session
+
+MAX_DOMAINS = "maxDomains"
+WHOLE = "allowWholeBundle"
+MINIMIZE = "minimizeVictims"
+_DOMAINS = 8
+_FIRST_CHUNK = 16
+_PATIENCE = 16
+_NAMES = {EvictionKind.PREEMPT: "gangpreempt", EvictionKind.RECLAIM: "gangreclaim"}
+
+
+class GangEvict:
+    """One gang after the other that starves, best queue and best gang first. The domains where it may be are tried
+    with the widest first; in each, bundles are added until the gang fits."""
+
+    arguments = ArgumentSpec(
+        named={
+            MAX_DOMAINS: Argument(default=_DOMAINS),
+            WHOLE: Argument(default=True),
+            MINIMIZE: Argument(default=False),
+        }
+    )
+
+    def __init__(self, kind: EvictionKind) -> None:
+        self.kind = kind
+
+    def execute(self, session: Session) -> None:
+        waiting: dict[str, list[Job]] = {}
+        for job in eligible(session):
+            if job.queue is not None and session.starving(job):
+                waiting.setdefault(job.queue.name, []).append(job)
+        queues = [session.state.queues[name] for name in waiting]
+        search = _Search(session, self.kind)
+        for queue in sorted(queues, key=session.queue_key):
+            for job in sorted(waiting[queue.name], key=session.job_key):
+                if self.kind is EvictionKind.RECLAIM and session.overused(queue) is not None:
+                    break
+                if session.starving(job):
+                    search.relieve(job, queue)
+
+
+class _Tries:
+    """When it is time to try whether a gang fits: with each bundle at first, then after a quarter more of them each
+    time, so that a gang that something else keeps out costs no more than some dozens of tries."""
+
+    def __init__(self) -> None:
+        self.futile = 0
+        """With how many bundles it is known not to fit."""
+        self._failed = 0
+        self._count = 0
+
+    def due(self, bundles: int) -> bool:
+        return bundles > self._failed + (self._failed // 4 if self._count >= _PATIENCE else 0)
+
+    def fail(self, bundles: int) -> None:
+        self.futile = self._failed = bundles
+        self._count += 1
+
+
+class _Search:
+    """What gangs that an action looks at have in common."""
+
+    def __init__(self, session: Session, kind: EvictionKind) -> None:
+        self.session = session
+        self.kind = kind
+        self.given: Arguments = session.policy.action_arguments[_NAMES[kind]]
+        self.pool = VictimPool(session, kind)
+        self._futile: set[tuple[object, ...]] = set()
+
+    def relieve(self, job: Job, queue: Queue) -> None:
+        """Evict for a gang where that gives it its minimum. One that is like another that nobody's eviction helped is
+        not looked at as long as nobody else was evicted."""
+        if not self.pool.jobs(job):
+            return
+        trial = GangTrial(self.session, job)
+        if not trial.tasks or not all(map(may_preempt, trial.tasks)):
+            return
+        alike = (queue.name, job.priority, *((run.cls.id, len(run.tasks)) for run in trial.runs))
+        special = job.topology is not None or bool(job.rules) or job.allocated_count > 0
+        special = special or any(self.session.coupled(run.tasks) for run in trial.runs)
+        if not special and alike in self._futile:
+            return
+        if _Relief(self, job, queue, trial).find():
+            self._futile.clear()
+        elif not special:
+            self._futile.add(alike)
+
+
+class _Relief:
+    """The search for victims for one gang."""
+
+    def __init__(self, search: _Search, job: Job, queue: Queue, trial: GangTrial) -> None:
+        self._session = search.session
+        self._kind = search.kind
+        self._pool = search.pool
+        self._given = search.given
+        self._job = job
+        self._queue = queue
+        self._trial = trial
+
+    def find(self) -> bool:
+        """Evict for the gang where that gives it its minimum; whether it does."""
+        session, trial = self._session, self._trial
+        eviction = GangEviction(self._kind, self._job, trial.need)
+        if self._kind is EvictionKind.RECLAIM and not session.preemptive(self._queue, trial.need):
+            return False
+        victims = VictimGangs(session, eviction, self._pool.jobs(self._job))
+        most = self._pool.amounts(self._job, trial.resources)
+        for domain in self._domains():
+            room = Room(session, trial, domain.rows)
+            if not room.may_do(most):
+                continue
+            found = self._in_domain(eviction, victims, room, domain)
+            if found is not None:
+                self._decide(found)
+                return True
+        return False
+
+    def _domains(self) -> list[Domain]:
+        """Where the gang may be: wide domains first, as they leave more choice of victims."""
+        groups = domains_for(self._session, self._job, Purpose.EVICT)
+        found = {domain.number: domain for group in groups for domain in group}
+        most: int = self._given[MAX_DOMAINS]
+        return list(found.values())[: most if most > 0 else _DOMAINS]
+
+    def _in_domain(self, eviction: GangEviction, victims: VictimGangs, room: Room, domain: Domain) -> Statement | None:
+        """The evictions and placements that give the gang its minimum in one domain; None where there are none."""
+        statement = Statement(self._session)
+        taken: list[Bundle] = []
+        source = victims.bundles(room.within, whole=self._given[WHOLE])
+        asked: list[Bundle] = []
+        tries = _Tries()
+        while True:
+            statement.discard()  # bundles are chosen, and plugins asked, on the picture as it is
+            chunk = list(islice(source, max(_FIRST_CHUNK, len(asked))))
+            if not chunk:
+                last = len(taken) > tries.futile and room.may_do() and self._placed(statement, taken, domain)
+                return self._settled(statement, taken, tries.futile, domain) if last else None
+            asked += chunk
+            done = 0
+            for bundle in self._agreed(eviction, asked)[len(taken) :]:
+                taken.append(bundle)
+                room.add(bundle)
+                if not tries.due(len(taken)):
+                    continue
+                if not room.may_do():
+                    tries.futile = len(taken)
+                    continue
+                self._evict(statement, taken[done:])
+                done = len(taken)
+                if self._trial.place(statement, domain):
+                    return self._settled(statement, taken, tries.futile, domain)
+                tries.fail(done)
+
+    def _settled(self, statement: Statement, taken: list[Bundle], failed: int, domain: Domain) -> Statement | None:
+        """What is decided, the gang fitting without the bundles taken and not without the first `failed` of them: no
+        more go than must. None where it were better to decide nothing."""
+        fewest, most = failed, len(taken)
+        while most - fewest > 1:
+            half = (fewest + most) // 2
+            if self._placed(statement, taken[:half], domain):
+                most = half
+            else:
+                fewest = half
+        taken = taken[:most]
+        if failed + 1 < most or fewest > failed:
+            self._placed(statement, taken, domain)
+        kept = self._needed(statement, taken, domain) if self._given[MINIMIZE] else taken
+        if self._comes_back(kept):
+            statement.discard()
+            return None
+        return statement
+
+    def _needed(self, statement: Statement, taken: Sequence[Bundle], domain: Domain) -> list[Bundle]:
+        """Spare the bundles that turn out not to be needed, last those that are to go first; of what gangs can spare,
+        pod by pod. In the end the statement has the others, and the gang in its places. Returns the others."""
+        kept = [part for bundle in taken for part in bundle.single]
+        statement.discard()
+        room = Room(self._session, self._trial, domain.rows)
+        for bundle in kept:
+            room.add(bundle)
+        for bundle in reversed(kept[:]):
+            room.add(bundle, back=True)
+            others = [other for other in kept if other is not bundle]
+            if room.may_do() and self._placed(statement, others, domain):
+                kept = others
+            else:
+                room.add(bundle)
+        self._placed(statement, kept, domain)
+        return kept
+
+    def _placed(self, statement: Statement, bundles: Sequence[Bundle], domain: Domain) -> bool:
+        """Do nothing but evict these bundles, and promise the gang its places where it has them then."""
+        statement.discard()
+        self._evict(statement, bundles)
+        return self._trial.place(statement, domain)
+
+    def _agreed(self, eviction: GangEviction, bundles: Sequence[Bundle]) -> list[Bundle]:
+        """The bundles without the pods that a plugin keeps; one that must go whole stays whole or isn't there. What
+        plugins say of a pod goes by those before it, so the more there are the longer the answer, not another one."""
+        tasks = [task for bundle in bundles for task in bundle.tasks]
+        agreed = {task.uid for task in self._session.evictable(eviction, tasks)}
+        out: list[Bundle] = []
+        for bundle in bundles:
+            kept = [task for task in bundle.tasks if task.uid in agreed]
+            if len(kept) == len(bundle.tasks):
+                out.append(bundle)
+            elif bundle.safe and kept:
+                out.append(bundle.of(kept))
+        return out
+
+    def _evict(self, statement: Statement, bundles: Sequence[Bundle]) -> None:
+        for bundle in bundles:
+            message = self._message(bundle)
+            for task in bundle.tasks:
+                statement.evict(task, reason=_NAMES[self._kind], message=message)
+
+    def _message(self, bundle: Bundle) -> str:
+        """Tells a victim for whom and why it goes."""
+        job = self._job
+        lacks = f"gang {job.key} of queue {self._queue.name}, which lacks {len(self._trial.tasks)} pods"
+        if self._kind is EvictionKind.PREEMPT:
+            why = f"priority {job.priority} is above {bundle.job.priority}"
+        else:
+            lender = bundle.job.queue.name if bundle.job.queue else ""
+            why = f"queue {self._queue.name} takes back what queue {lender} holds beyond its share"
+        left = "its gang keeps its minimum" if bundle.safe else "its gang ends, as it needs all its pods"
+        return f"makes room for {lacks}: {why}; {left}"
+
+    def _comes_back(self, taken: Sequence[Bundle]) -> bool:
+        """Whether a queue that lent could at once take back what it loses, with the gang in its places: then the two
+        would evict each other for ever. Of a gang's own queue priorities see to it that nobody comes back."""
+        if self._kind is EvictionKind.PREEMPT:
+            return False
+        session, placed = self._session, [task for task in self._trial.tasks if task.node]
+        by_gang: dict[str, list[Bundle]] = {}
+        for bundle in taken:
+            by_gang.setdefault(bundle.job.key, []).append(bundle)
+        for bundles in by_gang.values():
+            victim = bundles[0].job
+            need = np.sum([bundle.amount for bundle in bundles], axis=0)
+            back = GangEviction(EvictionKind.RECLAIM, victim, need)
+            if victim.queue is not None and session.preemptive(victim.queue, need) and session.evictable(back, placed):
+                return True
+        return False
+
+    def _decide(self, statement: Statement) -> None:
+        session, job = self._session, self._job
+        victims = statement.victims
+        lenders = frozenset(v.job.queue.name for v in victims if v.job is not None and v.job.queue is not None)
+        session.commit(statement)
+        nominate(session, job, self._trial.domains, [task for task in self._trial.tasks if task.node], lenders)
+        session.blockers[job.key] = Blocker(
+            reason=WaitReason.WAITING_FOR_RELEASE,
+            text=f"it fits once {len(victims)} pods that are evicted for it are gone; their places are kept for it",
+            placed=job.ready_count + job.waiting_count,
+        )

@@ -1,0 +1,180 @@
+"""Would a gang fit? By sums, which tell quickly that it can't, and by placing it on the picture."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from vcbatch.scheduler.actions.bundles import Bundle
+from vcbatch.scheduler.classes import TaskClass
+from vcbatch.scheduler.columns import Floats, Rows
+from vcbatch.scheduler.domain_search import Purpose, domains_for, tasks_by_class
+from vcbatch.scheduler.domains import Domain
+from vcbatch.scheduler.model import Job, Run, TaskStatus
+from vcbatch.scheduler.plugins.gang import PLACED, members_of_sub
+from vcbatch.scheduler.resources import EPS, Mask, Matrix, Vector, fits
+from vcbatch.scheduler.statement import Statement
+from vcbatch.scheduler.sub_gangs import SubKey
+
+if TYPE_CHECKING:
+    from vcbatch.scheduler.session import Session
+
+
+class GangTrial:
+    """The pending pods of a gang that others are to make room for, by sub-gang: all of them while it isn't ready, those
+    of its first sub-gang that has any when it only grows."""
+
+    def __init__(self, session: Session, job: Job) -> None:
+        self._session = session
+        self._job = job
+        self._parts = _pending(session, job)
+        if session.ready(job):
+            self._parts = dict(list(self._parts.items())[:1])
+        self.runs = [run for runs in self._parts.values() for run in runs]
+        self.tasks = [task for run in self.runs for task in run.tasks]
+        self.need: Vector = sum(
+            (len(run.tasks) * run.cls.request for run in self.runs), start=np.zeros(len(session.dims))
+        )
+        self.domains: dict[SubKey | None, str] = {}
+        """By gang inside the gang, where it was placed last."""
+        missing = job.min_member - job.ready_count - job.waiting_count - job.pending_best_effort
+        self.count = max(missing, 1) if job.rules else len(self.tasks)
+        """How many of them have to be placed at least."""
+
+    @property
+    def resources(self) -> Rows:
+        """The columns in which any of its pods is compared with a node, ascending."""
+        return np.unique(np.concatenate([run.cls.needed for run in self.runs]))
+
+    def place(self, statement: Statement, domain: Domain) -> bool:
+        """Promise places in the domain to all pending pods; what of it is free and what is being released makes no
+        difference. False, and nothing placed, where the gang doesn't get its minimum, or a pod of it no place."""
+        session, job = self._session, self._job
+        before = statement.mark()
+        grown = session.ready(job)
+        for key, runs in self._parts.items():
+            if self._part(statement, key, runs, domain) and (grown or session.pipelined(job)):
+                return True
+        statement.take_back(before)
+        return False
+
+    def _part(self, statement: Statement, key: SubKey | None, runs: list[Run], domain: Domain) -> bool:
+        """Promise places to a gang inside the gang, in the first of the domains that its own topology allows in which
+        all of it fits."""
+        session, job = self._session, self._job
+        domains = [domain]
+        if key is not None and job.rules[key[0]].topology is not None:
+            groups = domains_for(session, job, Purpose.EVICT, sub=key, within=domain)
+            domains = [inner for group in groups for inner in group]
+        for inner in domains:
+            mark = statement.mark()
+            rows = None if len(inner.rows) == len(session.nodes) else inner.rows
+            if all(self._run(statement, run, rows) for run in runs) and (
+                key is None or _members(job, key) >= job.rules[key[0]].size
+            ):
+                self.domains[key] = inner.name
+                return True
+            statement.take_back(mark)
+        return False
+
+    def _run(self, statement: Statement, run: Run, within: Rows | None) -> bool:
+        """Promise places to alike pods; whether all of them got one."""
+        placer, tasks, queue = self._session.placer, run.tasks, self._job.queue
+        if run.cls.unsupported or queue is None or self._session.room(queue, run.cls.request) < len(tasks):
+            return False
+        if self._session.coupled(tasks):
+            for task in tasks:
+                found = self._session.place_for(task, within=within)
+                if found is None:
+                    return False
+                statement.pipeline([task], [found[0]], nominated=True)
+            return True
+        for task in tasks:
+            rows = placer.on_idle(run.cls, 1, within=within) or placer.on_releasing(run.cls, 1, within=within)
+            if not rows:
+                return False
+            statement.pipeline([task], rows, nominated=True)
+            # A promise leaves what is free there to be promised again, as far as all of it will be.
+            placer.returned(rows)
+        return True
+
+
+def _pending(session: Session, job: Job) -> dict[SubKey | None, list[Run]]:
+    parts: dict[SubKey | None, list[Run]] = {}
+    for run in session.runs(job):
+        tasks = [task for task in run.tasks if task.status is TaskStatus.PENDING]
+        if tasks:
+            parts.setdefault(run.sub, []).append(Run(run.cls, run.role, run.sub, tasks))
+    return parts
+
+
+def _members(job: Job, key: SubKey) -> int:
+    return members_of_sub(job, key, (*PLACED, TaskStatus.PIPELINED))
+
+
+class Room:
+    """What a domain has for a gang once bundles are gone, in sums and in slots: where either isn't enough, no placing
+    is worth a try. `within` has its nodes, [N]; None for all."""
+
+    def __init__(self, session: Session, trial: GangTrial, rows: Rows) -> None:
+        self._session = session
+        self._trial = trial
+        nodes = session.nodes
+        self.within: Mask | None = None
+        if len(rows) < len(nodes):
+            self.within = np.zeros(len(nodes), dtype=bool)
+            self.within[rows] = True
+        self._rows = rows
+        self._resources = trial.resources
+        self._need = trial.need[trial.resources]
+        ending = nodes.alloc[trial.resources] - nodes.used[trial.resources] + nodes.releasing[trial.resources]
+        self._free: Vector = (ending if self.within is None else ending[:, rows]).sum(axis=1)
+        self._future: Matrix = ending - nodes.pipelined[trial.resources]
+        self._wanted = [(cls, self._columns(cls), count) for cls, count in tasks_by_class(trial.runs)]
+        everywhere = np.arange(len(nodes), dtype=np.intp)
+        self._slots = [self._slots_of(cls, columns, everywhere) for cls, columns, _ in self._wanted]
+
+    def _columns(self, cls: TaskClass) -> Rows:
+        """Where the resources in which the class is compared stand among those of the gang."""
+        return np.searchsorted(self._resources, cls.needed)
+
+    def add(self, bundle: Bundle, *, back: bool = False) -> None:
+        """The pods of the bundle are gone, or `back`."""
+        sign = -1.0 if back else 1.0
+        self._free = self._free + sign * bundle.amount[self._resources]
+        rows = [self._session.state.row_of(task) for task in bundle.tasks]
+        for task, row in zip(bundle.tasks, rows, strict=True):
+            self._future[:, row] += sign * task.cls.request[self._resources]
+        changed = np.unique(np.array(rows, dtype=np.intp))
+        for slots, (cls, columns, _) in zip(self._slots, self._wanted, strict=True):
+            slots[changed] = self._slots_of(cls, columns, changed)
+
+    def may_do(self, more: Floats | None = None) -> bool:
+        """Whether the gang may fit, `more` being free as well, [K, N], as `GangTrial.resources`: what all of it asks
+        for is there in sum, and the nodes have slots for as many pods as it lacks, each class counted alone."""
+        if more is None:
+            return fits(self._need, self._free) and self._enough(self._slots)
+        if not fits(self._need, self._free + more[:, self._rows].sum(axis=1)):
+            return False
+        everywhere = np.arange(len(self._session.nodes), dtype=np.intp)
+        before, self._future = self._future, self._future + more
+        slots = [self._slots_of(cls, columns, everywhere) for cls, columns, _ in self._wanted]
+        self._future = before
+        return self._enough(slots)
+
+    def _enough(self, slots: Sequence[Floats]) -> bool:
+        found = sum(min(count, float(of.sum())) for of, (_, _, count) in zip(slots, self._wanted, strict=True))
+        return found >= self._trial.count
+
+    def _slots_of(self, cls: TaskClass, columns: Rows, rows: Rows) -> Floats:
+        """How many pods of the class the nodes' resources are enough for, where its filters admit it; [len(rows)]."""
+        free = self._future[columns[:, None], rows]
+        need = cls.need
+        asked = np.where(need > 0, need, 1.0)
+        slots = np.where(need > 0, np.floor((free + EPS) / asked), np.where(free > -EPS, np.inf, 0.0)).min(axis=0)
+        admitted = self._session.placer.static(cls).mask[rows]
+        if self.within is not None:
+            admitted = admitted & self.within[rows]
+        return np.where(admitted, np.maximum(slots, 0.0), 0.0)

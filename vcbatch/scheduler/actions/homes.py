@@ -1,0 +1,62 @@
+"""Where the members of a gang that ask for nothing may go, where it matters in which domain of the network it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from vcbatch.scheduler.blockers import Blocker
+from vcbatch.scheduler.domain_blockers import inconsistent
+from vcbatch.scheduler.domain_search import Room
+from vcbatch.scheduler.domains import Domain
+from vcbatch.scheduler.model import Job, Run, Task
+from vcbatch.scheduler.result import WaitReason
+from vcbatch.scheduler.sub_gangs import SubKey
+
+if TYPE_CHECKING:
+    from vcbatch.scheduler.session import Session
+
+
+class Homes:
+    """The domain of a gang and of those inside it: what its topology allows around the places that it holds; while it
+    holds none, the nearest domain that takes those that ask for nothing."""
+
+    def __init__(self, session: Session, job: Job, tasks: Sequence[Task]) -> None:
+        self._session = session
+        self._job = job
+        self._tasks = tasks
+        self._chosen: dict[SubKey | None, Domain | None] = {}
+
+    def of(self, task: Task) -> Domain | Blocker:
+        """Where this task may go, or why nowhere."""
+        search = self._session.domain_search
+        misfit = search.misfit(self._job)
+        if misfit is not None:
+            return inconsistent(self._job, misfit, task=task.name)
+        sub = task.sub if task.sub is not None and self._job.rules[task.sub[0]].topology is not None else None
+        found = self._home(None)
+        if found is not None and sub is not None:
+            found = self._home(sub)
+        if found is not None:
+            return found
+        text = f"no domain of tier {search.limit(self._job, sub)} or lower has room for the pods that ask for nothing"
+        return Blocker(reason=WaitReason.TOPOLOGY, text=text, task=task.name, placed=self._job.ready_count)
+
+    def _home(self, sub: SubKey | None) -> Domain | None:
+        if sub not in self._chosen:
+            self._chosen[sub] = self._choose(sub)
+        return self._chosen[sub]
+
+    def _choose(self, sub: SubKey | None) -> Domain | None:
+        search, job = self._session.domain_search, self._job
+        whole = self._home(None) if sub is not None else None
+        allowed = search.allowed(job, sub, None if whole is None else whole.number)
+        if not len(allowed):
+            return None
+        if search.allocated(job, sub) is not None:
+            return search.tree.domain(int(allowed[-1]))  # numbers ascend with the tier
+        runs = [Run(t.cls, t.role, t.sub, [t]) for t in self._tasks if sub is None or t.sub == sub]
+        needed = job.min_member - job.ready_count if sub is None else search.missing_of(job, sub)
+        room = search.placeable(runs, Room.FREE)[allowed]
+        enough = allowed[room >= min(max(needed, 1), len(runs))]
+        return search.tree.domain(int(enough[0])) if len(enough) else None

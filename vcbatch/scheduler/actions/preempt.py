@@ -1,0 +1,118 @@
+"""Make room for gangs that lack members by evicting pods of their own queue: first of other gangs, then of their own.
+
+A gang gets its minimum, promised places counted, or nobody is evicted for it. Inside a gang a task of higher priority
+takes the place of one of lower priority, each for itself.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vcbatch.scheduler.actions.dry_run import DryRun
+from vcbatch.scheduler.actions.relief import Relief, Terms
+from vcbatch.scheduler.actions.retaliation import Retaliation
+from vcbatch.scheduler.actions.starving import (
+    has_topology,
+    in_order,
+    may_preempt,
+    note_promise,
+    starving,
+    waiting_tasks,
+)
+from vcbatch.scheduler.arguments import Argument, Arguments, ArgumentSpec
+from vcbatch.scheduler.model import Job, Task, TaskStatus
+from vcbatch.scheduler.plugins.base import EvictionKind
+from vcbatch.scheduler.statement import Statement
+
+if TYPE_CHECKING:
+    from vcbatch.scheduler.session import Session
+
+NAME = "preempt"
+TOPOLOGY_AWARE = "enableTopologyAwarePreemption"
+MINIMIZE = "minimizeVictims"
+PREVENT = "preventTakeBack"
+
+
+class Preempt:
+    """Best queue first, best gang first. Gangs that ask for a network topology are left to `gangpreempt`.
+
+    With `enableTopologyAwarePreemption` a node is chosen by whom it costs, after trying several, instead of by its
+    score; `topologyAwarePreemptWorkerNum` is read and has no effect on any answer.
+    """
+
+    arguments = ArgumentSpec(
+        named={
+            "predicateErrorCacheEnable": Argument(default=True),
+            TOPOLOGY_AWARE: Argument(default=False),
+            "topologyAwarePreemptWorkerNum": Argument(default=16, minimum=1),
+            "minCandidateNodesPercentage": Argument(default=10, minimum=0),
+            "minCandidateNodesAbsolute": Argument(default=1, minimum=0),
+            "maxCandidateNodesAbsolute": Argument(default=100, minimum=1),
+            MINIMIZE: Argument(default=False),
+            PREVENT: Argument(default=False),
+        }
+    )
+
+    def execute(self, session: Session) -> None:
+        given = session.policy.action_arguments[NAME]
+        retaliation = Retaliation(session, EvictionKind.PREEMPT, prevent=bool(given[PREVENT]))
+        waiting = starving(session, lambda job: not has_topology(job) and not retaliation.sleeps(job))
+        queues = [session.state.queues[name] for name in waiting]
+        others = _relief(session, given, own=False)
+        own = _relief(session, given, own=True)
+        for queue in sorted(queues, key=session.queue_key):
+            for job in in_order(session, waiting[queue.name]):
+                _among_gangs(session, others, job, retaliation)
+            for job in sorted(waiting[queue.name], key=session.job_key):
+                _inside(session, own, job)
+
+
+def _relief(session: Session, given: Arguments, *, own: bool) -> Relief:
+    terms = Terms(kind=EvictionKind.PREEMPT, reason=NAME, own=own, minimize=bool(given[MINIMIZE]))
+    return DryRun(session, terms, given) if given[TOPOLOGY_AWARE] else Relief(session, terms)
+
+
+def _among_gangs(session: Session, relief: Relief, job: Job, retaliation: Retaliation) -> None:
+    """Evict pods of other gangs until this one has its minimum, or nobody."""
+    relief.begin(retaliation.untouchable(job))
+    statement = Statement(session)
+    indivisible = session.votes_on_holding and job.min_member >= len(job.tasks)
+    waits = False
+    for task in waiting_tasks(session, job):
+        if not session.starving(job):
+            break
+        allowed = _eligible(session, task)
+        waits = waits or (not allowed and bool(task.nominated))
+        if not (allowed and relief.find(statement, task)) and indivisible:
+            break
+    if statement and session.pipelined(job) and retaliation.permits(statement, job):
+        note_promise(session, job, statement)
+        session.commit(statement)
+        return
+    statement.discard()
+    if not waits:
+        retaliation.failed(job)
+
+
+def _inside(session: Session, relief: Relief, job: Job) -> None:
+    """Give tasks the places of tasks with lower priority of the same gang, up to the first that finds none."""
+    relief.begin()
+    for task in waiting_tasks(session, job):
+        statement = Statement(session)
+        if not _eligible(session, task) or not relief.find(statement, task):
+            return
+        session.commit(statement)
+
+
+def _eligible(session: Session, task: Task) -> bool:
+    """Whether pods may be evicted for the task now. One that was promised a node waits while pods with lower priority
+    are ending there for it, or where the node only lacks room that is about to come."""
+    if not may_preempt(task):
+        return False
+    row = session.state.row(task.nominated) if task.nominated else None
+    if row is None or not session.placer.static(task.cls).mask[row]:
+        return True
+    if session.placer.admits(task, row, coupled=session.coupled([task])):
+        return False
+    there = session.nodes.infos[row].tasks.values()
+    return not any(t.status is TaskStatus.RELEASING and t.priority < task.priority for t in there)

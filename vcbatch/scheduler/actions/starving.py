@@ -1,0 +1,72 @@
+"""The gangs that others may be evicted for, and which of their tasks."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from vcbatch.scheduler.actions.base import eligible
+from vcbatch.scheduler.blockers import Blocker
+from vcbatch.scheduler.model import Job, Task, TaskStatus
+from vcbatch.scheduler.result import WaitReason
+from vcbatch.scheduler.statement import Statement
+
+if TYPE_CHECKING:
+    from vcbatch.scheduler.session import Session
+
+NEVER = "Never"
+"""The preemption policy of pods that nobody is evicted for."""
+
+
+def starving(session: Session, admits: Callable[[Job], bool]) -> dict[str, list[Job]]:
+    """By queue name, the gangs that others may be evicted for now, in no order."""
+    out: dict[str, list[Job]] = {}
+    for job in eligible(session):
+        if job.queue is not None and admits(job) and session.starving(job):
+            out.setdefault(job.queue.name, []).append(job)
+    return out
+
+
+def in_order(session: Session, jobs: list[Job]) -> Iterator[Job]:
+    """The gangs in their order, as evictions move it: one that fell back meanwhile waits for its turn."""
+    heap: list[tuple[tuple[Any, ...], Job]] = [(session.job_key(job), job) for job in jobs]
+    heapq.heapify(heap)
+    while heap:
+        key, job = heapq.heappop(heap)
+        now = session.job_key(job)
+        if heap and now > key and now > heap[0][0]:
+            heapq.heappush(heap, (now, job))
+            continue
+        yield job
+
+
+def waiting_tasks(session: Session, job: Job) -> list[Task]:
+    """The gang's pending tasks that aren't gated, in task order; those that ask for nothing among them."""
+    if not job.pending_best_effort:
+        return [task for run in session.runs(job) for task in run.tasks if task.status is TaskStatus.PENDING]
+    return session.ordered([t for t in job.tasks.values() if t.status is TaskStatus.PENDING and not t.gated])
+
+
+def may_preempt(task: Task) -> bool:
+    """Whether others may be evicted for the pod. It says so itself: the API server copies its class's policy to it."""
+    return task.pod.spec.preemption_policy != NEVER
+
+
+def has_topology(job: Job) -> bool:
+    """Whether the gang, or one inside it, asks for a network topology, hard or soft."""
+    if job.group is None:
+        return False
+    spec = job.group.spec
+    return bool(spec.network_topology) or any(policy.get("networkTopology") for policy in spec.sub_group_policy or ())
+
+
+def note_promise(session: Session, job: Job, statement: Statement) -> None:
+    """Say what the gang waits for once its places are promised."""
+    count = len(statement.victims)
+    once = f"{count} pods that are evicted for it are gone" if count else "pods that are ending are gone"
+    session.blockers[job.key] = Blocker(
+        reason=WaitReason.WAITING_FOR_RELEASE,
+        text=f"it fits once {once}; their places are kept for it",
+        placed=job.ready_count + job.waiting_count,
+    )

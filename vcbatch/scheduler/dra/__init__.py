@@ -1,0 +1,1 @@
+"""Devices by claim (dynamic resource allocation): which there are, who has which, and which a pod would get."""

@@ -1,0 +1,160 @@
+"""The devices of a cluster, from the slices in which drivers publish them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from vcbatch.api.dra import DeviceSelector, ResourceSlice, SliceDevice
+from vcbatch.api.node import Taint
+from vcbatch.api.pod import Toleration
+from vcbatch.scheduler.dra import expressions
+from vcbatch.scheduler.node_labels import NodeLabels
+from vcbatch.scheduler.resources import Mask
+from vcbatch.scheduler.selectors import HARD_EFFECTS, NodeAffinity, tolerates
+
+
+class DeviceId(NamedTuple):
+    driver: str
+    pool: str
+    name: str
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Device:
+    """One device. `view` is what expressions see of it, `kind` the number of those that look the same; `selector` is
+    that of the nodes that reach it, None where it is on one node or reached from all."""
+
+    id: DeviceId
+    kind: int
+    view: Mapping[str, Any]
+    taints: tuple[Taint, ...]
+    local: bool
+    selector: Mapping[str, Any] | None
+
+    def attribute(self, name: str) -> Any:
+        """The value of a fully qualified attribute; None without it."""
+        domain, _, bare = name.rpartition("/")
+        return self.view["attributes"].get(domain, {}).get(bare)
+
+    def tolerated(self, tolerations: Sequence[Toleration]) -> bool:
+        return all(taint.effect not in HARD_EFFECTS or tolerates(tolerations, taint) for taint in self.taints)
+
+
+@dataclass(slots=True)
+class _Places:
+    """Devices by the one node that they are on, and those that several reach (all where there is no mask)."""
+
+    local: dict[str, list[Device]] = field(default_factory=dict[str, list[Device]])
+    shared: list[tuple[Device, Mask | None]] = field(default_factory=list[tuple[Device, Mask | None]])
+
+    def on(self, node: str, row: int) -> list[Device]:
+        return [*self.local.get(node, ()), *[d for d, mask in self.shared if mask is None or mask[row]]]
+
+
+class Inventory:
+    """Devices by the nodes that reach them. Only pools count of which every slice of the newest generation is seen.
+    Devices that share counters, are given to several at once, or wait for conditions aren't supported: nobody gets
+    them, and they are kept apart."""
+
+    def __init__(self, slices: Iterable[ResourceSlice], labels: NodeLabels) -> None:
+        self._labels = labels
+        self._kinds: dict[str, int] = {}
+        self._matches: dict[tuple[str, int], bool] = {}
+        self._given = _Places()
+        self._refused = _Places()
+        for made in sorted(_complete(slices), key=lambda s: s.metadata.name):
+            for device in made.spec.devices or ():
+                self._add(made, device)
+
+    def _add(self, made: ResourceSlice, device: SliceDevice) -> None:
+        spec = made.spec
+        where = device if spec.per_device_node_selection else spec
+        view = _view(spec.driver, device)
+        kind = self._kinds.setdefault(repr((view, device.taints)), len(self._kinds))
+        node, selector = where.node_name, where.node_selector
+        one = Device(
+            DeviceId(spec.driver, spec.pool.name, device.name),
+            kind,
+            view,
+            tuple(Taint(t.get("key", ""), t.get("value", ""), t.get("effect", "")) for t in device.taints or ()),
+            bool(node),
+            None if node or where.all_nodes else selector,
+        )
+        places = self._refused if _unsupported(device) else self._given
+        if node:
+            places.local.setdefault(node, []).append(one)
+        elif where.all_nodes:
+            places.shared.append((one, None))
+        elif selector is not None:
+            places.shared.append((one, reached(self._labels, selector)))
+
+    def on(self, node: str, row: int) -> list[Device]:
+        """The devices that the node reaches, its own first."""
+        return self._given.on(node, row)
+
+    def refused(self, node: str, row: int) -> list[Device]:
+        """The devices that the node reaches and nobody gets, as they are handed out in ways that aren't supported."""
+        return self._refused.on(node, row)
+
+    @property
+    def shared(self) -> bool:
+        """Whether some device is reached from several nodes."""
+        return bool(self._given.shared)
+
+    def chosen(self, selectors: Sequence[DeviceSelector], device: Device) -> bool:
+        """Whether all the selectors choose the device."""
+        for selector in selectors:
+            if selector.cel is None:
+                return False
+            key = (selector.cel.expression, device.kind)
+            known = self._matches.get(key)
+            if known is None:
+                known = self._matches[key] = expressions.holds(selector.cel.expression, device.view)
+            if not known:
+                return False
+        return True
+
+
+def reached(labels: NodeLabels, selector: Mapping[str, Any]) -> Mask:
+    """The nodes that a node selector chooses."""
+    required = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": selector}}
+    return labels.admitted(NodeAffinity.parse(None, required))
+
+
+def _complete(slices: Iterable[ResourceSlice]) -> Iterable[ResourceSlice]:
+    """The slices of the newest generation of each pool, where all of these are there."""
+    pools: dict[tuple[str, str], list[ResourceSlice]] = {}
+    for made in slices:
+        pools.setdefault((made.spec.driver, made.spec.pool.name), []).append(made)
+    for found in pools.values():
+        newest = max(made.spec.pool.generation for made in found)
+        current = [made for made in found if made.spec.pool.generation == newest]
+        if len(current) >= current[0].spec.pool.resource_slice_count:
+            yield from current
+
+
+def _unsupported(device: SliceDevice) -> bool:
+    return bool(device.consumes_counters or device.allow_multiple_allocations or device.binding_conditions)
+
+
+def _view(driver: str, device: SliceDevice) -> dict[str, Any]:
+    attributes: dict[str, dict[str, Any]] = {driver: {}}
+    for name, value in sorted((device.attributes or {}).items()):
+        domain, _, bare = name.rpartition("/")
+        attributes.setdefault(domain or driver, {})[bare] = _value(value)
+    capacity: dict[str, dict[str, Any]] = {driver: {}}
+    for name, amount in sorted((device.capacity or {}).items()):
+        domain, _, bare = name.rpartition("/")
+        try:
+            capacity.setdefault(domain or driver, {})[bare] = expressions.quantity(amount.get("value", 0))
+        except ValueError:
+            continue
+    return {"driver": driver, "attributes": attributes, "capacity": capacity}
+
+
+def _value(given: Mapping[str, Any]) -> Any:
+    if "version" in given:
+        return expressions.version(str(given["version"]))
+    return next((given[kind] for kind in ("string", "bool", "int") if kind in given), None)

@@ -1,0 +1,320 @@
+"""The cluster shared between queues by quota: what each deserves, is guaranteed and may hold at most is written on it.
+
+With `enableHierarchy` queues are a tree, in which what a queue holds counts in every queue above it, and limits of all
+of them hold. Queues may borrow what others leave, up to their capability; those may have back what they deserve.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from vcbatch.scheduler.arguments import Argument, ArgumentSpec
+from vcbatch.scheduler.classes import TaskClass
+from vcbatch.scheduler.gates import reserving
+from vcbatch.scheduler.model import Job, Queue, Task
+from vcbatch.scheduler.plugins.base import (
+    UNLIMITED,
+    EvictionKind,
+    GangEviction,
+    Ledger,
+    Plugin,
+    Verdict,
+    Vote,
+)
+from vcbatch.scheduler.plugins.capacity_devices import DeviceQuotas
+from vcbatch.scheduler.plugins.capacity_victims import Victims
+from vcbatch.scheduler.queue_books import Excess, QueueBooks
+from vcbatch.scheduler.queue_demand import queue_demand
+from vcbatch.scheduler.queue_quotas import Limits, flat_limits, quotas_of, tree_limits
+from vcbatch.scheduler.queue_tree import QueueTree
+from vcbatch.scheduler.resources import Mask, Vector
+from vcbatch.scheduler.result import QueueShare, Shortage, WaitReason
+from vcbatch.scheduler.victims import Candidates
+
+if TYPE_CHECKING:
+    from vcbatch.scheduler.session import Session
+    from vcbatch.scheduler.state import ClusterState
+
+_MEMORY = "capacity"
+_TOLD = "shares of queues"
+_DEVICES = "capacity.DynamicResourceAllocationEnable"
+_DEVICE_CAPACITY = "capacity.DRAConsumableCapacityEnable"
+
+
+class Capacity(Plugin):
+    """Queues by quota: priority first, then the smaller share of what is deserved."""
+
+    ARGUMENTS = ArgumentSpec(
+        named={
+            "ancestorReclaimLevel": Argument(default=0, minimum=0),
+            _DEVICES: Argument(default=False),
+            _DEVICE_CAPACITY: Argument(default=False),
+        },
+    )
+    HIERARCHICAL = True
+    SHARES_PLACES = True
+
+    def open(self, session: Session) -> None:
+        state = session.state
+        layout = _layout(state, session.total, hierarchical=self.hierarchical)
+        tree, limits = layout.tree, layout.limits
+        self._tree = tree
+        self._index, self._heads, self._paths = layout.index, layout.heads, layout.paths
+        self._dims = session.dims
+        self._table = state.jobs_table
+        self._levels = int(self.arguments["ancestorReclaimLevel"]) if self.hierarchical else 0
+        self._books = QueueBooks(tree, limits, queue_demand(tree, state.jobs_table), layout.ranks)
+        self._kept: dict[str, dict[int, _Kept]] = {}
+        if state.queue_gates:
+            self._keep_room(state)
+        self._quotas = self._device_quotas(session)
+        amounts = None if self._quotas is None else self._quotas.amounts
+        self._victims = Victims(self._books, levels=self._levels, amounts=amounts)
+        self.barring = self._quotas is not None
+
+    def _device_quotas(self, session: Session) -> DeviceQuotas | None:
+        """The quotas of devices by claim, where the policy has them."""
+        capacity = bool(self.arguments[_DEVICE_CAPACITY])
+        if not self.arguments[_DEVICES] and not capacity:
+            return None
+        quotas = DeviceQuotas(session, self._tree, capacity=capacity)
+        for i, name in enumerate(self._tree.names):
+            for column, amount in quotas.columns(name):
+                self._books.record(i, column, amount)
+        return quotas
+
+    def close(self, session: Session) -> None:
+        """Tell the shares that changed; what is only promised counts, as it does throughout the cycle."""
+        told: dict[str, float] = session.state.memory.setdefault(_TOLD, {})
+        for name in told.keys() - session.state.queues.keys():
+            del told[name]
+        for i, queue in enumerate(self._tree.queues):
+            if queue is not None:
+                share = self._books.standing(i)[0]
+                if told.get(queue.name) != share:
+                    told[queue.name] = share
+                    session.queue_shares.append(QueueShare(queue.name, share))
+
+    # Order -----------------------------------------------------------------------------------------------------------
+
+    def queue_key(self, queue: Queue) -> tuple[float, ...]:
+        """With a hierarchy two queues compare by those of the same parent that they are or are below: the smaller share
+        first, and of equal ones the elder."""
+        i = self._at(queue)
+        key: tuple[float, ...] = self._heads[i]
+        for q in self._paths[i]:
+            key += self._books.standing(q)
+        return key
+
+    def queue_kin(self, queue: Queue) -> tuple[object, int]:
+        """Those with the same queues above them."""
+        head, above = self._heads[self._at(queue)], self._paths[self._at(queue)][:-1]
+        return (head, above), len(head) + sum(len(self._books.standing(q)) for q in above)
+
+    def victim_queue_key(self, victim: Queue, preemptor: Queue) -> tuple[float, ...]:
+        """The closest relatives lose first."""
+        if not self.hierarchical:
+            return ()
+        return (-float(self._tree.common_depth(self._at(victim), self._at(preemptor))),)
+
+    def _at(self, queue: Queue) -> int:
+        return self._index[queue.row]
+
+    # Admission -------------------------------------------------------------------------------------------------------
+
+    def queue_fault(self, queue: Queue) -> str | None:
+        fault = self._tree.fault(queue)
+        return None if fault is None else fault.sentence
+
+    def enqueueable(self, job: Job) -> Verdict:
+        queue = job.queue
+        if queue is None or not queue.open:
+            text = "its queue doesn't exist" if queue is None else f"queue {queue.name} is {queue.view.status.state}"
+            return Verdict(Vote.REJECT, text, WaitReason.QUEUE_NOT_OPEN if queue else WaitReason.QUEUE_MISSING)
+        fault = self._tree.fault(queue)
+        if fault is not None:
+            return Verdict(Vote.REJECT, fault.sentence, WaitReason.QUEUE_INVALID)
+        refused = self._quotas.refusal(job) if self._quotas is not None else None
+        if refused is not None:
+            return refused
+        if not self._table.has_minimum[job.row]:
+            return Verdict(Vote.PERMIT)
+        minimum: list[float] = self._table.minimum[job.row].tolist()
+        excess = self._books.excess(self._at(queue), minimum)
+        return Verdict(Vote.PERMIT) if excess is None else self._refusal(excess, minimum)
+
+    def _refusal(self, excess: Excess, minimum: Sequence[float]) -> Verdict:
+        dims, q = self._dims, excess.queue
+        short: list[Shortage] = []
+        parts: list[str] = []
+        for r in excess.columns:
+            most = self._books.most[q][r]
+            left = max(self._books.left_to_admit(q, r), 0.0)
+            asked, available = dims.format(r, minimum[r]), dims.format(r, left)
+            short.append(Shortage(dims.names[r], asked, available, dims.format(r, minimum[r] - left)))
+            parts.append(f"{dims.names[r]}: {asked} asked, {available} left of {dims.format(r, most)}")
+        names = ", ".join(f"insufficient {s.resource}" for s in short)
+        never = any(minimum[r] > self._books.most[q][r] for r in excess.columns)
+        text = f"queue resource quota insufficient: {names} ({'; '.join(parts)} in queue {self._tree.names[q]})"
+        return Verdict(Vote.REJECT, text, WaitReason.IMPOSSIBLE if never else WaitReason.QUEUE_LIMIT, short)
+
+    def enqueued(self, job: Job) -> None:
+        if job.queue is not None and self._table.has_minimum[job.row]:
+            left = np.maximum(self._table.minimum[job.row] - self._table.gated[job.row], 0.0)
+            self._books.admit(self._at(job.queue), left.tolist())
+        if self._quotas is not None:
+            self._quotas.admitted(job)
+
+    def admission_key(self, job: Job) -> object:
+        return None if self._quotas is None else self._quotas.wanted(job)
+
+    def admission_needed(self, job: Job) -> bool:
+        return self._quotas is not None and bool(self._quotas.wanted(job))
+
+    # Room ------------------------------------------------------------------------------------------------------------
+
+    def room(self, queue: Queue, request: Vector) -> int:
+        if not queue.open or self._tree.fault(queue) is not None:
+            return 0
+        return self._books.room(self._at(queue), request.tolist())
+
+    def room_of(self, job: Job, request: Vector) -> int:
+        queue = job.queue
+        if queue is None or job.key not in self._kept:
+            return UNLIMITED if queue is None else self.room(queue, request)
+        if not queue.open or self._tree.fault(queue) is not None:
+            return 0
+        own = np.zeros(len(request))
+        for kept in self._kept[job.key].values():
+            own += kept.rest * kept.cls.request
+        return self._books.room(self._at(queue), request.tolist(), own.tolist())
+
+    def _keep_room(self, state: ClusterState) -> None:
+        for key, classes in reserving(state).items():
+            for cls, count in classes.values():
+                self.reserve(state.jobs[key], cls, count)
+
+    def reserve(self, job: Job, cls: TaskClass, count: int) -> None:
+        if job.queue is not None:
+            kept = self._kept.setdefault(job.key, {}).setdefault(cls.id, _Kept(cls))
+            before = kept.rest
+            kept.wanted += count
+            self._books.keep(self._at(job.queue), cls.amounts, kept.rest - before)
+
+    def ledger(self, queue: Queue, request: Vector) -> Ledger | None:
+        i = self._books.tightest(self._at(queue), request.tolist())
+        held, most = np.array(self._books.held[i]), np.array(self._books.most[i])
+        if self._books.kept is not None:
+            held += self._books.kept[i]
+        return Ledger(held, most, word="allowed", queue=self._tree.names[i], fixed=True)
+
+    def barred(self, task: Task) -> Verdict | None:
+        return None if self._quotas is None else self._quotas.barred(task)
+
+    def limit_stamp(self, queue: Queue) -> object:
+        return (queue.open, self._books.stamp(self._at(queue)))
+
+    def placed(self, job: Job, cls: TaskClass, count: int) -> None:
+        if job.queue is None:
+            return
+        i = self._at(job.queue)
+        self._books.move(i, cls.amounts, count)
+        if self._quotas is not None and cls.spec.resource_claims:
+            for q in self._tree.chains[i]:
+                for column, amount in self._quotas.columns(self._tree.names[q]):
+                    self._books.record(q, column, amount)
+        kept = self._kept[job.key].get(cls.id) if job.key in self._kept else None
+        if kept is not None:
+            before = kept.rest
+            kept.placed += count
+            self._books.keep(i, cls.amounts, kept.rest - before)
+
+    # Victims ---------------------------------------------------------------------------------------------------------
+
+    def preemptive(self, queue: Queue, request: Vector) -> bool:
+        """Where it stays within its capability, and would hold no more than it deserves of something it asks for; with
+        `ancestorReclaimLevel` one of so many queues above it may deserve it instead."""
+        if not queue.open or self._tree.fault(queue) is not None:
+            return False
+        i, amounts = self._at(queue), request.tolist()
+        if not self._books.fits_alone(i, amounts):
+            return False
+        chain = self._tree.chains[i]
+        deserving = (i, *chain[1 : min(self._levels + 1, len(chain) - 1)])
+        return any(self._books.deserves(q, amounts) for q in deserving)
+
+    def reclaimable(self, reclaimer: Task, candidates: Sequence[Task]) -> Sequence[Task] | None:
+        queue = reclaimer.job.queue if reclaimer.job is not None else None
+        return [] if queue is None else self._victims.for_task(self._at(queue), self._amounts(reclaimer), candidates)
+
+    def _amounts(self, task: Task) -> Sequence[float]:
+        return task.cls.amounts if self._quotas is None else self._quotas.amounts(task)
+
+    def possible_victims(self, kind: EvictionKind, job: Job, cls: TaskClass, candidates: Candidates) -> Mask | None:
+        if kind is EvictionKind.PREEMPT or self._quotas is not None:
+            return None
+        return self._victims.possible(cls.request, self._table.queue[candidates.jobs], candidates)
+
+    def evictable(self, eviction: GangEviction, candidates: Sequence[Task]) -> Sequence[Task] | None:
+        return candidates if eviction.kind is EvictionKind.PREEMPT else self._victims.for_gang(candidates)
+
+
+@dataclass(slots=True)
+class _Kept:
+    """Room that is kept for pods of a gang that are alike: for so many as were `wanted`, less those that are `placed`
+    since."""
+
+    cls: TaskClass
+    wanted: int = 0
+    placed: int = 0
+
+    @property
+    def rest(self) -> int:
+        return max(self.wanted - max(self.placed, 0), 0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """What the order of queues and their limits go by; kept while no queue changes.
+
+    Attributes:
+        index: by row of a queue.
+        heads: by index, what decides before shares: priority, and that leaves go first.
+        paths: by index, the queues whose shares decide, the highest first.
+        ranks: by index, where each stands by age.
+    """
+
+    tree: QueueTree
+    limits: Limits
+    index: list[int]
+    heads: list[tuple[float, ...]]
+    paths: list[tuple[int, ...]]
+    ranks: list[float]
+
+
+def _layout(state: ClusterState, total: Vector, *, hierarchical: bool) -> _Layout:
+    stamp = (state.queues_stamp, hierarchical, len(total), b"" if hierarchical else total.tobytes())
+    known = state.memory.get(_MEMORY)
+    if known is not None and known[0] == stamp:
+        return known[1]
+    tree = QueueTree(state.queues, hierarchical=hierarchical)
+    quotas = quotas_of(tree, state.dims)
+    metas = [(q.view.metadata.creation_timestamp or "", q.view.metadata.uid) if q else ("", "") for q in tree.queues]
+    ranks = [0.0] * len(tree)
+    for rank, i in enumerate(sorted(range(len(tree)), key=lambda i: (metas[i], tree.names[i]))):
+        ranks[i] = float(rank)
+    priorities = [-float(q.view.spec.priority) if q else 0.0 for q in tree.queues]
+    made = _Layout(
+        tree=tree,
+        limits=tree_limits(tree, quotas) if hierarchical else flat_limits(quotas, total),
+        index=tree.index.tolist(),
+        heads=[(p, float(not leaf)) for p, leaf in zip(priorities, tree.leaf.tolist(), strict=True)],
+        paths=[tuple(reversed(chain[:-1])) if hierarchical else chain for chain in tree.chains],
+        ranks=ranks,
+    )
+    state.memory[_MEMORY] = (stamp, made)
+    return made

@@ -1,0 +1,87 @@
+"""Pods that were just placed keep their place for a while: the cool-down that they ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
+
+from vcbatch.api import names
+from vcbatch.api.duration import MalformedDuration, parse_duration
+from vcbatch.api.pod import Pod
+from vcbatch.api.reasons import PodConditionType
+from vcbatch.api.timestamps import parse_time
+from vcbatch.scheduler.model import Queue, Task, TaskStatus
+from vcbatch.scheduler.plugins.base import GangEviction, Plugin
+
+if TYPE_CHECKING:
+    from vcbatch.scheduler.session import Session
+
+_MEMORY: Final = "cdp"
+
+
+@dataclass(slots=True)
+class _Memory:
+    """When the first cool-down ends that kept a pod, and how many such times have passed."""
+
+    ends: datetime | None = None
+    passed: int = 0
+
+
+class CoolDown(Plugin):
+    """A running pod with `volcano.sh/cooldown-time` (label, else annotation; a Go duration) is nobody's victim until so
+    long after its condition PodScheduled turned true. A duration that can't be read protects nobody."""
+
+    VICTIMS_BY_STANDING = True
+
+    def open(self, session: Session) -> None:
+        self._session = session
+        self._memory: _Memory = session.state.memory.setdefault(_MEMORY, _Memory())
+        if self._memory.ends is not None and session.now >= self._memory.ends:
+            self._memory.ends = None
+            self._memory.passed += 1
+
+    def limit_stamp(self, queue: Queue) -> object:
+        """Moves when a cool-down ends, so that gangs look for victims again."""
+        return self._memory.passed
+
+    def preemptable(self, preemptor: Task, candidates: Sequence[Task]) -> list[Task]:
+        return self._cool(candidates)
+
+    def reclaimable(self, reclaimer: Task, candidates: Sequence[Task]) -> list[Task]:
+        return self._cool(candidates)
+
+    def evictable(self, eviction: GangEviction, candidates: Sequence[Task]) -> list[Task]:
+        return self._cool(candidates)
+
+    def movable(self, unwanted: Sequence[Task]) -> list[Task]:
+        return self._cool(unwanted)
+
+    def _cool(self, candidates: Sequence[Task]) -> list[Task]:
+        return [task for task in candidates if not self._protects(task)]
+
+    def _protects(self, task: Task) -> bool:
+        ends = cooldown_end(task.pod) if task.status is TaskStatus.RUNNING else None
+        if ends is None or ends <= self._session.now:
+            return False
+        if self._memory.ends is None or ends < self._memory.ends:
+            self._memory.ends = ends
+        self._session.look_again(ends)
+        return True
+
+
+def cooldown_end(pod: Pod) -> datetime | None:
+    """When the pod's cool-down is over; None where it asks for none or isn't placed."""
+    meta = pod.metadata
+    asked = (meta.labels or {}).get(names.COOLDOWN_TIME) or (meta.annotations or {}).get(names.COOLDOWN_TIME)
+    if not asked:
+        return None
+    try:
+        length = parse_duration(asked)
+        for condition in pod.status.conditions or ():
+            if condition.type == PodConditionType.POD_SCHEDULED and condition.last_transition_time:
+                return parse_time(condition.last_transition_time) + length
+    except (MalformedDuration, ValueError, OverflowError):
+        return None
+    return None

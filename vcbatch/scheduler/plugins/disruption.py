@@ -1,0 +1,140 @@
+"""Limits to how much, how often and how early gangs are disturbed for others, whichever action evicts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+from vcbatch.api.duration import MalformedDuration, parse_duration
+from vcbatch.api.timestamps import parse_time
+from vcbatch.scheduler.arguments import Argument, ArgumentSpec, PolicyError
+from vcbatch.scheduler.model import Job, Queue, Task, TaskStatus
+from vcbatch.scheduler.plugins.base import GangEviction, Plugin
+
+if TYPE_CHECKING:
+    from vcbatch.scheduler.session import Session
+
+_MEMORY: Final = "disruption"
+_MINIMUM: Final = "minRuntime"
+_PER_CYCLE: Final = "maxVictimsPerCycle"
+_PER_HOUR: Final = "maxDisruptionsPerGangPerHour"
+_HOUR = timedelta(hours=1)
+_HELD = frozenset({TaskStatus.BOUND, TaskStatus.RUNNING})
+
+
+def _runtime(value: object, where: str) -> timedelta:
+    if value is None:
+        return timedelta(0)
+    try:
+        found = parse_duration(value) if isinstance(value, str) else None
+    except MalformedDuration:
+        found = None
+    if found is None or found < timedelta(0):
+        raise PolicyError(f"{where}: must be a duration such as 30m, got {value!r}")
+    return found
+
+
+@dataclass(slots=True)
+class _Past:
+    """What is remembered: by the UID of PodGroups when they lost pods in the last hour, when the next gang may be
+    disturbed again that couldn't, and how often that came about."""
+
+    lost: dict[str, list[datetime]] = field(default_factory=dict[str, list[datetime]])
+    lapse: datetime | None = None
+    lapses: int = 0
+
+
+class Disruption(Plugin):
+    """Keeps pods of gangs that run for less than `minRuntime` or lost pods `maxDisruptionsPerGangPerHour` times in the
+    last hour, and lets no more than `maxVictimsPerCycle` pods go in a cycle; 0 is no limit. In the victim plugins' own
+    tier it has the last word with them."""
+
+    ARGUMENTS = ArgumentSpec(
+        named={_PER_CYCLE: Argument(default=0, minimum=0), _PER_HOUR: Argument(default=0, minimum=0)},
+        structured={_MINIMUM: _runtime},
+    )
+
+    def open(self, session: Session) -> None:
+        self._session = session
+        self._now = session.now
+        past = session.state.memory.get(_MEMORY)
+        if not isinstance(past, _Past):
+            past = session.state.memory[_MEMORY] = _Past()
+        self._past = past
+        if past.lapse is not None and self._now >= past.lapse:
+            past.lapse, past.lapses = None, past.lapses + 1
+        for uid, times in list(past.lost.items()):
+            recent = [at for at in times if at > self._now - _HOUR]
+            if recent:
+                past.lost[uid] = recent
+            else:
+                del past.lost[uid]
+        self._going = 0
+        self._until: dict[str, datetime | None] = {}
+
+    def limit_stamp(self, queue: Queue) -> object:
+        return self._past.lapses
+
+    def preemptable(self, preemptor: Task, candidates: Sequence[Task]) -> Sequence[Task]:
+        return self._may_go(candidates)
+
+    def reclaimable(self, reclaimer: Task, candidates: Sequence[Task]) -> Sequence[Task]:
+        return self._may_go(candidates)
+
+    def evictable(self, eviction: GangEviction, candidates: Sequence[Task]) -> Sequence[Task]:
+        return self._may_go(candidates)
+
+    def movable(self, unwanted: Sequence[Task]) -> Sequence[Task]:
+        return self._may_go(unwanted)
+
+    def moved(self, task: Task, row: int, step: int) -> None:
+        if step < 0 and task.evicting:
+            self._going += 1
+        elif step > 0 and task.status in _HELD:
+            self._going -= 1  # an eviction that is taken back
+
+    def close(self, session: Session) -> None:
+        gone = {eviction.uid for eviction in session.evictions}
+        if not gone:
+            return
+        jobs = {task.job.uid for uid in gone if (task := session.state.tasks.get(uid)) is not None and task.job}
+        for uid in sorted(jobs):
+            self._past.lost.setdefault(uid, []).append(self._now)
+
+    def _may_go(self, candidates: Sequence[Task]) -> list[Task]:
+        found = [task for task in candidates if task.job is None or self._protected(task.job) is None]
+        most: int = self.arguments[_PER_CYCLE]
+        return found[: max(most - self._going, 0)] if most else found
+
+    def _protected(self, job: Job) -> datetime | None:
+        """Until when the gang may not be disturbed; None where it may."""
+        if job.key not in self._until:
+            until = max(filter(None, (self._by_runtime(job), self._by_losses(job))), default=None)
+            until = until if until is not None and until > self._now else None
+            self._until[job.key] = until
+            if until is not None:
+                self._session.look_again(until)
+                self._past.lapse = until if self._past.lapse is None else min(self._past.lapse, until)
+        return self._until[job.key]
+
+    def _by_runtime(self, job: Job) -> datetime | None:
+        """A gang runs since the first of the pods that it has now began to; while none did, it is just starting."""
+        least: timedelta = self.arguments[_MINIMUM]
+        if not least:
+            return None
+        began = [at for task in job.tasks.values() if task.status in _HELD and (at := _began(task)) is not None]
+        return min(began, default=self._now) + least
+
+    def _by_losses(self, job: Job) -> datetime | None:
+        most: int = self.arguments[_PER_HOUR]
+        times = self._past.lost.get(job.uid, [])
+        return times[-most] + _HOUR if most and len(times) >= most else None
+
+
+def _began(task: Task) -> datetime | None:
+    try:
+        return parse_time(task.pod.status.start_time) if task.pod.status.start_time else None
+    except ValueError:
+        return None

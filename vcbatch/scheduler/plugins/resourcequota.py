@@ -1,0 +1,97 @@
+"""ResourceQuotas of namespaces, held before a gang has pods: one that the quota would stop halfway isn't admitted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from vcbatch.api import quantities
+from vcbatch.api.quantity import ZERO, Quantity
+from vcbatch.api.quota import Quota
+from vcbatch.scheduler.model import Job, Phase
+from vcbatch.scheduler.plugins.base import Plugin, Verdict, Vote
+from vcbatch.scheduler.result import Shortage, WaitReason
+
+if TYPE_CHECKING:
+    from vcbatch.scheduler.session import Session
+
+_Amounts = dict[str, Quantity]
+
+
+class ResourceQuotas(Plugin):
+    """Admits a gang where its minResources, with what is used and promised to gangs admitted before it, stay within
+    every ResourceQuota of its namespace, in the resources that both name. Scopes aren't looked at, as in Volcano.
+
+    An admitted gang counts until its pods do: by the part of its minimum that has no pods yet.
+    """
+
+    def open(self, session: Session) -> None:
+        self._quotas: dict[str, list[Quota]] = {}
+        for quota in session.state.facts.of(Quota).values():
+            if quota.status.hard:
+                self._quotas.setdefault(quota.metadata.namespace, []).append(quota)
+        for quotas in self._quotas.values():
+            quotas.sort(key=lambda quota: quota.metadata.name)
+        self._promised: dict[str, _Amounts] = {}
+        if not self._quotas:
+            return
+        for job in session.state.jobs.values():
+            if job.group is None or job.phase is not Phase.INQUEUE or job.group.metadata.namespace not in self._quotas:
+                continue
+            lacking = max(job.min_member - len(job.tasks), 0)
+            if lacking:
+                self._promise(job, lacking, job.min_member)
+
+    def _promise(self, job: Job, parts: int, of: int) -> None:
+        promised = self._promised.setdefault(_namespace(job), {})
+        for name, amount in _minimum(job).items():
+            promised[name] = promised.get(name, ZERO) + Quantity(amount.nano * parts // of, amount.notation)
+
+    def enqueueable(self, job: Job) -> Verdict:
+        wanted = _minimum(job)
+        namespace = _namespace(job)
+        promised = self._promised.get(namespace, {})
+        for quota in self._quotas.get(namespace, ()):
+            short = _short(quota, wanted, promised)
+            if short:
+                return Verdict(Vote.REJECT, _sentence(quota, short), WaitReason.RESOURCE_QUOTA, short)
+        return Verdict(Vote.PERMIT)
+
+    def enqueued(self, job: Job) -> None:
+        if _namespace(job) in self._quotas:
+            self._promise(job, 1, 1)
+
+    def admission_key(self, job: Job) -> object:
+        """Names that no node has are part of minResources as well."""
+        if job.group is None or _namespace(job) not in self._quotas:
+            return None
+        return (_namespace(job), tuple(sorted((job.group.spec.min_resources or {}).items())))
+
+
+def _namespace(job: Job) -> str:
+    return job.group.metadata.namespace if job.group is not None else ""
+
+
+def _minimum(job: Job) -> _Amounts:
+    given = (job.group.spec.min_resources if job.group is not None else None) or {}
+    return {name: quantities.read(amount) for name, amount in given.items()}
+
+
+def _short(quota: Quota, wanted: Mapping[str, Quantity], promised: Mapping[str, Quantity]) -> list[Shortage]:
+    """What of the quota doesn't suffice."""
+    hard, used = quota.status.hard or {}, quota.status.used or {}
+    short: list[Shortage] = []
+    for name in sorted(hard.keys() & wanted.keys()):
+        left = quantities.read(hard[name]) - quantities.read(used.get(name)) - promised.get(name, ZERO)
+        if wanted[name] > left:
+            left = max(left, ZERO)
+            short.append(Shortage(name, wanted[name].format(), left.format(), (wanted[name] - left).format()))
+    return short
+
+
+def _sentence(quota: Quota, short: list[Shortage]) -> str:
+    hard = quota.status.hard or {}
+    parts = [
+        f"{s.resource}: {s.requested} asked, {s.available} left of {quantities.text(hard[s.resource])}" for s in short
+    ]
+    return f"resource quota insufficient: {'; '.join(parts)} in ResourceQuota {quota.metadata.name}"

@@ -1,0 +1,98 @@
+"""How long a gang may wait at most: once that time is over, admission and placement are to let it through."""
+
+from __future__ import annotations
+
+import math
+from datetime import datetime, timedelta
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from vcbatch.api import names
+from vcbatch.api.duration import MalformedDuration, parse_duration
+from vcbatch.api.timestamps import parse_time
+from vcbatch.scheduler.arguments import ArgumentSpec, PolicyError
+from vcbatch.scheduler.model import Job, Queue
+from vcbatch.scheduler.plugins.base import Plugin, Verdict, Vote
+
+if TYPE_CHECKING:
+    from vcbatch.scheduler.session import Session
+
+_ARGUMENT = "sla-waiting-time"
+_ANNOTATIONS = (names.SLA_WAITING_TIME, names.SLA_WAITING_TIME_BARE)
+
+
+def _waiting_time(value: object, where: str) -> timedelta | None:
+    if value is None:
+        return None
+    wait = _positive(value) if isinstance(value, str) else None
+    if wait is None:
+        raise PolicyError(f"{where}: must be a duration longer than nothing, such as 1h30m, got {value!r}")
+    return wait
+
+
+def _positive(text: str) -> timedelta | None:
+    try:
+        wait = parse_duration(text)
+    except MalformedDuration:
+        return None
+    return wait if wait > timedelta(0) else None
+
+
+@lru_cache(maxsize=1 << 16)
+def _deadline(creation: str, said: str, default: timedelta | None) -> datetime | None:
+    """When the wait is over; None where it never is. What a PodGroup says that is no duration doesn't count."""
+    wait = (_positive(said) if said else None) or default
+    try:
+        return None if wait is None else parse_time(creation) + wait
+    except ValueError:
+        return None
+
+
+class Sla(Plugin):
+    """Gangs with a limit first, by when it is reached. Once it is, the plugin votes for admission and for holding what
+    the gang found; nobody is made to wait before. A PodGroup's annotation goes before the policy's limit."""
+
+    ARGUMENTS = ArgumentSpec(named={}, structured={_ARGUMENT: _waiting_time})
+
+    def open(self, session: Session) -> None:
+        self._default: timedelta | None = self.arguments[_ARGUMENT]
+        self._now = session.now
+        self._over: dict[str, int] = {}
+        for job in session.state.waiting.values():
+            at = self._at(job)
+            if at is None:
+                continue
+            session.look_again(at)
+            if at <= self._now and job.queue is not None:
+                self._over[job.queue.name] = self._over.get(job.queue.name, 0) + 1
+
+    def _at(self, job: Job) -> datetime | None:
+        if job.group is None:
+            return None
+        notes = job.group.metadata.annotations or {}
+        said = next((notes[key] for key in _ANNOTATIONS if notes.get(key)), "")
+        return _deadline(job.creation, said, self._default)
+
+    def _is_over(self, job: Job) -> bool:
+        at = self._at(job)
+        return at is not None and at <= self._now
+
+    def _vote(self, job: Job) -> Vote:
+        return Vote.PERMIT if self._is_over(job) else Vote.ABSTAIN
+
+    def job_key(self, job: Job) -> float:
+        at = self._at(job)
+        return math.inf if at is None else at.timestamp()
+
+    def enqueueable(self, job: Job) -> Verdict:
+        return Verdict(self._vote(job))
+
+    def admission_key(self, job: Job) -> object:
+        return self._is_over(job)
+
+    def job_pipelined(self, job: Job) -> Vote:
+        return self._vote(job)
+
+    def limit_stamp(self, queue: Queue) -> object:
+        """A gang whose time is over is tried again."""
+        return self._over.get(queue.name, 0)

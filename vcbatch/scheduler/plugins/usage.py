@@ -1,0 +1,284 @@
+"""Nodes by their real load: none that is too busy, and the less busy the better.
+
+Measurements are some time old, so what was placed since then counts by an estimate: else one idle node would draw all
+pods until it is measured again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from vcbatch.api.quantity import MalformedQuantity, parse_quantity
+from vcbatch.api.timestamps import parse_time
+from vcbatch.api.usage import NodeUsage
+from vcbatch.scheduler.arguments import Argument, ArgumentSpec, PolicyError, Structure
+from vcbatch.scheduler.classes import TaskClass
+from vcbatch.scheduler.columns import Columns, Floats, Rows
+from vcbatch.scheduler.model import Job, Queue, Task, TaskStatus
+from vcbatch.scheduler.plugins.base import Cap, Plugin
+from vcbatch.scheduler.reading import with_oversubscription
+from vcbatch.scheduler.resources import CPU, MEMORY, Mask
+from vcbatch.scheduler.structures import mapping
+
+if TYPE_CHECKING:
+    from vcbatch.scheduler.session import Session
+    from vcbatch.scheduler.state import ClusterState
+
+USABLE = timedelta(minutes=5)
+"""Older measurements say nothing."""
+DEFAULT_INTERVAL = 30.0
+_MEMORY = "usage"
+_STARTING = frozenset({TaskStatus.BINDING, TaskStatus.BOUND})
+_CORES_AND_BYTES = [CPU, MEMORY]
+
+
+def _quantity(resource: str, default: str) -> Structure:
+    """Reads an amount of a resource, in the unit of its column."""
+
+    def read(value: object, where: str) -> float:
+        given = default if value is None else value
+        try:
+            if isinstance(given, bool) or not isinstance(given, (str, int, float)):
+                raise MalformedQuantity
+            exact = parse_quantity(given)
+        except MalformedQuantity as error:
+            raise PolicyError(f"{where}: must be a quantity of {resource}, got {given!r}") from error
+        return float(exact.milli() if resource == "cpu" else exact.value())
+
+    return read
+
+
+def _thresholds(value: object, where: str) -> Mapping[str, float]:
+    given = mapping(value, where, ("cpu", "mem"))
+    return {key: float(Argument(default=0.0).read(given[key], f"{where}.{key}")) for key in given}
+
+
+_ESTIMATOR: Mapping[str, float] = {"request_ratio": 0.7, "burst_ratio": 0.0, "risk_threshold": 0.6, "risk_factor": 1.2}
+_IDLE = {"be_cpu": _quantity("cpu", "250m"), "be_mem": _quantity("memory", "200Mi")}
+
+
+def _estimator(value: object, where: str) -> Mapping[str, float]:
+    given = mapping(value, where, (*_ESTIMATOR, *_IDLE))
+    out = {
+        k: float(Argument(default=0.0, minimum=0.0).read(given[k], f"{where}.{k}")) for k in _ESTIMATOR if k in given
+    }
+    for key, read in _IDLE.items():
+        if key in given:
+            amount = read(given[key], f"{where}.{key}")
+            assert isinstance(amount, float)  # noqa: S101 - what these readers return
+            out[key] = amount
+    return out
+
+
+class _Measured:
+    """The measurements by row: fractions of cpu and memory, [2, N], 0 where there are none; when, [N], in seconds
+    since the epoch, -inf where never; and what nodes have of both, [2, N]."""
+
+    def __init__(self, state: ClusterState) -> None:
+        self.stamp = _stamp(state)
+        infos = state.nodes.infos
+        self.real: Floats = np.zeros((2, len(infos)))
+        self.at: Floats = np.full(len(infos), -np.inf)
+        self.capacity: Floats = np.ones((2, len(infos)))
+        known = state.facts.of(NodeUsage)
+        for row, info in enumerate(infos):
+            usage = known.get(info.name)
+            if usage is None:
+                continue
+            self.real[:, row] = usage.cpu, usage.memory
+            self.at[row] = usage.observed_at
+            capacity = None if info.node is None else info.node.status.capacity
+            given = with_oversubscription(info.node, capacity) if info.node and capacity else info.allocatable
+            vector = state.dims.vector({k: given[k] for k in ("cpu", "memory") if k in given})
+            self.capacity[:, row] = np.maximum(vector[_CORES_AND_BYTES], 1.0)
+
+
+def _stamp(state: ClusterState) -> tuple[int, ...]:
+    return state.facts.stamp(NodeUsage), state.static_stamp, len(state.nodes)
+
+
+class _Recent:
+    """The pods of gangs that no measurement can show yet, looked through again only where a gang changed."""
+
+    def __init__(self) -> None:
+        self.measured: _Measured | None = None
+        self.changed: set[str] | None = None
+        """Gangs that changed in the last cycle; None before the first."""
+        self.by_job: dict[str, list[Task]] = {}
+
+    def update(self, state: ClusterState) -> None:
+        keys = state.jobs.keys() if self.changed is None else self.changed | state.touched.keys()
+        for key in keys:
+            job = state.jobs.get(key)
+            recent = _recent_of(job) if job is not None else []
+            if recent:
+                self.by_job[key] = recent
+            else:
+                self.by_job.pop(key, None)
+        self.changed = set()
+
+    def since(self, moment: datetime) -> list[Task]:
+        """Those that are on their way, or began to run after that moment. The others are forgotten."""
+        for key, tasks in list(self.by_job.items()):
+            left = [task for task in tasks if task.status in _STARTING or _began_after(task, moment)]
+            if left:
+                self.by_job[key] = left
+            else:
+                del self.by_job[key]
+        return [task for tasks in self.by_job.values() for task in tasks]
+
+
+def _recent_of(job: Job) -> list[Task]:
+    if not any(job.counts[status] for status in (*_STARTING, TaskStatus.RUNNING)):
+        return []
+    return [t for t in job.tasks.values() if t.status in _STARTING or t.status is TaskStatus.RUNNING]
+
+
+def _began_after(task: Task, moment: datetime) -> bool:
+    """A pod that doesn't say when it began has run for long."""
+    began = task.pod.status.start_time
+    if task.status is not TaskStatus.RUNNING or not began:
+        return False
+    try:
+        return parse_time(began) > moment
+    except ValueError:
+        return False
+
+
+class Usage(Plugin):
+    """Reads `NodeUsage` objects, which the policy's `metrics` section brings in. Nodes without a measurement, or with
+    an old one, are admitted and get no points."""
+
+    ARGUMENTS = ArgumentSpec(
+        named={
+            "usage.weight": Argument(default=5),
+            "cpu.weight": Argument(default=1, minimum=0),
+            "memory.weight": Argument(default=1, minimum=0),
+            "thresholds.cpu": Argument(default=80.0),
+            "thresholds.mem": Argument(default=80.0),
+            **{f"estimator.{key}": Argument(default=value, minimum=0) for key, value in _ESTIMATOR.items()},
+        },
+        structured={
+            "thresholds": _thresholds,
+            "estimator": _estimator,
+            **{f"estimator.{key}": read for key, read in _IDLE.items()},
+        },
+    )
+
+    def open(self, session: Session) -> None:
+        state, arguments = session.state, self.arguments
+        self._state = state
+        self._nodes = session.nodes
+        self._weights: Floats = np.array([[arguments["cpu.weight"]], [arguments["memory.weight"]]], dtype=np.float64)
+        self._most = {key: arguments["thresholds"].get(key, arguments[f"thresholds.{key}"]) for key in ("cpu", "mem")}
+        self._estimator = {
+            key: float(arguments["estimator"].get(key, arguments[f"estimator.{key}"])) for key in (*_ESTIMATOR, *_IDLE)
+        }
+        recent = state.memory.get(_MEMORY)
+        if not isinstance(recent, _Recent):
+            recent = state.memory[_MEMORY] = _Recent()
+        if recent.measured is None or recent.measured.stamp != _stamp(state):
+            recent.measured = _Measured(state)
+        self._recent, self._measured = recent, recent.measured
+        self._fresh: Mask = self._measured.at >= session.now.timestamp() - USABLE.total_seconds()
+        self._risk = self._risks()
+        self._estimates: dict[int, Floats] = {}
+        self._sum_up(session)
+        self._wake(session)
+
+    def _risks(self) -> Floats:
+        """What estimates are multiplied by on nodes that are rather busy already; [N]."""
+        weights = float(self._weights.sum())
+        load = (self._weights * self._measured.real).sum(axis=0) / weights if weights else np.zeros(len(self._nodes))
+        factor = max(self._estimator["risk_factor"], 1.0)
+        return np.where(load >= self._estimator["risk_threshold"], factor, 1.0)
+
+    def _sum_up(self, session: Session) -> None:
+        """What is not in the measurements yet: milli-cores and bytes by row, [2, N]."""
+        self._recent.update(self._state)
+        self._shadow: Floats = np.zeros((2, len(self._nodes)))
+        self._counted: set[str] = set()
+        self._evicted: set[str] = set()
+        metrics = session.policy.metrics
+        interval = timedelta(seconds=metrics.interval if metrics is not None else DEFAULT_INTERVAL)
+        for task in self._recent.since(session.now - interval):
+            row = self._state.row_of(task)
+            if row >= 0:
+                self._count(task, row, 1)
+
+    def _wake(self, session: Session) -> None:
+        """A node that is too busy is admitted once its measurement is too old."""
+        busy = (self._too_busy("cpu", CPU) | self._too_busy("mem", MEMORY)).nonzero()[0]
+        if len(busy) and session.state.waiting:
+            first = datetime.fromtimestamp(float(self._measured.at[busy].min()), session.now.tzinfo)
+            session.look_again(first + USABLE + timedelta(seconds=1))
+
+    def close(self, session: Session) -> None:
+        self._recent.changed = set(session.state.touched)
+
+    # Filter ----------------------------------------------------------------------------------------------------------
+
+    def caps(self, cls: TaskClass, rows: Rows) -> Sequence[Cap]:
+        out: list[Cap] = []
+        for key, r, word in (("cpu", CPU, "cpu"), ("mem", MEMORY, "memory")):
+            busy = self._too_busy(key, r)[rows]
+            if busy.any():
+                reason = f"node(s) had more than {self._most[key]:g}% of their {word} in use"
+                out.append(Cap(reason, np.where(busy, 0.0, np.inf)))
+        return out
+
+    def _too_busy(self, key: str, r: int) -> npt.NDArray[np.bool_]:
+        return self._fresh & (100.0 * self._measured.real[r] > self._most[key])
+
+    def limit_stamp(self, queue: Queue) -> object:
+        return self._measured.stamp, int(self._fresh.sum())
+
+    # Score -----------------------------------------------------------------------------------------------------------
+
+    def scores(self, cls: TaskClass, columns: Columns) -> Floats | None:
+        weights = float(self._weights.sum())
+        if not weights or not self.arguments["usage.weight"]:
+            return None
+        rows = columns.rows
+        added = columns.before * self._estimate(cls)[:, None, rows] + self._shadow[:, None, rows]
+        load = self._measured.real[:, None, rows] + added / self._measured.capacity[:, None, rows]
+        idle = 1.0 - np.clip(load, 0.0, 1.0)
+        points = (idle * self._weights[:, None]).sum(axis=0) / weights
+        return points * (100.0 * self.arguments["usage.weight"] * self._fresh[rows])
+
+    def _estimate(self, cls: TaskClass) -> Floats:
+        """What one task of the class will use of each node, [2, N]; whole numbers, so that sums of them stay exact."""
+        known = self._estimates.get(cls.id)
+        if known is None:
+            known = self._estimates[cls.id] = np.rint(self._estimated(cls))
+        return known
+
+    def _estimated(self, cls: TaskClass) -> Floats:
+        given = self._estimator
+        if cls.best_effort:
+            return np.array([[given["be_cpu"]], [given["be_mem"]]]) * self._risk
+        request = cls.request[_CORES_AND_BYTES]
+        most = np.maximum(cls.limits, request)
+        base = request * given["request_ratio"] + (most - request) * given["burst_ratio"]
+        return np.minimum(base[:, None] * self._risk, most[:, None])
+
+    def moved(self, task: Task, row: int, step: int) -> None:
+        """Placements count; an eviction takes back only what was counted, the rest being in the measurements."""
+        if row < 0:
+            return
+        if step < 0 and task.uid in self._counted:
+            self._count(task, row, -1)
+            if task.status is TaskStatus.RELEASING:
+                self._evicted.add(task.uid)
+        elif step > 0 and (task.status in (TaskStatus.ALLOCATED, TaskStatus.PIPELINED) or task.uid in self._evicted):
+            self._evicted.discard(task.uid)
+            self._count(task, row, 1)
+
+    def _count(self, task: Task, row: int, step: int) -> None:
+        self._shadow[:, row] += step * self._estimate(task.cls)[:, row]
+        (self._counted.add if step > 0 else self._counted.discard)(task.uid)

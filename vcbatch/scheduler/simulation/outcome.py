@@ -1,0 +1,129 @@
+"""What came of a simulation, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from vcbatch.scheduler.model import Phase
+from vcbatch.scheduler.result import Bind, Eviction, Explanation, Held, PluginFailure
+
+_SCHEDULED = ("Running", "Bound", "Succeeded", "Failed", "Releasing")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """The decisions of one cycle. `held` are places that were kept until it ended."""
+
+    binds: Sequence[Bind]
+    evictions: Sequence[Eviction]
+    held: Sequence[Held]
+    failures: Sequence[PluginFailure] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """The decisions of all rounds, and how each gang stands when the last one ends. Gangs by `namespace/name`.
+
+    Attributes:
+        rounds: as many as were asked for, or until nothing was left to be decided.
+        phases: each PodGroup's phase.
+        counts: how many pods of each gang are in which state: Pending, Allocated and Pipelined (placed and held, for
+            those see `Round.held`), Binding, Bound, Running, Releasing, Succeeded, Failed, Unknown.
+        queues: each gang's queue.
+        reasons: why gangs wait.
+        gangs: the gang of each pod that has one, pods by `namespace/name`.
+        minimums: how many pods each gang needs.
+    """
+
+    rounds: Sequence[Round]
+    phases: Mapping[str, str]
+    counts: Mapping[str, Mapping[str, int]]
+    queues: Mapping[str, str]
+    reasons: Mapping[str, Explanation]
+    gangs: Mapping[str, str]
+    minimums: Mapping[str, int]
+
+    @property
+    def binds(self) -> dict[str, str]:
+        """Pod to node, of all rounds."""
+        return {key(bind): bind.node for done in self.rounds for bind in done.binds}
+
+    @property
+    def evicted(self) -> list[str]:
+        """Pods in the order of their eviction, of all rounds."""
+        return [key(eviction) for done in self.rounds for eviction in done.evictions]
+
+    @property
+    def pipelined(self) -> dict[str, str]:
+        """Pod to node, as of the last round: placed where others are leaving."""
+        return {key(held): held.node for held in self.rounds[-1].held if held.promised}
+
+    @property
+    def allocated(self) -> dict[str, str]:
+        """Pod to node, as of the last round: placed on what is free, and kept for a gang the rest of which waits for
+        pods that are leaving."""
+        return {key(held): held.node for held in self.rounds[-1].held if not held.promised}
+
+    @property
+    def recorded_phases(self) -> dict[str, str]:
+        """The phases as recorded decisions have them: those were taken when the actions had ended, before the gang
+        plugin said of gangs that lost members that they are Unknown. As long as enough of them are still ending, such a
+        gang was Running then."""
+        return {
+            gang: phase if phase != Phase.UNKNOWN.wire else "Running" if self._scheduled(gang) else "Pending"
+            for gang, phase in self.phases.items()
+        }
+
+    def _scheduled(self, gang: str) -> bool:
+        """Whether the gang has its minimum, pods that ended or are ending included."""
+        return sum(self.counts[gang].get(state, 0) for state in _SCHEDULED) >= self.minimums[gang]
+
+    def as_json(self, *, recorded: bool = False) -> dict[str, Any]:
+        """All of it under the names of the recorded decisions, the phases as they are `recorded` where that is asked
+        for."""
+        return {
+            "binds": dict(sorted(self.binds.items())),
+            "evicted": self.evicted,
+            "pipelined": dict(sorted(self.pipelined.items())),
+            "allocated": dict(sorted(self.allocated.items())),
+            "podGroupPhase": self.recorded_phases if recorded else dict(self.phases),
+            "taskStatusCounts": {gang: dict(counts) for gang, counts in self.counts.items()},
+            "reasons": {gang: reason_json(why) for gang, why in self.reasons.items()},
+            "rounds": len(self.rounds),
+            **({"failures": failures} if (failures := self.failures) else {}),
+        }
+
+    @property
+    def failures(self) -> list[str]:
+        """What plugins and actions of the user's own raised, of all rounds, each once."""
+        return list(dict.fromkeys(failure.sentence for done in self.rounds for failure in done.failures))
+
+
+def key(record: Bind | Eviction | Held) -> str:
+    """The pod as `namespace/name`."""
+    return f"{record.namespace}/{record.name}"
+
+
+def reason_json(why: Explanation) -> dict[str, Any]:
+    """An explanation in JSON's names; what it doesn't say is left out."""
+    told: dict[str, Any] = {
+        "reason": why.reason.value,
+        "message": why.message,
+        "queue": why.queue,
+        "minimum": why.minimum,
+        "placed": why.placed,
+    }
+    more: dict[str, Any] = {
+        "task": why.task,
+        "shortages": [
+            {"resource": s.resource, "requested": s.requested, "available": s.available, "shortBy": s.short_by}
+            for s in why.shortages
+        ],
+        "nodesExamined": why.nodes_examined,
+        "nodes": dict(why.nodes or {}),
+        "position": why.position,
+        "ahead": list(why.ahead),
+    }
+    return told | {name: value for name, value in more.items() if value}

@@ -1,0 +1,296 @@
+"""Worlds and cycles as lines of JSON: what a scheduler was told and did, to be done again bit for bit.
+
+The first line says what it is; then come the objects, and after them, where cycles were recorded, everything that the
+scheduler was told in its order, each cycle with its time and the digest of its decisions.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, cast
+
+import msgspec
+
+from vcbatch.api.names import DEFAULT_SCHEDULER, LAST_APPLIED
+from vcbatch.api.resources import Resource
+from vcbatch.api.timestamps import parse_time
+from vcbatch.scheduler.assumed import Assumed
+from vcbatch.scheduler.policy import BUILT_IN, Extensions, Policy
+from vcbatch.scheduler.reads import MEASURED, READS, Read
+from vcbatch.scheduler.result import CycleResult
+from vcbatch.scheduler.scheduler import Scheduler
+from vcbatch.scheduler.share import ShardingMode, Share
+from vcbatch.scheduler.simulation.world import WorldError
+
+FORMAT = "vcbatch-snapshot/1"
+Json = dict[str, Any]
+
+_READ: Mapping[type[msgspec.Struct], Read] = {read.struct: read for read in (*READS, *MEASURED)}
+_BY_KEY: Mapping[str, Read] = {read.key: read for read in (*READS, *MEASURED)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How the scheduler was started. `policy` is its policy's text, None for the built-in one; `cycles` how many it had
+    run; `assumed` what it had decided and not seen."""
+
+    taken: datetime
+    policy: str | None = None
+    scheduler_names: Sequence[str] = (DEFAULT_SCHEDULER,)
+    default_queue: str = "default"
+    share: Share = field(default_factory=Share)
+    queue_gates: bool = False
+    cycles: int = 0
+    assumed: Assumed = field(default_factory=Assumed)
+
+    def scheduler(self, policy: Policy | None) -> Scheduler:
+        """A scheduler that is started so, and knows nothing yet."""
+        return Scheduler(
+            policy,
+            scheduler_names=self.scheduler_names,
+            default_queue=self.default_queue,
+            share=self.share,
+            queue_gates=self.queue_gates,
+        )
+
+    def line(self) -> Json:
+        """As the first line of a file. Raises `ValueError` for a share that can't be written down."""
+        if self.share.ring is not None:
+            raise ValueError("a scheduler that is one of several by hashing can't be recorded")
+        return {
+            "format": FORMAT,
+            "taken": self.taken.isoformat(),
+            "policy": self.policy,
+            "schedulerNames": list(self.scheduler_names),
+            "defaultQueue": self.default_queue,
+            "nodeLabels": sorted(map(list, self.share.node_labels)),
+            "shardingMode": self.share.mode.value,
+            "shard": self.share.shard,
+            "queueGates": self.queue_gates,
+            "cycles": self.cycles,
+            "binds": dict(self.assumed.binds),
+            "evictions": list(self.assumed.evictions),
+            "phases": dict(self.assumed.phases),
+        }
+
+    @staticmethod
+    def read(line: Mapping[str, Any]) -> Settings:
+        """The same back. Raises `WorldError`."""
+        if line.get("format") != FORMAT:
+            raise WorldError(f"format: must be {FORMAT!r}, got {line.get('format')!r}")
+        try:
+            pairs = frozenset((str(key), str(value)) for key, value in line["nodeLabels"])
+            assumed = Assumed(binds=line["binds"], evictions=line["evictions"], phases=line["phases"])
+            return Settings(
+                taken=parse_time(line["taken"]),
+                policy=line["policy"],
+                scheduler_names=tuple(line["schedulerNames"]),
+                default_queue=line["defaultQueue"],
+                share=Share(node_labels=pairs, mode=ShardingMode(line["shardingMode"]), shard=line["shard"]),
+                queue_gates=bool(line["queueGates"]),
+                cycles=int(line["cycles"]),
+                assumed=assumed,
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise WorldError(f"the first line is incomplete: {error!r}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One thing that happened after the objects were taken: its kind and its arguments."""
+
+    kind: str
+    line: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recording:
+    """A file read back."""
+
+    settings: Settings
+    lists: Mapping[str, Sequence[Json]]
+    """Objects by the key of their kind."""
+    steps: Sequence[Step]
+
+    @staticmethod
+    def recognises(document: Mapping[str, Any]) -> bool:
+        """Whether it is the first line of such a file."""
+        return document.get("format") == FORMAT
+
+    @staticmethod
+    def read(lines: Iterable[Mapping[str, Any]]) -> Recording:
+        """Raises `WorldError` where the lines are none of a recording."""
+        rest = iter(lines)
+        nothing: Mapping[str, Any] = {}
+        settings = Settings.read(next(rest, nothing))
+        lists: dict[str, list[Json]] = {}
+        steps: list[Step] = []
+        for line in rest:
+            kind = str(line.get("is", ""))
+            if kind == "object":
+                lists.setdefault(str(line.get("of")), []).append(cast("Json", line.get("object")))
+            else:
+                steps.append(Step(kind, line))
+        return Recording(settings=settings, lists=lists, steps=steps)
+
+    def _objects(self) -> Iterator[tuple[Resource, msgspec.Struct]]:
+        for read in _BY_KEY.values():
+            for raw in self.lists.get(read.key, ()):
+                try:
+                    yield read.resource, msgspec.convert(raw, read.struct)
+                except msgspec.ValidationError as error:
+                    raise WorldError(f"an object among {read.key} can't be read: {error}") from error
+
+    def world_at_end(self, scheduler: Scheduler) -> Mapping[str, Sequence[Json]]:
+        """The objects when the last line was written, by the key of their kind, with what `scheduler`, which did all
+        that is recorded, had decided and not seen carried out."""
+        lists: dict[str, dict[str, Json]] = {}
+        for key, objects in self.lists.items():
+            lists[key] = {_uid(obj): obj for obj in objects}
+        for step in self.steps:
+            if step.kind == "event":
+                known = lists.setdefault(str(step.line["of"]), {})
+                obj = cast("Json", step.line["object"])
+                known.pop(_uid(obj), None)
+                if step.line["event"] != "DELETED":
+                    known[_uid(obj)] = obj
+        what = scheduler.assumed()
+        pods, groups = lists.get("pods", {}), lists.get("podGroups", {})
+        for uid, node in what.binds.items():
+            if uid in pods:
+                pods[uid] = {**pods[uid], "spec": {**pods[uid].get("spec", {}), "nodeName": node}}
+        for uid in what.evictions:
+            pods.pop(uid, None)
+        for uid, group in groups.items():
+            meta = group["metadata"]
+            phase = what.phases.get(f"{meta.get('namespace', '')}/{meta['name']}")
+            if phase is not None:
+                groups[uid] = {**group, "status": {**group.get("status", {}), "phase": phase}}
+        return {key: list(known.values()) for key, known in lists.items()}
+
+    @property
+    def cycles(self) -> int:
+        """How many cycles it has."""
+        return sum(step.kind == "cycle" for step in self.steps)
+
+    def policy(self, extensions: Extensions = BUILT_IN) -> Policy:
+        """Its policy. Raises `PolicyError`."""
+        text = self.settings.policy
+        return Policy.default() if text is None else Policy.parse(text, extensions=extensions)
+
+    def scheduler(self, policy: Policy) -> Scheduler:
+        """A scheduler as it was when the objects were taken. Raises `WorldError`."""
+        settings = self.settings
+        made = settings.scheduler(policy)
+        for resource, obj in self._objects():
+            made.apply(resource, "ADDED", obj)
+        made.resume(settings.assumed, cycles=settings.cycles)
+        return made
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replayed:
+    """One recorded cycle done again."""
+
+    number: int
+    at: datetime
+    result: CycleResult
+    same: bool
+    """Whether it decided what it decided then."""
+
+
+def _uid(obj: Json) -> str:
+    meta = obj["metadata"]
+    return str(meta.get("uid") or f"{meta.get('namespace', '')}/{meta.get('name', '')}")
+
+
+def replay(recording: Recording, scheduler: Scheduler) -> Iterator[Replayed]:
+    """Every recorded cycle in its order, by a scheduler that the recording made. Raises `WorldError`."""
+    number = recording.settings.cycles
+    for step in recording.steps:
+        line = step.line
+        try:
+            if step.kind != "cycle":
+                _do(scheduler, step)
+                continue
+            number += 1
+            at = parse_time(line["at"])
+            result = scheduler.cycle(at)
+            yield Replayed(number=number, at=at, result=result, same=digest(result) == line["digest"])
+        except (KeyError, TypeError, msgspec.ValidationError) as error:
+            raise WorldError(f"a line of kind {step.kind!r} can't be read: {error!r}") from error
+
+
+def _do(scheduler: Scheduler, step: Step) -> None:
+    line = step.line
+    match step.kind:
+        case "event":
+            read = _BY_KEY[line["of"]]
+            scheduler.apply(read.resource, line["event"], msgspec.convert(line["object"], read.struct))
+        case "bindFailed":
+            scheduler.bind_failed(line["uid"], line["error"])
+        case "evictionFailed":
+            scheduler.eviction_failed(line["uid"], line["error"])
+        case "gateRemovalFailed":
+            scheduler.gate_removal_failed(line["uid"])
+        case "podGroupFailed":
+            scheduler.podgroup_write_failed(line["uid"])
+        case "shardFailed":
+            scheduler.shard_write_failed(line["uid"])
+        case _:
+            raise WorldError(f"a line of unknown kind {step.kind!r}")
+
+
+def object_line(obj: msgspec.Struct) -> bytes:
+    """An object that is there."""
+    return _line({"is": "object", "of": _READ[type(obj)].key, "object": _bare(obj)})
+
+
+def event_line(event: str, obj: msgspec.Struct) -> bytes:
+    """A watch event."""
+    return _line({"is": "event", "event": event, "of": _READ[type(obj)].key, "object": _bare(obj)})
+
+
+def cycle_line(at: datetime, result: CycleResult) -> bytes:
+    """A cycle and what it decided."""
+    return _line({"is": "cycle", "at": at.isoformat(), "digest": digest(result)})
+
+
+def other_line(kind: str, **arguments: str) -> bytes:
+    """Anything else that the scheduler was told; see `_do`."""
+    return _line({"is": kind, **arguments})
+
+
+def first_line(settings: Settings) -> bytes:
+    """What begins a file."""
+    return _line(settings.line())
+
+
+def _line(content: object) -> bytes:
+    return msgspec.json.encode(content) + b"\n"
+
+
+def _bare(obj: msgspec.Struct) -> Any:
+    """Without what was applied last, which repeats the object with everything that isn't read: environments too."""
+    meta = cast("Any", obj).metadata
+    notes = meta.annotations
+    if notes and LAST_APPLIED in notes:
+        kept = {key: value for key, value in notes.items() if key != LAST_APPLIED}
+        meta = msgspec.structs.replace(meta, annotations=kept or None)
+        return msgspec.structs.replace(obj, metadata=meta)
+    return obj
+
+
+def digest(result: CycleResult) -> str:
+    """Equal for cycles that bind, evict, hold and let through gates the same, in the same order."""
+    decisions = [
+        [[b.namespace, b.name, b.uid, b.node, sorted((b.annotations or {}).items())] for b in result.binds],
+        [[e.namespace, e.name, e.uid, e.reason] for e in result.evictions],
+        [[g.namespace, g.name, g.uid] for g in result.gate_removals],
+        [[h.namespace, h.name, h.uid, h.node, h.promised] for h in result.held],
+    ]
+    return hashlib.sha256(json.dumps(decisions, separators=(",", ":")).encode()).hexdigest()

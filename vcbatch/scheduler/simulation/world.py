@@ -1,0 +1,88 @@
+"""Kubernetes objects as mappings, decoded as the runtime decodes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+import msgspec
+
+from vcbatch.api.names import DEFAULT_SCHEDULER
+from vcbatch.api.resources import PODS, Resource
+from vcbatch.scheduler.reads import MEASURED, READS, Read
+
+Json = Mapping[str, Any]
+
+BY_KEY: Mapping[str, Read] = {read.key: read for read in (*READS, *MEASURED)}
+BY_KIND: Mapping[tuple[str, str], Read] = {(read.resource.group, read.resource.kind): read for read in READS}
+"""By API group and kind, whatever the version."""
+
+
+class WorldError(ValueError):
+    """An object that can't be read: says which, which field, what was given and what is allowed."""
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """Objects with their resources, in the order in which a scheduler is told them."""
+
+    objects: tuple[tuple[Resource, msgspec.Struct], ...]
+
+    @staticmethod
+    def read(lists: Mapping[str, Iterable[Json]], *, scheduler_name: str = DEFAULT_SCHEDULER) -> World:
+        """Decode lists of objects, each under its kind's key (`nodes`, `podGroups`, …).
+
+        What an API server's object always has and a hand-written one may lack is filled in: a UID made of the name,
+        and `scheduler_name` for pods that name no scheduler.
+
+        Raises:
+            WorldError: a kind that the scheduler doesn't read, or an object of another shape than its kind's.
+        """
+        for key in lists:
+            if key not in BY_KEY:
+                raise WorldError(f"{key}: the scheduler doesn't read these; allowed: {', '.join(sorted(BY_KEY))}")
+        return World(
+            tuple(
+                (read.resource, _decoded(read, raw, f"{read.key}[{i}]", scheduler_name))
+                for read in BY_KEY.values()
+                for i, raw in enumerate(lists.get(read.key, ()))
+            )
+        )
+
+
+def _decoded(read: Read, raw: object, where: str, scheduler_name: str) -> msgspec.Struct:
+    if not isinstance(raw, Mapping):
+        raise WorldError(f"{where}: must be a mapping, got {_short(raw)}")
+    try:
+        return msgspec.convert(_filled(read, cast("Json", raw), scheduler_name), read.struct)
+    except msgspec.ValidationError as error:
+        raise WorldError(f"{where} {_name(cast('Json', raw))}: {error}") from error
+
+
+def _filled(read: Read, raw: Json, scheduler_name: str) -> dict[str, Any]:
+    filled = dict(raw)
+    meta = raw.get("metadata")
+    if meta is None or isinstance(meta, Mapping):
+        known = dict(cast("Json", meta or {}))
+        known.setdefault("uid", f"{read.key}/{known.get('namespace', '')}/{known.get('name', '')}")
+        filled["metadata"] = known
+    spec = raw.get("spec")
+    if read.resource is PODS and (spec is None or isinstance(spec, Mapping)):
+        filled["spec"] = {"schedulerName": scheduler_name, **cast("Json", spec or {})}
+    return filled
+
+
+def _name(raw: Json) -> str:
+    """What the object calls itself, as far as it does."""
+    meta = raw.get("metadata")
+    if not isinstance(meta, Mapping):
+        return "(no name)"
+    known = cast("Json", meta)
+    parts = [str(known[key]) for key in ("namespace", "name") if known.get(key)]
+    return "/".join(parts) or "(no name)"
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:60]}…"

@@ -1,0 +1,49 @@
+"""Building blocks for readers of structured arguments: each takes what was written and where, and refuses the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from datetime import timedelta
+from typing import Any, cast
+
+from vcbatch.api.duration import MalformedDuration, parse_duration
+from vcbatch.scheduler.arguments import PolicyError, Structure
+
+
+def mapping(value: object, where: str, allowed: Collection[str] | None = None) -> Mapping[str, Any]:
+    """A mapping with text keys; empty where nothing was written. `allowed` has its keys, None where they are names of
+    the user's."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise PolicyError(f"{where}: must be a mapping, got {value!r}")
+    entries = {str(key): entry for key, entry in cast("Mapping[Any, Any]", value).items()}
+    for key in entries:
+        if allowed is not None and key not in allowed:
+            raise PolicyError(f"{where}: unknown key {key!r}; allowed: {', '.join(sorted(allowed))}")
+    return entries
+
+
+def comma_list(value: object, where: str) -> tuple[str, ...]:
+    """Names in a string, separated by commas, each once."""
+    if value is None:
+        return ()
+    if not isinstance(value, str):
+        raise PolicyError(f"{where}: must be a string of names separated by commas, got {value!r}")
+    return tuple(dict.fromkeys(name.strip() for name in value.split(",") if name.strip()))
+
+
+def duration(default: str) -> Structure:
+    """A reader of Go durations longer than nothing; `default` where nothing was written."""
+
+    def read(value: object, where: str) -> timedelta:
+        text = default if value is None else value
+        try:
+            found = parse_duration(text) if isinstance(text, str) else timedelta(0)
+        except MalformedDuration:
+            found = timedelta(0)
+        if found <= timedelta(0):
+            raise PolicyError(f"{where}: must be a duration longer than nothing, such as {default}, got {value!r}")
+        return found
+
+    return read
