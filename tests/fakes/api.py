@@ -222,7 +222,10 @@ class FakeApi:
         stored = self._find(PODS, name, namespace)
         if stored["metadata"]["uid"] != uid or stored.get("spec", {}).get("nodeName"):
             raise conflict(name)
-        self._store("MODIFIED", PODS, merged(stored, {"spec": {"nodeName": node}}))
+        bound: Json = {"spec": {"nodeName": node}}
+        if annotations:
+            bound["metadata"] = {"annotations": dict(annotations)}
+        self._store("MODIFIED", PODS, merged(stored, bound))
 
 
 class StreamingFakeApi(FakeApi):

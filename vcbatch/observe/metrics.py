@@ -10,6 +10,10 @@ from typing import Any
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
+_MILLISECONDS = tuple(round(5000 ** (step / 19), 3) for step in range(20))
+"""From 1 to 5000 in 20 steps, as Volcano has them."""
+_VOLCANO = "volcano"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Described:
@@ -17,6 +21,9 @@ class Described:
 
     help: str
     labels: tuple[str, ...] = ()
+    prefix: str = ""
+    """In place of the program's own: `volcano` for what dashboards of Volcano show."""
+    buckets: tuple[float, ...] = _SECONDS
 
 
 COUNTERS: dict[str, Described] = {
@@ -25,6 +32,12 @@ COUNTERS: dict[str, Described] = {
     "kopf_restarts": Described(help="Times that kopf was started again after it ended."),
     "looks": Described(help="Looks at objects by controllers.", labels=("controller", "result")),
     "binds": Described(help="Pods bound, or refused for good.", labels=("result",)),
+    "policy_reloads": Described(help="Scheduling policies that came into force, or were refused.", labels=("result",)),
+    "plugin_failures": Described(help="Errors raised by plugins and actions of the user's own.", labels=("plugin",)),
+    "cycles": Described(help="Scheduling cycles."),
+    "evictions": Described(help="Pods that were evicted for others.", labels=("action",)),
+    "eviction_transactions": Described(help="Evictions, as Volcano counts them.", labels=("action",), prefix=_VOLCANO),
+    "total_preemption_attempts": Described(help="Cycles with evictions.", prefix=_VOLCANO),
     "scheduler_writes_failed": Described(help="Writes of the scheduler that were refused.", labels=("kind",)),
     "admission_reviews": Described(help="Admission reviews answered.", labels=("path", "allowed")),
     "admission_turned_away": Described(help="Admission requests that were not looked at.", labels=("code",)),
@@ -33,12 +46,34 @@ COUNTERS: dict[str, Described] = {
 GAUGES: dict[str, Described] = {
     "queue_depth": Described(help="Objects that wait to be looked at.", labels=("controller",)),
     "leading": Described(help="1 while this replica holds the Lease."),
+    "policy_refused": Described(help="1 while the policy that is in force isn't the one that was given last."),
+    "gangs_waiting": Described(
+        help="Gangs that wait, by queue and by the reason that their PodGroup gives.", labels=("queue", "reason")
+    ),
+    "unschedule_job_count": Described(help="Gangs that wait.", prefix=_VOLCANO),
+    "pod_preemption_victims": Described(help="Pods that the last cycle evicted.", prefix=_VOLCANO),
+    "queue_allocated_milli_cpu": Described(help="CPU that a queue holds.", labels=("queue_name",), prefix=_VOLCANO),
+    "queue_allocated_memory_bytes": Described(
+        help="Memory that a queue holds.", labels=("queue_name",), prefix=_VOLCANO
+    ),
+    "queue_allocated_scalar_resources": Described(
+        help="What else a queue holds, in thousandths.", labels=("queue_name", "resource"), prefix=_VOLCANO
+    ),
+    "queue_share": Described(
+        help="The largest part that a queue holds of anything it deserves.", labels=("queue_name",), prefix=_VOLCANO
+    ),
+    "queue_overused": Described(
+        help="1 where a queue holds more than it deserves.", labels=("queue_name",), prefix=_VOLCANO
+    ),
     "certificate_remaining_seconds": Described(
         help="Until the serving certificate (leaf) and who signed it (authority) expire.", labels=("certificate",)
     ),
 }
 DURATIONS: dict[str, Described] = {
     "cycle_seconds": Described(help="Duration of a scheduling cycle."),
+    "e2e_scheduling_latency_milliseconds": Described(
+        help="Duration of a scheduling cycle.", prefix=_VOLCANO, buckets=_MILLISECONDS
+    ),
     "admission_seconds": Described(help="Time to answer an admission review.", labels=("path",)),
     "look_seconds": Described(help="Duration of a look, writes included.", labels=("controller",)),
 }
@@ -52,13 +87,18 @@ class PrometheusMeter:
 
         self.registry = CollectorRegistry()
         self._metrics: dict[str, Any] = {}
-        common: dict[str, Any] = {"namespace": prefix, "registry": self.registry}
+
+        def common(described: Described) -> dict[str, Any]:
+            return {"namespace": described.prefix or prefix, "registry": self.registry}
+
         for name, described in COUNTERS.items():
-            self._metrics[name] = Counter(name, described.help, described.labels, **common)
+            self._metrics[name] = Counter(name, described.help, described.labels, **common(described))
         for name, described in GAUGES.items():
-            self._metrics[name] = Gauge(name, described.help, described.labels, **common)
+            self._metrics[name] = Gauge(name, described.help, described.labels, **common(described))
         for name, described in DURATIONS.items():
-            self._metrics[name] = Histogram(name, described.help, described.labels, buckets=_SECONDS, **common)
+            self._metrics[name] = Histogram(
+                name, described.help, described.labels, buckets=described.buckets, **common(described)
+            )
 
     def count(self, name: str, value: float = 1.0, **labels: str) -> None:
         self._labelled(name, labels).inc(value)

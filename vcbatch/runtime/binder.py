@@ -85,7 +85,9 @@ class Binder:
         error: ApiError | None = None
         for attempt in range(1, _TRIES + 1):
             try:
-                await self._api.bind(namespace=bind.namespace, name=bind.name, uid=bind.uid, node=bind.node)
+                await self._api.bind(
+                    namespace=bind.namespace, name=bind.name, uid=bind.uid, node=bind.node, annotations=bind.annotations
+                )
             except ApiError as refused:
                 error = refused
             else:

@@ -13,7 +13,9 @@ from vcbatch.api.resources import (
     COMMANDS,
     CRONJOBS,
     HYPERNODES,
+    JOBFLOWS,
     JOBS,
+    JOBTEMPLATES,
     NODES,
     PERSISTENTVOLUMECLAIMS,
     PODGROUPS,
@@ -32,29 +34,33 @@ from vcbatch.runtime.controllers.command import CommandController
 from vcbatch.runtime.controllers.cronjob import CronJobController
 from vcbatch.runtime.controllers.hypernode import Discovery, HyperNodeController, NodeLabels
 from vcbatch.runtime.controllers.job import JobController, JobSources
+from vcbatch.runtime.controllers.jobflow import JobFlowController, JobFlowSources
+from vcbatch.runtime.controllers.jobtemplate import JobTemplateController
 from vcbatch.runtime.controllers.podgroup import PodGroupController, follow_workloads
 from vcbatch.runtime.controllers.queue import QueueController
 from vcbatch.runtime.handlers import CustomResources, CustomResourceSource, Feed
 from vcbatch.runtime.informers import Informers
 from vcbatch.runtime.kubeconfig import Connection
 from vcbatch.runtime.meter import Meter, NoMeter
+from vcbatch.runtime.probes import Ask, Prober, Sockets
 from vcbatch.runtime.recorder import Recorder
 from vcbatch.runtime.supervise import Part
 from vcbatch.seams.api import Api, Json
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random
 
-# Custom resources that the controllers decide on. The other kinds are stored, and acted on once there is code for it.
-FOLLOWED = (JOBS, QUEUES, COMMANDS, PODGROUPS, CRONJOBS, HYPERNODES)
+# Custom resources that the controllers decide on.
+FOLLOWED = (JOBS, QUEUES, COMMANDS, PODGROUPS, CRONJOBS, HYPERNODES, JOBFLOWS, JOBTEMPLATES)
 
 
 class ControlPlane:
-    """The controllers of Jobs, CronJobs, Queues, PodGroups, Commands and HyperNodes.
+    """The controllers of Jobs, CronJobs, JobFlows, JobTemplates, Queues, PodGroups, Commands and HyperNodes.
 
     kopf hosts them: their custom resources come through it, unless `followed_by` gives another source (a simulation has
     one loop and one clock, and kopf brings its own). Pods that name no gang get one where a scheduler of
     `scheduler_names` is to place them, as their workload's annotations say unless `inherit_owner_annotations` is off.
-    HyperNodes are made from the labels that `discovery` names."""
+    HyperNodes are made from the labels that `discovery` names. JobFlows ask pods through `asks`, over the network
+    unless another way is given."""
 
     def __init__(
         self,
@@ -70,6 +76,7 @@ class ControlPlane:
         inherit_owner_annotations: bool = True,
         discovery: Discovery | None = None,
         followed_by: Callable[[Sequence[Feed]], CustomResourceSource] | None = None,
+        asks: Ask | None = None,
     ) -> None:
         meter = meter or NoMeter()
         custom: dict[object, Cache[Json]] = {resource: Cache() for resource in FOLLOWED}
@@ -122,6 +129,25 @@ class ControlPlane:
         self.cron_jobs = CronJobController(
             custom[CRONJOBS], custom[JOBS], applier, self.recorder, clock=clock, random=random, meter=meter
         )
+        self._prober = Prober(asks or Sockets(), clock=clock)
+        self.job_flows = JobFlowController(
+            JobFlowSources(
+                flows=custom[JOBFLOWS],
+                templates=custom[JOBTEMPLATES],
+                jobs=custom[JOBS],
+                pods=pods,
+                commands=custom[COMMANDS],
+            ),
+            self._prober,
+            applier,
+            self.recorder,
+            clock=clock,
+            random=random,
+            meter=meter,
+        )
+        self.job_templates = JobTemplateController(
+            custom[JOBTEMPLATES], custom[JOBS], applier, clock=clock, random=random, meter=meter
+        )
         self.queues = QueueController(
             custom[QUEUES], custom[PODGROUPS], custom[COMMANDS], applier, clock=clock, random=random, meter=meter
         )
@@ -138,7 +164,12 @@ class ControlPlane:
             inherit_owner_annotations=inherit_owner_annotations,
         )
         self.commands = CommandController(
-            custom[COMMANDS], custom[JOBS], custom[QUEUES], applier, clock=clock, random=random, meter=meter
+            custom[COMMANDS],
+            {resource: custom[resource] for resource in (JOBS, QUEUES, JOBFLOWS)},
+            applier,
+            clock=clock,
+            random=random,
+            meter=meter,
         )
         self._discovery = discovery
         self.hyper_nodes = HyperNodeController(
@@ -177,11 +208,21 @@ class ControlPlane:
 
     def parts(self) -> list[Part]:
         """The controllers. Each waits until the picture is complete."""
-        controllers = (self.jobs, self.cron_jobs, self.queues, self.podgroups, self.commands, self.hyper_nodes)
+        controllers = (
+            self.jobs,
+            self.cron_jobs,
+            self.job_flows,
+            self.job_templates,
+            self.queues,
+            self.podgroups,
+            self.commands,
+            self.hyper_nodes,
+        )
         parts = [controller.part() for controller in controllers]
         return [
             *(Part(name=part.name, run=self._after_sync(part)) for part in parts),
             Part(name="sending the controllers' events", run=self.recorder.run),
+            self._prober.part(),
             *([Part(name="following the configuration", run=self._discovery.follow)] if self._discovery else []),
         ]
 

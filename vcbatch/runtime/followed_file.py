@@ -22,6 +22,18 @@ class ConfigurationError(Exception):
     """The file can't be used; the message names it and the reason."""
 
 
+def read_bounded(path: Path) -> bytes:
+    """The content of a configuration file. Raises `ConfigurationError` where it can't be read, or is too large."""
+    try:
+        with path.open("rb") as stream:
+            content = stream.read(_LARGEST + 1)
+    except OSError as error:
+        raise ConfigurationError(f"{path}: {error.strerror}") from error
+    if len(content) > _LARGEST:
+        raise ConfigurationError(f"{path}: larger than {_LARGEST} bytes")
+    return content
+
+
 class FollowedFile(Generic[T]):
     """`current` is what the file says, by `parse`, which raises `ValueError` for what it doesn't take.
 
@@ -63,14 +75,7 @@ class FollowedFile(Generic[T]):
             listener()
 
     def _read(self) -> bytes:
-        try:
-            with self.path.open("rb") as stream:
-                content = stream.read(_LARGEST + 1)
-        except OSError as error:
-            raise ConfigurationError(f"{self.path}: {error.strerror}") from error
-        if len(content) > _LARGEST:
-            raise ConfigurationError(f"{self.path}: larger than {_LARGEST} bytes")
-        return content
+        return read_bounded(self.path)
 
     def _parsed(self, content: bytes) -> T:
         try:

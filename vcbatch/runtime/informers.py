@@ -31,8 +31,8 @@ class Informers:
         self._meter = meter or NoMeter()
         self._reflectors: dict[tuple[Resource, type[Any]], Reflector[Any]] = {}
 
-    def follow(self, resource: Resource, model: type[T] = dict) -> Cache[T]:
-        """The cache of that resource in that form."""
+    def follow(self, resource: Resource, model: type[T] = dict, *, optional: bool = False) -> Cache[T]:
+        """The cache of that resource in that form; empty as long as the server doesn't know an `optional` one."""
         key = (resource, model)
         if key not in self._reflectors:
             cache: Cache[T] = Cache(model=model)
@@ -43,7 +43,10 @@ class Informers:
                 clock=self._clock,
                 random=self._random,
                 on_relist=lambda changed: self._meter.count("relists", resource=resource.plural),
+                optional=optional,
             )
+        elif not optional:
+            self._reflectors[key].optional = False
         return self._reflectors[key].cache
 
     def parts(self) -> list[Part]:

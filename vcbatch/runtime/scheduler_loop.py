@@ -16,29 +16,37 @@ from typing import Any
 from vcbatch.api.node import Node
 from vcbatch.api.pod import Pod
 from vcbatch.api.resources import (
-    CSINODES,
+    NODE_USAGES,
     NODES,
     PERSISTENTVOLUMECLAIMS,
     PERSISTENTVOLUMES,
     PODGROUPS,
     PODS,
-    PRIORITYCLASSES,
     QUEUES,
-    STORAGECLASSES,
     Resource,
 )
-from vcbatch.api.scheduling import PodGroupView, PriorityClassView, QueueView
-from vcbatch.api.storage import Claim, CsiNode, PersistentVolume, StorageClass
+from vcbatch.api.scheduling import PodGroupView, QueueView
+from vcbatch.api.storage import Claim, PersistentVolume
+from vcbatch.api.usage import NodeUsage
 from vcbatch.runtime.announcer import Announcer
 from vcbatch.runtime.binder import Binder
 from vcbatch.runtime.cache import Change
+from vcbatch.runtime.claim_binder import ClaimBinder
+from vcbatch.runtime.config_maps import ConfigMaps
+from vcbatch.runtime.cycle_metrics import CycleMetrics
+from vcbatch.runtime.device_binder import DeviceBinder
 from vcbatch.runtime.informers import Informers
 from vcbatch.runtime.meter import Meter, NoMeter
+from vcbatch.runtime.plugin_trouble import PluginTrouble
+from vcbatch.runtime.policy_source import OwnObject
 from vcbatch.runtime.recorder import Recorder
 from vcbatch.runtime.scheduler_writes import SchedulerWrites
 from vcbatch.runtime.supervise import Part
+from vcbatch.runtime.usage_source import UsageSource
 from vcbatch.runtime.volume_binder import VolumeBinder
-from vcbatch.scheduler import Scheduler
+from vcbatch.scheduler import Policy, Scheduler
+from vcbatch.scheduler.reads import READS
+from vcbatch.scheduler.result import Bind
 from vcbatch.seams.api import Api
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random
@@ -70,7 +78,9 @@ class SchedulerLoop:
         random: Random,
         config: LoopConfig | None = None,
         meter: Meter | None = None,
+        own: OwnObject | None = None,
     ) -> None:
+        """`own` is the scheduler's Lease, on which is said what concerns no gang."""
         self.scheduler = scheduler
         self._clock = clock
         self._config = config or LoopConfig()
@@ -82,28 +92,25 @@ class SchedulerLoop:
         queues = informers.follow(QUEUES, QueueView)
         claims = informers.follow(PERSISTENTVOLUMECLAIMS, Claim)
         volumes = informers.follow(PERSISTENTVOLUMES, PersistentVolume)
-        for resource, cache in (
-            (PRIORITYCLASSES, informers.follow(PRIORITYCLASSES, PriorityClassView)),
-            (QUEUES, queues),
-            (NODES, informers.follow(NODES, Node)),
-            (STORAGECLASSES, informers.follow(STORAGECLASSES, StorageClass)),
-            (CSINODES, informers.follow(CSINODES, CsiNode)),
-            (PERSISTENTVOLUMES, volumes),
-            (PERSISTENTVOLUMECLAIMS, claims),
-            (PODGROUPS, podgroups),
-            (PODS, pods),
-        ):
-            cache.listen(self._feeder(resource))
+        for read in READS:
+            if not read.single:
+                cache = informers.follow(read.resource, read.struct, optional=read.optional)
+                cache.listen(self._feeder(read.resource))
         self._announcer = Announcer(recorder, clock=clock, pods=pods, podgroups=podgroups)
         self._binder = Binder(
-            api, clock=clock, random=random, meter=self._meter, bound=self._announcer.bound, failed=self._bind_failed
+            api, clock=clock, random=random, meter=self._meter, bound=self._bound, failed=self._bind_failed
         )
+        self._devices = DeviceBinder(api, clock=clock, ready=self._binder.submit, failed=self._bind_failed)
+        self._claims = ClaimBinder(
+            api, clock=clock, random=random, ready=self._devices.submit, failed=self._bind_failed
+        )
+        self._config_maps = ConfigMaps(api, scheduler, clock=clock, wake=self._wake)
         self._volumes = VolumeBinder(
             api,
             claims,
             volumes,
             clock=clock,
-            ready=self._binder.submit,
+            ready=self._claims.submit,
             failed=self._bind_failed,
             reaches=scheduler.reaches_its_claims,
         )
@@ -117,15 +124,38 @@ class SchedulerLoop:
             podgroups=podgroups,
             queues=queues,
             podgroup_failed=self._podgroup_failed,
+            shard_failed=self._shard_failed,
+            eviction_failed=self._eviction_failed,
+            gate_removal_failed=self._gate_removal_failed,
         )
         self._informers = informers
+        self._trouble = PluginTrouble(recorder, own, meter=self._meter)
+        self._told = CycleMetrics(self._meter, scheduler)
+        self._usage = UsageSource(
+            api,
+            informers.follow(NODES, Node),
+            clock=clock,
+            section=scheduler.policy.metrics,
+            told=self._measured,
+        )
+
+    def use(self, policy: Policy) -> None:
+        """Decide by another policy from the next cycle on, which comes at once."""
+        self.scheduler.set_policy(policy)
+        self._usage.use(policy.metrics)
+        self._wake.set()
 
     def parts(self) -> list[Part]:
         """What has to run, beside the informers."""
         return [
             Part(name="binding pods", run=self._binder.run),
             Part(name="binding claims", run=self._volumes.run),
+            Part(name="writing claims for devices", run=self._claims.run),
+            Part(name="locking nodes", run=self._devices.run),
+            Part(name="reading single ConfigMaps", run=self._config_maps.run),
             Part(name="writing the scheduler's results", run=self._writes.run),
+            Part(name="telling of plugins that fail", run=self._trouble.run),
+            Part(name="measuring the load of nodes", run=self._usage.run),
             # A scheduler whose picture may be broken is not to be trusted with another cycle.
             Part(name="scheduling", run=self.run, restart=False),
         ]
@@ -138,7 +168,18 @@ class SchedulerLoop:
 
         return feed
 
+    def _measured(self, event: str, usage: NodeUsage) -> None:
+        self.scheduler.apply(NODE_USAGES, event, usage)
+        self._wake.set()
+
+    def _bound(self, bind: Bind) -> None:
+        self._devices.bound(bind.uid)
+        self._claims.bound(bind.uid)
+        self._announcer.bound(bind)
+
     def _bind_failed(self, uid: str, error: str) -> None:
+        self._devices.refused(uid)
+        self._claims.refused(uid)
         self._announcer.failed(uid)
         self.scheduler.bind_failed(uid, error)
         self._wake.set()
@@ -147,9 +188,21 @@ class SchedulerLoop:
         self.scheduler.podgroup_write_failed(uid)
         self._wake.set()
 
+    def _gate_removal_failed(self, uid: str) -> None:
+        self.scheduler.gate_removal_failed(uid)
+        self._wake.set()
+
+    def _eviction_failed(self, uid: str, error: str) -> None:
+        self.scheduler.eviction_failed(uid, error)
+        self._wake.set()
+
+    def _shard_failed(self, uid: str) -> None:
+        self.scheduler.shard_write_failed(uid)
+
     async def run(self) -> None:
         """Cycle until cancelled. Nothing is decided before every cache has its first list."""
         await self._informers.synced()
+        await self._config_maps.look()
         while True:
             self._wake.clear()
             due = self._look_again is not None and self._clock.now() >= self._look_again
@@ -166,10 +219,11 @@ class SchedulerLoop:
         result = self.scheduler.cycle(self._clock.now())
         spent = self._clock.monotonic() - started
         self._look_again = result.look_again_at
-        self._meter.seconds("cycle_seconds", spent)
+        self._told.of(result, seconds=spent)
         self._announcer.trying(result.binds)
         self._volumes.submit(result.binds)
         self._writes.submit(result)
+        self._trouble.failed(result.failures)
         return spent
 
     async def _wait(self) -> None:

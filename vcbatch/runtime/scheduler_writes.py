@@ -15,7 +15,7 @@ import msgspec
 
 from vcbatch.api.pod import Pod
 from vcbatch.api.reasons import PodConditionType, PodReason
-from vcbatch.api.resources import PODGROUPS, PODS, QUEUES
+from vcbatch.api.resources import NODESHARDS, PODGROUPS, PODS, QUEUES
 from vcbatch.api.scheduling import PodGroupStatusView, PodGroupView, QueueView
 from vcbatch.api.timestamps import format_time
 from vcbatch.core.machine import Emit, EventType, ObjectRef
@@ -25,7 +25,15 @@ from vcbatch.runtime.pace import Pace
 from vcbatch.runtime.recorder import Recorder
 from vcbatch.runtime.workqueue import WorkQueue
 from vcbatch.scheduler import CycleResult
-from vcbatch.scheduler.result import EventRecord, Eviction, PodConditionUpdate, PodGroupUpdate, QueueStatusUpdate
+from vcbatch.scheduler.result import (
+    EventRecord,
+    Eviction,
+    GateRemoval,
+    NodeShardUpdate,
+    PodConditionUpdate,
+    PodGroupUpdate,
+    QueueStatusUpdate,
+)
 from vcbatch.seams.api import Api, ApiError, Json, PatchKind
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random
@@ -59,6 +67,9 @@ class SchedulerWrites:
         podgroups: Cache[PodGroupView],
         queues: Cache[QueueView],
         podgroup_failed: Callable[[str], None],
+        shard_failed: Callable[[str], None],
+        eviction_failed: Callable[[str, str], None],
+        gate_removal_failed: Callable[[str], None],
         concurrency: int = 16,
     ) -> None:
         self._api = api
@@ -69,6 +80,9 @@ class SchedulerWrites:
         self._podgroups = podgroups
         self._queues = queues
         self._podgroup_failed = podgroup_failed
+        self._shard_failed = shard_failed
+        self._eviction_failed = eviction_failed
+        self._gate_removal_failed = gate_removal_failed
         self._concurrency = concurrency
         self._pending: dict[Key, Write] = {}
         self._queue: WorkQueue[Key] = WorkQueue(clock=clock, random=random)
@@ -77,12 +91,16 @@ class SchedulerWrites:
     def submit(self, result: CycleResult) -> None:
         for eviction in result.evictions:
             self._put("evict", eviction.uid, self._evict, eviction)
+        for removal in result.gate_removals:
+            self._put("gate", removal.uid, self._open_gate, removal)
         for podgroup in result.podgroup_updates:
             self._put("podgroup", podgroup.uid, self._update_podgroup, podgroup, settle=self._only_counts(podgroup))
         for condition in result.pod_conditions:
             self._put("condition", condition.uid, self._set_condition, condition)
         for queue in result.queue_statuses:
             self._put("queue", queue.uid, self._update_queue, queue, settle=True)
+        if result.node_shard is not None:
+            self._put("node-shard", result.node_shard.uid, self._update_shard, result.node_shard)
         for event in result.events:
             self._recorder.emit(_emit(event))
 
@@ -100,8 +118,10 @@ class SchedulerWrites:
     def _only_counts(self, update: PodGroupUpdate) -> bool:
         """Whether nothing is new but how many pods are in which phase."""
         held = self._podgroups.get(update.uid)
+        noted = (held.metadata.annotations if held is not None else None) or {}
         return (
             held is not None
+            and all(noted.get(key) == value for key, value in (update.annotations or {}).items())
             and held.status.phase == update.status.get("phase")
             and (held.status.conditions or []) == (update.status.get("conditions") or [])
         )
@@ -132,7 +152,10 @@ class SchedulerWrites:
     async def _update_podgroup(self, update: PodGroupUpdate) -> None:
         # The kind has no status subresource, and the status is replaced: what it lacks is taken away by a null.
         status = {key: None for key in _STATUS_KEYS if key not in update.status} | dict(update.status)
-        patch: Json = {"metadata": {"uid": update.uid, "resourceVersion": update.resource_version}, "status": status}
+        meta: Json = {"uid": update.uid, "resourceVersion": update.resource_version}
+        if update.annotations:
+            meta["annotations"] = dict(update.annotations)
+        patch: Json = {"metadata": meta, "status": status}
         try:
             answer = await self._api.patch(PODGROUPS, update.name, patch, namespace=update.namespace)
         except Exception:
@@ -150,7 +173,9 @@ class SchedulerWrites:
             "reason": update.reason,
             "message": update.message,
         }
-        await self._patch_conditions(update.namespace, update.name, update.uid, [condition])
+        node = update.nominated
+        said: Json = {} if node is None else {"nominatedNodeName": node or None}
+        await self._patch_conditions(update.namespace, update.name, update.uid, [condition], said)
 
     async def _evict(self, eviction: Eviction) -> None:
         """Say why on the pod, then delete it: a controller that sees the deletion finds the reason there."""
@@ -172,10 +197,28 @@ class SchedulerWrites:
             await self._patch_conditions(eviction.namespace, eviction.name, eviction.uid, conditions)
             await self._api.delete(PODS, eviction.name, namespace=eviction.namespace, uid=eviction.uid)
         except ApiError as error:
-            if not (error.not_found or error.conflict):
-                raise
+            if error.not_found or error.conflict:
+                return  # it is gone
+            if not error.transient:
+                self._eviction_failed(eviction.uid, error.message)
+            raise
 
-    async def _patch_conditions(self, namespace: str, name: str, uid: str, conditions: list[Json]) -> None:
+    async def _open_gate(self, removal: GateRemoval) -> None:
+        """It is the pod's only one, and none is ever added to a pod."""
+        patch: Json = {"metadata": {"uid": removal.uid}, "spec": {"schedulingGates": None}}
+        try:
+            answer = await self._api.patch(PODS, removal.name, patch, namespace=removal.namespace)
+        except ApiError as error:
+            if error.not_found or error.conflict:
+                return  # it is gone
+            if not error.transient:
+                self._gate_removal_failed(removal.uid)
+            raise
+        self._pods.put(msgspec.convert(answer, Pod))
+
+    async def _patch_conditions(
+        self, namespace: str, name: str, uid: str, conditions: list[Json], said: Json | None = None
+    ) -> None:
         pod = self._pods.get(uid)
         before: Mapping[str, str] = (
             {held.type: held.status for held in pod.status.conditions or ()} if pod is not None else {}
@@ -184,11 +227,20 @@ class SchedulerWrites:
         for condition in conditions:
             if before.get(condition["type"]) != condition["status"]:
                 condition["lastTransitionTime"] = now
-        patch: Json = {"metadata": {"uid": uid}, "status": {"conditions": conditions}}
+        patch: Json = {"metadata": {"uid": uid}, "status": {**(said or {}), "conditions": conditions}}
         answer = await self._api.patch(
             PODS, name, patch, namespace=namespace, subresource="status", kind=PatchKind.STRATEGIC
         )
         self._pods.put(msgspec.convert(answer, Pod))
+
+    async def _update_shard(self, update: NodeShardUpdate) -> None:
+        patch: Json = {"metadata": {"uid": update.uid}, "status": dict(update.status)}
+        try:
+            await self._api.patch(NODESHARDS, update.name, patch, subresource="status")
+        except ApiError as error:
+            if not error.transient:
+                self._shard_failed(update.uid)
+            raise
 
     async def _update_queue(self, update: QueueStatusUpdate) -> None:
         queue = self._queues.get(update.uid)

@@ -21,9 +21,6 @@ from vcbatch.seams.clock import Clock
 
 log = logging.getLogger(__name__)
 
-TIMEOUT_SECONDS = 600.0
-"""How long a volume may take to come (`volumebinding.bindTimeoutSeconds` of kube-scheduler)."""
-
 
 class VolumeBinder:
     """`ready(binds)` is called with pods that may be bound now, `failed(uid, error)` for each pod of a gang of which a
@@ -96,9 +93,9 @@ class VolumeBinder:
             held = self._held(claim)
             if held is None or not held.spec.volume_name:
                 await self._assign(claim)
-        deadline = self._clock.monotonic() + TIMEOUT_SECONDS
+        started = self._clock.monotonic()
         for claim in claims:
-            error = await self._wait(claim, deadline)
+            error = await self._wait(claim, started + claim.timeout)
             if error:
                 return error
         return ""
@@ -140,7 +137,7 @@ class VolumeBinder:
             marked = marked or here
             left = deadline - self._clock.monotonic()
             if left <= 0:
-                return f"persistentvolumeclaim {claim.name} wasn't bound within {TIMEOUT_SECONDS:.0f} s"
+                return f"persistentvolumeclaim {claim.name} wasn't bound within {claim.timeout:.0f} s"
             await self._until(changed, left)
 
     async def _until(self, changed: asyncio.Event, seconds: float) -> None:

@@ -28,10 +28,15 @@ _RECONNECT = Backoff(initial=0.05, limit=15.0)
 _SHORT_WATCH = 1.0
 # Answers of servers that tell what exists by a list only: the parameter is unknown, forbidden or not for this resource.
 _NO_STREAMS = frozenset({400, 405, 422})
+# How often, in seconds, is looked whether a kind is served by now that a cluster needn't serve.
+_ABSENT_LOOK = 60.0
 
 
 class Reflector(Generic[T]):
-    """Follows one resource into one cache. `synced` is set once all that existed is in."""
+    """Follows one resource into one cache. `synced` is set once all that existed is in.
+
+    Of an `optional` resource nothing exists as long as the server doesn't know the kind.
+    """
 
     def __init__(
         self,
@@ -42,9 +47,11 @@ class Reflector(Generic[T]):
         clock: Clock,
         random: Random,
         on_relist: Callable[[int], None] | None = None,
+        optional: bool = False,
     ) -> None:
         self.resource = resource
         self.cache = cache
+        self.optional = optional
         self.synced = asyncio.Event()
         self._api = api
         self._clock = clock
@@ -73,6 +80,9 @@ class Reflector(Generic[T]):
                     continue
                 await self._pause(None)
             except ApiError as error:
+                if error.not_found and self.optional:
+                    await self._absent()
+                    continue
                 if error.expired:
                     # The history we would continue from is gone; only a list tells what happened meanwhile.
                     self._version = ""
@@ -87,6 +97,14 @@ class Reflector(Generic[T]):
                         self._failures = 0
                         continue
                 await self._pause(error)
+
+    async def _absent(self) -> None:
+        """The server doesn't know the kind: nothing of it exists, until it does."""
+        if not self.synced.is_set() or self._version:
+            log.info("%s are not served by this cluster", self.resource.plural)
+            self._take(Listing(items=[], resource_version=""))
+        self._failures = 0
+        await self._clock.sleep(_ABSENT_LOOK)
 
     async def _list(self) -> None:
         self._take(await self._api.list(self.resource, model=self.cache.model))

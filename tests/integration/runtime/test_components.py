@@ -19,11 +19,13 @@ import yaml
 
 from tests.integration.up.manifests import job
 from vcbatch.api.resources import JOBS, LEASES, NAMESPACES, PODS, QUEUES
+from vcbatch.cli.recording_files import read_recording
 from vcbatch.local.apiserver.server import EmbeddedServer
 from vcbatch.local.virtual import VirtualKubelet, VirtualNode
 from vcbatch.runtime.clock import SystemClock
 from vcbatch.runtime.random import SystemRandom
 from vcbatch.runtime.wire import decode_json
+from vcbatch.scheduler.simulation.recording import replay
 
 Json = dict[str, Any]
 
@@ -109,7 +111,12 @@ async def test_a_job_completes_and_the_parts_tell_how_they_are(cluster: Embedded
     )
     with (
         component("controllers", cluster, tmp_path / "c.log", *places.flags) as controllers,
-        component("scheduler", cluster, tmp_path / "s.log", "--scheduler-conf", str(policy)) as scheduler,
+        component(
+            "scheduler",
+            cluster,
+            tmp_path / "s.log",
+            *("--scheduler-conf", str(policy), "--record-cycles", str(tmp_path / "cycles")),
+        ) as scheduler,
     ):
         await submit(cluster, job("plain", "sleep 1", replicas=3))
         await until(phase_of(cluster, "plain"), lambda phase: phase == "Completed")
@@ -123,6 +130,10 @@ async def test_a_job_completes_and_the_parts_tell_how_they_are(cluster: Embedded
         for process in (controllers, scheduler):
             process.send_signal(signal.SIGTERM)
             assert await asyncio.to_thread(process.wait, 20) == 0
+    recordings = [read_recording(path) for path in (tmp_path / "cycles").glob("*.gz")]
+    cycles = [done for one in recordings for done in replay(one, one.scheduler(one.policy()))]
+    assert sum(len(done.result.binds) for done in cycles) == 3
+    assert all(done.same for done in cycles)
     leases = {lease["metadata"]["name"]: lease["spec"] for lease in (await cluster.api.list(LEASES)).items}
     # Given back, so that the next needn't wait.
     assert leases["vcbatch-controllers"]["holderIdentity"] == ""

@@ -239,3 +239,48 @@ def test_a_stream_that_ends_in_the_middle_says_nothing_of_deletions():
         assert (server.lists, server.streamed) == (1, 1)
 
     run(main())
+
+
+def test_nothing_exists_of_a_kind_that_the_server_does_not_know_until_it_does():
+    async def main() -> None:
+        server, clock = FakeApi(), VirtualClock()
+        cache: Cache[dict] = Cache()
+
+        class Served:
+            known = False
+
+            async def list(self, *args: Any, **options: Any) -> Any:
+                if not self.known:
+                    raise ApiError(404, "NotFound", "the server could not find the requested resource")
+                return await server.list(*args, **options)
+
+            async def watch(self, *args: Any, **options: Any) -> AsyncIterator[Any]:
+                if not self.known:
+                    raise ApiError(404, "NotFound", "the server could not find the requested resource")
+                async for event in server.watch(*args, **options):
+                    yield event
+
+        served = Served()
+        reflector = Reflector(
+            served,  # type: ignore[arg-type]
+            PODS,
+            cache,
+            clock=clock,
+            random=SeededRandom(1),
+            optional=True,
+        )
+        task = asyncio.ensure_future(reflector.run())
+        await asyncio.wait_for(reflector.synced.wait(), 5)
+        assert len(cache) == 0
+        server.seed(PODS, {"metadata": {"name": "p", "namespace": "ns"}})
+        served.known = True
+        await clock.sleep(120)
+        assert [pod["metadata"]["name"] for pod in cache] == ["p"]
+        served.known = False
+        server.break_watches()
+        await clock.sleep(120)
+        assert len(cache) == 0, "what was known of the kind went with it"
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    run(main())

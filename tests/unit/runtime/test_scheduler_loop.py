@@ -11,20 +11,24 @@ from typing import Any
 from tests.fakes.api import FakeApi
 from tests.fakes.faults import Fault, FaultyApi
 from tests.support.virtual_time import SeededRandom, VirtualClock, run
+from vcbatch.api.names import QUEUE_ALLOCATION_GATE
 from vcbatch.api.resources import EVENTS, NODES, PODGROUPS, PODS, QUEUES, Resource
 from vcbatch.runtime.informers import Informers
 from vcbatch.runtime.recorder import Recorder
 from vcbatch.runtime.scheduler_loop import SchedulerLoop
 from vcbatch.runtime.supervise import Supervisor
+from vcbatch.scheduler import Policy
 from vcbatch.scheduler.result import (
     Bind,
     CycleResult,
     EventRecord,
     Eviction,
+    GateRemoval,
     PodConditionUpdate,
     PodGroupUpdate,
     QueueStatusUpdate,
 )
+from vcbatch.seams.api import ApiError
 
 
 class Scripted:
@@ -35,8 +39,11 @@ class Scripted:
         self.results = list(results)
         self.failed: list[tuple[str, str]] = []
         self.unwritten: list[str] = []
+        self.spared: list[tuple[str, str]] = []
+        self.closed: list[str] = []
         self.cycles: list[datetime] = []
         self.dirty = False
+        self.policy = Policy.default()
 
     def apply(self, resource: Resource, event: str, obj: Any) -> None:
         self.told.append((resource.plural, event, obj.metadata.name))
@@ -47,8 +54,19 @@ class Scripted:
         self.dirty = False
         return self.results.pop(0) if self.results else CycleResult()
 
+    def waiting(self) -> dict[Any, int]:
+        return {}
+
     def bind_failed(self, uid: str, error: str) -> None:
         self.failed.append((uid, error))
+        self.dirty = True
+
+    def eviction_failed(self, uid: str, error: str) -> None:
+        self.spared.append((uid, error))
+        self.dirty = True
+
+    def gate_removal_failed(self, uid: str) -> None:
+        self.closed.append(uid)
         self.dirty = True
 
     def reaches_its_claims(self, uid: str) -> str:
@@ -202,6 +220,35 @@ def test_a_podgroup_that_changed_meanwhile_is_decided_again():
     assert scheduler.unwritten == [uid(server, PODGROUPS, "pg")]
 
 
+def gate_removal(server: FakeApi) -> CycleResult:
+    return CycleResult(gate_removals=[GateRemoval("ns", "p", uid(server, PODS, "p"))])
+
+
+def test_the_gate_of_a_pod_with_room_in_its_queue_is_taken_off():
+    def script(server: FakeApi) -> CycleResult:
+        server.objects[(PODS, "ns", "p")]["spec"]["schedulingGates"] = [{"name": QUEUE_ALLOCATION_GATE}]
+        return gate_removal(server)
+
+    server, scheduler = after(script)
+    assert "schedulingGates" not in server.objects[(PODS, "ns", "p")]["spec"]
+    assert scheduler.closed == []
+
+
+def test_a_gate_that_may_not_be_taken_off_is_decided_again():
+    class Denied:
+        def __init__(self, server: FakeApi) -> None:
+            self._server = server
+
+        def __getattr__(self, verb: str) -> Any:
+            return getattr(self._server, verb)
+
+        async def patch(self, *args: Any, **kwargs: Any) -> Any:
+            raise ApiError(403, "Denied", "not this pod")
+
+    server, scheduler = after(gate_removal, api=Denied)
+    assert scheduler.closed == [uid(server, PODS, "p")]
+
+
 def test_queue_statuses_lose_what_isnt_allocated_any_more_and_keep_the_rest():
     def script(server: FakeApi) -> CycleResult:
         stored = server.objects[(QUEUES, "", "q")]["metadata"]
@@ -225,6 +272,23 @@ def test_a_condition_keeps_its_transition_time_while_its_status_stays():
     (condition,) = server.objects[(PODS, "ns", "p")]["status"]["conditions"]
     assert condition["message"] == "no room"
     assert "lastTransitionTime" not in condition, "a strategic merge keeps the one that is there"
+
+
+def test_a_pod_names_the_node_that_is_kept_for_it_until_it_is_kept_no_more():
+    def script(nominated: str | None) -> Callable[[FakeApi], CycleResult]:
+        def made(server: FakeApi) -> CycleResult:
+            server.objects[(PODS, "ns", "p")]["status"]["nominatedNodeName"] = "before"
+            who = uid(server, PODS, "p")
+            update = PodConditionUpdate("ns", "p", who, "Unschedulable", "room is made for it", nominated)
+            return CycleResult(pod_conditions=[update])
+
+        return made
+
+    for nominated, stored in (("n1", "n1"), ("", None), (None, "before")):
+        server, _ = after(script(nominated))
+        status = server.objects[(PODS, "ns", "p")]["status"]
+        assert status.get("nominatedNodeName") == stored
+        assert [c["message"] for c in status["conditions"] if c["type"] == "PodScheduled"] == ["room is made for it"]
 
 
 def test_what_a_busy_server_refuses_is_written_again():
@@ -278,6 +342,27 @@ def test_an_eviction_says_why_on_the_pod_before_it_deletes_it():
     server, _ = after(script)
     assert (PODS, "ns", "p") not in server.objects
     assert [write[:2] for write in server.writes] == [("patch", "pods/status"), ("delete", "pods")]
+
+
+def test_an_eviction_that_is_forbidden_is_taken_back_and_one_that_may_still_work_is_not():
+    class Denied:
+        def __init__(self, server: FakeApi, code: int) -> None:
+            self._server, self._code = server, code
+
+        def __getattr__(self, verb: str) -> Any:
+            return getattr(self._server, verb)
+
+        async def delete(self, *args: Any, **kwargs: Any) -> Any:
+            raise ApiError(self._code, "Denied", "not this pod")
+
+    def script(server: FakeApi) -> CycleResult:
+        who = uid(server, PODS, "p")
+        return CycleResult(evictions=[Eviction(namespace="ns", name="p", uid=who, reason="preempt", message="for x")])
+
+    for code, spared in ((403, ["not this pod"]), (500, [])):
+        server, scheduler = after(script, api=lambda server, code=code: Denied(server, code))
+        assert (PODS, "ns", "p") in server.objects
+        assert [error for _, error in scheduler.spared] == spared
 
 
 def test_events_are_sent():

@@ -13,7 +13,7 @@ from vcbatch.api.names import BOUND_BY_CONTROLLER, SELECTED_NODE
 from vcbatch.api.resources import PERSISTENTVOLUMECLAIMS, PERSISTENTVOLUMES
 from vcbatch.api.storage import Claim, PersistentVolume
 from vcbatch.runtime.cache import Cache
-from vcbatch.runtime.volume_binder import TIMEOUT_SECONDS, VolumeBinder
+from vcbatch.runtime.volume_binder import VolumeBinder
 from vcbatch.scheduler.result import Bind, ClaimBinding
 
 Json = dict[str, Any]
@@ -163,9 +163,7 @@ def test_a_volume_that_does_not_reach_every_node_of_the_gang_or_never_comes_fail
         await world.play(_bind("g0", ClaimBinding("ns", "data", uid, "v", "n1")), then=world.bound("data", "v"))
         assert world.failed == {"uid-g0": world.unreached}
         late = world.claim("late")
-        await world.play(
-            _bind("g1", ClaimBinding("ns", "late", late, "", "n1")), then=world.clock.sleep(TIMEOUT_SECONDS + 1)
-        )
+        await world.play(_bind("g1", ClaimBinding("ns", "late", late, "", "n1")), then=world.clock.sleep(601))
         assert "wasn't bound within" in world.failed["uid-g1"]
 
     run(play())

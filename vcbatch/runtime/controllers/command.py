@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from datetime import datetime
 
 from vcbatch.api.command import Command
 from vcbatch.api.model import MalformedObject
-from vcbatch.api.resources import JOBS, QUEUES
+from vcbatch.api.resources import Resource
 from vcbatch.core.command import decide
 from vcbatch.core.machine import Decision
 from vcbatch.runtime.apply import Applier
@@ -23,13 +24,12 @@ log = logging.getLogger(__name__)
 
 
 class CommandController:
-    """Looks at every Command; those to a job or a queue that exists are its own affair."""
+    """Looks at every Command; those to an object of `targets` that exists are its own affair."""
 
     def __init__(
         self,
         commands: Cache[Json],
-        jobs: Cache[Json],
-        queues: Cache[Json],
+        targets: Mapping[Resource, Cache[Json]],
         applier: Applier,
         *,
         clock: Clock,
@@ -37,8 +37,7 @@ class CommandController:
         meter: Meter | None = None,
     ) -> None:
         self._commands = commands
-        self._jobs = jobs
-        self._queues = queues
+        self._targets = targets
         self.controller = Controller(
             ControllerConfig(name="command-controller", workers=2),
             self.decide,
@@ -70,8 +69,8 @@ class CommandController:
         target = command.target
         if target is None:
             return False
-        if (target.api_version, target.kind) == (JOBS.api_version, JOBS.kind):
-            return self._jobs.by_key(f"{command.namespace}/{target.name}") is not None
-        if (target.api_version, target.kind) == (QUEUES.api_version, QUEUES.kind):
-            return self._queues.by_key(target.name) is not None
+        for resource, cache in self._targets.items():
+            if (target.api_version, target.kind) == (resource.api_version, resource.kind):
+                key = f"{command.namespace}/{target.name}" if resource.namespaced else target.name
+                return cache.by_key(key) is not None
         return False

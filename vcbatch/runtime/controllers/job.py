@@ -37,7 +37,8 @@ from vcbatch.seams.random import Random
 
 log = logging.getLogger(__name__)
 
-_OWNER = "job that controls it"
+PODS_OF_A_JOB = "job that controls it"
+"""The index of pods by the UID of their job (`job_of_pod`)."""
 _TARGET = "job that it is for"
 _QUEUE = "queue"
 _PRIORITY_CLASS = "priority class"
@@ -126,7 +127,7 @@ class JobController:
         sources.jobs.add_index(_QUEUE, _queue_of)
         sources.jobs.add_index(_CLAIM, claims_of_job)
         sources.jobs.add_index(_PRIORITY_CLASS, _priority_classes_of)
-        sources.pods.add_index(_OWNER, _job_of_pod)
+        sources.pods.add_index(PODS_OF_A_JOB, job_of_pod)
         sources.pods.add_index(_PHASE, _job_and_phase)
         sources.commands.add_index(_TARGET, _target_of)
         sources.jobs.listen(self._on_job)
@@ -156,9 +157,9 @@ class JobController:
     def _on_pod(self, change: Change[Pod]) -> None:
         if change.new is None:
             self._vacated.add(identity(change.current).key)
-            for uid in _job_of_pod(change.current):
+            for uid in job_of_pod(change.current):
                 self._departed.setdefault(uid, {})[change.current.metadata.name] = change.current
-        for uid in _job_of_pod(change.current):
+        for uid in job_of_pod(change.current):
             self._ask(uid, self._rest(uid, progress=self._only_progress(uid, change)))
 
     def _rest(self, uid: str, *, progress: bool = False) -> float:
@@ -172,7 +173,7 @@ class JobController:
         if looked is None:
             return 0.0
         now = self._clock.monotonic()
-        members = self._sources.pods.count(_OWNER, uid)
+        members = self._sources.pods.count(PODS_OF_A_JOB, uid)
         rest = looked + min(_REST_SECONDS + _REST_SECONDS_PER_POD * members, _LONGEST_REST_SECONDS) - now
         return max(rest, self._looks.wait(uid, now=now)) if progress else rest
 
@@ -291,7 +292,7 @@ class JobController:
         departed = self._seen_departed[job.uid] = tuple(self._departed.get(job.uid, {}).values())
         return JobView(
             job=job,
-            pods=sources.pods.indexed(_OWNER, job.uid),
+            pods=sources.pods.indexed(PODS_OF_A_JOB, job.uid),
             departed=departed,
             pod_group=self._pod_group(job),
             children=children,
@@ -345,14 +346,15 @@ def _same_phase(change: Change[Json]) -> bool:
     return before.get("phase") == after.get("phase")
 
 
-def _job_of_pod(pod: Pod) -> Iterable[str]:
+def job_of_pod(pod: Pod) -> Iterable[str]:
+    """The UID of the job that made the pod, if one did."""
     owner = pod.metadata.controller_owner()
     if owner is not None and owner.kind == JOBS.kind and owner.api_version == JOBS.api_version:
         yield owner.uid
 
 
 def _job_and_phase(pod: Pod) -> Iterable[str]:
-    for uid in _job_of_pod(pod):
+    for uid in job_of_pod(pod):
         yield f"{uid} {pod.status.phase}"
 
 

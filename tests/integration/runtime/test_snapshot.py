@@ -1,0 +1,82 @@
+"""`vcbatch snapshot` of a server, and `vcbatch replay` of the file."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from vcbatch.api.resources import CONFIGMAPS, NODES, PODGROUPS, PODS, QUEUES, Resource
+from vcbatch.local.apiserver.server import EmbeddedServer
+
+POLICY = "actions: allocate\ntiers: [{plugins: [{name: gang}, {name: predicates}]}]"
+
+
+async def vcbatch(*arguments: str | Path) -> tuple[int, str, str]:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "vcbatch"),
+        *map(str, arguments),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    out, err = await process.communicate()
+    assert process.returncode is not None
+    return process.returncode, out.decode(), err.decode()
+
+
+def named(resource: Resource, body: dict[str, Any]) -> dict[str, Any]:
+    return {"apiVersion": resource.api_version, "kind": resource.kind, **body}
+
+
+def pod(name: str) -> dict[str, Any]:
+    container = {
+        "name": "c",
+        "image": "i",
+        "env": [{"name": "PASSWORD", "value": "hunter2"}],
+        "command": ["secret-command"],
+        "resources": {"requests": {"cpu": "1"}},
+    }
+    notes = {"scheduling.k8s.io/group-name": "g"}
+    return {
+        "metadata": {"name": name, "namespace": "default", "annotations": notes},
+        "spec": {"schedulerName": "volcano", "containers": [container]},
+    }
+
+
+async def test_a_cluster_is_saved_without_its_secrets_and_scheduled_from_the_file(
+    server: EmbeddedServer, tmp_path: Path
+):
+    api = server.api
+    amounts = {"cpu": "4", "memory": "8Gi", "pods": "10"}
+    await api.create(NODES, {"metadata": {"name": "n1"}, "status": {"allocatable": amounts, "capacity": amounts}})
+    await api.create(QUEUES, named(QUEUES, {"metadata": {"name": "default"}, "spec": {"weight": 1}}))
+    group = {"metadata": {"name": "g", "namespace": "default"}, "spec": {"minMember": 2, "queue": "default"}}
+    await api.create(PODGROUPS, named(PODGROUPS, group), namespace="default")
+    for index in range(2):
+        await api.create(PODS, pod(f"g-{index}"), namespace="default")
+    data = {"volcano-scheduler.conf": POLICY}
+    await api.create(CONFIGMAPS, {"metadata": {"name": "conf"}, "data": data}, namespace="default")
+
+    file = tmp_path / "snapshot.jsonl.gz"
+    options = ("--kubeconfig", server.kubeconfig, "--scheduler-configmap", "default/conf")
+    code, out, err = await vcbatch("snapshot", file, *options)
+    assert code == 0, err
+    assert out.startswith(f"{file}: ")
+    text = gzip.decompress(file.read_bytes()).decode()
+    assert "hunter2" not in text
+    assert "secret-command" not in text
+
+    code, out, err = await vcbatch("replay", file, "-o", "json")
+    assert code == 0, err
+    assert json.loads(out)["binds"] == {"default/g-0": "n1", "default/g-1": "n1"}
+
+    code, out, err = await vcbatch("replay", file, "--without", "node/n1")
+    assert code == 0, err
+    assert "default/g\n  bound: 2 → 0 pods\n  waits: no → " in out
+
+    code, _, err = await vcbatch("snapshot", file, "--kubeconfig", server.kubeconfig, "--scheduler-configmap", "a/b")
+    assert code == 1
+    assert err.startswith("error: --scheduler-configmap a/b: ConfigMap a/b: ")

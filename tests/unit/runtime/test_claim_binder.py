@@ -1,0 +1,176 @@
+"""Writing down who has which devices, before pods are bound."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
+
+from tests.fakes.api import FakeApi
+from tests.support.virtual_time import SeededRandom, VirtualClock, run
+from vcbatch.api.resources import RESOURCECLAIMS
+from vcbatch.runtime.claim_binder import ClaimBinder
+from vcbatch.scheduler.result import Bind, DeviceBinding
+from vcbatch.seams.api import ApiError
+
+ALLOCATION = {"devices": {"results": [{"request": "r", "driver": "d", "pool": "p", "device": "gpu-0"}]}}
+
+
+class World:
+    def __init__(self) -> None:
+        self.api, self.clock = FakeApi(), VirtualClock()
+        self.ready: list[str] = []
+        self.failed: dict[str, str] = {}
+        self.binder = ClaimBinder(
+            self.api, clock=self.clock, random=SeededRandom(1), ready=self._ready, failed=self._fail
+        )
+
+    def _ready(self, binds: Iterable[Bind]) -> None:
+        self.ready += [bind.name for bind in binds]
+
+    def _fail(self, uid: str, error: str) -> None:
+        self.failed[uid] = error
+        self.binder.refused(uid)
+
+    def claim(self, name: str, **status: Any) -> str:
+        raw = {"metadata": {"name": name, "namespace": "ns"}, "spec": {}, "status": status}
+        return self.api.seed(RESOURCECLAIMS, raw)["metadata"]["uid"]
+
+    def stored(self, name: str) -> Any:
+        return self.api.objects[RESOURCECLAIMS, "ns", name]
+
+    def users(self, name: str) -> list[str]:
+        return [consumer["name"] for consumer in self.stored(name)["status"].get("reservedFor") or ()]
+
+
+def _bind(name: str, *claims: DeviceBinding, gang: str = "ns/g") -> Bind:
+    return Bind("ns", name, f"uid-{name}", "a", gang=gang if claims else "", devices=claims)
+
+
+def _play(act: Callable[[World], Awaitable[None]]) -> None:
+    async def main() -> None:
+        world = World()
+        task = asyncio.ensure_future(world.binder.run())
+        await act(world)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    run(main())
+
+
+def test_claims_get_their_devices_and_users_before_pods_are_bound() -> None:
+    async def act(world: World) -> None:
+        uid = world.claim("c")
+        world.binder.submit(
+            [
+                _bind("p", DeviceBinding("ns", "c", uid, ALLOCATION)),
+                _bind("q", DeviceBinding("ns", "c", uid, None)),
+                _bind("plain"),
+            ]
+        )
+        assert world.ready == ["plain"]
+        await world.clock.sleep(5)
+        assert world.ready == ["plain", "p", "q"]
+        assert world.stored("c")["status"]["allocation"] == ALLOCATION
+        assert world.users("c") == ["p", "q"]
+        assert world.stored("c")["metadata"]["finalizers"] == ["resource.kubernetes.io/delete-protection"]
+
+    _play(act)
+
+
+def test_where_one_claim_can_not_be_written_the_gang_fails_and_nothing_is_left() -> None:
+    async def act(world: World) -> None:
+        first = world.claim("first")
+        second = world.claim("second", allocation={"devices": {"results": []}})
+        world.binder.submit(
+            [
+                _bind("p", DeviceBinding("ns", "first", first, ALLOCATION)),
+                _bind("q", DeviceBinding("ns", "second", second, ALLOCATION)),
+            ]
+        )
+        await world.clock.sleep(30)
+        assert world.ready == []
+        assert set(world.failed) == {"uid-p", "uid-q"}
+        assert "resourceclaim second: it was given other devices meanwhile" in world.failed["uid-p"]
+        assert not world.stored("first")["status"].get("allocation")
+        assert world.users("first") == []
+
+    _play(act)
+
+
+def test_a_pod_that_was_not_bound_gives_back_what_was_written_for_it() -> None:
+    async def act(world: World) -> None:
+        uid = world.claim("c")
+        claim = DeviceBinding("ns", "c", uid, ALLOCATION)
+        world.binder.submit([_bind("p", claim), _bind("q", claim._replace(allocation=None))])
+        await world.clock.sleep(5)
+        world.binder.refused("uid-p")
+        await world.clock.sleep(5)
+        assert world.users("c") == ["q"]
+        assert world.stored("c")["status"]["allocation"] == ALLOCATION, "another pod has it"
+        world.binder.bound("uid-q")
+        world.binder.refused("uid-q")
+        await world.clock.sleep(5)
+        assert world.users("c") == ["q"], "what is bound is the cluster's"
+
+    _play(act)
+
+
+def test_the_last_user_that_was_not_bound_takes_the_devices_with_it() -> None:
+    async def act(world: World) -> None:
+        uid = world.claim("c")
+        world.binder.submit([_bind("p", DeviceBinding("ns", "c", uid, ALLOCATION))])
+        await world.clock.sleep(5)
+        world.binder.refused("uid-p")
+        await world.clock.sleep(5)
+        assert not world.stored("c")["status"].get("allocation")
+
+    _play(act)
+
+
+def test_devices_that_were_there_before_stay() -> None:
+    async def act(world: World) -> None:
+        uid = world.claim("c", allocation=ALLOCATION)
+        world.binder.submit([_bind("p", DeviceBinding("ns", "c", uid, None))])
+        await world.clock.sleep(5)
+        assert world.users("c") == ["p"]
+        world.binder.refused("uid-p")
+        await world.clock.sleep(5)
+        assert world.stored("c")["status"]["allocation"] == ALLOCATION
+
+    _play(act)
+
+
+def test_a_claim_that_is_another_one_or_has_lost_its_devices_fails_the_pod() -> None:
+    async def act(world: World) -> None:
+        world.claim("c")
+        uid = world.claim("d")
+        world.binder.submit([_bind("p", DeviceBinding("ns", "c", "other", ALLOCATION), gang="ns/p")])
+        world.binder.submit([_bind("q", DeviceBinding("ns", "d", uid, None), gang="ns/q")])
+        await world.clock.sleep(60)
+        assert world.failed == {
+            "uid-p": "resourceclaim c: it is gone",
+            "uid-q": "resourceclaim d: it lost its devices meanwhile",
+        }
+
+    _play(act)
+
+
+def test_a_claim_that_others_write_is_written_again() -> None:
+    async def act(world: World) -> None:
+        uid = world.claim("c")
+        patch, refused = world.api.patch, [2]
+
+        async def busy(*args: Any, **given: Any) -> Any:
+            if refused[0]:
+                refused[0] -= 1
+                raise ApiError(409, "Conflict", "the object has been modified")
+            return await patch(*args, **given)
+
+        world.api.patch = busy  # type: ignore[method-assign]
+        world.binder.submit([_bind("p", DeviceBinding("ns", "c", uid, ALLOCATION))])
+        await world.clock.sleep(30)
+        assert world.ready == ["p"]
+        assert world.users("c") == ["p"]
+
+    _play(act)

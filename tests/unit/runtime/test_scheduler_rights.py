@@ -1,0 +1,47 @@
+"""What the chart grants the scheduler: everything that it reads and writes, and nothing that takes more away."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from vcbatch.scheduler.reads import READS
+
+ROLES = Path(__file__).resolve().parents[3] / "helm/vcbatch/files/rbac/scheduler.yaml"
+
+
+def _granted() -> set[tuple[str, str, str]]:
+    rules: list[dict[str, Any]] = [
+        rule for document in yaml.safe_load_all(ROLES.read_text()) for rule in document.get("rules", ())
+    ]
+    return {right for rule in rules for right in itertools.product(rule["apiGroups"], rule["resources"], rule["verbs"])}
+
+
+def test_every_kind_that_is_read_may_be_listed_and_watched():
+    wanted = {(r.resource.group, r.resource.plural, verb) for r in READS if not r.single for verb in ("list", "watch")}
+    assert wanted - _granted() == set()
+
+
+def test_only_pods_may_be_deleted_and_only_by_name():
+    assert {(resource, verb) for _, resource, verb in _granted() if verb.startswith("delete")} == {("pods", "delete")}
+
+
+def test_no_spec_but_that_of_claims_and_volumes_may_be_changed():
+    changed = {resource for _, resource, verb in _granted() if verb in ("patch", "update")}
+    assert changed == {
+        "events",
+        "leases",
+        "nodes",
+        "nodeshards/status",
+        "persistentvolumeclaims",
+        "persistentvolumes",
+        "podgroups",
+        "pods",
+        "pods/status",
+        "queues/status",
+        "resourceclaims",
+        "resourceclaims/status",
+    }

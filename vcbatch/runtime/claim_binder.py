@@ -1,0 +1,215 @@
+"""Writing down which devices claims get and which pods use them, before the pods are bound.
+
+The kubelet starts a pod only when its claims say that they are reserved for it. (Source: kube-scheduler's
+DynamicResources, PreBind.) The pods of a gang are bound when all of their claims are written; where one can't be, what
+was written for the gang is taken back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, NamedTuple
+
+from vcbatch.api.names import CLAIM_FINALIZER
+from vcbatch.api.resources import RESOURCECLAIMS
+from vcbatch.runtime.backoff import Backoff
+from vcbatch.scheduler.result import Bind, DeviceBinding
+from vcbatch.seams.api import Api, ApiError, Json
+from vcbatch.seams.clock import Clock
+from vcbatch.seams.random import Random
+
+log = logging.getLogger(__name__)
+
+_RETRY: Final = Backoff(initial=0.05, limit=2.0)
+_TRIES: Final = 8
+
+
+class _Written(NamedTuple):
+    """A claim that was written for these pods (UIDs); `gave` where it got its devices with that."""
+
+    claim: DeviceBinding
+    pods: frozenset[str]
+    gave: bool
+
+
+class ClaimBinder:
+    """`ready(binds)` is called with pods that may be bound now, `failed(uid, error)` for each pod of a gang of which a
+    claim can't be written."""
+
+    def __init__(
+        self,
+        api: Api,
+        *,
+        clock: Clock,
+        random: Random,
+        ready: Callable[[Iterable[Bind]], None],
+        failed: Callable[[str, str], None],
+    ) -> None:
+        self._api = api
+        self._clock = clock
+        self._random = random
+        self._ready = ready
+        self._failed = failed
+        self._gangs: asyncio.Queue[list[Bind]] = asyncio.Queue()
+        self._undo: asyncio.Queue[_Written] = asyncio.Queue()
+        self._written: dict[str, list[_Written]] = {}
+
+    def submit(self, binds: Iterable[Bind]) -> None:
+        """Hand on what has no claims for devices at once."""
+        gangs: dict[str, list[Bind]] = {}
+        for bind in binds:
+            gangs.setdefault(bind.gang or bind.uid, []).append(bind)
+        plain: list[Bind] = []
+        for gang in gangs.values():
+            if any(bind.devices for bind in gang):
+                self._gangs.put_nowait(gang)
+            else:
+                plain += gang
+        if plain:
+            self._ready(plain)
+
+    def bound(self, uid: str) -> None:
+        """The pod is bound: from now on its claims are the cluster's to give back."""
+        self._written.pop(uid, None)
+
+    def refused(self, uid: str) -> None:
+        """The pod wasn't bound after all."""
+        for written in self._written.pop(uid, ()):
+            self._undo.put_nowait(written)
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._undo_all())
+            while True:
+                group.create_task(self._serve(await self._gangs.get()))
+
+    async def _serve(self, gang: Sequence[Bind]) -> None:
+        users: dict[DeviceBindingKey, list[Bind]] = {}
+        claims: dict[DeviceBindingKey, DeviceBinding] = {}
+        for bind in gang:
+            for claim in bind.devices:
+                key = (claim.namespace, claim.name, claim.uid)
+                users.setdefault(key, []).append(bind)
+                if key not in claims or claim.allocation is not None:
+                    claims[key] = claim
+        done: list[_Written] = []
+        error = ""
+        for key, claim in claims.items():
+            try:
+                done.append(await self._write(claim, users[key]))
+            except ApiError as refused:
+                error = f"resourceclaim {claim.name}: {refused.message}"
+            except Exception as fault:  # a gang that is lost sight of would hold its place for ever
+                log.exception("writing the claims of a gang failed")
+                error = f"resourceclaim {claim.name}: {type(fault).__name__}: {fault}"
+            if error:
+                break
+        if not error:
+            for written in done:
+                for uid in written.pods:
+                    own = _Written(written.claim, frozenset({uid}), written.gave)
+                    self._written.setdefault(uid, []).append(own)
+            self._ready(gang)
+            return
+        log.warning("the devices of %s can't be written: %s", gang[0].gang or gang[0].name, error)
+        for written in done:
+            self._undo.put_nowait(written)
+        for bind in gang:
+            self._failed(bind.uid, error)
+
+    async def _write(self, claim: DeviceBinding, binds: Sequence[Bind]) -> _Written:
+        """Give the claim its devices, where it has none, and reserve it for these pods."""
+        wanted = [{"resource": "pods", "name": bind.name, "uid": bind.uid} for bind in binds]
+        gave = False
+
+        def change(held: Json) -> Json | None:
+            nonlocal gave
+            status: dict[str, Any] = held.get("status") or {}
+            out: Json = {}
+            gave = False
+            if not status.get("allocation"):
+                if claim.allocation is None:
+                    raise ApiError(409, "Conflict", "it lost its devices meanwhile")
+                out["allocation"] = dict(claim.allocation)
+                gave = True
+            elif claim.allocation is not None and status["allocation"] != dict(claim.allocation):
+                raise ApiError(409, "Conflict", "it was given other devices meanwhile")
+            reserved: list[Json] = list(status.get("reservedFor") or ())
+            known = {consumer.get("uid") for consumer in reserved}
+            missing = [consumer for consumer in wanted if consumer["uid"] not in known]
+            if missing:
+                out["reservedFor"] = [*reserved, *missing]
+            return out or None
+
+        await self._change(claim, change, keep=True)
+        return _Written(claim, frozenset(bind.uid for bind in binds), gave)
+
+    async def _take_back(self, written: _Written) -> None:
+        """Reserve the claim for these pods no longer; where it got its devices for them and nobody else uses it, it
+        gives them back."""
+
+        def change(held: Json) -> Json | None:
+            status: dict[str, Any] = held.get("status") or {}
+            reserved: list[Json] = list(status.get("reservedFor") or ())
+            left = [consumer for consumer in reserved if consumer.get("uid") not in written.pods]
+            out: Json = {"reservedFor": left or None} if len(left) != len(reserved) else {}
+            if written.gave and not left and status.get("allocation"):
+                out["allocation"] = None
+            return out or None
+
+        await self._change(written.claim, change, keep=False)
+
+    async def _change(self, claim: DeviceBinding, change: Callable[[Json], Json | None], *, keep: bool) -> None:
+        """Change the claim's status as it is now, whoever else writes it. `keep` it from being deleted first. Raises
+        `ApiError` where it can't be changed."""
+        error: ApiError | None = None
+        for attempt in range(1, _TRIES + 1):
+            try:
+                held = await self._api.get(RESOURCECLAIMS, claim.name, namespace=claim.namespace)
+                if held["metadata"].get("uid") != claim.uid:
+                    raise ApiError(404, "NotFound", "it is gone")
+                status = change(held)
+                if status is None:
+                    return
+                if keep:
+                    held = await self._protected(claim, held)
+                await self._patch(claim, held, {"status": status}, subresource="status")
+            except ApiError as refused:
+                error = refused
+                stale = refused.conflict and "meanwhile" not in refused.message
+                if not (stale or refused.transient):
+                    raise
+                await self._clock.sleep(_RETRY.delay(attempt, self._random))
+            else:
+                return
+        if error is not None:
+            raise error
+
+    async def _protected(self, claim: DeviceBinding, held: Json) -> Json:
+        finalizers: list[str] = list(held["metadata"].get("finalizers") or ())
+        if CLAIM_FINALIZER in finalizers:
+            return held
+        return await self._patch(claim, held, {"metadata": {"finalizers": [*finalizers, CLAIM_FINALIZER]}})
+
+    async def _patch(self, claim: DeviceBinding, held: Json, patch: Json, *, subresource: str = "") -> Json:
+        meta = {"uid": claim.uid, "resourceVersion": held["metadata"].get("resourceVersion")}
+        whole = {**patch, "metadata": {**meta, **patch.get("metadata", {})}}
+        return await self._api.patch(
+            RESOURCECLAIMS, claim.name, whole, namespace=claim.namespace, subresource=subresource
+        )
+
+    async def _undo_all(self) -> None:
+        while True:
+            written = await self._undo.get()
+            try:
+                await self._take_back(written)
+            except ApiError as error:
+                if not error.not_found:
+                    log.warning("resourceclaim %s can't be given back: %s", written.claim.name, error.message)
+
+
+DeviceBindingKey = tuple[str, str, str]
+"""Namespace, name and UID of a claim."""

@@ -1,0 +1,334 @@
+"""The JobFlow controller: which events concern which flow, and the view that its decision is made on."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from vcbatch.api import names
+from vcbatch.api.command import Command
+from vcbatch.api.jobflow import JobFlow, JobFlowSpec
+from vcbatch.api.loose import listed, part
+from vcbatch.api.model import MalformedObject
+from vcbatch.api.pod import Pod
+from vcbatch.api.reasons import JobFlowReason, shorten
+from vcbatch.api.resources import JOBFLOWS, JOBS
+from vcbatch.core.jobflow import Child, JobFlowView, child_of, decide, flow_of, probed_jobs, wanted_probes
+from vcbatch.core.machine import Create, Decision, Emit, EventType, ObjectRef
+from vcbatch.runtime.apply import Applier, NotAppliedError
+from vcbatch.runtime.cache import Cache, Change, identity
+from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
+from vcbatch.runtime.controllers.job import PODS_OF_A_JOB, job_of_pod
+from vcbatch.runtime.meter import Meter
+from vcbatch.runtime.probes import Prober
+from vcbatch.runtime.recorder import Recorder
+from vcbatch.runtime.supervise import Part
+from vcbatch.seams.api import Json
+from vcbatch.seams.clock import Clock
+from vcbatch.seams.random import Random
+
+log = logging.getLogger(__name__)
+
+_FLOW = "JobFlow that controls it"
+_NAMES = "names of its jobs"
+_TEMPLATES = "JobTemplates that it names"
+_TARGET = "JobFlow that it is for"
+_ASKED = "job that is asked"
+_COUNTS_SECONDS = 1.0
+"""The numbers of a job's pods change all the time while it starts; a flow tells of them, and nothing depends on it."""
+_PODS_SECONDS = 0.2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobFlowSources:
+    """The caches that a flow's view is made from."""
+
+    flows: Cache[Json]
+    templates: Cache[Json]
+    jobs: Cache[Json]
+    pods: Cache[Pod]
+    commands: Cache[Json]
+
+
+class JobFlowController:
+    """Looks at a flow when it, one of its jobs or templates, or a Command for it changes, and when a probe finds
+    something else than before."""
+
+    def __init__(
+        self,
+        sources: JobFlowSources,
+        prober: Prober,
+        applier: Applier,
+        recorder: Recorder,
+        *,
+        clock: Clock,
+        random: Random,
+        meter: Meter | None = None,
+    ) -> None:
+        self._sources = sources
+        self._prober = prober
+        self._recorder = recorder
+        self._specs: dict[str, tuple[object, JobFlowSpec]] = {}  # flow UID -> as it is stored, and what was read of it
+        self._children: dict[str, tuple[Json, Child]] = {}  # job UID -> as it is stored, and what was read of it
+        self._probed: dict[str, set[str]] = {}  # job UID -> the flows that probe its pods
+        # Jobs that went, as they were last, by flow UID and name: until a decision that saw them is carried out.
+        self._departed: dict[str, dict[str, Child]] = {}
+        self._seen_departed: dict[str, tuple[Child, ...]] = {}
+        self._refusals: dict[str, str] = {}  # flow UID -> why a job wasn't taken
+        self._tries: dict[str, int] = {}  # flow UID -> how often in a row that was so
+        self.controller = Controller(
+            ControllerConfig(name="jobflow-controller"),
+            self.decide,
+            applier,
+            clock=clock,
+            random=random,
+            meter=meter,
+            carried_out=self._carried_out,
+        )
+        prober.changed = self.controller.queue.add
+        self._listen()
+
+    def part(self) -> Part:
+        return self.controller.part()
+
+    # Which events concern which flow
+
+    def _listen(self) -> None:
+        sources = self._sources
+        sources.flows.add_index(_NAMES, _jobs_of)
+        sources.flows.add_index(_TEMPLATES, _templates_of)
+        sources.jobs.add_index(_FLOW, _flow_of)
+        sources.pods.add_index(PODS_OF_A_JOB, job_of_pod)
+        sources.commands.add_index(_TARGET, _target_of)
+        sources.commands.add_index(_ASKED, _asked_of)
+        sources.flows.listen(self._on_flow)
+        sources.templates.listen(self._on_template)
+        sources.jobs.listen(self._on_job)
+        sources.pods.listen(self._on_pod)
+        sources.commands.listen(self._on_command)
+
+    def _on_flow(self, change: Change[Json]) -> None:
+        if change.old is None or change.new is None or _standing(change.old) != _standing(change.new):
+            self.controller.queue.add(identity(change.current).uid)
+
+    def _on_template(self, change: Change[Json]) -> None:
+        if change.old is not None and change.new is not None and change.old.get("spec") == change.new.get("spec"):
+            return
+        for flow in self._sources.flows.indexed(_TEMPLATES, identity(change.current).key):
+            self.controller.queue.add(identity(flow).uid)
+
+    def _on_job(self, change: Change[Json]) -> None:
+        owners = {uid for held in (change.old, change.new) if held is not None for uid in _flow_of(held)}
+        if change.new is None:
+            self._on_job_gone(change.current, owners)
+        if not owners:
+            return
+        same = change.old is not None and change.new is not None and _progress(change.old) == _progress(change.new)
+        for uid in owners:
+            self.controller.queue.add_after(uid, _COUNTS_SECONDS if same else 0.0)
+
+    def _on_job_gone(self, job: Json, owners: Iterable[str]) -> None:
+        who = identity(job)
+        self._children.pop(who.uid, None)
+        self._probed.pop(who.uid, None)
+        for uid in owners:
+            self._departed.setdefault(uid, {})[job["metadata"]["name"]] = child_of(job)
+        for flow in self._sources.flows.indexed(_NAMES, who.key):  # a name that is free again may be waited for
+            self.controller.queue.add(identity(flow).uid)
+
+    def _on_pod(self, change: Change[Pod]) -> None:
+        if not self._probed:
+            return
+        for job in job_of_pod(change.current):
+            for flow in self._probed.get(job, ()):
+                self.controller.queue.add_after(flow, _PODS_SECONDS)
+
+    def _on_command(self, change: Change[Json]) -> None:
+        for key in _target_of(change.current):
+            flow = self._sources.flows.by_key(key)
+            if flow is not None:
+                self.controller.queue.add(identity(flow).uid)
+        if change.new is None:  # whether a job was asked for something decides what it is asked for next
+            for uid in _asked_of(change.current):
+                job = self._sources.jobs.get(uid)
+                for flow in _flow_of(job) if job is not None else ():
+                    self.controller.queue.add(flow)
+
+    # What a look decides
+
+    async def decide(self, uid: str, now: datetime) -> Decision | None:
+        stored = self._sources.flows.get(uid)
+        if stored is None:
+            self._forget(uid)
+            return None
+        try:
+            decision = decide(self._view(uid, stored), now=now)
+        except MalformedObject as error:
+            # Nothing can be decided on it until somebody changes it, and that is an event.
+            log.warning("a JobFlow or a Command for it can't be read: %s", error, extra={"uid": uid})
+            return Decision()
+        return replace(decision, creates=self._in_turn(uid, decision.creates))
+
+    def _view(self, uid: str, stored: Json) -> JobFlowView:
+        sources, flow = self._sources, self._flow(uid, stored)
+        departed = self._seen_departed[uid] = tuple(self._departed.get(uid, {}).values())
+        jobs = {identity(job).uid: job for job in sources.jobs.indexed(_FLOW, uid)}
+        for key in _jobs_of(stored):
+            namesake = sources.jobs.by_key(key)
+            if namesake is not None:
+                jobs[identity(namesake).uid] = namesake
+        templates = {
+            entry.name: sources.templates.by_key(f"{flow.namespace}/{entry.name}") for entry in flow.spec.flows
+        }
+        view = JobFlowView(
+            flow=flow,
+            status=part(stored, "status"),
+            jobs=[self._child(job) for job in jobs.values()],
+            departed=departed,
+            templates={name: template for name, template in templates.items() if template is not None},
+            commands=[Command.parse(item) for item in sources.commands.indexed(_TARGET, flow.key)],
+            orders={
+                job: [Command.parse(item) for item in sources.commands.indexed(_ASKED, job)]
+                for job in jobs
+                if sources.commands.count(_ASKED, job)
+            },
+            refusal=self._refusals.get(uid, ""),
+        )
+        return self._with_probes(uid, view)
+
+    def _flow(self, uid: str, stored: Json) -> JobFlow:
+        """Its spec is read when it changes, and its status with each look."""
+        known = self._specs.get(uid)
+        if known is not None and known[0] == stored.get("spec"):
+            return flow_of(stored, known[1])
+        flow = flow_of(stored)
+        self._specs[uid] = (stored.get("spec"), flow.spec)
+        return flow
+
+    def _child(self, job: Json) -> Child:
+        uid = job["metadata"]["uid"]
+        known = self._children.get(uid)
+        if known is None or known[0] is not job:
+            known = self._children[uid] = (job, child_of(job))
+        return known[1]
+
+    def _with_probes(self, uid: str, view: JobFlowView) -> JobFlowView:
+        probed = probed_jobs(view)
+        for job in [job for job, flows in self._probed.items() if uid in flows and job not in probed]:
+            self._unprobe(job, uid)
+        for job in probed:
+            self._probed.setdefault(job, set()).add(uid)
+        if not probed:
+            self._prober.want(uid, ())
+            return view
+        view = replace(view, pods={job: self._sources.pods.indexed(PODS_OF_A_JOB, job) for job in probed})
+        self._prober.want(uid, wanted_probes(view))
+        return replace(view, answers=self._prober.answers(uid))
+
+    def _unprobe(self, job: str, flow: str) -> None:
+        flows = self._probed[job]
+        flows.discard(flow)
+        if not flows:
+            del self._probed[job]
+
+    def _in_turn(self, uid: str, creates: Sequence[Create]) -> Sequence[Create]:
+        """A job that isn't taken keeps those after it from being tried, so each time another one is the first."""
+        orders = [create for create in creates if create.resource != JOBS]
+        jobs = [create for create in creates if create.resource == JOBS]
+        first = self._tries.get(uid, 0) % len(jobs) if jobs else 0
+        return [*orders, *jobs[first:], *jobs[:first]]
+
+    def _carried_out(self, uid: str, refused: NotAppliedError | None) -> None:
+        if refused is None:
+            self._tries.pop(uid, None)
+            if self._refusals.pop(uid, None) is not None:
+                self.controller.queue.add(uid)  # what was told of it is no longer so
+            self._forget_departed(uid)
+            return
+        if refused.part == f"create {JOBS.kind}":
+            self._tries[uid] = self._tries.get(uid, 0) + 1
+        self._note(uid, refused)
+
+    def _note(self, uid: str, refused: NotAppliedError) -> None:
+        """Say what the server doesn't let us do, once; what passes by itself isn't worth a word."""
+        error, reason, stored = refused.error, _REASONS.get(refused.part), self._sources.flows.get(uid)
+        passing = error.conflict or (error.transient and error.code != 500)  # 500: a webhook that can't be called, too
+        if stored is None or reason is None or passing or self._refusals.get(uid) == error.message:
+            return
+        self._refusals[uid] = error.message
+        metadata = stored["metadata"]
+        ref = ObjectRef(resource=JOBFLOWS, namespace=metadata.get("namespace", ""), name=metadata["name"], uid=uid)
+        self._recorder.emit(Emit(ref=ref, type=EventType.WARNING, reason=reason, message=shorten(str(refused))))
+
+    def _forget_departed(self, uid: str) -> None:
+        """What the decision made of them is written down."""
+        held = self._departed.get(uid, {})
+        for child in self._seen_departed.pop(uid, ()):
+            if held.get(child.name) is child:
+                del held[child.name]
+        if not held:
+            self._departed.pop(uid, None)
+
+    def _forget(self, uid: str) -> None:
+        self._prober.want(uid, ())
+        for job in [job for job, flows in self._probed.items() if uid in flows]:
+            self._unprobe(job, uid)
+        for memory in (self._specs, self._departed, self._seen_departed, self._refusals, self._tries):
+            memory.pop(uid, None)
+
+
+_REASONS = {
+    f"create {JOBS.kind}": JobFlowReason.FAILED_CREATE,
+    f"delete {JOBS.kind}": JobFlowReason.FAILED_DELETE,
+}
+
+
+def _standing(flow: Json) -> tuple[object, ...]:
+    """What of a flow decides anything. The rest of its status is told by us."""
+    metadata, status = flow["metadata"], part(flow, "status")
+    phase = part(status, "state").get("phase")
+    return metadata.get("deletionTimestamp"), flow.get("spec"), phase, status.get("ledger")
+
+
+def _progress(job: Json) -> tuple[object, ...]:
+    """What of a job decides anything about its flow, the numbers of its pods aside."""
+    metadata, status = job["metadata"], part(job, "status")
+    phase = part(status, "state").get("phase")
+    return phase, bool(metadata.get("deletionTimestamp")), tuple(_flow_of(job)), status.get("runningDuration")
+
+
+def _flow_of(job: Json) -> Iterable[str]:
+    for owner in job["metadata"].get("ownerReferences") or ():
+        if owner.get("controller") and owner.get("kind") == JOBFLOWS.kind:
+            yield owner.get("uid", "")
+
+
+def _jobs_of(flow: Json) -> Iterable[str]:
+    metadata = flow["metadata"]
+    for name in _entries(flow):
+        yield f"{metadata.get('namespace', '')}/{names.flow_job_name(metadata['name'], name)}"
+
+
+def _templates_of(flow: Json) -> Iterable[str]:
+    for name in _entries(flow):
+        yield f"{flow['metadata'].get('namespace', '')}/{name}"
+
+
+def _entries(flow: Json) -> Iterable[str]:
+    for entry in listed(part(flow, "spec"), "flows"):
+        if isinstance(entry, dict) and isinstance(entry.get("name"), str):
+            yield entry["name"]
+
+
+def _target_of(command: Json) -> Iterable[str]:
+    target = command.get("target") or {}
+    if target.get("kind") == JOBFLOWS.kind and target.get("apiVersion") == JOBFLOWS.api_version:
+        yield f"{command['metadata'].get('namespace', '')}/{target.get('name', '')}"
+
+
+def _asked_of(command: Json) -> Iterable[str]:
+    target = command.get("target") or {}
+    if target.get("kind") == JOBS.kind and target.get("uid"):
+        yield target["uid"]

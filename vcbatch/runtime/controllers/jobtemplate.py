@@ -1,0 +1,97 @@
+"""The JobTemplate controller: each template names the jobs that were made from it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from datetime import datetime
+
+from vcbatch.api.jobtemplate import JobTemplate
+from vcbatch.api.model import MalformedObject
+from vcbatch.api.names import CREATED_BY_JOB_TEMPLATE
+from vcbatch.core.jobtemplate import decide
+from vcbatch.core.machine import Decision
+from vcbatch.runtime.apply import Applier
+from vcbatch.runtime.cache import Cache, Change, identity
+from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
+from vcbatch.runtime.meter import Meter
+from vcbatch.runtime.pace import Pace
+from vcbatch.runtime.supervise import Part
+from vcbatch.seams.api import Json
+from vcbatch.seams.clock import Clock
+from vcbatch.seams.random import Random
+
+log = logging.getLogger(__name__)
+
+_TEMPLATE = "JobTemplate that it was made from"
+# A thousand flows of one template may start together; the list is written once for all that came meanwhile.
+_LIST_SECONDS = 0.5
+_LONGEST_LIST_SECONDS = 10.0
+
+
+class JobTemplateController:
+    """Looks at a template when it or the number of its jobs changes."""
+
+    def __init__(
+        self,
+        templates: Cache[Json],
+        jobs: Cache[Json],
+        applier: Applier,
+        *,
+        clock: Clock,
+        random: Random,
+        meter: Meter | None = None,
+    ) -> None:
+        self._templates = templates
+        self._jobs = jobs
+        self._clock = clock
+        self._lists: Pace[str] = Pace(first=_LIST_SECONDS, limit=_LONGEST_LIST_SECONDS)
+        self.controller = Controller(
+            ControllerConfig(name="jobtemplate-controller", workers=2),
+            self.decide,
+            applier,
+            clock=clock,
+            random=random,
+            meter=meter,
+        )
+        jobs.add_index(_TEMPLATE, _template_of)
+        templates.listen(self._on_template)
+        jobs.listen(self._on_job)
+
+    def part(self) -> Part:
+        return self.controller.part()
+
+    def _on_template(self, change: Change[Json]) -> None:
+        if change.old is None or change.new is None:
+            self.controller.queue.add(identity(change.current).uid)
+
+    def _on_job(self, change: Change[Json]) -> None:
+        before, after = (set(_template_of(held)) if held is not None else set() for held in (change.old, change.new))
+        for key in before ^ after:
+            template = self._templates.by_key(key)
+            if template is not None:
+                uid = identity(template).uid
+                self.controller.queue.add_after(uid, self._lists.wait(uid, now=self._clock.monotonic()))
+
+    async def decide(self, uid: str, _: datetime) -> Decision | None:
+        stored = self._templates.get(uid)
+        if stored is None:
+            return None
+        jobs = self._jobs.indexed(_TEMPLATE, identity(stored).key)
+        try:
+            decision = decide(JobTemplate.parse(stored), [job["metadata"]["name"] for job in jobs])
+        except MalformedObject as error:
+            log.warning("a JobTemplate can't be read: %s", error, extra={"uid": uid})
+            return Decision()
+        if decision.status is not None:
+            self._lists.acted(uid, now=self._clock.monotonic())
+        return decision
+
+
+def _template_of(job: Json) -> Iterable[str]:
+    """The key of the template that a job names; the label, which may be cut short, is for people."""
+    metadata = job["metadata"]
+    namespace = metadata.get("namespace", "")
+    made_from = str((metadata.get("annotations") or {}).get(CREATED_BY_JOB_TEMPLATE, ""))
+    if made_from.startswith(f"{namespace}."):
+        yield f"{namespace}/{made_from.removeprefix(f'{namespace}.')}"
