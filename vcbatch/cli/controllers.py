@@ -40,8 +40,8 @@ from vcbatch.runtime.supervise import Part, Supervisor, never
 def command(
     scheduler_names: tuple[str, ...], *, inherit_owner_annotations: bool, controller_conf: Path | None, **options: Any
 ) -> int:
-    """Run the controllers of Jobs, CronJobs, Queues, PodGroups, Commands and HyperNodes on the cluster of the
-    kubeconfig."""
+    """Run the controllers of Jobs, CronJobs, JobFlows, JobTemplates, Queues, PodGroups, Commands and HyperNodes on the
+    cluster of the kubeconfig."""
     add_job_plugins()
     discovery = _discovery(controller_conf)
 

@@ -15,11 +15,13 @@ import sys
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 import yaml
 
+from vcbatch.api.admission import Settings
 from vcbatch.api.names import DEFAULT_SCHEDULER, GPU_RESOURCE, KUBE_SCHEDULER
 from vcbatch.api.quantity import parse_quantity
 from vcbatch.api.queue import DEFAULT
@@ -29,6 +31,8 @@ from vcbatch.cli.definitions import ensure_definitions
 from vcbatch.cli.job_plugins import add_job_plugins
 from vcbatch.cli.kubelets import KubeletOptions, Kubelets
 from vcbatch.cli.output import CliError, note
+from vcbatch.cli.plugin_files import load as load_plugins
+from vcbatch.cli.policy_file import read_policy
 from vcbatch.cli.state import StateDir
 from vcbatch.local.apiserver.persistence import StateError
 from vcbatch.local.apiserver.server import EmbeddedServer, PortInUse
@@ -38,13 +42,16 @@ from vcbatch.runtime import memory
 from vcbatch.runtime.bootstrap import ensure_queues
 from vcbatch.runtime.clock import SystemClock
 from vcbatch.runtime.control_plane import ControlPlane
+from vcbatch.runtime.extender import HttpConsultant
 from vcbatch.runtime.informers import Informers
 from vcbatch.runtime.kubeconfig import load
+from vcbatch.runtime.policy_source import FollowedPolicy, PolicyFile
+from vcbatch.runtime.probes import Sockets
 from vcbatch.runtime.random import SystemRandom
 from vcbatch.runtime.recorder import Recorder
 from vcbatch.runtime.scheduler_loop import SchedulerLoop
 from vcbatch.runtime.supervise import Part, PartFailedError, Supervisor
-from vcbatch.scheduler import Scheduler
+from vcbatch.scheduler import Policy, Scheduler
 
 log = logging.getLogger(__name__)
 
@@ -68,6 +75,9 @@ class LocalOptions:
     virtual_nodes: int = 0
     kubelet_mode: str = "auto"
     webhooks: Literal["in-process", "external"] = "in-process"
+    scheduler_conf: Path | None = None
+    plugins: tuple[Path, ...] = ()
+    queue_gates: bool = False
 
 
 def run(options: LocalOptions, *, ready: Callable[[Report], None], to_log: bool) -> int:
@@ -82,6 +92,8 @@ def run(options: LocalOptions, *, ready: Callable[[Report], None], to_log: bool)
         else:
             logs.configure(level=logging.WARNING)
         add_job_plugins()
+        if options.scheduler_conf is not None:
+            read_policy(options.scheduler_conf, extensions=load_plugins(options.plugins))
         return asyncio.run(_main(options, ready, told=not to_log))
     except StateError as error:
         raise CliError(str(error)) from error
@@ -161,14 +173,17 @@ class LocalProgram:
                 random=self._random,
                 host=socket.gethostname(),
                 scheduler_names=_SCHEDULER_NAMES,
+                asks=Sockets(local=True),
             )
-            loop, recorder = self._scheduler(server, informers)
+            loop, recorder, followed = await self._scheduler(server, informers)
             server.connect_kubelet(kubelets)
             await kubelets.start(server.api)
             stack.push_async_callback(kubelets.stop)
             supervisor = Supervisor(clock=self._clock, random=self._random)
             parts = [*plane.sources(), *plane.parts(), *informers.parts(), *loop.parts()]
             parts.append(Part(name="sending the scheduler's events", run=recorder.run))
+            if followed is not None:
+                parts.append(Part(name="following the policy", run=partial(followed.follow, loop.use)))
             parts.append(Part(name="the API server", run=server.ended, restart=False))
             parts.append(Part(name="the kubelet", run=kubelets.ended, restart=False))
             running = asyncio.create_task(supervisor.run(*parts), name="supervisor")
@@ -201,7 +216,7 @@ class LocalProgram:
             clock=self._clock,
             random=self._random,
             port=port,
-            services=admission_services(self._clock),
+            services=admission_services(self._clock, Settings(queue_gates=self._options.queue_gates)),
             notices=idle_notices(_SCHEDULER_NAMES),
         )
         try:
@@ -217,13 +232,26 @@ class LocalProgram:
         else:
             await remove_webhooks(server.api)
 
-    def _scheduler(self, server: EmbeddedServer, informers: Informers) -> tuple[SchedulerLoop, Recorder]:
+    async def _scheduler(
+        self, server: EmbeddedServer, informers: Informers
+    ) -> tuple[SchedulerLoop, Recorder, FollowedPolicy | None]:
         recorder = Recorder(
             server.api, clock=self._clock, random=self._random, component=DEFAULT_SCHEDULER, host=socket.gethostname()
         )
-        scheduler = Scheduler(scheduler_names=_SCHEDULER_NAMES)
+        followed = None
+        if self._options.scheduler_conf is not None:
+            parse = partial(Policy.parse, extensions=load_plugins(self._options.plugins))
+            source = PolicyFile(self._options.scheduler_conf)
+            followed = FollowedPolicy(source, parse, clock=self._clock, recorder=recorder)
+        policy = None if followed is None else await followed.first()
+        scheduler = Scheduler(
+            policy,
+            scheduler_names=_SCHEDULER_NAMES,
+            queue_gates=self._options.queue_gates,
+            consultant=HttpConsultant(clock=self._clock),
+        )
         loop = SchedulerLoop(server.api, scheduler, informers, recorder, clock=self._clock, random=self._random)
-        return loop, recorder
+        return loop, recorder, followed
 
     async def _until_ready(self, plane: ControlPlane, informers: Informers, kubelets: Kubelets) -> None:
         try:

@@ -19,6 +19,10 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "controllers": ("vcbatch.cli.controllers", "Run the controllers on a cluster."),
     "scheduler": ("vcbatch.cli.scheduler", "Run the gang scheduler on a cluster."),
     "webhooks": ("vcbatch.cli.webhooks", "Run the admission service of a cluster."),
+    "simulate": ("vcbatch.cli.simulate", "Say what the scheduler would do with given objects."),
+    "snapshot": ("vcbatch.cli.snapshot", "Save what the scheduler sees of a cluster."),
+    "replay": ("vcbatch.cli.replay", "Do again what the scheduler did, or would do in a changed cluster."),
+    "config": ("vcbatch.cli.config", "Check a scheduling policy, or show what it comes to."),
     "crds": ("vcbatch.cli.crds", "Print or write the CustomResourceDefinitions."),
     "policies": ("vcbatch.cli.policies", "Print or write admission as policies, for clusters without webhooks."),
 }
@@ -28,6 +32,10 @@ _EXTRAS = {
     "down": "local",
     "controllers": "controllers",
     "scheduler": "scheduler",
+    "simulate": "scheduler",
+    "config": "scheduler",
+    "snapshot": "scheduler",
+    "replay": "scheduler",
     "webhooks": "webhooks",
 }
 """What a command needs beyond the plain package, which has just the client side."""

@@ -2,33 +2,51 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
-from vcbatch.api.names import DEFAULT_SCHEDULER, SCHEDULER_LEASE
+from vcbatch.api.names import DEFAULT_SCHEDULER
 from vcbatch.api.queue import DEFAULT
+from vcbatch.api.resources import LEASES
 from vcbatch.cli.component import Component, run_component
 from vcbatch.cli.component_options import ComponentOptions, DurationType, component_options
+from vcbatch.cli.feature_gates import QUEUE_GATES, feature_gates_option
 from vcbatch.cli.output import CliError
+from vcbatch.cli.plugin_files import extensions_option
+from vcbatch.cli.policy_file import read_policy
+from vcbatch.cli.share import read_share, share_options
 from vcbatch.runtime import memory
 from vcbatch.runtime.bootstrap import ensure_queues
+from vcbatch.runtime.cycle_recorder import CycleRecorder, RecordedScheduler
+from vcbatch.runtime.extender import HttpConsultant
 from vcbatch.runtime.informers import Informers
+from vcbatch.runtime.policy_source import FollowedPolicy, OwnObject, PolicyConfigMap, PolicyFile, PolicySource
 from vcbatch.runtime.recorder import Recorder
 from vcbatch.runtime.scheduler_loop import LoopConfig, SchedulerLoop
 from vcbatch.runtime.supervise import Part, Supervisor, never
-from vcbatch.scheduler import Policy, PolicyError, Scheduler
-
-_LARGEST_POLICY = 1024 * 1024
+from vcbatch.scheduler import Policy, Scheduler
+from vcbatch.scheduler.policy import Extensions
+from vcbatch.scheduler.policy_text import effective
+from vcbatch.scheduler.simulation.recording import Settings
 
 
 @click.command("scheduler")
 @component_options
 @click.option(
     "--scheduler-conf", type=click.Path(exists=True, dir_okay=False, path_type=Path), default=None, metavar="FILE",
-    help="Policy file, as Volcano's.  [default: a built-in policy]",
+    help="Policy file, as Volcano's; read again when it changes.  [default: a built-in policy]",
 )  # fmt: skip
+@click.option(
+    "--scheduler-configmap", default=None, metavar="NAMESPACE/NAME[:KEY]",
+    help="ConfigMap with the policy, in place of a file; read again when it changes.",
+)  # fmt: skip
+@extensions_option
 @click.option(
     "--scheduler-name", "names", multiple=True, default=(DEFAULT_SCHEDULER,), show_default=True, metavar="NAME",
     help="Place pods with this schedulerName; may be repeated.",
@@ -40,44 +58,125 @@ _LARGEST_POLICY = 1024 * 1024
     "--schedule-period", type=DurationType(), default="1s", show_default=True,
     help="A cycle starts when something changed; after a long one, rest this long at most.",
 )  # fmt: skip
+@feature_gates_option
+@share_options
+@click.option(
+    "--record-cycles", type=click.Path(file_okay=False, path_type=Path), default=None, metavar="DIR",
+    help="Record what it is told and decides in a ring of files there, for `vcbatch replay`.",
+)  # fmt: skip
 def command(
-    scheduler_conf: Path | None, names: tuple[str, ...], default_queue: str, schedule_period: float, **options: Any
+    scheduler_conf: Path | None,
+    scheduler_configmap: str | None,
+    extensions: Extensions,
+    names: tuple[str, ...],
+    default_queue: str,
+    schedule_period: float,
+    feature_gates: Mapping[str, bool],
+    node_selector: tuple[str, ...],
+    sharding_mode: str,
+    sharding_name: str,
+    lease: str,
+    record_cycles: Path | None,
+    **options: Any,
 ) -> int:
     """Run the gang scheduler on the cluster of the kubeconfig."""
-    policy = _policy(scheduler_conf)
+    if scheduler_conf is not None and scheduler_configmap is not None:
+        raise click.UsageError("--scheduler-conf and --scheduler-configmap exclude each other")
+    if scheduler_conf is not None:
+        read_policy(scheduler_conf, extensions=extensions)  # a bad one is refused before there is a connection
+    common = ComponentOptions(**options)
+    share = read_share(
+        node_selector=node_selector,
+        sharding_mode=sharding_mode,
+        sharding_name=sharding_name,
+        environment=os.environ,
+        leader_elect=common.leader_elect,
+    )
+    parse = partial(Policy.parse, extensions=extensions)
 
     async def work(component: Component) -> None:
-        scheduler = Scheduler(policy, scheduler_names=names, default_queue=default_queue)
-        await _work(component, scheduler, names[0], LoopConfig(period=schedule_period))
+        recorder = _recorder(component, names[0])
+        source = _source(component, common, lease, scheduler_conf, scheduler_configmap)
+        followed = None
+        policy = None
+        if source is not None:
+            followed = FollowedPolicy(source, parse, clock=component.clock, recorder=recorder, meter=component.meter)
+            sending = asyncio.ensure_future(recorder.run())
+            try:
+                policy = await followed.first()
+            finally:
+                sending.cancel()
+        settings = Settings(
+            taken=component.clock.now(),
+            policy=None if policy is None else effective(policy, metrics=False),
+            scheduler_names=names,
+            default_queue=default_queue,
+            share=share,
+            queue_gates=feature_gates.get(QUEUE_GATES, False),
+        )
+        scheduler = _scheduler(policy, settings, record_cycles)
+        scheduler.consultant = HttpConsultant(clock=component.clock)
+        own = _own(component, common, lease)
+        await _work(component, scheduler, recorder, followed, own, LoopConfig(period=schedule_period))
 
-    return run_component(ComponentOptions(**options), work, name=SCHEDULER_LEASE)
+    return run_component(common, work, name=lease)
 
 
-def _policy(path: Path | None) -> Policy | None:
-    """None stands for the built-in policy."""
+def _scheduler(policy: Policy | None, settings: Settings, folder: Path | None) -> Scheduler:
+    """One that writes its cycles to that folder, where there is one. Raises `CliError`."""
+    if folder is None:
+        return settings.scheduler(policy)
+    try:
+        return RecordedScheduler(policy, CycleRecorder(folder, settings))
+    except ValueError as error:
+        raise CliError(f"--record-cycles: {error}") from error
+
+
+def _source(
+    component: Component, options: ComponentOptions, lease: str, path: Path | None, configmap: str | None
+) -> PolicySource | None:
+    """Where the policy is; None stands for the built-in one."""
+    if configmap is not None:
+        try:
+            return PolicyConfigMap.parse(component.api, configmap)
+        except ValueError as error:
+            raise CliError(f"--scheduler-configmap: {error}") from error
     if path is None:
         return None
-    try:
-        if path.stat().st_size > _LARGEST_POLICY:
-            raise CliError(f"{path}: larger than {_LARGEST_POLICY} bytes")
-        return Policy.parse(path.read_text())
-    except (PolicyError, OSError, UnicodeDecodeError) as error:
-        raise CliError(f"{path}: {error}") from error
+    return PolicyFile(path, own=_own(component, options, lease))
 
 
-async def _work(component: Component, scheduler: Scheduler, name: str, config: LoopConfig) -> None:
-    clock, random, meter = component.clock, component.random, component.meter
-    informers = Informers(component.api, clock=clock, random=random, meter=meter)
-    recorder = Recorder(
+def _own(component: Component, options: ComponentOptions, lease: str) -> OwnObject | None:
+    """The object on which is said what concerns the scheduler itself."""
+    if not options.leader_elect:
+        return None
+    return OwnObject(component.api, LEASES, options.leader_elect_resource_namespace, lease)
+
+
+def _recorder(component: Component, name: str) -> Recorder:
+    meter = component.meter
+    return Recorder(
         component.api,
-        clock=clock,
-        random=random,
+        clock=component.clock,
+        random=component.random,
         component=name,
         host=component.identity,
         on_drop=lambda count: meter.count("events_dropped", count, component="scheduler"),
     )
+
+
+async def _work(
+    component: Component,
+    scheduler: Scheduler,
+    recorder: Recorder,
+    followed: FollowedPolicy | None,
+    own: OwnObject | None,
+    config: LoopConfig,
+) -> None:
+    clock, random, meter = component.clock, component.random, component.meter
+    informers = Informers(component.api, clock=clock, random=random, meter=meter)
     loop = SchedulerLoop(
-        component.api, scheduler, informers, recorder, clock=clock, random=random, config=config, meter=meter
+        component.api, scheduler, informers, recorder, clock=clock, random=random, config=config, meter=meter, own=own
     )
 
     async def ready() -> None:
@@ -87,9 +186,12 @@ async def _work(component: Component, scheduler: Scheduler, name: str, config: L
         component.ready.set()
         await never()
 
-    await Supervisor(clock=clock, random=random).run(
+    parts = [
         *informers.parts(),
         *loop.parts(),
         Part(name="sending the scheduler's events", run=recorder.run),
         Part(name="readiness", run=ready),
-    )
+    ]
+    if followed is not None:
+        parts.append(Part(name="following the policy", run=partial(followed.follow, loop.use)))
+    await Supervisor(clock=clock, random=random).run(*parts)

@@ -8,12 +8,14 @@ import select
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
 import click
 
+from vcbatch.cli.feature_gates import QUEUE_GATES, feature_gates_option
 from vcbatch.cli.options import state_dir_option
 from vcbatch.cli.output import CliError, say
 from vcbatch.cli.state import StateDir, default_state_dir
@@ -42,6 +44,16 @@ _LAST_WORDS = 4096  # bytes
     "--webhooks", type=click.Choice(["in-process", "external"]), default="in-process", show_default=True,
     help="Who judges what is submitted: vcbatch's admission, in this process, or webhooks that you configure by URL.",
 )  # fmt: skip
+@click.option(
+    "--scheduler-conf", type=click.Path(exists=True, dir_okay=False, path_type=Path), default=None, metavar="FILE",
+    help="The scheduler's policy; read again when it changes.  [default: a built-in policy]",
+)  # fmt: skip
+@click.option(
+    "--plugin", "plugins", multiple=True, metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Python file with scheduler PLUGINS or ACTIONS of your own, which the policy may name; may be repeated.",
+)  # fmt: skip
+@feature_gates_option
 @click.option("--ready-fd", type=int, default=None, hidden=True)
 def command(
     state_dir: Path,
@@ -50,6 +62,9 @@ def command(
     virtual_nodes: int,
     kubelet_mode: str,
     webhooks: Literal["in-process", "external"],
+    scheduler_conf: Path | None,
+    plugins: tuple[Path, ...],
+    feature_gates: Mapping[str, bool],
     ready_fd: int | None,
 ) -> int:
     """Start an API server, the controllers, the scheduler and a kubelet on this machine.
@@ -61,13 +76,26 @@ def command(
         arguments = ["--virtual-nodes", str(virtual_nodes), "--kubelet-mode", kubelet_mode, "--webhooks", webhooks]
         if port is not None:
             arguments += ["--port", str(port)]
+        if scheduler_conf is not None:
+            arguments += ["--scheduler-conf", str(scheduler_conf.resolve())]
+        for plugin in plugins:
+            arguments += ["--plugin", str(plugin.resolve())]
+        for name, on in feature_gates.items():
+            arguments += ["--feature-gates", f"{name}={str(on).lower()}"]
         return _detached(state, arguments)
 
     from vcbatch.cli.local import LocalOptions, run
 
     started = time.monotonic()
     options = LocalOptions(
-        state=state, port=port, virtual_nodes=virtual_nodes, kubelet_mode=kubelet_mode, webhooks=webhooks
+        state=state,
+        port=port,
+        virtual_nodes=virtual_nodes,
+        kubelet_mode=kubelet_mode,
+        webhooks=webhooks,
+        scheduler_conf=scheduler_conf,
+        plugins=plugins,
+        queue_gates=feature_gates.get(QUEUE_GATES, False),
     )
 
     def ready(report: dict[str, Any]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from vcbatch.api.names import DEFAULT_SCHEDULER
 from vcbatch.api.validate import QueueRules
 from vcbatch.cli.component import Component, run_component
 from vcbatch.cli.component_options import ComponentOptions, DurationType
+from vcbatch.cli.feature_gates import QUEUE_GATES, feature_gates_option
 from vcbatch.cli.job_plugins import add_job_plugins
 from vcbatch.cli.options import LEVELS, AddressType
 from vcbatch.cli.output import CliError
@@ -60,6 +61,7 @@ class _Options:
     enable_queue_allocated_pods_check: bool
     enable_root_queue_protection: bool
     check_queue_access: bool
+    feature_gates: Mapping[str, bool]
     log_level: str
 
 
@@ -126,6 +128,7 @@ class _Options:
     "--check-queue-access", is_flag=True,
     help="Ask the cluster whether who submits may create queues/submit of that queue (SubjectAccessReview).",
 )  # fmt: skip
+@feature_gates_option
 @click.option("--log-level", type=click.Choice(list(LEVELS)), default="info", show_default=True)
 def command(**options: Any) -> int:
     """Run the admission service of the cluster of the kubeconfig."""
@@ -255,7 +258,8 @@ def _settings(options: _Options, component: Component) -> FollowedSettings:
         keep_allocated=options.enable_queue_allocated_pods_check,
         protect_root=options.enable_root_queue_protection,
     )
-    settings = Settings(schedulers=options.scheduler_name, queues=rules)
+    gates = options.feature_gates.get(QUEUE_GATES, False)
+    settings = Settings(schedulers=options.scheduler_name, queues=rules, queue_gates=gates)
     try:
         return FollowedSettings(settings, options.admission_conf, clock=component.clock)
     except ConfigurationError as error:

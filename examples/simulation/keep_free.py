@@ -1,0 +1,17 @@
+"""A scheduler plugin: nodes labelled `reserve=yes` take nobody."""
+
+import numpy as np
+
+from vcbatch.scheduler.plugins.base import Plugin, Rejection
+
+
+class KeepFree(Plugin):
+    def open(self, session):
+        self._infos = session.nodes.infos
+
+    def rejections(self, profile):
+        kept = np.array([info.labels.get("reserve") == "yes" for info in self._infos])
+        return [Rejection("node(s) are reserved", kept)]
+
+
+PLUGINS = {"keep-free": KeepFree}

@@ -1,0 +1,136 @@
+"""`vcbatch config`: all that is wrong with a policy at once, and all that it says in full."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from vcbatch.cli import plugin_files
+from vcbatch.cli.config import command
+from vcbatch.cli.output import CliError
+from vcbatch.scheduler import DEFAULT_POLICY, Policy
+
+POLICY = "actions: allocate\ntiers:\n- plugins:\n  - name: gang\n"
+
+MINE = """
+from vcbatch.scheduler.arguments import NO_ARGUMENTS
+from vcbatch.scheduler.plugins.base import Plugin
+
+class Mine(Plugin):
+    pass
+
+class Walk:
+    arguments = NO_ARGUMENTS
+    def execute(self, session):
+        pass
+
+PLUGINS = {"mine": Mine}
+ACTIONS = {"walk": Walk}
+"""
+
+
+def run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(command, [str(argument) for argument in arguments], standalone_mode=False)
+
+
+def written(path: Path, text: str) -> Path:
+    path.write_text(text)
+    return path
+
+
+def test_a_policy_that_works_is_said_to(tmp_path: Path):
+    file = written(tmp_path / "policy.yaml", POLICY)
+    result = run("check", file)
+    assert result.return_value == 0
+    assert result.stdout == f"{file}: fine (1 actions, 1 plugins in 1 tiers)\n"
+
+
+def test_every_fault_is_a_line_that_an_editor_jumps_to(tmp_path: Path):
+    file = written(tmp_path / "policy.yaml", POLICY.replace("gang", "gagn").replace("allocate", "fly"))
+    result = run("check", file)
+    assert result.return_value == 1
+    first, second = result.stdout.splitlines()
+    assert first.startswith(f"{file}:1:10: policy.actions: unknown action 'fly'; supported: allocate, backfill")
+    assert second.startswith(f"{file}:4:11: policy.tiers[0].plugins[0].name: unknown plugin 'gagn'; supported: binpack")
+    assert result.stderr == "2 faults: the scheduler would go on with its last good policy\n"
+
+
+@pytest.mark.parametrize("data", [b"\xff\xfe", b"x" * ((1 << 20) + 1)])
+def test_what_is_no_text_or_too_much_is_refused(tmp_path: Path, data: bytes):
+    file = tmp_path / "policy.yaml"
+    file.write_bytes(data)
+    assert isinstance(run("check", file).exception, CliError)
+
+
+def test_the_policy_is_shown_with_its_defaults(tmp_path: Path):
+    shown = run("show").stdout
+    assert Policy.parse(shown).actions == Policy.parse(DEFAULT_POLICY).actions
+    assert "binpack.weight: 1" in shown
+    assert "name: gang\n" in run("show", written(tmp_path / "policy.yaml", POLICY)).stdout
+    error = run("show", written(tmp_path / "policy.yaml", "actions: fly")).exception
+    assert isinstance(error, CliError)
+    assert "line 1, column 10: policy.actions: unknown action 'fly'" in str(error)
+
+
+def test_plugins_and_actions_of_a_file_may_be_named(tmp_path: Path):
+    mine = written(tmp_path / "mine.py", MINE)
+    file = written(tmp_path / "policy.yaml", POLICY.replace("allocate", "walk").replace("gang", "mine"))
+    assert run("check", file, "--plugin", mine).return_value == 0
+    assert run("check", file).return_value == 1
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("x = 1\n", "defines neither PLUGINS nor ACTIONS"),
+        ("1 / 0\n", ":1: ZeroDivisionError: division by zero"),
+        ("x = (\n", ":1: SyntaxError:"),
+        ("PLUGINS = 3\n", "PLUGINS must be a dict with names as keys, got 3"),
+        ("PLUGINS = {'x': int}\n", "plugin 'x' must be a subclass of vcbatch.scheduler.plugins.base.Plugin"),
+        ("ACTIONS = {'x': object}\n", "action 'x' must have a method execute(session) and an ArgumentSpec"),
+        (MINE.replace('"mine"', '"gang"'), "plugin 'gang' is one of vcbatch's own names"),
+        (MINE.replace('"walk"', '"allocate"'), "action 'allocate' is one of vcbatch's own names"),
+        (
+            MINE.replace("    pass\n\nclass", "    ARGUMENTS = 3\n\nclass", 1),
+            "plugin 'mine': ARGUMENTS must be an ArgumentSpec",
+        ),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_named(tmp_path: Path, code: str, said: str):
+    mine = written(tmp_path / "mine.py", code)
+    error = run("show", "--plugin", mine).exception
+    assert isinstance(error, CliError)
+    assert str(error).startswith(str(mine))
+    assert said in str(error)
+
+
+def test_what_is_installed_may_be_named_and_what_is_broken_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    written(tmp_path / "installed_plugin.py", MINE)
+    monkeypatch.syspath_prepend(tmp_path)
+    entries = [
+        EntryPoint("mine", "installed_plugin:Mine", plugin_files.PLUGIN_GROUP),
+        EntryPoint("broken", "nowhere:Nothing", plugin_files.PLUGIN_GROUP),
+        EntryPoint("walk", "installed_plugin:Walk", plugin_files.ACTION_GROUP),
+    ]
+    monkeypatch.setattr(plugin_files, "entry_points", lambda group: [one for one in entries if one.group == group])
+    found = plugin_files.load([])
+    assert (list(found.plugins), list(found.actions)) == (["mine"], ["walk"])
+    assert "broken (nowhere:Nothing) can't be used: ModuleNotFoundError" in caplog.text
+
+
+@pytest.mark.parametrize("name", ["up", "scheduler"])
+def test_a_bad_policy_is_refused_before_anything_starts(tmp_path: Path, name: str):
+    file = written(tmp_path / "policy.yaml", POLICY.replace("gang", "gagn"))
+    state = ["--state-dir", str(tmp_path / "state")] if name == "up" else ["--kubeconfig", str(tmp_path / "none")]
+    code = [sys.executable, "-m", "vcbatch", name, *state, "--scheduler-conf", str(file)]
+    said = subprocess.run(code, capture_output=True, text=True, check=False, timeout=60)
+    assert said.returncode == 1
+    assert f"error: {file}: line 4, column 11: policy.tiers[0].plugins[0].name: unknown plugin 'gagn'" in said.stderr
+    assert "Traceback" not in said.stderr

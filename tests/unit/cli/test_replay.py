@@ -1,0 +1,167 @@
+"""`vcbatch snapshot` and `vcbatch replay`: a cluster in a file, and what would be otherwise if it were changed."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from tests.unit.cli.test_simulate import group, node, pod
+from tests.unit.runtime.test_cycle_recorder import lived, recorded
+from vcbatch.cli.output import CliError
+from vcbatch.cli.replay import command
+from vcbatch.cli.simulate import command as simulate
+from vcbatch.cli.snapshot import save
+from vcbatch.runtime.cycle_recorder import RecordedScheduler
+from vcbatch.scheduler.simulation import World
+from vcbatch.scheduler.simulation.recording import Settings
+
+NOW = datetime(2026, 6, 1, tzinfo=UTC)
+
+
+def run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(command, [str(argument) for argument in arguments], standalone_mode=False)
+
+
+def _in(namespace: str, made: dict[str, Any]) -> dict[str, Any]:
+    return {**made, "metadata": {**made["metadata"], "namespace": namespace}}
+
+
+@pytest.fixture
+def snapshot(tmp_path: Path) -> Path:
+    """A node with 4 GPUs, a gang that takes them, and one that waits."""
+    pods = [pod(f"{gang}-{i}", gang, gpus=2, schedulerName="volcano") for gang in ("a", "b") for i in range(2)]
+    world = World.read(
+        {
+            "nodes": [node("n1")],
+            "queues": [{"metadata": {"name": "default"}}],
+            "podGroups": [_in("ns", group("a", 2)), _in("ns", group("b", 2))],
+            "pods": [_in("ns", one) for one in pods],
+        }
+    )
+    path = tmp_path / "snapshot.jsonl.gz"
+    assert save(path, Settings(taken=NOW), [obj for _, obj in world.objects]) == 8
+    return path
+
+
+def added(path: Path, *documents: Any) -> Path:
+    file = path.with_name("added.yaml")
+    file.write_text(yaml.safe_dump_all(documents))
+    return file
+
+
+def told(result: Result) -> Any:
+    assert result.exception is None, result.exception
+    return json.loads(result.stdout)
+
+
+def test_a_snapshot_is_scheduled_as_the_cluster_would_be(snapshot: Path):
+    found = told(run(snapshot, "-o", "json"))
+    assert found["binds"] == {"ns/a-0": "n1", "ns/a-1": "n1"}
+    assert list(found["reasons"]) == ["ns/b"]
+    assert "waits: InsufficientResources" in run(snapshot).stdout
+
+
+def test_what_if_there_were_another_node(snapshot: Path):
+    found = told(run(snapshot, "--what-if", added(snapshot, node("n2")), "-o", "json"))
+    assert found["binds"] == {"ns/b-0": "n2", "ns/b-1": "n2"}
+    assert found["waits"] == {"ns/b": {"before": "InsufficientResources", "after": None}}
+    assert found["bindsNoMore"] == {}
+    text = run(snapshot, "--what-if", added(snapshot, node("n2"))).stdout
+    assert text == (
+        "before: 2 pods bound, 0 evicted, 1 gangs wait\n"
+        "after:  4 pods bound, 0 evicted, 0 gangs wait\n"
+        "\n"
+        "ns/b\n"
+        "  bound: 0 → 2 pods\n"
+        "  waits: InsufficientResources → no\n"
+    )
+
+
+def test_what_if_somebody_submitted_more(snapshot: Path):
+    more = added(snapshot, _in("ns", group("c", 1)), _in("ns", pod("c-0", "c", gpus=0)))
+    found = told(run(snapshot, "--what-if", more, "-o", "json"))
+    assert found["binds"] == {"ns/c-0": "n1"}
+
+
+@pytest.mark.parametrize(
+    ("without", "binds", "gone"),
+    [
+        ("podgroup/ns/a", {"ns/b-0": "n1", "ns/b-1": "n1"}, {"ns/a-0": "n1", "ns/a-1": "n1"}),
+        ("Node/n1", {}, {"ns/a-0": "n1", "ns/a-1": "n1"}),
+    ],
+)
+def test_what_if_something_were_not_there(snapshot: Path, without: str, binds: Any, gone: Any):
+    found = told(run(snapshot, "--without", without, "-o", "json"))
+    assert (found["binds"], found["bindsNoMore"]) == (binds, gone)
+
+
+def test_what_if_nothing_changes_is_said(snapshot: Path):
+    assert "nothing changes for any gang" in run(snapshot, "--what-if", added(snapshot, node("n1"))).stdout
+
+
+def test_what_if_the_policy_were_another(snapshot: Path, tmp_path: Path):
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("actions: enqueue\ntiers: [{plugins: [{name: gang}]}]")
+    found = told(run(snapshot, "--policy", policy, "-o", "json"))
+    assert found["bindsNoMore"] == {"ns/a-0": "n1", "ns/a-1": "n1"}
+
+
+def test_recorded_cycles_are_compared_and_a_different_one_is_an_error(tmp_path: Path):
+    made = recorded(tmp_path, cycles=100)
+    lived(made, seed=3)
+    [path] = tmp_path.glob("*.gz")
+    result = run(path)
+    assert result.return_value == 0
+    assert len(result.stdout.splitlines()) == 24
+    assert all(line.endswith("  same") for line in result.stdout.splitlines())
+    assert result.stderr == "24 cycles done again, none decided otherwise\n"
+    lines = [json.loads(line) for line in run(path, "-o", "json").stdout.splitlines()]
+    assert [line["cycle"] for line in lines] == list(range(1, 25))
+    assert isinstance(made.scheduler, RecordedScheduler)
+    made.scheduler.recorder.close()
+    spoilt = gzip.decompress(path.read_bytes()).replace(b'"event":"DELETED"', b'"event":"MODIFIED"')
+    other = tmp_path / "other.jsonl.gz"
+    other.write_bytes(gzip.compress(spoilt))
+    result = run(other)
+    assert result.return_value == 1
+    assert "DIFFERENT" in result.stdout
+
+
+def test_what_if_goes_from_the_end_of_a_recording(tmp_path: Path):
+    made = recorded(tmp_path, cycles=100)
+    made.node("n1", cpu="2")
+    made.gang("a", 2, phase="Pending")
+    made.gang("b", 2, phase="Pending")
+    made.cycle()
+    [path] = tmp_path.glob("*.gz")
+    found = told(run(path, "--what-if", added(path, node("n2")), "-o", "json"))
+    assert set(found["binds"]) == {"ns/b-worker-0", "ns/b-worker-1"}
+    assert found["before"]["taskStatusCounts"]["ns/a"] == {"Bound": 2}
+
+
+@pytest.mark.parametrize("data", [b"", b"hello", b'{"a": 1}', b"\x1f\x8b\x08\x00broken"])
+def test_what_is_no_snapshot_is_refused(tmp_path: Path, data: bytes):
+    path = tmp_path / "file"
+    path.write_bytes(data)
+    error = run(path).exception
+    assert isinstance(error, CliError)
+    assert str(error).startswith(str(path))
+
+
+def test_what_is_not_there_cannot_be_taken_away(snapshot: Path):
+    error = run(snapshot, "--without", "node/n9").exception
+    assert isinstance(error, CliError)
+    assert str(error) == "--without node/n9: there is no such object"
+
+
+def test_simulate_says_who_reads_a_snapshot(snapshot: Path):
+    error = CliRunner().invoke(simulate, [str(snapshot)], standalone_mode=False).exception
+    assert isinstance(error, CliError)
+    assert error.hint == f"Use `vcbatch replay {snapshot}`."

@@ -1,0 +1,294 @@
+"""`vcbatch simulate`: files in, decisions out."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from vcbatch.cli.output import CliError
+from vcbatch.cli.simulate import command
+
+Json = dict[str, Any]
+GPU = "nvidia.com/gpu"
+
+
+def node(name: str) -> Json:
+    amounts = {"cpu": "8", "memory": "32Gi", "pods": "20", GPU: "4"}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "status": {"allocatable": amounts}}
+
+
+def group(name: str, minimum: int) -> Json:
+    return {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {"name": name},
+        "spec": {"minMember": minimum},
+    }
+
+
+def pod(name: str, gang: str | None = None, *, gpus: int = 1, **spec: Any) -> Json:
+    notes = {"annotations": {"scheduling.k8s.io/group-name": gang}} if gang else {}
+    container = {"name": "c", "resources": {"requests": {"cpu": "1", GPU: gpus}}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, **notes},
+        "spec": {"containers": [container], **spec},
+    }
+
+
+def _in(namespace: str, made: Json) -> Json:
+    return {**made, "metadata": {**made["metadata"], "namespace": namespace}}
+
+
+def case(name: str, **changed: Any) -> Json:
+    return {
+        "name": name,
+        "actions": ["allocate"],
+        "tiers": [
+            {"plugins": [{"name": "gang", "enabled": ["enableJobReady"]}, {"name": "predicates", "enabled": []}]}
+        ],
+        "nodes": [node("a")],
+        "queues": [{"metadata": {"name": "default"}}],
+        "podGroups": [_in("ns", group("g", 1))],
+        "pods": [_in("ns", pod("g-0", "g"))],
+        "want": {"binds": {"ns/g-0": "a"}},
+        **changed,
+    }
+
+
+@pytest.fixture
+def write(tmp_path: Path):
+    def write(*documents: Json, name: str = "world.yaml") -> str:
+        path = tmp_path / name
+        path.write_text(yaml.safe_dump_all(documents))
+        return str(path)
+
+    return write
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(command, list(arguments), standalone_mode=False)
+
+
+def told(result: Result) -> list[Json]:
+    assert result.exception is None, result.exception
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def test_objects_of_all_files_are_one_world(write: Any):
+    listed = {"apiVersion": "v1", "kind": "List", "items": [node("a"), node("b")]}
+    first = write(listed, group("g", 2), name="first.yaml")
+    second = write(pod("g-0", "g", gpus=4), pod("g-1", "g", gpus=4), name="second.yaml")
+    [found] = told(run(first, second, "-o", "json"))
+    assert found["name"] == "first,second"
+    assert found["binds"] == {"default/g-0": "a", "default/g-1": "b"}
+    assert found["podGroupPhase"] == {"default/g": "Inqueue"}
+    assert found["taskStatusCounts"] == {"default/g": {"Binding": 2}}
+    assert (found["evicted"], found["pipelined"], found["reasons"]) == ([], {}, {})
+
+
+def test_kubectl_json_and_compressed_files_are_read_too(write: Any, tmp_path: Path):
+    packed = tmp_path / "pods.json.gz"
+    nodes = {
+        "apiVersion": "v1",
+        "kind": "NodeList",
+        "items": [{"metadata": {"name": "a"}, "status": node("a")["status"]}],
+    }
+    packed.write_bytes(gzip.compress(json.dumps(nodes).encode()))
+    [found] = told(run(str(packed), write(group("g", 1), pod("g-0", "g")), "-o", "json"))
+    assert found["binds"] == {"default/g-0": "a"}
+
+
+def test_pods_without_a_podgroup_get_one_as_on_a_cluster(write: Any):
+    alone = pod("alone", schedulerName="volcano")
+    other = pod("other", schedulerName="default-scheduler")
+    [found] = told(run(write(node("a"), alone, other), "-o", "json"))
+    assert found["binds"] == {"default/alone": "a"}
+    assert found["podGroupPhase"] == {"default/podgroup-default-alone": "Inqueue"}
+
+
+def test_each_case_is_a_line_and_a_bad_one_does_not_stop_the_others(write: Any):
+    bad = case("bad policy", actions=["fly"])
+    worse = case("bad object", podGroups=[{"metadata": {"name": "g"}, "spec": {"minMember": "one"}}])
+    result = run(write(bad, worse, case("good")), "-o", "json")
+    assert result.return_value == 1
+    first, second, third = told(result)
+    assert first["name"] == "bad policy"
+    assert "unknown action 'fly'" in first["error"]
+    assert "spec.minMember" in second["error"]
+    assert (third["name"], third["binds"]) == ("good", {"ns/g-0": "a"})
+
+
+def test_worlds_are_lines_with_a_policy_of_their_own(tmp_path: Path):
+    policy = "actions: allocate\ntiers: [{plugins: [{name: gang}, {name: predicates}]}]"
+    lines = []
+    for world_id in ("w-0", "w-1"):
+        made = case("") | {"id": world_id, "policy": policy}
+        lines.append(json.dumps({k: v for k, v in made.items() if k not in ("name", "actions", "tiers")}))
+    path = tmp_path / "worlds.jsonl"
+    path.write_text("\n".join(lines))
+    result = run(str(path), "-o", "json")
+    assert result.return_value == 0
+    assert [found["id"] for found in told(result)] == ["w-0", "w-1"]
+    assert all(found["binds"] == {"ns/g-0": "a"} for found in told(result))
+
+
+def test_policy_and_actions_may_be_given(write: Any, tmp_path: Path):
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("actions: allocate\ntiers: [{plugins: [{name: gang}]}]")
+    world = write(node("a"), group("g", 1), pod("g-0", "g"))
+    [found] = told(run(world, "--policy", str(policy), "--actions", "enqueue", "-o", "json"))
+    assert (found["binds"], found["podGroupPhase"]) == ({}, {"default/g": "Inqueue"})
+    result = run(world, "--actions", "fly", "-o", "json")
+    assert result.return_value == 1
+    assert "unknown action 'fly'" in told(result)[0]["error"]
+    policy.write_text("actions: fly")
+    assert "unknown action 'fly'" in str(run(world, "--policy", str(policy)).exception)
+
+
+def test_rounds_let_bound_pods_run(write: Any):
+    [found] = told(run(write(node("a"), group("g", 1), pod("g-0", "g")), "--rounds", "9", "-o", "json"))
+    assert found["podGroupPhase"] == {"default/g": "Running"}
+    assert found["taskStatusCounts"] == {"default/g": {"Running": 1}}
+    assert found["rounds"] < 9
+
+
+def test_what_people_read_fits_a_narrow_terminal(write: Any):
+    pods = [pod(f"train-{i}", "train") for i in range(4)] + [pod(f"big-{i}", "big", gpus=3) for i in range(3)]
+    result = run(write(node("gpu-1"), group("train", 4), group("big", 3), *pods), "--at", "2026-06-01T00:00:00Z")
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    assert result.stdout == (
+        "world\n"
+        "1 round: 4 pods bound, 1 gang waits\n"
+        "\n"
+        "default/big  Inqueue  queue default  3 Pending\n"
+        "  waits: Impossible\n"
+        "    3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 3\n"
+        "    minAvailable; Pending: 3 Unschedulable. Origin reason is Impossible: the\n"
+        "    gang needs nvidia.com/gpu 9 with 0 held of 4 in the whole cluster (queue\n"
+        "    default): short by nvidia.com/gpu 5\n"
+        "    nvidia.com/gpu: 9 asked for, 4 to be had, short by 5\n"
+        "\n"
+        "default/train  Inqueue  queue default  4 Binding\n"
+        "  bound:\n"
+        "    gpu-1  train-0 train-1 train-2 train-3\n"
+        "\n"
+    )
+
+
+def test_kinds_that_are_of_no_use_are_named(write: Any):
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}}
+    result = run(write(node("a"), service, service), "-o", "json")
+    assert result.stderr == "ignored: 2 Service (the scheduler doesn't read these kinds)\n"
+
+
+BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"{chr(98 + i)}: &{chr(98 + i)} [{', '.join(['*' + chr(97 + i)] * 9)}]\n" for i in range(8)
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "no objects and no cases"),
+        ("a: [", "not valid YAML"),
+        ('{"a": ', "not valid JSON"),
+        ("hello", "must hold objects, got 'hello'"),
+        ("a: 1", "neither a Kubernetes object"),
+        ("{apiVersion: v1, kind: Pod}", "not valid JSON"),
+        ("apiVersion: v1\nkind: Pod", "a Pod without metadata.name"),
+        (BOMB, "its aliases stand for more than"),
+        ("a: &a [*a]", "a value contains itself"),
+    ],
+)
+def test_files_of_something_else_are_refused(tmp_path: Path, text: str, said: str):
+    path = tmp_path / "file"
+    path.write_text(text)
+    error = run(str(path)).exception
+    assert isinstance(error, CliError)
+    assert said in str(error)
+
+
+def test_a_file_that_unpacks_to_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("vcbatch.cli.documents.LARGEST_FILE", 1000)
+    for name, data in (("plain", b" " * 1001), ("packed", gzip.compress(b" " * 1001))):
+        (tmp_path / name).write_bytes(data)
+        assert "larger than 1000 bytes" in str(run(str(tmp_path / name)).exception)
+
+
+def test_a_file_that_was_cut_off_is_refused(tmp_path: Path):
+    path = tmp_path / "packed"
+    path.write_bytes(gzip.compress(json.dumps(node("a")).encode())[:-12])
+    assert "ends in the middle" in str(run(str(path)).exception)
+
+
+def test_a_plugin_that_fails_is_named_with_its_line(write: Any, tmp_path: Path):
+    plugin = tmp_path / "mine.py"
+    plugin.write_text(
+        "from vcbatch.scheduler.plugins.base import Plugin\n"
+        "class Mine(Plugin):\n"
+        "    def open(self, session):\n"
+        "        session.nothing\n"
+        'PLUGINS = {"mine": Mine}\n'
+    )
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("actions: allocate\ntiers: [{plugins: [{name: gang}, {name: mine}]}]")
+    world = write(node("a"), group("g", 1), pod("g-0", "g"))
+    options = ("--policy", str(policy), "--plugin", str(plugin))
+    result = run(world, *options, "-o", "json")
+    assert result.return_value == 1
+    [found] = told(result)
+    assert found["binds"] == {}
+    said = f"mine.open ({plugin}:4) raised AttributeError: 'Session' object has no attribute 'nothing'"
+    assert found["failures"] == [said]
+    assert f"a plugin failed: mine.open ({plugin}:4)" in " ".join(run(world, *options).stdout.split())
+
+
+def job(name: str, *, replicas: int, gpus: int = 1, **spec: Any) -> Json:
+    container = {"name": "c", "image": "i", "resources": {"requests": {GPU: gpus}}}
+    task = {"name": "worker", "replicas": replicas, "template": {"spec": {"containers": [container]}}}
+    return {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "metadata": {"name": name},
+        "spec": {"tasks": [task], **spec},
+    }
+
+
+def test_jobs_get_their_pods_as_on_a_cluster(write: Any):
+    [found] = told(run(write(node("a"), job("train", replicas=3), job("wide", replicas=2, gpus=4)), "-o", "json"))
+    assert found["binds"] == {f"default/train-worker-{i}": "a" for i in range(3)}
+    assert found["taskStatusCounts"]["default/wide-simulated"] == {"Pending": 2}
+    assert found["reasons"]["default/wide-simulated"]["minimum"] == 2
+
+
+def test_the_priority_of_a_job_comes_from_its_class(write: Any):
+    high = {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": "high"},
+        "value": 100,
+    }
+    world = write(node("a"), high, job("a", replicas=4), job("b", replicas=4, priorityClassName="high"))
+    [found] = told(run(world, "-o", "json"))
+    assert {pod.split("-")[0] for pod in found["binds"]} == {"default/b"}
+
+
+@pytest.mark.parametrize(
+    ("spoilt", "said"),
+    [
+        ({"spec": {"tasks": "none"}}, "job default/bad: "),
+        ({"spec": {"tasks": [{"name": "w", "replicas": 10**6, "template": {"spec": {}}}]}}, "at most 200000 pods"),
+    ],
+)
+def test_what_is_no_job_is_named(write: Any, spoilt: Json, said: str):
+    error = run(write(node("a"), {**job("bad", replicas=1), **spoilt})).exception
+    assert isinstance(error, CliError)
+    assert said in str(error)

@@ -1,0 +1,59 @@
+"""`vcbatch config`: what a policy file says, before a scheduler is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from vcbatch.cli.output import CliError, note, say
+from vcbatch.cli.plugin_files import extensions_option
+from vcbatch.cli.policy_file import policy_text
+from vcbatch.scheduler import DEFAULT_POLICY, Policy, PolicyError
+from vcbatch.scheduler.policy import Extensions
+from vcbatch.scheduler.policy_text import effective
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+@click.group("config")
+def command() -> None:
+    """Check a scheduling policy, or show what it comes to."""
+
+
+@command.command("check")
+@click.argument("file", type=_FILE)
+@extensions_option
+def check(file: Path, extensions: Extensions) -> int:
+    """Say everything that is wrong with the policy in FILE, each with its line.
+
+    Exit code 0 where the scheduler can use it, 1 where it can't.
+    """
+    try:
+        policy = Policy.parse(policy_text(file), extensions=extensions)
+    except PolicyError as error:
+        for fault in error.faults:
+            place = f":{fault.line}:{fault.column}" if fault.line else ""
+            say(f"{file}{place}: {fault.text}")
+        count = len(error.faults)
+        note(f"{count} {'fault' if count == 1 else 'faults'}: the scheduler would go on with its last good policy")
+        return 1
+    plugins = sum(len(tier.plugins) for tier in policy.tiers)
+    say(f"{file}: fine ({len(policy.actions)} actions, {plugins} plugins in {len(policy.tiers)} tiers)")
+    return 0
+
+
+@command.command("show")
+@click.argument("file", type=_FILE, required=False)
+@extensions_option
+def show(file: Path | None, extensions: Extensions) -> int:
+    """Print the policy in FILE, or the built-in one, with everything that it leaves to defaults.
+
+    What is printed is a policy file that means the same.
+    """
+    text = DEFAULT_POLICY if file is None else policy_text(file)
+    try:
+        say(effective(Policy.parse(text, extensions=extensions)), end="")
+    except PolicyError as error:
+        raise CliError(f"{file}: {error}") from error
+    return 0

@@ -1,0 +1,35 @@
+"""The option `--feature-gates`, as Volcano's programs have it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., object])
+
+QUEUE_GATES: Final = "SchedulingGatesQueueAdmission"
+"""Whether pods may wait for room in their queue behind a scheduling gate."""
+
+
+def feature_gates_option(function: F) -> F:
+    """`--feature-gates`; the command gets a mapping of the gates that are named."""
+    return click.option(
+        "--feature-gates",
+        default="",
+        metavar="NAME=BOOL,...",
+        callback=_features,
+        help=f"Volcano's feature gates, of which {QUEUE_GATES} (default false) is known.",
+    )(function)
+
+
+def _features(_context: click.Context, _parameter: click.Parameter, value: str) -> Mapping[str, bool]:
+    """Feature gates as Kubernetes' programs take them: `Name=true,Other=false`."""
+    features: dict[str, bool] = {}
+    for pair in filter(None, value.split(",")):
+        name, _, said = pair.strip().partition("=")
+        if name != QUEUE_GATES or said.lower() not in ("true", "false"):
+            raise click.BadParameter(f"must be {QUEUE_GATES}=true or =false, got {pair!r}")
+        features[name] = said.lower() == "true"
+    return features

@@ -1,0 +1,115 @@
+"""The outcome of a simulation for people: a block a gang, lines that fit 80 columns."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Mapping
+
+from vcbatch.scheduler.result import Explanation
+from vcbatch.scheduler.simulation.outcome import Outcome, key
+
+WIDTH = 80
+_NAMES_SHOWN = 8
+"""Pods of one gang on one node that are named; of more, the first and the last are."""
+
+
+def text_of(outcome: Outcome, *, title: str = "") -> str:
+    """A summary, then every gang with what was decided for it and why it waits."""
+    parts = [part for part in (title, _summary(outcome)) if part]
+    blocks = ["\n".join(parts), *(_gang(outcome, gang) for gang in outcome.phases)]
+    blocks[1:1] = ["\n".join(_wrapped(f"a plugin failed: {failure}", indent=0, hang=2)) for failure in outcome.failures]
+    strangers = list(_evictions(outcome, ""))
+    if strangers:
+        blocks.append("\n".join(["pods of no gang", *strangers]))
+    return "\n\n".join(blocks) + "\n"
+
+
+def _summary(outcome: Outcome) -> str:
+    counts = [
+        (len(outcome.binds), "bound"),
+        (len(outcome.evicted), "evicted"),
+        (len(outcome.pipelined), "promised a place"),
+        (len(outcome.allocated), "held a place"),
+    ]
+    said = [f"{count} {_plural(count, 'pod')} {word}" for count, word in counts if count] or ["nothing to do"]
+    waiting = len(outcome.reasons)
+    if waiting:
+        said.append(f"{waiting} {_plural(waiting, 'gang')} {'waits' if waiting == 1 else 'wait'}")
+    rounds = len(outcome.rounds)
+    return f"{rounds} {_plural(rounds, 'round')}: {', '.join(said)}"
+
+
+def _gang(outcome: Outcome, gang: str) -> str:
+    states = ", ".join(f"{count} {state}" for state, count in outcome.counts[gang].items()) or "no pods"
+    lines = [f"{gang}  {outcome.phases[gang] or 'Pending'}  queue {outcome.queues[gang]}  {states}"]
+    for nth, done in enumerate(outcome.rounds, start=1):
+        at = f" in round {nth}" if len(outcome.rounds) > 1 else ""
+        bound = {key(b): b.node for b in done.binds if outcome.gangs.get(key(b)) == gang}
+        lines += _places(f"bound{at}", bound)
+    lines += _places("promised, once others are gone", _of(outcome, outcome.pipelined, gang))
+    lines += _places("held, until the rest of the gang can start", _of(outcome, outcome.allocated, gang))
+    lines += _evictions(outcome, gang)
+    why = outcome.reasons.get(gang)
+    if why is not None:
+        lines += _reason(why)
+    return "\n".join(lines)
+
+
+def _of(outcome: Outcome, places: Mapping[str, str], gang: str) -> dict[str, str]:
+    return {pod: node for pod, node in places.items() if outcome.gangs.get(pod) == gang}
+
+
+def _places(title: str, places: Mapping[str, str]) -> Iterator[str]:
+    if not places:
+        return
+    yield f"  {title}:"
+    by_node: dict[str, list[str]] = {}
+    for pod, node in places.items():
+        by_node.setdefault(node, []).append(pod.partition("/")[2])
+    width = min(max(map(len, by_node)), 30)
+    for node, pods in sorted(by_node.items()):
+        yield from _wrapped(f"{node:<{width}}  {_names(pods)}", indent=4, hang=4 + width + 2)
+
+
+def _names(pods: list[str]) -> str:
+    if len(pods) <= _NAMES_SHOWN:
+        return " ".join(pods)
+    return f"{len(pods)} pods, {pods[0]} to {pods[-1]}"
+
+
+def _evictions(outcome: Outcome, gang: str) -> Iterator[str]:
+    for done in outcome.rounds:
+        for eviction in done.evictions:
+            if outcome.gangs.get(key(eviction), "") == gang:
+                yield from _wrapped(
+                    f"evicted: {eviction.name} ({eviction.reason}: {eviction.message})", indent=2, hang=4
+                )
+
+
+def _reason(why: Explanation) -> Iterator[str]:
+    yield from _wrapped(f"waits: {why.reason}", indent=2, hang=4)
+    yield from _wrapped(why.message, indent=4, hang=4)
+    for short in why.shortages:
+        text = f"{short.resource}: {short.requested} asked for, {short.available} to be had, short by {short.short_by}"
+        yield from _wrapped(text, indent=4, hang=6)
+    if why.position > 1:
+        yield from _wrapped(
+            f"number {why.position} of those that wait in queue {why.queue}, behind {', '.join(why.ahead)}",
+            indent=4,
+            hang=6,
+        )
+
+
+def _wrapped(text: str, *, indent: int, hang: int) -> list[str]:
+    return textwrap.wrap(
+        text,
+        WIDTH,
+        initial_indent=" " * indent,
+        subsequent_indent=" " * hang,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _plural(count: int, word: str) -> str:
+    return word if count == 1 else f"{word}s"

@@ -1,0 +1,31 @@
+"""A policy out of a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from vcbatch.cli.output import CliError
+from vcbatch.scheduler import Policy, PolicyError
+from vcbatch.scheduler.policy import BUILT_IN, MAX_POLICY_BYTES, Extensions
+
+
+def read_policy(path: Path, *, extensions: Extensions = BUILT_IN) -> Policy:
+    """The policy in that file. Raises `CliError` with all that is wrong with it."""
+    try:
+        return Policy.parse(policy_text(path), extensions=extensions)
+    except PolicyError as error:
+        raise CliError(f"{path}: {error}") from error
+
+
+def policy_text(path: Path) -> str:
+    """What is in the file. Raises `CliError` where it can't be read or is too large."""
+    try:
+        with path.open("rb") as stream:
+            data = stream.read(MAX_POLICY_BYTES + 1)
+        if len(data) > MAX_POLICY_BYTES:
+            raise CliError(f"{path}: larger than {MAX_POLICY_BYTES} bytes")
+        return data.decode()
+    except OSError as error:
+        raise CliError(f"{path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise CliError(f"{path}: not UTF-8 text: {error}") from error

@@ -1,0 +1,63 @@
+"""Snapshots and recorded cycles on disk."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from vcbatch.cli.documents import LARGEST_FILE
+from vcbatch.cli.output import CliError
+from vcbatch.scheduler.simulation.recording import Recording
+from vcbatch.scheduler.simulation.world import WorldError
+
+_CHUNK = 1 << 20
+
+
+def read_recording(path: Path) -> Recording:
+    """What is in the file. One that is still being written, or whose writer was ended, is read as far as it goes.
+
+    Raises:
+        CliError: it can't be read, is too large, or is no snapshot.
+    """
+    try:
+        return Recording.read(_lines(path))
+    except WorldError as error:
+        raise CliError(f"{path}: not a snapshot: {error}") from error
+    except (OSError, zlib.error) as error:
+        raise CliError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+
+
+def _lines(path: Path) -> Iterator[Mapping[str, Any]]:
+    rest = b""
+    for data in _unpacked(path):
+        *lines, rest = (rest + data).split(b"\n")
+        for line in lines:
+            if line.strip():
+                yield _decoded(line, path)
+
+
+def _unpacked(path: Path) -> Iterator[bytes]:
+    total = 0
+    unpacker = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+    with path.open("rb") as stream:
+        while data := stream.read(_CHUNK):
+            while data and not unpacker.eof:
+                out = unpacker.decompress(data, _CHUNK)
+                data = unpacker.unconsumed_tail
+                total += len(out)
+                if total > LARGEST_FILE:
+                    raise CliError(f"{path}: larger than {LARGEST_FILE} bytes")
+                yield out
+
+
+def _decoded(line: bytes, path: Path) -> Mapping[str, Any]:
+    try:
+        found: object = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise CliError(f"{path}: not a snapshot: {error}") from error
+    if not isinstance(found, Mapping):
+        raise CliError(f"{path}: not a snapshot: a line is {type(found).__name__}")
+    return cast("Mapping[str, Any]", found)

@@ -1,0 +1,232 @@
+"""`vcbatch replay`: what was recorded, done again, and what would be otherwise in a changed world."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import click
+
+from vcbatch.api.resources import PODS
+from vcbatch.cli.documents import documents
+from vcbatch.cli.outcome_text import text_of
+from vcbatch.cli.output import CliError, note, say
+from vcbatch.cli.plugin_files import extensions_option
+from vcbatch.cli.policy_file import read_policy
+from vcbatch.cli.recording_files import read_recording
+from vcbatch.cli.world_files import Collected, completed
+from vcbatch.scheduler import PolicyError
+from vcbatch.scheduler.policy import Extensions, Policy
+from vcbatch.scheduler.simulation import Outcome, Simulation, World, WorldError
+from vcbatch.scheduler.simulation.recording import Recording, Replayed, replay
+
+Json = Mapping[str, Any]
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_ROUNDS = 10
+
+
+@click.command("replay")
+@click.argument("file", type=_FILE)
+@click.option(
+    "--what-if", "added", multiple=True, type=_FILE, metavar="FILE",
+    help="Add the objects in FILE, or put them in place of those of their names; may be repeated.",
+)  # fmt: skip
+@click.option(
+    "--without", "removed", multiple=True, metavar="KIND/[NAMESPACE/]NAME",
+    help="Take an object away, a PodGroup with its pods; may be repeated.",
+)  # fmt: skip
+@click.option("--policy", "policy_file", type=_FILE, default=None, metavar="FILE", help="What if this were the policy.")
+@extensions_option
+@click.option(
+    "--rounds", type=click.IntRange(1, 10_000), default=_ROUNDS, show_default=True, metavar="N",
+    help="Cycles at most, where no recorded ones are done again.",
+)  # fmt: skip
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def command(
+    file: Path,
+    added: tuple[Path, ...],
+    removed: tuple[str, ...],
+    policy_file: Path | None,
+    extensions: Extensions,
+    rounds: int,
+    output: str,
+) -> int:
+    """Do again what FILE recorded, or say what the scheduler would do with the cluster in it.
+
+    FILE is of `vcbatch snapshot`, or one of those that `vcbatch scheduler --record-cycles DIR` writes: then each of its
+    cycles is decided again and compared with what was decided then; exit code 1 where one differs.
+
+    With --what-if, --without or --policy the cluster as it was at the end of FILE is scheduled twice, as it is and
+    changed, and the difference is shown.
+    """
+    recording = read_recording(file)
+    changed = bool(added or removed or policy_file)
+    try:
+        if recording.cycles and not changed:
+            return _verify(recording, extensions, output)
+        now, lists = _end(recording, extensions)
+        trial = _Trial(recording=recording, now=now, rounds=rounds)
+        before = trial.run(lists, recording.policy(extensions))
+        if not changed:
+            say(json.dumps({"name": file.name, **before.as_json()}) if output == "json" else text_of(before))
+            return 0
+        policy = recording.policy(extensions)
+        if policy_file is not None:
+            policy = read_policy(policy_file, extensions=extensions)
+        name = recording.settings.scheduler_names[0]
+        after = trial.run(_changed(lists, added, removed, scheduler_name=name), policy)
+    except (WorldError, PolicyError) as error:
+        raise CliError(f"{file}: {error}") from error
+    say(json.dumps(_difference(before, after)) if output == "json" else _difference_text(before, after))
+    return 0
+
+
+# Recorded cycles -----------------------------------------------------------------------------------------------------
+
+
+def _verify(recording: Recording, extensions: Extensions, output: str) -> int:
+    scheduler = recording.scheduler(recording.policy(extensions))
+    differing = 0
+    for done in replay(recording, scheduler):
+        differing += not done.same
+        say(json.dumps(_cycle_json(done)) if output == "json" else _cycle_text(done))
+    count = recording.cycles
+    note(f"{count} cycles done again, {differing or 'none'} decided otherwise")
+    return 1 if differing else 0
+
+
+def _cycle_text(done: Replayed) -> str:
+    result = done.result
+    counts = [(len(result.binds), "bound"), (len(result.evictions), "evicted"), (len(result.held), "held")]
+    said = ", ".join(f"{count} {word}" for count, word in counts if count) or "nothing"
+    return f"cycle {done.number}  {done.at:%Y-%m-%d %H:%M:%S}  {said}  {'same' if done.same else 'DIFFERENT'}"
+
+
+def _cycle_json(done: Replayed) -> Json:
+    result = done.result
+    return {
+        "cycle": done.number,
+        "at": done.at.isoformat(),
+        "same": done.same,
+        "binds": {f"{b.namespace}/{b.name}": b.node for b in result.binds},
+        "evicted": [f"{e.namespace}/{e.name}" for e in result.evictions],
+        "pipelined": {f"{h.namespace}/{h.name}": h.node for h in result.held if h.promised},
+    }
+
+
+# What if -------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Trial:
+    """The cluster of a recording, tried under one or another change."""
+
+    recording: Recording
+    now: Any
+    rounds: int
+
+    def run(self, lists: Mapping[str, Sequence[Json]], policy: Policy) -> Outcome:
+        """Raises `WorldError`."""
+        settings = self.recording.settings
+        world = completed(
+            {key: list(objects) for key, objects in lists.items()},
+            scheduler_names=settings.scheduler_names,
+            now=self.now,
+        )
+        simulation = Simulation(
+            World.read(world, scheduler_name=_NOBODY),
+            policy,
+            scheduler_names=settings.scheduler_names,
+            default_queue=settings.default_queue,
+            share=settings.share,
+            queue_gates=settings.queue_gates,
+        )
+        return simulation.run(now=self.now, rounds=self.rounds)
+
+
+_NOBODY = "default-scheduler"
+"""Whose pods are that name no scheduler: on a cluster every pod names one."""
+
+
+def _end(recording: Recording, extensions: Extensions) -> tuple[Any, Mapping[str, Sequence[Json]]]:
+    """The time and the objects at the end of the file."""
+    if not recording.steps:
+        return recording.settings.taken, recording.lists
+    scheduler = recording.scheduler(recording.policy(extensions))
+    last = recording.settings.taken
+    for done in replay(recording, scheduler):
+        last = done.at
+    return last + timedelta(seconds=1), recording.world_at_end(scheduler)
+
+
+def _changed(
+    lists: Mapping[str, Sequence[Json]], added: Sequence[Path], removed: Sequence[str], *, scheduler_name: str
+) -> Json:
+    """Pods that are added and name no scheduler are this one's."""
+    collected = Collected.of(lists)
+    for what in removed:
+        collected.remove(what)
+    for path in added:
+        for document in documents(path):
+            if document.get("kind") == PODS.kind and isinstance(document.get("spec"), Mapping):
+                document = {**document, "spec": {"schedulerName": scheduler_name, **document["spec"]}}
+            collected.add(document, source=str(path))
+    collected.say_ignored()
+    return collected.lists()
+
+
+def _difference(before: Outcome, after: Outcome) -> Json:
+    """What changes for whom; pods that are bound to another node alone are no news."""
+    was, now = before.binds, after.binds
+    gangs = sorted(before.phases.keys() | after.phases.keys())
+    return {
+        "binds": {pod: now[pod] for pod in sorted(now.keys() - was.keys())},
+        "bindsNoMore": {pod: was[pod] for pod in sorted(was.keys() - now.keys())},
+        "evicted": sorted(set(after.evicted) - set(before.evicted)),
+        "evictedNoMore": sorted(set(before.evicted) - set(after.evicted)),
+        "waits": {
+            gang: {"before": _why(before, gang), "after": _why(after, gang)}
+            for gang in gangs
+            if _why(before, gang) != _why(after, gang)
+        },
+        "before": before.as_json(),
+        "after": after.as_json(),
+    }
+
+
+def _why(outcome: Outcome, gang: str) -> str | None:
+    why = outcome.reasons.get(gang)
+    return None if why is None else why.reason.value
+
+
+def _difference_text(before: Outcome, after: Outcome) -> str:
+    lines = [f"before: {_totals(before)}", f"after:  {_totals(after)}", ""]
+    gangs = sorted(before.phases.keys() | after.phases.keys())
+    changes = [line for gang in gangs for line in _gang_change(before, after, gang)]
+    return "\n".join([*lines, *(changes or ["nothing changes for any gang"])])
+
+
+def _totals(outcome: Outcome) -> str:
+    return f"{len(outcome.binds)} pods bound, {len(outcome.evicted)} evicted, {len(outcome.reasons)} gangs wait"
+
+
+def _gang_change(before: Outcome, after: Outcome, gang: str) -> list[str]:
+    told: list[str] = []
+    for word, was, now in (
+        ("bound", _count(before.binds, before, gang), _count(after.binds, after, gang)),
+        ("evicted", _count(before.evicted, before, gang), _count(after.evicted, after, gang)),
+    ):
+        if was != now:
+            told.append(f"  {word}: {was} → {now} pods")
+    was, now = _why(before, gang), _why(after, gang)
+    if was != now:
+        told.append(f"  waits: {was or 'no'} → {now or 'no'}")
+    return [gang, *told] if told else []
+
+
+def _count(pods: Any, outcome: Outcome, gang: str) -> int:
+    return sum(1 for pod in pods if outcome.gangs.get(pod) == gang)

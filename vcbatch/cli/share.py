@@ -1,0 +1,107 @@
+"""Options and environment of a scheduler that is one of several on a cluster, under Volcano's names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, TypeVar
+
+import click
+
+from vcbatch.api.names import DEFAULT_SCHEDULER, SCHEDULER_LEASE
+from vcbatch.cli.output import CliError
+from vcbatch.scheduler.share import Ring, ShardingMode, Share
+
+F = TypeVar("F", bound=Callable[..., object])
+
+ENABLE: Final = "MULTI_SCHEDULER_ENABLE"
+POD_NAME: Final = "SCHEDULER_POD_NAME"
+NUMBER: Final = "SCHEDULER_NUM"
+_MOST: Final = 1000
+
+
+def share_options(function: F) -> F:
+    """Adds the options; they come as the keyword arguments of `read_share`, and `lease`."""
+    for option in reversed(
+        (
+            click.option(
+                "--node-selector",
+                "node_selector",
+                multiple=True,
+                metavar="KEY:VALUE",
+                help="Use only nodes with one of these labels; may be repeated.  [default: all nodes]",
+            ),
+            click.option(
+                "--scheduler-sharding-mode",
+                "sharding_mode",
+                type=click.Choice([mode.value for mode in ShardingMode]),
+                default=ShardingMode.NONE.value,
+                show_default=True,
+                help="Use only the nodes of a NodeShard (hard), or these before others (soft).",
+            ),
+            click.option(
+                "--scheduler-sharding-name",
+                "sharding_name",
+                default=DEFAULT_SCHEDULER,
+                show_default=True,
+                metavar="NAME",
+                help="The NodeShard of this scheduler.",
+            ),
+            click.option(
+                "--leader-elect-resource-name",
+                "lease",
+                default=SCHEDULER_LEASE,
+                show_default=True,
+                metavar="NAME",
+                help="The Lease to hold. Schedulers that share a cluster need one each.",
+            ),
+        )
+    ):
+        function = option(function)
+    return function
+
+
+def read_share(
+    *,
+    node_selector: Sequence[str],
+    sharding_mode: str,
+    sharding_name: str,
+    environment: Mapping[str, str],
+    leader_elect: bool,
+) -> Share:
+    """What of the cluster is this scheduler's.
+
+    Raises:
+        CliError: an option or a variable that can't be used; says which, what was given and what is allowed.
+    """
+    instance, ring = _instance(environment, leader_elect=leader_elect)
+    return Share(
+        node_labels=frozenset(_pair(text) for text in node_selector),
+        ring=ring,
+        instance=instance,
+        mode=ShardingMode(sharding_mode),
+        shard=sharding_name,
+    )
+
+
+def _pair(text: str) -> tuple[str, str]:
+    key, colon, value = text.strip().partition(":")
+    if not key or not colon:
+        raise CliError(f"--node-selector: got {text!r}, want key:value")
+    return key.strip(), value.strip()
+
+
+def _instance(environment: Mapping[str, str], *, leader_elect: bool) -> tuple[str, Ring | None]:
+    """This instance's name, and the ring that all instances are on; none where there is but one."""
+    if environment.get(ENABLE, "") != "true":
+        return "", None
+    if leader_elect:
+        raise CliError(f"{ENABLE} is true, so every instance has work to do: set --leader-elect=false")
+    name, number = environment.get(POD_NAME, ""), environment.get(NUMBER, "")
+    base, _, index = name.rpartition("-")
+    if not base or not index.isdecimal():
+        raise CliError(f"{POD_NAME}: got {name!r}, want the pod's name, which ends with its index (NAME-0)")
+    if not number.isdecimal() or not 1 <= int(number) <= _MOST:
+        raise CliError(f"{NUMBER}: got {number!r}, want how many instances there are, 1 to {_MOST}")
+    if int(index) >= int(number):
+        raise CliError(f"{POD_NAME}: got {name!r}, but {NUMBER} is {number}: the last is {base}-{int(number) - 1}")
+    return name, Ring(f"{base}-{i}" for i in range(int(number)))

@@ -1,0 +1,178 @@
+"""`vcbatch simulate`: what the scheduler would do with given objects."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from vcbatch.api.names import DEFAULT_SCHEDULER
+from vcbatch.api.queue import DEFAULT
+from vcbatch.api.timestamps import parse_time
+from vcbatch.cli.documents import documents
+from vcbatch.cli.outcome_text import text_of
+from vcbatch.cli.output import CliError, complain, say
+from vcbatch.cli.plugin_files import extensions_option
+from vcbatch.cli.policy_file import read_policy
+from vcbatch.cli.world_files import Collected, completed
+from vcbatch.scheduler import Policy, PolicyError
+from vcbatch.scheduler.policy import Extensions
+from vcbatch.scheduler.share import WHOLE, Share
+from vcbatch.scheduler.simulation import MOMENT, Case, Outcome, Simulation, World, WorldError
+from vcbatch.scheduler.simulation.recording import Recording
+
+Json = Mapping[str, Any]
+
+
+class TimeType(click.ParamType):
+    """A time as Kubernetes writes it."""
+
+    name = "TIME"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
+        try:
+            return parse_time(str(value))
+        except ValueError:
+            self.fail(f"{value!r} is no time such as 2026-06-01T00:00:00Z", param, ctx)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Options:
+    policy: Policy | None
+    actions: str | None
+    rounds: int
+    names: tuple[str, ...]
+    default_queue: str
+    at: datetime | None
+
+
+@click.command("simulate")
+@click.argument(
+    "files", nargs=-1, required=True, metavar="FILE...",
+    type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
+)  # fmt: skip
+@click.option(
+    "--policy", "policy_file", type=click.Path(exists=True, dir_okay=False, path_type=Path), default=None,
+    metavar="FILE", help="Policy file, as for `vcbatch scheduler`.  [default: the built-in policy, or the case's own]",
+)  # fmt: skip
+@extensions_option
+@click.option(
+    "--actions", default=None, metavar="LIST", help='Actions in place of the policy\'s: "allocate, backfill".'
+)
+@click.option(
+    "--rounds", type=click.IntRange(1, 10_000), default=1, show_default=True, metavar="N",
+    help="Cycles at most, each on what the one before decided; it ends when nothing is left to decide.",
+)  # fmt: skip
+@click.option(
+    "--scheduler-name", "names", multiple=True, default=(DEFAULT_SCHEDULER,), show_default=True, metavar="NAME",
+    help="Place pods with this schedulerName, and those that name none; may be repeated.",
+)  # fmt: skip
+@click.option(
+    "--default-queue", default=DEFAULT, show_default=True, metavar="QUEUE", help="Queue of PodGroups that name none."
+)
+@click.option("--at", type=TimeType(), default=None, help="When it happens.  [default: now; cases: 2026-06-01]")
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def command(
+    files: tuple[Path, ...],
+    policy_file: Path | None,
+    extensions: Extensions,
+    actions: str | None,
+    rounds: int,
+    names: tuple[str, ...],
+    default_queue: str,
+    at: datetime | None,
+    output: str,
+) -> int:
+    """Say what the scheduler would do with the objects in FILEs, without a cluster.
+
+    FILEs hold objects as `kubectl get -o yaml` prints them, YAML or JSON, which make one world together: nodes, queues,
+    jobs, PodGroups, pods, priority classes, HyperNodes and whatever else decides. Or they hold recorded cases
+    (`name`, `actions`, `tiers`, objects) or worlds (`id`, `policy`, objects; one a line), each run by itself.
+
+    Bound pods run in the next round, evicted ones are gone. With -o json each case or world is one line:
+    `id` or `name`, `binds`, `evicted`, `pipelined`, `allocated`, `podGroupPhase`, `taskStatusCounts`, `reasons`,
+    or `error` where it can't be run. Exit code 1 where there was an error.
+    """
+    policy = None if policy_file is None else read_policy(policy_file, extensions=extensions)
+    options = _Options(policy=policy, actions=actions, rounds=rounds, names=names, default_queue=default_queue, at=at)
+    failed = False
+    for key, label, recorded, run in _runs(files, options):
+        try:
+            outcome = run()
+        except (PolicyError, WorldError) as error:
+            failed = True
+            _refuse(key, label, str(error), output)
+        except CliError:
+            raise
+        except Exception as error:  # one case that can't be run doesn't stop the others
+            failed = True
+            _refuse(key, label, f"internal error: {type(error).__name__}: {error}", output)
+        else:
+            failed = failed or bool(outcome.failures)
+            _print(key, label, outcome, output, recorded=recorded)
+    return 1 if failed else 0
+
+
+_Run = tuple[str, str, bool, Callable[[], Outcome]]
+
+
+def _runs(files: tuple[Path, ...], options: _Options) -> Iterator[_Run]:
+    """Each case as it is read, and the world of all objects at the end: key and text of its label, whether
+    it is recorded, and what runs it."""
+    collected = Collected()
+    objects = cases = 0
+    for path in files:
+        for document in documents(path):
+            if Recording.recognises(document):
+                raise CliError(f"{path}: a snapshot", hint=f"Use `vcbatch replay {path}`.")
+            if Case.recognises(document):
+                cases += 1
+                yield *Case.label(document), True, lambda document=document: _case(document, options)
+            else:
+                objects += 1
+                collected.add(document, source=str(path))
+    if not objects and not cases:
+        raise CliError(f"{', '.join(map(str, files))}: no objects and no cases")
+    if objects:
+        collected.say_ignored()
+        yield "name", ",".join(path.stem for path in files), False, lambda: _world(collected, options)
+
+
+def _case(document: Json, options: _Options) -> Outcome:
+    case = Case.read(document, policy=options.policy)
+    return _run(case.world, case.policy, options, now=options.at or MOMENT, share=case.share)
+
+
+def _world(collected: Collected, options: _Options) -> Outcome:
+    now = options.at or datetime.now(UTC)
+    lists = completed(collected.lists(), scheduler_names=options.names, now=now)
+    return _run(World.read(lists, scheduler_name=options.names[0]), options.policy, options, now=now)
+
+
+def _run(world: World, policy: Policy | None, options: _Options, *, now: datetime, share: Share = WHOLE) -> Outcome:
+    chosen = policy or Policy.default()
+    if options.actions is not None:
+        chosen = chosen.acting(options.actions)
+    simulation = Simulation(
+        world, chosen, scheduler_names=options.names, default_queue=options.default_queue, share=share
+    )
+    return simulation.run(now=now, rounds=options.rounds)
+
+
+def _print(key: str, label: str, outcome: Outcome, output: str, *, recorded: bool) -> None:
+    if output == "json":
+        say(json.dumps({key: label, **outcome.as_json(recorded=recorded)}, separators=(",", ":")))
+    else:
+        say(text_of(outcome, title=label))
+
+
+def _refuse(key: str, label: str, error: str, output: str) -> None:
+    if output == "json":
+        say(json.dumps({key: label, "error": error}, separators=(",", ":")))
+    else:
+        complain(CliError(f"{label}: {error}" if label else error))
