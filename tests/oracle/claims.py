@@ -19,9 +19,9 @@ class Claims:
     or "" where it is yet to be made."""
 
     def __init__(self, world: Json) -> None:
-        self._claims = {c["metadata"]["name"]: c for c in world.get("claims") or ()}
-        self._volumes = {v["metadata"]["name"]: v for v in world.get("volumes") or ()}
-        self._classes = {c["metadata"]["name"]: c for c in world.get("classes") or ()}
+        self._claims = {c["metadata"]["name"]: c for c in world.get("pvcs") or ()}
+        self._volumes = {v["metadata"]["name"]: v for v in world.get("pvs") or ()}
+        self._classes = {c["metadata"]["name"]: c for c in world.get("storageClasses") or ()}
         self._given: dict[str, str] = {}
 
     def volumes(self, task: User, node: str, others: Mapping[str, Sequence[User]]) -> dict[str, str] | None:

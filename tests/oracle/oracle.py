@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from tests.oracle.claims import Claims
 from vcbatch.api.quantity import parse_quantity
@@ -75,9 +75,9 @@ class Job:
     def part_of(self, task: Task) -> tuple[int, tuple[str, ...]] | None:
         """The gang inside the gang that the task is of."""
         for i, rule in enumerate(self.rules):
-            wanted = rule["labelSelector"]["matchLabels"]
-            if all(task.labels.get(k) == v for k, v in wanted.items()):
-                return i, tuple(task.labels.get(k, "") for k in rule["matchLabelKeys"])
+            wanted, keys = rule["labelSelector"]["matchLabels"], rule["matchLabelKeys"]
+            if all(task.labels.get(k) == v for k, v in wanted.items()) and all(k in task.labels for k in keys):
+                return i, tuple(task.labels[k] for k in keys)
         return None
 
     def in_part(self, part: tuple[int, tuple[str, ...]], *statuses: str, hope: bool = True) -> int:
@@ -321,7 +321,7 @@ class Oracle:
             if plugin == "priority":
                 key.append(-job.priority)
             elif plugin == "gang":
-                key.append(1 if self._ready(job) else 0)
+                key.append(1 if job.count(*READY) + self._hoped(job) >= job.minimum else 0)
             elif plugin == "drf":
                 held: Amounts = {}
                 for task in job.tasks:
@@ -490,12 +490,11 @@ class Oracle:
 
     # Actions ---------------------------------------------------------------------------------------------------------
 
-    def run(self) -> Oracle:
-        known: dict[str, Callable[[], None]] = {
-            "enqueue": self._enqueue,
-            "allocate": self._allocate,
-            "backfill": self._backfill,
-        }
+    def _known_actions(self) -> dict[str, Callable[[], None]]:
+        return {"enqueue": self._enqueue, "allocate": self._allocate, "backfill": self._backfill}
+
+    def run(self) -> Self:
+        known = self._known_actions()
         self._hopeful: list[tuple[Job, list[Task]]] = []
         for action in self.actions:
             known[action]()
@@ -588,7 +587,8 @@ class Oracle:
         return placed
 
     def _attempt_parts(self, job: Job, sheet: list[Task]) -> list[Task]:
-        """Part by part: those that are still needed first, each with what it lacks or with nothing."""
+        """Part by part: those that are still needed first, each with what it lacks or with nothing; and again, one task
+        a turn, those that have tasks left while the gang isn't ready."""
         parts = list(dict.fromkeys(map(job.part_of, sheet)))
         missing = [r["minSubGroups"] - job.whole_parts(i, *READY) for i, r in enumerate(job.rules)]
         needed: list[Any] = []
@@ -599,7 +599,9 @@ class Oracle:
                 missing[part[0]] -= 1
                 needed.append(part)
         placed: list[Task] = []
-        for part in [*needed, *(p for p in parts if p not in needed)]:
+        turns = [*needed, *(p for p in parts if p not in needed)]
+        while turns:
+            part = turns.pop(0)
             mine = [t for t in sheet if job.part_of(t) == part]
             if part is None:
                 before = list(mine)
@@ -609,6 +611,8 @@ class Oracle:
                 done, got = self._whole_part(job, part, mine)
                 placed += got
             sheet[:] = [t for t in sheet if t not in done]
+            if part is not None and any(job.part_of(t) == part for t in sheet):
+                turns.append(part)
             if self._ready(job):
                 break
         # What is left for another turn stays sorted by part.

@@ -134,7 +134,7 @@ def storage(draw: st.DrawFn, names: list[str]) -> Json:
     free = [volume(f"v{i}", "Available") for i in range(draw(st.integers(0, 3)))]
     sizes = [draw(st.sampled_from(["1Gi", "2Gi"])) for _ in STATIC]
     return {
-        "classes": [
+        "storageClasses": [
             {"metadata": {"name": name}, "provisioner": provisioner, "volumeBindingMode": mode}
             for name, provisioner, mode in (
                 ("now", "example.com/disk", "Immediate"),
@@ -142,8 +142,8 @@ def storage(draw: st.DrawFn, names: list[str]) -> Json:
                 ("static", "kubernetes.io/no-provisioner", "WaitForFirstConsumer"),
             )
         ],
-        "volumes": [*free, volume("v-bound", "Bound"), volume("v-single", "Bound", "ReadWriteOncePod")],
-        "claims": [
+        "pvs": [*free, volume("v-bound", "Bound"), volume("v-single", "Bound", "ReadWriteOncePod")],
+        "pvcs": [
             _claim(BOUND, "static", volume="v-bound"),
             _claim(LATE, "late"),
             _claim(SHARED, "late", mode="ReadWriteMany"),
@@ -212,7 +212,7 @@ def _gang(draw: st.DrawFn, world: Json, g: int) -> None:
     )
     for role, size in sizes.items():
         template = draw(templates())
-        if "claims" in world and draw(st.integers(0, 1)):
+        if "pvcs" in world and draw(st.integers(0, 1)):
             # What runs has its volumes.
             claims = draw(st.lists(st.sampled_from(SETTLED if running else CLAIMS), unique=True, max_size=2))
             template["volumes"] = [{"name": c, "persistentVolumeClaim": {"claimName": c}} for c in claims]

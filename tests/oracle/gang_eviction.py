@@ -1,0 +1,196 @@
+"""Pods that are evicted for a gang as a whole, on a cluster without HyperNodes, and phases when the cycle ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import inf
+
+from tests.oracle.eviction import Evictions
+from tests.oracle.oracle import READY, Amounts, Job, Task, plus
+
+
+@dataclass
+class Bundle:
+    """Pods of a gang that go together, and what ends with them where it is more than these."""
+
+    job: Job
+    tasks: list[Task]
+    whole: bool
+
+
+class EvictionOracle(Evictions):
+    """One cycle of a policy with any of the actions that evict."""
+
+    def _known_actions(self) -> dict[str, Callable[[], None]]:
+        return super()._known_actions() | {
+            "preempt": self._preempt,
+            "reclaim": self._reclaim,
+            "gangpreempt": lambda: self._gangs(reclaim=False),
+            "gangreclaim": lambda: self._gangs(reclaim=True),
+        }
+
+    def _gangs(self, *, reclaim: bool) -> None:
+        for queue, jobs in self._by_queue(self._starved()):
+            left = list(jobs)
+            while left and not (reclaim and self._overused(queue)):
+                job = min(left, key=self._job_key)
+                left.remove(job)
+                if self._starving(job):
+                    self._make_room_for(job, reclaim=reclaim)
+
+    def _make_room_for(self, job: Job, *, reclaim: bool) -> None:
+        tasks = self._waiting(job)
+        if not tasks or any(self._peaceful(t) for t in tasks):
+            return
+        need = _sum(tasks)
+        if reclaim and not self._preemptive(job.queue, need):
+            return
+        bundles = self._sorted(self._bundles(job, reclaim=reclaim), job, need, reclaim=reclaim)
+        flat = [t for b in bundles for t in b.tasks]
+        allowed = self._unified(tasks[0], flat, reclaim=reclaim)
+        kept: list[Bundle] = []
+        for bundle in bundles:
+            rest = [t for t in bundle.tasks if t in allowed]
+            if rest and (len(rest) == len(bundle.tasks) or not bundle.whole):
+                kept.append(Bundle(bundle.job, rest, bundle.whole))
+        chosen: list[Task] = []
+        for bundle in self._sorted(kept, job, need, reclaim=reclaim):
+            chosen += bundle.tasks
+            if not self._enough(need, chosen):
+                continue
+            saved = self._save()
+            if self._trial(job, tasks, chosen):
+                if reclaim and self._comes_back(tasks, chosen):
+                    self._restore(saved)
+                    continue
+                return
+
+    def _enough(self, need: Amounts, victims: list[Task]) -> bool:
+        room = _sum(victims)
+        for node in self.nodes:
+            room = plus(plus(room, node.idle()), node.sum("Releasing"))
+        return all(v <= room.get(n, 0.0) + 0.1 for n, v in need.items())
+
+    def _trial(self, job: Job, tasks: list[Task], victims: list[Task]) -> bool:
+        saved = self._save()
+        for victim in victims:
+            self._evict(victim, job)
+        for task in tasks:
+            found = self._choose(task)
+            if found is None or not self._allocatable(job.queue, task):
+                self._restore(saved)
+                return False
+            self._place(task, found[0], free=False)
+        if not self._pipelined(job):
+            self._restore(saved)
+            return False
+        return True
+
+    def _comes_back(self, tasks: list[Task], victims: list[Task]) -> bool:
+        """Whether a gang that lost pods could have some of the tasks evicted in its turn."""
+        for of in {v.job.key: v.job for v in victims if v.job is not None}.values():
+            lost = [v for v in victims if v.job is of]
+            if self._preemptive(of.queue, _sum(lost)) and self._unified(lost[0], tasks, reclaim=True):
+                return True
+        return False
+
+    # Bundles ---------------------------------------------------------------------------------------------------------
+
+    def _may_lose(self, victim: Task, job: Job, *, reclaim: bool) -> bool:
+        of = victim.job
+        if of is None or of is job or not self._preemptable(victim) or not self._lets_go(of):
+            return False
+        if (of.key, job.key) in self.pushed:
+            return False
+        if reclaim:
+            return victim.status == "Running" and of.queue is not job.queue and self._reclaimable(of.queue)
+        return victim.status in ("Bound", "Running") and of.queue is job.queue and of.priority < job.priority
+
+    def _lets_go(self, job: Job) -> bool:
+        meta = self.groups[job.key]["metadata"]
+        for given in (meta.get("annotations") or {}, meta.get("labels") or {}):
+            if "volcano.sh/preemptable" in given:
+                return given["volcano.sh/preemptable"] == "true"
+        return True
+
+    def _bundles(self, job: Job, *, reclaim: bool) -> list[Bundle]:
+        out: list[Bundle] = []
+        for of in self.jobs.values():
+            here = [t for n in self.nodes for t in n.tasks if t.job is of and self._may_lose(t, job, reclaim=reclaim)]
+            here.sort(key=lambda t: (t.priority, t.uid))
+            surplus = of.count(*READY) - of.minimum
+            roles = {r: of.count(*READY, role=r) - least for r, least in self._roles(of).items()}
+            safe: list[Task] = []
+            rest: list[Task] = []
+            for task in here:
+                if surplus < 0:
+                    safe.append(task)
+                elif len(safe) < surplus and roles.get(task.role, 1) > 0:
+                    safe.append(task)
+                    if task.role in roles:
+                        roles[task.role] -= 1
+                else:
+                    rest.append(task)
+            out += [Bundle(of, tasks, whole) for tasks, whole in ((safe, False), (rest, True)) if tasks]
+        return out
+
+    def _sorted(self, bundles: list[Bundle], job: Job, need: Amounts, *, reclaim: bool) -> list[Bundle]:
+        queues = [q.name for q in self._queues_in_order(job.queue)]
+        last = sorted((j for j in self.jobs.values()), key=self._job_key, reverse=True)
+
+        def key(bundle: Bundle) -> tuple[bool, int, float, str, str, int]:
+            rank = queues.index(bundle.job.queue.name) if reclaim else last.index(bundle.job)
+            worth = _worth(bundle, need)
+            return bundle.whole, rank, -worth, bundle.job.uid, bundle.tasks[0].uid, len(bundle.tasks)
+
+        return sorted(bundles, key=key)
+
+    def _unified(self, actor: Task, candidates: list[Task], *, reclaim: bool) -> list[Task]:
+        """Those that all plugins with an opinion let go."""
+        known: dict[str, Callable[[list[Task]], list[Task]]] = {
+            "conformance": self._not_the_systems,
+            "pdb": self._within_budgets,
+            "cdp": self._not_cooling,
+        }
+        if reclaim:
+            known["capacity"] = lambda given: self._beyond_quota(actor, given)
+        allowed = list(candidates)
+        for name, answer in known.items():
+            if name in self.plugins:
+                allowed = [t for t in answer(candidates) if t in allowed]
+        return allowed
+
+    # The outcome -----------------------------------------------------------------------------------------------------
+
+    @property
+    def phases(self) -> dict[str, str]:
+        return {job.key: self._phase(job) for job in self.jobs.values()}
+
+    def _phase(self, job: Job) -> str:
+        there = sum(1 for t in job.tasks if t.status == "Releasing" and t.node)
+        scheduled = job.count("Running", "Bound", "Failed", "Succeeded") + there
+        ends = scheduled >= job.minimum and not job.count("Pending", "Pipelined")
+        enough = job.count(*READY) + self._hoped(job) >= job.minimum
+        if "gang" in self.plugins and job.tasks and not enough and not ends and job.count("Running"):
+            return "Unknown"
+        if scheduled >= job.minimum:
+            return "Completed" if scheduled == job.count("Succeeded", "Failed") else "Running"
+        return "Inqueue" if job.phase == "Inqueue" else "Pending"
+
+
+def _sum(tasks: list[Task]) -> Amounts:
+    total: Amounts = {}
+    for task in tasks:
+        total = plus(total, task.request)
+    return total
+
+
+def _worth(bundle: Bundle, need: Amounts) -> float:
+    """How much of what is needed the bundle gives, for what its end costs."""
+    if not bundle.whole:
+        return inf
+    asked = {n: v for n, v in need.items() if v > 0}
+    here, all_of_it = _sum(bundle.tasks), _sum(bundle.job.tasks)
+    cost = sum(all_of_it.get(n, 0.0) / v for n, v in asked.items())
+    return sum(min(here.get(n, 0.0), v) / v for n, v in asked.items()) / cost if cost else inf
