@@ -29,6 +29,14 @@ _LISTS = "listed where the server doesn't begin a watch with what there is (Watc
 _FIRST = "the first queues are made by whichever program comes first"
 _DISCOVERY = "HyperNodes are made from labels where a configuration names some"
 _WORKLOADS = (("apps", "replicasets"), ("apps", "statefulsets"), ("apps", "daemonsets"), ("batch", "jobs"))
+_LOAD_OF_NODES = (
+    ("metrics.k8s.io", "nodes", "list"),
+    *(
+        ("custom.metrics.k8s.io", f"nodes/node_{what}_usage_avg", verb)
+        for what in ("cpu", "memory")
+        for verb in ("get", "list")
+    ),
+)
 
 UNUSED: dict[str, dict[Right, str]] = {
     CONTROLLERS: {
@@ -44,6 +52,9 @@ UNUSED: dict[str, dict[Right, str]] = {
         ("", "persistentvolumeclaims", "list"): _LISTS,
         ("", "persistentvolumeclaims", "get"): "read where a claim that was just made isn't in the cache yet",
         ("batch.volcano.sh", "cronjobs", "get"): "read again after a conflict with another writer",
+        ("flow.volcano.sh", "jobflows", "get"): "read again after a conflict with another writer",
+        ("flow.volcano.sh", "jobtemplates", "get"): "read again after a conflict with another writer",
+        ("flow.volcano.sh", "jobflows/finalizers", "update"): _FINALIZERS,
         ("topology.volcano.sh", "hypernodes", "get"): "read again after a conflict with another writer",
         **{("topology.volcano.sh", "hypernodes", verb): _DISCOVERY for verb in ("create", "patch", "delete")},
         **{(*workload, "list"): _LISTS for workload in _WORKLOADS},
@@ -67,6 +78,26 @@ UNUSED: dict[str, dict[Right, str]] = {
         ("", "persistentvolumes", "list"): _LISTS,
         ("storage.k8s.io", "storageclasses", "list"): _LISTS,
         ("storage.k8s.io", "csinodes", "list"): _LISTS,
+        ("storage.k8s.io", "csidrivers", "list"): _LISTS,
+        **{("", "nodes", verb): "only where deviceshare.NodeLockEnable locks nodes" for verb in ("get", "patch")},
+        ("", "configmaps", "get"): "only where the policy, or what deviceshare knows of cards, is kept in one",
+        ("resource.k8s.io", "resourceslices", "list"): _LISTS,
+        ("resource.k8s.io", "deviceclasses", "list"): _LISTS,
+        ("resource.k8s.io", "resourceclaims", "list"): _LISTS,
+        **{("resource.k8s.io", "resourceclaims", verb): "only for pods with devices" for verb in ("get", "patch")},
+        ("resource.k8s.io", "resourceclaims/status", "patch"): "only for pods with devices",
+        ("topology.volcano.sh", "hypernodes", "list"): _LISTS,
+        ("shard.volcano.sh", "nodeshards", "list"): _LISTS,
+        ("shard.volcano.sh", "nodeshards", "watch"): "only where the kind is served",
+        ("shard.volcano.sh", "nodeshards/status", "patch"): "only where a NodeShard divides the nodes",
+        ("storage.k8s.io", "csistoragecapacities", "list"): _LISTS,
+        ("", "namespaces", "list"): _LISTS,
+        ("", "pods", "delete"): "only where the policy has actions that evict",
+        ("", "pods", "patch"): "only where gates of pods are opened by queues",
+        ("nodeinfo.volcano.sh", "numatopologies", "list"): _LISTS,
+        **dict.fromkeys(_LOAD_OF_NODES, "only where the policy measures the load of nodes there"),
+        ("policy", "poddisruptionbudgets", "list"): _LISTS,
+        ("", "resourcequotas", "list"): _LISTS,
         ("", "events", "patch"): "an equal event within ten minutes is counted on the one that there is",
         ("scheduling.volcano.sh", "queues", "create"): _FIRST,
     },
@@ -181,6 +212,13 @@ def _broad_run(plane: ControlPlane) -> None:
     plane.kubectl("create", "-f", "-", stdin=_job("keeps", replicas=1, run="exit 0", volumes=volumes))
     plane.call("POST", f"{_BATCH}/cronjobs", _cron_job("ticks"))
     plane.call("POST", "/apis/topology.volcano.sh/v1alpha1/hypernodes", _hyper_node("rack"))
+    # A flow of jobs that is suspended and goes on.
+    plane.kubectl("create", "-f", "-", stdin=json.dumps(_job_template("step")))
+    plane.kubectl("create", "-f", "-", stdin=json.dumps(_job_flow("flow", "step")))
+    wait_until("the flow made a job", lambda: plane.request("GET", _job_path("flow-step"))[0] == 200)
+    _until_job(plane, "flow-step", "Running")
+    _command(plane, "flow", "AbortJob", kind="JobFlow", api="flow.volcano.sh/v1alpha1")
+    _until_job(plane, "flow-step", "Aborted")
     wait_until("the claim is made", lambda: plane.call("GET", _CLAIMS)["items"])
     wait_until("the clock made a job", lambda: "ticks-" in json.dumps(plane.call("GET", f"{_BATCH}/jobs")))
     # Claims that wait for their first consumer: one finds a volume, the other's is to be made by a driver.
@@ -199,6 +237,18 @@ def _broad_run(plane: ControlPlane) -> None:
     nowhere = _job("nowhere", replicas=1, run="true", priorityClassName="unheard-of").replace("default", "unheard-of")
     assert plane.kubectl("create", "-f", "-", stdin=nowhere).returncode != 0
     _until_events_are_sent(plane)
+
+
+def _job_template(name: str) -> dict[str, Any]:
+    spec = {"minAvailable": 1, "tasks": [_task(replicas=1, run="sleep 600")]}
+    return {
+        "apiVersion": "flow.volcano.sh/v1alpha1", "kind": "JobTemplate", "metadata": {"name": name}, "spec": spec
+    }  # fmt: skip
+
+
+def _job_flow(name: str, *templates: str) -> dict[str, Any]:
+    spec = {"flows": [{"name": template} for template in templates]}
+    return {"apiVersion": "flow.volcano.sh/v1alpha1", "kind": "JobFlow", "metadata": {"name": name}, "spec": spec}
 
 
 def _until_events_are_sent(plane: ControlPlane) -> None:
@@ -225,6 +275,7 @@ def _volume(of_class: str) -> dict[str, Any]:
 
 _CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
 _BATCH = "/apis/batch.volcano.sh/v1alpha1/namespaces/default"
+_FLOW = "/apis/flow.volcano.sh/v1alpha1/namespaces/default"
 _SCHEDULING = "/apis/scheduling.volcano.sh/v1beta1"
 
 
@@ -280,7 +331,8 @@ def _until_job(plane: ControlPlane, name: str, phase: str, *, running: int = 0) 
 def _command(
     plane: ControlPlane, target: str, action: str, *, kind: str = "Job", api: str = "batch.volcano.sh/v1alpha1"
 ) -> None:
-    path = f"{_SCHEDULING}/queues/{target}" if kind == "Queue" else _job_path(target)
+    paths = {"Queue": f"{_SCHEDULING}/queues/{target}", "JobFlow": f"{_FLOW}/jobflows/{target}"}
+    path = paths.get(kind, _job_path(target))
     uid = plane.call("GET", path)["metadata"]["uid"]
     command = {
         "apiVersion": "bus.volcano.sh/v1alpha1",

@@ -16,13 +16,15 @@ import pytest
 from tests.cluster.binaries.build import Binaries
 from tests.cluster.components import CONTROLLERS, NAMESPACE, Component, Components
 from tests.cluster.controlplane import ControlPlane
-from tests.scenarios.backends import Stage, missing
+from tests.scenarios.backends import Stage, in_turn, missing
 from tests.scenarios.player import Capability, Scenario, scenarios
 from tests.scenarios.report import CLUSTER, Outcome, Record, tell
+from vcbatch.scheduler.policy import DEFAULT_POLICY
 
 LACKS: Mapping[Capability, str] = {
     Capability.CLOCK: "the clock of a real machine stays as it is",
     Capability.PATIENCE: "takes minutes of real time",
+    Capability.SOCKETS: "pods only pretend to run",
 }
 PLANES = 3
 """How many control planes share out the scenarios that want one for themselves."""
@@ -32,14 +34,19 @@ AT_ONCE = 16
 class _Plane:
     """Implements `backends.Machinery`: a control plane and vcbatch on it."""
 
-    def __init__(self, plane: ControlPlane, components: Components) -> None:
+    def __init__(self, plane: ControlPlane, components: Components, *, policy: Path) -> None:
         self.kubeconfig = plane.kubeconfig
         self._components = components
+        self._policy = policy
 
     def restart(self, part: str) -> None:
         component = self._component(part)
         component.program.restart()
         component.wait_ready()
+
+    def decide_by(self, policy: str) -> None:
+        self._policy.write_text(policy)
+        self.restart("scheduler")
 
     def _component(self, part: str) -> Component:
         return next(each for each in self._components.running if each.program.name == f"vcbatch-{part}")
@@ -59,8 +66,10 @@ def _start(stack: ExitStack, folder: Path, binaries: Binaries) -> _Plane:
     _allow_ssh(plane)
     # A killed program's Lease would have to run out before the next one works.
     alone = ("--leader-elect=false",)
-    components.start_all(controllers=alone, scheduler=alone)
-    return _Plane(plane, components)
+    policy = folder / "policy.conf"
+    policy.write_text(DEFAULT_POLICY)
+    components.start_all(controllers=alone, scheduler=(*alone, "--scheduler-conf", str(policy)))
+    return _Plane(plane, components, policy=policy)
 
 
 def _allow_ssh(plane: ControlPlane) -> None:
@@ -80,7 +89,7 @@ def outcomes(
     folders = [tmp_path_factory.mktemp("plane") for _ in range(max(1, min(PLANES, len(alone))))]
 
     async def play(planes: list[_Plane]) -> dict[str, Outcome]:
-        queue = iter(alone)
+        queue = in_turn(alone)
         stages = [Stage(machinery=plane, at_once=AT_ONCE) for plane in planes]
         done = await asyncio.gather(
             *(stage.play(together if number == 0 else (), queue) for number, stage in enumerate(stages))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,6 +24,7 @@ from vcbatch.runtime.client import HttpApi
 from vcbatch.runtime.clock import SystemClock
 from vcbatch.runtime.kubeconfig import load
 from vcbatch.runtime.random import SystemRandom
+from vcbatch.scheduler.policy import DEFAULT_POLICY
 from vcbatch.seams import ApiError
 
 Json = dict[str, Any]
@@ -31,7 +32,7 @@ Json = dict[str, Any]
 _OWN_QUEUES = frozenset({"root", "default"})
 _KINDS = (JOBS, PODGROUPS, PODS, NODES, QUEUES)
 _LARGE = {"name": "large", "cpu": "64", "memory": "256Gi"}
-_CLEAN_SECONDS = 30.0
+_CLEAN_SECONDS = 180.0
 
 
 class Machinery(Protocol):
@@ -41,6 +42,10 @@ class Machinery(Protocol):
 
     def restart(self, part: str) -> None:
         """SIGKILL, and start again; returns once the part works."""
+        ...
+
+    def decide_by(self, policy: str) -> None:
+        """Run the scheduler with this policy file, and no other; returns once it works."""
         ...
 
 
@@ -82,6 +87,7 @@ class Stage:
     makes_node: bool = True
     """Whether those that play together need a node made for them."""
     outcomes: dict[str, Outcome] = field(default_factory=dict[str, Outcome])
+    _policy: str = DEFAULT_POLICY
 
     async def play(self, together: Sequence[Scenario], alone: Iterator[Scenario]) -> dict[str, Outcome]:
         """Play them all; nothing that fails keeps the others from playing. Several stages may share out what is to be
@@ -126,9 +132,17 @@ class Stage:
 
     async def _play_alone(self, scenario: Scenario, api: HttpApi, observer: Observer) -> None:
         await _clear(api)
+        await self._decide_by(scenario.policy or DEFAULT_POLICY, api)
         for short in scenario.nodes or [_LARGE]:
             await api.create(NODES, node(short, datetime.now(UTC)))
         await self._play(scenario, api, observer)
+
+    async def _decide_by(self, policy: str, api: HttpApi) -> None:
+        if policy != self._policy:
+            await asyncio.to_thread(self.machinery.decide_by, policy)
+            self._policy = policy
+            # Where the server went down too, connections from before are dead.
+            await api.close()
 
 
 async def _events(api: HttpApi, scenario: Scenario) -> str:
@@ -167,6 +181,11 @@ async def _delete_quietly(api: HttpApi, resource: Resource, item: Json) -> None:
     except ApiError as error:
         if not error.not_found:
             raise
+
+
+def in_turn(scenarios: Iterable[Scenario]) -> Iterator[Scenario]:
+    """Those with the same policy one after the other, since another one takes a new scheduler."""
+    return iter(sorted(scenarios, key=lambda scenario: scenario.policy))
 
 
 def missing(scenario: Scenario, lacks: Mapping[Capability, str]) -> str:

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 from tests.scenarios.conditions import BY_KIND, ScenarioFailed, named, place, target
 from vcbatch.api.names import HOSTNAME_LABEL, VIRTUAL_NODE
-from vcbatch.api.resources import COMMANDS, CRONJOBS, JOBS, NODES, PODS, QUEUES, Resource
+from vcbatch.api.resources import (
+    COMMANDS,
+    CRONJOBS,
+    JOBFLOWS,
+    JOBS,
+    JOBTEMPLATES,
+    NODES,
+    PODS,
+    QUEUES,
+    Resource,
+)
 from vcbatch.api.timestamps import format_time
 from vcbatch.seams import ApiError, PatchKind
 
@@ -46,7 +56,7 @@ class Owned:
     async def remove(self, world: World) -> None:
         """What makes jobs, the jobs of the namespace, and then what was made around it; queues go when they are closed
         and empty."""
-        for resource in (CRONJOBS, JOBS, PODS):
+        for resource in (CRONJOBS, JOBFLOWS, JOBS, PODS):
             for item in (await world.api.list(resource, namespace=world.namespace)).items:
                 await _without_hold(resource, item, world)
                 await _delete(resource, item["metadata"]["name"], world)
@@ -63,6 +73,10 @@ async def do(step: Json, world: World, owned: Owned) -> bool:
             await _apply(job(body), world, owned)
         case {"cronJob": body, **rest} if not rest:
             await _apply(cron_job(body), world, owned)
+        case {"jobTemplate": body, **rest} if not rest:
+            await _apply(job_template(body), world, owned)
+        case {"flow": body, **rest} if not rest:
+            await _apply(flow(body), world, owned)
         case {"apply": objects, **rest} if not rest:
             for body in objects:
                 await _apply(body, world, owned)
@@ -123,6 +137,31 @@ def cron_job(short: Json) -> Json:
     template = {"metadata": made["metadata"], "spec": made["spec"]}
     body = {"apiVersion": CRONJOBS.api_version, "kind": CRONJOBS.kind, "metadata": {"name": short.pop("name")}}
     return {**body, "spec": {**short, "jobTemplate": template}}
+
+
+def job_template(short: Json) -> Json:
+    """A JobTemplate written out."""
+    return {**job(short), "apiVersion": JOBTEMPLATES.api_version, "kind": JOBTEMPLATES.kind}
+
+
+def flow(short: Json) -> Json:
+    """A JobFlow written out."""
+    short = copy.deepcopy(short)
+    body = {"apiVersion": JOBFLOWS.api_version, "kind": JOBFLOWS.kind, "metadata": {"name": short.pop("name")}}
+    flows = [_entry(name, about or {}) for name, about in short.pop("jobs").items()]
+    return {**body, "spec": {**short, "flows": flows}}
+
+
+def _entry(name: str, about: Json) -> Json:
+    unknown = about.keys() - {"after", "probe", "patch"}
+    if unknown:
+        raise ScenarioFailed(f"a job of a flow has after, probe, patch; not {sorted(unknown)}")
+    entry: Json = {"name": name}
+    if "after" in about:
+        entry["dependsOn"] = {"targets": about["after"]} | ({"probe": about["probe"]} if "probe" in about else {})
+    if "patch" in about:
+        entry["patch"] = {"jobSpec": about["patch"]}
+    return entry
 
 
 def node(short: Json, now: datetime) -> Json:
@@ -217,6 +256,8 @@ async def _refused(body: Json, world: World) -> None:
             request = _create(job(short), world)
         case {"cronJob": short, "with": text}:
             request = _create(cron_job(short), world)
+        case {"flow": short, "with": text}:
+            request = _create(flow(short), world)
         case {"patch": about, "body": wanted, "with": text}:
             request = _patch(about, wanted, world)
         case {"delete": about, "with": text}:
@@ -239,8 +280,8 @@ async def _create(body: Json, world: World) -> None:
 
 
 async def _command(about: Json, action: str, world: World) -> None:
-    resource = JOBS if "job" in about else QUEUES
-    name = about["job"] if resource == JOBS else about["queue"]
+    kind = next(kind for kind in ("job", "queue", "flow") if kind in about)
+    resource, name = {"job": JOBS, "queue": QUEUES, "flow": JOBFLOWS}[kind], about[kind]
     stored = await world.api.get(resource, name, namespace=place(resource, world))
     to = {"apiVersion": stored["apiVersion"], "kind": resource.kind, "name": name, "uid": stored["metadata"]["uid"]}
     body = {
@@ -251,7 +292,7 @@ async def _command(about: Json, action: str, world: World) -> None:
         "target": to,
     }
     # Commands to queues live in the namespace default, as vcctl sends them.
-    namespace = world.namespace if resource == JOBS else "default"
+    namespace = world.namespace if resource.namespaced else "default"
     await _done({"command": about, "action": action}, world.api.create(COMMANDS, body, namespace=namespace))
 
 

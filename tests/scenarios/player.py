@@ -8,6 +8,7 @@ A scenario is a file of `cases/`; its name is the namespace that it plays in, on
             exactly these nodes, and the cluster for itself
     alone:  true    the cluster for itself, with one large node
     needs:  [patience]    what a backend has to offer, where the steps don't tell (`Capability`)
+    policy: |             the scheduler's policy file; the cluster for itself
     never:  [condition]   none of these may hold at any moment, as watches saw it
     steps:  one key each naming what is done
 
@@ -22,13 +23,18 @@ Doing
                each pod asks for, `pod` and `labels` and `annotations` go into the pod template. Anything else: `apply`.
     cronJob:   {name: c, schedule: "@every 2s", job: {tasks: {w: {run: sleep 1}}}}
                a CronJob in short: keys are those of its spec, and `job` is what it makes, as in `job`
+    jobTemplate: {name: a, tasks: {w: {run: sleep 1}}}    a JobTemplate, written as a `job`
+    flow:      {name: f, jobRetainPolicy: delete, jobs: {a: {}, b: {after: [a], patch: {queue: q}, probe: {}}}}
+               a JobFlow in short: `jobs` are its entries by the names of their templates
     apply:     [objects]              create, or merge-patch what exists
     delete:    KIND/NAME
     patch:     KIND/NAME              with `body`: a merge patch, and `subresource` (status)
     jsonpatch: KIND/NAME              with `body`: the operations
     refused:   {apply: object, with: TEXT}, or {job: as above, with: TEXT}, or {cronJob: as above, with: TEXT},
+               or {flow: as above, with: TEXT},
                or {patch: KIND/NAME, body:, with: TEXT}, or {delete: KIND/NAME, with: TEXT}
-    command:   {job: NAME, action: ACTION} or {queue: NAME, action: ACTION}    as `vcctl job suspend` and others do
+    command:   {job: NAME, action: ACTION} or {queue: NAME, action: ACTION} or {flow: NAME, action: ACTION}
+               as `vcctl job suspend` and others do
     evict:     pods/NAME              as `kubectl drain` does
     ends:      pods/NAME              with {exit: 137, reason: OOMKilled, message:, pod: Evicted}: what a kubelet would
                write of a pod that otherwise runs until it is deleted; `pod` is the status's own reason
@@ -44,8 +50,10 @@ Watching
     until:     condition              wait (at most `timeout: 60` seconds) until it holds
     expect:    condition              it holds now
     saw:       {get: KIND/NAME, path: P, is: [values]}    all values that were ever seen there, in order;
-                                      `includes` instead of `is`: these in this order, with others between
-    event:     {on: Job/a, reason: R, type: Warning, contains: TEXT, count: 2}    waits for it; `absent: true` for none
+                                      `includes` instead of `is`: these in this order, with others between;
+                                      `at_most: N`: no more than so many
+    event:     {on: Job/a, reason: R, type: Warning, contains: TEXT, count: 2}    waits for it (at most `timeout: 60`
+               seconds); `absent: true` for none
                so far; `count` sums up repetitions, and without it one is enough
     settles:   seconds                nothing in the namespace changes for so long (within `timeout: 60`)
 
@@ -87,7 +95,8 @@ Json = dict[str, Any]
 
 CASES = Path(__file__).parent / "cases"
 _PATIENCE_SECONDS = 20.0
-_EVENT_SECONDS = 15.0
+_EVENT_SECONDS = 60.0
+_OF_WHAT_WAS_SEEN = frozenset({"is", "includes", "at_most"})
 _LONELY = frozenset({"node", "cordon", "unready", "lose", "restart", "clock"})
 
 
@@ -102,6 +111,8 @@ class Capability(StrEnum):
     """Minutes cost nothing."""
     PRETENDED = "pretended"
     """Nobody but the scenario writes what became of a container."""
+    SOCKETS = "sockets"
+    """The pods answer at the ports that their commands listen at."""
     KUBERNETES = "kubernetes"
     """Kubernetes' own controllers, admission plugins and scheduler run: those of Deployments, Jobs, RuntimeClasses."""
 
@@ -140,6 +151,7 @@ class Scenario:
     name: str
     steps: Sequence[Json]
     nodes: Sequence[Json] = ()
+    policy: str = ""
     why: str = ""
     group: str = ""
     digest: str = ""
@@ -153,11 +165,12 @@ class Scenario:
         text = path.read_text(encoding="utf-8")
         data = yaml.load(text, _Loader)
         group = "" if path.parent == CASES else path.parent.name
-        unknown = data.keys() - {"why", "shows", "nodes", "alone", "needs", "never", "steps"}
+        unknown = data.keys() - {"why", "shows", "nodes", "policy", "alone", "needs", "never", "steps"}
         if unknown or not data.get("why") or not data.get("steps"):
             raise ScenarioFailed(f"{path.name}: a scenario has why and steps, and not {sorted(unknown)}")
         return cls(
             name=path.stem, steps=data["steps"], nodes=data.get("nodes", ()), why=data["why"],
+            policy=data.get("policy", ""),
             group=group, digest=hashlib.sha256(text.encode()).hexdigest()[:16],
             apart=bool(data.get("alone")), declared=frozenset(map(Capability, data.get("needs", ()))),
             never=data.get("never", ()), shows=tuple(data.get("shows", ())),
@@ -183,7 +196,7 @@ class Scenario:
     @property
     def alone(self) -> bool:
         """Whether it must have the cluster for itself."""
-        return bool(self.apart or self.nodes or any(step.keys() & _LONELY for step in self.steps))
+        return bool(self.apart or self.nodes or self.policy or any(step.keys() & _LONELY for step in self.steps))
 
 
 def scenarios() -> list[Scenario]:
@@ -229,7 +242,7 @@ async def _step(step: Json, world: World, owned: deeds.Owned) -> None:
         case {"saw": wanted}:
             await _saw(wanted, world)
         case {"event": wanted}:
-            await _event(wanted, world)
+            await _event(wanted, world, float(step.get("timeout", _EVENT_SECONDS)))
         case {"settles": seconds}:
             await _settles(float(seconds), world, timeout)
         case {"sleep": seconds}:
@@ -260,11 +273,18 @@ async def _until(condition: Condition, world: World, timeout: float) -> None:
 
 
 async def _saw(wanted: Json, world: World) -> None:
+    if len(wanted.keys() & _OF_WHAT_WAS_SEEN) != 1 or wanted.keys() - {"get", "path", *_OF_WHAT_WAS_SEEN}:
+        raise ScenarioFailed(
+            f"{wanted}: what was seen has get, path, and one of {', '.join(sorted(_OF_WHAT_WAS_SEEN))}"
+        )
+
     def look() -> str:
         values = world.history.values(wanted["get"], wanted.get("path", ""))
         if "includes" in wanted:
             rest = iter(values)
             met = all(any(value == each for each in rest) for value in wanted["includes"])
+        elif "at_most" in wanted:
+            met = 0 < len(values) <= wanted["at_most"]
         else:
             met = values == as_list(wanted["is"])
         return "" if met else f"{wanted['get']} {wanted.get('path', '')} had the values {values}, not {wanted}"
@@ -272,7 +292,7 @@ async def _saw(wanted: Json, world: World) -> None:
     await _wait(look, world, _PATIENCE_SECONDS)
 
 
-async def _event(wanted: Json, world: World) -> None:
+async def _event(wanted: Json, world: World, timeout: float) -> None:
     unknown = wanted.keys() - {"on", "reason", "type", "contains", "count", "absent"}
     if unknown or "on" not in wanted:
         raise ScenarioFailed(f"an event has on, reason, type, contains, count, absent; not {sorted(unknown)}")
@@ -301,7 +321,7 @@ async def _event(wanted: Json, world: World) -> None:
         if trouble := await look():
             raise ScenarioFailed(trouble)
         return
-    await _wait(look, world, _EVENT_SECONDS, often=0.2)
+    await _wait(look, world, timeout, often=0.2)
 
 
 def _told(event: Json) -> str:

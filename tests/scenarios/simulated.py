@@ -20,6 +20,7 @@ from vcbatch.api.queue import DEFAULT, QueueState
 from vcbatch.api.resources import NAMESPACES, NODES, PODS, QUEUES
 from vcbatch.cli.admission import admission_services, ensure_webhooks
 from vcbatch.cli.definitions import ensure_definitions
+from vcbatch.core.jobflow import Probe
 from vcbatch.local.apiserver.assembly import build
 from vcbatch.local.provisioner import Provisioner
 from vcbatch.local.virtual import VirtualKubelet
@@ -32,8 +33,8 @@ from vcbatch.runtime.recorder import Recorder
 from vcbatch.runtime.scheduler_loop import SchedulerLoop
 from vcbatch.runtime.supervise import Part, Supervisor
 from vcbatch.runtime.watch import Reflector
-from vcbatch.scheduler import Scheduler
-from vcbatch.seams import Api, Clock, Random
+from vcbatch.scheduler import Policy, Scheduler
+from vcbatch.seams import Api, ApiError, Clock, Random
 
 Json = dict[str, Any]
 _ONE_NODE = {"name": "large", "cpu": "64", "memory": "256Gi"}
@@ -60,14 +61,38 @@ class _Watches:
                 group.create_task(reflector.run())
 
 
+class _PretendedServers:
+    """Implements `probes.Ask`: a running pod answers where its command says that Python serves HTTP."""
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+
+    async def ask(self, probe: Probe) -> bool:
+        try:
+            pod = await self._api.get(PODS, probe.pod, namespace=probe.namespace)
+        except ApiError:
+            return False
+        served = f"-m http.server {probe.port}" in str(pod["spec"]["containers"])
+        return served and pod["metadata"]["uid"] == probe.pod_uid and pod["status"].get("phase") == "Running"
+
+    async def close(self) -> None:
+        return None
+
+
 class SimulatedWorld:
     """Implements `player.World`. Parts are killed by cancelling them wherever they are, and started afresh."""
 
     history: History
 
     def __init__(
-        self, *, seed: int = 0, namespace: str = "scenario", api: Callable[[Api], Api] = lambda api: api
+        self,
+        *,
+        seed: int = 0,
+        namespace: str = "scenario",
+        api: Callable[[Api], Api] = lambda api: api,
+        policy: Policy | None = None,
     ) -> None:
+        self._policy = policy
         self.namespace = namespace
         self.clock = VirtualClock()
         self.random = SeededRandom(seed)
@@ -85,8 +110,7 @@ class SimulatedWorld:
         await self.api.create(NAMESPACES, {"metadata": {"name": self.namespace}})
         for short in nodes or [_ONE_NODE]:
             await self.api.create(NODES, node(short, self.clock.now()))
-        kubelet = VirtualKubelet(self._seen_by_parts, self.clock, self.random)
-        self._running["kubelet"] = asyncio.create_task(kubelet.run(self._stop_kubelet))
+        self.start_kubelet()
         volumes = Provisioner(self._seen_by_parts, clock=self.clock, random=self.random, root=None)
         self._running["volumes"] = asyncio.create_task(volumes.run(asyncio.Event()))
         for part in ("controllers", "scheduler"):
@@ -99,6 +123,14 @@ class SimulatedWorld:
         make = {"controllers": self._controllers, "scheduler": self._scheduler}[part]
         supervisor = Supervisor(clock=self.clock, random=self.random)
         self._running[part] = asyncio.create_task(supervisor.run(*make()), name=part)
+
+    def start_kubelet(self) -> None:
+        kubelet = VirtualKubelet(self._seen_by_parts, self.clock, self.random)
+        self._running["kubelet"] = asyncio.create_task(kubelet.run(self._stop_kubelet))
+
+    async def kill_kubelet(self) -> None:
+        """Pods stay as they are until it is started again."""
+        await self._kill("kubelet")
 
     async def pass_time(self, seconds: float) -> None:
         await self.clock.sleep(seconds)
@@ -138,6 +170,7 @@ class SimulatedWorld:
             clock=clock,
             random=random,
             followed_by=lambda feeds: _Watches(api, feeds, clock=clock, random=random),
+            asks=_PretendedServers(self.api),
         )
         return [*plane.sources(), *plane.parts(), *informers.parts()]
 
@@ -145,7 +178,7 @@ class SimulatedWorld:
         api, clock, random = self._seen_by_parts, self.clock, self.random
         informers = Informers(api, clock=clock, random=random)
         recorder = Recorder(api, clock=clock, random=random, component=DEFAULT_SCHEDULER)
-        loop = SchedulerLoop(api, Scheduler(), informers, recorder, clock=clock, random=random)
+        loop = SchedulerLoop(api, Scheduler(self._policy), informers, recorder, clock=clock, random=random)
         return [*informers.parts(), *loop.parts(), Part(name="events", run=recorder.run)]
 
 

@@ -16,11 +16,12 @@ import psutil
 import pytest
 
 from tests.cluster.processes import wait_until
-from tests.scenarios.backends import Stage, missing
+from tests.scenarios.backends import Stage, in_turn, missing
 from tests.scenarios.player import Capability, Scenario, scenarios
 from tests.scenarios.report import EMBEDDED, Outcome, Record, tell
 from tests.support.up import RunningVcbatch, vcbatch
 from vcbatch.cli.state import StateDir
+from vcbatch.scheduler.policy import DEFAULT_POLICY
 
 pytestmark = pytest.mark.xdist_group("scenarios on the embedded server")
 
@@ -38,7 +39,10 @@ class _Program:
     """Implements `backends.Machinery`: one process that is everything."""
 
     def __init__(self, folder: Path, *arguments: str) -> None:
-        self._running = RunningVcbatch(folder, arguments)
+        folder.mkdir(exist_ok=True)
+        self._policy = folder / "policy.conf"
+        self._policy.write_text(DEFAULT_POLICY)
+        self._running = RunningVcbatch(folder, ("--scheduler-conf", str(self._policy), *arguments))
         self.kubeconfig = self._running.kubeconfig
 
     def start(self) -> None:
@@ -54,6 +58,10 @@ class _Program:
         _wait_gone(server.pid)  # until then it holds its lock, and the next would say that one runs already
         # At the address it had, as a user's next `vcbatch up` is.
         vcbatch("up", "--detach", "--state-dir", str(self._running.state), *self._running.arguments)
+
+    def decide_by(self, policy: str) -> None:
+        self._policy.write_text(policy)
+        self.restart("scheduler")
 
 
 def _wait_gone(pid: int) -> None:
@@ -90,7 +98,7 @@ def outcomes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
     async def play() -> dict[str, Outcome]:
         await asyncio.gather(*(asyncio.to_thread(program.start) for program in programs))
-        queue, none = iter(alone), iter(())
+        queue, none = in_turn(alone), iter(())
         done = await asyncio.gather(*(stage.play(some, queue if shares else none) for stage, some, shares in stages))
         return {name: outcome for part in done for name, outcome in part.items()}
 

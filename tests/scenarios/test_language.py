@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.scenarios.backends import missing
+from tests.scenarios.backends import in_turn, missing
 from tests.scenarios.conditions import Condition, ScenarioFailed, dig
 from tests.scenarios.history import Observer
 from tests.scenarios.player import Capability, Scenario, play, scenarios
@@ -84,6 +84,21 @@ def test_what_is_over_was_seen() -> None:
     )
 
 
+def test_how_often_something_changed_is_counted() -> None:
+    phases = {"get": "pods/a-w-0", "path": "status.phase"}
+    _play(SHORT, DONE, {"saw": {**phases, "at_most": 3}})
+    with pytest.raises(ScenarioFailed, match="Succeeded"):
+        _play(SHORT, DONE, {"saw": {**phases, "at_most": 2}})
+    with pytest.raises(ScenarioFailed, match="had the values"):
+        _play(SHORT, DONE, {"saw": {"get": "pods/none", "path": "status.phase", "at_most": 2}})
+
+
+def test_a_policy_is_for_a_cluster_of_its_own() -> None:
+    assert Scenario(name="s", steps=[], policy="actions: allocate").alone
+    mixed = [Scenario(name=name, steps=[], policy=policy) for name, policy in (("a", "y"), ("b", ""), ("c", "y"))]
+    assert [each.name for each in in_turn(mixed)] == ["b", "a", "c"]
+
+
 def test_what_must_never_be_is_found_when_it_is_over() -> None:
     with pytest.raises(ScenarioFailed, match="what must never be happened"):
         _play(SHORT, DONE, never=({"get": "pods", "where": {"status.phase": "Running"}, "at_least": 1},))
@@ -94,6 +109,7 @@ def test_what_must_never_be_is_found_when_it_is_over() -> None:
     [
         ({"explode": "pods/a"}, "no such step"),
         ({"delete": "ponds/a"}, "no such kind"),
+        ({"saw": {"get": "pods/a", "path": "status.phase"}}, "and one of"),
         ({"delete": "pods/a", "twice": True}, "no such step"),
         ({"event": {"on": "Job/a", "resaon": "X"}}, "resaon"),
         (

@@ -21,7 +21,7 @@ _ALL = [
     *(f"A.1-{number}" for number in (*range(1, 31), "18b")),
     *(f"A.2-{number}" for number in range(1, 11)),
     *(f"J{number}" for number in range(1, 39)),
-    *(f"ask-{number}" for number in (16, 17, 18, 19, 20, 21, 22, "22b", 25)),
+    *(f"ask-{number}" for number in (*range(1, 23), "22b", *range(25, 29), 32, 33)),
 ]
 
 

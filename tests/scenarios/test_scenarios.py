@@ -12,14 +12,17 @@ from tests.scenarios.player import Capability, Scenario, ScenarioFailed, play, s
 from tests.scenarios.report import PURE, Outcome, Record, tell
 from tests.scenarios.simulated import simulated
 from tests.support import virtual_time
+from vcbatch.scheduler import Policy
 
 LACKS = {Capability.KUBERNETES: "nothing acts on Kubernetes' own workloads here"}
 
 
 def _simulate(scenario: Scenario) -> None:
+    policy = Policy.parse(scenario.policy) if scenario.policy else None
+
     async def run() -> None:
         async with (
-            simulated(scenario.nodes, namespace=scenario.name) as world,
+            simulated(scenario.nodes, namespace=scenario.name, policy=policy) as world,
             Observer(world.api) as observer,
         ):
             world.history = observer.history(world.namespace)
