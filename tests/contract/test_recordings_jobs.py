@@ -31,17 +31,17 @@ from vcbatch.api.resources import (
 )
 
 OUT_OF_SCOPE = {
-    "bare-pod": "no job: the PodGroup controller's (tests/unit/core/test_podgroup_decide.py)",
-    "closed-queue": "no job's life: queues are held by tests/unit/core/test_queue_decide.py",
+    "bare-pod": "played by test_recordings_workloads",
+    "closed-queue": "played by test_recordings_workloads",
     "cronjob": "played by test_recordings_cronjobs",
     "cronjob-suspended": "played by test_recordings_cronjobs",
     "depends-on": "a gang never waits for tasks that wait for it: ours runs where Volcano's stays Pending for ever",
-    "deployment": "workload PodGroups come later",
-    "deployment-min": "workload PodGroups come later",
-    "jobflow": "JobFlows come later",
-    "jobflow-delete-policy": "JobFlows come later",
+    "deployment": "played by test_recordings_workloads",
+    "deployment-min": "played by test_recordings_workloads",
+    "jobflow": "played by test_recordings_jobflows",
+    "jobflow-delete-policy": "played by test_recordings_jobflows",
     "plugin-ssh-args": "arguments that aren't known are refused",
-    "statefulset": "workload PodGroups come later",
+    "statefulset": "played by test_recordings_workloads",
 }
 
 KEPT_EVIDENCE = {
