@@ -24,7 +24,17 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
-from tests.perf import bench_apiserver, bench_cronjobs, bench_jobs, bench_scheduler, bench_webhooks
+from tests.perf import (
+    bench_apiserver,
+    bench_cronjobs,
+    bench_jobflows,
+    bench_jobs,
+    bench_queues,
+    bench_relief,
+    bench_scheduler,
+    bench_topology,
+    bench_webhooks,
+)
 from vcbatch.api.resources import JOBS, NAMESPACES, PODS
 from vcbatch.runtime.client import HttpApi
 from vcbatch.runtime.clock import SystemClock
@@ -208,6 +218,60 @@ def placement() -> list[Figure]:
     ]
 
 
+def queues() -> list[Figure]:
+    """A tree of 200 queues with quotas."""
+    placing, admitting = bench_queues.placing(), bench_queues.admitting()
+    return [
+        Figure(
+            what=f"placement of {placing['placed']:,} pods of {placing['queues']} queues in a tree",
+            value=placing["pods_per_s"],
+            unit="pods/s",
+            more_is_better=True,
+        ),
+        Figure(what="a cycle in which nothing changed", value=placing["idle_cycle_s"] * 1000, unit="ms", aim=5),
+        Figure(what="a cycle with one more gang", value=placing["one_more_gang_s"] * 1000, unit="ms", aim=20),
+        Figure(
+            what=f"admission of {admitting['gangs']:,} gangs, {admitting['admitted']:,} of them admitted",
+            value=admitting["gangs"] / admitting["first_cycle_s"],
+            unit="gangs/s",
+            more_is_better=True,
+            yardstick="each is told why it waits",
+        ),
+        Figure(what="one more of them", value=admitting["one_more_gang_s"] * 1000, unit="ms", aim=100),
+    ]
+
+
+def relief() -> list[Figure]:
+    """One gang of 64 for which others are evicted, 5,000 full nodes, 140,000 bound pods."""
+    measured = [bench_scheduler.relieve(action, request=request) for action, request in bench_relief.ACTIONS.items()]
+    return [
+        Figure(
+            what=f"{each['action']} for a gang of {each['promised']}, the whole cycle",
+            value=each["cycle_s"] * 1000,
+            unit="ms",
+            aim=100,
+            yardstick=f"{each['evicted']} of {each['bound']:,} pods evicted",
+        )
+        for each in measured
+    ]
+
+
+def topology() -> list[Figure]:
+    """Gangs of 64 that must each be within a rack, 5,000 nodes in 313 racks, in CPU time of one core."""
+    free = bench_topology.run(aware=False)
+    racked = bench_topology.run(topology={"mode": "hard", "highestTierAllowed": 1})
+    return [
+        Figure(
+            what=f"placement of {racked['gangs']} gangs of {racked['size']}, each within a rack",
+            value=racked["pods_per_s"],
+            unit="pods/s",
+            more_is_better=True,
+            yardstick=f"{free['pods_per_s']:,} anywhere",
+        ),
+        Figure(what="the tree of racks made again", value=racked["tree_made_again_s"] * 1000, unit="ms"),
+    ]
+
+
 def jobs() -> list[Figure]:
     """What jobs cost their controller, in CPU time of one core."""
     measured = bench_jobs.run()
@@ -267,6 +331,23 @@ def cron_jobs(count: int = 5000) -> list[Figure]:
     ]
 
 
+def job_flows(count: int = 10_000) -> list[Figure]:
+    """What so many jobs of flows cost, in flows of ten and in large ones."""
+    figures: list[Figure] = []
+    for nodes, jobs in ((10, count), (100, count // 10)):
+        cost = bench_jobflows.flows(jobs // nodes, nodes=nodes)
+        figures.append(
+            Figure(
+                what=f"each of {jobs:,} jobs in flows of {nodes} ({cost.writes:.2g} API writes)",
+                value=cost.cpu * 1000,
+                unit="ms CPU",
+                yardstick=f"{cost.cpu / cost.baseline:.0f} times making and changing it; {cost.twice} made twice",
+            )
+        )
+    held = bench_jobflows.memory(10, nodes=100)
+    return [*figures, Figure(what="memory of each beside the stored objects", value=held / 1024, unit="KiB")]
+
+
 def main() -> None:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     memory = psutil.virtual_memory().total / 2**30
@@ -295,8 +376,12 @@ def main() -> None:
             figures += asyncio.run(on_a_running_server(state, bench_apiserver.yardstick()))
             figures += admission(state, start)
     figures += placement()
+    figures += queues()
+    figures += relief()
+    figures += topology()
     figures += jobs()
     figures += cron_jobs()
+    figures += job_flows()
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("figure", "measured", "aim", "of aim", "in the same run"):

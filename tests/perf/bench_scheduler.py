@@ -10,9 +10,16 @@ from typing import Any
 from vcbatch.api.meta import ObjectMeta
 from vcbatch.api.node import Node, NodeStatus
 from vcbatch.api.pod import Container, Pod, PodSpec, PodStatus, ResourceRequirements
-from vcbatch.api.resources import NODES, PODGROUPS, PODS, QUEUES
-from vcbatch.api.scheduling import PodGroupSpecView, PodGroupStatusView, PodGroupView, QueueSpecView, QueueView
-from vcbatch.scheduler import Scheduler
+from vcbatch.api.resources import NODES, PODGROUPS, PODS, PRIORITYCLASSES, QUEUES
+from vcbatch.api.scheduling import (
+    PodGroupSpecView,
+    PodGroupStatusView,
+    PodGroupView,
+    PriorityClassView,
+    QueueSpecView,
+    QueueView,
+)
+from vcbatch.scheduler import Policy, Scheduler
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 
@@ -91,8 +98,123 @@ def _once(*, nodes: int, gangs: int, size: int, kinds: int) -> dict[str, Any]:
     }
 
 
+RELIEF = """\
+actions: "enqueue, allocate, {action}, backfill"
+tiers:
+- plugins:
+  - name: priority
+  - name: gang
+    enablePreemptable: false
+  - name: conformance
+- plugins:
+  - name: overcommit
+  - name: drf
+    enablePreemptable: false
+  - name: predicates
+  - name: proportion
+  - name: nodeorder
+  - name: binpack
+"""
+"""The policy that Volcano's installer writes, with an action that evicts."""
+
+
+def full(action: str, *, nodes: int, pods_per_node: int, priority: int) -> Scheduler:
+    """A scheduler with full nodes, whose pods are gangs of 8 of a low priority and of one queue, each with one more
+    than its minimum; `priority` is the value of the class `asked`."""
+    scheduler = Scheduler(Policy.parse(RELIEF.format(action=action)))
+    for queue in ("default", "other"):
+        scheduler.apply(QUEUES, "ADDED", QueueView(metadata=ObjectMeta(name=queue, uid=queue), spec=QueueSpecView()))
+    for name, value in (("low", 10), ("asked", priority)):
+        meta = ObjectMeta(name=name, uid=name)
+        scheduler.apply(PRIORITYCLASSES, "ADDED", PriorityClassView(metadata=meta, value=value))
+    amounts: dict[str, str | int | float] = {"cpu": str(pods_per_node), "memory": "512Gi", "pods": "110"}
+    for i in range(nodes):
+        meta = ObjectMeta(name=f"node-{i:05}", uid=f"n{i}", labels={"kubernetes.io/hostname": f"node-{i:05}"})
+        scheduler.apply(NODES, "ADDED", Node(metadata=meta, status=NodeStatus(allocatable=amounts)))
+    for g in range(nodes * pods_per_node // 8):
+        _gang(scheduler, f"held-{g}", size=8, minimum=7, queue="default", priority="low", request="1", phase="Running")
+        for i in range(8):
+            node = f"node-{(g * 8 + i) // pods_per_node:05}"
+            _pod(scheduler, f"held-{g}", i, request="1", node=node, priority=10)
+    return scheduler
+
+
+def _gang(
+    scheduler: Scheduler, name: str, *, size: int, minimum: int, queue: str, priority: str, request: str, phase: str
+) -> None:
+    group = PodGroupView(
+        metadata=ObjectMeta(name=name, namespace="bench", uid=f"g-{name}", creation_timestamp=f"{len(name)}"),
+        spec=PodGroupSpecView(min_member=minimum, queue=queue, priority_class_name=priority),
+        status=PodGroupStatusView(phase=phase, running=size if phase == "Running" else 0),
+    )
+    scheduler.apply(PODGROUPS, "ADDED", group)
+
+
+def _pod(scheduler: Scheduler, gang: str, index: int, *, request: str, node: str, priority: int) -> None:
+    meta = ObjectMeta(
+        name=f"{gang}-worker-{index}",
+        namespace="bench",
+        uid=f"p-{gang}-{index}",
+        annotations={"scheduling.k8s.io/group-name": gang, "volcano.sh/task-spec": "worker"},
+    )
+    resources = ResourceRequirements(requests={"cpu": request, "memory": "1Gi"})
+    container = Container(name="main", image="trainer", resources=resources)
+    spec = PodSpec(scheduler_name="volcano", containers=[container], node_name=node, priority=priority)
+    scheduler.apply(
+        PODS, "ADDED", Pod(metadata=meta, spec=spec, status=PodStatus(phase="Running" if node else "Pending"))
+    )
+
+
+def relieve(
+    action: str,
+    *,
+    nodes: int = 5000,
+    pods_per_node: int = 28,
+    waiting: int = 1,
+    size: int = 64,
+    priority: int = 100,
+    request: str = "2",
+) -> dict[str, Any]:
+    """Evict for gangs that wait, on a full cluster. Returns how long the whole cycle took in which that was decided,
+    and one in which nothing had changed (seconds), the pods evicted and those promised a place. With a priority of 10
+    nobody may be evicted in the same queue."""
+    scheduler = full(action, nodes=nodes, pods_per_node=pods_per_node, priority=priority)
+    scheduler.cycle(NOW)
+    while scheduler.dirty:
+        scheduler.cycle(NOW)
+    queue = "other" if action.endswith("reclaim") else "default"
+    for g in range(waiting):
+        name = f"waits-{g}"
+        _gang(scheduler, name, size=size, minimum=size, queue=queue, priority="asked", request=request, phase="Inqueue")
+        for i in range(size):
+            _pod(scheduler, name, i, request=request, node="", priority=priority)
+    gc.collect()
+    gc.freeze()
+    begun = time.perf_counter()
+    result = scheduler.cycle(NOW)
+    decided = time.perf_counter()
+    while scheduler.dirty:
+        scheduler.cycle(NOW)
+    quiet = time.perf_counter()
+    scheduler.cycle(NOW)
+    idle = time.perf_counter()
+    gc.unfreeze()
+    return {
+        "action": action,
+        "bound": nodes * pods_per_node,
+        "waiting": waiting,
+        "evicted": len(result.evictions),
+        "promised": sum(h.promised for h in result.held),
+        "cycle_s": round(decided - begun, 4),
+        "idle_cycle_s": round(idle - quiet, 4),
+    }
+
+
 if __name__ == "__main__":
     for kinds in (1, 4):
         print(run(kinds=kinds))  # noqa: T201 - this is what it is for
     print(run(gangs=100, size=80))  # noqa: T201
     print(run(nodes=500, gangs=2000))  # noqa: T201 - most gangs don't fit
+    for action in ("preempt", "reclaim"):
+        print(relieve(action))  # noqa: T201
+    print(relieve("preempt", waiting=100, priority=10))  # noqa: T201 - nobody can be helped

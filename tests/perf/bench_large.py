@@ -1,0 +1,209 @@
+"""A large cluster as it is: 5,000 nodes, 140,000 pods that run, 10,000 that wait.
+
+The resident pods are told to the scheduler as watch events and leave every node some room, so that a decision has
+140,000 pods to be slowed down by. Cold start counts what a restart costs from the first event to the first binds.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psutil
+
+from vcbatch.api.meta import ObjectMeta
+from vcbatch.api.node import Node, NodeStatus
+from vcbatch.api.pod import Container, Pod, PodSpec, PodStatus, ResourceRequirements
+from vcbatch.api.resources import NODES, PODGROUPS, PODS, QUEUES
+from vcbatch.api.scheduling import PodGroupSpecView, PodGroupStatusView, PodGroupView, QueueSpecView, QueueView
+from vcbatch.scheduler import Policy, Scheduler
+
+NOW = datetime(2026, 6, 1, tzinfo=UTC)
+SHAPES = {"1,250 gangs of 8": (1250, 8), "156 of 64": (156, 64), "10 of 1,000": (10, 1000), "10,000 of 1": (10_000, 1)}
+"""Ten thousand waiting pods as gangs x pods."""
+POLICIES = {
+    "proportion": ("proportion", ""),
+    "capacity hierarchy of 200 queues": ("capacity", "    enableHierarchy: true\n"),
+}
+_POLICY = """
+actions: "enqueue, allocate, backfill"
+tiers:
+- plugins:
+  - name: priority
+  - name: gang
+    enablePreemptable: false
+  - name: conformance
+- plugins:
+  - name: overcommit
+  - name: drf
+    enablePreemptable: false
+  - name: predicates
+  - name: {plugin}
+{switch}  - name: nodeorder
+  - name: binpack
+"""
+
+
+def policy(name: str) -> Policy:
+    """The default policy with this way of sharing between queues."""
+    plugin, switch = POLICIES[name]
+    return Policy.parse(_POLICY.format(plugin=plugin, switch=switch))
+
+
+def cluster(chosen: Policy, *, nodes: int = 5000, resident: int = 140_000, queues: int = 200) -> Scheduler:
+    """A scheduler that knows nodes with running pods, in gangs of 28, spread over a tree of queues."""
+    scheduler = Scheduler(chosen)
+    for view in _queues(queues):
+        scheduler.apply(QUEUES, "ADDED", view)
+    for i in range(nodes):
+        scheduler.apply(NODES, "ADDED", _node(i))
+    per_node = resident // nodes
+    for i in range(nodes):
+        key = f"resident-{i}"
+        scheduler.apply(PODGROUPS, "ADDED", _group(key, per_node, queue=_leaf(i, queues), phase="Running"))
+        for k in range(per_node):
+            cpu = "2" if k % 2 else "1"
+            pod = _pod(key, k, cpu=cpu, node=f"node-{(i * 7 + k) % nodes:05}", phase="Running")
+            scheduler.apply(PODS, "ADDED", pod)
+    return scheduler
+
+
+def wait(scheduler: Scheduler, *, gangs: int, size: int, queues: int = 200, name: str = "gang", cpu: str = "2") -> None:
+    """Gangs come in."""
+    for g in range(gangs):
+        key = f"{name}-{g}"
+        scheduler.apply(PODGROUPS, "ADDED", _group(key, size, queue=_leaf(g, queues), phase="Inqueue"))
+        for k in range(size):
+            scheduler.apply(PODS, "ADDED", _pod(key, k, cpu=cpu))
+
+
+def _queues(count: int) -> Iterator[QueueView]:
+    """`root`, ten departments, and leaves below them."""
+    big: dict[str, str | int | float] = {"cpu": "200000", "memory": "800Ti", "nvidia.com/gpu": "40000"}
+    yield QueueView(metadata=ObjectMeta(name="root", uid="q-root"), spec=QueueSpecView())
+    for d in range(10):
+        spec = QueueSpecView(parent="root", deserved=big, capability=big)
+        yield QueueView(metadata=ObjectMeta(name=f"department-{d}", uid=f"q-d{d}"), spec=spec)
+    for q in range(count):
+        spec = QueueSpecView(parent=f"department-{q % 10}", deserved={"cpu": "2000", "memory": "8Ti"}, capability=big)
+        yield QueueView(metadata=ObjectMeta(name=f"queue-{q}", uid=f"q-{q}"), spec=spec)
+
+
+def _leaf(number: int, queues: int) -> str:
+    return f"queue-{number % queues}"
+
+
+def _node(number: int) -> Node:
+    name = f"node-{number:05}"
+    amounts: dict[str, str | int | float] = {
+        "cpu": str(64 + 16 * (number % 4)),
+        "memory": f"{256 + 64 * (number % 3)}Gi",
+        "nvidia.com/gpu": "8",
+        "pods": "110",
+    }
+    meta = ObjectMeta(name=name, uid=f"n{number}", labels={"kubernetes.io/hostname": name})
+    return Node(metadata=meta, status=NodeStatus(allocatable=amounts))
+
+
+def _group(key: str, size: int, *, queue: str, phase: str) -> PodGroupView:
+    return PodGroupView(
+        metadata=ObjectMeta(name=key, namespace="bench", uid=f"g-{key}", creation_timestamp="2026-05-01T00:00:00Z"),
+        spec=PodGroupSpecView(min_member=size, queue=queue, min_resources={"cpu": str(size)}),
+        status=PodGroupStatusView(phase=phase),
+    )
+
+
+def _pod(key: str, index: int, *, cpu: str, node: str = "", phase: str = "Pending") -> Pod:
+    name = f"{key}-worker-{index}"
+    request: dict[str, str | int | float] = {"cpu": cpu, "memory": "4Gi"}
+    return Pod(
+        metadata=ObjectMeta(
+            name=name,
+            namespace="bench",
+            uid=f"p-{name}",
+            annotations={"scheduling.k8s.io/group-name": key, "volcano.sh/task-spec": "worker"},
+        ),
+        spec=PodSpec(
+            scheduler_name="volcano",
+            node_name=node,
+            containers=[Container(name="main", image="trainer", resources=ResourceRequirements(requests=request))],
+        ),
+        status=PodStatus(phase=phase),
+    )
+
+
+def settle(scheduler: Scheduler) -> None:
+    """Cycle until nothing more follows."""
+    while scheduler.dirty:
+        scheduler.cycle(NOW)
+
+
+def seconds(scheduler: Scheduler) -> tuple[float, int]:
+    """How long one cycle takes, without the collector's pauses, and how many pods it binds."""
+    gc.collect()
+    gc.freeze()
+    began = time.perf_counter()
+    result = scheduler.cycle(NOW)
+    spent = time.perf_counter() - began
+    gc.unfreeze()
+    return spent, len(result.binds)
+
+
+def placing(shape: str, name: str, **world: int) -> dict[str, Any]:
+    """Ten thousand pods on the large cluster, in one cycle; then a cycle with nothing to do, and one after 1 % of the
+    running pods ended."""
+    gangs, size = SHAPES[shape]
+    began = time.perf_counter()
+    scheduler = cluster(policy(name), **world)
+    told = time.perf_counter() - began
+    first, _ = seconds(scheduler)
+    settle(scheduler)
+    wait(scheduler, gangs=gangs, size=size, queues=world.get("queues", 200))
+    spent, placed = seconds(scheduler)
+    settle(scheduler)
+    idle, _ = seconds(scheduler)
+    changed = _one_percent(scheduler, resident=world.get("resident", 140_000), nodes=world.get("nodes", 5000))
+    return {
+        "shape": shape,
+        "policy": name,
+        "placed": placed,
+        "cycle_s": round(spent, 4),
+        "pods_per_s": round(placed / spent),
+        "idle_s": round(idle, 5),
+        "changed_s": round(changed, 4),
+        "told_s": round(told, 1),
+        "first_cycle_s": round(first, 2),
+        "memory_mb": round(psutil.Process().memory_info().rss / 1e6),
+    }
+
+
+def _one_percent(scheduler: Scheduler, *, resident: int, nodes: int) -> float:
+    per_node = resident // nodes
+    for i in range(resident // 100):
+        key = f"resident-{i % nodes}"
+        k = i // nodes
+        node = f"node-{(i % nodes * 7 + k) % nodes:05}"
+        ended = _pod(key, k % per_node, cpu="2" if k % 2 else "1", node=node, phase="Succeeded")
+        scheduler.apply(PODS, "MODIFIED", ended)
+    later = NOW + timedelta(seconds=60)
+    gc.collect()
+    gc.freeze()
+    began = time.perf_counter()
+    scheduler.cycle(later)
+    spent = time.perf_counter() - began
+    gc.unfreeze()
+    return spent
+
+
+if __name__ == "__main__":
+    chosen = sys.argv[1:] or list(SHAPES)
+    for way in POLICIES:
+        for form in chosen:
+            try:
+                print(placing(form, way), flush=True)  # noqa: T201 - this is what it is for
+            except ValueError as error:
+                print(way, error)  # noqa: T201
