@@ -1,14 +1,26 @@
-"""What all tests share: the table of scenarios and backends, kept from run to run and told at the end of one."""
+"""What all tests share: the table of scenarios and backends, kept from run to run and told at the end of one; and a
+second chance for those that start programs."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.scenarios import report
 
+HERE = Path(__file__).parent
+REAL = (HERE / "cluster", HERE / "integration")
+"""Where tests start real programs, which a busy machine may hold up for longer than any test should wait."""
+
 _played: list[dict[str, Any]] = []
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if any(folder in item.path.parents for folder in REAL):
+            item.add_marker(pytest.mark.flaky(reruns=1))
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:

@@ -23,10 +23,12 @@ Record = Callable[[str, object], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """How one scenario came out on one backend; `lacks` says why it wasn't played."""
+    """How one scenario came out on one backend; `lacks` says why it wasn't played, and `first_failure` what was the
+    matter before it was played once more, by itself."""
 
     lacks: str = ""
     failure: str = ""
+    first_failure: str = ""
     seconds: float = 0.0
 
 
@@ -83,6 +85,8 @@ def table(known: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> list[str]:
                 cells.append("FAIL" if entry["failure"] else "pass")
                 if entry["failure"]:
                     failures.append(f"{backend}: {entry['failure']}")
+                elif first := entry.get("first_failure"):
+                    failures.append(f"{backend}, passed the second time: {first}")
             counts[backend][cells[-1]] += 1
         lines.append(f"{scenario.title:{width}}  " + "  ".join(f"{cell:8}" for cell in cells).rstrip())
     totals = "  ".join(f"{counts[backend]['pass']}/{len(everything)}".ljust(8) for backend in BACKENDS)

@@ -141,3 +141,13 @@ def test_a_report_is_of_the_scenario_as_it_is(tmp_path: Any) -> None:
     lines = {line.split()[0]: line.split()[1:] for line in table(load(tmp_path)) if line}
     assert (lines[first.title], lines[second.title], lines[third.title]) == ([], ["FAIL"], ["-"])
     assert "pure: broke" in table(load(tmp_path))
+
+
+def test_a_report_tells_what_needed_a_second_time(tmp_path: Any) -> None:
+    scenario = scenarios()[0]
+    told: list[tuple[str, object]] = []
+    tell(lambda name, value: told.append((name, value)), PURE, scenario, Result(first_failure="too late"))
+    save(collect(told), tmp_path)
+    lines = table(load(tmp_path))
+    assert [line.split()[1] for line in lines if line.startswith(f"{scenario.title} ")] == ["pass"]
+    assert "pure, passed the second time: too late" in lines
