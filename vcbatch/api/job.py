@@ -8,47 +8,8 @@ from typing import Annotated, Any, cast
 from pydantic import BeforeValidator, Field
 
 from vcbatch.api.model import Json, Model, NetworkTopology, Object
-
-
-class JobPhase(StrEnum):
-    """`status.state.phase`. The set is closed: integrations fail on a phase that they don't know."""
-
-    PENDING = "Pending"
-    ABORTING = "Aborting"
-    ABORTED = "Aborted"
-    RUNNING = "Running"
-    RESTARTING = "Restarting"
-    COMPLETING = "Completing"
-    COMPLETED = "Completed"
-    TERMINATING = "Terminating"
-    TERMINATED = "Terminated"
-    FAILED = "Failed"
-
-    @property
-    def finished(self) -> bool:
-        """Whether the job can never run again."""
-        return self in _FINISHED
-
-
-_FINISHED = frozenset({JobPhase.COMPLETED, JobPhase.FAILED, JobPhase.TERMINATED})
-
-
-class Action(StrEnum):
-    """What to do with a job or a queue: asked for by a policy or a Command, or by the controller itself."""
-
-    ABORT_JOB = "AbortJob"
-    RESTART_JOB = "RestartJob"
-    RESTART_TASK = "RestartTask"
-    RESTART_POD = "RestartPod"
-    RESTART_PARTITION = "RestartPartition"
-    TERMINATE_JOB = "TerminateJob"
-    COMPLETE_JOB = "CompleteJob"
-    RESUME_JOB = "ResumeJob"
-    SYNC_JOB = "SyncJob"
-    ENQUEUE_JOB = "EnqueueJob"
-    SYNC_QUEUE = "SyncQueue"
-    OPEN_QUEUE = "OpenQueue"
-    CLOSE_QUEUE = "CloseQueue"
+from vcbatch.api.phases import Action as Action
+from vcbatch.api.phases import JobPhase
 
 
 class Event(StrEnum):

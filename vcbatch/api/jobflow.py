@@ -8,14 +8,7 @@ from pydantic import Field
 
 from vcbatch.api.job import JobSpec, TaskState
 from vcbatch.api.model import Model, Object
-
-
-class JobFlowPhase(StrEnum):
-    SUCCEED = "Succeed"
-    TERMINATING = "Terminating"
-    FAILED = "Failed"
-    RUNNING = "Running"
-    PENDING = "Pending"
+from vcbatch.api.phases import JobFlowPhase
 
 
 class RetainPolicy(StrEnum):

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from vcbatch.api.model import Json
-
+Json = dict[str, Any]
 
 def part(obj: Mapping[str, Any], key: str) -> Json:
     """The object at `key`."""

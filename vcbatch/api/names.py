@@ -131,6 +131,10 @@ HCCL_RANK_INDEX: Final = "hccl/rankIndex"
 
 # Queues and nodes ----------------------------------------------------------------------------------------------------
 
+ROOT_QUEUE: Final = "root"
+"""Above all others; it takes no jobs where there are queues below it."""
+DEFAULT_QUEUE: Final = "default"
+"""The queue of jobs that name none."""
 HIERARCHY: Final = "volcano.sh/hierarchy"
 HIERARCHY_WEIGHTS: Final = "volcano.sh/hierarchy-weights"
 CLOSED_BY_PARENT: Final = "volcano.sh/closed-by-parent"

@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-
 from pydantic import Field
 
 from vcbatch.api.model import Json, Model, NetworkTopology, Object, ResourceList
-
-
-class PodGroupPhase(StrEnum):
-    """`status.phase`; empty until the scheduler first looks."""
-
-    PENDING = "Pending"
-    RUNNING = "Running"
-    UNKNOWN = "Unknown"
-    INQUEUE = "Inqueue"
-    COMPLETED = "Completed"
+from vcbatch.api.phases import PodGroupPhase as PodGroupPhase
 
 
 class SubGroupPolicy(Model):

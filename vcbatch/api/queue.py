@@ -6,19 +6,12 @@ from enum import StrEnum
 
 from pydantic import Field
 
+from vcbatch.api import names
 from vcbatch.api.model import Model, Object, ResourceList
+from vcbatch.api.phases import QueueState as QueueState
 
-ROOT = "root"
-DEFAULT = "default"
-
-
-class QueueState(StrEnum):
-    """`status.state`. Only an Open queue takes new jobs; a Closing one still has some."""
-
-    OPEN = "Open"
-    CLOSED = "Closed"
-    CLOSING = "Closing"
-    UNKNOWN = "Unknown"
+ROOT = names.ROOT_QUEUE
+DEFAULT = names.DEFAULT_QUEUE
 
 
 class DequeueStrategy(StrEnum):

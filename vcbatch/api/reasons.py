@@ -7,10 +7,12 @@ states, is bounded in size, and says the same thing for the same numbers.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
 from vcbatch.api.names import MAX_RUN_SECONDS
+from vcbatch.api.timestamps import format_time, parse_time
 
 LONGEST_MESSAGE: Final = 1024
 """Events and conditions stay under 1 KiB (Kubernetes refuses longer event messages)."""
@@ -203,6 +205,46 @@ class PodGroupReason(StrEnum):
     """Of the condition Scheduled; Volcano puts a sentence where a reason belongs, and tools show it."""
 
 
+class WaitReason(StrEnum):
+    """Why a gang waits. A closed vocabulary: the same words in explanations, metrics and tools."""
+
+    NOT_ENOUGH_PODS = "NotEnoughPods"
+    """Fewer pods exist than the gang's minimum (in total, or of one role)."""
+    QUEUE_MISSING = "QueueMissing"
+    QUEUE_NOT_OPEN = "QueueNotOpen"
+    QUEUE_INVALID = "QueueInvalid"
+    """The queue's place in the tree of queues is wrong, or it has queues below it."""
+    QUEUE_LIMIT = "QueueLimit"
+    """The queue may not hold more now."""
+    RESOURCE_QUOTA = "ResourceQuota"
+    """Admission: a ResourceQuota of the namespace leaves no room for the gang's pods."""
+    ADMISSION_REFUSED = "AdmissionRefused"
+    """Admission: a plugin of the policy refuses the gang."""
+    CLUSTER_OVERCOMMITTED = "ClusterOvercommitted"
+    """Admission: what is admitted already fills the cluster."""
+    IMPOSSIBLE = "Impossible"
+    """A pod asks for more than any node has at all, or no node passes its constraints: waiting won't help."""
+    INSUFFICIENT = "InsufficientResources"
+    """The nodes that would do don't have enough left."""
+    WAITING_FOR_RELEASE = "WaitingForRelease"
+    """It fits as soon as pods that are ending are gone; what it found is held for it."""
+    UNSUPPORTED = "UnsupportedConstraint"
+    """A pod asks for something that this scheduler doesn't understand, so it isn't placed."""
+    VOLUMES = "VolumesNotReady"
+    """A claim of a pod isn't there, is going, or isn't bound."""
+    DEVICES = "DevicesNotReady"
+    """A claim of a pod for devices isn't there, is going, or asks for what can't be given."""
+    RESERVED = "RoomReserved"
+    """There is room, but it is kept for a gang before it, whose start it would put off."""
+    GATED = "SchedulingGated"
+    PLUGIN_FAILED = "PluginFailed"
+    """A plugin of the user's own raised when it was asked about the gang."""
+    TOPOLOGY = "TopologyPlacementFailed"
+    """No domain of the network that its topology allows has room now, though some would be large enough."""
+    TOPOLOGY_INCONSISTENT = "TopologyInconsistent"
+    """The HyperNodes make no tree, so that nobody knows where it may be; or it names a tier that there isn't."""
+
+
 class PodConditionType(StrEnum):
     """`type` of the pod conditions that the scheduler writes."""
 
@@ -244,6 +286,37 @@ def with_origin(why: str, origin: str) -> str:
 def origin_of(message: str) -> str:
     """What is at the root of it, of a message made so; any other message whole."""
     return message.rpartition(_ORIGIN)[2]
+
+
+def waits_for(reason: WaitReason, sentence: str) -> str:
+    """Why a gang waits, its reason first: `InsufficientResources: …`."""
+    return f"{reason}: {sentence}"
+
+
+def read_wait(message: str) -> tuple[WaitReason | None, str]:
+    """The reason and the sentence of a message made so, or of a longer one that ends with it (`with_origin`); no reason
+    and the whole message where another program wrote it."""
+    origin = origin_of(message)
+    word, colon, sentence = origin.partition(": ")
+    reason = next((reason for reason in WaitReason if reason == word), None) if colon else None
+    return (reason, sentence) if reason is not None else (None, origin)
+
+
+_STARTS_BY: Final = "it is expected to start by "
+
+
+def expected_to_start(when: datetime) -> str:
+    """A gang for which room is kept."""
+    return f"{_STARTS_BY}{format_time(when)}"
+
+
+def expected_start(message: str) -> datetime | None:
+    """When the gang will start at the latest, where the scheduler's message says it."""
+    text = message.rpartition(_STARTS_BY)[2].split(";", 1)[0].split(" ", 1)[0] if _STARTS_BY in message else ""
+    try:
+        return parse_time(text.rstrip(".")) if text else None
+    except ValueError:
+        return None
 
 
 def gang_counts(*, ready: bool, statuses: Mapping[str, int], min_available: int) -> str:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 from typing import NoReturn
 
 import click
 
 from vcbatch._version import __version__
+from vcbatch.cli.lazy import Commands, LazyGroup
 from vcbatch.cli.output import CliError, complain
 
-# name -> (module, one line of help). The help is here so that `vcbatch --help` imports nothing.
-_COMMANDS: dict[str, tuple[str, str]] = {
+_COMMANDS: Commands = {
     "up": ("vcbatch.cli.up", "Start everything on this machine: no cluster, no containers, no root."),
     "down": ("vcbatch.cli.down", "Stop what `vcbatch up` started, and every process of its pods."),
     "status": ("vcbatch.cli.status", "Show the local server, its nodes, queues and jobs."),
@@ -41,20 +40,11 @@ _EXTRAS = {
 """What a command needs beyond the plain package, which has just the client side."""
 
 
-class _Lazy(click.Group):
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        known = _COMMANDS.get(cmd_name)
-        return importlib.import_module(known[0]).command if known else None
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in _COMMANDS.items()])
-
-
-@click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=LazyGroup,
+    commands_at=_COMMANDS,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.version_option(__version__, "-V", "--version", message="vcbatch %(version)s")
 def cli() -> None:
     """Gang-scheduled batch jobs for machine-learning training, with Volcano's API.

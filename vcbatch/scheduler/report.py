@@ -216,7 +216,7 @@ class _Writer:
             origin = f"{blocker.task}: {_histogram(blocker)}"
             origin += f" {blocker.sentence}" if blocker.text else ""
         unready = max(job.min_member - job.ready_count - placed, 0)
-        why = reasons.with_origin(why, f"{blocker.reason}: {origin}")
+        why = reasons.with_origin(why, reasons.waits_for(blocker.reason, origin))
         return reasons.gang_unschedulable(unready=unready, total=len(job.tasks), why=why)
 
     def _write(self, job: Job, status: Status, *, news: bool) -> None:

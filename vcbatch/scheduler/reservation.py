@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from vcbatch.api.reasons import expected_to_start
 from vcbatch.api.timestamps import format_time
 from vcbatch.scheduler.blockers import Blocker
 from vcbatch.scheduler.columns import Floats, Rows
@@ -72,7 +73,7 @@ class Reservations:
             reservation = self._reserve(job)
             if reservation is not None:
                 self._by_queue[queue.name] = reservation
-                text = f"{blocker.text}; it is expected to start {_by(reservation.start)}"
+                text = f"{blocker.text}; {expected_to_start(reservation.start)}"
                 self._session.blockers[job.key] = replace(blocker, text=text, expected_start=reservation.start)
         elif self._kept:
             heads = ", ".join(f"{r.job.key} (expected {_by(r.start)})" for r in self._by_queue.values())

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 from typing import Any, NamedTuple
 
+from vcbatch.api.reasons import WaitReason
 from vcbatch.api.resources import Resource
 
 
@@ -161,46 +161,6 @@ class PluginFailure(NamedTuple):
     def sentence(self) -> str:
         """All of it, for people."""
         return f"{self.name}.{self.hook} ({self.place}) raised {self.error}"
-
-
-class WaitReason(StrEnum):
-    """Why a gang waits. A closed vocabulary: the same words in explanations, metrics and tools."""
-
-    NOT_ENOUGH_PODS = "NotEnoughPods"
-    """Fewer pods exist than the gang's minimum (in total, or of one role)."""
-    QUEUE_MISSING = "QueueMissing"
-    QUEUE_NOT_OPEN = "QueueNotOpen"
-    QUEUE_INVALID = "QueueInvalid"
-    """The queue's place in the tree of queues is wrong, or it has queues below it."""
-    QUEUE_LIMIT = "QueueLimit"
-    """The queue may not hold more now."""
-    RESOURCE_QUOTA = "ResourceQuota"
-    """Admission: a ResourceQuota of the namespace leaves no room for the gang's pods."""
-    ADMISSION_REFUSED = "AdmissionRefused"
-    """Admission: a plugin of the policy refuses the gang."""
-    CLUSTER_OVERCOMMITTED = "ClusterOvercommitted"
-    """Admission: what is admitted already fills the cluster."""
-    IMPOSSIBLE = "Impossible"
-    """A pod asks for more than any node has at all, or no node passes its constraints: waiting won't help."""
-    INSUFFICIENT = "InsufficientResources"
-    """The nodes that would do don't have enough left."""
-    WAITING_FOR_RELEASE = "WaitingForRelease"
-    """It fits as soon as pods that are ending are gone; what it found is held for it."""
-    UNSUPPORTED = "UnsupportedConstraint"
-    """A pod asks for something that this scheduler doesn't understand, so it isn't placed."""
-    VOLUMES = "VolumesNotReady"
-    """A claim of a pod isn't there, is going, or isn't bound."""
-    DEVICES = "DevicesNotReady"
-    """A claim of a pod for devices isn't there, is going, or asks for what can't be given."""
-    RESERVED = "RoomReserved"
-    """There is room, but it is kept for a gang before it, whose start it would put off."""
-    GATED = "SchedulingGated"
-    PLUGIN_FAILED = "PluginFailed"
-    """A plugin of the user's own raised when it was asked about the gang."""
-    TOPOLOGY = "TopologyPlacementFailed"
-    """No domain of the network that its topology allows has room now, though some would be large enough."""
-    TOPOLOGY_INCONSISTENT = "TopologyInconsistent"
-    """The HyperNodes make no tree, so that nobody knows where it may be; or it names a tier that there isn't."""
 
 
 class Shortage(NamedTuple):
