@@ -92,9 +92,11 @@ NETWORKPOLICIES = Resource(group="networking.k8s.io", version="v1", plural="netw
 PRIORITYCLASSES = Resource(
     group="scheduling.k8s.io", version="v1", plural="priorityclasses", kind="PriorityClass", namespaced=False
 )
+DEPLOYMENTS = Resource(group="apps", version="v1", plural="deployments", kind="Deployment")
 REPLICASETS = Resource(group="apps", version="v1", plural="replicasets", kind="ReplicaSet")
 STATEFULSETS = Resource(group="apps", version="v1", plural="statefulsets", kind="StatefulSet")
 DAEMONSETS = Resource(group="apps", version="v1", plural="daemonsets", kind="DaemonSet")
+CONTROLLERREVISIONS = Resource(group="apps", version="v1", plural="controllerrevisions", kind="ControllerRevision")
 BATCH_JOBS = Resource(group="batch", version="v1", plural="jobs", kind="Job")
 LEASES = Resource(group="coordination.k8s.io", version="v1", plural="leases", kind="Lease")
 CRDS = Resource(

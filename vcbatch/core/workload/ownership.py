@@ -1,0 +1,113 @@
+"""Which objects a workload controls: those that carry its reference and match its selector; orphans that match are
+adopted, and what matches no longer is let go (kubernetes `pkg/controller`, controller reference manager)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import msgspec
+
+from vcbatch.api.meta import ObjectMeta
+from vcbatch.api.resources import Resource
+from vcbatch.api.selectors import matches
+from vcbatch.core.machine import Json, Mark, ObjectRef
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    """The workload, as far as ownership goes. A `selector` of None selects nothing."""
+
+    resource: Resource
+    metadata: ObjectMeta
+    selector: Json | None
+
+    @property
+    def reference(self) -> Json:
+        """What its children carry: they are deleted with it, and it waits for them."""
+        return {
+            "apiVersion": self.resource.api_version,
+            "kind": self.resource.kind,
+            "name": self.metadata.name,
+            "uid": self.metadata.uid,
+            "controller": True,
+            "blockOwnerDeletion": True,
+        }
+
+    @property
+    def ref(self) -> ObjectRef:
+        return ref_of(self.resource, self.metadata)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claimed(Generic[T]):
+    """`mine` has those that `marks` adopt as well."""
+
+    mine: Sequence[T]
+    marks: Sequence[Mark]
+
+
+def ref_of(resource: Resource, metadata: ObjectMeta) -> ObjectRef:
+    """The object with that metadata."""
+    return ObjectRef(resource=resource, namespace=metadata.namespace, name=metadata.name, uid=metadata.uid)
+
+
+def controller_uid(metadata: ObjectMeta) -> str:
+    """The UID of what controls an object; empty for an orphan."""
+    owner = metadata.controller_owner()
+    return owner.uid if owner is not None else ""
+
+
+def is_adoptable(owner: Owner, metadata: ObjectMeta, *, fits: Callable[[ObjectMeta], bool] | None = None) -> bool:
+    """Whether it is an orphan that the owner is to take. Before that happens the owner has to be read from the server:
+    an object that was orphaned on purpose would be deleted with an owner that is gone already."""
+    return (
+        not controller_uid(metadata)
+        and owner.metadata.deletion_timestamp is None
+        and metadata.deletion_timestamp is None
+        and matches(owner.selector, metadata.labels)
+        and (fits is None or fits(metadata))
+    )
+
+
+def claim(
+    owner: Owner,
+    resource: Resource,
+    candidates: Iterable[T],
+    metadata_of: Callable[[T], ObjectMeta],
+    *,
+    fits: Callable[[ObjectMeta], bool] | None = None,
+) -> Claimed[T]:
+    """`candidates`: all that the owner controls, and the orphans beside it. `fits`: a further condition to the
+    selector."""
+    mine: list[T] = []
+    marks: list[Mark] = []
+    for candidate in candidates:
+        metadata = metadata_of(candidate)
+        controller = controller_uid(metadata)
+        if controller == owner.metadata.uid:
+            if matches(owner.selector, metadata.labels) and (fits is None or fits(metadata)):
+                mine.append(candidate)
+            elif owner.metadata.deletion_timestamp is None:
+                marks.append(_let_go(owner, resource, metadata))
+        elif is_adoptable(owner, metadata, fits=fits):
+            mine.append(candidate)
+            marks.append(_references(resource, metadata, [*_held(metadata), owner.reference]))
+    return Claimed(mine=mine, marks=marks)
+
+
+def _let_go(owner: Owner, resource: Resource, metadata: ObjectMeta) -> Mark:
+    return _references(resource, metadata, [held for held in _held(metadata) if held.get("uid") != owner.metadata.uid])
+
+
+def _held(metadata: ObjectMeta) -> list[Json]:
+    return [msgspec.to_builtins(reference) for reference in metadata.owner_references or ()]
+
+
+def _references(resource: Resource, metadata: ObjectMeta, references: Sequence[Json]) -> Mark:
+    """A merge patch replaces the list whole, so that it counts for this version only."""
+    patch: Json = {"metadata": {"ownerReferences": list(references)}}
+    return Mark(ref=ref_of(resource, metadata), patch=patch, version=metadata.resource_version)
