@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import string
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Final
 
@@ -210,6 +211,22 @@ POLICY_KEY: Final = "volcano-scheduler.conf"
 CONTROLLERS_COMPONENT: Final = "vc-controller-manager"
 """`source.component` of the controllers' events, as Volcano's say it."""
 
+# Kubernetes' own Jobs and CronJobs -----------------------------------------------------------------------------------
+
+POD_TRACKING: Final = "batch.kubernetes.io/job-tracking"
+"""Finalizer of a Job's pod that isn't counted in the Job's status yet."""
+COMPLETION_INDEX: Final = "batch.kubernetes.io/job-completion-index"
+"""Label and annotation of a pod of an Indexed Job."""
+INDEX_FAILURES: Final = "batch.kubernetes.io/job-index-failure-count"
+"""Annotation: how many pods failed before this one in its index."""
+INDEX_IGNORED_FAILURES: Final = "batch.kubernetes.io/job-index-ignored-failure-count"
+"""Annotation: how many more did, which the pod failure policy lets pass."""
+SCHEDULED_TIMESTAMP: Final = "batch.kubernetes.io/cronjob-scheduled-timestamp"
+"""Annotation of a CronJob's Job: the slot."""
+KUBERNETES_JOB_CONTROLLER: Final = "kubernetes.io/job-controller"
+"""`spec.managedBy` of a Job that Kubernetes' own controller is to run, as of one without."""
+ENV_COMPLETION_INDEX: Final = "JOB_COMPLETION_INDEX"
+
 # Environment of containers -------------------------------------------------------------------------------------------
 
 ENV_TASK_INDEX: Final = "VC_TASK_INDEX"
@@ -311,6 +328,18 @@ def claim_volume_name(job: str, uid: str, claim: str) -> str:
     return f"{job.replace('.', '-')[: _LONGEST_LABEL - len(tag) - 1].rstrip('-')}-{tag}"
 
 
+LONGEST_STEM: Final = 58
+"""Of the prefix of a generated name, as `generateName` has it."""
+_RANDOM_DIGITS: Final = "bcdfghjklmnpqrstvwxz2456789"
+_RANDOM_LENGTH: Final = 5
+
+
+def generated_name(prefix: str, *seed: str) -> str:
+    """A name like those that an API server makes from `generateName`, of words instead of chance: a replayed create
+    finds what is there. Of a prefix that is too long for a label, the end is cut off."""
+    return prefix[:LONGEST_STEM] + _spell(_RANDOM_DIGITS, _RANDOM_LENGTH, seed)
+
+
 _LONGEST_LABEL: Final = 63
 _LONGEST_NAME: Final = 253
 _TAG_DIGITS: Final = string.digits + string.ascii_lowercase
@@ -319,11 +348,16 @@ _TAG_LENGTH: Final = 12
 
 def _tag(*parts: str) -> str:
     """Twelve of [0-9a-z] that stand for these words."""
-    number = int.from_bytes(hashlib.sha256("\0".join(parts).encode()).digest())
+    return _spell(_TAG_DIGITS, _TAG_LENGTH, parts)
+
+
+def _spell(alphabet: str, length: int, words: Sequence[str]) -> str:
+    """So many of these characters, the same for the same words."""
+    number = int.from_bytes(hashlib.sha256("\0".join(words).encode()).digest())
     digits: list[str] = []
-    for _ in range(_TAG_LENGTH):
-        number, digit = divmod(number, len(_TAG_DIGITS))
-        digits.append(_TAG_DIGITS[digit])
+    for _ in range(length):
+        number, digit = divmod(number, len(alphabet))
+        digits.append(alphabet[digit])
     return "".join(digits)
 
 
