@@ -77,8 +77,7 @@ def _parsed(text: str, path: Path) -> Iterator[object]:
         raise CliError(f"{path}: larger than {_LARGEST_YAML} bytes as YAML", hint="As JSON it may be larger.")
     try:
         for document in yaml.load_all(text, Loader=yaml.CSafeLoader):
-            if "&" in text and _weight(document) > _MOST_VALUES:
-                raise yaml.YAMLError(f"its aliases stand for more than {_MOST_VALUES} values")
+            refuse_bombs(document, text)
             yield document
     except (yaml.YAMLError, RecursionError) as error:
         raise CliError(f"{path}: not valid YAML: {error}") from error
@@ -98,6 +97,12 @@ def _json(text: str, path: Path) -> Iterator[object]:
         except (json.JSONDecodeError, RecursionError) as error:
             raise CliError(f"{path}: not valid JSON: {error}") from error
         yield document
+
+
+def refuse_bombs(document: object, text: str) -> None:
+    """Raises `YAMLError` for a document of this text that stands for more than fits, or contains itself."""
+    if "&" in text and _weight(document) > _MOST_VALUES:
+        raise yaml.YAMLError(f"its aliases stand for more than {_MOST_VALUES} values")
 
 
 def _weight(document: object) -> int:

@@ -21,6 +21,7 @@ _COMMANDS: Commands = {
     "simulate": ("vcbatch.cli.simulate", "Say what the scheduler would do with given objects."),
     "snapshot": ("vcbatch.cli.snapshot", "Save what the scheduler sees of a cluster."),
     "replay": ("vcbatch.cli.replay", "Do again what the scheduler did, or would do in a changed cluster."),
+    "lint": ("vcbatch.cli.lint.command", "Check manifests as a server would, without one."),
     "config": ("vcbatch.cli.config", "Check a scheduling policy, or show what it comes to."),
     "crds": ("vcbatch.cli.crds", "Print or write the CustomResourceDefinitions."),
     "policies": ("vcbatch.cli.policies", "Print or write admission as policies, for clusters without webhooks."),
@@ -34,6 +35,7 @@ _EXTRAS = {
     "simulate": "scheduler",
     "config": "scheduler",
     "snapshot": "scheduler",
+    "lint": "local",
     "replay": "scheduler",
     "webhooks": "webhooks",
 }

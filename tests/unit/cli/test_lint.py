@@ -1,0 +1,203 @@
+"""`vcbatch lint`: what is wrong with a file, and in which line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vcbatch.cli.lint.command import command
+from vcbatch.cli.output import CliError
+from vcbatch.cli.placed import Unreadable, placed
+
+ROOT = Path(__file__).parents[3]
+
+JOB = """\
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata:
+  name: train
+spec:
+  queue: research
+  minAvailable: 2
+  tasks:
+    - name: worker
+      replicas: 2
+      template:
+        spec:
+          restartPolicy: Never
+          containers:
+            - name: main
+              image: train:1
+              resources: {requests: {cpu: 1}}
+"""
+QUEUE = """\
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: Queue
+metadata: {name: research}
+spec: {weight: 1}
+"""
+
+
+def lint(folder: Path, text: str, *arguments: str) -> Result:
+    file = folder / "given.yaml"
+    file.write_text(text)
+    return CliRunner().invoke(command, ["-f", str(file), *arguments], catch_exceptions=False, standalone_mode=False)
+
+
+def told(folder: Path, text: str, *arguments: str) -> list[tuple[int, str, str]]:
+    """Line, severity and field of each complaint."""
+    done = lint(folder, text, "-o", "json", *arguments)
+    return [(one["line"], one["severity"], one["field"]) for one in json.loads(done.stdout)]
+
+
+def test_a_good_job_is_left_in_peace(tmp_path: Path) -> None:
+    done = lint(tmp_path, JOB)
+    assert (done.return_value, done.stdout) == (0, "")
+    assert "1 object checked: 0 errors, 0 warnings" in done.stderr
+
+
+def test_the_shipped_examples_are_good() -> None:
+    files = [argument for file in sorted((ROOT / "examples").glob("*.yaml")) for argument in ("-f", str(file))]
+    done = CliRunner().invoke(command, files, catch_exceptions=False, standalone_mode=False)
+    assert (done.return_value, done.stdout) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "field"),
+    [
+        ("name: train", "name: Train", 4, "metadata.name"),
+        ("minAvailable: 2", "minAvailable: 3", 7, "spec.minAvailable"),
+        ("replicas: 2", "replicas: two", 10, "spec.tasks[0].replicas"),
+        ("restartPolicy: Never", "restartPolicy: Maybe", 13, "spec.tasks[0].template.spec.restartPolicy"),
+        ("image: train:1", "imagee: train:1", 16, "spec.tasks[0].template.spec.containers[0].imagee"),
+        ("queue: research", "queue: root", 6, "spec.queue"),
+        ("queue: research", "priorityClassName: [1]", 6, "spec.priorityClassName"),
+    ],
+)
+def test_a_fault_is_told_with_the_line_it_is_in(tmp_path: Path, old: str, new: str, line: int, field: str) -> None:
+    assert (line, "error", field) in told(tmp_path, JOB.replace(old, new))
+    assert lint(tmp_path, JOB.replace(old, new)).return_value == 1
+
+
+def test_faults_of_the_schema_and_of_the_rules_are_told_together_and_each_once(tmp_path: Path) -> None:
+    both = JOB.replace("minAvailable: 2", "minAvailable: 3").replace("cpu: 1", "cpu: 1x")
+    cpu = "spec.tasks[0].template.spec.containers[0].resources.requests.cpu"
+    assert told(tmp_path, both) == [(7, "error", "spec.minAvailable"), (17, "error", cpu)]
+
+
+def test_a_misspelt_field_is_told_with_the_one_that_was_meant(tmp_path: Path) -> None:
+    done = lint(tmp_path, JOB.replace("minAvailable", "minAvailble"))
+    assert f"{tmp_path}/given.yaml:7: error: Job/train: unknown field 'spec.minAvailble'; is 'minAvailable' meant?" in (
+        done.stdout.splitlines()
+    )
+
+
+def test_a_missing_field_is_told_where_it_should_be(tmp_path: Path) -> None:
+    done = lint(tmp_path, JOB.replace("              image: train:1\n", ""))
+    assert "given.yaml:15: error" in done.stdout
+    assert "image" in done.stdout
+
+
+def test_all_files_are_one_world(tmp_path: Path) -> None:
+    parent = QUEUE + "---\n" + QUEUE.replace("research}", "below}").replace("weight: 1", "parent: research")
+    assert told(tmp_path, JOB + "---\n" + parent) == [(6, "error", "spec.queue")]  # no leaf of the tree
+    assert told(tmp_path, JOB + "---\n" + QUEUE, "--closed-world") == []
+
+
+def test_what_is_not_in_the_files_exists_unless_the_world_is_closed(tmp_path: Path) -> None:
+    text = JOB.replace("  queue: research", "  priorityClassName: high\n  queue: research")
+    assert told(tmp_path, text) == []
+    assert {field for _, _, field in told(tmp_path, text, "--closed-world")} == {"spec.queue", "spec.priorityClassName"}
+
+
+def test_a_queue_below_one_that_is_elsewhere(tmp_path: Path) -> None:
+    text = QUEUE.replace("weight: 1", "parent: team, guarantee: {resource: {cpu: 4}}, deserved: {cpu: 8}")
+    assert told(tmp_path, text) == []
+    assert [field for _, _, field in told(tmp_path, text, "--closed-world")] == ["spec.parent"]
+
+
+def test_the_same_object_twice(tmp_path: Path) -> None:
+    assert told(tmp_path, f"{JOB}---\n{JOB}") == [(22, "error", "metadata.name")]
+    generated = JOB.replace("name: train\n", "generateName: train-\n")
+    assert told(tmp_path, f"{generated}---\n{generated}") == []
+
+
+def test_a_key_written_twice(tmp_path: Path) -> None:
+    text = JOB.replace("      replicas: 2\n", "      replicas: 9\n      replicas: 2\n")
+    assert told(tmp_path, text) == [(11, "error", "")]
+
+
+def test_warnings_are_errors_when_asked(tmp_path: Path) -> None:
+    bare = JOB.replace("              resources: {requests: {cpu: 1}}\n", "")
+    assert told(tmp_path, bare) == [(15, "warning", "spec.tasks[0].template.spec.containers[0]")]
+    assert lint(tmp_path, bare).return_value == 0
+    assert lint(tmp_path, bare, "--strict").return_value == 1
+
+
+def test_other_kinds_are_counted_and_wrong_versions_of_ours_refused(tmp_path: Path) -> None:
+    other = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
+    done = lint(tmp_path, other)
+    assert done.return_value == 0
+    assert "1 ConfigMap" in done.stderr
+    done = lint(tmp_path, JOB.replace("v1alpha1", "v1"))
+    assert "given.yaml:1: error: Job/train: no kind Job in batch.volcano.sh/v1: Job is of" in done.stdout
+    assert told(tmp_path, "kind: Job\n") == [(1, "error", "")]
+    assert told(tmp_path, "- 1\n- 2\n") == [(1, "error", ""), (2, "error", "")]
+
+
+def test_a_list_is_taken_apart(tmp_path: Path) -> None:
+    items = "".join(f"  {line}\n" if line else "\n" for line in JOB.replace("name: train", "name: Train").splitlines())
+    text = "apiVersion: v1\nkind: List\nitems:\n- " + items[2:]
+    assert told(tmp_path, text) == [(7, "error", "metadata.name")]
+
+
+def test_what_is_no_yaml_is_told_with_its_line_and_the_rest_is_checked(tmp_path: Path) -> None:
+    text = JOB.replace("name: train", "name: Train") + "---\na: [1\nb: 2\n"
+    assert [line for line, _, _ in told(tmp_path, text)] == [4, 20]
+
+
+def test_json_with_tabs_is_read(tmp_path: Path) -> None:
+    text = '{\n\t"apiVersion": "batch.volcano.sh/v1alpha1",\n\t"kind": "Job",\n\t"metadata": {"name": "A"}\n}\n'
+    assert (4, "error", "metadata.name") in told(tmp_path, text)
+
+
+def test_annotations_of_a_workflow(tmp_path: Path) -> None:
+    done = lint(tmp_path, JOB.replace("name: train", "name: Train"), "-o", "github")
+    assert done.stdout.startswith(f"::error file={tmp_path}/given.yaml,line=4::Job/Train: metadata.name: ")
+
+
+def test_a_folder_without_manifests_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(CliError, match="no manifests"):
+        CliRunner().invoke(command, ["-f", str(tmp_path)], catch_exceptions=False, standalone_mode=False)
+
+
+def test_aliases_that_stand_for_too_much_are_refused(tmp_path: Path) -> None:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 10)]
+    with pytest.raises(Unreadable, match="aliases"):
+        list(placed("\n".join(lines)))
+
+
+_KEYS = st.text("abc./-", min_size=1, max_size=4)
+_VALUES = st.recursive(
+    st.one_of(st.integers(), st.text("xyz", max_size=3)),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(_KEYS, inner, max_size=3)),
+    max_leaves=12,
+)
+
+
+@given(st.dictionaries(_KEYS, _VALUES, min_size=1, max_size=4))
+def test_every_field_has_the_line_it_is_written_in(value: dict[str, object]) -> None:
+    """Written with one key or item a line, the line of a path is where its key stands."""
+    text = json.dumps(value, indent=1)
+    (document,) = placed(text)
+    assert document.value == value
+    lines = text.splitlines()
+    for key in value:
+        assert json.dumps(key) in lines[document.line_of(f"[{key}]") - 1]
+    assert 1 <= document.line_of("no.such.path") <= len(lines)

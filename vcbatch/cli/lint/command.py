@@ -1,0 +1,81 @@
+"""`vcbatch lint`: the options, and how complaints are told."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from vcbatch.cli.manifests import Manifest, files_option, manifests, spread
+from vcbatch.cli.output import note, say
+from vcbatch.cli.placed import Unreadable
+
+
+@click.command("lint")
+@files_option
+@click.option(
+    "--closed-world", is_flag=True,
+    help="Queues and priority classes that aren't in the files don't exist. Otherwise they are taken to.",
+)  # fmt: skip
+@click.option("--strict", is_flag=True, help="Warnings count as errors.")
+@click.option(
+    "-o", "--output", type=click.Choice(["text", "json", "github"]), default="text", show_default=True,
+    help="text: FILE:LINE: SEVERITY: OBJECT: MESSAGE; json: one list; github: annotations of a workflow.",
+)  # fmt: skip
+def command(files: tuple[Path, ...], closed_world: bool, strict: bool, output: str) -> int:
+    """Check manifests as a server would on creation, without one: schema, defaults, admission.
+
+    All files together are one world: a job may go to a queue that another file makes. Exit code 0 where nothing would
+    be refused, 1 where something would, 2 for wrong usage.
+    """
+    from vcbatch.cli.lint.rules import Complaint, Severity, checked, complaints
+
+    unreadable: list[Complaint] = []
+    found: list[Manifest] = []
+    for path in spread(files):
+        try:
+            found.extend(manifests(path))
+        except Unreadable as error:
+            file = "standard input" if str(path) == "-" else str(path)
+            unreadable.append(
+                Complaint(
+                    file=file, line=error.line, severity=Severity.ERROR, object="not valid YAML", field="",
+                    message=str(error),
+                )
+            )  # fmt: skip
+    told = [*unreadable, *complaints(found, closed=closed_world)]
+    told.sort(key=lambda one: (one.file, one.line))
+    if output == "json":
+        say(json.dumps([asdict(one) for one in told], indent=2))
+    elif output == "github":
+        for one in told:
+            text = _escaped(f"{one.object}: {one.message}")
+            say(f"::{one.severity} file={_escaped(one.file)},line={one.line}::{text}")
+    else:
+        for one in told:
+            say(str(one))
+    ours = [one for one in found if checked(one)]
+    errors = sum(one.severity is Severity.ERROR for one in told)
+    if output == "text":
+        note(_summary(len(ours), errors, len(told) - errors, [one for one in found if not checked(one)]))
+    return 1 if errors or (strict and told) else 0
+
+
+def _summary(count: int, errors: int, warnings: int, others: Sequence[Manifest]) -> str:
+    text = f"{_number(count, 'object')} checked: {_number(errors, 'error')}, {_number(warnings, 'warning')}"
+    if not others:
+        return text
+    kinds = ", ".join(f"{many} {kind}" for kind, many in sorted(Counter(one.kind for one in others).items()))
+    return f"{text}; not checked, as their kinds aren't vcbatch's: {kinds}"
+
+
+def _number(count: int, thing: str) -> str:
+    return f"{count} {thing}{'' if count == 1 else 's'}"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")

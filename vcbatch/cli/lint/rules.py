@@ -1,0 +1,178 @@
+"""What a server would refuse, or warn of, in objects that come from files: their schema, then admission."""
+
+from __future__ import annotations
+
+import copy
+import difflib
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+
+from vcbatch.api import admission
+from vcbatch.api.admission import Operation, Request
+from vcbatch.api.crd import render
+from vcbatch.api.name_rules import dns_subdomain
+from vcbatch.api.resources import CUSTOM_RESOURCES, QUEUES, Resource
+from vcbatch.cli.lint.world import Files, world_of
+from vcbatch.cli.manifests import Manifest
+from vcbatch.local.apiserver.schema import pruning, validation
+from vcbatch.local.apiserver.schema.lists import validate_lists
+from vcbatch.local.apiserver.schema.structural import Node, compile_schema
+
+_GROUPS = frozenset(resource.group for resource in CUSTOM_RESOURCES)
+_NAMESPACE = "default"
+
+
+class Severity(StrEnum):
+    """An error is refused by the server; a warning is shown by it and stored all the same."""
+
+    ERROR = "error"
+    WARNING = "warning"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Complaint:
+    """One thing to mend. `line` counts from 1; `field` is the path in the object, "" where it is about the whole;
+    `object` is its kind and name."""
+
+    file: str
+    line: int
+    severity: Severity
+    object: str
+    field: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.severity}: {self.object}: {self.message}"
+
+
+def checked(manifest: Manifest) -> bool:
+    """Whether there are rules for it here; what isn't ours is for other tools."""
+    resource = manifest.resource
+    return resource is None or resource in CUSTOM_RESOURCES
+
+
+def complaints(manifests: Iterable[Manifest], *, closed: bool = False) -> Iterator[Complaint]:
+    """What is wrong with these objects, which together make one world, object by object in their order. In a `closed`
+    world there are no other queues and priority classes than those in the files."""
+    every = list(manifests)
+    world = world_of(every, closed=closed)
+    seen: dict[tuple[Resource, str, str], Manifest] = {}
+    for manifest in every:
+        yield from _written(manifest)
+        resource = manifest.resource
+        if resource is None:
+            yield from _unknown(manifest)
+            continue
+        key = (resource, manifest.namespace if resource.namespaced else "", manifest.name)
+        if manifest.name and "generateName" not in manifest.value.get("metadata", {}):
+            first = seen.setdefault(key, manifest)
+            if first is not manifest:
+                text = f"the same object is in {first.place()}; the one that is applied last wins"
+                yield _complaint(manifest, text, field="metadata.name")
+        if resource in CUSTOM_RESOURCES:
+            yield from _judged(manifest, resource, world)
+
+
+def _written(manifest: Manifest) -> Iterator[Complaint]:
+    for key, line in manifest.placed.repeated:
+        text = f"the key {key!r} is written twice; only the last counts"
+        yield Complaint(
+            file=manifest.file, line=line, severity=Severity.ERROR, object=manifest.title, field="", message=text
+        )
+
+
+def _unknown(manifest: Manifest) -> Iterator[Complaint]:
+    """Something that isn't an object at all, or is of a group of ours and can't be."""
+    missing = [key for key in ("apiVersion", "kind") if not isinstance(manifest.value.get(key), str)]
+    if missing:
+        yield _complaint(manifest, f"no object: {' and '.join(missing)} must be given")
+        return
+    group = manifest.api_version.rpartition("/")[0]
+    same_kind = [one.api_version for one in CUSTOM_RESOURCES if one.kind == manifest.kind]
+    if group in _GROUPS or (manifest.api_version.endswith(".volcano.sh") and same_kind):
+        known = ", ".join(sorted(f"{one.kind} of {one.api_version}" for one in CUSTOM_RESOURCES if one.group == group))
+        hint = f"{manifest.kind} is of {' or '.join(same_kind)}" if same_kind else f"there is {known}"
+        yield _complaint(manifest, f"no kind {manifest.kind} in {manifest.api_version}: {hint}", field="apiVersion")
+
+
+def _judged(manifest: Manifest, resource: Resource, world: Files) -> Iterator[Complaint]:
+    yield from _name_complaints(manifest)
+    given = copy.deepcopy(manifest.value)
+    schema = _schema(resource.kind)
+    unknown = pruning.prune(given, schema)
+    for path in unknown:
+        yield _complaint(manifest, f"unknown field {path!r}{_meant(path, schema)}", field=path)
+    given["metadata"] = given["metadata"] if isinstance(given.get("metadata"), dict) else {}
+    namespace = (manifest.namespace or _NAMESPACE) if resource.namespaced else ""
+    if namespace:
+        given["metadata"]["namespace"] = namespace
+    lookup = world.without_queue(manifest.name) if resource == QUEUES else world
+    asked = Request(
+        resource=resource, operation=Operation.CREATE, name=manifest.name, namespace=namespace, object=given
+    )
+    defaulted = admission.mutate(asked, lookup)
+    assert defaulted is not None  # noqa: S101 - an object was given
+    pruning.apply_defaults(defaulted, schema)
+    misfits = [*validation.validate_schema(defaulted, schema), *validate_lists(defaulted, schema)]
+    for fault in misfits:
+        yield _complaint(manifest, str(fault), field=fault.field)
+    asked = Request(
+        resource=resource, operation=Operation.CREATE, name=manifest.name, namespace=namespace, object=defaulted
+    )
+    verdict = admission.review(asked, lookup)
+    told = {_dotted(fault.field) for fault in misfits}
+    for fault in verdict.faults:
+        field = fault.field.removeprefix("requestBody.")
+        # What has the wrong type can't be judged at all, which then is said without a field.
+        if not misfits or (field and _dotted(field) not in told):
+            yield _complaint(manifest, str(fault), field=field)
+    for warning in verdict.warnings:
+        field = warning.partition(": ")[0]
+        yield _complaint(manifest, warning, field=field if " " not in field else "", severity=Severity.WARNING)
+
+
+def _name_complaints(manifest: Manifest) -> Iterator[Complaint]:
+    metadata = manifest.value.get("metadata")
+    given = metadata if isinstance(metadata, dict) else {}
+    if not manifest.name:
+        yield _complaint(manifest, "metadata.name (or generateName) must be given", field="metadata.name")
+        return
+    field = "metadata.name" if given.get("name") else "metadata.generateName"
+    for text in dns_subdomain(manifest.name, prefix=field != "metadata.name"):
+        yield _complaint(manifest, f'{field}: Invalid value: "{manifest.name}": {text}', field=field)
+
+
+def _complaint(manifest: Manifest, message: str, *, field: str = "", severity: Severity = Severity.ERROR) -> Complaint:
+    return Complaint(
+        file=manifest.file,
+        line=manifest.placed.line_of(field),
+        severity=severity,
+        object=manifest.title,
+        field=field,
+        message=message,
+    )
+
+
+def _dotted(field: str) -> str:
+    """The path with `.cpu` in place of `[cpu]`."""
+    return re.sub(r"\[(\D[^\]]*)\]", r".\1", field)
+
+
+def _meant(path: str, schema: Node) -> str:
+    """The known field beside it that is written nearly so."""
+    *above, name = re.findall(r"[^.\[\]]+", path)
+    node: Node | None = schema
+    for step in above:
+        if node is not None:
+            node = node.items if step.isdecimal() else node.properties.get(step, node.additional)
+    close = difflib.get_close_matches(name, node.properties, n=1) if node is not None else []
+    return f"; is {close[0]!r} meant?" if close else ""
+
+
+@cache
+def _schema(kind: str) -> Node:
+    """What the definition of the kind says, less what it says of the whole object: that is the server's."""
+    return compile_schema(render(kind)["spec"]["versions"][0]["schema"]["openAPIV3Schema"])

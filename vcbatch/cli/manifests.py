@@ -1,0 +1,147 @@
+"""Objects in files that a user names with `-f`: files, folders, standard input; Lists are taken apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import click
+import yaml
+
+from vcbatch.api import resources
+from vcbatch.api.loose import part
+from vcbatch.api.model import Json
+from vcbatch.api.resources import Resource
+from vcbatch.cli.documents import read_text
+from vcbatch.cli.output import CliError
+from vcbatch.cli.placed import Placed, Unreadable, placed
+
+F = TypeVar("F", bound=Callable[..., object])
+
+_SUFFIXES = frozenset({".yaml", ".yml", ".json"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """One object and where it is written."""
+
+    file: str
+    placed: Placed
+
+    @property
+    def value(self) -> Json:
+        """The object; empty for a document that is no mapping."""
+        return cast(Json, self.placed.value) if isinstance(self.placed.value, dict) else {}
+
+    @property
+    def api_version(self) -> str:
+        return _text(self.value.get("apiVersion"))
+
+    @property
+    def kind(self) -> str:
+        return _text(self.value.get("kind"))
+
+    @property
+    def name(self) -> str:
+        """Its name, or what the server is to make one of."""
+        metadata = part(self.value, "metadata")
+        return _text(metadata.get("name")) or _text(metadata.get("generateName"))
+
+    @property
+    def namespace(self) -> str:
+        return _text(part(self.value, "metadata").get("namespace"))
+
+    @property
+    def resource(self) -> Resource | None:
+        """What it is; None for a kind that vcbatch doesn't know."""
+        return _known().get((self.api_version, self.kind))
+
+    @property
+    def title(self) -> str:
+        """`Job/train`, as far as it is known."""
+        return "/".join(part for part in (self.kind, self.name) if part) or "document"
+
+    def place(self, path: str = "") -> str:
+        """`file:line` of a field, or of the object."""
+        return f"{self.file}:{self.placed.line_of(path)}"
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+@cache
+def _known() -> dict[tuple[str, str], Resource]:
+    found = (value for value in vars(resources).values() if isinstance(value, Resource))
+    # What is measured is read from the server, and never written.
+    return {(one.api_version, one.kind): one for one in found if one != resources.NODE_USAGES}
+
+
+def files_option(function: F) -> F:
+    """`-f FILE`, which may be repeated; the command gets `files`, a tuple of paths."""
+    return click.option(
+        "-f", "--filename", "files", multiple=True, required=True, metavar="FILE",
+        type=click.Path(exists=True, allow_dash=True, path_type=Path),
+        help="YAML or JSON file, a folder of such files with all below it, or - for standard input; may be repeated.",
+    )(function)  # fmt: skip
+
+
+def spread(paths: Sequence[Path]) -> list[Path]:
+    """The files, folders replaced by the manifests in them, in order of their names. Raises `CliError` for a folder
+    with none."""
+    found: list[Path] = []
+    for path in paths:
+        if not path.is_dir():
+            found.append(path)
+            continue
+        inside = sorted(one for one in path.rglob("*") if one.suffix in _SUFFIXES and one.is_file())
+        if not inside:
+            raise CliError(f"{path}: no manifests ({', '.join(sorted(_SUFFIXES))}) in this folder")
+        found += inside
+    return found
+
+
+def manifests(path: Path) -> Iterator[Manifest]:
+    """The objects of one file, in order.
+
+    Raises:
+        CliError: the file can't be read.
+        Unreadable: it is no YAML from some line on; the objects before it have been given.
+    """
+    file = "standard input" if str(path) == "-" else str(path)
+    for document in placed(read_text(path)):
+        yield from _unpacked(document, file)
+
+
+def read_manifests(paths: Sequence[Path]) -> list[Manifest]:
+    """The objects of all files. Raises `CliError`, with the line, for what isn't YAML or no object."""
+    found: list[Manifest] = []
+    for path in spread(paths):
+        try:
+            found += manifests(path)
+        except Unreadable as error:
+            raise CliError(f"{path}:{error.line}: {error}") from error
+    for manifest in found:
+        if not (manifest.api_version and manifest.kind and manifest.name):
+            raise CliError(f"{manifest.place()}: no object: it needs apiVersion, kind and metadata.name")
+    if not found:
+        raise CliError(f"{', '.join(map(str, paths))}: no objects")
+    return found
+
+
+def _unpacked(document: Placed, file: str) -> Iterator[Manifest]:
+    value = document.value
+    items = cast(Json, value).get("items") if isinstance(value, dict) else value
+    named = isinstance(value, dict) and str(cast(Json, value).get("kind", "")).endswith("List")
+    node = document.node
+    if named and isinstance(node, yaml.MappingNode):
+        node = next((below for key, below in node.value if key.value == "items"), node)
+    if isinstance(items, list) and (named or isinstance(value, list)) and isinstance(node, yaml.SequenceNode):
+        for item, at in zip(cast("list[Any]", items), node.value, strict=True):
+            if item is not None:
+                yield from _unpacked(Placed(value=item, node=at, repeated=document.repeated), file)
+        return
+    yield Manifest(file=file, placed=document)
