@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from datetime import UTC, datetime
 
@@ -17,4 +16,13 @@ class SystemClock:
         return time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
+        import asyncio  # here, so that a command without an event loop doesn't load it
+
         await asyncio.sleep(max(0.0, seconds))
+
+
+class BlockingClock(SystemClock):
+    """The clock of a program that does one thing at a time, without an event loop: its `sleep` stops everything."""
+
+    async def sleep(self, seconds: float) -> None:
+        time.sleep(max(0.0, seconds))  # noqa: ASYNC251 - there is no loop that it could hold up

@@ -6,12 +6,14 @@ it expires or the server refuses it.
 
 from __future__ import annotations
 
-import asyncio
 import base64
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    import asyncio
 
 Json = dict[str, Any]
 
@@ -25,6 +27,10 @@ class Credentials(Protocol):
 
     async def authorization(self, *, now: datetime) -> str | None: ...
 
+    def header(self, *, now: datetime) -> str | None:
+        """The same for a caller without an event loop: blocks while a plugin runs."""
+        ...
+
     def refused(self) -> None:
         """The server answered 401: get them anew for the next request."""
         ...
@@ -37,6 +43,9 @@ class NoCredentials:
     async def authorization(self, *, now: datetime) -> str | None:
         return None
 
+    def header(self, *, now: datetime) -> str | None:
+        return None
+
     def refused(self) -> None:
         return None
 
@@ -46,6 +55,9 @@ class StaticToken:
     token: str = field(repr=False)
 
     async def authorization(self, *, now: datetime) -> str | None:
+        return self.header(now=now)
+
+    def header(self, *, now: datetime) -> str | None:
         return f"Bearer {self.token}"
 
     def refused(self) -> None:
@@ -58,6 +70,9 @@ class BasicAuth:
     password: str = field(repr=False)
 
     async def authorization(self, *, now: datetime) -> str | None:
+        return self.header(now=now)
+
+    def header(self, *, now: datetime) -> str | None:
         pair = base64.b64encode(f"{self.username}:{self.password}".encode()).decode()
         return f"Basic {pair}"
 
@@ -74,8 +89,10 @@ class TokenFile:
     _until: datetime | None = None
 
     async def authorization(self, *, now: datetime) -> str | None:
+        return self.header(now=now)  # a small local file: a thread would cost more than the read
+
+    def header(self, *, now: datetime) -> str | None:
         if self._header is None or self._until is None or now >= self._until:
-            # A small local file: a thread would cost more than the read.
             try:
                 token = self.path.read_text().strip()
             except OSError:
@@ -92,7 +109,40 @@ class TokenFile:
 
 
 @dataclass(slots=True, kw_only=True)
-class ExecPlugin:
+class _Slow:
+    """A header that takes long to get: one at a time gets it, in a thread, and keeps it while it is good."""
+
+    _header: str | None = field(default=None, repr=False)
+    _until: datetime | None = None
+    _lock: asyncio.Lock | None = field(default=None, repr=False)
+
+    async def authorization(self, *, now: datetime) -> str | None:
+        if self._good(now):
+            return self._header
+        import asyncio  # here, so that a command without an event loop doesn't load it
+
+        self._lock = self._lock or asyncio.Lock()
+        async with self._lock:
+            return await asyncio.to_thread(self.header, now=now)
+
+    def header(self, *, now: datetime) -> str | None:
+        if not self._good(now):
+            self._header, self._until = self._load(now)
+        return self._header
+
+    def _good(self, now: datetime) -> bool:
+        return self._header is not None and (self._until is None or now < self._until)
+
+    def _load(self, now: datetime) -> tuple[str | None, datetime | None]:
+        """The header, and until when it is good; None where nothing but a refusal ends it."""
+        raise NotImplementedError
+
+    def refused(self) -> None:
+        self._header = None
+
+
+@dataclass(slots=True, kw_only=True)
+class ExecPlugin(_Slow):
     """A client-go credential plugin (`users[].user.exec`), run by the official client's own code.
 
     Plugins that answer with a client certificate in place of a token are refused.
@@ -101,24 +151,16 @@ class ExecPlugin:
     config: Json = field(repr=False)
     folder: Path
     cluster: Json = field(repr=False)
-    _header: str | None = field(default=None, repr=False)
-    _until: datetime | None = None
-    _lock: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
 
-    async def authorization(self, *, now: datetime) -> str | None:
-        async with self._lock:
-            if self._header is None or (self._until is not None and now >= self._until):
-                status = await asyncio.to_thread(self._run)
-                token = status.get("token")
-                if not isinstance(token, str) or not token:
-                    command = self.config.get("command")
-                    raise PermissionError(
-                        f"the credential plugin {command!r} gave no token (client certificates from plugins aren't "
-                        "supported)"
-                    )
-                self._header = f"Bearer {token}"
-                self._until = _expiry(status.get("expirationTimestamp"))
-            return self._header
+    def _load(self, now: datetime) -> tuple[str | None, datetime | None]:
+        status = self._run()
+        token = status.get("token")
+        if not isinstance(token, str) or not token:
+            command = self.config.get("command")
+            raise PermissionError(
+                f"the credential plugin {command!r} gave no token (client certificates from plugins aren't supported)"
+            )
+        return f"Bearer {token}", _expiry(status.get("expirationTimestamp"))
 
     def _run(self) -> Json:
         from kubernetes.config.exec_provider import ExecProvider
@@ -127,37 +169,21 @@ class ExecPlugin:
         provider = ExecProvider(ConfigNode("exec", self.config), str(self.folder), ConfigNode("cluster", self.cluster))
         return dict(provider.run(None))
 
-    def refused(self) -> None:
-        self._header = None
-
 
 @dataclass(slots=True, kw_only=True)
-class AuthProvider:
+class AuthProvider(_Slow):
     """The older `auth-provider` entries (OIDC and the clouds'), resolved by the official client's own code."""
 
     file: Path
     context: str
-    _header: str | None = field(default=None, repr=False)
-    _until: datetime | None = None
-    _lock: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
 
-    async def authorization(self, *, now: datetime) -> str | None:
-        async with self._lock:
-            if self._header is None or self._until is None or now >= self._until:
-                self._header = await asyncio.to_thread(self._load)
-                self._until = now + timedelta(seconds=_FILE_SECONDS)
-            return self._header
-
-    def _load(self) -> str | None:
+    def _load(self, now: datetime) -> tuple[str | None, datetime | None]:
         from kubernetes.client import Configuration
         from kubernetes.config import load_kube_config
 
         configuration = Configuration()
         load_kube_config(config_file=str(self.file), context=self.context, client_configuration=configuration)
-        return configuration.get_api_key_with_prefix("authorization")
-
-    def refused(self) -> None:
-        self._until = None
+        return configuration.get_api_key_with_prefix("authorization"), now + timedelta(seconds=_FILE_SECONDS)
 
 
 def _expiry(text: object) -> datetime | None:

@@ -6,7 +6,6 @@ of $KUBECONFIG merged (the first mention of a name wins), else ~/.kube/config, e
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import binascii
 import os
@@ -40,6 +39,10 @@ _MAX_BYTES = 8 * 1024 * 1024
 
 class KubeconfigError(Exception):
     """The configuration can't be used; the message names the file, the entry and what is wrong with it."""
+
+
+class NothingConfigured(KubeconfigError):
+    """There is no configuration at all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,10 +79,21 @@ class Connection:
 class CertificateRefusedError(Exception):
     """The server isn't the one that the configuration trusts. The message says what to look at."""
 
+    @classmethod
+    def by(cls, connection: Connection, error: ssl.SSLCertVerificationError) -> CertificateRefusedError:
+        host = urlsplit(connection.server).hostname
+        return cls(
+            f"the certificate of {connection.server} is refused: {error.verify_message} (it is checked against "
+            f"certificate-authority{'' if connection.ca_pem else ', here that of the machine,'} and the name "
+            f"{connection.tls_server_name or host!r})"
+        )
+
 
 async def shake_hands(connection: Connection, *, seconds: float = 10.0) -> None:
     """Raises `CertificateRefusedError` where the server's certificate doesn't verify: no retry cures that. A server
     that isn't reached at all may come yet, and is no error here; nor is one behind a proxy."""
+    import asyncio  # a command that makes one request is done before it would be loaded
+
     context = connection.ssl_context()
     if context is None or connection.proxy_url:
         return
@@ -91,11 +105,7 @@ async def shake_hands(connection: Connection, *, seconds: float = 10.0) -> None:
     try:
         _, writer = await asyncio.wait_for(opening, seconds)
     except ssl.SSLCertVerificationError as error:
-        raise CertificateRefusedError(
-            f"the certificate of {connection.server} is refused: {error.verify_message} (it is checked against "
-            f"certificate-authority{'' if connection.ca_pem else ', here that of the machine,'} and the name "
-            f"{connection.tls_server_name or host!r})"
-        ) from error
+        raise CertificateRefusedError.by(connection, error) from error
     except (OSError, TimeoutError):
         return
     writer.close()
@@ -118,7 +128,7 @@ def load(path: Path | None = None, *, context: str | None = None) -> Connection:
         return _from_files(files, context)
     if context is None and (_service_account() / "token").is_file() and os.environ.get("KUBERNETES_SERVICE_HOST"):
         return in_cluster()
-    raise KubeconfigError(
+    raise NothingConfigured(
         "no cluster is configured: give --kubeconfig, set KUBECONFIG, create ~/.kube/config, "
         "or run inside a pod with a service account"
     )

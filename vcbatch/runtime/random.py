@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 import string
 import uuid
@@ -27,6 +26,8 @@ class SystemRandom:
         return str(uuid.uuid4())
 
     async def key_pair(self) -> KeyPair:
+        import asyncio  # here, so that a command without an event loop doesn't load it
+
         # It takes a tenth of a second, in which everything else would stand still.
         return await asyncio.to_thread(_rsa_pair)
 
