@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import string
-from collections.abc import Sequence
 from enum import StrEnum
 from typing import Final
 
@@ -172,11 +171,27 @@ GPU_LOCK: Final = "gpu"
 """The annotation by which a node is locked while a pod gets its shared cards."""
 VGPU_LOCK: Final = "hamivgpu"
 """The same for vGPUs."""
+NPU_REGISTER: Final = "hami.io/node-register-"
+"""Annotation of a Node, followed by a chip model: its NPUs of that model. Where the names below have a gap, it is for
+the chip model too."""
+NPU_USE_UUID: Final = "hami.io/use-{}-uuid"
+NPU_NOT_UUID: Final = "hami.io/no-use-{}-uuid"
+NPU_TO_ALLOCATE: Final = "hami.io/{}-devices-to-allocate"
+NPU_ALLOCATED: Final = "hami.io/{}-devices-allocated"
+NPU_PARTS: Final = "huawei.com/{}"
+NPU_MODE: Final = "huawei.com/vnpu-mode"
+NPU_PREDICATE_TIME: Final = "predicate-time"
+NPU_NODE: Final = "hami.io/vgpu-node"
+NPU_TIME: Final = "hami.io/vgpu-time"
+NPU_BIND_TIME: Final = "hami.io/bind-time"
+NPU_BIND_PHASE: Final = "hami.io/bind-phase"
 DEVICE_CONFIG_MAP: Final = "volcano-vgpu-device-config"
 DEVICE_CONFIG_NAMESPACE: Final = "kube-system"
 
 MAX_RUN_SECONDS: Final = "vcbatch.dev/max-run-seconds"
 """Annotation of a Job: so many seconds may it be Running, all attempts together."""
+MAX_PARALLEL_PODS: Final = "vcbatch.dev/max-parallel-pods"
+"""Annotation of a Job: so many of its pods are alive at the same time, at most."""
 ALLOWED_NAMESPACES: Final = "vcbatch.dev/allowed-namespaces"
 """Annotation of a Queue: the namespaces that may submit to it (`vcbatch.api.validate.access`)."""
 KUBELET_MODE: Final = "vcbatch.dev/kubelet-mode"
@@ -226,6 +241,28 @@ SCHEDULED_TIMESTAMP: Final = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 KUBERNETES_JOB_CONTROLLER: Final = "kubernetes.io/job-controller"
 """`spec.managedBy` of a Job that Kubernetes' own controller is to run, as of one without."""
 ENV_COMPLETION_INDEX: Final = "JOB_COMPLETION_INDEX"
+
+# Kubernetes' own Deployments, StatefulSets and DaemonSets -------------------------------------------------------------
+
+POD_TEMPLATE_HASH: Final = "pod-template-hash"
+"""Label of a Deployment's ReplicaSets and of their pods, which keeps the ReplicaSets' selectors apart."""
+DEPLOYMENT_PREFIX: Final = "deployment.kubernetes.io/"
+REVISION: Final = DEPLOYMENT_PREFIX + "revision"
+"""Annotation of a Deployment and its ReplicaSets: which template in order it is; what `kubectl rollout undo` reads."""
+REVISION_HISTORY: Final = DEPLOYMENT_PREFIX + "revision-history"
+"""Annotation of a ReplicaSet that came back: the revisions it had before."""
+DESIRED_REPLICAS: Final = DEPLOYMENT_PREFIX + "desired-replicas"
+"""Annotation of a ReplicaSet: the Deployment's `replicas` when its share was last set."""
+MAX_REPLICAS: Final = DEPLOYMENT_PREFIX + "max-replicas"
+"""Annotation of a ReplicaSet: that number and what may be above it."""
+POD_DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
+"""Annotation of a pod: those with the lowest go first when a ReplicaSet shrinks."""
+REVISION_HASH: Final = "controller-revision-hash"
+"""Label of a StatefulSet's or DaemonSet's pod: the name of its ControllerRevision, or that name's end."""
+CONTROLLER_HASH: Final = "controller.kubernetes.io/hash"
+"""Label of a ControllerRevision."""
+STATEFUL_POD_NAME: Final = "statefulset.kubernetes.io/pod-name"
+STATEFUL_POD_INDEX: Final = "apps.kubernetes.io/pod-index"
 
 # Environment of containers -------------------------------------------------------------------------------------------
 
@@ -328,18 +365,6 @@ def claim_volume_name(job: str, uid: str, claim: str) -> str:
     return f"{job.replace('.', '-')[: _LONGEST_LABEL - len(tag) - 1].rstrip('-')}-{tag}"
 
 
-LONGEST_STEM: Final = 58
-"""Of the prefix of a generated name, as `generateName` has it."""
-_RANDOM_DIGITS: Final = "bcdfghjklmnpqrstvwxz2456789"
-_RANDOM_LENGTH: Final = 5
-
-
-def generated_name(prefix: str, *seed: str) -> str:
-    """A name like those that an API server makes from `generateName`, of words instead of chance: a replayed create
-    finds what is there. Of a prefix that is too long for a label, the end is cut off."""
-    return prefix[:LONGEST_STEM] + _spell(_RANDOM_DIGITS, _RANDOM_LENGTH, seed)
-
-
 _LONGEST_LABEL: Final = 63
 _LONGEST_NAME: Final = 253
 _TAG_DIGITS: Final = string.digits + string.ascii_lowercase
@@ -348,16 +373,11 @@ _TAG_LENGTH: Final = 12
 
 def _tag(*parts: str) -> str:
     """Twelve of [0-9a-z] that stand for these words."""
-    return _spell(_TAG_DIGITS, _TAG_LENGTH, parts)
-
-
-def _spell(alphabet: str, length: int, words: Sequence[str]) -> str:
-    """So many of these characters, the same for the same words."""
-    number = int.from_bytes(hashlib.sha256("\0".join(words).encode()).digest())
+    number = int.from_bytes(hashlib.sha256("\0".join(parts).encode()).digest())
     digits: list[str] = []
-    for _ in range(length):
-        number, digit = divmod(number, len(alphabet))
-        digits.append(alphabet[digit])
+    for _ in range(_TAG_LENGTH):
+        number, digit = divmod(number, len(_TAG_DIGITS))
+        digits.append(_TAG_DIGITS[digit])
     return "".join(digits)
 
 

@@ -47,8 +47,8 @@ def _text(items: Iterable[Json]) -> str:
 
 def _validating(schedulers: Sequence[str]) -> list[Json]:
     job = jobs.variables("object.spec", "object.metadata.name")
-    made = [*jobs.name_rules(), *jobs.spec_rules(schedulers), *jobs.time_limit_rules()]
-    changed = [*jobs.time_limit_rules(), *jobs.update_rules()]
+    made = [*jobs.name_rules(), *jobs.spec_rules(schedulers), *jobs.time_limit_rules(), *jobs.parallel_limit_rules()]
+    changed = [*jobs.time_limit_rules(), *jobs.parallel_limit_rules(), *jobs.update_rules()]
     unchanged = {"unchanged": "object.spec == oldObject.spec"}
     # Named after the slot that it is made for: a dash and eight digits.
     embedded = jobs.variables("object.spec.?jobTemplate.?spec.orValue({})", "object.metadata.name + '-29000000'")

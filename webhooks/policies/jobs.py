@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from vcbatch.api.flags import PLUGIN_FLAGS
-from vcbatch.api.names import MAX_RUN_SECONDS, Plugin
+from vcbatch.api.names import MAX_PARALLEL_PODS, MAX_RUN_SECONDS, Plugin
 from vcbatch.api.resources import JOBS
 from vcbatch.api.time_limit import LONGEST
 from vcbatch.api.validate.job import MOST_PODS, TOPOLOGY_CONFLICT
@@ -131,6 +131,18 @@ def time_limit_rules() -> Iterator[Rule]:
     yield Rule(
         f"!{limit}.hasValue() || (oldObject != null && {limit} == {before}) || {number}",
         f"annotation {MAX_RUN_SECONDS}: want a number of seconds, 1 to {LONGEST}",
+    )
+
+
+def parallel_limit_rules() -> Iterator[Rule]:
+    """The annotation with the most pods that are alive together."""
+    limit, before = annotation(MAX_PARALLEL_PODS), annotation(MAX_PARALLEL_PODS, "oldObject")
+    pods, minimum = f"int(string({limit}.value()))", "object.spec.?minAvailable.orValue(0)"
+    unchanged = f"{limit} == {before} && {minimum} == oldObject.spec.?minAvailable.orValue(0)"
+    number = f"({limit}.value().matches('^[0-9]{{1,9}}$') && {pods} > 0 && {pods} >= {minimum})"
+    yield Rule(
+        f"!{limit}.hasValue() || (oldObject != null && {unchanged}) || {number}",
+        f"annotation {MAX_PARALLEL_PODS}: want a number of pods, minAvailable or more",
     )
 
 

@@ -16,6 +16,7 @@ from vcbatch.api.loose import listed, part
 from vcbatch.api.model import Json, NetworkTopology
 from vcbatch.api.name_rules import dns_label, qualified_name
 from vcbatch.api.names import Plugin
+from vcbatch.api.parallel_limit import parallel_limit_fault
 from vcbatch.api.podspec.template import written_template_faults
 from vcbatch.api.quantity import MalformedQuantity, parse_quantity
 from vcbatch.api.queue import ROOT, QueueState
@@ -52,6 +53,7 @@ def job_faults(job: Job, lookup: Lookup, *, schedulers: Sequence[str] = (names.D
     faults += _queue_faults(job.spec.queue, lookup)
     faults += namespace_faults(job.spec.queue, job.namespace, lookup, "spec.queue")
     faults += time_limit_faults(job)
+    faults += parallel_limit_faults(job)
     if job.spec.priority_class_name:
         faults += priority_class_faults(job.spec.priority_class_name, "spec.priorityClassName", lookup)
     return faults
@@ -127,6 +129,13 @@ def time_limit_faults(job: Job) -> Iterator[Fault]:
     fault = time_limit_fault(job.metadata.annotations)
     if fault:
         yield Fault(f"metadata.annotations[{names.MAX_RUN_SECONDS}]", fault)
+
+
+def parallel_limit_faults(job: Job) -> Iterator[Fault]:
+    """The annotation with the most pods that are alive together is a number, and leaves room for the gang."""
+    fault = parallel_limit_fault(job.metadata.annotations, minimum=job.spec.min_available)
+    if fault:
+        yield Fault(f"metadata.annotations[{names.MAX_PARALLEL_PODS}]", fault)
 
 
 def generated_name(prefix: str) -> str:

@@ -7,12 +7,13 @@ from typing import cast
 
 from vcbatch.api.job import Job, JobSpec
 from vcbatch.api.model import Json
-from vcbatch.api.names import MAX_RUN_SECONDS
+from vcbatch.api.names import MAX_PARALLEL_PODS, MAX_RUN_SECONDS
 from vcbatch.api.resources import JOBS
 from vcbatch.api.validate.fault import Cause, Fault
 from vcbatch.api.validate.hosts import host_list_faults
 from vcbatch.api.validate.job import (
     normalized,
+    parallel_limit_faults,
     partition_faults,
     pod_name_faults,
     priority_class_faults,
@@ -31,10 +32,12 @@ _FROZEN = (
 
 def job_update_faults(new: Job, old: Job, lookup: Lookup | None = None) -> list[Fault]:
     """The size and the priority of a job may change, nothing else of its spec. Metadata is free, also that of a job
-    which was stored under older rules; a changed time limit has to be one, and a changed PriorityClass one that exists,
-    as far as `lookup` knows."""
+    which was stored under older rules; a changed limit of time or of pods has to be one, and a changed PriorityClass
+    one that exists, as far as `lookup` knows."""
     limits = (job.metadata.annotations.get(MAX_RUN_SECONDS) for job in (new, old))
     faults = list(time_limit_faults(new)) if len(set(limits)) > 1 else []
+    bounds = ((job.metadata.annotations.get(MAX_PARALLEL_PODS), job.spec.min_available) for job in (new, old))
+    faults += parallel_limit_faults(new) if len(set(bounds)) > 1 else []
     if new.spec == old.spec:
         return faults
     for index, task in enumerate(new.spec.tasks):

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from vcbatch.api import names
 from vcbatch.api.defaults import DEFAULT_MAX_RETRY
 from vcbatch.api.job import Job, LifecyclePolicy, TaskSpec
+from vcbatch.api.parallel_limit import parallel_limit
 from vcbatch.api.queue import DEFAULT
 from vcbatch.api.time_limit import time_limit
 
@@ -53,6 +54,8 @@ class Plan:
     min_success: int | None
     max_retry: int
     max_run_seconds: int | None
+    max_parallel: int | None
+    """The most pods that are alive together, and never fewer than the gang needs."""
     policies: tuple[LifecyclePolicy, ...]
 
     @property
@@ -91,14 +94,17 @@ def plan_of(job: Job) -> Plan:
             partition_size=max(spec.partition_policy.partition_size, 0) if spec.partition_policy else 0,
             spec=spec,
         )
+    min_available = job.spec.min_available or sum(task.min_pods for task in tasks.values())
+    limit = parallel_limit(job.metadata.annotations)
     return Plan(
         job=job,
         queue=job.spec.queue or DEFAULT,
         tasks=tasks,
         replicas=sum(task.replicas for task in tasks.values()),
-        min_available=job.spec.min_available or sum(task.min_pods for task in tasks.values()),
+        min_available=min_available,
         min_success=job.spec.min_success,
         max_retry=job.spec.max_retry or DEFAULT_MAX_RETRY,
         max_run_seconds=time_limit(job.metadata.annotations),
+        max_parallel=None if limit is None else max(limit, min_available),
         policies=tuple(job.spec.policies),
     )
