@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 _UNUSED_BY_US = [
-    Resource(group="apps", version="v1", plural="deployments", kind="Deployment"),
     Resource(group="node.k8s.io", version="v1", plural="runtimeclasses", kind="RuntimeClass", namespaced=False),
 ]
 _NAMED = [value for value in vars(resources).values() if isinstance(value, Resource)]

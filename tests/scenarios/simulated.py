@@ -33,6 +33,7 @@ from vcbatch.runtime.recorder import Recorder
 from vcbatch.runtime.scheduler_loop import SchedulerLoop
 from vcbatch.runtime.supervise import Part, Supervisor
 from vcbatch.runtime.watch import Reflector
+from vcbatch.runtime.workloads import Workloads
 from vcbatch.scheduler import Policy, Scheduler
 from vcbatch.seams import Api, ApiError, Clock, Random
 
@@ -172,7 +173,8 @@ class SimulatedWorld:
             followed_by=lambda feeds: _Watches(api, feeds, clock=clock, random=random),
             asks=_PretendedServers(self.api),
         )
-        return [*plane.sources(), *plane.parts(), *informers.parts()]
+        workloads = Workloads(api, informers, clock=clock, random=random)
+        return [*plane.sources(), *plane.parts(), *workloads.parts(), *informers.parts()]
 
     def _scheduler(self) -> list[Part]:
         api, clock, random = self._seen_by_parts, self.clock, self.random

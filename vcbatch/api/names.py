@@ -268,6 +268,8 @@ STATEFUL_POD_INDEX: Final = "apps.kubernetes.io/pod-index"
 
 ENV_TASK_INDEX: Final = "VC_TASK_INDEX"
 ENV_TASK_INDEX_OLD: Final = "VK_TASK_INDEX"
+ENV_ARRAY_INDEX: Final = "VC_ARRAY_INDEX"
+"""Which member of an array a pod is, counted as its user counts (`--array 1-9:2`)."""
 ENV_MASTER_ADDR: Final = "MASTER_ADDR"
 ENV_MASTER_PORT: Final = "MASTER_PORT"
 ENV_WORLD_SIZE: Final = "WORLD_SIZE"

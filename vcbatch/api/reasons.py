@@ -131,6 +131,28 @@ class JobFlowReason(StrEnum):
     COMMAND_REJECTED = "CommandRejected"
 
 
+class BatchJobReason(StrEnum):
+    """Reasons of conditions and events of Kubernetes' own Jobs."""
+
+    SUSPENDED = "JobSuspended"
+    RESUMED = "JobResumed"
+    BACKOFF_LIMIT_EXCEEDED = "BackoffLimitExceeded"
+    DEADLINE_EXCEEDED = "DeadlineExceeded"
+    POD_FAILURE_POLICY = "PodFailurePolicy"
+    FAILED_INDEXES = "FailedIndexes"
+    MAX_FAILED_INDEXES_EXCEEDED = "MaxFailedIndexesExceeded"
+    SUCCESS_POLICY = "SuccessPolicy"
+    COMPLETIONS_REACHED = "CompletionsReached"
+    SUSPENDED_EVENT = "Suspended"
+    RESUMED_EVENT = "Resumed"
+    COMPLETED_EVENT = "Completed"
+    TOO_MANY_SUCCEEDED_PODS = "TooManySucceededPods"
+    SUCCESSFUL_CREATE = "SuccessfulCreate"
+    SUCCESSFUL_DELETE = "SuccessfulDelete"
+    FAILED_CREATE = "FailedCreate"
+    FAILED_DELETE = "FailedDelete"
+
+
 class CronJobReason(StrEnum):
     """Reasons of events on a CronJob."""
 
@@ -153,6 +175,31 @@ class CronJobReason(StrEnum):
     """Kubernetes' word; Volcano says nothing."""
     CLOCK_SKEW = "ClockSkew"
     """Not one of Volcano's: the last slot that was acted on is far in the future."""
+
+
+class WorkloadReason(StrEnum):
+    """Reasons of events on Kubernetes' own workloads, as their controllers there have them."""
+
+    SUCCESSFUL_CREATE = "SuccessfulCreate"
+    SUCCESSFUL_DELETE = "SuccessfulDelete"
+    FAILED_CREATE = "FailedCreate"
+    FAILED_DELETE = "FailedDelete"
+    SCALING_REPLICA_SET = "ScalingReplicaSet"
+
+
+class DeploymentConditionReason(StrEnum):
+    """Reasons of the conditions Available and Progressing; `kubectl rollout status` reads one of them."""
+
+    MINIMUM_AVAILABLE = "MinimumReplicasAvailable"
+    MINIMUM_UNAVAILABLE = "MinimumReplicasUnavailable"
+    CREATED = "NewReplicaSetCreated"
+    FOUND = "FoundNewReplicaSet"
+    UPDATED = "ReplicaSetUpdated"
+    COMPLETE = "NewReplicaSetAvailable"
+    CREATE_ERROR = "ReplicaSetCreateError"
+    DEADLINE_EXCEEDED = "ProgressDeadlineExceeded"
+    PAUSED = "DeploymentPaused"
+    RESUMED = "DeploymentResumed"
 
 
 # Scheduling ----------------------------------------------------------------------------------------------------------

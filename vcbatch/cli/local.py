@@ -51,6 +51,7 @@ from vcbatch.runtime.random import SystemRandom
 from vcbatch.runtime.recorder import Recorder
 from vcbatch.runtime.scheduler_loop import SchedulerLoop
 from vcbatch.runtime.supervise import Part, PartFailedError, Supervisor
+from vcbatch.runtime.workloads import Workloads
 from vcbatch.scheduler import Policy, Scheduler
 
 log = logging.getLogger(__name__)
@@ -175,12 +176,15 @@ class LocalProgram:
                 scheduler_names=_SCHEDULER_NAMES,
                 asks=Sockets(local=True),
             )
+            workloads = Workloads(
+                server.api, informers, clock=self._clock, random=self._random, host=socket.gethostname()
+            )
             loop, recorder, followed = await self._scheduler(server, informers)
             server.connect_kubelet(kubelets)
             await kubelets.start(server.api)
             stack.push_async_callback(kubelets.stop)
             supervisor = Supervisor(clock=self._clock, random=self._random)
-            parts = [*plane.sources(), *plane.parts(), *informers.parts(), *loop.parts()]
+            parts = [*plane.sources(), *plane.parts(), *workloads.parts(), *informers.parts(), *loop.parts()]
             parts.append(Part(name="sending the scheduler's events", run=recorder.run))
             if followed is not None:
                 parts.append(Part(name="following the policy", run=partial(followed.follow, loop.use)))

@@ -24,6 +24,8 @@ class Owner:
     resource: Resource
     metadata: ObjectMeta
     selector: Json | None
+    finalizer: str = ""
+    """Put on what is adopted, and taken off what is let go."""
 
     @property
     def reference(self) -> Json:
@@ -95,19 +97,38 @@ def claim(
                 marks.append(_let_go(owner, resource, metadata))
         elif is_adoptable(owner, metadata, fits=fits):
             mine.append(candidate)
-            marks.append(_references(resource, metadata, [*_held(metadata), owner.reference]))
+            marks.append(_adopt(owner, resource, metadata))
     return Claimed(mine=mine, marks=marks)
 
 
+def mark_of(resource: Resource, metadata: ObjectMeta, changed: Json) -> Mark:
+    """A patch of an object's metadata for the version that was seen: lists are replaced whole."""
+    return Mark(ref=ref_of(resource, metadata), patch={"metadata": changed}, version=metadata.resource_version)
+
+
+def with_finalizer(metadata: ObjectMeta, finalizer: str) -> list[str]:
+    return [*(each for each in metadata.finalizers or () if each != finalizer), finalizer]
+
+
+def without_finalizer(metadata: ObjectMeta, finalizer: str) -> list[str] | None:
+    """None, which removes the field, where no others are left."""
+    return [each for each in metadata.finalizers or () if each != finalizer] or None
+
+
+def _adopt(owner: Owner, resource: Resource, metadata: ObjectMeta) -> Mark:
+    changed: Json = {"ownerReferences": [*_held(metadata), owner.reference]}
+    if owner.finalizer:
+        changed["finalizers"] = with_finalizer(metadata, owner.finalizer)
+    return mark_of(resource, metadata, changed)
+
+
 def _let_go(owner: Owner, resource: Resource, metadata: ObjectMeta) -> Mark:
-    return _references(resource, metadata, [held for held in _held(metadata) if held.get("uid") != owner.metadata.uid])
+    held = [each for each in _held(metadata) if each.get("uid") != owner.metadata.uid]
+    changed: Json = {"ownerReferences": held}
+    if owner.finalizer in (metadata.finalizers or ()):
+        changed["finalizers"] = without_finalizer(metadata, owner.finalizer)
+    return mark_of(resource, metadata, changed)
 
 
 def _held(metadata: ObjectMeta) -> list[Json]:
     return [msgspec.to_builtins(reference) for reference in metadata.owner_references or ()]
-
-
-def _references(resource: Resource, metadata: ObjectMeta, references: Sequence[Json]) -> Mark:
-    """A merge patch replaces the list whole, so that it counts for this version only."""
-    patch: Json = {"metadata": {"ownerReferences": list(references)}}
-    return Mark(ref=ref_of(resource, metadata), patch=patch, version=metadata.resource_version)

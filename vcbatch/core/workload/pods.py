@@ -19,7 +19,7 @@ from vcbatch.core.workload.ownership import Owner
 _OVER: Final = (PodPhase.SUCCEEDED, PodPhase.FAILED)
 # No vowels and nothing that looks like another one (kubernetes `apimachinery/pkg/util/rand`).
 _LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
-_LONGEST_STEM: Final = 58
+LONGEST_STEM: Final = 58
 """A name's end has five letters, and a name 63 (`apiserver/pkg/storage/names`)."""
 _HASH_DIGITS: Final = 10
 
@@ -99,7 +99,7 @@ def free_names(stem: str, seed: str, taken: Callable[[str], bool]) -> Iterator[s
     given: set[str] = set()
     number = 0
     while True:
-        name = stem[:_LONGEST_STEM] + _word(f"{seed}/{number}")
+        name = stem[:LONGEST_STEM] + _word(f"{seed}/{number}")
         number += 1
         if name not in given and not taken(name):
             given.add(name)

@@ -34,6 +34,11 @@ class VacatedNames:
         self._gone.move_to_end(key)
         self._forget()
 
+    def __contains__(self, key: str) -> bool:
+        """Whether that name has to rest yet."""
+        self._forget()
+        return key in self._gone
+
     def hold(self, decision: Decision, *, now: datetime) -> Decision:
         """The decision without the creations that come too early, and with a look at the time of the first of them."""
         self._forget()

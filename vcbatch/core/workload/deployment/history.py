@@ -1,0 +1,110 @@
+"""Which template in order a ReplicaSet has, what it is told of its Deployment, and how many old ones are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from vcbatch.api import names
+from vcbatch.api.apps import ReplicaSet
+from vcbatch.api.loose import part
+from vcbatch.api.model import Json
+from vcbatch.api.resources import REPLICASETS
+from vcbatch.core.machine import Delete
+from vcbatch.core.workload.allowance import allowance
+from vcbatch.core.workload.deployment.view import UNLIMITED, Family, revision_of
+from vcbatch.core.workload.ownership import ref_of
+
+_DEFAULT_LIMIT: Final = 10
+_OWN: Final = frozenset(
+    {
+        names.LAST_APPLIED,
+        names.REVISION,
+        names.REVISION_HISTORY,
+        names.DESIRED_REPLICAS,
+        names.MAX_REPLICAS,
+        "deprecated.deployment.rollback.to",
+    }
+)
+_LONGEST_HISTORY: Final = 200
+"""Numbers, so that a ReplicaSet that comes and goes doesn't outgrow its annotations."""
+
+
+def next_revision(family: Family) -> int:
+    return max((revision_of(each.metadata.annotations) for each in family.olds), default=0) + 1
+
+
+def copied(family: Family) -> dict[str, str]:
+    """The Deployment's annotations that its newest ReplicaSet has as well: how they come to a gang's PodGroup."""
+    given = family.deployment.metadata.annotations or {}
+    return {key: value for key, value in given.items() if key not in _OWN}
+
+
+def share_annotations(family: Family) -> dict[str, str]:
+    """What the size of a ReplicaSet was made from."""
+    surge = allowance(family.deployment.spec.strategy, family.replicas).surge
+    return {names.DESIRED_REPLICAS: str(family.replicas), names.MAX_REPLICAS: str(family.replicas + surge)}
+
+
+def new_annotations(family: Family, new: ReplicaSet) -> dict[str, str]:
+    """What the ReplicaSet with the template of now is to carry. One that has come back gets the next number, and
+    remembers the ones it had."""
+    found = copied(family)
+    revision, following = revision_of(new.metadata.annotations), next_revision(family)
+    if revision >= following:
+        return found
+    held = new.metadata.annotations or {}
+    if names.REVISION in held:
+        former = [number for number in held.get(names.REVISION_HISTORY, "").split(",") if number]
+        found[names.REVISION_HISTORY] = ",".join([*former, held[names.REVISION]][-_LONGEST_HISTORY:])
+    found[names.REVISION] = str(following)
+    return found
+
+
+def pending_annotations(family: Family, new: ReplicaSet) -> dict[str, str]:
+    """What it carries as soon as all of `new_annotations` is written."""
+    return {**(new.metadata.annotations or {}), **new_annotations(family, new)}
+
+
+def outdated(family: Family) -> Sequence[Delete]:
+    """The oldest empty ReplicaSets above `revisionHistoryLimit`."""
+    limit = family.deployment.spec.revision_history_limit
+    limit = _DEFAULT_LIMIT if limit is None else limit
+    kept = [each for each in family.olds if each.metadata.deletion_timestamp is None]
+    if limit == UNLIMITED or len(kept) <= limit:
+        return []
+    by_revision = sorted(kept, key=lambda each: revision_of(each.metadata.annotations))
+    return [Delete(ref=ref_of(REPLICASETS, each.metadata)) for each in by_revision[: len(kept) - limit] if _empty(each)]
+
+
+def _empty(each: ReplicaSet) -> bool:
+    status = each.status
+    settled = each.metadata.generation <= status.observed_generation
+    return settled and not (status.replicas or each.size)
+
+
+def body(family: Family, *, name: str, digest: str, reference: Json, size: int) -> Json:
+    """The ReplicaSet for the template of now."""
+    deployment = family.deployment
+    template = deployment.spec.template
+    metadata = part(template, "metadata")
+    marked = {names.POD_TEMPLATE_HASH: digest}
+    labels = {**part(metadata, "labels"), **marked}
+    selector = deployment.spec.selector or {}
+    return {
+        "apiVersion": REPLICASETS.api_version,
+        "kind": REPLICASETS.kind,
+        "metadata": {
+            "name": name,
+            "namespace": deployment.metadata.namespace,
+            "labels": labels,
+            "annotations": copied(family) | share_annotations(family) | {names.REVISION: str(next_revision(family))},
+            "ownerReferences": [reference],
+        },
+        "spec": {
+            "replicas": size,
+            "minReadySeconds": deployment.spec.min_ready_seconds,
+            "selector": {**selector, "matchLabels": {**part(selector, "matchLabels"), **marked}},
+            "template": {**template, "metadata": {**metadata, "labels": labels}},
+        },
+    }

@@ -1,0 +1,139 @@
+"""The Deployment controller: which events concern which Deployment, and the view that its decision is made on."""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime
+
+import msgspec
+
+from vcbatch.api.apps import Deployment, ReplicaSet, StrategyType
+from vcbatch.api.loose import part
+from vcbatch.api.pod import Pod
+from vcbatch.api.reasons import DeploymentConditionReason
+from vcbatch.api.resources import DEPLOYMENTS, REPLICASETS
+from vcbatch.core.machine import Decision
+from vcbatch.core.workload.deployment import DeploymentView, decide, deployment_owner
+from vcbatch.core.workload.ownership import controller_uid, is_adoptable
+from vcbatch.core.workload.pods import is_over
+from vcbatch.runtime.apply import Applier
+from vcbatch.runtime.cache import Cache, Change, identity
+from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
+from vcbatch.runtime.controllers.owned import (
+    OwnerRefusals,
+    controlled,
+    index_owners,
+    metadata_of,
+    orphans,
+    read_again,
+    selecting,
+)
+from vcbatch.runtime.recorder import Recorder
+from vcbatch.runtime.supervise import Part
+from vcbatch.seams.api import Api, Json
+from vcbatch.seams.clock import Clock
+from vcbatch.seams.random import Random
+
+log = logging.getLogger(__name__)
+
+_TEXTS = {
+    f"create {REPLICASETS.kind}": (DeploymentConditionReason.CREATE_ERROR, "Failed to create new replica set: "),
+}
+
+
+class DeploymentController:
+    """Looks at a Deployment when it or one of its ReplicaSets changes, and when a pod of them is over."""
+
+    def __init__(
+        self,
+        api: Api,
+        deployments: Cache[Json],
+        replica_sets: Cache[Json],
+        pods: Cache[Pod],
+        applier: Applier,
+        recorder: Recorder,
+        *,
+        clock: Clock,
+        random: Random,
+    ) -> None:
+        self._api = api
+        self._deployments = deployments
+        self._replica_sets = replica_sets
+        self._pods = pods
+        self._refusals = OwnerRefusals(DEPLOYMENTS, deployments, recorder, _TEXTS)
+        self.controller = Controller(
+            ControllerConfig(name="deployment-controller"),
+            self.decide,
+            applier,
+            clock=clock,
+            random=random,
+            carried_out=self._refusals.carried_out,
+        )
+        self._refusals.changed = self.controller.queue.add
+        index_owners(replica_sets)
+        index_owners(pods)
+        deployments.listen(self._on_deployment)
+        replica_sets.listen(self._on_replica_set)
+        pods.listen(self._on_pod)
+
+    def part(self) -> Part:
+        return self.controller.part()
+
+    def _on_deployment(self, change: Change[Json]) -> None:
+        self.controller.queue.add(identity(change.current).uid)
+
+    def _on_replica_set(self, change: Change[Json]) -> None:
+        for held in (change.old, change.new):
+            uid = controller_uid(metadata_of(held)) if held is not None else ""
+            if uid and self._deployments.get(uid) is not None:
+                self.controller.queue.add(uid)
+        if change.new is not None and not controller_uid(metadata_of(change.new)):
+            for uid in selecting(self._deployments, metadata_of(change.new)):
+                self.controller.queue.add(uid)
+
+    def _on_pod(self, change: Change[Pod]) -> None:
+        """With Recreate the last old pod that goes is what everything waits for."""
+        if change.new is not None and not is_over(change.new):
+            return
+        replica_set = self._replica_sets.get(controller_uid(change.current.metadata))
+        uid = controller_uid(metadata_of(replica_set)) if replica_set is not None else ""
+        if uid and self._deployments.get(uid) is not None:
+            self.controller.queue.add(uid)
+
+    async def decide(self, uid: str, now: datetime) -> Decision | None:
+        stored = self._deployments.get(uid)
+        if stored is None:
+            self._refusals.forget(uid)
+            return None
+        try:
+            view = self._view(stored)
+            owner = deployment_owner(view.deployment)
+            if any(is_adoptable(owner, each.metadata) for each in view.replica_sets):
+                stored = await read_again(self._api, self._deployments, DEPLOYMENTS, stored)
+                if stored is None:
+                    return None
+                view = self._view(stored)
+        except msgspec.ValidationError as error:
+            # Nothing can be decided on it until somebody changes it, and that is an event.
+            log.warning("a Deployment or a ReplicaSet of it can't be read: %s", error, extra={"uid": uid})
+            return Decision()
+        return decide(view, now=now)
+
+    def _view(self, stored: Json) -> DeploymentView:
+        deployment = msgspec.convert(stored, Deployment)
+        uid, namespace = deployment.metadata.uid, deployment.metadata.namespace
+        found = [*controlled(self._replica_sets, uid), *orphans(self._replica_sets, namespace)]
+        replica_sets = [msgspec.convert(each, ReplicaSet) for each in found]
+        recreates = deployment.spec.strategy.type == StrategyType.RECREATE
+        refusal = self._refusals.of(uid)
+        return DeploymentView(
+            deployment=deployment,
+            status=part(stored, "status"),
+            replica_sets=replica_sets,
+            pods={each.metadata.uid: self._left(each) for each in replica_sets} if recreates else {},
+            taken=lambda name: self._replica_sets.by_key(f"{namespace}/{name}") is not None,
+            refusal=refusal[1] if refusal else "",
+        )
+
+    def _left(self, replica_set: ReplicaSet) -> int:
+        return sum(not is_over(pod) for pod in controlled(self._pods, replica_set.metadata.uid))

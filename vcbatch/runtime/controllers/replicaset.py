@@ -1,0 +1,148 @@
+"""The ReplicaSet controller: which events concern which ReplicaSet, and the view that its decision is made on."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from datetime import datetime
+
+import msgspec
+
+from vcbatch.api.apps import ReplicaSet
+from vcbatch.api.loose import part
+from vcbatch.api.pod import Pod
+from vcbatch.api.reasons import WorkloadReason
+from vcbatch.api.resources import PODS, REPLICASETS
+from vcbatch.core.machine import Decision
+from vcbatch.core.workload.ownership import controller_uid, is_adoptable
+from vcbatch.core.workload.pods import is_active
+from vcbatch.core.workload.replicaset import Refusal, ReplicaSetView, decide, replica_set_owner
+from vcbatch.runtime.apply import Applier
+from vcbatch.runtime.cache import Cache, Change, identity
+from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
+from vcbatch.runtime.controllers.owned import (
+    OwnerRefusals,
+    controlled,
+    index_owners,
+    orphans,
+    read_again,
+    selecting,
+)
+from vcbatch.runtime.controllers.vacated import VacatedNames
+from vcbatch.runtime.recorder import Recorder
+from vcbatch.runtime.supervise import Part
+from vcbatch.seams.api import Api, Json
+from vcbatch.seams.clock import Clock
+from vcbatch.seams.random import Random
+
+log = logging.getLogger(__name__)
+
+PODS_SECONDS = 0.05
+"""Pods of a large owner start together: one look for all that happened in this time."""
+_TEXTS = {
+    f"create {PODS.kind}": (WorkloadReason.FAILED_CREATE, "Error creating: "),
+    f"delete {PODS.kind}": (WorkloadReason.FAILED_DELETE, "Error deleting: "),
+}
+
+
+class ReplicaSetController:
+    """Looks at a ReplicaSet when it or one of its pods changes, and when an orphan appears that it selects."""
+
+    def __init__(
+        self,
+        api: Api,
+        replica_sets: Cache[Json],
+        pods: Cache[Pod],
+        applier: Applier,
+        recorder: Recorder,
+        *,
+        clock: Clock,
+        random: Random,
+    ) -> None:
+        self._api = api
+        self._replica_sets = replica_sets
+        self._pods = pods
+        self._vacated = VacatedNames(clock=clock)
+        self._refusals = OwnerRefusals(REPLICASETS, replica_sets, recorder, _TEXTS)
+        self.controller = Controller(
+            ControllerConfig(name="replicaset-controller"),
+            self.decide,
+            applier,
+            clock=clock,
+            random=random,
+            carried_out=self._refusals.carried_out,
+        )
+        self._refusals.changed = self.controller.queue.add
+        index_owners(pods)
+        index_owners(replica_sets)
+        replica_sets.listen(self._on_replica_set)
+        pods.listen(self._on_pod)
+
+    def part(self) -> Part:
+        return self.controller.part()
+
+    def _on_replica_set(self, change: Change[Json]) -> None:
+        if change.old is None or change.new is None or _standing(change.old) != _standing(change.new):
+            self.controller.queue.add(identity(change.current).uid)
+
+    def _on_pod(self, change: Change[Pod]) -> None:
+        if change.new is None:
+            self._vacated.add(identity(change.current).key)
+        for held in (change.old, change.new):
+            uid = controller_uid(held.metadata) if held is not None else ""
+            if uid and self._replica_sets.get(uid) is not None:
+                self.controller.queue.add_after(uid, PODS_SECONDS)
+        if change.new is not None and not controller_uid(change.new.metadata):
+            for uid in selecting(self._replica_sets, change.new.metadata):
+                self.controller.queue.add(uid)
+
+    async def decide(self, uid: str, now: datetime) -> Decision | None:
+        stored = self._replica_sets.get(uid)
+        if stored is None:
+            self._refusals.forget(uid)
+            return None
+        try:
+            view = self._view(stored)
+            owner = replica_set_owner(view.replica_set)
+            if any(is_adoptable(owner, pod.metadata) for pod in view.pods):
+                stored = await read_again(self._api, self._replica_sets, REPLICASETS, stored)
+                if stored is None:
+                    return None
+                view = self._view(stored)
+        except msgspec.ValidationError as error:
+            # Nothing can be decided on it until somebody changes it, and that is an event.
+            log.warning("a ReplicaSet can't be read: %s", error, extra={"uid": uid})
+            return Decision()
+        return decide(view, now=now)
+
+    def _view(self, stored: Json) -> ReplicaSetView:
+        replica_set = msgspec.convert(stored, ReplicaSet)
+        metadata = replica_set.metadata
+        refusal = self._refusals.of(metadata.uid)
+        return ReplicaSetView(
+            replica_set=replica_set,
+            status=part(stored, "status"),
+            pods=[*controlled(self._pods, metadata.uid), *orphans(self._pods, metadata.namespace)],
+            taken=lambda name: self._taken(f"{metadata.namespace}/{name}"),
+            neighbours=self._neighbours(replica_set),
+            refusal=Refusal(reason=WorkloadReason(refusal[0]), message=refusal[1]) if refusal else None,
+        )
+
+    def _taken(self, key: str) -> bool:
+        return self._pods.by_key(key) is not None or key in self._vacated
+
+    def _neighbours(self, replica_set: ReplicaSet) -> Counter[str]:
+        parent = controller_uid(replica_set.metadata)
+        kin = [identity(each).uid for each in controlled(self._replica_sets, parent)] if parent else []
+        return Counter(
+            pod.spec.node_name
+            for uid in kin or [replica_set.metadata.uid]
+            for pod in controlled(self._pods, uid)
+            if pod.spec.node_name and is_active(pod)
+        )
+
+
+def _standing(replica_set: Json) -> tuple[object, ...]:
+    """What of it decides anything; its status is our own."""
+    metadata = replica_set["metadata"]
+    return metadata.get("generation"), metadata.get("deletionTimestamp"), metadata.get("labels")
