@@ -77,3 +77,35 @@ def _decimal(value: int, unit: int) -> str:
         return str(whole)
     digits = str(rest).rjust(len(str(unit)) - 1, "0").rstrip("0")
     return f"{whole}.{digits}"
+
+
+def human(span: timedelta) -> str:
+    """For people, in the two most telling units, as kubectl says ages (apimachinery `duration.HumanDuration`): `90s`,
+    `4m30s`, `3h`, `2d4h`, `1y12d`."""
+    seconds = int(span.total_seconds())
+    if seconds < -1:
+        return "<invalid>"
+    if seconds < 0:
+        return "0s"
+    if seconds < 120:
+        return f"{seconds}s"
+    minutes, hours, days = seconds // 60, seconds // 3600, seconds // 86400
+    if minutes < 10:
+        return _two(minutes, "m", seconds % 60, "s")
+    if minutes < 180:
+        return f"{minutes}m"
+    if hours < 8:
+        return _two(hours, "h", minutes % 60, "m")
+    if hours < 48:
+        return f"{hours}h"
+    if hours < 192:
+        return _two(days, "d", hours % 24, "h")
+    if days < 730:
+        return f"{days}d"
+    if days < 2920:
+        return _two(days // 365, "y", days % 365, "d")
+    return f"{days // 365}y"
+
+
+def _two(big: int, big_unit: str, small: int, small_unit: str) -> str:
+    return f"{big}{big_unit}{small}{small_unit}" if small else f"{big}{big_unit}"

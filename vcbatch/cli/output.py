@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
+
+from vcbatch.api.duration import human
+from vcbatch.cli.terminal import Tone, terminal_of
 
 
 class CliError(Exception):
@@ -19,15 +21,18 @@ class CliError(Exception):
 
 
 def complain(error: CliError) -> None:
-    colour = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
-    label = "\x1b[31merror:\x1b[0m" if colour else "error:"
-    note(f"{label} {error}")
+    note(f"{terminal_of(sys.stderr).paint('error:', Tone.BAD)} {error}")
     if error.hint:
         note(f"  {error.hint}")
 
 
 def say(text: str = "", *, end: str = "\n") -> None:
-    sys.stdout.write(text + end)
+    """A result. What the terminal's encoding doesn't have is shown as a question mark."""
+    try:
+        sys.stdout.write(text + end)
+    except UnicodeEncodeError:
+        encoding = sys.stdout.encoding
+        sys.stdout.write((text + end).encode(encoding, "replace").decode(encoding))
     sys.stdout.flush()
 
 
@@ -52,20 +57,5 @@ def deliver(files: Mapping[str, str], folder: Path | None) -> None:
 
 
 def age(since: datetime, now: datetime) -> str:
-    """How long ago, as kubectl says it: `45s`, `3m12s`, `5h`, `2d`."""
-    seconds = max(0, int((now - since) / timedelta(seconds=1)))
-    minutes, hours, days = seconds // 60, seconds // 3600, seconds // 86400
-    if seconds < 120:
-        return f"{seconds}s"
-    if minutes < 10:
-        return f"{minutes}m{seconds % 60}s" if seconds % 60 else f"{minutes}m"
-    if hours < 3:
-        return f"{minutes}m"
-    return f"{hours}h" if hours < 48 else f"{days}d"
-
-
-def table(rows: list[tuple[str, ...]], *, indent: str = "") -> str:
-    """Columns three spaces apart, as kubectl prints them; the first row is the header."""
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = ("   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
-    return "\n".join(indent + line for line in lines)
+    """How long ago, as kubectl says it: `45s`, `3m12s`, `5h`, `2d`; nothing is younger than now."""
+    return human(max(now - since, timedelta()))

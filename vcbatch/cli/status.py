@@ -17,8 +17,9 @@ from vcbatch.api.reasons import origin_of
 from vcbatch.api.resources import JOBS, NODES, PODS, QUEUES
 from vcbatch.api.timestamps import parse_time
 from vcbatch.cli.options import state_dir_option
-from vcbatch.cli.output import CliError, age, say, table
+from vcbatch.cli.output import CliError, age, say
 from vcbatch.cli.state import Server, StateDir
+from vcbatch.cli.table import table
 from vcbatch.seams.api import Api, ApiError
 
 Json = dict[str, Any]

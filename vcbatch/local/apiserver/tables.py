@@ -6,9 +6,10 @@ Source of the columns and cells: kubernetes `pkg/printers/internalversion`, `k8s
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
+from vcbatch.api.duration import human
 from vcbatch.local.apiserver.registry import Column, Json
 
 NONE = "<none>"
@@ -28,41 +29,10 @@ def parse_time(text: object) -> datetime | None:
         return None
 
 
-def human_duration(span: timedelta) -> str:
-    """A duration in the two most telling units: `90s`, `4m30s`, `3h`, `2d4h`, `1y12d`."""
-    seconds = int(span.total_seconds())
-    if seconds < -1:
-        return "<invalid>"
-    if seconds < 0:
-        return "0s"
-    if seconds < 120:
-        return f"{seconds}s"
-    minutes, hours, days = seconds // 60, seconds // 3600, seconds // 86400
-    if minutes < 10:
-        return _two(minutes, "m", seconds % 60, "s")
-    if minutes < 180:
-        return f"{minutes}m"
-    if hours < 8:
-        return _two(hours, "h", minutes % 60, "m")
-    if hours < 48:
-        return f"{hours}h"
-    if hours < 192:
-        return _two(days, "d", hours % 24, "h")
-    if days < 730:
-        return f"{days}d"
-    if days < 2920:
-        return _two(days // 365, "y", days % 365, "d")
-    return f"{days // 365}y"
-
-
-def _two(big: int, big_unit: str, small: int, small_unit: str) -> str:
-    return f"{big}{big_unit}{small}{small_unit}" if small else f"{big}{big_unit}"
-
-
 def since(text: object, now: datetime) -> str:
     """The age of a timestamp of the API, or `<unknown>`."""
     moment = parse_time(text)
-    return UNKNOWN if moment is None else human_duration(now - moment)
+    return UNKNOWN if moment is None else human(now - moment)
 
 
 def dig(obj: Any, *path: str) -> Any:

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vcbatch.api import selectors
-from vcbatch.local.apiserver.tables import access_modes_text, human_duration, labels_text, selector_text, since
+from vcbatch.api.duration import human
+from vcbatch.local.apiserver.tables import access_modes_text, labels_text, selector_text, since
 
 HOUR, DAY = 3600, 86400
 
@@ -40,13 +41,13 @@ HOUR, DAY = 3600, 86400
     ],
 )
 def test_durations(seconds: int, text: str) -> None:
-    assert human_duration(timedelta(seconds=seconds)) == text
+    assert human(timedelta(seconds=seconds)) == text
 
 
 @settings(deadline=None, max_examples=50)
 @given(st.integers(min_value=0, max_value=20 * 365 * DAY))
 def test_a_duration_is_short_and_has_at_most_two_units(seconds: int) -> None:
-    text = human_duration(timedelta(seconds=seconds))
+    text = human(timedelta(seconds=seconds))
     assert len(text) <= 7
     assert 1 <= sum(char.isalpha() for char in text) <= 2
 

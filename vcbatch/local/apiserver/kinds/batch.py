@@ -11,6 +11,7 @@ from datetime import datetime
 from croniter import croniter
 
 from vcbatch.api import faults, selectors
+from vcbatch.api.duration import human
 from vcbatch.api.podspec.template import template_defaults, template_faults
 from vcbatch.api.resources import Resource
 from vcbatch.local.apiserver.errors import FieldError
@@ -27,7 +28,6 @@ from vcbatch.local.apiserver.tables import (
     containers_of,
     count,
     dig,
-    human_duration,
     parse_time,
     selector_column,
     since,
@@ -255,7 +255,7 @@ def _duration(obj: Json, now: datetime) -> str:
     start = parse_time(dig(obj, "status", "startTime"))
     if start is None:
         return ""
-    return human_duration((parse_time(dig(obj, "status", "completionTime")) or now) - start)
+    return human((parse_time(dig(obj, "status", "completionTime")) or now) - start)
 
 
 def _last_schedule(obj: Json, now: datetime) -> str:
