@@ -1,0 +1,334 @@
+"""What follows from one look at a Job, by its standing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Final
+
+from vcbatch.api import names
+from vcbatch.api.batch_job import BatchJob, ConditionType
+from vcbatch.api.meta import ObjectMeta
+from vcbatch.api.pod import Pod
+from vcbatch.api.reasons import BatchJobReason
+from vcbatch.api.resources import BATCH_JOBS, PODS
+from vcbatch.api.timestamps import parse_time
+from vcbatch.core.batchjob.creation import creations
+from vcbatch.core.batchjob.ledger import Ending, Ledger, Seen, book, seen, settled_ledger
+from vcbatch.core.batchjob.plan import MOST_AT_ONCE, plan_pods
+from vcbatch.core.batchjob.pods import is_tracked
+from vcbatch.core.batchjob.status import StatusDraft, ref_of_job
+from vcbatch.core.batchjob.verdict import deadline_of, judge
+from vcbatch.core.batchjob.view import BatchJobView
+from vcbatch.core.machine import Create, Decision, Delete, Emit, EventType, Mark
+from vcbatch.core.workload.ownership import (
+    Claimed,
+    Owner,
+    claim,
+    controller_uid,
+    mark_of,
+    ref_of,
+    with_finalizer,
+    without_finalizer,
+)
+from vcbatch.core.workload.pods import is_active, is_over
+
+
+class Standing(StrEnum):
+    """How a Job stands. Told by its spec and its conditions alone, so that it outlives every restart."""
+
+    FOREIGN = "Foreign"
+    """Another controller is to run it."""
+    RUNNING = "Running"
+    SUSPENDED = "Suspended"
+    FAILING = "Failing"
+    """It has failed, and what is left of its pods ends."""
+    SUCCEEDING = "Succeeding"
+    """It has succeeded, and what is left of its pods ends."""
+    FINISHED = "Finished"
+    DELETING = "Deleting"
+
+
+class Verb(StrEnum):
+    IGNORE = "Ignore"
+    RUN = "Run"
+    """Count what ended, judge, and have as many pods as are wanted."""
+    PAUSE = "Pause"
+    """The same, with no pods."""
+    END = "End"
+    """Delete what runs, count what ended, and say how it ended once nothing is left."""
+    LET_GO = "LetGo"
+    """Count what ended, and hold no pod back from being deleted."""
+    EXPIRE = "Expire"
+    """Delete the Job when its time is over."""
+
+
+TABLE: Final[Mapping[Standing, Verb]] = {
+    Standing.FOREIGN: Verb.IGNORE,
+    Standing.RUNNING: Verb.RUN,
+    Standing.SUSPENDED: Verb.PAUSE,
+    Standing.FAILING: Verb.END,
+    Standing.SUCCEEDING: Verb.END,
+    Standing.FINISHED: Verb.EXPIRE,
+    Standing.DELETING: Verb.LET_GO,
+}
+
+
+def owner_of(job: BatchJob) -> Owner:
+    """The Job as its pods know it. One that is over adopts nothing, as if it were being deleted."""
+    metadata = job.metadata
+    over = job.status.end.last_transition_time if job.status.end is not None else None
+    return Owner(
+        resource=BATCH_JOBS,
+        metadata=ObjectMeta(
+            name=metadata.name,
+            namespace=metadata.namespace,
+            uid=metadata.uid,
+            deletion_timestamp=metadata.deletion_timestamp or over,
+        ),
+        selector=job.spec.selector,
+        finalizer=names.POD_TRACKING,
+    )
+
+
+def standing_of(job: BatchJob) -> Standing:
+    status = job.status
+    if job.managed_elsewhere:
+        return Standing.FOREIGN
+    if status.end is not None:
+        return Standing.FINISHED
+    if job.metadata.deletion_timestamp:
+        return Standing.DELETING
+    if status.true_condition(ConditionType.SUCCESS_CRITERIA_MET):
+        return Standing.SUCCEEDING
+    if status.true_condition(ConditionType.FAILURE_TARGET):
+        return Standing.FAILING
+    return Standing.SUSPENDED if job.suspended else Standing.RUNNING
+
+
+def decide(view: BatchJobView, *, now: datetime) -> Decision:
+    """The status as the pods say it, and what is to be done about them."""
+    return _DO[TABLE[standing_of(view.job)]](view, now)
+
+
+def stray(pods: Iterable[Pod]) -> Decision:
+    """What is left of a Job that is gone: nobody counts its pods any more, so nothing holds them back."""
+    return Decision(marks=_untrack(pods))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Look:
+    """The Job's own pods, and what is known of those that ended."""
+
+    view: BatchJobView
+    claimed: Claimed[Pod]
+    draft: StatusDraft
+    now_seen: Seen
+
+    @property
+    def job(self) -> BatchJob:
+        return self.view.job
+
+    @property
+    def pods(self) -> Sequence[Pod]:
+        return self.claimed.mine
+
+
+def _ignore(_view: BatchJobView, _now: datetime) -> Decision:
+    return Decision()
+
+
+def _run(view: BatchJobView, now: datetime) -> Decision:
+    job = view.job
+    draft = StatusDraft(job, now=now)
+    events: list[Emit] = []
+    resumed = draft.put_condition(ConditionType.SUSPENDED, BatchJobReason.RESUMED, "Job resumed", status="False")
+    if resumed:
+        events.append(_told(job, BatchJobReason.RESUMED_EVENT, "Job resumed"))
+    if resumed or not draft.start_time:
+        draft.start()
+    look = _look_at(view, draft)
+    ended = _judged(look, now)
+    if ended is not None:
+        return ended
+    plan = plan_pods(view, look.pods, look.now_seen, now=now)
+    removals = _removals(look, plan.remove)
+    creates = list(
+        creations(owner_of(job), job, plan.create, look.now_seen, taken=view.taken, started=draft.start_time)
+    )
+    due = deadline_of(job)
+    look_again = [at for at in (due, plan.wait_until) if at is not None]
+    return replace(
+        removals,
+        creates=creates,
+        events=[*events, *removals.events, *(_created(job, create) for create in creates)],
+        look_again_at=min(look_again, default=None),
+    )
+
+
+def _pause(view: BatchJobView, now: datetime) -> Decision:
+    job = view.job
+    draft = StatusDraft(job, now=now)
+    look = _look_at(view, draft)
+    ended = _judged(look, now)
+    if ended is not None:
+        return ended
+    events: list[Emit] = []
+    if draft.put_condition(ConditionType.SUSPENDED, BatchJobReason.SUSPENDED, "Job suspended"):
+        events.append(_told(job, BatchJobReason.SUSPENDED_EVENT, "Job suspended"))
+        draft.pause()
+    removals = _removals(look, [pod for pod in look.pods if is_active(pod)][:MOST_AT_ONCE])
+    return replace(removals, events=[*events, *removals.events])
+
+
+def _end(view: BatchJobView, now: datetime) -> Decision:
+    """A Job isn't over before all of its pods are: until then their machines are in use, and their results unknown."""
+    look = _look_at(view, StatusDraft(view.job, now=now))
+    success = view.job.status.true_condition(ConditionType.SUCCESS_CRITERIA_MET)
+    ending = Ending.SUCCESS if success else Ending.FAILURE
+    ledger = settled_ledger(view.job, look.pods)
+    if not ledger.settled or any(is_tracked(pod) or not is_over(pod) for pod in look.pods):
+        return _stop(look, ending)
+    return _conclude(look, ledger)
+
+
+def _conclude(look: _Look, ledger: Ledger) -> Decision:
+    """The last status, with the reason that announced it."""
+    status = look.job.status
+    look.draft.book(ledger)
+    events: list[Emit] = []
+    if success := status.true_condition(ConditionType.SUCCESS_CRITERIA_MET):
+        look.draft.put_condition(ConditionType.COMPLETE, success.reason, success.message)
+        look.draft.complete()
+        events = _completed(look.job, ledger.succeeded)
+    elif failure := status.true_condition(ConditionType.FAILURE_TARGET):
+        look.draft.put_condition(ConditionType.FAILED, failure.reason, failure.message)
+        events = [_warned(look.job, failure.reason, failure.message)]
+    return Decision(status=look.draft.write(), events=events)
+
+
+def _let_go(view: BatchJobView, now: datetime) -> Decision:
+    """Whoever deleted the Job has its pods deleted too, or leaves them behind."""
+    look = _look_at(view, StatusDraft(view.job, now=now))
+    return _counted(look, ending=Ending.DELETION)
+
+
+def _expire(view: BatchJobView, now: datetime) -> Decision:
+    job = view.job
+    left = _untrack(_claimed(job, view.pods).mine)
+    end, ttl = job.status.end, job.spec.ttl_seconds_after_finished
+    if end is None or ttl is None or job.metadata.deletion_timestamp:
+        return Decision(marks=left)
+    try:
+        due = parse_time(end.last_transition_time or "") + timedelta(seconds=ttl)
+    except (ValueError, OverflowError):
+        return Decision(marks=left)  # when it ended isn't known, so its time is never over
+    if now < due:
+        return Decision(marks=left, look_again_at=due)
+    return Decision(marks=left, deletes=[Delete(ref=ref_of_job(job), propagation="Foreground")])
+
+
+_DO: Final[Mapping[Verb, Callable[[BatchJobView, datetime], Decision]]] = {
+    Verb.IGNORE: _ignore,
+    Verb.RUN: _run,
+    Verb.PAUSE: _pause,
+    Verb.END: _end,
+    Verb.LET_GO: _let_go,
+    Verb.EXPIRE: _expire,
+}
+
+
+def _look_at(view: BatchJobView, draft: StatusDraft) -> _Look:
+    claimed = _claimed(view.job, view.pods)
+    draft.count(claimed.mine)
+    now_seen = seen(view.job, claimed.mine, settled_ledger(view.job, claimed.mine))
+    return _Look(view=view, claimed=claimed, draft=draft, now_seen=now_seen)
+
+
+def _claimed(job: BatchJob, pods: Iterable[Pod]) -> Claimed[Pod]:
+    return claim(owner_of(job), PODS, pods, lambda pod: pod.metadata)
+
+
+def _judged(look: _Look, now: datetime) -> Decision | None:
+    """The beginning of the end, where a rule says that it has come."""
+    verdict = judge(look.job, look.pods, look.now_seen, now=now)
+    if verdict is None:
+        return None
+    look.draft.put_condition(verdict.type, verdict.reason, verdict.message)
+    failed = verdict.type is ConditionType.FAILURE_TARGET
+    return _stop(look, Ending.FAILURE if failed else Ending.SUCCESS)
+
+
+def _stop(look: _Look, ending: Ending) -> Decision:
+    """Written down first, so that a crash between any two writes is followed by the rest."""
+    active = [pod for pod in look.pods if is_active(pod)]
+    return replace(
+        _counted(look, ending=ending),
+        deletes=[Delete(ref=ref_of(PODS, pod.metadata)) for pod in active],
+        events=[_deleted(look.job, pod) for pod in active],
+    )
+
+
+def _removals(look: _Look, pods: Sequence[Pod]) -> Decision:
+    """Pods that are wanted no more count for nothing: their finalizers come off before they are deleted, unless they
+    have ended since. Others that run without one, because a crash came in between or somebody took it off, get it
+    back."""
+    removed = {pod.metadata.uid for pod in pods}
+    again = [
+        mark_of(PODS, pod.metadata, {"finalizers": with_finalizer(pod.metadata, names.POD_TRACKING)})
+        for pod in look.pods
+        if _runs_untracked(pod) and pod.metadata.uid not in removed
+    ]
+    counted = _counted(look, ending=None)
+    return replace(
+        counted,
+        marks=[*counted.marks, *again, *_untrack(pods)],
+        deletes=[Delete(ref=ref_of(PODS, pod.metadata)) for pod in pods],
+        events=[_deleted(look.job, pod) for pod in pods],
+    )
+
+
+def _runs_untracked(pod: Pod) -> bool:
+    """An orphan isn't meant: it is tracked when it is adopted."""
+    return is_active(pod) and not is_tracked(pod) and bool(controller_uid(pod.metadata))
+
+
+def _counted(look: _Look, *, ending: Ending | None) -> Decision:
+    ledger = settled_ledger(look.job, look.pods)
+    booking = book(look.job, look.pods, ledger, look.now_seen, ending=ending)
+    look.draft.book(booking.ledger)
+    return Decision(status=look.draft.write(), marks=[*look.claimed.marks, *_untrack(booking.freed)])
+
+
+def _untrack(pods: Iterable[Pod]) -> list[Mark]:
+    return [
+        mark_of(PODS, pod.metadata, {"finalizers": without_finalizer(pod.metadata, names.POD_TRACKING)})
+        for pod in pods
+        if is_tracked(pod)
+    ]
+
+
+def _completed(job: BatchJob, succeeded: int) -> list[Emit]:
+    events = [_told(job, BatchJobReason.COMPLETED_EVENT, "Job completed")]
+    if job.spec.completions is not None and succeeded > job.spec.completions:
+        text = "Too many succeeded pods running after completion count reached"
+        events.insert(0, _warned(job, BatchJobReason.TOO_MANY_SUCCEEDED_PODS, text))
+    return events
+
+
+def _created(job: BatchJob, create: Create) -> Emit:
+    return _told(job, BatchJobReason.SUCCESSFUL_CREATE, f"Created pod: {create.body['metadata']['name']}")
+
+
+def _deleted(job: BatchJob, pod: Pod) -> Emit:
+    return _told(job, BatchJobReason.SUCCESSFUL_DELETE, f"Deleted pod: {pod.metadata.name}")
+
+
+def _told(job: BatchJob, reason: BatchJobReason, message: str) -> Emit:
+    return Emit(ref=ref_of_job(job), type=EventType.NORMAL, reason=reason, message=message)
+
+
+def _warned(job: BatchJob, reason: str, message: str) -> Emit:
+    return Emit(ref=ref_of_job(job), type=EventType.WARNING, reason=reason, message=message)

@@ -1,0 +1,198 @@
+"""Every pod that ends is counted once, and none is lost: counting has three steps, each of which may be repeated.
+
+1. The pod's UID is written to `status.uncountedTerminatedPods` while it still has the tracking finalizer.
+2. The finalizer is taken off; until then nobody can remove the pod.
+3. The UID leaves the list and the count goes up, in one write.
+
+A pod that succeeded for an index needs no UID: the index itself is counted once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Final
+
+from vcbatch.api.batch_job import BatchJob, FailureAction
+from vcbatch.api.pod import Pod
+from vcbatch.core.batchjob.indexes import Indexes
+from vcbatch.core.batchjob.pods import (
+    counts_for,
+    ended_at,
+    failures_before,
+    has_failed,
+    has_succeeded,
+    ignored_before,
+    index_in,
+    is_tracked,
+)
+from vcbatch.core.batchjob.policies import failure_of, is_ignored
+from vcbatch.core.workload.pods import is_active
+
+MOST_UNCOUNTED: Final = 500
+"""UIDs in a status: 20 KB of them."""
+
+
+class Ending(StrEnum):
+    """How a Job comes to its end, whatever its pods do now."""
+
+    FAILURE = "failure"
+    SUCCESS = "success"
+    DELETION = "deletion"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ledger:
+    """`succeeded` and `failed` are the counts; the UIDs are of pods that are about to be added to them."""
+
+    succeeded: int
+    failed: int
+    succeeded_uids: tuple[str, ...] = ()
+    failed_uids: tuple[str, ...] = ()
+    completed: Indexes = field(default_factory=Indexes)
+    failed_indexes: Indexes = field(default_factory=Indexes)
+
+    @property
+    def settled(self) -> bool:
+        return not self.succeeded_uids and not self.failed_uids
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What the Job's pods amount to, those included that aren't in the ledger yet."""
+
+    succeeded: int
+    failed: int
+    """Ignored failures aside."""
+    completed: Indexes
+    failed_indexes: Indexes
+    held: Mapping[int, Pod]
+    """By index that is to be tried again: its last failed pod, which says how often it was tried, and stays tracked
+    until its successor says so too."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Booking:
+    """The ledger with what ended, and the pods that are done with."""
+
+    ledger: Ledger
+    freed: Sequence[Pod]
+
+
+def settled_ledger(job: BatchJob, pods: Iterable[Pod]) -> Ledger:
+    """What the status says, with the UIDs of pods that are tracked no longer turned into counts: step 3."""
+    status = job.status
+    uncounted = status.uncounted_terminated_pods
+    tracked = {pod.metadata.uid for pod in pods if is_tracked(pod)}
+    succeeded_uids = tuple(uid for uid in dict.fromkeys(uncounted.succeeded) if uid in tracked)
+    failed_uids = tuple(uid for uid in dict.fromkeys(uncounted.failed) if uid in tracked)
+    completed = Indexes.parse(status.completed_indexes, below=job.indices)
+    return Ledger(
+        succeeded=len(completed)
+        if job.indexed
+        else status.succeeded + len(set(uncounted.succeeded)) - len(succeeded_uids),
+        failed=status.failed + len(set(uncounted.failed)) - len(failed_uids),
+        succeeded_uids=succeeded_uids,
+        failed_uids=failed_uids,
+        completed=completed,
+        failed_indexes=Indexes.parse(status.failed_indexes or "", below=job.indices),
+    )
+
+
+def seen(job: BatchJob, pods: Sequence[Pod], ledger: Ledger) -> Seen:
+    """The ledger, and what is to be booked in it."""
+    fresh = [pod for pod in pods if is_tracked(pod) and counts_for(pod, job)]
+    # One that was deleted and counts as failed may yet end well.
+    succeeded = [pod for pod in fresh if has_succeeded(pod) and pod.metadata.uid not in ledger.failed_uids]
+    failed = [pod for pod in fresh if has_failed(pod, job)]
+    completed = ledger.completed | Indexes.of(_indices(succeeded, job))
+    failed_indexes = ledger.failed_indexes
+    if job.counts_per_index:
+        failed_indexes |= Indexes.of(_indices([pod for pod in failed if _ends_index(pod, job)], job))
+    new = [pod for pod in succeeded if pod.metadata.uid not in ledger.succeeded_uids]
+    lost = [pod for pod in failed if pod.metadata.uid not in ledger.failed_uids and not is_ignored(pod, job)]
+    return Seen(
+        succeeded=len(completed) if job.indexed else ledger.succeeded + len(ledger.succeeded_uids) + len(new),
+        failed=ledger.failed + len(ledger.failed_uids) + len(lost),
+        completed=completed,
+        failed_indexes=failed_indexes,
+        held=_held(job, pods, failed, over=completed | failed_indexes) if job.counts_per_index else {},
+    )
+
+
+def book(job: BatchJob, pods: Sequence[Pod], ledger: Ledger, now_seen: Seen, *, ending: Ending | None) -> Booking:
+    """Step 1 for all pods that can be done with, up to so many; the finalizers of `freed` are then to be taken off.
+
+    Where the Job ends, all pods are done with, and where it fails, those that hadn't ended count as failed.
+    """
+    freed: list[Pod] = []
+    succeeded, failed = list(ledger.succeeded_uids), list(ledger.failed_uids)
+    done: set[int] = set()
+    for pod in sorted(pods, key=lambda each: (index_in(each, job) or 0, each.metadata.name)):
+        if not is_tracked(pod):
+            continue
+        lost = has_failed(pod, job)
+        if not (ending or has_succeeded(pod) or (lost and not _is_held(pod, job, now_seen))):
+            continue
+        if len(done) + len(succeeded) + len(failed) >= MOST_UNCOUNTED:
+            break
+        freed.append(pod)
+        uid, index = pod.metadata.uid, index_in(pod, job)
+        if has_succeeded(pod) and uid not in failed:
+            if index is not None and index not in ledger.completed:
+                done.add(index)
+            elif not job.indexed and uid not in succeeded:
+                succeeded.append(uid)
+        elif (lost or ending is Ending.FAILURE) and uid not in failed and _costs(pod, job):
+            failed.append(uid)
+    completed = ledger.completed | Indexes.of(done)
+    booked = replace(
+        ledger,
+        succeeded=len(completed) if job.indexed else ledger.succeeded,
+        succeeded_uids=tuple(succeeded),
+        failed_uids=tuple(failed),
+        completed=completed,
+        failed_indexes=now_seen.failed_indexes,
+    )
+    return Booking(ledger=booked, freed=freed)
+
+
+def failures_so_far(job: BatchJob, before: Pod | None) -> tuple[int, int]:
+    """How many pods of an index failed by now, and how many more are ignored: what its next pod is marked with."""
+    if before is None:
+        return 0, 0
+    ignored = is_ignored(before, job)
+    return failures_before(before) + (not ignored), ignored_before(before) + ignored
+
+
+def _costs(pod: Pod, job: BatchJob) -> bool:
+    return counts_for(pod, job) and not is_ignored(pod, job)
+
+
+def _is_held(pod: Pod, job: BatchJob, now_seen: Seen) -> bool:
+    index = index_in(pod, job)
+    holder = now_seen.held.get(index) if index is not None else None
+    return holder is not None and holder.metadata.uid == pod.metadata.uid
+
+
+def _ends_index(pod: Pod, job: BatchJob) -> bool:
+    """Whether its index is not to be tried again."""
+    action = failure_of(pod, job).action
+    if action is FailureAction.FAIL_INDEX:
+        return True
+    return action is not FailureAction.IGNORE and failures_before(pod) >= (job.spec.backoff_limit_per_index or 0)
+
+
+def _held(job: BatchJob, pods: Iterable[Pod], failed: Iterable[Pod], *, over: Indexes) -> Mapping[int, Pod]:
+    running = set(_indices((pod for pod in pods if is_active(pod)), job))
+    held: dict[int, Pod] = {}
+    for pod in sorted(failed, key=lambda each: (failures_before(each) + ignored_before(each), ended_at(each))):
+        index = index_in(pod, job)
+        if index is not None and index not in running and index not in over:
+            held[index] = pod
+    return held
+
+
+def _indices(pods: Iterable[Pod], job: BatchJob) -> Iterable[int]:
+    return (index for index in (index_in(pod, job) for pod in pods) if index is not None)
