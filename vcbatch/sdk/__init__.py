@@ -1,0 +1,1 @@
+"""The Python SDK: what `import vcbatch` gives to notebooks, scripts and programs."""

@@ -1,0 +1,212 @@
+"""The manifest of a wish."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from vcbatch.api import names
+from vcbatch.api.job import Action, Event
+from vcbatch.api.model import Json
+from vcbatch.api.name_rules import dns_label
+from vcbatch.api.names import Plugin
+from vcbatch.api.quantity import MalformedQuantity, parse_quantity
+from vcbatch.api.queue import DEFAULT
+from vcbatch.api.resources import JOBS
+from vcbatch.api.time_limit import LONGEST
+from vcbatch.api.validate.job import MOST_PODS
+from vcbatch.sdk.compose.program import Program, literal
+from vcbatch.sdk.compose.tasks import Role, Shape, shape_of
+from vcbatch.sdk.compose.wish import CannotCompose, Volume, VolumeKind, Wish
+
+_LOCAL_IMAGE: Final = "local"
+"""Containers must name an image; without an engine nothing reads it."""
+_LONGEST_LABEL: Final = 63
+_SUFFIX: Final = "-xxxxx"
+"""As long as what a server adds to a `generateName`."""
+_ENV_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*", re.ASCII)
+
+
+def compose(wish: Wish) -> Json:
+    """The Job that does what is wished for, such that admission takes it.
+
+    A failure ends the whole job and costs one of `max_retries`, with which it starts anew; in an array it concerns the
+    member alone. What the infrastructure takes away is made again at no cost. Raises `CannotCompose`.
+    """
+    _check(wish)
+    program = Program.of(wish.command)
+    shape = shape_of(wish, program)
+    array = wish.array
+    count = sum(role.replicas for role in shape.roles)
+    if count > MOST_PODS:
+        raise CannotCompose("nodes", f"{count} pods in all, want at most {MOST_PODS}")
+    spec: Json = {
+        "schedulerName": names.DEFAULT_SCHEDULER,
+        "queue": wish.queue or DEFAULT,
+        "minAvailable": count if array is None else 1,
+        "maxRetry": wish.max_retries + 1,
+        "plugins": {Plugin.ENV.value: [], **shape.plugins},
+        "policies": _policies(wish),
+        "tasks": [_task(wish, program, role) for role in shape.roles],
+    }
+    if wish.priority_class:
+        spec["priorityClassName"] = wish.priority_class
+    if array is not None:
+        spec["minSuccess"] = count
+    if not spec["policies"]:
+        del spec["policies"]
+    metadata: Json = _name(wish, program, shape)
+    annotations: dict[str, str] = {}
+    if wish.time_limit is not None:
+        annotations[names.MAX_RUN_SECONDS] = str(wish.time_limit)
+    if array is not None and array.parallel is not None and array.parallel < count:
+        annotations[names.MAX_PARALLEL_PODS] = str(array.parallel)
+    if annotations:
+        metadata["annotations"] = annotations
+    return {"apiVersion": JOBS.api_version, "kind": JOBS.kind, "metadata": metadata, "spec": spec}
+
+
+def _check(wish: Wish) -> None:
+    if not wish.command or not wish.command[0]:
+        raise CannotCompose("command", "no program is named")
+    if not wish.local and not wish.image:
+        raise CannotCompose("image", "on a cluster a program needs an image that has it")
+    for option, given, least in (
+        ("nodes", wish.nodes, 1),
+        ("processes", 1 if wish.processes is None else wish.processes, 1),
+        ("gpus", wish.gpus, 0),
+        ("max_retries", wish.max_retries, 0),
+        ("time_limit", 1 if wish.time_limit is None else wish.time_limit, 1),
+    ):
+        if given < least:
+            raise CannotCompose(option, f"want {least} or more, got {given}")
+    if wish.time_limit is not None and wish.time_limit > LONGEST:
+        raise CannotCompose("time_limit", f"{wish.time_limit} s, want at most {LONGEST} s")
+    if wish.max_retries > 1000:
+        raise CannotCompose("max_retries", f"want at most 1000, got {wish.max_retries}")
+    for option, text in (("cpus", wish.cpus), ("memory", wish.memory)):
+        if text and not _is_amount(text):
+            raise CannotCompose(option, f"{text!r} is no amount such as {'4 or 500m' if option == 'cpus' else '16Gi'}")
+    for name in wish.env:
+        if not _ENV_NAME.fullmatch(name):
+            raise CannotCompose("env", f"{name!r} can't be the name of a variable")
+    if wish.work_dir and not wish.work_dir.startswith("/"):
+        raise CannotCompose("work_dir", f"{wish.work_dir!r}: want a path from /")
+    paths = [volume.path for volume in wish.volumes]
+    twice = next((path for path in paths if paths.count(path) > 1), None)
+    if twice is not None:
+        raise CannotCompose("volumes", f"two volumes are to be mounted at {twice}")
+
+
+def _is_amount(text: str) -> bool:
+    try:
+        return parse_quantity(text).nano() > 0
+    except MalformedQuantity:
+        return False
+
+
+def _policies(wish: Wish) -> list[Json]:
+    restart = Action.RESTART_JOB if wish.array is None else Action.RESTART_POD
+    policies: list[Json] = [{"event": Event.POD_EVICTED.value, "action": restart.value}]
+    if wish.array is None or wish.max_retries:
+        # Without retries left, the restart that this asks for is refused and the job fails at once.
+        policies.append({"event": Event.POD_FAILED.value, "action": restart.value})
+    return policies
+
+
+def _name(wish: Wish, program: Program, shape: Shape) -> Json:
+    """The name, or what the server is to make one of: short enough for the names of all pods and of the plugins'
+    objects."""
+    tails = [names.pod_name("", role.name, max(role.replicas - 1, 0)) for role in shape.roles]
+    if Plugin.RAY in shape.plugins:
+        tails.append(names.ray_head_service(""))
+    room = _LONGEST_LABEL - max(map(len, tails))
+    if wish.name:
+        faults = dns_label(wish.name)
+        if faults:
+            raise CannotCompose("name", f"{wish.name!r}: {faults[0]}")
+        if len(wish.name) > room:
+            raise CannotCompose("name", f"{wish.name!r} has {len(wish.name)} characters, want at most {room}")
+        return {"name": wish.name}
+    words = re.sub(r"[^a-z0-9]+", "-", program.stem.lower())
+    stem = words[: room - len(_SUFFIX)].strip("-") or "job"
+    return {"generateName": f"{stem}-"}
+
+
+def _task(wish: Wish, program: Program, role: Role) -> Json:
+    volumes, mounts = _volumes(wish, role)
+    container: Json = {"name": role.container, "image": wish.image or _LOCAL_IMAGE}
+    if role.command:
+        container["command"] = role.command
+    if wish.work_dir:
+        container["workingDir"] = wish.work_dir
+    env = dict(wish.env)
+    if program.python:
+        env.setdefault("PYTHONUNBUFFERED", "1")  # or nobody sees a line before the buffer is full
+    if env:
+        container["env"] = [{"name": name, "value": literal(value)} for name, value in env.items()]
+    resources = _resources(wish) if role.equipped else {}
+    if resources:
+        container["resources"] = resources
+    if mounts:
+        container["volumeMounts"] = mounts
+    pod: Json = {"restartPolicy": "Never", "containers": [container]}
+    if volumes:
+        pod["volumes"] = volumes
+    task: Json = {
+        "name": role.name,
+        "replicas": role.replicas,
+        "minAvailable": role.replicas if wish.array is None else 1,
+        "template": {"spec": pod},
+    }
+    if policies := role.policies():
+        task["policies"] = policies
+    return task
+
+
+def _resources(wish: Wish) -> Json:
+    """Memory and GPUs are what a container may have; processors are what it has at least."""
+    given = {"cpu": wish.cpus, "memory": wish.memory, names.GPU_RESOURCE: str(wish.gpus) if wish.gpus else ""}
+    requests = {name: amount for name, amount in given.items() if amount}
+    limits = {name: amount for name, amount in requests.items() if name != "cpu"}
+    found: Json = {"requests": requests, "limits": limits}
+    return {name: amounts for name, amounts in found.items() if amounts}
+
+
+def _volumes(wish: Wish, role: Role) -> tuple[list[Json], list[Json]]:
+    volumes: list[Json] = []
+    mounts: list[Json] = []
+    for position, volume in enumerate(wish.volumes):
+        name = f"volume-{position}"
+        volumes.append({"name": name, **_source(volume)})
+        mount: dict[str, Any] = {"name": name, "mountPath": volume.path}
+        mounts.append({**mount, "readOnly": True} if volume.read_only else mount)
+    taken = {volume.path for volume in wish.volumes}
+    for name, path, source in _own_volumes(wish, role):
+        if path not in taken:
+            volumes.append({"name": name, "emptyDir": source})
+            mounts.append({"name": name, "mountPath": path})
+    return volumes, mounts
+
+
+def _own_volumes(wish: Wish, role: Role) -> list[tuple[str, str, Json]]:
+    found: list[tuple[str, str, Json]] = []
+    if role.scratch:
+        found.append(("scratch", role.scratch, {}))
+    if role.equipped and not wish.local:
+        # A container's own has 64 MiB, in which the workers of a data loader die.
+        found.append(("shared-memory", "/dev/shm", {"medium": "Memory"}))  # noqa: S108 - the kernel's name for it
+    return found
+
+
+def _source(volume: Volume) -> Json:
+    match volume.kind:
+        case VolumeKind.CLAIM:
+            claim: Json = {"claimName": volume.source}
+            return {"persistentVolumeClaim": {**claim, "readOnly": True} if volume.read_only else claim}
+        case VolumeKind.FOLDER:
+            return {"hostPath": {"path": volume.source}}
+        case VolumeKind.CONFIG_MAP:
+            return {"configMap": {"name": volume.source}}
+        case VolumeKind.SECRET:
+            return {"secret": {"secretName": volume.source}}

@@ -1,0 +1,166 @@
+"""The tasks of a job, by framework: which pods there are, what they start, and what ends the job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from vcbatch.api import names
+from vcbatch.api.job import Action, Event
+from vcbatch.api.model import Json
+from vcbatch.api.names import Plugin
+from vcbatch.sdk.compose.program import Program, literal, shell
+from vcbatch.sdk.compose.wish import Array, CannotCompose, Framework, Wish
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Role:
+    """One task. `container` is the name that plugins look for; `equipped` pods get what the wish asks for a node."""
+
+    name: str
+    replicas: int
+    command: list[str]
+    container: str = "main"
+    equipped: bool = True
+    ends_job: bool = False
+    """The job is complete when this task is, whatever the others do."""
+    scratch: str = ""
+    """A folder of its own that every container of the task has."""
+
+    def policies(self) -> list[Json]:
+        return [{"event": Event.TASK_COMPLETED.value, "action": Action.COMPLETE_JOB.value}] if self.ends_job else []
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """All of them, with the plugins that they need."""
+
+    roles: list[Role]
+    plugins: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+
+
+def framework_of(wish: Wish, program: Program) -> Framework:
+    """The one that was asked for, or that goes without saying."""
+    if wish.framework is not None:
+        return wish.framework
+    several = wish.nodes > 1 or (wish.processes or wish.gpus) > 1
+    return Framework.PYTORCH if several and program.python and wish.array is None else Framework.NONE
+
+
+def shape_of(wish: Wish, program: Program) -> Shape:
+    """The tasks of the wish. Raises `CannotCompose`."""
+    framework = framework_of(wish, program)
+    if wish.array is not None:
+        return _array(wish, program, wish.array, framework)
+    processes = wish.processes or 1
+    if processes > 1 and framework not in (Framework.PYTORCH, Framework.MPI):
+        text = f"{processes} processes on a node need the framework pytorch or mpi, got {framework}"
+        raise CannotCompose("processes", text)
+    return _SHAPES[framework](wish, program)
+
+
+def _array(wish: Wish, program: Program, array: Array, framework: Framework) -> Shape:
+    for option, given in (("nodes", wish.nodes), ("processes", wish.processes or 1)):
+        if given != 1:
+            raise CannotCompose(option, f"each member of an array is one process on one node, got {given}")
+    if framework is not Framework.NONE:
+        text = f"members of an array know nothing of each other, so that {framework} has nothing to join"
+        raise CannotCompose("framework", text)
+    index = f"{names.ENV_TASK_INDEX} * {array.step} + {array.first}"
+    script = f'export {names.ENV_ARRAY_INDEX}=$(({index})); exec "$@"'
+    words = shell(script, _literal(program.words(wish.python)))
+    return Shape(roles=[Role(name="array", replicas=array.count, command=words)])
+
+
+def _none(wish: Wish, program: Program) -> Shape:
+    role = Role(name="worker", replicas=wish.nodes, command=_literal(program.words(wish.python)))
+    return Shape(roles=[role], plugins={Plugin.SVC: []} if wish.nodes > 1 else {})
+
+
+def _pytorch(wish: Wish, program: Program) -> Shape:
+    """torchrun on every node; where they meet is told by the plugin. A single node meets by itself."""
+    per_node = wish.processes or wish.gpus or 1
+    if wish.nodes == 1:
+        options = ["--standalone", f"--nproc-per-node={per_node}"]
+        return Shape(roles=[Role(name="master", replicas=1, command=_torchrun(wish, program, options))])
+    options = [
+        f"--nnodes={wish.nodes}",
+        f"--nproc-per-node={per_node}",
+        f"--node-rank=$({names.ENV_RANK})",
+        f"--master-addr=$({names.ENV_MASTER_ADDR})",
+        f"--master-port=$({names.ENV_MASTER_PORT})",
+    ]
+    command = _torchrun(wish, program, options)
+    roles = [
+        Role(name="master", replicas=1, command=command),
+        Role(name="worker", replicas=wish.nodes - 1, command=command),
+    ]
+    return Shape(roles=roles, plugins={Plugin.PYTORCH: ["--master=master", "--worker=worker"], Plugin.SVC: []})
+
+
+def _torchrun(wish: Wish, program: Program, options: list[str]) -> list[str]:
+    target = Program(
+        python=program.python, target=tuple(_literal(program.target)), arguments=tuple(_literal(program.arguments))
+    )
+    return target.under_torchrun(wish.python, options)
+
+
+def _tensorflow(wish: Wish, program: Program) -> Shape:
+    role = Role(name="worker", replicas=wish.nodes, command=_literal(program.words(wish.python)))
+    return Shape(roles=[role], plugins={Plugin.TENSORFLOW: ["--worker=worker"], Plugin.SVC: []})
+
+
+def _mpi(wish: Wish, program: Program) -> Shape:
+    """mpirun in a pod of its own, which is none of the nodes; it logs in to them."""
+    per_node = wish.processes or wish.gpus or 1
+    hosts = f'"${names.ENV_MPI_HOST}"'
+    if per_node > 1:
+        hosts = f'"$(echo "${names.ENV_MPI_HOST}" | sed "s/,/:{per_node},/g"):{per_node}"'
+    script = f'exec mpirun --allow-run-as-root --host {hosts} -np {wish.nodes * per_node} "$@"'
+    serve = 'mkdir -p /var/run/sshd; exec "$(command -v sshd || echo /usr/sbin/sshd)" -D'
+    launcher = Role(
+        name="master",
+        replicas=1,
+        command=shell(script, _literal(program.words(wish.python))),
+        equipped=False,
+        ends_job=True,
+    )
+    worker = Role(name="worker", replicas=wish.nodes, command=shell(serve, [])[:3])
+    plugins = {Plugin.MPI: ["--master=master", "--worker=worker"], Plugin.SSH: [], Plugin.SVC: []}
+    return Shape(roles=[launcher, worker], plugins={name.value: arguments for name, arguments in plugins.items()})
+
+
+_RAY_FOLDER: Final = "/tmp/ray"  # noqa: S108 - Ray's own, fixed
+
+
+def _ray(wish: Wish, program: Program) -> Shape:
+    """A Ray cluster of the nodes, and the program beside it, which joins without offering a processor."""
+    head = f"${names.env_task_hosts('head')}:6379"
+    script = f'until ray start --address="{head}" --num-cpus=0; do sleep 1; done; export RAY_ADDRESS=auto; exec "$@"'
+    roles = [
+        Role(name="head", replicas=1, command=[], container="head", scratch=_RAY_FOLDER),
+        Role(name="worker", replicas=wish.nodes - 1, command=[], container="worker", scratch=_RAY_FOLDER),
+        Role(
+            name="program",
+            replicas=1,
+            command=shell(script, _literal(program.words(wish.python))),
+            equipped=False,
+            ends_job=True,
+            scratch=_RAY_FOLDER,
+        ),
+    ]
+    return Shape(roles=[role for role in roles if role.replicas], plugins={Plugin.RAY: [], Plugin.SVC: []})
+
+
+_SHAPES: Final[Mapping[Framework, Callable[[Wish, Program], Shape]]] = {
+    Framework.PYTORCH: _pytorch,
+    Framework.TENSORFLOW: _tensorflow,
+    Framework.MPI: _mpi,
+    Framework.RAY: _ray,
+    Framework.NONE: _none,
+}
+
+
+def _literal(words: list[str] | tuple[str, ...]) -> list[str]:
+    return [literal(word) for word in words]

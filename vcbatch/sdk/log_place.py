@@ -1,0 +1,67 @@
+"""How far a log has been read, and how reading goes on there after the connection broke.
+
+A server can be asked for lines since a time, which it knows to the second. So of the last second that was read, as many
+lines are left out as were read of it; they come in the same order again. Where the server was asked for the `tail` of a
+log, the second in which that begins has lines that were never told: those of the second that were told are looked for
+in what comes.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+
+class Place:
+    """The place after the last line of one run of a container. `tailed` says that reading began in its midst."""
+
+    def __init__(self, *, tailed: bool = False) -> None:
+        self._second = ""
+        self._count = 0
+        self._told: list[int] | None = [] if tailed else None  # of the second in which the tail begins
+
+    @property
+    def begun(self) -> bool:
+        return bool(self._second)
+
+    def since(self) -> datetime | None:
+        """The time from which to ask for lines again."""
+        return datetime.fromisoformat(f"{self._second}+00:00") if self._second else None
+
+    def passed(self, line: str, second: str) -> None:
+        """The line has been told; `second` is the text of its time up to the seconds."""
+        if second > self._second:
+            if self._second:
+                self._told = None
+            self._second, self._count = second, 0
+        if second == self._second:
+            self._count += 1
+            if self._told is not None:
+                self._told.append(hash(line))
+
+    def repeats(self) -> Repeats:
+        """What tells, line by line in order, which lines of a new connection were told before."""
+        return Repeats(second=self._second, count=self._count, told=self._told)
+
+
+class Repeats:
+    def __init__(self, *, second: str, count: int, told: list[int] | None) -> None:
+        self._second = second
+        self._left = count
+        self._told = list(told) if told else None
+        self._seen: list[int] = []
+
+    def __contains__(self, line: tuple[str, str]) -> bool:
+        """Whether this line, given with its second, was told before."""
+        text, second = line
+        if not self._left:
+            return False
+        if second > self._second:
+            self._left = 0
+            return False
+        if self._told is None:
+            self._left -= 1
+            return True
+        self._seen.append(hash(text))
+        if self._seen[-len(self._told) :] == self._told:
+            self._left = 0
+        return True

@@ -1,0 +1,299 @@
+"""Reading the log of one container: once, from its start to its end, over restarts and broken connections."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Protocol, cast
+
+from vcbatch.api.resources import PODS
+from vcbatch.runtime.backoff import Backoff
+from vcbatch.sdk.log_place import Place
+from vcbatch.sdk.pod_view import PodView
+from vcbatch.seams.api import Api, ApiError
+from vcbatch.seams.clock import Clock
+from vcbatch.seams.random import Random
+
+_RECONNECT = Backoff(initial=0.1, limit=5.0)
+DRAIN_SECONDS = 5.0
+"""For how long a stream may be silent once its container has ended, before it counts as half-closed."""
+_END_TRIES = 6
+"""How often the end of a log is asked for that a server can't give, before it counts as lost with its node."""
+
+
+class LogApi(Api, Protocol):
+    """An `Api` that gives logs too, as `vcbatch.runtime.client.HttpApi` does."""
+
+    def log_lines(
+        self,
+        name: str,
+        *,
+        namespace: str,
+        container: str = "",
+        follow: bool = False,
+        previous: bool = False,
+        timestamps: bool = False,
+        tail: int | None = None,
+        since: datetime | None = None,
+    ) -> AsyncIterator[bytes]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogLine:
+    """One line that a container printed.
+
+    `restart` counts how often the pod's work had begun before: restarts of the job that made the pod, and of the
+    container in it. `time` is when the line was printed, by the clock of its node.
+    """
+
+    task: str
+    index: int
+    pod: str
+    container: str
+    restart: int
+    text: str
+    time: datetime | None
+
+
+Emit = Callable[[LogLine], Awaitable[None]]
+
+
+class ContainerReader:
+    """Reads one container of one pod to its end, whatever happens on the way.
+
+    `observe` brings newer pictures of the pod, `gone` says that it was deleted, `finish` that its job has ended.
+    """
+
+    def __init__(
+        self,
+        api: LogApi,
+        pod: PodView,
+        container: str,
+        *,
+        emit: Emit,
+        streams: asyncio.Semaphore,
+        clock: Clock,
+        random: Random,
+        tail: int | None = None,
+        since: datetime | None = None,
+    ) -> None:
+        self._api = api
+        self._pod = pod
+        self._container = container
+        self._emit = emit
+        self._streams = streams
+        self._clock = clock
+        self._random = random
+        self._tail = tail
+        self._since = since.astimezone(UTC) if since is not None else None
+        self._run = 0 if not pod.run_of(container).begun else pod.run_of(container).number
+        self._place = Place(tailed=tail is not None)
+        self._all_read = False
+        self._read = 0  # lines, by which progress is seen
+        self._gone = False
+        self._finished = False
+        self._changed = asyncio.Event()
+
+    def observe(self, pod: PodView) -> None:
+        self._pod = pod
+        self._changed.set()
+
+    def gone(self) -> None:
+        self._gone = True
+        self._changed.set()
+
+    def finish(self) -> None:
+        self._finished = True
+        self._changed.set()
+
+    @property
+    def _over(self) -> bool:
+        """Whether no container of the pod will run again."""
+        return self._gone or self._finished or self._pod.ended
+
+    @property
+    def _complete(self) -> bool:
+        """Whether the log of the run that is read won't grow any more."""
+        latest = self._pod.run_of(self._container)
+        return self._over or latest.number > self._run or latest.ended
+
+    async def read_once(self) -> None:
+        """What is in the log now; nothing where there is none yet, or no longer."""
+        try:
+            await self._connect(follow=False, previous=False)
+        except ApiError as error:
+            if error.code not in (400, 404):
+                raise
+
+    async def follow(self) -> None:
+        """Raises `ApiError` for a refusal that no retry cures."""
+        while await self._begun():
+            latest = self._pod.run_of(self._container).number
+            if latest > self._run:
+                if not self._all_read:
+                    self._turn_to(max(self._run, latest - 1))
+                    await self._to_the_end(previous=True)
+                self._turn_to(latest)
+            self._all_read = await self._to_the_end(previous=False)
+            while self._all_read and self._pod.run_of(self._container).number == self._run:
+                if self._over:
+                    return
+                await self._news()
+            if self._gone or (self._over and self._pod.run_of(self._container).number == self._run):
+                return
+
+    def _turn_to(self, run: int) -> None:
+        """Read that run from its start, unless it is the one that is being read."""
+        if run != self._run:
+            self._run, self._place, self._all_read = run, Place(), False
+            self._tail = self._since = None
+
+    async def _begun(self) -> bool:
+        """Wait until there is something to read; False where there never will be."""
+        while not self._pod.run_of(self._container).begun:
+            if self._over:
+                return False
+            await self._news()
+        return True
+
+    async def _news(self, seconds: float | None = None) -> None:
+        """Return when something about the pod is told, or after so many seconds."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._changed.wait()
+        self._changed.clear()
+
+    async def _to_the_end(self, *, previous: bool) -> bool:
+        """Read our run until a connection that was opened after its end has given all of it: then True. False where
+        the server can't give all of it in this way (any more).
+
+        `previous` says that it is no longer the container's latest run.
+        """
+        failures = 0
+        while True:
+            complete = previous or self._complete
+            clean, refused = False, None
+            try:
+                clean = await self._stream(previous=previous)
+            except ApiError as error:
+                refused = error
+                if error.code == 404 or (previous and error.code == 400):
+                    return False
+                if not error.transient and error.code != 400:
+                    raise
+            if clean and complete:
+                return True
+            if self._gone:
+                return False
+            if clean and self._complete:
+                failures = 0  # it ended while it was followed: one more look, which is the last
+            else:
+                failures += 1
+                if complete and failures >= _END_TRIES:
+                    return False
+                pause = _RECONNECT.delay(failures, self._random)
+                await self._news(max(pause, (refused.retry_after if refused else None) or 0.0))
+            if not await self._refresh():
+                return False
+            if not previous and self._pod.run_of(self._container).number > self._run:
+                return False
+
+    async def _refresh(self) -> bool:
+        """Look at the pod again before its log is asked for again: by then another may have its name."""
+        try:
+            pod = await self._api.get(
+                PODS, self._pod.metadata.name, namespace=self._pod.metadata.namespace, model=PodView
+            )
+        except ApiError as error:
+            if error.transient:
+                return True
+            if error.not_found:
+                return False
+            raise
+        if pod.metadata.uid != self._pod.metadata.uid:
+            return False
+        self._pod = pod
+        return True
+
+    async def _stream(self, *, previous: bool) -> bool:
+        """One connection; whether the server ended it by itself."""
+        follow = not previous and not self._complete
+        async with self._streams:
+            reading = asyncio.create_task(self._connect(follow=follow, previous=previous))
+            try:
+                if follow:
+                    reading.add_done_callback(lambda _: self._changed.set())
+                    while not reading.done() and not self._complete:
+                        await self._news()
+                    if not await self._drained(reading):
+                        return False
+                await reading
+                return True
+            finally:
+                if not reading.done():
+                    reading.cancel()
+                    with suppress(asyncio.CancelledError, ApiError):
+                        await reading
+
+    async def _drained(self, reading: asyncio.Task[None]) -> bool:
+        """Whether a stream whose container has ended ends too, rather than going on in silence."""
+        while not reading.done():
+            before = self._read
+            await asyncio.wait((reading,), timeout=DRAIN_SECONDS)
+            if not reading.done() and self._read == before:
+                return False
+        return True
+
+    async def _connect(self, *, follow: bool, previous: bool) -> None:
+        """Emit the lines from where we are until the answer ends."""
+        pod, place = self._pod, self._place
+        restart = pod.attempt + self._run
+        repeats = place.repeats()
+        lines = self._api.log_lines(
+            pod.metadata.name,
+            namespace=pod.metadata.namespace,
+            container=self._container,
+            follow=follow,
+            previous=previous,
+            timestamps=True,  # that is how reading goes on after a connection that broke
+            tail=None if place.begun else self._tail,
+            since=place.since() or self._since,
+        )
+        async with aclosing(cast("Any", lines)) as stream:
+            async for data in stream:
+                line = data.decode(errors="replace")
+                stamp, _, text = line.partition(" ")
+                time = _time(stamp)
+                if time is None:
+                    stamp, text = "", line
+                elif self._since is not None and time < self._since:
+                    continue
+                second = stamp[:19]
+                if (line, second) in repeats:
+                    continue
+                await self._emit(
+                    LogLine(
+                        task=pod.task,
+                        index=pod.index,
+                        pod=pod.metadata.name,
+                        container=self._container,
+                        restart=restart,
+                        text=text,
+                        time=time,
+                    )
+                )
+                # Only now: a line that was not taken is read again.
+                place.passed(line, second)
+                self._read += 1
+
+
+def _time(stamp: str) -> datetime | None:
+    if len(stamp) < 20 or not stamp[:4].isdecimal():
+        return None
+    try:
+        return datetime.fromisoformat(stamp)
+    except ValueError:
+        return None

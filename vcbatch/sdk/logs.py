@@ -1,0 +1,332 @@
+"""The log of a whole gang as one stream of lines.
+
+Every container of every pod has a reader of its own (`log_reader`), and all of them put lines into one funnel of
+bounded size: who reads slowly slows the readers down, and with them the servers, so that memory stays flat. The lines
+of a container come in their order; between containers there is none but that of arrival.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Sequence
+from contextlib import aclosing
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from vcbatch.api import names
+from vcbatch.api.meta import ObjectMeta, Wire
+from vcbatch.api.phases import JobPhase
+from vcbatch.api.resources import JOBS, PODS
+from vcbatch.runtime.clock import SystemClock
+from vcbatch.runtime.random import SystemRandom
+from vcbatch.sdk.log_reader import ContainerReader, LogApi, LogLine
+from vcbatch.sdk.pod_view import PodView
+from vcbatch.sdk.watching import Change, changes
+from vcbatch.seams.clock import Clock
+from vcbatch.seams.random import Random
+
+__all__ = ["MAX_STREAMS", "LogApi", "LogLine", "follow_job"]
+
+MAX_STREAMS = 500
+"""How many containers are followed at the same time. Of a larger gang, the others wait until one of these ends."""
+_HELD_BYTES = 8 * 1024 * 1024
+_LINE_COST = 300
+"""Bytes that a line costs beside its text, roughly."""
+
+
+async def follow_job(
+    api: LogApi,
+    *,
+    namespace: str,
+    name: str,
+    follow: bool = True,
+    tail: int | None = None,
+    since: datetime | None = None,
+    containers: Collection[str] | None = None,
+    tasks: Collection[str] | None = None,
+    clock: Clock | None = None,
+    random: Random | None = None,
+) -> AsyncGenerator[LogLine, None]:
+    """The lines of all pods of a job.
+
+    With `follow`, from whenever its pods start until the job has finished (Completed, Failed, Terminated) or is
+    deleted: over restarts of containers and pods, suspension, and broken connections, without a line lost or told
+    twice. Else what is in the logs now, pod by pod. `tail` (lines of each container) and `since` limit what was printed
+    before; `containers` and `tasks` choose by name, by default every container but the init containers of every task.
+
+    An `HttpApi` needs `ClientLimits.streams` for the gang's containers, up to `MAX_STREAMS`. Raises `ApiError`: 404 for
+    a job that doesn't exist, 403 where its logs may not be read, code 0 or 5xx for a server that stays out of reach.
+    Close it (`contextlib.aclosing`) where it isn't read to its end.
+    """
+    clock, random = clock or SystemClock(), random or SystemRandom()
+    job = await api.get(JOBS, name, namespace=namespace, model=_JobView)
+    gang = _Gang(api, job, tail=tail, since=since, containers=containers, tasks=tasks, clock=clock, random=random)
+    lines = gang.follow() if follow else gang.read_once()
+    async with aclosing(lines):
+        async for line in lines:
+            yield line
+
+
+class _JobState(Wire):
+    phase: str = ""
+
+
+class _JobStatus(Wire):
+    state: _JobState = msgspec.field(default_factory=_JobState)
+
+
+class _JobView(Wire):
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+    status: _JobStatus = msgspec.field(default_factory=_JobStatus)
+
+    @property
+    def finished(self) -> bool:
+        phase = self.status.state.phase
+        return any(phase == known and known.finished for known in JobPhase)
+
+
+class _Funnel:
+    """Lines from many tasks to one reader, at most `_HELD_BYTES` of them at a time (and one more of each task)."""
+
+    def __init__(self) -> None:
+        self._lines: deque[LogLine] = deque()
+        self._held = 0
+        self._room = asyncio.Event()
+        self._news = asyncio.Event()
+        self._room.set()
+
+    async def put(self, line: LogLine) -> None:
+        while self._held >= _HELD_BYTES:
+            await self._room.wait()
+        self._lines.append(line)
+        self._held += len(line.text) + _LINE_COST
+        if self._held >= _HELD_BYTES:
+            self._room.clear()
+        self._news.set()
+
+    def wake(self) -> None:
+        """Let the reader look round although there may be no line."""
+        self._news.set()
+
+    def take(self) -> LogLine | None:
+        if not self._lines:
+            return None
+        line = self._lines.popleft()
+        self._held -= len(line.text) + _LINE_COST
+        if self._held < _HELD_BYTES // 2:
+            self._room.set()
+        return line
+
+    async def news(self) -> None:
+        await self._news.wait()
+        self._news.clear()
+
+
+class _Place:
+    """What has the name of one pod: the pods that had it, one after the other, and the readers of the latest."""
+
+    def __init__(self) -> None:
+        self.uid = ""
+        self.readers: list[ContainerReader] = []
+        self.work: asyncio.Task[None] | None = None
+
+
+class _Gang:
+    """Keeps a reader on each container of a job's pods."""
+
+    def __init__(
+        self,
+        api: LogApi,
+        job: _JobView,
+        *,
+        tail: int | None,
+        since: datetime | None,
+        containers: Collection[str] | None,
+        tasks: Collection[str] | None,
+        clock: Clock,
+        random: Random,
+    ) -> None:
+        self._api = api
+        self._job = job
+        self._tail = tail
+        self._since = since
+        self._containers = containers
+        self._tasks = tasks
+        self._clock = clock
+        self._random = random
+        self._funnel = _Funnel()
+        self._streams = asyncio.Semaphore(MAX_STREAMS)
+        self._places: dict[str, _Place] = {}
+        self._running: set[asyncio.Task[None]] = set()
+        self._failure: BaseException | None = None
+        self._listed = asyncio.Event()
+        self._finished = False
+        self._selector = f"{names.JOB_NAME}={job.metadata.name}"
+
+    async def read_once(self) -> AsyncGenerator[LogLine, None]:
+        pods = await self._list()
+        for pod in sorted(pods, key=lambda pod: (pod.task, pod.index)):
+            for container in self._chosen(pod):
+                reading = self._start(self._reader(pod, container).read_once())
+                try:
+                    async for line in self._until(reading.done):
+                        yield line
+                finally:
+                    reading.cancel()
+
+    async def follow(self) -> AsyncGenerator[LogLine, None]:
+        self._start(self._follow_pods())
+        self._start(self._follow_job())
+        try:
+            async for line in self._until(self._all_told):
+                yield line
+        finally:
+            running = list(self._running)
+            for task in running:
+                task.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
+
+    def _all_told(self) -> bool:
+        return self._finished and all(place.work is None or place.work.done() for place in self._places.values())
+
+    async def _until(self, done: Callable[[], bool]) -> AsyncGenerator[LogLine, None]:
+        """The lines of the funnel until `done()` holds and none is left. Raises what ended a task."""
+        while True:
+            last = done()
+            while (line := self._funnel.take()) is not None:
+                yield line
+            if self._failure is not None:
+                raise self._failure
+            if last:
+                return
+            await self._funnel.news()
+
+    # The job and its pods
+
+    async def _list(self) -> Sequence[PodView]:
+        metadata = self._job.metadata
+        listing = await self._api.list(PODS, namespace=metadata.namespace, label_selector=self._selector, model=PodView)
+        return [pod for pod in listing.items if self._ours(pod)]
+
+    async def _follow_pods(self) -> None:
+        pods = changes(
+            self._api,
+            PODS,
+            namespace=self._job.metadata.namespace,
+            label_selector=self._selector,
+            model=PodView,
+            clock=self._clock,
+            random=self._random,
+        )
+        async with aclosing(pods) as batches:
+            async for batch in batches:
+                for change in batch:
+                    self._observe(change)
+                self._listed.set()
+
+    async def _follow_job(self) -> None:
+        name, uid = self._job.metadata.name, self._job.metadata.uid
+        jobs = changes(
+            self._api,
+            JOBS,
+            namespace=self._job.metadata.namespace,
+            field_selector=f"metadata.name={name}",
+            model=_JobView,
+            clock=self._clock,
+            random=self._random,
+        )
+        first = True
+        async with aclosing(jobs) as batches:
+            async for batch in batches:
+                ours = [change for change in batch if change.object.metadata.uid == uid]
+                if any(change.deleted or change.object.finished for change in ours) or (first and not ours):
+                    break
+                first = False
+        await self._finish()
+
+    async def _finish(self) -> None:
+        """The job makes no more pods: look once more which there are, and let the readers come to their end."""
+        await self._listed.wait()
+        for pod in await self._list():
+            self._observe(Change(object=pod))
+        self._finished = True
+        for place in self._places.values():
+            for reader in place.readers:
+                reader.finish()
+        self._funnel.wake()
+
+    def _ours(self, pod: PodView) -> bool:
+        owner = pod.metadata.controller_owner()
+        if owner is None or owner.uid != self._job.metadata.uid:
+            return False
+        return self._tasks is None or pod.task in self._tasks
+
+    def _observe(self, change: Change[PodView]) -> None:
+        pod = change.object
+        if not self._ours(pod):
+            return
+        place = self._places.setdefault(pod.metadata.name, _Place())
+        if change.deleted:
+            if place.uid == pod.metadata.uid:
+                for reader in place.readers:
+                    reader.gone()
+        elif place.uid == pod.metadata.uid:
+            for reader in place.readers:
+                reader.observe(pod)
+        elif not self._finished:
+            self._take_place(place, pod)
+
+    def _take_place(self, place: _Place, pod: PodView) -> None:
+        """A pod that is new: it is read after those that had its name before."""
+        for reader in place.readers:
+            reader.gone()
+        place.uid = pod.metadata.uid
+        place.readers = [self._reader(pod, container) for container in self._chosen(pod)]
+        place.work = self._start(_in_turn(place.work, place.readers))
+
+    def _chosen(self, pod: PodView) -> list[str]:
+        if self._containers is None:
+            return pod.containers()
+        return [container for container in pod.all_containers() if container in self._containers]
+
+    def _reader(self, pod: PodView, container: str) -> ContainerReader:
+        return ContainerReader(
+            self._api,
+            pod,
+            container,
+            emit=self._funnel.put,
+            streams=self._streams,
+            clock=self._clock,
+            random=self._random,
+            tail=self._tail,
+            since=self._since,
+        )
+
+    # Tasks
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
+        self._running.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._running.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._failure = self._failure or error
+        self._funnel.wake()
+
+
+async def _in_turn(before: asyncio.Task[None] | None, readers: Sequence[ContainerReader]) -> None:
+    """Read a pod, once the one that had its name before is read."""
+    if before is not None:
+        await asyncio.wait((before,))
+    try:
+        async with asyncio.TaskGroup() as group:
+            for reader in readers:
+                group.create_task(reader.follow())
+    except BaseExceptionGroup as errors:
+        raise errors.exceptions[0] from None
