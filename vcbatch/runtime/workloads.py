@@ -6,9 +6,10 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from vcbatch.api.pod import Pod
-from vcbatch.api.resources import DEPLOYMENTS, PODS, REPLICASETS, Resource
+from vcbatch.api.resources import BATCH_JOBS, DEPLOYMENTS, PODS, REPLICASETS, Resource
 from vcbatch.runtime.apply import Applier
 from vcbatch.runtime.cache import Cache
+from vcbatch.runtime.controllers.batchjob import BatchJobController
 from vcbatch.runtime.controllers.deployment import DeploymentController
 from vcbatch.runtime.controllers.replicaset import ReplicaSetController
 from vcbatch.runtime.informers import Informers
@@ -18,12 +19,12 @@ from vcbatch.seams.api import Api, Json
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random
 
-_FOLLOWED: Final = (DEPLOYMENTS, REPLICASETS)
+_FOLLOWED: Final = (BATCH_JOBS, DEPLOYMENTS, REPLICASETS)
 _COMPONENT: Final = "kube-controller-manager"
 
 
 class Workloads:
-    """The controllers of Deployments and ReplicaSets. Two of a kind would fight over the pods: never on a
+    """The controllers of Deployments, ReplicaSets and Jobs. Two of a kind would fight over the pods: never on a
     cluster."""
 
     def __init__(self, api: Api, informers: Informers, *, clock: Clock, random: Random, host: str = "") -> None:
@@ -44,6 +45,7 @@ class Workloads:
                 random=random,
             ),
             ReplicaSetController(api, caches[REPLICASETS], pods, applier, self._recorder, clock=clock, random=random),
+            BatchJobController(api, caches[BATCH_JOBS], pods, applier, self._recorder, clock=clock, random=random),
         )
 
     def parts(self) -> list[Part]:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
+from vcbatch.api.batch_job import BatchJob
 from vcbatch.api.pod import Pod
 from vcbatch.core.batchjob.pods import (
     counts_for,
@@ -27,14 +28,14 @@ LONGEST_WAIT: Final = timedelta(minutes=10)
 _MOST_DOUBLINGS: Final = 6
 
 
-def is_setback(pod: Pod, view: BatchJobView) -> bool:
+def is_setback(pod: Pod, job: BatchJob) -> bool:
     """Whether the pod is a failure to wait after. One that we let go before we deleted it isn't."""
-    return counts_for(pod, view.job) and has_failed(pod, view.job) and (is_tracked(pod) or not is_leaving(pod))
+    return counts_for(pod, job) and has_failed(pod, job) and (is_tracked(pod) or not is_leaving(pod))
 
 
 def next_try(view: BatchJobView, pods: Sequence[Pod]) -> datetime | None:
     """When there may be new pods after the failures since the last success; None where there were none."""
-    failures = {**view.lost, **{pod.metadata.uid: ended_at(pod) for pod in pods if is_setback(pod, view)}}
+    failures = {**view.lost, **{pod.metadata.uid: ended_at(pod) for pod in pods if is_setback(pod, view.job)}}
     success = max((ended_at(pod) for pod in pods if has_succeeded(pod)), default=None)
     since = [end for end in failures.values() if success is None or end > success]
     return max(since) + wait_after(len(since)) if since else None

@@ -1,0 +1,175 @@
+"""The controller of Kubernetes' own Jobs, for a machine where no other acts on them: which events concern which Job,
+and the view that its decision is made on."""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime
+from typing import Final
+
+from vcbatch.api.batch_job import BatchJob
+from vcbatch.api.model import MalformedObject
+from vcbatch.api.pod import Pod
+from vcbatch.api.reasons import BatchJobReason
+from vcbatch.api.resources import BATCH_JOBS, PODS
+from vcbatch.core.batchjob import BatchJobView, decide, stray
+from vcbatch.core.batchjob.decide import owner_of
+from vcbatch.core.batchjob.pods import ended_at, is_tracked
+from vcbatch.core.batchjob.tries import is_setback
+from vcbatch.core.machine import Decision
+from vcbatch.core.workload.ownership import controller_uid, is_adoptable
+from vcbatch.runtime.apply import Applier
+from vcbatch.runtime.cache import Cache, Change, identity
+from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
+from vcbatch.runtime.controllers.owned import (
+    OwnerRefusals,
+    controlled,
+    index_owners,
+    orphans,
+    read_again,
+    selecting,
+)
+from vcbatch.runtime.controllers.replicaset import PODS_SECONDS
+from vcbatch.runtime.controllers.vacated import VacatedNames
+from vcbatch.runtime.recorder import Recorder
+from vcbatch.runtime.supervise import Part
+from vcbatch.seams.api import Api, ApiError, Json
+from vcbatch.seams.clock import Clock
+from vcbatch.seams.random import Random
+
+log = logging.getLogger(__name__)
+
+_TEXTS: Final = {
+    f"create {PODS.kind}": (BatchJobReason.FAILED_CREATE, "Error creating: "),
+    f"delete {PODS.kind}": (BatchJobReason.FAILED_DELETE, "Error deleting: "),
+}
+_MOST_LOST: Final = 8
+"""Failed pods that are remembered for a Job: the wait after so many is the longest there is."""
+
+
+class BatchJobController:
+    """Looks at a Job when it or one of its pods changes, when time changes something, and when an orphan appears that
+    it selects. What still has the tracking finalizer of a Job that is gone is freed."""
+
+    def __init__(
+        self,
+        api: Api,
+        jobs: Cache[Json],
+        pods: Cache[Pod],
+        applier: Applier,
+        recorder: Recorder,
+        *,
+        clock: Clock,
+        random: Random,
+    ) -> None:
+        self._api = api
+        self._jobs = jobs
+        self._pods = pods
+        self._vacated = VacatedNames(clock=clock)
+        self._lost: dict[str, dict[str, datetime]] = {}  # Job UID -> pod UID -> when it failed; pods that are deleted
+        self._refusals = OwnerRefusals(BATCH_JOBS, jobs, recorder, _TEXTS)
+        self.controller = Controller(
+            ControllerConfig(name="batch-job-controller"),
+            self.decide,
+            applier,
+            clock=clock,
+            random=random,
+            carried_out=self._refusals.carried_out,
+        )
+        self._refusals.changed = self.controller.queue.add
+        index_owners(pods)
+        jobs.listen(self._on_job)
+        pods.listen(self._on_pod)
+
+    def part(self) -> Part:
+        return self.controller.part()
+
+    def _on_job(self, change: Change[Json]) -> None:
+        self.controller.queue.add(identity(change.current).uid)
+
+    def _on_pod(self, change: Change[Pod]) -> None:
+        pod = change.current
+        if change.new is None:
+            self._vacated.add(identity(pod).key)
+        uids = {controller_uid(held.metadata) for held in (change.old, change.new) if held is not None}
+        for uid in uids:
+            stored = self._jobs.get(uid)
+            if stored is not None:
+                self._remember_loss(stored, pod)
+                self.controller.queue.add_after(uid, PODS_SECONDS)
+            elif uid and is_tracked(pod):
+                self.controller.queue.add_after(uid, PODS_SECONDS)
+        if change.new is not None and not controller_uid(pod.metadata):
+            if is_tracked(pod):
+                self.controller.queue.add(pod.metadata.uid)
+            for uid in selecting(self._jobs, pod.metadata):
+                self.controller.queue.add(uid)
+
+    def _remember_loss(self, stored: Json, pod: Pod) -> None:
+        """A pod that failed and is to be removed takes with it what the next try has to wait for."""
+        if pod.metadata.deletion_timestamp is None or not is_tracked(pod):
+            return
+        try:
+            job = BatchJob.parse(stored)
+        except MalformedObject:
+            return
+        if is_setback(pod, job):
+            lost = self._lost.setdefault(job.uid, {})
+            lost[pod.metadata.uid] = ended_at(pod)
+            while len(lost) > _MOST_LOST:
+                del lost[min(lost, key=lambda uid: lost[uid])]
+
+    async def decide(self, uid: str, now: datetime) -> Decision | None:
+        stored = self._jobs.get(uid)
+        if stored is None:
+            self._lost.pop(uid, None)
+            self._refusals.forget(uid)
+            return await self._strays(uid)
+        try:
+            view = self._view(stored)
+        except MalformedObject as error:
+            # Nothing can be decided on it until somebody changes it, and that is an event.
+            log.warning("a Job can't be read: %s", error, extra={"uid": uid})
+            return Decision()
+        if any(is_adoptable(owner_of(view.job), pod.metadata) for pod in view.pods):
+            current = await read_again(self._api, self._jobs, BATCH_JOBS, stored)
+            if current is None:
+                return None
+            view = self._view(current)
+        return decide(view, now=now)
+
+    def _view(self, stored: Json) -> BatchJobView:
+        job = BatchJob.parse(stored)
+        return BatchJobView(
+            job=job,
+            pods=[*controlled(self._pods, job.uid), *orphans(self._pods, job.namespace)],
+            taken=lambda name: self._taken(f"{job.namespace}/{name}"),
+            lost=self._lost.get(job.uid, {}),
+        )
+
+    def _taken(self, key: str) -> bool:
+        return self._pods.by_key(key) is not None or key in self._vacated
+
+    async def _strays(self, uid: str) -> Decision | None:
+        """`uid` is of a Job that isn't known, or of a pod without a controller."""
+        orphan = self._pods.get(uid)
+        if orphan is not None:
+            return stray([] if controller_uid(orphan.metadata) else [orphan])
+        left = [pod for pod in controlled(self._pods, uid) if is_tracked(pod)]
+        if not left or await self._exists(uid, left[0]):
+            return None
+        return stray(left)
+
+    async def _exists(self, uid: str, pod: Pod) -> bool:
+        """Whether the server has that Job: its pods may be heard of first. True also for pods of other kinds, whose
+        finalizers aren't ours to take off."""
+        owner = pod.metadata.controller_owner()
+        if owner is None or (owner.api_version, owner.kind) != (BATCH_JOBS.api_version, BATCH_JOBS.kind):
+            return True
+        try:
+            found = await self._api.get(BATCH_JOBS, owner.name, namespace=pod.metadata.namespace)
+        except ApiError as error:
+            if not error.not_found:
+                raise
+            return False
+        return found["metadata"]["uid"] == uid
