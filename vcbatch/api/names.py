@@ -190,6 +190,8 @@ DEVICE_CONFIG_NAMESPACE: Final = "kube-system"
 
 MAX_RUN_SECONDS: Final = "vcbatch.dev/max-run-seconds"
 """Annotation of a Job: so many seconds may it be Running, all attempts together."""
+TTL_AFTER_FINISHED: Final = "vcbatch.dev/ttl-seconds-after-finished"
+"""Annotation of a JobFlow: so many seconds after its end it is deleted, with its jobs."""
 MAX_PARALLEL_PODS: Final = "vcbatch.dev/max-parallel-pods"
 """Annotation of a Job: so many of its pods are alive at the same time, at most."""
 ALLOWED_NAMESPACES: Final = "vcbatch.dev/allowed-namespaces"
@@ -276,6 +278,13 @@ ENV_WORLD_SIZE: Final = "WORLD_SIZE"
 ENV_RANK: Final = "RANK"
 ENV_TF_CONFIG: Final = "TF_CONFIG"
 ENV_MPI_HOST: Final = "MPI_HOST"
+
+# Environment of users -----------------------------------------------------------------------------------------------
+
+ENV_SCHEDULER: Final = "VOLCANO_SCHEDULER_NAME"
+ENV_DEFAULT_IMAGE: Final = "VOLCANO_DEFAULT_IMAGE"
+ENV_DEFAULT_JOB_NAMESPACE: Final = "VOLCANO_DEFAULT_JOB_NAMESPACE"
+"""What `vsub` takes where no flag says otherwise."""
 
 
 def env_task_hosts(task: str) -> str:

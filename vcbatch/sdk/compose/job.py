@@ -8,9 +8,9 @@ from typing import Any, Final
 from vcbatch.api import names
 from vcbatch.api.job import Action, Event
 from vcbatch.api.model import Json
-from vcbatch.api.name_rules import dns_label
+from vcbatch.api.name_rules import dns_label, dns_subdomain
 from vcbatch.api.names import Plugin
-from vcbatch.api.quantity import MalformedQuantity, parse_quantity
+from vcbatch.api.quantity import ZERO, MalformedQuantity, parse_quantity
 from vcbatch.api.queue import DEFAULT
 from vcbatch.api.resources import JOBS
 from vcbatch.api.time_limit import LONGEST
@@ -92,15 +92,28 @@ def _check(wish: Wish) -> None:
             raise CannotCompose("env", f"{name!r} can't be the name of a variable")
     if wish.work_dir and not wish.work_dir.startswith("/"):
         raise CannotCompose("work_dir", f"{wish.work_dir!r}: want a path from /")
+    if wish.image != wish.image.strip():
+        raise CannotCompose("image", f"{wish.image!r} has spaces around it")
+    for volume in wish.volumes:
+        _check_volume(volume)
     paths = [volume.path for volume in wish.volumes]
     twice = next((path for path in paths if paths.count(path) > 1), None)
     if twice is not None:
         raise CannotCompose("volumes", f"two volumes are to be mounted at {twice}")
 
 
+def _check_volume(volume: Volume) -> None:
+    steps = volume.source.split("/") if volume.kind is VolumeKind.FOLDER else ()
+    faults = () if volume.kind is VolumeKind.FOLDER else dns_subdomain(volume.source)
+    if ".." in (*steps, *volume.path.split("/")) or ":" in volume.path:
+        raise CannotCompose("volumes", f"{volume.source} at {volume.path}: want paths without .. and colons")
+    if faults:
+        raise CannotCompose("volumes", f"{volume.source!r}: {faults[0]}")
+
+
 def _is_amount(text: str) -> bool:
     try:
-        return parse_quantity(text).nano() > 0
+        return parse_quantity(text) > ZERO
     except MalformedQuantity:
         return False
 

@@ -20,11 +20,12 @@ class Program:
     @staticmethod
     def of(command: tuple[str, ...]) -> Program:
         """Of the words as they were typed; there is at least one."""
-        words = command[1:] if len(command) > 1 and command[0] in _INTERPRETERS else command
-        if words[0] == "-m" and len(words) > 1:
-            return Program(python=True, target=words[:2], arguments=words[2:])
-        if words[0].endswith(".py"):
-            return Program(python=True, target=words[:1], arguments=words[1:])
+        start = 1 if len(command) > 1 and command[0] in _INTERPRETERS else 0
+        first, rest = command[start], command[start + 1 :]
+        if first == "-m" and rest:
+            return Program(python=True, target=(first, rest[0]), arguments=rest[1:])
+        if first.endswith(".py"):
+            return Program(python=True, target=(first,), arguments=rest)
         return Program(python=False, target=command[:1], arguments=command[1:])
 
     @property
