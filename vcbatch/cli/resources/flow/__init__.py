@@ -1,0 +1,17 @@
+"""`vcbatch jobflow`: jobs in the order of a graph."""
+
+from __future__ import annotations
+
+import click
+
+from vcbatch.cli.lazy import Commands, LazyGroup
+
+_COMMANDS: Commands = {
+    "list": ("vcbatch.cli.resources.lists:jobflows", "List flows."),
+    "get": ("vcbatch.cli.resources.lists:jobflow", "Show flows by name."),
+}
+
+
+@click.group("jobflow", cls=LazyGroup, commands_at=_COMMANDS)
+def command() -> None:
+    """Show flows of jobs."""

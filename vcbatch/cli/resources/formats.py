@@ -1,0 +1,240 @@
+"""What `-o` can be, and how objects look in each format."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Final
+
+import click
+
+from vcbatch.api.jsonpath import MalformedPath, Path, Template, parse_path, parse_template, shown
+from vcbatch.api.resources import Resource
+from vcbatch.cli.resources.columns import AGE, Column, shown_columns
+from vcbatch.cli.resources.fields import NONE, name_of
+from vcbatch.cli.table import Cell, Layout, Row
+from vcbatch.cli.terminal import Terminal, Tone
+
+Json = dict[str, Any]
+
+
+class Shape(StrEnum):
+    """The formats by name; the last two take an argument after `=`."""
+
+    TABLE = "table"
+    WIDE = "wide"
+    JSON = "json"
+    YAML = "yaml"
+    NAME = "name"
+    JSONPATH = "jsonpath"
+    CUSTOM_COLUMNS = "custom-columns"
+
+
+_WITH_ARGUMENT: Final = (Shape.JSONPATH, Shape.CUSTOM_COLUMNS)
+_EXAMPLES: Final = {Shape.JSONPATH: "{.items[*].metadata.name}", Shape.CUSTOM_COLUMNS: "NAME:.metadata.name"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Format:
+    """A format that was asked for."""
+
+    shape: Shape = Shape.TABLE
+    template: Template | None = None
+    columns: tuple[tuple[str, Path], ...] = ()
+
+    @property
+    def tabular(self) -> bool:
+        """Whether it has a header and lines."""
+        return self.shape in (Shape.TABLE, Shape.WIDE, Shape.CUSTOM_COLUMNS)
+
+
+class FormatType(click.ParamType):
+    """What `-o` takes."""
+
+    name = "FORMAT"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Format:
+        if isinstance(value, Format):
+            return value
+        try:
+            return parse_format(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+        from click.shell_completion import CompletionItem
+
+        names = [f"{shape}=" if shape in _WITH_ARGUMENT else str(shape) for shape in Shape]
+        return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+
+
+def parse_format(given: str) -> Format:
+    """Read `table`, `jsonpath={.kind}` and so on. Raises `ValueError` that says what is wrong."""
+    name, equals, argument = given.partition("=")
+    shape = next((shape for shape in Shape if shape == name), None)
+    if shape is None:
+        known = ", ".join(f"{one}=..." if one in _WITH_ARGUMENT else one for one in Shape)
+        raise ValueError(f"{name!r} is no format; want one of {known}")
+    if shape not in _WITH_ARGUMENT:
+        if equals:
+            raise ValueError(f"{shape} takes no argument, got {argument!r}")
+        return Format(shape=shape)
+    if not argument:
+        raise ValueError(f"{shape} needs an argument, such as {shape}='{_EXAMPLES[shape]}'")
+    if shape is Shape.JSONPATH:
+        try:
+            return Format(shape=shape, template=parse_template(argument))
+        except MalformedPath as error:
+            raise ValueError(f"jsonpath: {error}") from error
+    return Format(shape=shape, columns=_custom_columns(argument))
+
+
+def _custom_columns(argument: str) -> tuple[tuple[str, Path], ...]:
+    found: list[tuple[str, Path]] = []
+    for one in _split(argument):
+        header, colon, path = one.partition(":")
+        if not header or not colon or not path:
+            raise ValueError(f"custom-columns: {one!r} isn't HEADER:PATH, such as NAME:.metadata.name")
+        try:
+            found.append((header, parse_path(path)))
+        except MalformedPath as error:
+            raise ValueError(f"custom-columns: {header}: {error}") from error
+    return tuple(found)
+
+
+def _split(argument: str) -> list[str]:
+    """At the commas that aren't inside of brackets or quotes."""
+    parts, depth, quote, start = list[str](), 0, "", 0
+    for at, letter in enumerate(argument):
+        if quote:
+            quote = "" if letter == quote else quote
+        elif letter in "'\"":
+            quote = letter
+        elif letter in "[(":
+            depth += 1
+        elif letter in "])":
+            depth -= 1
+        elif letter == "," and depth == 0:
+            parts.append(argument[start:at])
+            start = at + 1
+    return [*parts, argument[start:]]
+
+
+_DELETED: Final = Cell("deleted", Tone.BAD)
+
+
+# -- output ---------------------------------------------------------------------------------------------------------
+
+
+class Printer:
+    """Objects of one kind in one format: a list at once, or objects one after the other as a watch brings them."""
+
+    def __init__(
+        self,
+        asked: Format,
+        resource: Resource,
+        columns: Sequence[Column],
+        *,
+        terminal: Terminal,
+        namespaces: bool = False,
+        headers: bool = True,
+    ) -> None:
+        """`namespaces`: tables have a column for them."""
+        self._format = asked
+        self._resource = resource
+        self._columns = shown_columns(columns, wide=asked.shape is Shape.WIDE, namespaces=namespaces)
+        self._terminal = terminal
+        self._headers = headers
+        self._layout: Layout | None = None
+
+    def listed(self, objects: Sequence[Json], *, now: datetime) -> str:
+        """A list as one text, without the last newline; empty where there is nothing to be said."""
+        if self._format.tabular:
+            return "\n".join(self._lines(objects, now=now, header=self._headers and bool(objects)))
+        if self._format.shape is Shape.NAME:
+            return "\n".join(self._name(obj) for obj in objects)
+        items = [self._whole(obj) for obj in objects]
+        return self._encoded({"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": ""}, "items": items})
+
+    def single(self, obj: Json, *, now: datetime) -> str:
+        """One object by itself: not as a list of one."""
+        if self._format.tabular or self._format.shape is Shape.NAME:
+            return self.listed([obj], now=now)
+        return self._encoded(self._whole(obj))
+
+    def another(self, obj: Json, *, now: datetime, gone: bool = False) -> str:
+        """The object after those before it, as a watch tells of it; where it is `gone`, a table says so as its age."""
+        if not self._format.tabular:
+            text = self.single(obj, now=now)
+            return f"---\n{text}" if self._format.shape is Shape.YAML else text
+        return "\n".join(self._lines([obj], now=now, header=self._headers and self._layout is None, gone=gone))
+
+    def _lines(self, objects: Sequence[Json], *, now: datetime, header: bool, gone: bool = False) -> list[str]:
+        rows = [self._row(obj, now, gone=gone) for obj in objects]
+        if self._layout is None:
+            flexible = [at for at, column in enumerate(self._columns) if column.flexible]
+            right = [at for at, column in enumerate(self._columns) if column.right]
+            if self._format.shape is Shape.CUSTOM_COLUMNS:
+                flexible, right = [], []
+            self._layout = Layout(
+                [self._header(), *rows] if self._headers else rows or [self._header()],
+                terminal=self._terminal,
+                right=right,
+                flexible=flexible,
+            )
+        return [self._layout.line(row) for row in ([self._header(), *rows] if header else rows)]
+
+    def _header(self) -> Row:
+        if self._format.shape is Shape.CUSTOM_COLUMNS:
+            return [name for name, _ in self._format.columns]
+        return [column.name for column in self._columns]
+
+    def _row(self, obj: Json, now: datetime, *, gone: bool) -> Row:
+        if self._format.shape is Shape.CUSTOM_COLUMNS:
+            return [",".join(map(_custom, path.find(obj))) or NONE for _, path in self._format.columns]
+        return [_DELETED if gone and column is AGE else column.cell(obj, now) for column in self._columns]
+
+    def _name(self, obj: Json) -> str:
+        return f"{qualified(self._resource)}/{name_of(obj)}"
+
+    def _whole(self, obj: Json) -> Json:
+        """As the API says it: with its kind, without the record of who set which field."""
+        metadata = {key: value for key, value in (obj.get("metadata") or {}).items() if key != "managedFields"}
+        kind = {"apiVersion": self._resource.api_version, "kind": self._resource.kind}
+        return {**kind, **obj, "metadata": metadata}
+
+    def _encoded(self, document: Json) -> str:
+        match self._format.shape:
+            case Shape.JSONPATH if self._format.template is not None:
+                return self._format.template.render(document)
+            case Shape.YAML:
+                return _yaml(document)
+            case _:
+                return json.dumps(document, indent=4, ensure_ascii=False)
+
+
+def _yaml(document: Json) -> str:
+    """As kubectl writes it: text of several lines as a block."""
+    import yaml
+
+    class Dumper(yaml.CSafeDumper):
+        pass
+
+    def text(dumper: yaml.CSafeDumper, value: str) -> yaml.Node:
+        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|" if "\n" in value else None)
+
+    Dumper.add_representer(str, text)
+    return yaml.dump(document, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=1000).rstrip("\n")
+
+
+def _custom(value: object) -> str:
+    return NONE if value is None else shown(value)
+
+
+def qualified(resource: Resource) -> str:
+    """The kind as kubectl names it: `job.batch.volcano.sh`, `pod`."""
+    kind = resource.kind.lower()
+    return f"{kind}.{resource.group}" if resource.group else kind

@@ -1,0 +1,17 @@
+"""`vcbatch hypernode`: nodes that are near each other in the network."""
+
+from __future__ import annotations
+
+import click
+
+from vcbatch.cli.lazy import Commands, LazyGroup
+
+_COMMANDS: Commands = {
+    "list": ("vcbatch.cli.resources.lists:hypernodes", "List HyperNodes."),
+    "get": ("vcbatch.cli.resources.lists:hypernode", "Show HyperNodes by name."),
+}
+
+
+@click.group("hypernode", cls=LazyGroup, commands_at=_COMMANDS)
+def command() -> None:
+    """Show domains of the network."""

@@ -1,0 +1,17 @@
+"""`vcbatch job`: what people do with jobs."""
+
+from __future__ import annotations
+
+import click
+
+from vcbatch.cli.lazy import Commands, LazyGroup
+
+_COMMANDS: Commands = {
+    "list": ("vcbatch.cli.resources.job.listing:listing", "List jobs."),
+    "get": ("vcbatch.cli.resources.job.listing:getting", "Show jobs by name."),
+}
+
+
+@click.group("job", cls=LazyGroup, commands_at=_COMMANDS)
+def command() -> None:
+    """Show and steer jobs."""

@@ -1,0 +1,40 @@
+"""`vcbatch job list` and `job get`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import click
+
+from vcbatch.api.phases import JobPhase
+from vcbatch.cli.access import Access, access_options
+from vcbatch.cli.resources.kinds import JOB, job_phase, job_queue
+from vcbatch.cli.resources.listing import Asked, get_command, list_options, show_list
+
+getting = get_command(JOB)
+
+
+@click.command("list")
+@access_options
+@list_options(namespaced=True)
+@click.option("-q", "--queue", "queues", multiple=True, metavar="QUEUE", help="Only of this queue; may be repeated.")
+@click.option(
+    "--phase",
+    "phases",
+    multiple=True,
+    type=click.Choice(list(JobPhase), case_sensitive=False),
+    metavar="PHASE",
+    help="Only in this phase; may be repeated.",
+)
+def listing(access: Access, asked: Asked, queues: tuple[str, ...], phases: tuple[JobPhase, ...]) -> int:
+    """List jobs, with how many of their pods run or have succeeded and why they wait or failed."""
+    return show_list(access, JOB, replace(asked, keep=_keep(queues, phases)))
+
+
+def _keep(queues: Sequence[str], phases: Sequence[JobPhase]) -> Callable[[dict[str, Any]], bool] | None:
+    """Neither is a label or a field by which a server selects custom resources."""
+    if not queues and not phases:
+        return None
+    return lambda job: (not queues or job_queue(job) in queues) and (not phases or job_phase(job) in phases)

@@ -1,0 +1,270 @@
+"""The kinds that people list, and the columns by which they tell one object from another at a glance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, Final
+
+from vcbatch.api import names
+from vcbatch.api.phases import JobFlowPhase, JobPhase, QueueState
+from vcbatch.api.pod_summary import summarise
+from vcbatch.api.reasons import origin_of
+from vcbatch.api.resources import CRONJOBS, HYPERNODES, JOBFLOWS, JOBS, JOBTEMPLATES, PODS, QUEUES
+from vcbatch.cli.output import age
+from vcbatch.cli.resources.columns import AGE, NAME, Column
+from vcbatch.cli.resources.fields import NONE, dig, number, objects, since, text, words
+from vcbatch.cli.resources.listing import Kind
+from vcbatch.cli.table import Cell
+from vcbatch.cli.terminal import Tone
+
+Json = dict[str, Any]
+Show = Callable[[Json, datetime], str | Cell]
+
+_TONES: Final = {
+    JobPhase.PENDING: Tone.WAITING,
+    JobPhase.RESTARTING: Tone.WAITING,
+    JobPhase.ABORTED: Tone.WAITING,
+    JobPhase.RUNNING: Tone.GOOD,
+    JobPhase.COMPLETED: Tone.GOOD,
+    JobPhase.FAILED: Tone.BAD,
+    JobPhase.TERMINATED: Tone.BAD,
+    JobFlowPhase.SUCCEED: Tone.GOOD,
+    QueueState.OPEN: Tone.GOOD,
+    QueueState.CLOSED: Tone.BAD,
+    QueueState.CLOSING: Tone.WAITING,
+    "Succeeded": Tone.GOOD,
+    "Ready": Tone.GOOD,
+}
+"""Of phases and states; a word that isn't here has none."""
+
+_EXPLAINED: Final = frozenset(
+    {JobPhase.PENDING, JobPhase.ABORTED, JobPhase.FAILED, JobPhase.RESTARTING, JobPhase.TERMINATED}
+)
+
+
+def toned(word: str) -> Cell:
+    """A phase or state in its tone."""
+    return Cell(word, _TONES.get(word))
+
+
+def _at(*path: str, default: str = NONE) -> Show:
+    return lambda obj, _: text(obj, *path) or default
+
+
+def _count(*path: str) -> Show:
+    return lambda obj, _: str(number(obj, *path))
+
+
+def _labels(obj: Json, _: datetime) -> str:
+    return ",".join(f"{key}={value}" for key, value in sorted(words(obj, "metadata", "labels").items())) or NONE
+
+
+# -- jobs -----------------------------------------------------------------------------------------------------------
+
+
+def job_phase(job: Json) -> str:
+    """A job that nobody has looked at yet is Pending."""
+    return text(job, "status", "state", "phase") or JobPhase.PENDING
+
+
+def job_queue(job: Json) -> str:
+    return text(job, "spec", "queue") or names.DEFAULT_QUEUE
+
+
+def job_size(job: Json) -> int:
+    """How many pods it is to have."""
+    return sum(number(task, "replicas") for task in objects(job, "spec", "tasks"))
+
+
+def job_pods(job: Json) -> str:
+    """Pods that run or have succeeded, of all."""
+    return f"{number(job, 'status', 'running') + number(job, 'status', 'succeeded')}/{job_size(job)}"
+
+
+def job_why(job: Json) -> str:
+    """Why it waits, or failed, in one line; empty where it goes its way."""
+    if job_phase(job) not in _EXPLAINED:
+        return ""
+    return origin_of(text(job, "status", "state", "message") or text(job, "status", "state", "reason"))
+
+
+JOB: Final = Kind(
+    resource=JOBS,
+    word="job",
+    columns=(
+        NAME,
+        Column(name="PHASE", cell=lambda job, _: toned(job_phase(job))),
+        Column(name="PODS", cell=lambda job, _: job_pods(job)),
+        Column(name="QUEUE", cell=lambda job, _: job_queue(job)),
+        AGE,
+        Column(name="MIN", cell=_count("spec", "minAvailable"), wide=True, right=True),
+        Column(name="FAILED", cell=_count("status", "failed"), wide=True, right=True),
+        Column(name="RETRIES", cell=_count("status", "retryCount"), wide=True, right=True),
+        Column(name="PRIORITY", cell=_at("spec", "priorityClassName"), wide=True),
+        Column(name="RAN", cell=_at("status", "runningDuration"), wide=True),
+        Column(name="WHY", cell=lambda job, _: job_why(job), flexible=True),
+    ),
+)
+
+# -- queues ---------------------------------------------------------------------------------------------------------
+
+
+def queue_state(queue: Json) -> str:
+    return text(queue, "status", "state") or QueueState.UNKNOWN
+
+
+def _weight(queue: Json, _: datetime) -> str:
+    return str(number(queue, "spec", "weight") or 1)
+
+
+QUEUE: Final = Kind(
+    resource=QUEUES,
+    word="queue",
+    columns=(
+        NAME,
+        Column(name="STATE", cell=lambda queue, _: toned(queue_state(queue))),
+        Column(name="PARENT", cell=_at("spec", "parent")),
+        Column(name="WEIGHT", cell=_weight, right=True),
+        Column(name="RUNNING", cell=_count("status", "running"), right=True),
+        Column(name="INQUEUE", cell=_count("status", "inqueue"), right=True),
+        Column(name="PENDING", cell=_count("status", "pending"), right=True),
+        Column(name="COMPLETED", cell=_count("status", "completed"), right=True, wide=True),
+        Column(name="UNKNOWN", cell=_count("status", "unknown"), right=True, wide=True),
+        Column(name="PRIORITY", cell=_count("spec", "priority"), right=True, wide=True),
+        Column(
+            name="RECLAIMABLE",
+            cell=lambda queue, _: "no" if dig(queue, "spec", "reclaimable") is False else "yes",
+            wide=True,
+        ),
+        AGE,
+    ),
+)
+
+# -- flows, templates, schedules ------------------------------------------------------------------------------------
+
+
+def flow_phase(flow: Json) -> str:
+    return text(flow, "status", "state", "phase") or JobFlowPhase.PENDING
+
+
+def _flow_jobs(flow: Json, _: datetime) -> str:
+    done = dig(flow, "status", "completedJobs")
+    return f"{len(done) if isinstance(done, list) else 0}/{len(objects(flow, 'spec', 'flows'))}"
+
+
+def _flow_why(flow: Json, _: datetime) -> str:
+    return text(flow, "status", "state", "message")
+
+
+JOBFLOW: Final = Kind(
+    resource=JOBFLOWS,
+    word="jobflow",
+    columns=(
+        NAME,
+        Column(name="PHASE", cell=lambda flow, _: toned(flow_phase(flow))),
+        Column(name="DONE", cell=_flow_jobs),
+        AGE,
+        Column(name="RETAIN", cell=_at("spec", "jobRetainPolicy", default="retain"), wide=True),
+        Column(name="WHY", cell=_flow_why, flexible=True),
+    ),
+)
+
+JOBTEMPLATE: Final = Kind(
+    resource=JOBTEMPLATES,
+    word="jobtemplate",
+    columns=(
+        NAME,
+        Column(name="TASKS", cell=lambda template, _: _tasks(template), flexible=True),
+        Column(name="QUEUE", cell=lambda template, _: job_queue(template)),
+        Column(name="MIN", cell=_count("spec", "minAvailable"), right=True, wide=True),
+        AGE,
+    ),
+)
+
+
+def _tasks(template: Json) -> str:
+    tasks = objects(template, "spec", "tasks")
+    return ", ".join(f"{text(task, 'name')} x{number(task, 'replicas')}" for task in tasks) or NONE
+
+
+def _last(cron: Json, now: datetime) -> str:
+    return since(cron, "status", "lastScheduleTime", now=now) if dig(cron, "status", "lastScheduleTime") else NONE
+
+
+CRONJOB: Final = Kind(
+    resource=CRONJOBS,
+    word="cronjob",
+    columns=(
+        NAME,
+        Column(name="SCHEDULE", cell=_at("spec", "schedule")),
+        Column(name="ZONE", cell=_at("spec", "timeZone", default="UTC")),
+        Column(
+            name="SUSPENDED",
+            cell=lambda cron, _: Cell("yes", Tone.WAITING) if dig(cron, "spec", "suspend") is True else "no",
+        ),
+        Column(name="ACTIVE", cell=lambda cron, _: str(len(objects(cron, "status", "active"))), right=True),
+        Column(name="LAST", cell=_last),
+        AGE,
+        Column(name="CONCURRENCY", cell=_at("spec", "concurrencyPolicy", default="Allow"), wide=True),
+    ),
+)
+
+# -- pods and places ------------------------------------------------------------------------------------------------
+
+
+def _pod_ready(pod: Json, _: datetime) -> str:
+    summary = summarise(pod)
+    return f"{summary.ready}/{summary.containers}"
+
+
+def _pod_status(pod: Json, _: datetime) -> Cell:
+    word = summarise(pod).reason
+    phase = text(pod, "status", "phase")
+    return Cell(word, Tone.BAD if phase == "Failed" else _TONES.get(phase))
+
+
+def _restarts(pod: Json, now: datetime) -> str:
+    summary = summarise(pod)
+    if not summary.restarts or summary.last_restart is None:
+        return str(summary.restarts)
+    return f"{summary.restarts} ({age(summary.last_restart, now)} ago)"
+
+
+def _label(key: str) -> Show:
+    return lambda obj, _: words(obj, "metadata", "labels").get(key, NONE)
+
+
+POD: Final = Kind(
+    resource=PODS,
+    word="pod",
+    columns=(
+        NAME,
+        Column(name="READY", cell=_pod_ready),
+        Column(name="STATUS", cell=_pod_status),
+        Column(name="RESTARTS", cell=_restarts),
+        AGE,
+        Column(name="NODE", cell=_at("spec", "nodeName")),
+        Column(name="JOB", cell=_label(names.JOB_NAME), wide=True),
+        Column(name="TASK", cell=_label(names.TASK_SPEC), wide=True),
+        Column(name="QUEUE", cell=_label(names.QUEUE_NAME), wide=True),
+        Column(name="IP", cell=_at("status", "podIP"), wide=True),
+    ),
+)
+
+HYPERNODE: Final = Kind(
+    resource=HYPERNODES,
+    word="hypernode",
+    columns=(
+        NAME,
+        Column(name="TIER", cell=_count("spec", "tier"), right=True),
+        Column(name="TIERNAME", cell=_at("spec", "tierName")),
+        Column(name="NODES", cell=_count("status", "nodeCount"), right=True),
+        Column(
+            name="SOURCE",
+            cell=lambda node, _: words(node, "metadata", "labels").get(names.NETWORK_TOPOLOGY_SOURCE, NONE),
+        ),
+        AGE,
+        Column(name="LABELS", cell=_labels, wide=True, flexible=True),
+    ),
+)

@@ -1,0 +1,266 @@
+"""`list` and `get` of every kind: options, selection on the server, formats, and following with `-w`."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import click
+
+from vcbatch.api.jsonpath import MalformedPath, Path, parse_path
+from vcbatch.api.resources import Resource
+from vcbatch.cli.access import Access, access_options
+from vcbatch.cli.output import note, say
+from vcbatch.cli.resources.columns import Column
+from vcbatch.cli.resources.fields import name_of
+from vcbatch.cli.resources.formats import Format, FormatType, Printer, Shape
+from vcbatch.cli.terminal import terminal_of
+
+if TYPE_CHECKING:
+    from vcbatch.runtime.client import HttpApi
+    from vcbatch.seams.api import Api
+
+Json = dict[str, Any]
+F = TypeVar("F", bound=Callable[..., object])
+Keep = Callable[[Json], bool]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """A kind as people see it: `word` is what one is called (`job`)."""
+
+    resource: Resource
+    word: str
+    columns: Sequence[Column]
+
+
+class PathType(click.ParamType):
+    """A JSONPath, such as `.metadata.name`."""
+
+    name = "JSONPATH"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        if isinstance(value, Path):
+            return value
+        try:
+            return parse_path(str(value))
+        except MalformedPath as error:
+            self.fail(str(error), param, ctx)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What the options of a list say. `keep` selects what the server can't."""
+
+    format: Format
+    all_namespaces: bool = False
+    label_selector: str = ""
+    field_selector: str = ""
+    sort_by: Path | None = None
+    watch: bool = False
+    headers: bool = True
+    keep: Keep | None = None
+
+
+def format_option(function: F) -> F:
+    """`-o`, as the argument `output`."""
+    return click.option(
+        "-o",
+        "--output",
+        type=FormatType(),
+        default="table",
+        show_default=True,
+        metavar="FORMAT",
+        help="table, wide, json, yaml, name, jsonpath=TEMPLATE or custom-columns=HEADER:PATH,...",
+    )(function)
+
+
+def list_options(*, namespaced: bool) -> Callable[[F], F]:
+    """The options of a list, as the argument `asked`."""
+
+    def decorate(function: F) -> F:
+        @functools.wraps(function)
+        def command(
+            *arguments: Any,
+            output: Format,
+            label_selector: str,
+            field_selector: str,
+            sort_by: Path | None,
+            watch: bool,
+            no_headers: bool,
+            all_namespaces: bool = False,
+            **options: Any,
+        ) -> object:
+            if watch and sort_by is not None:
+                raise click.UsageError("-w shows objects as they change, which can't be sorted; leave out --sort-by")
+            asked = Asked(
+                format=output,
+                all_namespaces=all_namespaces,
+                label_selector=label_selector,
+                field_selector=field_selector,
+                sort_by=sort_by,
+                watch=watch,
+                headers=not no_headers,
+            )
+            return function(*arguments, asked=asked, **options)
+
+        wrapped: Any = command
+        for option in reversed(_LIST_OPTIONS):
+            wrapped = option(wrapped)
+        if namespaced:
+            wrapped = click.option("-A", "--all-namespaces", is_flag=True, help="Those of every namespace.")(wrapped)
+        return cast("F", format_option(wrapped))
+
+    return decorate
+
+
+_LIST_OPTIONS: Sequence[Callable[[Any], Any]] = (
+    click.option(
+        "-l", "--selector", "label_selector", default="", metavar="SELECTOR",
+        help="Only with these labels: a=b, a!=b, 'a in (b,c)', a, !a; commas join.",
+    ),
+    click.option(
+        "--field-selector", default="", metavar="SELECTOR", help="Only with these fields, such as metadata.name=x."
+    ),
+    click.option("--sort-by", type=PathType(), metavar="JSONPATH", help="Such as .metadata.creationTimestamp."),
+    click.option("-w", "--watch", is_flag=True, help="Go on and show what changes, until Ctrl-C."),
+    click.option("--no-headers", is_flag=True, help="Only the lines of a table."),
+)  # fmt: skip
+
+
+def list_command(kind: Kind, *, text: str = "") -> click.Command:
+    """The command `list` of a kind that needs no options of its own."""
+
+    @access_options
+    @list_options(namespaced=kind.resource.namespaced)
+    def listing(access: Access, asked: Asked) -> int:
+        return show_list(access, kind, asked)
+
+    return click.command("list", help=text or f"List {kind.word}s.")(listing)
+
+
+def get_command(kind: Kind) -> click.Command:
+    """The command `get NAME...` of a kind."""
+
+    @click.argument("names", nargs=-1, required=True, metavar="NAME...")
+    @access_options
+    @format_option
+    @click.option("-w", "--watch", is_flag=True, help="Go on and show what changes, until Ctrl-C. One name only.")
+    @click.option("--no-headers", is_flag=True, help="Only the lines of a table.")
+    def getting(names: tuple[str, ...], access: Access, output: Format, watch: bool, no_headers: bool) -> int:
+        if watch:
+            if len(names) != 1:
+                raise click.UsageError(f"-w follows one {kind.word}, got {len(names)} names")
+            asked = Asked(format=output, field_selector=f"metadata.name={names[0]}", watch=True, headers=not no_headers)
+            return show_list(access, kind, asked)
+        return show_named(access, kind, names, output, headers=not no_headers)
+
+    return click.command("get", help=f"Show {kind.word}s by name.")(getting)
+
+
+def show_named(access: Access, kind: Kind, names: Sequence[str], output: Format, *, headers: bool = True) -> int:
+    """Print the objects of these names. Raises `CliError` where one isn't there."""
+    namespace = access.namespace if kind.resource.namespaced else None
+
+    async def fetch(api: Api) -> list[Json]:
+        return [await api.get(kind.resource, name, namespace=namespace) for name in names]
+
+    found = access.once(fetch)
+    printer = _printer(kind, Asked(format=output, headers=headers))
+    now = datetime.now(UTC)
+    _say(printer.single(found[0], now=now) if len(found) == 1 else printer.listed(found, now=now), output)
+    return 0
+
+
+def show_list(access: Access, kind: Kind, asked: Asked) -> int:
+    """Print what there is, and go on with what changes where that is asked for. Raises `CliError`."""
+    everywhere = asked.all_namespaces or not kind.resource.namespaced
+    namespace = None if everywhere else access.namespace
+    printer = _printer(kind, asked)
+    if asked.watch:
+        access.streaming(lambda api: _follow(api, kind, namespace, printer, asked))
+        return 0
+
+    async def fetch(api: Api) -> Sequence[Json]:
+        listing = await api.list(
+            kind.resource,
+            namespace=namespace,
+            label_selector=asked.label_selector,
+            field_selector=asked.field_selector,
+        )
+        return listing.items
+
+    found = [obj for obj in access.once(fetch) if asked.keep is None or asked.keep(obj)]
+    if not found and (asked.format.tabular or asked.format.shape is Shape.NAME):
+        note(_nothing(kind, namespace, asked))
+        return 0
+    if asked.sort_by is not None:
+        found.sort(key=_sort_key(asked.sort_by))
+    _say(printer.listed(found, now=datetime.now(UTC)), asked.format)
+    return 0
+
+
+async def _follow(api: HttpApi, kind: Kind, namespace: str | None, printer: Printer, asked: Asked) -> None:
+    from vcbatch.runtime.clock import SystemClock
+    from vcbatch.runtime.random import SystemRandom
+    from vcbatch.sdk.watching import changes
+
+    batches = changes(
+        api,
+        kind.resource,
+        clock=SystemClock(),
+        random=SystemRandom(),
+        namespace=namespace,
+        label_selector=asked.label_selector,
+        field_selector=asked.field_selector,
+    )
+    first = True
+    async for batch in batches:
+        now = datetime.now(UTC)
+        kept = [change for change in batch if asked.keep is None or asked.keep(change.object)]
+        if first and asked.format.tabular and kept:
+            say(printer.listed([change.object for change in kept], now=now))  # widths that fit all of them
+        else:
+            for change in kept:
+                _say(printer.another(change.object, now=now, gone=change.deleted), asked.format)
+        first = False
+
+
+def _printer(kind: Kind, asked: Asked) -> Printer:
+    return Printer(
+        asked.format,
+        kind.resource,
+        kind.columns,
+        terminal=terminal_of(),
+        namespaces=asked.all_namespaces and kind.resource.namespaced,
+        headers=asked.headers,
+    )
+
+
+def _say(text: str, output: Format) -> None:
+    """As kubectl, a template ends without a newline of ours, but for a person's prompt."""
+    bare = output.shape is Shape.JSONPATH and terminal_of().width is None
+    say(text, end="" if bare else "\n")
+
+
+def _nothing(kind: Kind, namespace: str | None, asked: Asked) -> str:
+    chosen = asked.keep is not None or asked.label_selector or asked.field_selector
+    where = f" in namespace {namespace}; -A shows those of all" if namespace else ""
+    return f"No {kind.word}s{' that fit' if chosen else ''}{where}."
+
+
+def _sort_key(path: Path) -> Callable[[Json], tuple[int, float, str]]:
+    """Nothing first, then numbers, then text (times as RFC 3339 sort as text)."""
+
+    def key(obj: Json) -> tuple[int, float, str]:
+        value = next(iter(path.find(obj)), None)
+        if value is None:
+            return (0, 0.0, "")
+        if isinstance(value, int | float):
+            return (1, float(value), name_of(obj))
+        return (2, 0.0, str(value))
+
+    return key

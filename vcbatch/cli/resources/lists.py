@@ -1,0 +1,17 @@
+"""`list` and `get` of the kinds that need no options of their own."""
+
+from __future__ import annotations
+
+from vcbatch.cli.resources.kinds import CRONJOB, HYPERNODE, JOBFLOW, JOBTEMPLATE, QUEUE
+from vcbatch.cli.resources.listing import get_command, list_command
+
+queues = list_command(QUEUE)
+queue = get_command(QUEUE)
+jobflows = list_command(JOBFLOW)
+jobflow = get_command(JOBFLOW)
+jobtemplates = list_command(JOBTEMPLATE)
+jobtemplate = get_command(JOBTEMPLATE)
+cronjobs = list_command(CRONJOB)
+cronjob = get_command(CRONJOB)
+hypernodes = list_command(HYPERNODE)
+hypernode = get_command(HYPERNODE)

@@ -1,0 +1,16 @@
+"""`vcbatch pod`: the pods of jobs."""
+
+from __future__ import annotations
+
+import click
+
+from vcbatch.cli.lazy import Commands, LazyGroup
+
+_COMMANDS: Commands = {
+    "list": ("vcbatch.cli.resources.pod.listing:listing", "List the pods of jobs."),
+}
+
+
+@click.group("pod", cls=LazyGroup, commands_at=_COMMANDS)
+def command() -> None:
+    """Show the pods of jobs."""

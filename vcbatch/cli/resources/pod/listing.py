@@ -1,0 +1,27 @@
+"""`vcbatch pod list`: pods of jobs, chosen by what they belong to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import click
+
+from vcbatch.api import names
+from vcbatch.cli.access import Access, access_options
+from vcbatch.cli.resources.kinds import POD
+from vcbatch.cli.resources.listing import Asked, list_options, show_list
+
+
+@click.command("list")
+@access_options
+@list_options(namespaced=True)
+@click.option("-j", "--job", metavar="JOB", help="Only of this job.")
+@click.option("-t", "--task", metavar="TASK", help="Only of this task.")
+@click.option("-q", "--queue", metavar="QUEUE", help="Only of jobs in this queue.")
+def listing(access: Access, asked: Asked, job: str | None, task: str | None, queue: str | None) -> int:
+    """List the pods of jobs, as kubectl shows pods."""
+    chosen = ((names.JOB_NAME, job), (names.TASK_SPEC, task), (names.QUEUE_NAME, queue))
+    wanted = [f"{label}={value}" for label, value in chosen if value is not None]
+    # Pods of jobs have the label whatever its value; others are kubectl's to show.
+    selector = ",".join(filter(None, [asked.label_selector, *(wanted or [names.JOB_NAME])]))
+    return show_list(access, POD, replace(asked, label_selector=selector))

@@ -1,0 +1,17 @@
+"""`vcbatch queue`: what people do with queues."""
+
+from __future__ import annotations
+
+import click
+
+from vcbatch.cli.lazy import Commands, LazyGroup
+
+_COMMANDS: Commands = {
+    "list": ("vcbatch.cli.resources.lists:queues", "List queues."),
+    "get": ("vcbatch.cli.resources.lists:queue", "Show queues by name."),
+}
+
+
+@click.group("queue", cls=LazyGroup, commands_at=_COMMANDS)
+def command() -> None:
+    """Show and steer queues."""

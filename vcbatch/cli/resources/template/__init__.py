@@ -1,0 +1,17 @@
+"""`vcbatch jobtemplate`: what flows make jobs of."""
+
+from __future__ import annotations
+
+import click
+
+from vcbatch.cli.lazy import Commands, LazyGroup
+
+_COMMANDS: Commands = {
+    "list": ("vcbatch.cli.resources.lists:jobtemplates", "List templates."),
+    "get": ("vcbatch.cli.resources.lists:jobtemplate", "Show templates by name."),
+}
+
+
+@click.group("jobtemplate", cls=LazyGroup, commands_at=_COMMANDS)
+def command() -> None:
+    """Show the templates of flows."""
