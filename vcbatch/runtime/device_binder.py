@@ -1,7 +1,7 @@
 """Locking nodes while pods get their cards: a device plugin that hands out cards tells pods apart by the lock.
 
-The lock is an annotation with the time it was taken. The device plugin takes it off once it has served the pod; one
-that is older than five minutes is nobody's any more (Volcano's node lock).
+The lock is an annotation with the time it was taken. The device plugin takes it off once it has served the pod, or else
+the scheduler once the pod is bound; one that is older than five minutes is nobody's any more (Volcano's node lock).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import Final
 
+from vcbatch.api import names
 from vcbatch.api.node import Node
 from vcbatch.api.resources import NODES
 from vcbatch.api.timestamps import format_time, parse_time
@@ -24,6 +25,8 @@ log = logging.getLogger(__name__)
 
 EXPIRY: Final = timedelta(minutes=5)
 _LOOK_SECONDS: Final = 1.0
+_HANDED_OVER: Final = frozenset({names.GPU_LOCK, names.VGPU_LOCK})
+"""Locks that device plugins take off. That of NPUs doesn't know of it: it finds pods by their annotations."""
 
 
 class DeviceBinder:
@@ -62,8 +65,10 @@ class DeviceBinder:
             self._ready(plain)
 
     def bound(self, uid: str) -> None:
-        """The pod is bound: the lock is the device plugin's now."""
-        self._locked.pop(uid, None)
+        """The pod is bound: the lock is the device plugin's now, where it takes it off."""
+        bind = self._locked.pop(uid, None)
+        if bind is not None and bind.lock not in _HANDED_OVER:
+            self._unlocks.put_nowait(bind)
 
     def refused(self, uid: str) -> None:
         """The pod wasn't bound after all: nobody would take its lock off."""

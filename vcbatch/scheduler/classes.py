@@ -33,6 +33,7 @@ NOTED = frozenset(
         names.VGPU_NOT_UUID,
         names.VGPU_PODGROUP_POLICY,
         names.VGPU_USE_UUID,
+        names.NPU_MODE,
         names.NUMA_TOPOLOGY_POLICY,
         names.RESOURCE_STRATEGY_SCORING_TYPE,
         names.RESOURCE_STRATEGY_WEIGHT,
@@ -41,6 +42,8 @@ NOTED = frozenset(
     }
 )
 """Pod annotations by which pods that are alike otherwise choose other nodes."""
+_NOTED_FOR_CHIPS = tuple(name.partition("{")[0] for name in (names.NPU_USE_UUID, names.NPU_NOT_UUID))
+"""How those begin that name a chip model besides."""
 
 
 class HostPort(NamedTuple):
@@ -174,9 +177,12 @@ def claims_of(pod: Pod) -> tuple[str, ...]:
 
 def _notes(annotations: Mapping[str, str] | None) -> tuple[tuple[str, str], ...]:
     """Those that make another class of the pod, in the order of their names."""
-    if annotations is None or NOTED.isdisjoint(annotations):
+    if annotations is None:
         return ()
-    found = ((name, annotations[name]) for name in sorted(NOTED) if name in annotations)
+    noted = [name for name in annotations if name in NOTED or name.startswith(_NOTED_FOR_CHIPS)]
+    if not noted:
+        return ()
+    found = ((name, annotations[name]) for name in sorted(noted))
     return tuple((name, value) for name, value in found if name != names.PREEMPTABLE or value == "true")
 
 

@@ -14,6 +14,7 @@ from typing import Any, cast
 from vcbatch.scheduler.actions import ACTIONS, UNSUPPORTED_ACTIONS
 from vcbatch.scheduler.actions.base import Action
 from vcbatch.scheduler.arguments import Arguments, ArgumentSpec, Faults, PolicyError, PolicyFault
+from vcbatch.scheduler.facts import Facts
 from vcbatch.scheduler.metrics_section import MetricsSection
 from vcbatch.scheduler.plugins import PLUGINS, UNSUPPORTED_PLUGINS
 from vcbatch.scheduler.plugins.base import Plugin
@@ -80,10 +81,9 @@ class Policy:
         """Whether some plugin filters or scores nodes by a task's queue."""
         return any(plugin.cls.BY_QUEUE for tier in self.tiers for plugin in tier.plugins)
 
-    @property
-    def ignored_resources(self) -> frozenset[str]:
+    def ignored_resources(self, facts: Facts) -> frozenset[str]:
         """The resources that some plugin sees to, so that they count for nobody else."""
-        every = (option.cls.ignored_resources(option.arguments) for tier in self.tiers for option in tier.plugins)
+        every = (o.cls.ignored_resources(o.arguments, facts) for tier in self.tiers for o in tier.plugins)
         return frozenset[str]().union(*every)
 
     @property

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from vcbatch.api import names
+from vcbatch.api.config_map import ConfigMap
 from vcbatch.api.node import Node
 from vcbatch.api.pod import Pod
 from vcbatch.api.resources import Resource
@@ -83,7 +84,7 @@ class Scheduler:
 
     def _adapt(self) -> None:
         """Have the picture keep what the policy reads."""
-        self._state.ignore_resources(self._policy.ignored_resources)
+        self._state.ignore_resources(self._policy.ignored_resources(self._state.facts))
         self._state.class_by_queue(self._policy.by_queue)
         self._state.keep_victims(
             kept=not (EVICTING | self._policy.extensions.actions.keys()).isdisjoint(self._policy.actions)
@@ -154,6 +155,8 @@ class Scheduler:
             state.changed = True
             state.room_stamp += 1
             state.static_stamp += read.of_nodes
+            if isinstance(obj, ConfigMap):
+                state.ignore_resources(self._policy.ignored_resources(state.facts))
 
     def eviction_failed(self, uid: str, error: str) -> None:
         """The eviction of this pod couldn't be carried out: it holds its place again."""

@@ -454,9 +454,11 @@ class ClusterState(Picture):
         images = {n: i.size_bytes for i in node.status.images or () for n in i.names or ()}
         allocatable = with_oversubscription(node, node.status.allocatable)
         new = not info.present
-        if self.devices.active and (new or _of_devices(info.node) != _of_devices(node)):
-            self.devices.node_changed(info.name)
-            self._nodes_changed()
+        if self.devices.active:
+            said = _of_devices(info.node) != _of_devices(node)
+            if new or said or info.allocatable != allocatable:
+                self.devices.node_changed(info.name)
+                self._nodes_changed()
         info.node = node
         if new or info.labels != labels or info.taints != taints or info.images != images:
             info.labels, info.taints, info.images = labels, taints, images
@@ -496,5 +498,5 @@ def _of_devices(node: Node | None) -> tuple[object, ...]:
     if node is None:
         return ()
     notes, capacity = node.metadata.annotations or {}, node.status.capacity or {}
-    said = (names.VGPU_REGISTER, names.GPU_UNHEALTHY)
-    return (*map(notes.get, said), *map(capacity.get, (names.GPU_NUMBER, names.GPU_MEMORY)))
+    said = (names.VGPU_REGISTER, names.GPU_UNHEALTHY, *(n for n in sorted(notes) if n.startswith(names.NPU_REGISTER)))
+    return (*((n, notes.get(n)) for n in said), *map(capacity.get, (names.GPU_NUMBER, names.GPU_MEMORY)))

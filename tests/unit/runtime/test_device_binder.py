@@ -29,9 +29,9 @@ class World:
     def _ready(self, binds: Iterable[Bind]) -> None:
         self.ready += [bind.name for bind in binds]
 
-    def lock(self, node: str) -> str | None:
+    def lock(self, node: str, name: str = "hamivgpu") -> str | None:
         stored = self.api.objects[NODES, "", node]
-        return (stored["metadata"].get("annotations") or {}).get("hamivgpu")
+        return (stored["metadata"].get("annotations") or {}).get(name)
 
     async def annotate(self, node: str, value: str | None) -> None:
         await self.api.patch(NODES, node, {"metadata": {"annotations": {"hamivgpu": value}}})
@@ -96,6 +96,18 @@ def test_a_pod_that_was_not_bound_gives_its_lock_back() -> None:
         world.binder.refused("uid-g")
         await world.clock.sleep(5)
         assert world.lock("a") is None
+
+    _play(act, "a")
+
+
+def test_a_lock_that_no_device_plugin_takes_off_is_taken_off_once_the_pod_is_bound() -> None:
+    async def act(world: World) -> None:
+        world.binder.submit([_bind("g", "a", lock="Ascend310P")])
+        await world.clock.sleep(5)
+        assert world.lock("a", "Ascend310P") is not None
+        world.binder.bound("uid-g")
+        await world.clock.sleep(5)
+        assert world.lock("a", "Ascend310P") is None
 
     _play(act, "a")
 

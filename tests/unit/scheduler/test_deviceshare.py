@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.scheduler.cluster import Cluster, Json
-from vcbatch.api.config_map import ConfigMap
-from vcbatch.api.node import Node
+from tests.unit.scheduler.cards import Cards, card, policy
+from tests.unit.scheduler.cluster import Json
 from vcbatch.api.pod import Pod
-from vcbatch.api.resources import CONFIGMAPS, NODES, PODS
-from vcbatch.scheduler import CycleResult, Policy, PolicyError, Scheduler
-from vcbatch.scheduler.devices.books import Books
+from vcbatch.api.resources import PODS
+from vcbatch.scheduler import PolicyError, Scheduler
 
 MIG_CONFIG = """
 nvidia:
@@ -30,104 +26,6 @@ nvidia:
       geometries:
       - {name: 7g.40gb, memory: 40000, count: 1}
 """
-
-
-def _policy(**arguments: Any) -> Policy:
-    given_ = {f"deviceshare.{name}": value for name, value in arguments.items()}
-    plugins = [{"name": "gang"}, {"name": "predicates"}, {"name": "deviceshare", "arguments": given_}]
-    return Policy.build({"actions": "enqueue, allocate", "tiers": [{"plugins": plugins}]})
-
-
-class Cards(Cluster):
-    """Nodes say what cards they have; pods learn with their binding which they got."""
-
-    def __init__(self, **arguments: Any) -> None:
-        super().__init__(_policy(**arguments))
-        self.notes: dict[str, Json] = {}
-
-    def vgpus(self, name: str, *records: str, event: str = "ADDED", **capacity: str) -> None:
-        notes = {"volcano.sh/node-vgpu-register": "".join(f"{record}:" for record in records)}
-        self._node(name, notes, capacity, event)
-
-    def gpus(self, name: str, *, number: int, memory: int, unhealthy: str = "", event: str = "ADDED") -> None:
-        capacity = {"volcano.sh/gpu-number": str(number), "volcano.sh/gpu-memory": str(memory)}
-        self._node(name, {"volcano.sh/gpu-unhealthy-ids": unhealthy} if unhealthy else {}, capacity, event)
-
-    def _node(self, name: str, notes: Json, capacity: Json, event: str) -> None:
-        amounts = {"cpu": "64", "memory": "256Gi", "pods": "100", **capacity}
-        if not capacity:
-            amounts["volcano.sh/vgpu-number"] = "100"
-        raw = {
-            "metadata": {"name": name, "uid": f"node-{name}", "annotations": notes, "labels": {}},
-            "status": {"allocatable": amounts, "capacity": amounts},
-        }
-        self.scheduler.apply(NODES, event, msgspec.convert(raw, Node))
-
-    def sharers(self, gang: str, size: int, *limits: Json, labels: Json | None = None, **notes: str) -> None:
-        """A gang whose pods' containers have these limits, without the prefix of their names."""
-        containers = [
-            {
-                "name": f"c{i}",
-                "resources": {"limits": {f"volcano.sh/{k.replace('_', '-')}": str(v) for k, v in limit.items()}},
-            }
-            for i, limit in enumerate(limits)
-        ]
-        self.gang(gang, 0, minimum=size)
-        for index in range(size):
-            name = f"{gang}-worker-{index}"
-            raw: Json = {
-                "metadata": {
-                    "name": name,
-                    "namespace": "ns",
-                    "uid": f"pod-{name}",
-                    "labels": labels or {},
-                    "annotations": {
-                        "scheduling.k8s.io/group-name": gang,
-                        **{_NOTES[key]: value for key, value in notes.items()},
-                    },
-                },
-                "spec": {"schedulerName": "volcano", "containers": containers},
-                "status": {"phase": "Pending"},
-            }
-            self.pods[name] = raw
-            self.scheduler.apply(PODS, "ADDED", msgspec.convert(raw, Pod))
-
-    def cycle(self, *, after: float = 2.0) -> CycleResult:
-        result = super().cycle(after=after)
-        for bind in result.binds:
-            self.notes[bind.name] = dict(bind.annotations or {})
-            self.pods[bind.name]["metadata"]["annotations"].update(bind.annotations or {})
-            self.change(bind.name, phase="Running")
-        return result
-
-    def uuids(self, pod: str) -> list[str]:
-        ids = self.notes[pod]["volcano.sh/vgpu-ids-new"]
-        return [record.split(",")[0] for part in ids.split(";") for record in part.split(":") if record]
-
-    @property
-    def books(self) -> Books:
-        return self.scheduler._state.memory["deviceshare"]
-
-    def config(self, text: str) -> None:
-        raw = {
-            "metadata": {"name": "volcano-vgpu-device-config", "namespace": "kube-system"},
-            "data": {"device-config.yaml": text},
-        }
-        self.scheduler.apply(CONFIGMAPS, "ADDED", msgspec.convert(raw, ConfigMap))
-
-
-_NOTES = {
-    "use_type": "nvidia.com/use-gputype",
-    "not_type": "nvidia.com/nouse-gputype",
-    "use_uuid": "volcano.sh/vgpu-use-gpuuuid",
-    "not_uuid": "volcano.sh/vgpu-nouse-gpuuuid",
-    "mode": "volcano.sh/vgpu-mode",
-    "policy": "volcano.sh/vgpu-podgroup-policy",
-}
-
-
-def _card(uuid: str, *, places: int = 10, memory: int = 16000, kind: str = "NVIDIA-V100", mode: str = "") -> str:
-    return f"{uuid},{places},{memory},{kind},true,{mode}"
 
 
 # Whole cards and their memory
@@ -173,7 +71,7 @@ def test_a_number_of_cards_is_of_cards_that_nobody_uses() -> None:
 
 def test_a_pod_is_told_the_cards_of_each_container() -> None:
     cluster = Cards(VGPUEnable=True)
-    cluster.vgpus("a", _card("x"), _card("y"))
+    cluster.vgpus("a", card("x"), card("y"))
     cluster.sharers("g", 1, {"vgpu_number": 1, "vgpu_memory": 1000, "vgpu_cores": 30}, {"vgpu_number": 2})
     assert not cluster.cycle().binds, "the second wants two whole cards, of which one is in use by then"
     cluster.sharers("h", 1, {"vgpu_number": 1, "vgpu_memory": 1000, "vgpu_cores": 30}, {"vgpu_memory": 500})
@@ -202,9 +100,9 @@ def test_a_pod_is_told_the_cards_of_each_container() -> None:
         ({"vgpu_number": 2, "vgpu_memory": 100}, 0),
     ],
 )
-def test_places_memory_and_cores_limit_how_many_share_a_card(limit: Json, fitting: int) -> None:
+def test_places_memory_and_cores_limit_how_many_share_acard(limit: Json, fitting: int) -> None:
     cluster = Cards(VGPUEnable=True)
-    cluster.vgpus("a", _card("x", places=5, memory=16000))
+    cluster.vgpus("a", card("x", places=5, memory=16000))
     if fitting:
         cluster.sharers("g", fitting, limit)
         assert len(cluster.cycle().binds) == fitting
@@ -214,7 +112,7 @@ def test_places_memory_and_cores_limit_how_many_share_a_card(limit: Json, fittin
 
 def test_a_card_whose_cores_are_given_away_takes_nobody_who_asks_for_none() -> None:
     cluster = Cards(VGPUEnable=True)
-    cluster.vgpus("a", _card("x"))
+    cluster.vgpus("a", card("x"))
     cluster.sharers("g", 2, {"vgpu_number": 1, "vgpu_memory": 100, "vgpu_cores": 50})
     cluster.cycle()
     cluster.sharers("h", 1, {"vgpu_number": 1, "vgpu_memory": 100})
@@ -224,7 +122,7 @@ def test_a_card_whose_cores_are_given_away_takes_nobody_who_asks_for_none() -> N
 @pytest.mark.parametrize(("policy", "cards"), [("", ["y", "y"]), ("binpack", ["x", "x"]), ("spread", ["y", "z"])])
 def test_the_policy_says_which_card_is_asked_first(policy: str, cards: list[str]) -> None:
     cluster = Cards(VGPUEnable=True, SchedulePolicy=policy)
-    cluster.vgpus("a", _card("x"), _card("y"), _card("z", places=1 if policy == "" else 10))
+    cluster.vgpus("a", card("x"), card("y"), card("z", places=1 if policy == "" else 10))
     cluster.sharers("first", 1, {"vgpu_number": 1, "vgpu_memory": 10}, **({} if policy == "" else {"use_uuid": "x"}))
     cluster.cycle()
     cluster.sharers("g", 2, {"vgpu_number": 1, "vgpu_memory": 1000})
@@ -236,7 +134,7 @@ def test_the_policy_says_which_card_is_asked_first(policy: str, cards: list[str]
 def test_nodes_are_rated_by_the_cards_that_a_pod_would_get(policy: str, node: str) -> None:
     cluster = Cards(VGPUEnable=True, SchedulePolicy=policy, ScheduleWeight=10)
     for name in ("a", "b"):
-        cluster.vgpus(name, _card(f"{name}-0"))
+        cluster.vgpus(name, card(f"{name}-0"))
     cluster.sharers("first", 1, {"vgpu_number": 1, "vgpu_memory": 8000})
     cluster.cycle()
     assert cluster.placed("first") == {"first-worker-0": "a"}
@@ -258,7 +156,7 @@ def test_nodes_are_rated_by_the_cards_that_a_pod_would_get(policy: str, node: st
 )
 def test_a_pod_says_which_cards_it_wants(notes: dict[str, str], uuid: str | None) -> None:
     cluster = Cards(VGPUEnable=True)
-    cluster.vgpus("a", _card("x", kind="NVIDIA-A100"), _card("y"))
+    cluster.vgpus("a", card("x", kind="NVIDIA-A100"), card("y"))
     cluster.sharers("g", 1, {"vgpu_number": 1, "vgpu_memory": 10}, **notes)
     cluster.cycle()
     assert (cluster.uuids("g-worker-0") if cluster.notes else None) == (None if uuid is None else [uuid])
@@ -266,7 +164,7 @@ def test_a_pod_says_which_cards_it_wants(notes: dict[str, str], uuid: str | None
 
 def test_members_of_a_gang_that_mind_each_other_get_a_card_each() -> None:
     cluster = Cards(VGPUEnable=True)
-    cluster.vgpus("a", _card("x"), _card("y"))
+    cluster.vgpus("a", card("x"), card("y"))
     cluster.sharers("g", 3, {"vgpu_number": 1, "vgpu_memory": 10}, policy="spread")
     assert not cluster.cycle().binds
     cluster.sharers("h", 2, {"vgpu_number": 1, "vgpu_memory": 10}, policy="spread")
@@ -276,8 +174,8 @@ def test_members_of_a_gang_that_mind_each_other_get_a_card_each() -> None:
 
 def test_pods_of_one_rule_never_share_a_card_and_others_do() -> None:
     cluster = Cards(VGPUEnable=True, GPUExclusiveRules=[{"tier": "gold"}])
-    cluster.vgpus("a", _card("x"))
-    cluster.vgpus("b", _card("y"))
+    cluster.vgpus("a", card("x"))
+    cluster.vgpus("b", card("y"))
     limit = {"vgpu_number": 1, "vgpu_memory": 10}
     for name in ("g", "h", "k"):
         cluster.sharers(name, 1, limit, labels={"tier": "gold", "of": name})
@@ -294,7 +192,7 @@ def test_pods_of_one_rule_never_share_a_card_and_others_do() -> None:
 def test_cards_that_are_cut_give_the_smallest_part_that_does() -> None:
     cluster = Cards(VGPUEnable=True)
     cluster.config(MIG_CONFIG)
-    cluster.vgpus("a", _card("x", memory=40000, kind="NVIDIA-A100", mode="mig"))
+    cluster.vgpus("a", card("x", memory=40000, kind="NVIDIA-A100", mode="mig"))
     cluster.sharers("g", 3, {"vgpu_number": 1, "vgpu_memory": 4000})
     cluster.cycle()
     assert [cluster.uuids(f"g-worker-{i}")[0] for i in range(3)] == ["x[small-0]", "x[small-1]", "x[small-2]"]
@@ -309,7 +207,7 @@ def test_cards_that_are_cut_give_the_smallest_part_that_does() -> None:
 
 def test_without_geometries_a_cut_card_is_shared_like_others() -> None:
     cluster = Cards(VGPUEnable=True)
-    cluster.vgpus("a", _card("x", mode="mig"))
+    cluster.vgpus("a", card("x", mode="mig"))
     cluster.sharers("g", 2, {"vgpu_number": 1, "vgpu_memory": 4000})
     cluster.cycle()
     assert cluster.uuids("g-worker-0") == ["x"]
@@ -322,7 +220,7 @@ def test_without_geometries_a_cut_card_is_shared_like_others() -> None:
 def test_a_configuration_that_is_not_understood_keeps_pods_waiting_and_is_named(text: str, words: str) -> None:
     cluster = Cards(VGPUEnable=True)
     cluster.config(text)
-    cluster.vgpus("a", _card("x"))
+    cluster.vgpus("a", card("x"))
     cluster.sharers("g", 1, {"vgpu_number": 1})
     assert not cluster.cycle().binds
     told = cluster.scheduler.explain("ns", "g")
@@ -336,7 +234,7 @@ def test_a_node_whose_records_are_none_has_no_cards() -> None:
     cluster.vgpus("a", "x,ten,16000,NVIDIA,true,")
     cluster.sharers("g", 1, {"vgpu_number": 1})
     assert not cluster.cycle().binds
-    cluster.vgpus("a", _card("x"), event="MODIFIED")
+    cluster.vgpus("a", card("x"), event="MODIFIED")
     assert len(cluster.cycle().binds) == 1
 
 
@@ -370,7 +268,7 @@ def test_a_bind_that_failed_gives_its_card_back() -> None:
 
 def test_the_node_is_locked_where_the_policy_says_so() -> None:
     cluster = Cards(VGPUEnable=True, NodeLockEnable=True)
-    cluster.vgpus("a", _card("x"))
+    cluster.vgpus("a", card("x"))
     cluster.sharers("g", 1, {"vgpu_number": 1})
     cluster.gang("plain", 1)
     assert {bind.name: bind.lock for bind in cluster.cycle().binds} == {"g-worker-0": "hamivgpu", "plain-worker-0": ""}
@@ -378,13 +276,13 @@ def test_the_node_is_locked_where_the_policy_says_so() -> None:
 
 def test_amounts_per_card_count_for_nobody_else() -> None:
     cluster = Cards(VGPUEnable=True)
-    cluster.vgpus("a", _card("x"))
+    cluster.vgpus("a", card("x"))
     cluster.sharers("g", 1, {"vgpu_number": 1, "vgpu_memory_percentage": 50, "vgpu_cores": 10})
     assert len(cluster.cycle().binds) == 1, "no node offers percentages"
-    cluster.scheduler.set_policy(_policy())
+    cluster.scheduler.set_policy(policy())
     cluster.sharers("h", 1, {"vgpu_number": 1, "vgpu_memory_percentage": 50})
     assert not cluster.cycle().binds, "now they are resources that no node has"
-    cluster.scheduler.set_policy(_policy(VGPUEnable=True))
+    cluster.scheduler.set_policy(policy(VGPUEnable=True))
     assert len(cluster.cycle().binds) == 1
     assert cluster.books.table.totals() == {"a": ((16000, 10, 2),)}
 
@@ -395,14 +293,14 @@ def test_amounts_per_card_count_for_nobody_else() -> None:
         ({"GPUSharingEnable": True, "GPUNumberEnable": True}, "exclude each other"),
         ({"GPUNumberEnable": True, "VGPUEnable": True}, "exclude each other"),
         ({"SchedulePolicy": "best"}, "allowed: binpack, spread, or empty"),
-        ({"AscendHAMiVNPUEnable": True}, "Ascend NPUs are not supported"),
+        ({"AscendMindClusterVNPUEnable": True}, "MindCluster's way to share NPUs isn't supported"),
         ({"GPUExclusiveRules": {"a": "b"}}, "must be a list of label maps"),
         ({"GPUExclusiveRules": [{}]}, "[0]: must be a map of labels"),
     ],
 )
 def test_arguments_that_can_not_be_used_are_refused(arguments: Json, words: str) -> None:
     with pytest.raises(PolicyError) as refused:
-        _policy(**arguments)
+        policy(**arguments)
     assert words in str(refused.value)
 
 
@@ -431,7 +329,7 @@ def test_no_card_is_given_away_twice_and_books_equal_those_of_a_new_scheduler(
     if cut:
         cluster.config(MIG_CONFIG)
     kind, mode = ("NVIDIA-A100", "mig") if cut else ("NVIDIA-V100", "")
-    records = {name: [_card(f"{name}{i}", places=4, kind=kind, mode=mode) for i in range(3)] for name in ("a", "b")}
+    records = {name: [card(f"{name}{i}", places=4, kind=kind, mode=mode) for i in range(3)] for name in ("a", "b")}
     for name, cards in records.items():
         cluster.vgpus(name, *cards)
     alive: list[str] = []
@@ -461,7 +359,7 @@ def test_no_card_is_given_away_twice_and_books_equal_those_of_a_new_scheduler(
 
 
 def _check(cluster: Cards, records: dict[str, list[str]]) -> None:
-    if "deviceshare" not in cluster.scheduler._state.memory:
+    if not cluster.opened:
         return
     for name, cards in cluster.books.table.totals().items():
         for record, (memory, cores, users) in zip(records[name], cards, strict=True):

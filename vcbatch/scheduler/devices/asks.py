@@ -11,7 +11,7 @@ from vcbatch.api.pod import Container, PodSpec
 from vcbatch.api.quantity import MalformedQuantity, parse_quantity
 
 WHOLE = 100
-"""All cores of a card, in per cent."""
+"""All cores of a GPU, in per cent."""
 
 
 class Sharing(StrEnum):
@@ -29,8 +29,8 @@ class Sharing(StrEnum):
 class Ask:
     """What one container wants: `count` cards with so much free each.
 
-    `memory` is in MiB; where `percent` is given it is that share of the card's memory instead. `cores` is in per cent.
-    `alone` asks for cards that nobody uses.
+    `memory` is in MiB; where `percent` is given it is that share of the card's memory instead. `cores` is in the unit
+    of the card's: per cent, or AI cores of an NPU. `alone` asks for cards that nobody uses.
     """
 
     count: int
@@ -48,7 +48,7 @@ class Ask:
 class PodAsks:
     """What a pod asks, container by container, and which cards it may have: of these UUIDs and none of those, of types
     that contain one of these words and none of those, of nodes in this mode. `apart` keeps members of a gang off each
-    other's cards."""
+    other's cards, `distinct` containers of the pod. Where there is a `fault`, no card will do, as it says."""
 
     asks: tuple[Ask, ...]
     uuids: frozenset[str] = frozenset()
@@ -57,6 +57,8 @@ class PodAsks:
     not_types: tuple[str, ...] = ()
     mode: str = ""
     apart: bool = False
+    distinct: bool = False
+    fault: str = ""
 
     @property
     def simple(self) -> bool:
@@ -89,54 +91,56 @@ def asks_of(spec: PodSpec, notes: Mapping[str, str], sharing: Sharing) -> PodAsk
 
 def _peak(spec: PodSpec, name: str) -> int:
     """What the containers take together, or an init container if that is more."""
-    first = max((_limit(c, name) or 0 for c in spec.init_containers or ()), default=0)
-    return max(first, sum(_limit(c, name) or 0 for c in spec.containers))
+    first = max((limit_of(c, name) or 0 for c in spec.init_containers or ()), default=0)
+    return max(first, sum(limit_of(c, name) or 0 for c in spec.containers))
 
 
 def _vgpu(container: Container) -> Ask | None:
     """A container that says how much memory and not how many cards wants one; without either amount it wants them
     whole."""
-    count = _limit(container, names.VGPU_NUMBER)
-    memory = _limit(container, names.VGPU_MEMORY)
+    count = limit_of(container, names.VGPU_NUMBER)
+    memory = limit_of(container, names.VGPU_MEMORY)
     if count is None and memory is None:
         return None
     if count == 0:
         return None
-    memory = _amount(container, names.VGPU_MEMORY) or 0
-    percent = _amount(container, names.VGPU_MEMORY_PERCENTAGE)
+    memory = amount_of(container, names.VGPU_MEMORY) or 0
+    percent = amount_of(container, names.VGPU_MEMORY_PERCENTAGE)
     if percent is not None and percent > WHOLE:
         percent = None
     if percent is None and memory == 0:
         percent = WHOLE
-    cores = _amount(container, names.VGPU_CORES) or 0
+    cores = amount_of(container, names.VGPU_CORES) or 0
     return Ask(1 if count is None else count, memory=memory, percent=percent, cores=cores, alone=cores == WHOLE)
 
 
 def _filtered(asks: tuple[Ask, ...], notes: Mapping[str, str]) -> PodAsks:
     return PodAsks(
         asks,
-        uuids=frozenset(_words(notes.get(names.VGPU_USE_UUID))),
-        not_uuids=frozenset(_words(notes.get(names.VGPU_NOT_UUID))),
-        types=tuple(word.upper() for word in _words(notes.get(names.GPU_USE_TYPE))),
-        not_types=tuple(word.upper() for word in _words(notes.get(names.GPU_NOT_TYPE))),
+        uuids=frozenset(words_of(notes.get(names.VGPU_USE_UUID))),
+        not_uuids=frozenset(words_of(notes.get(names.VGPU_NOT_UUID))),
+        types=tuple(word.upper() for word in words_of(notes.get(names.GPU_USE_TYPE))),
+        not_types=tuple(word.upper() for word in words_of(notes.get(names.GPU_NOT_TYPE))),
         mode=notes.get(names.VGPU_MODE, ""),
         apart=notes.get(names.VGPU_PODGROUP_POLICY) == "spread",
     )
 
 
-def _words(text: str | None) -> list[str]:
+def words_of(text: str | None) -> list[str]:
+    """The words of a list with commas."""
     return [word.strip() for word in (text or "").split(",") if word.strip()]
 
 
-def _amount(container: Container, name: str) -> int | None:
-    """Of the limits, else of the requests."""
-    limit = _limit(container, name)
+def amount_of(container: Container, name: str) -> int | None:
+    """What the container says of that resource in its limits, else in its requests; None where it says nothing."""
+    limit = limit_of(container, name)
     if limit is not None or container.resources is None:
         return limit
     return _whole((container.resources.requests or {}).get(name))
 
 
-def _limit(container: Container, name: str) -> int | None:
+def limit_of(container: Container, name: str) -> int | None:
+    """What the container says of that resource in its limits; None where it says nothing."""
     return None if container.resources is None else _whole((container.resources.limits or {}).get(name))
 
 

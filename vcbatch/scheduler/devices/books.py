@@ -3,16 +3,20 @@ annotations say."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from vcbatch.api import names
 from vcbatch.api.config_map import ConfigMap
 from vcbatch.scheduler.classes import TaskClass
-from vcbatch.scheduler.devices.asks import PodAsks, Sharing, asks_of
-from vcbatch.scheduler.devices.cards import Assignment, Card, cards_of, held
-from vcbatch.scheduler.devices.mig import DEVICE_CONFIG, DeviceConfig, read_config
-from vcbatch.scheduler.devices.table import CardTable, Hold, Layer
+from vcbatch.scheduler.devices.ascend import Npus
+from vcbatch.scheduler.devices.asks import PodAsks, Sharing
+from vcbatch.scheduler.devices.cards import Assignment, Card
+from vcbatch.scheduler.devices.config import DEVICE_CONFIG, DeviceConfig, read_config
+from vcbatch.scheduler.devices.family import Family, Gpus
+from vcbatch.scheduler.devices.table import LOWEST, CardTable, Hold, Layer
+from vcbatch.scheduler.facts import Facts
 from vcbatch.scheduler.model import Task, TaskStatus
 
 if TYPE_CHECKING:
@@ -28,20 +32,21 @@ _RENAMED: Final = {
 
 
 class Settings(NamedTuple):
-    """How cards are shared, in which order they are asked, and the ConfigMap about them (namespace, name)."""
+    """How GPUs are shared (None: they aren't) and whether NPUs are, in which order cards are asked, and the ConfigMap
+    about them (namespace, name)."""
 
-    sharing: Sharing
+    sharing: Sharing | None
+    npus: bool
     policy: str
     config_map: tuple[str, str]
 
 
 class Books:
-    """The table of cards, and what pods hold that aren't known to hold it yet (`assumed`)."""
+    """The table of one family's cards, and what pods hold of them that aren't known to hold it yet (`assumed`)."""
 
-    def __init__(self, settings: Settings, config: DeviceConfig) -> None:
-        self.settings = settings
-        self.config = config
-        self.table = CardTable(policy=settings.policy, factor=config.factor)
+    def __init__(self, family: Family, policy: str) -> None:
+        self.family = family
+        self.table = CardTable(policy=policy, factor=family.factor)
         self.assumed: dict[str, Assignment] = {}
         self._asks: dict[TaskClass, PodAsks | None] = {}
         self._cards: dict[str, tuple[Card, ...]] = {}
@@ -52,8 +57,12 @@ class Books:
         if cls not in self._asks:
             if len(self._asks) > 65536:
                 self._asks.clear()
-            self._asks[cls] = asks_of(cls.spec, cls.notes, self.settings.sharing)
+            self._asks[cls] = self.family.asks(cls.spec, cls.notes)
         return self._asks[cls]
+
+    def fault(self, asks: PodAsks) -> str:
+        """Why no card is for pods that ask so; empty where some may be."""
+        return self.family.fault or asks.fault
 
     # What the cluster says --------------------------------------------------------------------------------------------
 
@@ -76,8 +85,6 @@ class Books:
             again = holders.dirty & self._cards.keys()
         for name in sorted(again):
             self._recount(state, name)
-        holders.dirty.clear()
-        holders.gone.clear()
 
     def _moved(self, state: ClusterState) -> bool:
         infos = state.nodes.infos
@@ -87,7 +94,7 @@ class Books:
         info = state.node(name)
         if info is None or info.node is None or not info.present:
             return ()
-        return cards_of(info.node, self.settings.sharing, self.config)
+        return self.family.cards(info.node)
 
     def _recount(self, state: ClusterState, name: str) -> None:
         """Who holds what of the node's cards, from its pods."""
@@ -103,7 +110,7 @@ class Books:
 
     def _held(self, task: Task, cards: tuple[Card, ...]) -> Assignment | None:
         notes = task.pod.metadata.annotations or {}
-        found = held(notes, self.asks(task.cls), cards, self.settings.sharing)
+        found = self.family.held(notes, self.asks(task.cls), cards)
         return self.assumed.get(task.uid) if found is None else found
 
     # What the cycle decides -------------------------------------------------------------------------------------------
@@ -134,32 +141,59 @@ class Books:
             self.assumed.pop(task.uid, None)
 
 
-def books_of(state: ClusterState, settings: Settings | None) -> Books | None:
-    """The books of this cluster, up to date; None where nothing is shared."""
+@dataclass(slots=True)
+class Shelf:
+    """The books of all families, and by what they were opened."""
+
+    settings: Settings
+    config: DeviceConfig
+    books: tuple[Books, ...]
+
+
+def books_of(state: ClusterState, settings: Settings | None) -> tuple[Books, ...]:
+    """The books of this cluster, up to date; none where nothing is shared."""
     if settings is None:
         state.devices.stop()
         state.memory.pop(_MEMORY, None)
-        return None
+        return ()
     config = _config(state, settings)
     known = state.memory.get(_MEMORY)
-    if not isinstance(known, Books) or known.settings != settings or known.config != config or not state.devices.active:
-        assumed = known.assumed if isinstance(known, Books) else {}
-        known = state.memory[_MEMORY] = Books(settings, config)
-        known.assumed.update(assumed)
+    shelf = known if isinstance(known, Shelf) else None
+    if shelf is None or shelf.settings != settings or shelf.config != config or not state.devices.active:
+        shelf = state.memory[_MEMORY] = _opened(settings, config, () if shelf is None else shelf.books)
         state.devices.start(state.nodes.infos)
-    known.refresh(state)
-    return known
+    for books in shelf.books:
+        books.refresh(state)
+    state.devices.seen()
+    return shelf.books
+
+
+def _opened(settings: Settings, config: DeviceConfig, before: Iterable[Books]) -> Shelf:
+    families: list[tuple[Family, str]] = []
+    if settings.sharing is not None:
+        policy = settings.policy if settings.sharing is Sharing.VGPU else LOWEST
+        families.append((Gpus(settings.sharing, config), policy))
+    if settings.npus:
+        families += [(Npus(chip, config.npu_fault), settings.policy) for chip in config.chips]
+    shelf = Shelf(settings, config, tuple(Books(family, policy) for family, policy in families))
+    assumed = {books.family.key: books.assumed for books in before}
+    for books in shelf.books:
+        books.assumed.update(assumed.get(books.family.key, {}))
+    return shelf
 
 
 def _config(state: ClusterState, settings: Settings) -> DeviceConfig:
-    if settings.sharing is not Sharing.VGPU:
-        return DeviceConfig()
-    found = state.facts.of(ConfigMap).get("/".join(settings.config_map))
-    text = (found.data or {}).get(DEVICE_CONFIG) if found is not None else None
-    if text is None:
-        return DeviceConfig()
     stamp = state.facts.stamp(ConfigMap)
     known = state.memory.get(f"{_MEMORY}/config")
-    if known is None or known[0] != stamp:
-        known = state.memory[f"{_MEMORY}/config"] = (stamp, read_config(text, resources=_RENAMED))
+    if known is None or known[0] != (stamp, settings):
+        known = state.memory[f"{_MEMORY}/config"] = ((stamp, settings), config_of(state.facts, settings))
     return known[1]
+
+
+def config_of(facts: Facts, settings: Settings) -> DeviceConfig:
+    """What the ConfigMap says of devices, as far as these settings go by it; the defaults where there is none."""
+    if settings.sharing is not Sharing.VGPU and not settings.npus:
+        return DeviceConfig()
+    found = facts.of(ConfigMap).get("/".join(settings.config_map))
+    text = (found.data or {}).get(DEVICE_CONFIG) if found is not None else None
+    return DeviceConfig() if text is None else read_config(text, resources=_RENAMED)

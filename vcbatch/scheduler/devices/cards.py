@@ -9,8 +9,9 @@ from typing import NamedTuple
 from vcbatch.api import names
 from vcbatch.api.node import Node
 from vcbatch.api.quantity import MalformedQuantity, parse_quantity
-from vcbatch.scheduler.devices.asks import PodAsks, Sharing
-from vcbatch.scheduler.devices.mig import DeviceConfig, Geometry, Place, decoded, encoded
+from vcbatch.scheduler.devices.asks import WHOLE, PodAsks, Sharing
+from vcbatch.scheduler.devices.config import DeviceConfig
+from vcbatch.scheduler.devices.mig import Geometry, Place, decoded, encoded
 
 HAMI_CORE, MIG, MPS = "hami-core", "mig", "mps"
 UNLIMITED = 1 << 30
@@ -21,7 +22,9 @@ _VENDOR = "NVIDIA"
 @dataclass(frozen=True, slots=True)
 class Card:
     """One card: `number` is its index on the node, `memory` in MiB, `places` how many may use it at once, `mode` how
-    it is shared. `geometries` are the ways to cut it; empty where it isn't cut."""
+    it is shared, `cores` in the unit of what pods ask of it (0 where nobody counts them). `geometries` are the ways to
+    cut it; empty where it isn't cut. `network` is the network that it shares with others of its node, where all of them
+    are in one and those of one network had better be used together."""
 
     number: int
     uuid: str
@@ -31,6 +34,8 @@ class Card:
     healthy: bool = True
     mode: str = HAMI_CORE
     geometries: tuple[Geometry, ...] = ()
+    cores: int = WHOLE
+    network: int | None = None
 
 
 class Piece(NamedTuple):
@@ -51,7 +56,7 @@ def cards_of(node: Node, sharing: Sharing, config: DeviceConfig) -> tuple[Card, 
     if sharing is Sharing.VGPU:
         return _registered((node.metadata.annotations or {}).get(names.VGPU_REGISTER, ""), config)
     capacity = node.status.capacity or {}
-    count, memory = _whole(capacity.get(names.GPU_NUMBER)), _whole(capacity.get(names.GPU_MEMORY))
+    count, memory = whole_of(capacity.get(names.GPU_NUMBER)), whole_of(capacity.get(names.GPU_MEMORY))
     if not count or (sharing is Sharing.MEMORY and not memory):
         return ()
     unhealthy = _numbers((node.metadata.annotations or {}).get(names.GPU_UNHEALTHY, ""))
@@ -79,7 +84,8 @@ def _registered(text: str, config: DeviceConfig) -> tuple[Card, ...]:
     return tuple(cards)
 
 
-def _whole(given: str | float | None) -> int:
+def whole_of(given: str | float | None) -> int:
+    """The amount as a whole number; 0 where there is none."""
     try:
         return 0 if given is None else max(parse_quantity(given).value(), 0)
     except MalformedQuantity:

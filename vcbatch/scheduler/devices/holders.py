@@ -28,10 +28,15 @@ class DeviceHolders:
         self.dirty = {info.name for info in infos}
         self.gone.clear()
 
-    def stop(self) -> None:
-        self.active = False
+    def seen(self) -> None:
+        """Whoever follows changes has seen all so far."""
         self.dirty.clear()
         self.gone.clear()
+
+    def stop(self) -> None:
+        """Nobody follows changes any more."""
+        self.active = False
+        self.seen()
 
     def changed(self, task: Task, step: int) -> None:
         """A pod came to a node or left it, by what the cluster says."""

@@ -6,10 +6,12 @@ wait for those. Every hold is written down with the cards it is of, so that givi
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import NamedTuple
+from itertools import islice
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +27,8 @@ MEMORY, CORES, USERS = 0, 1, 2
 BINPACK, SPREAD = "binpack", "spread"
 LOWEST = "lowest"
 """Cards are asked in the order of their index."""
+_NETWORK_POINTS: Final = 10
+"""What cards that all share a network are worth."""
 _MOST_PODS = 4096
 """How many pods of a kind are looked at on one node, at most."""
 
@@ -80,20 +84,41 @@ class Try:
             return None
         out: list[tuple[Piece, ...]] = []
         points = 0.0
+        used = set(barred)
         for ask in asks.asks:
-            pieces: list[Piece] = []
-            for index in self._order(policy):
-                if len(pieces) == ask.count:
-                    break
-                piece = None if index in barred else self._piece(index, ask, asks)
-                if piece is not None:
-                    self._take(piece)
-                    pieces.append(piece)
-                    points += self._points(index, policy)
+            pieces = self._chosen(ask, asks, policy, used)
             if len(pieces) < ask.count:
                 return None
-            out.append(tuple(pieces))
-        return tuple(out), points
+            for piece in pieces:
+                self._take(piece)
+                points += self._points(piece.card, policy)
+            if asks.distinct:
+                used.update(piece.card for piece in pieces)
+            out.append(pieces)
+        return tuple(out), points + self._together(out)
+
+    def _chosen(self, ask: Ask, asks: PodAsks, policy: str, barred: Collection[int]) -> tuple[Piece, ...]:
+        """What the container gets: of the first cards that do, as far as there are enough; where the cards are in
+        networks, of those of the network that has most that do."""
+        order = self._order(policy)
+        fitting = (piece for i in order if i not in barred and (piece := self._piece(i, ask, asks)) is not None)
+        if not self._networked:
+            return tuple(islice(fitting, ask.count))
+        found = list(fitting)
+        sizes = Counter(self._cards[piece.card].network for piece in found)
+        found.sort(key=lambda piece: (-sizes[(net := self._cards[piece.card].network)], net or 0))
+        return tuple(found[: ask.count])
+
+    @property
+    def _networked(self) -> bool:
+        return all(card.network is not None for card in self._cards)
+
+    def _together(self, out: Sequence[Sequence[Piece]]) -> float:
+        """Points for cards of one network: by how many of them are in the one that has most of them."""
+        if not self._networked:
+            return 0.0
+        sizes = Counter(self._cards[piece.card].network for pieces in out for piece in pieces)
+        return _NETWORK_POINTS * max(sizes.values()) / sizes.total() if sizes else 0.0
 
     def _order(self, policy: str) -> list[int]:
         """The cards in the order in which they are asked; the highest index first among equals."""
@@ -115,7 +140,7 @@ class Try:
             return None
         if ask.alone and users:
             return None
-        if cores + ask.cores > WHOLE or (cores == WHOLE and ask.cores == 0):
+        if cores + ask.cores > card.cores or (0 < card.cores <= cores and ask.cores == 0):
             return None
         if not asks.admits(card.uuid, card.kind):
             return None
@@ -160,7 +185,7 @@ class CardTable:
         self.holds: dict[str, Hold] = {}
         self.nodes: dict[str, NodeCards] = {}
         self._rows: npt.NDArray[np.intp] = np.zeros(0, dtype=np.intp)
-        self._size: Counts = np.zeros((2, 0), dtype=np.int64)
+        self._size: Counts = np.zeros((3, 0), dtype=np.int64)
         self._healthy: npt.NDArray[np.bool_] = np.zeros(0, dtype=bool)
         self._plain: npt.NDArray[np.bool_] = np.zeros(0, dtype=bool)
         self._layers: dict[Layer, Counts] = {layer: np.zeros((3, 0), dtype=np.int64) for layer in Layer}
@@ -180,8 +205,8 @@ class CardTable:
                 made.holders = [set() for _ in made.cards]
                 self.nodes[name] = made
         self._rows = np.array([rows.get(name, -1) for name, _ in every], dtype=np.intp)
-        sizes = [(card.memory, min(card.places, UNLIMITED)) for _, card in every]
-        self._size = np.array(sizes, dtype=np.int64).reshape(-1, 2).T
+        sizes = [(card.memory, card.cores, min(card.places, UNLIMITED)) for _, card in every]
+        self._size = np.array(sizes, dtype=np.int64).reshape(-1, 3).T
         self._healthy = np.array([card.healthy for _, card in every], dtype=bool)
         self._plain = np.array([card.mode != MIG for _, card in every], dtype=bool)
         self._layers = {layer: np.zeros((3, len(every)), dtype=np.int64) for layer in Layer}
@@ -281,7 +306,7 @@ class CardTable:
     def _sums(self, asks: PodAsks, count: int, *, promising: bool) -> Floats:
         """For pods that want one card: over each node's cards, how many each takes; [N]."""
         ask = asks.asks[0]
-        size, places = self._size
+        size, cores, places = self._size
         taken = self._taken(promising=promising)
         free = size - taken[MEMORY]
         need = np.full(len(size), ask.memory) if ask.percent is None else size * ask.percent // WHOLE
@@ -289,9 +314,9 @@ class CardTable:
         if ask.alone:
             each = np.where(taken[USERS] == 0, np.minimum(each, 1), 0)
         if ask.cores:
-            each = np.minimum(each, (WHOLE - taken[CORES]) // ask.cores)
+            each = np.minimum(each, (cores - taken[CORES]) // ask.cores)
         else:
-            each = np.where(taken[CORES] == WHOLE, 0, each)
+            each = np.where((cores > 0) & (taken[CORES] >= cores), 0, each)
         open_ = self._healthy & (free >= need) & self._admitted(asks) & (self._rows >= 0)
         each = np.where(open_, np.maximum(each, 0), 0)
         return np.bincount(self._rows[open_], weights=each[open_].astype(np.float64), minlength=count).astype(

@@ -17,6 +17,7 @@ import numpy as np
 from vcbatch.scheduler.arguments import NO_ARGUMENTS, Arguments, ArgumentSpec
 from vcbatch.scheduler.classes import Profile, TaskClass
 from vcbatch.scheduler.columns import Columns, Floats, Rows
+from vcbatch.scheduler.facts import Facts
 from vcbatch.scheduler.model import Job, Queue, Task
 from vcbatch.scheduler.resources import Mask, Vector
 from vcbatch.scheduler.result import Shortage, WaitReason
@@ -401,8 +402,9 @@ class Plugin:
         return ""
 
     @classmethod
-    def ignored_resources(cls, arguments: Arguments) -> frozenset[str]:
-        """Names that pods and nodes may say amounts of, and that count for nobody, as this plugin sees to them."""
+    def ignored_resources(cls, arguments: Arguments, facts: Facts) -> frozenset[str]:
+        """Names that pods and nodes may say amounts of, and that count for nobody, as this plugin sees to them. Of
+        `facts` it may go by the ConfigMaps that it reads."""
         return frozenset()
 
     @classmethod

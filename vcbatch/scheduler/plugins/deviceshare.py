@@ -7,7 +7,7 @@ scheduler starts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -17,9 +17,9 @@ from vcbatch.scheduler.arguments import Argument, Arguments, ArgumentSpec, Polic
 from vcbatch.scheduler.classes import TaskClass
 from vcbatch.scheduler.columns import Columns
 from vcbatch.scheduler.devices.asks import PodAsks, Sharing
-from vcbatch.scheduler.devices.books import Books, Settings, books_of
-from vcbatch.scheduler.devices.cards import told
-from vcbatch.scheduler.devices.table import BINPACK, LOWEST, SPREAD
+from vcbatch.scheduler.devices.books import Books, Settings, books_of, config_of
+from vcbatch.scheduler.devices.table import BINPACK, SPREAD
+from vcbatch.scheduler.facts import Facts
 from vcbatch.scheduler.model import Task
 from vcbatch.scheduler.plugins.base import Cap, Floats, Plugin, Rejection, Rows
 
@@ -34,7 +34,7 @@ _LOCK = "deviceshare.NodeLockEnable"
 _POLICY, _WEIGHT = "deviceshare.SchedulePolicy", "deviceshare.ScheduleWeight"
 _CONFIG_NAME, _CONFIG_NAMESPACE = "deviceshare.KnownGeometriesCMName", "deviceshare.KnownGeometriesCMNamespace"
 _RULES = "deviceshare.GPUExclusiveRules"
-_ASCEND = ("deviceshare.AscendMindClusterVNPUEnable", "deviceshare.AscendHAMiVNPUEnable")
+_NPUS, _MINDCLUSTER = "deviceshare.AscendHAMiVNPUEnable", "deviceshare.AscendMindClusterVNPUEnable"
 
 _WAYS = {_MEMORY: Sharing.MEMORY, _NUMBER: Sharing.NUMBER, _VGPU: Sharing.VGPU}
 Rule = Mapping[str, str]
@@ -48,11 +48,11 @@ def _policy(value: object, where: str) -> str:
     return str(value)
 
 
-def _no_npus(value: object, where: str) -> bool:
+def _no_mindcluster(value: object, where: str) -> bool:
     if value in (None, False, "false"):
         return False
     if value in (True, "true"):
-        raise PolicyError(f"{where}: Ascend NPUs are not supported; must be false")
+        raise PolicyError(f"{where}: MindCluster's way to share NPUs isn't supported; must be false. {_NPUS} is")
     raise PolicyError(f"{where}: must be true or false, got {value!r}")
 
 
@@ -82,26 +82,33 @@ class DeviceShare(Plugin):
             _MEMORY: Argument(default=False),
             _NUMBER: Argument(default=False),
             _VGPU: Argument(default=False),
+            _NPUS: Argument(default=False),
             _LOCK: Argument(default=False),
             _WEIGHT: Argument(default=0, minimum=0),
             _CONFIG_NAME: Argument(default=names.DEVICE_CONFIG_MAP),
             _CONFIG_NAMESPACE: Argument(default=names.DEVICE_CONFIG_NAMESPACE),
         },
-        structured={_POLICY: _policy, _RULES: _rules, **dict.fromkeys(_ASCEND, _no_npus)},
+        structured={_POLICY: _policy, _RULES: _rules, _MINDCLUSTER: _no_mindcluster},
         check=_one_way,
     )
 
     @classmethod
-    def ignored_resources(cls, arguments: Arguments) -> frozenset[str]:
-        """Amounts of vGPUs are per card: a node's sum says nothing about whether they fit."""
-        if not arguments[_VGPU]:
-            return frozenset()
-        return frozenset({names.VGPU_MEMORY, names.VGPU_MEMORY_PERCENTAGE, names.VGPU_CORES})
+    def ignored_resources(cls, arguments: Arguments, facts: Facts) -> frozenset[str]:
+        """Amounts of vGPUs and NPUs are per card: a node's sum says nothing about whether they fit."""
+        settings = _settings(arguments)
+        found: set[str] = set()
+        if arguments[_VGPU]:
+            found |= {names.VGPU_MEMORY, names.VGPU_MEMORY_PERCENTAGE, names.VGPU_CORES}
+        if settings is not None and settings.npus:
+            found |= {chip.memory_resource for chip in config_of(facts, settings).chips}
+        return frozenset(found)
 
     @classmethod
     def config_maps(cls, arguments: Arguments) -> frozenset[tuple[str, str]]:
-        named = (arguments[_CONFIG_NAMESPACE], arguments[_CONFIG_NAME])
-        return frozenset({named}) if arguments[_VGPU] else frozenset()
+        settings = _settings(arguments)
+        if settings is None or not (settings.npus or settings.sharing is Sharing.VGPU):
+            return frozenset()
+        return frozenset({settings.config_map})
 
     def open(self, session: Session) -> None:
         self._state = session.state
@@ -109,12 +116,14 @@ class DeviceShare(Plugin):
         self._now = session.now.timestamp()
         self._weight: int = self.arguments[_WEIGHT]
         self._rules: tuple[Rule, ...] = self.arguments[_RULES]
-        self._books: Books | None = None
-        chosen = [way for name, way in _WAYS.items() if self.arguments[name]]
-        config = (self.arguments[_CONFIG_NAMESPACE], self.arguments[_CONFIG_NAME])
-        policy = self.arguments[_POLICY] if chosen == [Sharing.VGPU] else LOWEST
-        settings = Settings(chosen[0], policy, config) if chosen else None
-        self._books = books_of(session.state, settings)
+        self._books = books_of(session.state, _settings(self.arguments))
+
+    def _asked(self, cls: TaskClass) -> Iterator[tuple[Books, PodAsks]]:
+        """What pods of the class ask of which family."""
+        for books in self._books:
+            asks = books.asks(cls)
+            if asks is not None:
+                yield books, asks
 
     # Where pods fit --------------------------------------------------------------------------------------------------
 
@@ -125,49 +134,47 @@ class DeviceShare(Plugin):
         return self._caps(cls, rows, promising=True)
 
     def _caps(self, cls: TaskClass, rows: Rows, *, promising: bool) -> Sequence[Cap]:
-        books = self._books
-        asks = books.asks(cls) if books is not None else None
-        if books is None or asks is None:
-            return ()
-        if books.config.fault:
-            return (Cap(f"node(s) with vGPUs aren't used: {books.config.fault}", np.zeros(len(rows))),)
-        return (Cap(NO_CARDS, books.table.slots(asks, len(self._infos), rows, promising=promising)),)
+        return [self._cap(books, asks, rows, promising=promising) for books, asks in self._asked(cls)]
+
+    def _cap(self, books: Books, asks: PodAsks, rows: Rows, *, promising: bool) -> Cap:
+        fault = books.fault(asks)
+        if fault:
+            return Cap(f"node(s) with {fault}" if books.family.fault else fault, np.zeros(len(rows)))
+        return Cap(NO_CARDS, books.table.slots(asks, len(self._infos), rows, promising=promising))
 
     def scores(self, cls: TaskClass, columns: Columns) -> Floats | None:
-        books = self._books
-        asks = books.asks(cls) if books is not None and self._weight else None
-        if books is None or asks is None or books.settings.policy not in (BINPACK, SPREAD):
+        if not self._weight or self.arguments[_POLICY] not in (BINPACK, SPREAD):
+            return None
+        rated = [pair for pair in self._asked(cls) if pair[0].table.policy in (BINPACK, SPREAD)]
+        if not rated:
             return None
         out = np.zeros(columns.shape)
         steps: list[int] = columns.steps[:, 0].astype(int).tolist()
-        for place, (fitting, points) in enumerate(books.table.runs(asks, columns.rows, promising=False)):
-            for depth, step in enumerate(steps):
-                if step < fitting:
-                    out[depth, place] = np.floor(points[step] + 0.5)
-        return self._weight * out
+        for books, asks in rated:
+            for place, (fitting, points) in enumerate(books.table.runs(asks, columns.rows, promising=False)):
+                for depth, step in enumerate(steps):
+                    if step < fitting:
+                        out[depth, place] += points[step]
+        return self._weight * np.floor(out + 0.5)
 
     # Whom a pod shares a card with -----------------------------------------------------------------------------------
 
     def couples(self, task: Task) -> bool:
-        asks = self._books.asks(task.cls) if self._books is not None else None
-        return asks is not None and (asks.apart or any(_matches(rule, task) for rule in self._rules))
+        return any(asks.apart or any(_matches(rule, task) for rule in self._rules) for _, asks in self._asked(task.cls))
 
     def task_rejections(self, task: Task, static: Sequence[Rejection]) -> Sequence[Rejection]:
-        books = self._books
-        asks = books.asks(task.cls) if books is not None else None
-        if books is None or asks is None or not self.couples(task):
+        if not self.couples(task):
             return ()
         refused = np.zeros(len(self._infos), dtype=bool)
-        for info in self._infos:
-            barred = self._barred(task, asks, info.name)
-            if barred and books.table.assign(info.name, asks, promising=True, barred=barred) is None:
-                refused[info.row] = True
+        for books, asks in self._asked(task.cls):
+            for info in self._infos:
+                barred = self._barred(task, books, asks, info.name)
+                if barred and books.table.assign(info.name, asks, promising=True, barred=barred) is None:
+                    refused[info.row] = True
         return (Rejection(NOT_ALONE, refused),) if refused.any() else ()
 
-    def _barred(self, task: Task, asks: PodAsks, node: str) -> set[int]:
+    def _barred(self, task: Task, books: Books, asks: PodAsks, node: str) -> set[int]:
         """The node's cards that somebody is on whom the task must not meet."""
-        if self._books is None:
-            return set()
         rules = [rule for rule in self._rules if _matches(rule, task)]
         if not rules and not asks.apart:
             return set()
@@ -179,34 +186,41 @@ class DeviceShare(Plugin):
             same = asks.apart and task.job is not None and other.job is task.job
             return same or any(_matches(rule, other) for rule in rules)
 
-        return self._books.table.barred(node, minds)
+        return books.table.barred(node, minds)
 
     # Books -----------------------------------------------------------------------------------------------------------
 
     def moved(self, task: Task, row: int, step: int) -> None:
-        books = self._books
-        asks = books.asks(task.cls) if books is not None else None
-        if books is None or asks is None or row < 0:
+        if row < 0:
             return
         node = self._infos[row].name
-        if step > 0:
-            books.place(task, node, asks, barred=self._barred(task, asks, node))
-        else:
-            books.take_back(task)
+        for books, asks in self._asked(task.cls):
+            if step > 0:
+                books.place(task, node, asks, barred=self._barred(task, books, asks, node))
+            else:
+                books.take_back(task)
 
     def binding_annotations(self, task: Task, row: int) -> Mapping[str, str]:
-        books = self._books
-        hold = books.table.holds.get(task.uid) if books is not None else None
-        if books is None or hold is None:
-            return {}
-        cards = books.table.nodes[hold.node].cards
-        return told(hold.assignment, cards, books.settings.sharing, node=hold.node, now=self._now)
+        told: dict[str, str] = {}
+        for books, _ in self._asked(task.cls):
+            hold = books.table.holds.get(task.uid)
+            if hold is not None:
+                cards = books.table.nodes[hold.node].cards
+                told |= books.family.told(hold.assignment, cards, node=hold.node, now=self._now)
+        return told
 
     def node_lock(self, task: Task) -> str:
-        books = self._books
-        if books is None or not self.arguments[_LOCK] or books.asks(task.cls) is None:
-            return ""
-        return names.VGPU_LOCK if books.settings.sharing is Sharing.VGPU else names.GPU_LOCK
+        locks = (books.family.lock for books, _ in self._asked(task.cls)) if self.arguments[_LOCK] else ()
+        return next(iter(locks), "")
+
+
+def _settings(arguments: Arguments) -> Settings | None:
+    """What the arguments say; None where nothing is shared."""
+    sharing = next((way for name, way in _WAYS.items() if arguments[name]), None)
+    if sharing is None and not arguments[_NPUS]:
+        return None
+    config = (arguments[_CONFIG_NAMESPACE], arguments[_CONFIG_NAME])
+    return Settings(sharing, arguments[_NPUS], arguments[_POLICY], config)
 
 
 def _matches(rule: Rule, task: Task) -> bool:
