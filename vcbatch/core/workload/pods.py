@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -67,6 +67,14 @@ def is_available(pod: Pod, min_ready_seconds: int, *, now: datetime) -> bool:
     """Whether it has been ready for `min_ready_seconds`."""
     moment = available_at(pod, min_ready_seconds)
     return moment is not None and moment <= now
+
+
+def next_available(pods: Iterable[Pod], min_ready_seconds: int, *, now: datetime) -> datetime | None:
+    """When the next of the ready pods counts as available."""
+    if not min_ready_seconds:
+        return None
+    moments = (available_at(pod, min_ready_seconds) for pod in pods)
+    return min((moment for moment in moments if moment is not None and moment > now), default=None)
 
 
 def pod_body(

@@ -24,6 +24,7 @@ from vcbatch.core.workload.pods import (
     is_active,
     is_ready,
     is_terminating,
+    next_available,
     pod_body,
 )
 from vcbatch.core.workload.victims import victims
@@ -80,7 +81,7 @@ def decide(view: ReplicaSetView, *, now: datetime) -> Decision:
         deletes=deletes,
         creates=creates,
         events=list(_events(owner, creates, deletes)),
-        look_again_at=_next_available(active, replica_set.spec.min_ready_seconds, now),
+        look_again_at=next_available(active, replica_set.spec.min_ready_seconds, now=now),
     )
 
 
@@ -144,11 +145,3 @@ def _events(owner: Owner, creates: Sequence[Create], deletes: Sequence[Delete]) 
     for create in creates:
         text = f"Created pod: {create.body['metadata']['name']}"
         yield Emit(ref=owner.ref, type=EventType.NORMAL, reason=WorkloadReason.SUCCESSFUL_CREATE, message=text)
-
-
-def _next_available(active: Sequence[Pod], min_ready_seconds: int, now: datetime) -> datetime | None:
-    """When the next ready pod counts as available."""
-    if not min_ready_seconds:
-        return None
-    moments = (available_at(pod, min_ready_seconds) for pod in active)
-    return min((moment for moment in moments if moment is not None and moment > now), default=None)

@@ -21,6 +21,8 @@ from vcbatch.seams.api import Api, ApiError, Json
 
 T = TypeVar("T")
 
+PODS_SECONDS = 0.05
+"""Pods of a large owner start together: one look for all that happened in this time."""
 _CONTROLLED = "UID of what controls it"
 _ORPHANED = "namespace of what nobody controls"
 

@@ -21,6 +21,7 @@ from vcbatch.runtime.apply import Applier
 from vcbatch.runtime.cache import Cache, Change, identity
 from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
 from vcbatch.runtime.controllers.owned import (
+    PODS_SECONDS,
     OwnerRefusals,
     controlled,
     index_owners,
@@ -37,8 +38,6 @@ from vcbatch.seams.random import Random
 
 log = logging.getLogger(__name__)
 
-PODS_SECONDS = 0.05
-"""Pods of a large owner start together: one look for all that happened in this time."""
 _TEXTS = {
     f"create {PODS.kind}": (WorkloadReason.FAILED_CREATE, "Error creating: "),
     f"delete {PODS.kind}": (WorkloadReason.FAILED_DELETE, "Error deleting: "),

@@ -1,0 +1,150 @@
+"""The StatefulSet controller: which events concern which StatefulSet, and the view that its decision is made on."""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime
+
+import msgspec
+
+from vcbatch.api.apps import ControllerRevision, StatefulSet
+from vcbatch.api.loose import part
+from vcbatch.api.pod import Pod
+from vcbatch.api.reasons import WorkloadReason
+from vcbatch.api.resources import CONTROLLERREVISIONS, PERSISTENTVOLUMECLAIMS, PODS, STATEFULSETS
+from vcbatch.api.storage import Claim
+from vcbatch.core.machine import Decision
+from vcbatch.core.workload.ownership import controller_uid, is_adoptable
+from vcbatch.core.workload.statefulset import StatefulSetView, decide, stateful_set_owner
+from vcbatch.runtime.apply import Applier
+from vcbatch.runtime.cache import Cache, Change, identity
+from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
+from vcbatch.runtime.controllers.owned import (
+    PODS_SECONDS,
+    OwnerRefusals,
+    controlled,
+    index_owners,
+    metadata_of,
+    orphans,
+    read_again,
+    selecting,
+)
+from vcbatch.runtime.controllers.vacated import VacatedNames
+from vcbatch.runtime.recorder import Recorder
+from vcbatch.runtime.supervise import Part
+from vcbatch.seams.api import Api, Json
+from vcbatch.seams.clock import Clock
+from vcbatch.seams.random import Random
+
+log = logging.getLogger(__name__)
+
+_TEXTS = {
+    f"create {PODS.kind}": (WorkloadReason.FAILED_CREATE, "Create Pod failed error: "),
+    f"create {PERSISTENTVOLUMECLAIMS.kind}": (WorkloadReason.FAILED_CREATE, "Create Claim failed error: "),
+    f"create {CONTROLLERREVISIONS.kind}": (WorkloadReason.FAILED_CREATE, "Create ControllerRevision failed error: "),
+    f"delete {PODS.kind}": (WorkloadReason.FAILED_DELETE, "Delete Pod failed error: "),
+}
+
+
+class StatefulSetController:
+    """Looks at a StatefulSet when it, one of its pods or revisions, or a claim of its pods changes, and when an orphan
+    appears that it selects."""
+
+    def __init__(
+        self,
+        api: Api,
+        stateful_sets: Cache[Json],
+        revisions: Cache[Json],
+        pods: Cache[Pod],
+        claims: Cache[Claim],
+        applier: Applier,
+        recorder: Recorder,
+        *,
+        clock: Clock,
+        random: Random,
+    ) -> None:
+        self._api = api
+        self._stateful_sets = stateful_sets
+        self._revisions = revisions
+        self._pods = pods
+        self._claims = claims
+        self._vacated = VacatedNames(clock=clock)
+        self._refusals = OwnerRefusals(STATEFULSETS, stateful_sets, recorder, _TEXTS)
+        self.controller = Controller(
+            ControllerConfig(name="statefulset-controller"),
+            self.decide,
+            applier,
+            clock=clock,
+            random=random,
+            carried_out=self._refusals.carried_out,
+        )
+        index_owners(pods)
+        index_owners(revisions)
+        stateful_sets.listen(self._on_stateful_set)
+        pods.listen(self._on_pod)
+        revisions.listen(self._on_revision)
+        claims.listen(self._on_claim)
+
+    def part(self) -> Part:
+        return self.controller.part()
+
+    def _on_stateful_set(self, change: Change[Json]) -> None:
+        self.controller.queue.add(identity(change.current).uid)
+
+    def _on_pod(self, change: Change[Pod]) -> None:
+        if change.new is None:
+            self._vacated.add(identity(change.current).key)
+        for held in (change.old, change.new):
+            self._look_at_owner(controller_uid(held.metadata) if held is not None else "")
+        if change.new is not None and not controller_uid(change.new.metadata):
+            for uid in selecting(self._stateful_sets, change.new.metadata):
+                self.controller.queue.add(uid)
+
+    def _on_revision(self, change: Change[Json]) -> None:
+        self._look_at_owner(controller_uid(metadata_of(change.current)))
+
+    def _on_claim(self, change: Change[Claim]) -> None:
+        """A claim that goes may be in the way of a new pod."""
+        if change.new is not None:
+            return
+        metadata = change.current.metadata
+        for stateful_set in self._stateful_sets:
+            owner = stateful_set["metadata"]
+            if owner.get("namespace") == metadata.namespace and f"-{owner['name']}-" in metadata.name:
+                self.controller.queue.add(owner["uid"])
+
+    def _look_at_owner(self, uid: str) -> None:
+        if uid and self._stateful_sets.get(uid) is not None:
+            self.controller.queue.add_after(uid, PODS_SECONDS)
+
+    async def decide(self, uid: str, now: datetime) -> Decision | None:
+        stored = self._stateful_sets.get(uid)
+        if stored is None:
+            self._refusals.forget(uid)
+            return None
+        try:
+            view = self._view(stored)
+            owner = stateful_set_owner(view.stateful_set)
+            if any(is_adoptable(owner, each.metadata) for each in (*view.pods, *view.revisions)):
+                stored = await read_again(self._api, self._stateful_sets, STATEFULSETS, stored)
+                if stored is None:
+                    return None
+                view = self._view(stored)
+        except msgspec.ValidationError as error:
+            # Nothing can be decided on it until somebody changes it, and that is an event.
+            log.warning("a StatefulSet or a ControllerRevision of it can't be read: %s", error, extra={"uid": uid})
+            return Decision()
+        return self._vacated.hold(decide(view, now=now), now=now)
+
+    def _view(self, stored: Json) -> StatefulSetView:
+        stateful_set = msgspec.convert(stored, StatefulSet)
+        uid, namespace = stateful_set.metadata.uid, stateful_set.metadata.namespace
+        revisions = [*controlled(self._revisions, uid), *orphans(self._revisions, namespace)]
+        return StatefulSetView(
+            stateful_set=stateful_set,
+            status=part(stored, "status"),
+            pods=[*controlled(self._pods, uid), *orphans(self._pods, namespace)],
+            revisions=[msgspec.convert(each, ControllerRevision) for each in revisions],
+            claim=lambda name: self._claims.by_key(f"{namespace}/{name}"),
+            taken=lambda name: self._revisions.by_key(f"{namespace}/{name}") is not None,
+        )
