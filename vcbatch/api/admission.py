@@ -207,6 +207,8 @@ def _faults(request: Request, lookup: Lookup, settings: Settings) -> list[Fault]
         return validate.queue_faults(Queue.parse(given), lookup, old=before, rules=settings.queues)
     if resource == PODS:
         return _pod_faults(given, settings) if request.operation is Operation.CREATE else []
+    if resource == JOBFLOWS:
+        return validate.jobflow_faults(JobFlow.parse(given), old=JobFlow.parse(old) if old is not None else None)
     if old is not None and part(given, "spec") == part(old, "spec"):
         return []  # labels, owners and finalizers stay editable, whatever rules there were when it was made
     if resource == PODGROUPS:
@@ -215,8 +217,6 @@ def _faults(request: Request, lookup: Lookup, settings: Settings) -> list[Fault]
     if resource == CRONJOBS:
         cron_job = CronJob.parse(given)
         return validate.cronjob_faults(cron_job, lookup, schedulers=settings.schedulers)
-    if resource == JOBFLOWS:
-        return validate.jobflow_faults(JobFlow.parse(given))
     if resource == HYPERNODES:
         return validate.hypernode_faults(HyperNode.parse(given))
     return []

@@ -116,6 +116,8 @@ class JobFlowLedger(Model):
     """UIDs of the jobs that make room for another try."""
     commands: list[str] = Field(default_factory=list[str])
     """UIDs of the Commands that were carried out last: each is done at most once."""
+    finished: str = ""
+    """When the flow last came to an end; empty while it goes on."""
 
 
 class JobFlowStatus(Model):

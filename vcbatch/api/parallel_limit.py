@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from vcbatch.api.annotation_number import number_in
 from vcbatch.api.names import MAX_PARALLEL_PODS
 
 
 def parallel_limit(annotations: Mapping[str, str]) -> int | None:
     """The most pods that are alive together; None without a limit, and where what is written there is none (admission
     refuses it)."""
-    text = annotations.get(MAX_PARALLEL_PODS, "")
-    if not (text.isascii() and text.isdigit()) or len(text) > 9:
-        return None
-    return int(text) or None
+    return number_in(annotations, MAX_PARALLEL_PODS)
 
 
 def parallel_limit_fault(annotations: Mapping[str, str], *, minimum: int) -> str:

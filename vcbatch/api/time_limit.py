@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from vcbatch.api.annotation_number import number_in
 from vcbatch.api.names import MAX_RUN_SECONDS
 
 LONGEST: Final = 10 * 365 * 86400
@@ -14,11 +15,7 @@ LONGEST: Final = 10 * 365 * 86400
 def time_limit(annotations: Mapping[str, str]) -> int | None:
     """Seconds that the job may be Running; None without a limit, and where what is written there is none (admission
     refuses it)."""
-    text = annotations.get(MAX_RUN_SECONDS, "")
-    if not (text.isascii() and text.isdigit()) or len(text) > 9:
-        return None
-    seconds = int(text)
-    return seconds if 0 < seconds <= LONGEST else None
+    return number_in(annotations, MAX_RUN_SECONDS, most=LONGEST)
 
 
 def time_limit_fault(annotations: Mapping[str, str]) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from vcbatch.api import cron
-from vcbatch.api.names import JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE
+from vcbatch.api.names import JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE, TTL_AFTER_FINISHED
+from vcbatch.api.time_limit import LONGEST
 from vcbatch.api.validate.cronjob import LONGEST_NAME
 from vcbatch.api.validate.job import TOPOLOGY_CONFLICT
 from webhooks.policies.expressions import DURATION, QUALIFIED, SUBDOMAIN, UNCHANGED, Rule, annotation, matches, text
@@ -51,6 +52,12 @@ def jobflow_rules() -> Iterator[Rule]:
     yield _judged(
         f"{flows}.all(f, {matches('f.name', SUBDOMAIN)} && object.metadata.name.size() + f.name.size() < 63)",
         "spec.flows: want names of JobTemplates, with which the names of jobs have at most 63 characters",
+    )
+    kept, before = annotation(TTL_AFTER_FINISHED), annotation(TTL_AFTER_FINISHED, "oldObject")
+    number = f"({kept}.value().matches('^[0-9]{{1,9}}$') && int(string({kept}.value())) <= {LONGEST})"
+    yield Rule(
+        f"!{kept}.hasValue() || (oldObject != null && {kept} == {before}) || {number}",
+        f"annotation {TTL_AFTER_FINISHED}: want a number of seconds, 0 to {LONGEST}",
     )
 
 

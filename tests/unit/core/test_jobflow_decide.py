@@ -148,7 +148,7 @@ def test_another_try_makes_what_failed_anew_and_keeps_what_is_done() -> None:
     assert world.phase == "Succeed"
     states = [each["state"] for each in world.status["jobStatusList"][1]["runningHistories"]]
     assert states == ["Pending", "Failed", "Pending", "Completed"]
-    assert set(world.status["ledger"]) == {"jobs"}
+    assert set(world.status["ledger"]) == {"finished", "jobs"}
 
 
 def test_a_discarded_job_that_went_isnt_taken_for_a_failure_when_its_successor_cant_be_made_at_once() -> None:

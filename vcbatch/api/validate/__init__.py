@@ -5,7 +5,7 @@ from vcbatch.api.validate.fault import Cause, Fault, sentence
 from vcbatch.api.validate.hypernode import hypernode_faults
 from vcbatch.api.validate.job import job_faults
 from vcbatch.api.validate.job_update import job_update_faults
-from vcbatch.api.validate.jobflow import jobflow_faults
+from vcbatch.api.validate.jobflow import jobflow_faults, order_faults
 from vcbatch.api.validate.lookup import Lookup
 from vcbatch.api.validate.pod import pod_faults
 from vcbatch.api.validate.podgroup import podgroup_faults
@@ -33,6 +33,7 @@ __all__ = [
     "job_warnings",
     "jobflow_faults",
     "jobflow_warnings",
+    "order_faults",
     "pod_faults",
     "podgroup_faults",
     "queue_deletion_faults",

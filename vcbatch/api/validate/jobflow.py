@@ -9,6 +9,7 @@ from typing import Final
 from vcbatch.api import names
 from vcbatch.api.jobflow import JobFlow
 from vcbatch.api.name_rules import dns_subdomain
+from vcbatch.api.retention import retention_fault
 from vcbatch.api.validate import graph
 from vcbatch.api.validate.fault import Cause, Fault
 
@@ -16,7 +17,21 @@ _LONGEST_JOB: Final = 63
 _NO_ORDER = "jobflow Flow is not DAG"
 
 
-def jobflow_faults(flow: JobFlow) -> list[Fault]:
+def jobflow_faults(flow: JobFlow, *, old: JobFlow | None = None) -> list[Fault]:
+    """What is wrong with its order, and with the time that it is kept for when it is finished. What is as it was in
+    `old` stays, whatever rules there were when it was made."""
+    faults = list(_retention_faults(flow, old))
+    return faults if old is not None and flow.spec == old.spec else [*order_faults(flow), *faults]
+
+
+def _retention_faults(flow: JobFlow, old: JobFlow | None) -> Iterator[Fault]:
+    given, before = (each.metadata.annotations.get(names.TTL_AFTER_FINISHED) if each else None for each in (flow, old))
+    fault = retention_fault(flow.metadata.annotations)
+    if fault and given != before:
+        yield Fault(f"metadata.annotations[{names.TTL_AFTER_FINISHED}]", fault)
+
+
+def order_faults(flow: JobFlow) -> list[Fault]:
     """Every target is a flow, none waits for itself, and no name stands twice (Volcano keeps one of them)."""
     flows = flow.spec.flows
     faults = [

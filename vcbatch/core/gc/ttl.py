@@ -1,4 +1,4 @@
-"""`ttlSecondsAfterFinished`: when a finished job is deleted (volcano-controllers.md 4.6)."""
+"""When a finished job or flow is deleted: so many seconds after its end (volcano-controllers.md 4.6)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from vcbatch.api.job import Job
-from vcbatch.api.resources import JOBS
+from vcbatch.api.jobflow import JobFlow
+from vcbatch.api.resources import JOBFLOWS, JOBS
+from vcbatch.api.retention import retention
 from vcbatch.api.timestamps import parse_time
 from vcbatch.core.machine import Delete, ObjectRef
 
@@ -25,12 +27,23 @@ def expiry_of(job: Job, *, now: datetime) -> Expiry:
     ttl = job.spec.ttl_seconds_after_finished
     if ttl is None or not job.phase.finished:
         return Expiry()
-    try:
-        ended = parse_time(job.status.state.last_transition_time or "")
-    except ValueError:
-        return Expiry()
-    due = ended + timedelta(seconds=ttl)
-    if now < due:
-        return Expiry(due=due)
     ref = ObjectRef(resource=JOBS, namespace=job.namespace, name=job.name, uid=job.uid)
-    return Expiry(delete=Delete(ref=ref, propagation="Foreground"))
+    return _expiry(ref, ended=job.status.state.last_transition_time or "", ttl=ttl, now=now)
+
+
+def flow_expiry(flow: JobFlow, *, finished: str, now: datetime) -> Expiry:
+    """Whether the time of a flow is over that came to its end at `finished`; empty where it goes on. Its jobs go with
+    it. One whose end has no readable time never expires."""
+    ttl = retention(flow.metadata.annotations)
+    if ttl is None or not finished:
+        return Expiry()
+    ref = ObjectRef(resource=JOBFLOWS, namespace=flow.namespace, name=flow.name, uid=flow.uid)
+    return _expiry(ref, ended=finished, ttl=ttl, now=now)
+
+
+def _expiry(ref: ObjectRef, *, ended: str, ttl: int, now: datetime) -> Expiry:
+    try:
+        due = parse_time(ended) + timedelta(seconds=ttl)
+    except (OverflowError, ValueError):
+        return Expiry()
+    return Expiry(due=due) if now < due else Expiry(delete=Delete(ref=ref, propagation="Foreground"))

@@ -14,6 +14,8 @@ from vcbatch.api.job import Action, JobPhase
 from vcbatch.api.jobflow import JobFlow, JobFlowLedger, JobFlowPhase, MadeJob, RetainPolicy
 from vcbatch.api.reasons import JobFlowReason, command_issued
 from vcbatch.api.resources import JOBFLOWS, JOBS
+from vcbatch.api.timestamps import format_time
+from vcbatch.core.gc.ttl import flow_expiry
 from vcbatch.core.jobflow.child import Child
 from vcbatch.core.jobflow.commands import Inbox, read_inbox
 from vcbatch.core.jobflow.graph import invalid
@@ -62,6 +64,7 @@ def decide(view: JobFlowView, *, now: datetime) -> Decision:
     children = look.children
     orders = orders_of(flow, look.ledger, look.phase, children, view.orders)
     remarks = _remarks(look)
+    ledger = _remembered(look, orders, now=now)
     status = status_of(
         view.status,
         children,
@@ -70,16 +73,17 @@ def decide(view: JobFlowView, *, now: datetime) -> Decision:
         {name: phase for name, phase in look.ended.items() if name not in look.jobs.leaving},
         phase=look.phase,
         message=joined(remarks),
-        ledger=_remembered(look, orders),
+        ledger=ledger,
         now=now,
     )
+    expiry = flow_expiry(flow, finished=ledger.finished, now=now)
     write = WriteStatus(ref=_reference(flow), resource_version=flow.metadata.resource_version, status=status)
     return Decision(
         status=None if status == view.status else write,
-        deletes=[*look.inbox.deletes, *orders.deletes, *_deletes(look)],
+        deletes=[*look.inbox.deletes, *orders.deletes, *_deletes(look), *([expiry.delete] if expiry.delete else [])],
         creates=[*orders.creates, *_creates(look)],
         events=list(_events(look, remarks)),
-        look_again_at=now if look.inbox.more else None,
+        look_again_at=now if look.inbox.more else expiry.due,
     )
 
 
@@ -133,7 +137,7 @@ def _remarks(look: _Look) -> list[Remark]:
     return remarks_on(look.view, look.nodes, look.ledger, look.phase)
 
 
-def _remembered(look: _Look, orders: Orders) -> JobFlowLedger:
+def _remembered(look: _Look, orders: Orders, *, now: datetime) -> JobFlowLedger:
     """The ledger from now on, without what is of no use any more."""
     there = {job.uid for job in (*look.view.jobs, *look.view.departed)}
     mine = {node.job for node in look.nodes}
@@ -144,8 +148,17 @@ def _remembered(look: _Look, orders: Orders) -> JobFlowLedger:
         "aborted": list(orders.aborted),
         "discarded": [uid for uid in look.ledger.discarded if uid in there],
         "commands": look.inbox.remembered(),
+        "finished": _finished(look, now),
     }
     return JobFlowLedger.model_validate({key: value for key, value in entries.items() if value})
+
+
+def _finished(look: _Look, now: datetime) -> str:
+    """When the flow came to its present end; empty while it goes on."""
+    if look.phase not in (JobFlowPhase.SUCCEED, JobFlowPhase.FAILED):
+        return ""
+    known = look.view.flow.status.ledger.finished
+    return known if known and look.phase is look.view.flow.phase else format_time(now)
 
 
 def _made(look: _Look, job: Child) -> MadeJob:

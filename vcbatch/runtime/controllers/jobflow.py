@@ -288,8 +288,8 @@ _REASONS = {
 def _standing(flow: Json) -> tuple[object, ...]:
     """What of a flow decides anything. The rest of its status is told by us."""
     metadata, status = flow["metadata"], part(flow, "status")
-    phase = part(status, "state").get("phase")
-    return metadata.get("deletionTimestamp"), flow.get("spec"), phase, status.get("ledger")
+    phase, kept = part(status, "state").get("phase"), part(metadata, "annotations").get(names.TTL_AFTER_FINISHED)
+    return metadata.get("deletionTimestamp"), kept, flow.get("spec"), phase, status.get("ledger")
 
 
 def _progress(job: Json) -> tuple[object, ...]:
