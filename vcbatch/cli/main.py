@@ -25,6 +25,7 @@ _COMMANDS: Commands = {
     "controllers": ("vcbatch.cli.controllers", "Run the controllers on a cluster."),
     "scheduler": ("vcbatch.cli.scheduler", "Run the gang scheduler on a cluster."),
     "webhooks": ("vcbatch.cli.webhooks", "Run the admission service of a cluster."),
+    "completion": ("vcbatch.cli.completion.command", "Print a script for completion in bash, zsh or fish."),
     "simulate": ("vcbatch.cli.simulate", "Say what the scheduler would do with given objects."),
     "snapshot": ("vcbatch.cli.snapshot", "Save what the scheduler sees of a cluster."),
     "replay": ("vcbatch.cli.replay", "Do again what the scheduler did, or would do in a changed cluster."),

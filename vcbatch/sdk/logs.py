@@ -47,6 +47,7 @@ async def follow_job(
     since: datetime | None = None,
     containers: Collection[str] | None = None,
     tasks: Collection[str] | None = None,
+    indices: Collection[int] | None = None,
     clock: Clock | None = None,
     random: Random | None = None,
 ) -> AsyncGenerator[LogLine, None]:
@@ -55,7 +56,8 @@ async def follow_job(
     With `follow`, from whenever its pods start until the job has finished (Completed, Failed, Terminated) or is
     deleted: over restarts of containers and pods, suspension, and broken connections, without a line lost or told
     twice. Else what is in the logs now, pod by pod. `tail` (lines of each container) and `since` limit what was printed
-    before; `containers` and `tasks` choose by name, by default every container but the init containers of every task.
+    before; `containers` and `tasks` choose by name, by default every container but the init containers of every task,
+    and `indices` among a task's pods.
 
     An `HttpApi` needs `ClientLimits.streams` for the gang's containers, up to `MAX_STREAMS`. Raises `ApiError`: 404 for
     a job that doesn't exist, 403 where its logs may not be read, code 0 or 5xx for a server that stays out of reach.
@@ -63,7 +65,17 @@ async def follow_job(
     """
     clock, random = clock or SystemClock(), random or SystemRandom()
     job = await api.get(JOBS, name, namespace=namespace, model=_JobView)
-    gang = _Gang(api, job, tail=tail, since=since, containers=containers, tasks=tasks, clock=clock, random=random)
+    gang = _Gang(
+        api,
+        job,
+        tail=tail,
+        since=since,
+        containers=containers,
+        tasks=tasks,
+        indices=indices,
+        clock=clock,
+        random=random,
+    )
     lines = gang.follow() if follow else gang.read_once()
     async with aclosing(lines):
         async for line in lines:
@@ -146,6 +158,7 @@ class _Gang:
         since: datetime | None,
         containers: Collection[str] | None,
         tasks: Collection[str] | None,
+        indices: Collection[int] | None,
         clock: Clock,
         random: Random,
     ) -> None:
@@ -155,6 +168,7 @@ class _Gang:
         self._since = since
         self._containers = containers
         self._tasks = tasks
+        self._indices = indices
         self._clock = clock
         self._random = random
         self._funnel = _Funnel()
@@ -261,6 +275,8 @@ class _Gang:
     def _ours(self, pod: PodView) -> bool:
         owner = pod.metadata.controller_owner()
         if owner is None or owner.uid != self._job.metadata.uid:
+            return False
+        if self._indices is not None and pod.index not in self._indices:
             return False
         return self._tasks is None or pod.task in self._tasks
 

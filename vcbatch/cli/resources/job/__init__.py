@@ -9,6 +9,7 @@ from vcbatch.cli.lazy import Commands, LazyGroup
 _COMMANDS: Commands = {
     "list": ("vcbatch.cli.resources.job.listing:listing", "List jobs."),
     "get": ("vcbatch.cli.resources.job.listing:getting", "Show jobs by name."),
+    "logs": ("vcbatch.cli.logs.command", "Show what the pods of a job print."),
 }
 
 

@@ -1,0 +1,32 @@
+"""`vcbatch completion`: the script by which a shell completes the command."""
+
+from __future__ import annotations
+
+import click
+from click.shell_completion import get_completion_class
+
+from vcbatch.cli.output import say
+
+_PROGRAM = "vcbatch"
+_VARIABLE = "_VCBATCH_COMPLETE"
+
+
+@click.command("completion")
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def command(ctx: click.Context, shell: str) -> int:
+    """Print a script that completes commands, options, and the names of jobs, queues and other objects.
+
+    \b
+    bash:  source <(vcbatch completion bash)                                  in ~/.bashrc
+    zsh:   source <(vcbatch completion zsh)                                   in ~/.zshrc
+    fish:  vcbatch completion fish > ~/.config/fish/completions/vcbatch.fish  once
+
+    `kubectl vcbatch` is completed by kubectl's own completion.
+    """
+    of = get_completion_class(shell)
+    assert of is not None  # noqa: S101 - click has these three
+    # Made of the template alone: `source` would first ask a bash for its version.
+    complete = of(ctx.find_root().command, {}, _PROGRAM, _VARIABLE)
+    say(complete.source_template % complete.source_vars())
+    return 0

@@ -1,0 +1,60 @@
+"""Names of objects on the server, for completion. Whatever goes wrong, nothing is offered and nothing is said: the
+person is typing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import click
+
+from vcbatch.api import resources
+from vcbatch.api.resources import Resource
+
+Offer = Callable[[click.Context, click.Parameter, str], Sequence[str]]
+
+_SECONDS = 1.5
+"""How long a person waits for a key to answer."""
+_MOST = 1000
+
+
+def _offered(resource: Resource) -> Offer:
+    def offer(ctx: click.Context, param: click.Parameter, incomplete: str) -> Sequence[str]:
+        given = ctx.params.get(param.name or "")
+        taken = set(given) if isinstance(given, tuple) else set()
+        return [name for name in _names(resource, ctx) if name.startswith(incomplete) and name not in taken][:_MOST]
+
+    return offer
+
+
+job_names: Offer = _offered(resources.JOBS)
+queue_names: Offer = _offered(resources.QUEUES)
+flow_names: Offer = _offered(resources.JOBFLOWS)
+template_names: Offer = _offered(resources.JOBTEMPLATES)
+cron_names: Offer = _offered(resources.CRONJOBS)
+pod_names: Offer = _offered(resources.PODS)
+hypernode_names: Offer = _offered(resources.HYPERNODES)
+namespace_names: Offer = _offered(resources.NAMESPACES)
+priority_class_names: Offer = _offered(resources.PRIORITYCLASSES)
+
+
+def _names(resource: Resource, ctx: click.Context) -> Sequence[str]:
+    """Sorted. Where `--namespace` isn't given, of the namespace that a command would take."""
+    from vcbatch.cli.access import Access
+
+    access = Access(
+        kubeconfig=ctx.params.get("kubeconfig"),
+        context=ctx.params.get("context"),
+        chosen_namespace=ctx.params.get("namespace"),
+    )
+    try:
+        from vcbatch.runtime.oneshot import OneShotApi, drive
+        from vcbatch.runtime.rest import ClientLimits
+
+        limits = ClientLimits(retries=0, connect_timeout=_SECONDS, request_timeout=_SECONDS, list_timeout=_SECONDS)
+        namespace = access.namespace if resource.namespaced else None
+        with OneShotApi(access.connection(), limits=limits) as api:
+            listing = drive(cast("Any", api).list(resource, namespace=namespace))
+        return sorted(item["metadata"]["name"] for item in listing.items)
+    except Exception:
+        return ()

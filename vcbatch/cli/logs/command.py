@@ -1,0 +1,198 @@
+"""`vcbatch job logs`: the log of a whole gang."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from vcbatch.api.loose import part
+from vcbatch.api.phases import JobPhase
+from vcbatch.api.resources import JOBS
+from vcbatch.cli.access import Access, TimeoutType, access_options
+from vcbatch.cli.completion.names import job_names
+from vcbatch.cli.output import CliError, note
+from vcbatch.cli.resources.fields import number, objects, text
+from vcbatch.cli.resources.kinds import job_phase
+from vcbatch.cli.terminal import terminal_of
+
+if TYPE_CHECKING:
+    from vcbatch.runtime.client import HttpApi
+
+Json = dict[str, Any]
+
+
+class IndicesType(click.ParamType):
+    """Indices of a task: `0-3,7`."""
+
+    name = "LIST"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> frozenset[int]:
+        if isinstance(value, frozenset):
+            return value
+        found: set[int] = set()
+        for piece in str(value).split(","):
+            first, dash, last = piece.strip().partition("-")
+            if not (_is_index(first) and (not dash or _is_index(last)) and int(last or first) >= int(first)):
+                self.fail(f"{value!r} is no list of indices such as 0-3,7", param, ctx)
+            found.update(range(int(first), int(last or first) + 1))
+        return frozenset(found)
+
+
+def _is_index(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    name: str
+    follow: bool
+    tail: int | None
+    since: datetime | None
+    timestamps: bool
+    containers: tuple[str, ...]
+    tasks: tuple[str, ...]
+    indices: frozenset[int] | None
+    prefix: bool | None
+
+
+@click.command("logs")
+@click.argument("name", metavar="JOB", shell_complete=job_names)
+@click.option("-f", "--follow", is_flag=True, help="Go on until the job has finished, over restarts.")
+@click.option(
+    "--tail", type=click.IntRange(min=-1), default=-1, metavar="N", help="Only the last N lines of each container."
+)
+@click.option(
+    "--since", type=TimeoutType(), default=None, metavar="TIME", help="Only what is newer, such as 30s or 2h."
+)
+@click.option("--timestamps", is_flag=True, help="Say when each line was printed.")
+@click.option("-c", "--container", "containers", multiple=True, metavar="NAME", help="Only this container; repeatable.")
+@click.option("--task", "tasks", multiple=True, metavar="NAME", help="Only this task; repeatable.")
+@click.option("--index", "indices", type=IndicesType(), default=None, help="Only these pods of a task, such as 0-3,7.")
+@click.option(
+    "--prefix/--no-prefix", default=None,
+    help="Whose line it is, in front of it.  [default: where several containers speak]",
+)  # fmt: skip
+@access_options
+def command(
+    access: Access,
+    name: str,
+    follow: bool,
+    tail: int,
+    since: timedelta | None,
+    timestamps: bool,
+    containers: tuple[str, ...],
+    tasks: tuple[str, ...],
+    indices: frozenset[int] | None,
+    prefix: bool | None,
+) -> int:
+    """Show what the pods of a job print, each line once.
+
+    With -f it waits for the job to start and says why it waits, follows pods that start again, and ends with the job.
+    What isn't a line of the log goes to standard error. Init containers are shown where -c names them.
+    """
+    asked = _Asked(
+        name=name,
+        follow=follow,
+        tail=None if tail < 0 else tail,
+        since=datetime.now(UTC) - since if since else None,
+        timestamps=timestamps,
+        containers=containers,
+        tasks=tasks,
+        indices=indices,
+        prefix=prefix,
+    )
+    from vcbatch.sdk.logs import MAX_STREAMS
+
+    access.streaming(lambda api: _show(api, access.namespace, asked), streams=MAX_STREAMS)
+    return 0
+
+
+async def _show(api: HttpApi, namespace: str, asked: _Asked) -> None:
+    from vcbatch.cli.logs.lines import Layout, Style, Writer
+    from vcbatch.cli.logs.watch import finished
+    from vcbatch.sdk.logs import follow_job
+
+    job: Json = await api.get(JOBS, asked.name, namespace=namespace)
+    _check(job, asked)
+    layout = Layout.of(job, tasks=asked.tasks or None, indices=asked.indices, containers=asked.containers or None)
+    shown = layout.speakers > 1 if asked.prefix is None else asked.prefix
+    style = Style(layout=layout if shown else None, timestamps=asked.timestamps, terminal=terminal_of(sys.stdout))
+    writer = Writer(sys.stdout)
+    lines = follow_job(
+        api,
+        namespace=namespace,
+        name=asked.name,
+        follow=asked.follow,
+        tail=asked.tail,
+        since=asked.since,
+        containers=asked.containers or None,
+        tasks=asked.tasks or None,
+        indices=asked.indices,
+    )
+    restarts: dict[tuple[str, int, str], int] = {}
+    waiting = asyncio.create_task(_say_why(api, job)) if asked.follow and not finished(job) else None
+    try:
+        async with aclosing(lines) as stream:
+            async for line in stream:
+                place = (line.task, line.index, line.container)
+                if restarts.setdefault(place, line.restart) != line.restart:
+                    restarts[place] = line.restart
+                    writer.flush()
+                    note(style.started_again(line))
+                writer.write(style.line(line))
+    finally:
+        writer.flush()
+        if waiting is not None:
+            waiting.cancel()
+            with suppress(asyncio.CancelledError):
+                await waiting
+
+
+async def _say_why(api: HttpApi, job: Json) -> None:
+    """Tell why a job that hasn't started waits, whenever that changes."""
+    from vcbatch.cli.logs.watch import follow_status, waits
+
+    said = ""
+
+    def tell(now: Json | None) -> None:
+        nonlocal said
+        if now is None:
+            note(f"{job['metadata']['name']} was deleted")
+            return
+        quiet = job_phase(now) not in (JobPhase.PENDING, JobPhase.RESTARTING, JobPhase.ABORTED)
+        text = "" if quiet else waits(now)
+        if text and text != said:
+            note(text)
+        said = text
+
+    await follow_status(api, job, tell)
+
+
+def _check(job: Json, asked: _Asked) -> None:
+    """Raises `CliError` where nothing of the job is chosen: it would be waited for in vain."""
+    sizes = {text(task, "name"): number(task, "replicas") for task in objects(job, "spec", "tasks")}
+    for task in asked.tasks:
+        if task not in sizes:
+            raise CliError(f"job {asked.name} has no task {task}", hint=f"Its tasks: {', '.join(sizes)}.")
+    largest = max((size for name, size in sizes.items() if not asked.tasks or name in asked.tasks), default=0)
+    known = {
+        text(one, "name")
+        for task in objects(job, "spec", "tasks")
+        for kind in ("containers", "initContainers")
+        for one in objects(part(task, "template"), "spec", kind)
+    }
+    for container in asked.containers:
+        if container not in known:
+            raise CliError(
+                f"job {asked.name} has no container {container}", hint=f"Its own: {', '.join(sorted(known))}."
+            )
+    if asked.indices is not None and min(asked.indices) >= largest:
+        raise CliError(
+            f"job {asked.name} has no pod with index {min(asked.indices)}", hint=f"The highest is {largest - 1}."
+        )

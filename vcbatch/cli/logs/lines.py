@@ -1,0 +1,153 @@
+"""How a line of a gang's log is shown, and how lines reach the output."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Final, TextIO
+
+from vcbatch.api.loose import part
+from vcbatch.api.timestamps import format_micro_time
+from vcbatch.cli.resources.fields import number, objects, text
+from vcbatch.cli.terminal import Terminal, cells
+from vcbatch.sdk.logs import LogLine
+
+Json = Mapping[str, Any]
+
+_COLOURS: Final = ("36", "33", "32", "35", "34", "96", "93", "92", "95", "94")
+"""Base colours of a terminal, without red, which is for errors."""
+_DIM: Final = "2"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """What stands before each line. `width` is that of the longest `task/index`, `containers` whether the container is
+    named too, `speakers` how many containers may print lines."""
+
+    width: int = 0
+    speakers: int = 0
+    containers: bool = False
+    tasks: tuple[str, ...] = ()
+    """In the order in which they get their colours."""
+
+    @staticmethod
+    def of(
+        job: Json, *, tasks: Collection[str] | None, indices: Collection[int] | None, containers: Collection[str] | None
+    ) -> Layout:
+        """The layout for these parts of a job."""
+        found: list[tuple[str, int]] = []
+        names: set[str] = set()
+        for task in objects(job, "spec", "tasks"):
+            name = text(task, "name")
+            if tasks is not None and name not in tasks:
+                continue
+            replicas = number(task, "replicas")
+            found += [(name, index) for index in (range(replicas) if indices is None else indices) if index < replicas]
+            template = part(task, "template")
+            kinds = ("containers",) if containers is None else ("containers", "initContainers")
+            names |= {text(one, "name") for kind in kinds for one in objects(template, "spec", kind)}
+        chosen = names if containers is None else names & set(containers)
+        several = len(chosen) > 1
+        longest = max((len(name) for name in chosen), default=0) + 1 if several else 0
+        return Layout(
+            width=max((cells(f"{name}/{index}") for name, index in found), default=0) + longest,
+            speakers=len(found) * len(chosen),
+            containers=several,
+            tasks=tuple(dict.fromkeys(name for name, _ in found)),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Style:
+    """`layout` None: no prefix."""
+
+    layout: Layout | None = None
+    timestamps: bool = False
+    terminal: Terminal = field(default_factory=Terminal)
+
+    def line(self, line: LogLine) -> str:
+        """The line as it is shown, with its end."""
+        stamp = f"{format_micro_time(line.time)} " if self.timestamps and line.time is not None else ""
+        prefix = "" if self.layout is None else _prefix(self.layout, self.terminal, *_place(line))
+        return f"{prefix}{stamp}{line.text}\n"
+
+    def started_again(self, line: LogLine) -> str:
+        """What is said of a container that begins anew."""
+        where = f"{line.task}/{line.index}" + (f" {line.container}" if self.layout and self.layout.containers else "")
+        said = f"--- {where} started again (restart {line.restart})"
+        return f"\x1b[{_DIM}m{said}\x1b[0m" if self.terminal.colour else said
+
+
+def _place(line: LogLine) -> tuple[str, int, str]:
+    return line.task, line.index, line.container
+
+
+@lru_cache(maxsize=4096)
+def _prefix(layout: Layout, terminal: Terminal, task: str, index: int, container: str) -> str:
+    words = f"{task}/{index} {container}" if layout.containers else f"{task}/{index}"
+    padded = words + " " * (layout.width - cells(words)) + (" │ " if terminal.unicode else " | ")
+    if not terminal.colour:
+        return padded
+    order = layout.tasks.index(task) if task in layout.tasks else 0
+    return f"\x1b[{_COLOURS[(order * 3 + index) % len(_COLOURS)]}m{padded}\x1b[0m"
+
+
+_BATCH: Final = 64 * 1024
+_PAUSE: Final = 0.05
+"""Seconds that a line may wait for others before it is shown."""
+
+
+class Writer:
+    """Writes lines in batches: a system call for each line would cost more than all the rest. `before` and `after` are
+    called around each batch, by who has something else on the screen."""
+
+    def __init__(
+        self, out: TextIO, *, before: Callable[[], None] | None = None, after: Callable[[], None] | None = None
+    ) -> None:
+        self._out = out
+        self._before = before
+        self._after = after
+        self._held: list[str] = []
+        self._size = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._failure: OSError | None = None
+
+    def write(self, text: str) -> None:
+        """Raises `BrokenPipeError` where nobody reads any more."""
+        if self._failure is not None:
+            raise self._failure
+        self._held.append(text)
+        self._size += len(text)
+        if self._size >= _BATCH:
+            self.flush()
+        elif self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(_PAUSE, self._in_time)
+
+    def _in_time(self) -> None:
+        try:
+            self.flush()
+        except OSError as error:
+            self._failure = error  # for the next who writes: nobody awaits a timer
+
+    def flush(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if not self._held:
+            return
+        text, self._held, self._size = "".join(self._held), [], 0
+        if self._before is not None:
+            self._before()
+        self._emit(text)
+        self._out.flush()
+        if self._after is not None:
+            self._after()
+
+    def _emit(self, text: str) -> None:
+        try:
+            self._out.write(text)
+        except UnicodeEncodeError:
+            encoding = self._out.encoding
+            self._out.write(text.encode(encoding, "replace").decode(encoding))
