@@ -1,0 +1,1 @@
+"""What users write and read: typed, frozen, and exact on the wire."""

@@ -1,0 +1,99 @@
+"""The parts that jobs and tasks are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from vcbatch.api.names import GPU_RESOURCE
+from vcbatch.sdk.models.codecs import COUNT, QUANTITIES, RAW, TEXT, TEXTS, one
+from vcbatch.sdk.models.wire import Quantity, Wire, at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resources(Wire):
+    """What one pod asks for (`requests`, by which it is placed) and may use at most (`limits`)."""
+
+    requests: Mapping[str, Quantity] = field(
+        default_factory=dict[str, Quantity], metadata=at("requests", codec=QUANTITIES, absent={})
+    )
+    limits: Mapping[str, Quantity] = field(
+        default_factory=dict[str, Quantity], metadata=at("limits", codec=QUANTITIES, absent={})
+    )
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        cpu: Quantity | None = None,
+        memory: Quantity | None = None,
+        gpus: int | None = None,
+        more: Mapping[str, Quantity] | None = None,
+    ) -> Resources:
+        """CPUs are requested; memory (bytes, or `4Gi`) is a limit too. So are GPUs and `more`, which are devices by the
+        names of their resources: Kubernetes wants both to be the same for those."""
+        both: dict[str, Quantity] = dict(more or {})
+        if memory is not None:
+            both["memory"] = memory
+        if gpus is not None:
+            both[GPU_RESOURCE] = gpus
+        return cls(requests=both if cpu is None else {"cpu": cpu, **both}, limits=both)
+
+    @property
+    def gpus(self) -> Quantity:
+        """How many GPUs it asks for."""
+        return self.limits.get(GPU_RESOURCE, self.requests.get(GPU_RESOURCE, 0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy(Wire):
+    """When one of the events (or this exit code) happens, do `action`, `timeout` later (`30s`, `10m`).
+
+    `vcbatch.Action` and `vcbatch.Event` have the words.
+    """
+
+    action: str = field(default="", metadata=at("action", codec=TEXT, absent=""))
+    event: str | None = field(default=None, metadata=at("event", codec=TEXT))
+    events: Sequence[str] = field(default=(), metadata=at("events", codec=TEXTS, absent=()))
+    exit_code: int | None = field(default=None, metadata=at("exitCode", codec=COUNT))
+    timeout: str | None = field(default=None, metadata=at("timeout", codec=TEXT))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Volume(Wire):
+    """A PersistentVolumeClaim that every container mounts: `claim_name` is one that exists, `claim` describes one that
+    is made with the job and removed with it."""
+
+    mount_path: str = field(default="", metadata=at("mountPath", codec=TEXT, absent=""))
+    claim_name: str | None = field(default=None, metadata=at("volumeClaimName", codec=TEXT))
+    claim: Mapping[str, Any] | None = field(default=None, metadata=at("volumeClaim", codec=RAW))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkTopology(Wire):
+    """How far apart in the network the pods of a gang may be: `mode` is `hard` or `soft`."""
+
+    mode: str | None = field(default=None, metadata=at("mode", codec=TEXT))
+    highest_tier: int | None = field(default=None, metadata=at("highestTierAllowed", codec=COUNT))
+    highest_tier_name: str | None = field(default=None, metadata=at("highestTierName", codec=TEXT))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DependsOn(Wire):
+    """The tasks that have to be up before this one starts: all of them, or `any` (`iteration`)."""
+
+    tasks: Sequence[str] = field(default=(), metadata=at("name", codec=TEXTS, absent=()))
+    iteration: str | None = field(default=None, metadata=at("iteration", codec=TEXT))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Partitions(Wire):
+    """Groups of `size` pods of a task that are placed and restarted together; `least` of them have to start."""
+
+    total: int | None = field(default=None, metadata=at("totalPartitions", codec=COUNT))
+    size: int | None = field(default=None, metadata=at("partitionSize", codec=COUNT))
+    least: int | None = field(default=None, metadata=at("minPartitions", codec=COUNT))
+    network_topology: NetworkTopology | None = field(
+        default=None, metadata=at("networkTopology", codec=one(NetworkTopology))
+    )
