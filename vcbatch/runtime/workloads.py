@@ -35,8 +35,8 @@ _COMPONENT: Final = "kube-controller-manager"
 
 
 class Workloads:
-    """The controllers of Deployments, ReplicaSets, StatefulSets and Jobs. Two of a kind would fight over the pods: never on a
-    cluster."""
+    """The controllers of Deployments, ReplicaSets, StatefulSets and Jobs. Two of a kind would fight over pods: never
+    on a cluster."""
 
     def __init__(self, api: Api, informers: Informers, *, clock: Clock, random: Random, host: str = "") -> None:
         self._informers = informers
