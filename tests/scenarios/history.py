@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from tests.scenarios.conditions import Condition, ScenarioFailed, dig, named, target
-from vcbatch.api.resources import COMMANDS, JOBFLOWS, JOBS, NODES, PODGROUPS, PODS, QUEUES, Resource
+from vcbatch.api.resources import COMMANDS, DEPLOYMENTS, JOBFLOWS, JOBS, NODES, PODGROUPS, PODS, QUEUES, Resource
 from vcbatch.seams import Api, ApiError
 
 Json = dict[str, Any]
 
-WATCHED = (JOBS, PODS, PODGROUPS, COMMANDS, QUEUES, NODES, JOBFLOWS)
+WATCHED = (JOBS, PODS, PODGROUPS, COMMANDS, QUEUES, NODES, JOBFLOWS, DEPLOYMENTS)
 _PAUSE = 0.2
 
 
