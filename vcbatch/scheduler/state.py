@@ -41,6 +41,7 @@ from vcbatch.scheduler.reading import (
     with_oversubscription,
 )
 from vcbatch.scheduler.share import WHOLE, Share
+from vcbatch.scheduler.strangers import Strangers
 from vcbatch.scheduler.sub_gangs import SubGangRule, rules_of, sub_of
 
 
@@ -52,6 +53,7 @@ class ClusterState(Picture):
         super().__init__()
         self.shards.share = share
         self.scheduler_names = frozenset(scheduler_names)
+        self._strangers = Strangers(self.scheduler_names)
         self.default_queue = default_queue
         self._by_group_uid: dict[str, Job] = {}
 
@@ -60,6 +62,7 @@ class ClusterState(Picture):
     def apply_pod(self, pod: Pod) -> None:
         """A pod is there, or changed."""
         known = self.tasks.get(pod.metadata.uid)
+        self._changed_hands(self._strangers.pod(pod.metadata.uid, self._others_key(pod)))
         status = status_of(pod)
         if known is None:
             if not pod.spec.node_name and not self._ours(pod):
@@ -97,8 +100,11 @@ class ClusterState(Picture):
     def delete_pod(self, uid: str) -> None:
         """A pod is gone."""
         known = self.tasks.get(uid)
+        key = self._strangers.pod(uid, "")
         if known is not None:
             self._drop_pod(known)
+            key = key or (known.job.key if known.job is not None else "")
+        self._changed_hands(key)
 
     def _ours(self, pod: Pod) -> bool:
         return pod.spec.scheduler_name in self.scheduler_names and self.shards.share.owns(pod.metadata)
@@ -139,6 +145,8 @@ class ClusterState(Picture):
         self.tasks[task.uid] = task
         if job is not None:
             job.tasks[task.uid] = task
+            if job.group is None:
+                self._changed_hands(key)
         self._enter(task)
 
     def _drop_pod(self, task: Task) -> None:
@@ -153,6 +161,10 @@ class ClusterState(Picture):
         group = (pod.metadata.annotations or {}).get(names.GROUP_NAME, "")
         return f"{pod.metadata.namespace}/{group}" if group else ""
 
+    def _others_key(self, pod: Pod) -> str:
+        """The gang that the pod belongs to where another scheduler places it; empty where that is none."""
+        return "" if pod.spec.scheduler_name in self.scheduler_names else self._job_key(pod)
+
     # Gangs -----------------------------------------------------------------------------------------------------------
 
     def apply_podgroup(self, group: PodGroupView) -> None:
@@ -160,6 +172,11 @@ class ClusterState(Picture):
         if not self.shards.share.owns(group.metadata):
             self.delete_podgroup(group)  # where it was ours until its owner was known
             return
+        if self._is_others(group):
+            self.delete_podgroup(group)
+            self._strangers.groups[group.metadata.key] = group
+            return
+        self._strangers.groups.pop(group.metadata.key, None)
         job = self._job(group.metadata.key)
         before, job.group = job.group, group
         if before is None or before.metadata.uid != group.metadata.uid:
@@ -174,6 +191,19 @@ class ClusterState(Picture):
             return
         self._group_status(job, group)
         self._group_spec(job, group)
+
+    def _is_others(self, group: PodGroupView) -> bool:
+        job = self.jobs.get(group.metadata.key)
+        return self._strangers.judge(group, own_pods=job is not None and bool(job.tasks))
+
+    def _changed_hands(self, key: str) -> None:
+        """Pods of this gang came or went, so that its PodGroup may be ours now, or another's."""
+        group = self._strangers.groups.get(key)
+        if group is None:
+            job = self.jobs.get(key)
+            group = job.group if job is not None else None
+        if group is not None and self._is_others(group) is not (key in self._strangers.groups):
+            self.apply_podgroup(group)
 
     def _group_status(self, job: Job, group: PodGroupView) -> None:
         """Take the status over; one that we wrote ourselves is no news."""
@@ -222,6 +252,9 @@ class ClusterState(Picture):
 
     def delete_podgroup(self, group: PodGroupView) -> None:
         """A PodGroup is gone; one of the same name with another UID stays."""
+        stranger = self._strangers.groups.get(group.metadata.key)
+        if stranger is not None and stranger.metadata.uid == group.metadata.uid:
+            del self._strangers.groups[group.metadata.key]
         job = self.jobs.get(group.metadata.key)
         if job is None or job.group is None or job.group.metadata.uid != group.metadata.uid:
             return

@@ -102,6 +102,9 @@ def test_which_scheduler_pods_are_for() -> None:
     plan = planned(small("a", 1), small("b", 1, template=own), schedulerName="job-s")
     (a,), (b,) = made(plan, "a", 0), made(plan, "b", 0)
     assert (a.body["spec"]["schedulerName"], b.body["spec"]["schedulerName"]) == ("job-s", "own")
+    ensured = podgroup.ensure(plan, None, {}, out={})
+    assert ensured is not None
+    assert ensured.body["metadata"]["annotations"] == {"vcbatch.dev/schedulers": "job-s,own"}
 
 
 def test_pods_carry_the_marks_of_their_job_that_the_scheduler_reads() -> None:

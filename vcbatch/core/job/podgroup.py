@@ -102,9 +102,20 @@ def _body(plan: Plan, priority_classes: Mapping[str, int], out: Mapping[str, int
     if job.metadata.labels:
         metadata["labels"] = dict(job.metadata.labels)
     annotations = {key: value for key, value in job.metadata.annotations.items() if key != LAST_APPLIED}
+    schedulers = _schedulers(plan)
+    if schedulers:
+        annotations[names.SCHEDULERS] = ",".join(schedulers)
     if annotations:
         metadata["annotations"] = annotations
     return {"apiVersion": PODGROUPS.api_version, "kind": PODGROUPS.kind, "metadata": metadata, "spec": spec}
+
+
+def _schedulers(plan: Plan) -> list[str]:
+    """Who is to place the job's pods; nobody in particular where neither the job nor a template names one."""
+    given: set[str] = {
+        t.spec.pod_spec.get("schedulerName") or plan.job.spec.scheduler_name for t in plan.tasks.values()
+    }
+    return sorted(given - {""})
 
 
 def _sub_group(task: str, policy: PartitionPolicy) -> Json:
