@@ -5,50 +5,20 @@ from __future__ import annotations
 import fcntl
 import os
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from vcbatch.cli.output import CliError
+from vcbatch.runtime.local_server import (
+    Server,
+    default_state_dir,
+    kubeconfig_of,
+    pid_file_of,
+    running_server,
+    start_time_of,
+)
 
-
-@dataclass(frozen=True, slots=True)
-class Server:
-    """A running `vcbatch up`. The kernel gives pids out again, so the start time belongs to it."""
-
-    pid: int
-    start_time: int
-
-    def alive(self) -> bool:
-        return start_time_of(self.pid) == self.start_time
-
-
-def default_state_dir() -> Path:
-    base = os.environ.get("XDG_STATE_HOME") or ""
-    root = Path(base) if base.startswith("/") else Path.home() / ".local" / "state"
-    return root / "vcbatch"
-
-
-def start_time_of(pid: int) -> int | None:
-    """When the process started, in clock ticks since boot (elsewhere than on Linux: in 1/100 s since the epoch); None
-    where there is none, or nothing but a zombie."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except FileNotFoundError:
-        return None if Path("/proc/self/stat").exists() else _start_time_elsewhere(pid)
-    except (ProcessLookupError, PermissionError):
-        return None
-    return None if fields[0] in ("Z", "X") else int(fields[19])
-
-
-def _start_time_elsewhere(pid: int) -> int | None:
-    import psutil
-
-    try:
-        process = psutil.Process(pid)
-        return None if process.status() == psutil.STATUS_ZOMBIE else round(process.create_time() * 100)
-    except psutil.Error:
-        return None
+__all__ = ["Server", "StateDir", "default_state_dir", "start_time_of"]
 
 
 class StateDir:
@@ -56,10 +26,10 @@ class StateDir:
 
     def __init__(self, path: Path) -> None:
         self.path = path.expanduser().absolute()
-        self.kubeconfig = self.path / "kubeconfig"
+        self.kubeconfig = kubeconfig_of(self.path)
         self.log = self.path / "log"
         self.kubelet = self.path / "kubelet"
-        self._pid = self.path / "pid"
+        self._pid = pid_file_of(self.path)
         self._lock: IO[bytes] | None = None
 
     def exists(self) -> bool:
@@ -78,12 +48,7 @@ class StateDir:
 
     def running(self) -> Server | None:
         """Who runs on it, if anybody does."""
-        try:
-            pid, start_time = (int(part) for part in self._pid.read_text().split())
-        except (OSError, ValueError):
-            return None
-        server = Server(pid, start_time)
-        return server if server.alive() else None
+        return running_server(self.path)
 
     def claim(self) -> None:
         """Make it ours until this process ends. Raises `CliError` where another runs on it, or nothing can be written
