@@ -113,7 +113,7 @@ def test_an_address_of_another_kind_is_refused():
         (
             Answer(status=404, body={"kind": "Status", "message": 'jobs "x" not found', "details": {"name": "x"}}),
             'jobs "x" not found',
-            "with -n",
+            "with --namespace",
         ),
         (refused(401, "Unauthorized", "Unauthorized"), "doesn't know you", "Log in"),
         (refused(403, "Forbidden", "eve can't get jobs"), "eve can't get jobs", "can-i"),

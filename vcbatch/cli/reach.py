@@ -1,0 +1,153 @@
+"""How a command reaches the API server: one connection, and errors that say what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
+
+from vcbatch.api.resources import HYPERNODES, NAMESPACES, NODES, QUEUES
+from vcbatch.cli.output import CliError
+from vcbatch.cli.state import StateDir, default_state_dir
+from vcbatch.runtime.kubeconfig import CertificateRefusedError, Connection, KubeconfigError, NothingConfigured, load
+from vcbatch.runtime.rest import ClientLimits
+from vcbatch.seams.api import Api, ApiError
+
+if TYPE_CHECKING:
+    from vcbatch.runtime.client import HttpApi
+
+T = TypeVar("T")
+
+NO_LIMIT = timedelta(days=365)
+"""As long as a request may take at all."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Access:
+    """Which server a command speaks to, and as whom. `server` replaces the address that the configuration names."""
+
+    kubeconfig: Path | None = None
+    context: str | None = None
+    chosen_namespace: str | None = None
+    request_timeout: timedelta | None = None
+    server: str | None = None
+    _connection: Connection | None = None
+
+    @property
+    def namespace(self) -> str:
+        """What `--namespace` says, else the context of the configuration, else `default`."""
+        return self.chosen_namespace or self.connection().namespace
+
+    def connection(self) -> Connection:
+        """Where the server is: of --kubeconfig, $KUBECONFIG, ~/.kube/config or the pod's service account, else the
+        server that `vcbatch up` runs. Raises `CliError`."""
+        if self._connection is None:
+            with self._complaining():
+                self._connection = self._found()
+        return self._connection
+
+    def once(self, work: Callable[[Api], Coroutine[Any, Any, T]]) -> T:
+        """Run `work` without an event loop: for everything but watches. Raises `CliError`."""
+        from vcbatch.runtime.oneshot import OneShotApi, drive
+
+        connection = self.connection()
+        with self._complaining(), OneShotApi(connection, limits=self._limits()) as api:
+            return drive(work(cast("Api", api)))
+
+    def streaming(
+        self, work: Callable[[HttpApi], Coroutine[Any, Any, T]], *, streams: int = ClientLimits().streams
+    ) -> T:
+        """Run `work` under asyncio: for watches and logs that are followed, `streams` at a time. Raises `CliError`."""
+        import asyncio
+
+        from vcbatch.runtime.client import HttpApi
+        from vcbatch.runtime.clock import SystemClock
+        from vcbatch.runtime.random import SystemRandom
+
+        connection = self.connection()
+
+        async def run() -> T:
+            limits = replace(self._limits(), streams=streams)
+            async with HttpApi(connection, clock=SystemClock(), random=SystemRandom(), limits=limits) as api:
+                return await work(api)
+
+        with self._complaining():
+            return asyncio.run(run())
+
+    def _limits(self) -> ClientLimits:
+        if self.request_timeout is None:
+            return ClientLimits(retries=2)
+        seconds = (self.request_timeout or NO_LIMIT).total_seconds()
+        return ClientLimits(
+            retries=2,
+            request_timeout=seconds,
+            list_timeout=seconds,
+            connect_timeout=min(seconds, ClientLimits().connect_timeout),
+        )
+
+    def _found(self) -> Connection:
+        try:
+            connection = load(self.kubeconfig, context=self.context)
+        except NothingConfigured:
+            local = StateDir(default_state_dir())
+            if self.context is not None:
+                raise
+            if self.server is not None:
+                return Connection(server=_url(self.server))
+            if local.running() is None:
+                raise
+            return load(local.kubeconfig)
+        return connection if self.server is None else replace(connection, server=_url(self.server))
+
+    @contextmanager
+    def _complaining(self) -> Iterator[None]:
+        try:
+            yield
+        except NothingConfigured as error:
+            hint = "Start a server on this machine with `vcbatch up`, or name a cluster's kubeconfig."
+            raise CliError(str(error), hint=hint) from error
+        except (KubeconfigError, CertificateRefusedError) as error:
+            hint = "Look at it with `kubectl config view`, or choose another with --kubeconfig or --context."
+            raise CliError(str(error), hint=hint) from error
+        except ApiError as error:
+            _refuse(error, self._connection.server if self._connection else "the server")
+
+
+def _url(server: str) -> str:
+    """The address that `--master` or `--server` gives, which may leave out the scheme. Raises `KubeconfigError`."""
+    url = server if "://" in server else f"http://{server}"
+    if not url.startswith(("http://", "https://")):
+        raise KubeconfigError(f"{server!r} is no address of a server: http:// and https:// are spoken")
+    return url.rstrip("/")
+
+
+_CLUSTER_WIDE = frozenset(one.plural for one in (QUEUES, HYPERNODES, NODES, NAMESPACES))
+
+
+def _refuse(error: ApiError, server: str) -> NoReturn:
+    """Raise the `CliError` that says what the refusal is to a person, and what to do next."""
+    message, hint = str(error), ""
+    if error.code == 0:
+        message = f"{server} doesn't answer: {error}"
+        hint = "Is it running, and reachable from here? --kubeconfig and --context choose another server."
+    elif error.code == 401:
+        message = f"{server} doesn't know you: {error}"
+        hint = "Log in again, or choose other credentials with --context."
+    elif error.code == 403:
+        hint = "`kubectl auth can-i --list` shows what you may do; whoever runs the cluster can give you the right."
+    elif error.not_found and not error.details.get("name"):
+        message = f"{server} doesn't have this kind of object: {error}"
+        hint = "If it is a cluster without vcbatch: `vcbatch crds | kubectl apply -f -` installs the definitions."
+    elif error.not_found and error.details.get("kind") not in _CLUSTER_WIDE:
+        hint = "Is it in another namespace? Choose one with --namespace."
+    elif error.already_exists:
+        hint = "Choose another name, or delete the one that is there."
+    elif error.conflict:
+        hint = "Somebody else changed it at the same time; try again."
+    elif error.transient:
+        message = f"{server} can't serve this now ({error.code} {error.reason}): {error}"
+        hint = "Try again in a minute."
+    raise CliError(message, hint=hint) from error

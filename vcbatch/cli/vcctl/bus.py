@@ -1,0 +1,33 @@
+"""Asking a controller for something: a Command in the name of the job or queue that it is about."""
+
+from __future__ import annotations
+
+from vcbatch.api.phases import Action
+from vcbatch.api.resources import COMMANDS, Resource
+from vcbatch.seams.api import Api, Json
+
+
+async def ask(api: Api, resource: Resource, name: str, action: Action, *, namespace: str | None, at: str) -> None:
+    """Ask for `action` on the object of this name, in a Command in the namespace `at`. It belongs to the very object
+    (by UID), and goes with it. Raises `ApiError`."""
+    target = await api.get(resource, name, namespace=namespace)
+    reference: Json = {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "name": name,
+        "uid": target["metadata"]["uid"],
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+    command: Json = {
+        "apiVersion": COMMANDS.api_version,
+        "kind": COMMANDS.kind,
+        "metadata": {
+            "generateName": f"{name}-{action.lower()}-",
+            "namespace": at,
+            "ownerReferences": [reference],
+        },
+        "action": str(action),
+        "target": reference,
+    }
+    await api.create(COMMANDS, command, namespace=at)

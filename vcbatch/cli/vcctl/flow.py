@@ -1,0 +1,179 @@
+"""`vcctl jobflow` and `vcctl jobtemplate`, which have the same commands."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from vcbatch.api.resources import JOBFLOWS, JOBTEMPLATES, Resource
+from vcbatch.cli.output import CliError, say
+from vcbatch.cli.resources.fields import dig, name_of, namespace_of, text, uid_of
+from vcbatch.cli.vcctl.access import once, required
+from vcbatch.cli.vcctl.columns import NOTHING, Column, table
+from vcbatch.cli.vcctl.commands import NAMESPACE
+from vcbatch.cli.vcctl.flags import Given
+from vcbatch.cli.vcctl.words import now, since
+from vcbatch.seams.api import Api, ApiError, Json
+
+_GAP = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlowCommands:
+    """The commands for one kind. `words`: what it is called in sentences; `stateful`: whether it has a phase to show;
+    `separator`: what stands between several of them."""
+
+    resource: Resource
+    words: str
+    stateful: bool
+    separator: str
+
+    # Showing
+
+    def list_all(self, given: Given) -> int:
+        """Those of a namespace, or of all."""
+        everywhere = "all-namespaces" in given.values and given.on("all-namespaces")
+
+        async def work(api: Api) -> Sequence[Json]:
+            return (await api.list(self.resource, namespace=None if everywhere else given.text("namespace"))).items
+
+        return self._print(once(given, work))
+
+    def get(self, given: Given) -> int:
+        """One of them."""
+        name = required(given, "name", f"name is mandatory to get the particular {self.words} details")
+        return self._print([once(given, lambda api: api.get(self.resource, name, namespace=given.text("namespace")))])
+
+    def _print(self, found: Sequence[Json]) -> int:
+        titles = ("Name", "Namespace", "Phase", "Age") if self.stateful else ("Name", "Namespace")
+        rows = [self._row(one) for one in found]
+        say(table([Column(title=title, gap=_GAP) for title in titles], rows) if rows else NOTHING)
+        return 0
+
+    def _row(self, one: Json) -> list[str]:
+        row = [name_of(one), namespace_of(one)]
+        if self.stateful:
+            row += [text(one, "status", "state", "phase"), since(dig(one, "metadata", "creationTimestamp"), now())]
+        return row
+
+    def describe(self, given: Given) -> int:
+        """One of them, or all of the namespace, as stored."""
+        name, namespace, form = given.text("name"), given.text("namespace"), given.text("format")
+        if form not in _FORMATS:
+            raise CliError(f"Unsupported format: {form}", hint=f"Give {' or '.join(_FORMATS)} with --format.")
+
+        async def work(api: Api) -> Sequence[Json]:
+            if name:
+                return [await api.get(self.resource, name, namespace=namespace)]
+            return (await api.list(self.resource, namespace=namespace)).items
+
+        say(self.separator.join(_FORMATS[form](self._stored(one)) for one in once(given, work)), end="")
+        return 0
+
+    def _stored(self, one: Json) -> Json:
+        """With its kind, without the record of who set which field, in the order of Volcano's types."""
+        metadata = {key: value for key, value in (one.get("metadata") or {}).items() if key != "managedFields"}
+        rest = {key: value for key, value in one.items() if key not in ("apiVersion", "kind", "metadata")}
+        kind = {"kind": self.resource.kind, "apiVersion": self.resource.api_version}
+        return {**kind, "metadata": metadata, **rest}
+
+    # Changing
+
+    def create(self, given: Given) -> int:
+        """Everything in the file; what is refused stops nothing else."""
+        found = self._in_file(required(given, "file", f"{self.words} file must be specified"))
+
+        async def make(api: Api, one: Json) -> None:
+            await api.create(self.resource, one, namespace=namespace_of(one))
+
+        return self._each(given, found, "create", "Created", make)
+
+    def delete(self, given: Given) -> int:
+        """What the file names, or the one of this name."""
+        if given.text("file"):
+
+            async def drop(api: Api, one: Json) -> None:
+                await api.delete(self.resource, name_of(one), namespace=namespace_of(one))
+
+            return self._each(given, self._in_file(given.text("file")), "delete", "Deleted", drop)
+        name = required(given, "name", f"{self.words} name must be specified")
+        namespace = given.text("namespace")
+
+        async def work(api: Api) -> None:
+            # By UID: another that took the name meanwhile stays.
+            there = await api.get(self.resource, name, namespace=namespace)
+            await api.delete(self.resource, name, namespace=namespace, uid=uid_of(there) or None)
+
+        once(given, work)
+        say(f"Deleted {self.resource.kind}: {namespace}/{name}")
+        return 0
+
+    def _each(
+        self,
+        given: Given,
+        found: Sequence[Json],
+        verb: str,
+        done: str,
+        act: Callable[[Api, Json], Awaitable[None]],
+    ) -> int:
+        """A line for each, and an error in the end where one failed."""
+
+        async def work(api: Api) -> int:
+            failures = 0
+            for one in found:
+                try:
+                    await act(api, one)
+                except ApiError as error:
+                    failures += 1
+                    say(f"Failed to {verb} {self.resource.kind}: {error}")
+                else:
+                    say(f"{done} {self.resource.kind}: {namespace_of(one)}/{name_of(one)}")
+            return failures
+
+        failures = once(given, work)
+        if failures:
+            raise CliError(f"{failures} of {len(found)} failed")
+        return 0
+
+    def _in_file(self, file: str) -> list[Json]:
+        """All of the kind in the file, each with a namespace. Raises `CliError`, before anything has been done, where
+        something else is in it."""
+        from vcbatch.cli.documents import documents
+
+        wanted = (self.resource.api_version, self.resource.kind)
+        found: list[Json] = []
+        for document in documents(Path(file)):
+            one: Json = {"apiVersion": wanted[0], "kind": wanted[1], **document}
+            if (one["apiVersion"], one["kind"]) != wanted:
+                raise CliError(
+                    f"{file}: {one['kind']} of {one['apiVersion']} is no {self.words}: "
+                    f"want kind {wanted[1]} of {wanted[0]}"
+                )
+            metadata: Any = one.get("metadata")
+            if not isinstance(metadata, dict) or not metadata.get("name"):
+                raise CliError(f"{file}: a {self.words} without metadata.name")
+            one["metadata"] = {**metadata, "namespace": metadata.get("namespace") or NAMESPACE}
+            found.append(one)
+        if not found:
+            raise CliError(f"{file}: no {self.words} in it")
+        return found
+
+
+def _json(one: Json) -> str:
+    import json
+
+    return json.dumps(one, indent=2, ensure_ascii=False) + "\n"
+
+
+def _yaml(one: Json) -> str:
+    import yaml
+
+    return yaml.dump(one, Dumper=yaml.CSafeDumper, sort_keys=True, allow_unicode=True, width=2**31 - 1)
+
+
+_FORMATS: dict[str, Callable[[Json], str]] = {"yaml": _yaml, "json": _json}
+
+JOBFLOW = FlowCommands(resource=JOBFLOWS, words="jobflow", stateful=True, separator="-" * 33 + "\n")
+JOBTEMPLATE = FlowCommands(resource=JOBTEMPLATES, words="job template", stateful=False, separator="\n\n")
