@@ -8,7 +8,8 @@ from datetime import datetime
 from typing import Any
 
 from vcbatch.api.loose import listed, part
-from vcbatch.api.quantity import ZERO, MalformedQuantity, Quantity, parse_quantity
+from vcbatch.api.quantities import read
+from vcbatch.api.quantity import Quantity
 from vcbatch.api.timestamps import parse_time
 from vcbatch.cli.output import age
 
@@ -62,14 +63,7 @@ def quantities(obj: Mapping[str, Any], *path: str) -> dict[str, Quantity]:
     value = dig(obj, *path)
     if not isinstance(value, dict):
         return {}
-    return {str(key): _quantity(each) for key, each in value.items()}
-
-
-def _quantity(value: Any) -> Quantity:
-    try:
-        return parse_quantity(value) if isinstance(value, (str, int, float)) else ZERO
-    except MalformedQuantity:
-        return ZERO
+    return {str(key): read(each) for key, each in value.items()}
 
 
 def moment(obj: Mapping[str, Any], *path: str) -> datetime | None:

@@ -1,0 +1,222 @@
+"""`vcbatch job describe`: all that is known of one job, on one screen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from vcbatch.api import names
+from vcbatch.api.phases import JobPhase
+from vcbatch.api.resources import JOBS, PODGROUPS, PODS
+from vcbatch.api.time_limit import time_limit
+from vcbatch.cli.access import Access, access_options
+from vcbatch.cli.output import age, say
+from vcbatch.cli.resources.blocks import (
+    amounts,
+    document,
+    events_text,
+    facts,
+    labels_text,
+    moment_text,
+    section,
+    width_of,
+)
+from vcbatch.cli.resources.fields import NONE, dig, moment, name_of, namespace_of, number, objects, text, uid_of, words
+from vcbatch.cli.resources.kinds import POD, job_finished, job_phase, job_queue, job_size, job_why, toned
+from vcbatch.cli.resources.reading import events_of, owned_by, within_reach
+from vcbatch.cli.table import Row, table
+from vcbatch.cli.terminal import Terminal, Tone, terminal_of, wrap
+from vcbatch.core.usage import pod_usage
+from vcbatch.core.waiting import gang_of
+from vcbatch.seams.api import Api
+
+Json = dict[str, Any]
+
+_LOSSES_SHOWN = 5
+_PODS_SHOWN = 20
+_DEFAULT_RETRIES = 3
+_OWN_KEYS = ("requests.", "limits.", "count/", "pods")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobPicture:
+    """A job with what belongs to it. `pod_group` is None where there is none, or it can't be read."""
+
+    job: Json
+    pod_group: Json | None = None
+    pods: Sequence[Json] = ()
+    events: Sequence[Json] = ()
+
+
+@click.command("describe")
+@click.argument("name")
+@access_options
+def command(name: str, access: Access) -> int:
+    """Show one job: tasks, policies, retries, how its last pods failed, events."""
+
+    async def fetch(api: Api) -> JobPicture:
+        job = await api.get(JOBS, name, namespace=access.namespace)
+        selector = f"metadata.name={names.pod_group_name(name, uid_of(job))}"
+        groups = await within_reach(api, PODGROUPS, namespace=access.namespace, field_selector=selector)
+        selector = f"{names.JOB_NAME}={name}"
+        pods = owned_by(await within_reach(api, PODS, namespace=access.namespace, label_selector=selector), uid_of(job))
+        group = groups[0] if groups else None
+        events = await events_of(api, job, *groups)
+        return JobPicture(job=job, pod_group=group, pods=pods, events=events)
+
+    say(described(access.once(fetch), terminal_of(), now=datetime.now(UTC)))
+    return 0
+
+
+def described(picture: JobPicture, terminal: Terminal, *, now: datetime) -> str:
+    """The screen."""
+    return document(
+        [
+            facts(_facts(picture, now), terminal),
+            section("Tasks", _tasks(picture.job, terminal), terminal),
+            section("Policies", "\n".join(_policies(picture.job)), terminal),
+            section("Last failures", "\n".join(_losses(picture.job, terminal, now=now)), terminal),
+            section("Pods", _pods(picture, terminal, now=now), terminal),
+            section("Events", events_text(picture.events, terminal, now=now), terminal),
+        ]
+    )
+
+
+def _facts(picture: JobPicture, now: datetime) -> Iterator[tuple[str, Any]]:
+    job = picture.job
+    yield "Name", f"{namespace_of(job)}/{name_of(job)}"
+    phase = toned(job_phase(job))
+    entered = moment(job, "status", "state", "lastTransitionTime")
+    yield "Phase", phase._replace(text=f"{phase.text} for {age(entered, now)}") if entered else phase
+    yield "Why", job_why(job)
+    if job_phase(job) == JobPhase.PENDING:
+        yield "More", f"vcbatch job explain {name_of(job)}"
+    yield "Queue", job_queue(job)
+    yield "Created", moment_text(moment(job, "metadata", "creationTimestamp"), now)
+    yield "Made by", _maker(job)
+    yield "Gang", _gang(picture)
+    yield "Priority", text(job, "spec", "priorityClassName")
+    yield "Scheduler", text(job, "spec", "schedulerName")
+    yield "Retries", _retries(job)
+    yield "Ran", text(job, "status", "runningDuration")
+    limit = time_limit(words(job, "metadata", "annotations"))
+    yield "Time limit", f"{limit} s" if limit is not None else ""
+    ttl = dig(job, "spec", "ttlSecondsAfterFinished")
+    yield "Deleted", f"{ttl} s after it is finished" if ttl is not None else ""
+    yield "Plugins", ", ".join(_plugins(job))
+    yield "Volumes", ", ".join(_volumes(job))
+    yield "Labels", labels_text(words(job, "metadata", "labels"))
+    annotations = words(job, "metadata", "annotations")
+    annotations.pop(names.LAST_APPLIED, None)
+    yield "Annotations", labels_text(annotations)
+    yield "UID", uid_of(job)
+
+
+def _maker(job: Json) -> str:
+    owners = objects(job, "metadata", "ownerReferences")
+    return ", ".join(f"{text(owner, 'kind')} {text(owner, 'name')}" for owner in owners)
+
+
+def _gang(picture: JobPicture) -> str:
+    least = number(picture.job, "spec", "minAvailable")
+    needs = f"{least} of {job_size(picture.job)} pods start together"
+    if picture.pod_group is None:
+        return needs if job_finished(picture.job) else f"{needs}; no PodGroup yet"
+    gang = gang_of(picture.pod_group, {})
+    asks = amounts(gang.asks)
+    return f"{needs}{f' ({asks})' if asks else ''}; PodGroup {name_of(picture.pod_group)} is {gang.phase}"
+
+
+def _retries(job: Json) -> str:
+    made = number(job, "status", "retryCount")
+    ledger = ("status", "ledger")
+    infrastructure, resumes = number(job, *ledger, "infrastructureRetries"), number(job, *ledger, "resumes")
+    own = max(made - infrastructure - resumes, 0)
+    most = number(job, "spec", "maxRetry") or _DEFAULT_RETRIES
+    parts = [f"{own} of {most}"]
+    if infrastructure:
+        parts.append(f"{infrastructure} more for losses by the infrastructure")
+    if resumes:
+        parts.append(f"resumed {resumes} times" if resumes > 1 else "resumed once")
+    return ", ".join(parts)
+
+
+def _plugins(job: Json) -> Iterator[str]:
+    plugins = dig(job, "spec", "plugins")
+    for name, arguments in sorted(plugins.items()) if isinstance(plugins, dict) else ():
+        given = " ".join(map(str, arguments)) if isinstance(arguments, list) else ""
+        yield f"{name} ({given})" if given else name
+
+
+def _volumes(job: Json) -> Iterator[str]:
+    for volume in objects(job, "spec", "volumes"):
+        claim = text(volume, "volumeClaimName") or "a claim of its own"
+        yield f"{claim} at {text(volume, 'mountPath')}"
+
+
+def _tasks(job: Json, terminal: Terminal) -> str:
+    states = ("Pending", "Running", "Succeeded", "Failed")
+    rows: list[Row] = [("TASK", "PODS", "MIN", *(state.upper() for state in states), "EACH ASKS FOR")]
+    for task in objects(job, "spec", "tasks"):
+        name, replicas = text(task, "name"), number(task, "replicas")
+        least = dig(task, "minAvailable")
+        counts = [str(number(job, "status", "taskStatusCount", name, "phase", state)) for state in states]
+        rows.append((name, str(replicas), str(replicas if least is None else least), *counts, _asks(task)))
+    return table(rows, indent="  ", terminal=terminal, right=range(1, 7), flexible=[7]) if len(rows) > 1 else ""
+
+
+def _asks(task: Json) -> str:
+    usage = pod_usage(dig(task, "template", "spec") or {})
+    return amounts({key: amount for key, amount in usage.items() if not key.startswith(_OWN_KEYS)}) or NONE
+
+
+def _policies(job: Json) -> Iterator[str]:
+    for policy in objects(job, "spec", "policies"):
+        yield f"  {_policy(policy)}"
+    for task in objects(job, "spec", "tasks"):
+        for policy in objects(task, "policies"):
+            yield f"  task {text(task, 'name')}: {_policy(policy)}"
+
+
+def _policy(policy: Json) -> str:
+    given = [*(dig(policy, "events") or ()), *([text(policy, "event")] if text(policy, "event") else ())]
+    code = dig(policy, "exitCode")
+    when = f"exit code {code}" if code is not None else " or ".join(map(str, given))
+    delay = text(policy, "timeout")
+    return f"on {when}{f' after {delay}' if delay else ''}: {text(policy, 'action')}"
+
+
+def _losses(job: Json, terminal: Terminal, *, now: datetime) -> Iterator[str]:
+    """What the controllers remember of pods that failed or were lost, which outlives the pods."""
+    losses = objects(job, "status", "ledger", "losses")
+    for loss in losses[-_LOSSES_SHOWN:]:
+        when = moment(loss, "time")
+        parts = [text(loss, "pod"), text(loss, "cause")]
+        if text(loss, "exitCode"):
+            parts.append(f"exit code {text(loss, 'exitCode')}")
+        if text(loss, "signal"):
+            parts.append(f"signal {text(loss, 'signal')}")
+        if text(loss, "node"):
+            parts.append(f"on node {text(loss, 'node')}")
+        if when is not None:
+            parts.append(f"{age(when, now)} ago")
+        if reason := text(loss, "reason"):
+            parts.append(reason)
+        yield f"  {terminal.paint(parts[0], Tone.BAD)}: {', '.join(filter(None, parts[1:]))}"
+        yield from wrap(text(loss, "message"), width_of(terminal), indent="      ", hang="      ")
+
+
+def _pods(picture: JobPicture, terminal: Terminal, *, now: datetime) -> str:
+    if not picture.pods:
+        return ""
+    columns = [column for column in POD.columns if not column.wide]
+    shown = sorted(picture.pods, key=name_of)[:_PODS_SHOWN]
+    rows: list[Row] = [[column.name for column in columns]]
+    rows += [[column.cell(pod, now) for column in columns] for pod in shown]
+    lines = table(rows, indent="  ", terminal=terminal)
+    hidden = len(picture.pods) - len(shown)
+    return f"{lines}\n  ... and {hidden} more: vcbatch pod list -j {name_of(picture.job)}" if hidden else lines

@@ -1,0 +1,134 @@
+"""`vcbatch job explain`: why a job waits, who is before it, and what would let it start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from vcbatch.api.phases import JobPhase
+from vcbatch.api.reasons import WaitReason
+from vcbatch.api.resources import JOBS
+from vcbatch.cli.access import Access, access_options
+from vcbatch.cli.output import age, say
+from vcbatch.cli.resources.blocks import amounts, document, facts, moment_text, section, width_of
+from vcbatch.cli.resources.fields import NONE, name_of
+from vcbatch.cli.resources.job.remedies import remedies
+from vcbatch.cli.resources.kinds import job_pods, toned
+from vcbatch.cli.resources.reading import pod_groups_in_reach, priorities_in_reach, queues_in_reach
+from vcbatch.cli.table import Cell, Row, table
+from vcbatch.cli.terminal import Terminal, Tone, terminal_of, wrap
+from vcbatch.core.waiting import Gang, Surroundings, Waiting, phase_of, waiting_of
+from vcbatch.seams.api import Api
+
+Json = dict[str, Any]
+
+_SHOWN = 5
+
+
+@click.command("explain")
+@click.argument("name")
+@access_options
+def command(name: str, access: Access) -> int:
+    """Say why a job waits, who is before it in its queue, and what would let it start.
+
+    The reason and its numbers are the scheduler's own. The order in the queue is by priority and then age, which a
+    scheduler's policy may refine.
+    """
+
+    async def fetch(api: Api) -> tuple[Json, Surroundings]:
+        job = await api.get(JOBS, name, namespace=access.namespace)
+        around = Surroundings(
+            pod_groups=await pod_groups_in_reach(api, access.namespace),
+            queues=await queues_in_reach(api),
+            priorities=await priorities_in_reach(api),
+        )
+        return job, around
+
+    job, around = access.once(fetch)
+    say(explained(job, waiting_of(job, around), terminal_of(), now=datetime.now(UTC)))
+    return 0
+
+
+def explained(job: Json, waiting: Waiting, terminal: Terminal, *, now: datetime) -> str:
+    """The screen."""
+    return document(
+        [
+            "\n".join(_headline(job, waiting, terminal, now=now)),
+            facts(_facts(waiting, now), terminal),
+            section("Ahead of it", _gangs(waiting.ahead, terminal, now=now, last=True), terminal),
+            section(_holding(waiting), _gangs(waiting.holders, terminal, now=now), terminal),
+            section("What to do", "\n".join(_advice(job, waiting, terminal)), terminal),
+        ]
+    )
+
+
+def _headline(job: Json, waiting: Waiting, terminal: Terminal, *, now: datetime) -> Iterator[str]:
+    phase = toned(phase_of(job))
+    since = f" for {age(waiting.since, now)}" if waiting.since is not None else ""
+    why = f": {terminal.paint(waiting.reason, Tone.STRONG)}" if waiting.reason is not None else ""
+    yield f"{name_of(job)} is {terminal.paint(phase.text, phase.tone)}{since}{why}"
+    if phase_of(job) in (JobPhase.RUNNING, JobPhase.COMPLETED):
+        yield f"  {job_pods(job)} of its pods run or have succeeded"
+    yield from wrap(waiting.message, width_of(terminal), indent="  ", hang="  ")
+
+
+def _facts(waiting: Waiting, now: datetime) -> Iterator[tuple[str, str | Cell]]:
+    gang = waiting.gang
+    if gang is None or gang.holds:
+        return
+    yield "Needs", f"{gang.pods} pods at once{f': {amounts(gang.asks)}' if amounts(gang.asks) else ''}"
+    yield "Queue", _place(waiting)
+    if waiting.limit is not None:
+        yield "Short by", f"{amounts(waiting.limit.short_by)}, below the capability of queue {waiting.limit.queue}"
+    if waiting.expected_start is not None:
+        yield "Starts", f"by {moment_text(waiting.expected_start, now)}"
+    elif waiting.enough:
+        turn = ", and those ahead of it had their turn" if waiting.ahead else ""
+        yield "Starts", f"once {_and([gang.key for gang in waiting.enough])} {_end(waiting.enough)}{turn}"
+    elif waiting.reason is not WaitReason.IMPOSSIBLE:
+        yield "Starts", "nobody can say when: that takes time limits on the jobs that run"
+
+
+def _place(waiting: Waiting) -> str:
+    if not waiting.position:
+        return waiting.queue
+    if waiting.position == 1:
+        return f"{waiting.queue}, where it is the first of those that wait"
+    return f"{waiting.queue}, where it is number {waiting.position} of those that wait"
+
+
+def _end(gangs: Sequence[Gang]) -> str:
+    return "ends" if len(gangs) == 1 else "end"
+
+
+def _and(words: Sequence[str]) -> str:
+    if len(words) > _SHOWN:
+        words = [*words[:_SHOWN], f"{len(words) - _SHOWN} more"]
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def _holding(waiting: Waiting) -> str:
+    return f"Held in queue {waiting.limit.queue if waiting.limit is not None else waiting.queue}"
+
+
+def _gangs(gangs: Sequence[Gang], terminal: Terminal, *, now: datetime, last: bool = False) -> str:
+    """Some of them: the first, or the `last` ones, which are nearest to it."""
+    if not gangs:
+        return ""
+    shown = gangs[-_SHOWN:] if last else gangs[:_SHOWN]
+    rows: list[Row] = [("JOB", "QUEUE", "PHASE", "PODS", "PRIORITY", "AGE", "MINIMUM NEEDS")]
+    for gang in shown:
+        since = age(gang.created, now) if gang.created is not None else NONE
+        rows.append(
+            (gang.key, gang.queue, gang.phase, str(gang.pods), str(gang.priority), since, amounts(gang.asks) or NONE)
+        )
+    text = table(rows, indent="  ", terminal=terminal, right=(3, 4), flexible=[6])
+    return f"{text}\n  ... and {len(gangs) - len(shown)} more" if len(gangs) > len(shown) else text
+
+
+def _advice(job: Json, waiting: Waiting, terminal: Terminal) -> Iterator[str]:
+    for sentence in remedies(job, waiting):
+        yield from wrap(sentence, width_of(terminal), indent="  ", hang="    ")

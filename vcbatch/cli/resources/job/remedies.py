@@ -1,0 +1,106 @@
+"""What a person can do about a job that waits, by the reason of the closed vocabulary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from vcbatch.api.phases import JobPhase
+from vcbatch.api.reasons import JobReason, WaitReason
+from vcbatch.cli.resources.fields import name_of, namespace_of
+from vcbatch.core.waiting import Waiting, phase_of
+
+Json = dict[str, Any]
+
+_MOVE: Final = "Or let it wait elsewhere: vcbatch job move {job} QUEUE"
+_DESCRIBE: Final = "Events say which: vcbatch job describe {job}"
+
+_FOR: Final[Mapping[WaitReason | JobReason, tuple[str, ...]]] = {
+    WaitReason.NOT_ENOUGH_PODS: (
+        "Its pods are still being made. If that lasts, something refuses them: vcbatch job describe {job}",
+    ),
+    WaitReason.QUEUE_MISSING: ("Make the queue: vcbatch queue create {queue}", _MOVE),
+    WaitReason.QUEUE_NOT_OPEN: ("Open the queue: vcbatch queue open {queue}", _MOVE),
+    WaitReason.QUEUE_INVALID: (
+        "Use a queue that has none below it, or put this one in its place: vcbatch queue tree",
+        _MOVE,
+    ),
+    WaitReason.QUEUE_LIMIT: (
+        "Nothing, if it may wait: it starts once enough of the queue has ended.",
+        "Or raise the limit, if it is yours: vcbatch queue describe {queue}",
+        _MOVE,
+    ),
+    WaitReason.RESOURCE_QUOTA: (
+        "It starts once the namespace's quota has room: kubectl describe resourcequota -n {namespace}",
+    ),
+    WaitReason.ADMISSION_REFUSED: (
+        "A plugin of the scheduler's policy refuses it; whoever keeps the policy knows why.",
+    ),
+    WaitReason.CLUSTER_OVERCOMMITTED: (
+        "It starts once enough of what was admitted before it has ended: vcbatch cluster",
+        "If it asks for more than the whole cluster has, ask for less and submit it anew.",
+    ),
+    WaitReason.IMPOSSIBLE: (
+        "Waiting won't help: ask for less in each pod, or for nodes that there are, and submit it anew.",
+        "If it is a queue's capability that is too small: vcbatch queue describe {queue}",
+    ),
+    WaitReason.INSUFFICIENT: (
+        "Nothing, if it may wait: it starts once enough nodes have room at the same time.",
+        "Or ask for less in each pod and submit it anew. What there is: vcbatch cluster",
+    ),
+    WaitReason.WAITING_FOR_RELEASE: ("Nothing: it starts as soon as the pods that are ending are gone.",),
+    WaitReason.UNSUPPORTED: ("Leave out what its pods ask for that this scheduler doesn't know, and submit it anew.",),
+    WaitReason.VOLUMES: ("Look at its claims: kubectl get pvc -n {namespace}",),
+    WaitReason.DEVICES: ("Look at its claims: kubectl get resourceclaims -n {namespace}",),
+    WaitReason.RESERVED: (
+        "Nothing, if it may wait. A job with a time limit (annotation vcbatch.dev/max-run-seconds) may start before.",
+    ),
+    WaitReason.GATED: ("Its pods have spec.schedulingGates; who put them there has to take them off.",),
+    WaitReason.PLUGIN_FAILED: ("Tell whoever keeps the scheduler's plugins; its log says where it failed.",),
+    WaitReason.TOPOLOGY: (
+        "Nothing, if it may wait. Or allow a higher tier (spec.networkTopology) and submit it anew.",
+        "The domains: vcbatch hypernode tree",
+    ),
+    WaitReason.TOPOLOGY_INCONSISTENT: ("Mend the HyperNodes, or the tier that it names: vcbatch hypernode tree",),
+    JobReason.QUEUE_NOT_FOUND: ("Make the queue: vcbatch queue create {queue}", _MOVE),
+    JobReason.BACK_OFF: ("Nothing: it starts again by itself after the time that is said.",),
+    JobReason.PVC_ERROR: ("Look at its claims: kubectl get pvc -n {namespace}", _DESCRIBE),
+    JobReason.FAILED_CREATE: ("The server refuses its pods; correct what it says and submit the job anew.", _DESCRIBE),
+    JobReason.PLUGIN_ERROR: ("Correct spec.plugins and submit the job anew.", _DESCRIBE),
+    JobReason.POD_GROUP_ERROR: ("The server refuses its PodGroup.", _DESCRIBE),
+    JobReason.DEPENDENCY_NOT_READY: ("Nothing: the task starts once those that it depends on are there.",),
+    JobReason.POD_NOT_STARTED: ("It has its nodes. What keeps a container from starting: vcbatch job describe {job}",),
+    JobReason.UNSUPPORTED: ("Leave out what isn't supported and submit it anew.", _DESCRIBE),
+}
+
+
+def remedies(job: Json, waiting: Waiting) -> Iterator[str]:
+    """Sentences with commands to type, the likeliest first."""
+    words = {"job": name_of(job), "queue": waiting.queue, "namespace": namespace_of(job)}
+    for sentence in _sentences(phase_of(job), waiting):
+        yield sentence.format_map(words)
+
+
+def _sentences(phase: JobPhase, waiting: Waiting) -> tuple[str, ...]:
+    match phase:
+        case JobPhase.ABORTED | JobPhase.ABORTING:
+            return ("It is suspended: vcbatch job resume {job}",)
+        case JobPhase.FAILED | JobPhase.TERMINATED:
+            return (
+                "What its pods said at last: vcbatch job describe {job}",
+                "Run it again from the beginning: vcbatch job requeue {job}",
+            )
+        case JobPhase.COMPLETED | JobPhase.COMPLETING | JobPhase.TERMINATING:
+            return ()
+        case JobPhase.RUNNING if not waiting.message:
+            return ()
+        case _:
+            pass
+    known = _FOR.get(waiting.reason) if waiting.reason is not None else None
+    if known is not None:
+        return known
+    if waiting.gang is None:
+        return ("Nobody has looked at it yet. If that lasts, the controllers don't run: vcbatch doctor",)
+    if not waiting.message:
+        return ("The scheduler hasn't said anything yet. If that lasts, it doesn't run: vcbatch doctor",)
+    return (_DESCRIBE,)

@@ -1,0 +1,72 @@
+"""Reading more than one kind for a screen, of which some may be out of a person's reach."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from vcbatch.api.resources import EVENTS, PODGROUPS, PRIORITYCLASSES, QUEUES, Resource
+from vcbatch.cli.output import note
+from vcbatch.cli.resources.fields import name_of, number, uid_of
+from vcbatch.seams.api import Api, ApiError
+
+Json = dict[str, Any]
+
+
+async def within_reach(
+    api: Api, resource: Resource, *, namespace: str | None = None, label_selector: str = "", field_selector: str = ""
+) -> Sequence[Json]:
+    """The objects; none, and a word on stderr, where they may not be read or the server doesn't have the kind."""
+    try:
+        listing = await api.list(
+            resource, namespace=namespace, label_selector=label_selector, field_selector=field_selector
+        )
+    except ApiError as error:
+        if error.code not in (403, 404):
+            raise
+        note(f"without {resource.plural}, which can't be read: {error}")
+        return ()
+    return listing.items
+
+
+async def events_of(api: Api, *objects: Json) -> list[Json]:
+    """The events about these objects, of which none may be there."""
+    found: list[Json] = []
+    for obj in objects:
+        if uid := uid_of(obj):
+            namespace = obj["metadata"].get("namespace") or "default"  # where events about cluster-wide objects are
+            selector = f"involvedObject.uid={uid}"
+            found += await within_reach(api, EVENTS, namespace=namespace, field_selector=selector)
+    return found
+
+
+async def pod_groups_in_reach(api: Api, namespace: str) -> Sequence[Json]:
+    """Those of all namespaces, since a queue is shared; those of one where others can't be read."""
+    try:
+        return (await api.list(PODGROUPS)).items
+    except ApiError as error:
+        if error.code != 403:
+            raise
+    note(f"only PodGroups of namespace {namespace} can be read: who else is in the queue isn't known")
+    return await within_reach(api, PODGROUPS, namespace=namespace)
+
+
+async def queues_in_reach(api: Api) -> Sequence[Json]:
+    return await within_reach(api, QUEUES)
+
+
+async def priorities_in_reach(api: Api) -> Mapping[str, int]:
+    """Values of PriorityClasses by name."""
+    return {name_of(one): number(one, "value") for one in await within_reach(api, PRIORITYCLASSES)}
+
+
+def owned_by(objects: Sequence[Json], uid: str) -> list[Json]:
+    """Those that this object controls."""
+    return [
+        obj
+        for obj in objects
+        if any(
+            owner.get("uid") == uid and owner.get("controller")
+            for owner in obj["metadata"].get("ownerReferences") or ()
+        )
+    ]

@@ -1,0 +1,254 @@
+"""Why a gang waits, by what is on a server for everybody to read: the scheduler's own words, who is before it in its
+queue, and what has to end before there is room below the limits of queues.
+
+Works on objects as they are on the wire and loads no models, since commands and the SDK ask it once and end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, cast
+
+from vcbatch.api import names
+from vcbatch.api.loose import Json, listed, part
+from vcbatch.api.phases import JobPhase, PodGroupPhase
+from vcbatch.api.quantities import read
+from vcbatch.api.quantity import ZERO, Quantity
+from vcbatch.api.reasons import JobReason, PodGroupConditionType, WaitReason, expected_start, read_wait
+from vcbatch.api.timestamps import parse_time
+
+Amounts = Mapping[str, Quantity]
+
+_COUNTED_TWICE: Final = ("requests.", "limits.", "count/")
+_PODS: Final = "pods"
+_HOLDING: Final = frozenset({PodGroupPhase.RUNNING, PodGroupPhase.UNKNOWN})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gang:
+    """A PodGroup. `name` is that of its job, or its own where no job made it; `asks` is what its minimum needs."""
+
+    namespace: str
+    name: str
+    uid: str
+    queue: str
+    phase: str
+    priority: int
+    pods: int
+    asks: Amounts
+    created: datetime | None
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def holds(self) -> bool:
+        """Whether it has pods on nodes."""
+        return self.phase in _HOLDING
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """The nearest queue whose capability leaves no room, and by how much it is short."""
+
+    queue: str
+    short_by: Amounts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """Why a job isn't running as a whole.
+
+    Attributes:
+        reason: of the closed vocabularies `WaitReason` and `JobReason`, where one of them was written.
+        message: the sentence with the numbers; empty where nobody has said anything.
+        since: when it came to be so.
+        gang: what has to start together; None while there is no PodGroup.
+        position: its place among those that wait in its queue, by priority and then age; 0 where it isn't known. A
+            scheduler's policy may order them otherwise.
+        ahead: those before it.
+        holders: the gangs that hold what it waits for: those in the queue of `limit`, else in its own; oldest first.
+        limit: where a queue's capability leaves no room.
+        enough: of the holders, those whose end would leave room below `limit`; empty where none would.
+        expected_start: by when it starts at the latest, where the scheduler wrote that.
+    """
+
+    reason: WaitReason | JobReason | None
+    message: str
+    since: datetime | None
+    gang: Gang | None
+    queue: str
+    position: int = 0
+    ahead: Sequence[Gang] = ()
+    holders: Sequence[Gang] = ()
+    limit: Limit | None = None
+    enough: Sequence[Gang] = ()
+    expected_start: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What a job is seen among. Any of it may be empty where it can't be read: less is said then."""
+
+    pod_groups: Sequence[Json] = ()
+    queues: Sequence[Json] = ()
+    priorities: Mapping[str, int] | None = None
+
+
+def waiting_of(job: Json, around: Surroundings) -> Waiting:
+    """Why this job waits, or what it is in the midst of."""
+    gangs = [gang_of(group, around.priorities or {}) for group in around.pod_groups]
+    uid = str(part(job, "metadata").get("uid", ""))
+    own = next((at for at, group in enumerate(around.pod_groups) if _owner(group).get("uid") == uid), None)
+    gang = gangs[own] if own is not None else None
+    reason, message, since = _said(job, around.pod_groups[own] if own is not None else None)
+    queue = gang.queue if gang is not None else str(part(job, "spec").get("queue") or names.DEFAULT_QUEUE)
+    if gang is None or phase_of(job) not in (JobPhase.PENDING, JobPhase.RESTARTING):
+        return Waiting(reason=reason, message=message, since=since, gang=gang, queue=queue)
+    line = sorted((one for one in gangs if one.queue == queue and _in_line(one)), key=_turn)
+    ahead = line[: line.index(gang)] if gang in line else []
+    limit = _limit(gang, around.queues) if reason in (WaitReason.QUEUE_LIMIT, WaitReason.IMPOSSIBLE, None) else None
+    within = _below(limit.queue if limit is not None else queue, around.queues)
+    holders = sorted((one for one in gangs if one.holds and one.queue in within and one is not gang), key=_age)
+    return Waiting(
+        reason=reason,
+        message=message,
+        since=since,
+        gang=gang,
+        queue=queue,
+        position=len(ahead) + 1 if gang in line else 0,
+        ahead=ahead,
+        holders=holders,
+        limit=limit,
+        enough=_enough(holders, limit) if limit is not None else (),
+        expected_start=expected_start(message),
+    )
+
+
+def phase_of(job: Json) -> JobPhase:
+    """A job with an unknown phase, or that nobody has looked at, is Pending."""
+    word = part(part(job, "status"), "state").get("phase")
+    return next((phase for phase in JobPhase if phase == word), JobPhase.PENDING)
+
+
+def gang_of(group: Json, priorities: Mapping[str, int]) -> Gang:
+    """Read a PodGroup; `priorities` are PriorityClasses' values by name."""
+    metadata, spec = part(group, "metadata"), part(group, "spec")
+    name = str(_owner(group).get("name") or metadata.get("name", ""))
+    return Gang(
+        namespace=str(metadata.get("namespace", "")),
+        name=name,
+        uid=str(metadata.get("uid", "")),
+        queue=str(spec.get("queue") or names.DEFAULT_QUEUE),
+        phase=str(part(group, "status").get("phase") or PodGroupPhase.PENDING),
+        priority=priorities.get(str(spec.get("priorityClassName") or ""), 0),
+        pods=int(spec.get("minMember") or 0),
+        asks=amounts_of(part(spec, "minResources")),
+        created=_time(metadata.get("creationTimestamp")),
+    )
+
+
+def amounts_of(resources: Json) -> dict[str, Quantity]:
+    """What a minResources or a queue's status says, each resource once and without the number of pods."""
+    found: dict[str, Quantity] = {}
+    for name, value in resources.items():
+        if name != _PODS and not name.startswith(_COUNTED_TWICE):
+            found[name] = read(value)
+    return found
+
+
+def _said(job: Json, group: Json | None) -> tuple[WaitReason | JobReason | None, str, datetime | None]:
+    """The scheduler's condition says more than the job's status, which quotes it."""
+    state = part(part(job, "status"), "state")
+    message, since = str(state.get("message") or ""), _time(state.get("lastTransitionTime"))
+    word = state.get("reason")
+    own = next((reason for reason in JobReason if reason == word), None)
+    if own is None or own is JobReason.POD_GROUP_PENDING:
+        for item in listed(part(group or {}, "status"), "conditions"):
+            condition = cast(Json, item) if isinstance(item, dict) else {}
+            if condition.get("type") == PodGroupConditionType.UNSCHEDULABLE and condition.get("status") == "True":
+                reason, sentence = read_wait(str(condition.get("message") or ""))
+                return reason, sentence, _time(condition.get("lastTransitionTime")) or since
+    reason, sentence = read_wait(message)
+    return reason or own, sentence, since
+
+
+def _in_line(gang: Gang) -> bool:
+    return gang.phase in (PodGroupPhase.PENDING, PodGroupPhase.INQUEUE)
+
+
+def _turn(gang: Gang) -> tuple[int, float, str]:
+    return (-gang.priority, *_age(gang))
+
+
+def _age(gang: Gang) -> tuple[float, str]:
+    return (gang.created.timestamp() if gang.created is not None else 0.0, gang.key)
+
+
+def _limit(gang: Gang, queues: Sequence[Json]) -> Limit | None:
+    by_name = {str(part(queue, "metadata").get("name", "")): queue for queue in queues}
+    for name in _upwards(gang.queue, by_name):
+        queue = by_name[name]
+        held = amounts_of(part(part(queue, "status"), "allocated"))
+        most = amounts_of(part(part(queue, "spec"), "capability"))
+        short: dict[str, Quantity] = {}
+        for resource, limit in most.items():
+            # A limit of zero is no limit for cpu and memory (docs/queues.md).
+            if not limit and resource in ("cpu", "memory"):
+                continue
+            lack = held.get(resource, ZERO) + gang.asks.get(resource, ZERO) - limit
+            if gang.asks.get(resource) and lack > ZERO:
+                short[resource] = lack
+        if short:
+            return Limit(queue=name, short_by=short)
+    return None
+
+
+def _upwards(name: str, by_name: Mapping[str, Json]) -> Iterator[str]:
+    """The queue and those above it; a circle is gone round once."""
+    seen: set[str] = set()
+    while name in by_name and name not in seen:
+        seen.add(name)
+        yield name
+        name = str(part(by_name[name], "spec").get("parent") or names.ROOT_QUEUE)
+
+
+def _below(name: str, queues: Sequence[Json]) -> set[str]:
+    """The queue and all below it."""
+    by_name = {str(part(queue, "metadata").get("name", "")): queue for queue in queues}
+    return {name} | {other for other in by_name if name in _upwards(other, by_name)}
+
+
+def _enough(holders: Iterable[Gang], limit: Limit) -> list[Gang]:
+    """The first holders that together hold what is short; none where all of them don't."""
+    left: dict[str, Quantity] = dict(limit.short_by)
+    taken: list[Gang] = []
+    for holder in holders:
+        if not left:
+            break
+        if not any(holder.asks.get(resource) for resource in left):
+            continue
+        taken.append(holder)
+        left = {resource: amount - holder.asks.get(resource, ZERO) for resource, amount in left.items()}
+        left = {resource: amount for resource, amount in left.items() if amount > ZERO}
+    return [] if left else taken
+
+
+def _owner(group: Json) -> Json:
+    for item in listed(part(group, "metadata"), "ownerReferences"):
+        owner = cast(Json, item) if isinstance(item, dict) else {}
+        if owner.get("controller"):
+            return owner
+    nobody: Json = {}
+    return nobody
+
+
+def _time(text: Any) -> datetime | None:
+    try:
+        return parse_time(text) if isinstance(text, str) and text else None
+    except ValueError:
+        return None
