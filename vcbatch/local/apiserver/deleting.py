@@ -180,10 +180,10 @@ class Deleter:
         if ctx.dry_run:
             return record, True
         if entry.grace_period is None:
-            return engine.store.remove(entry.stored_as, record), True
+            return engine.remove(entry, record), True
         _mark(metadata, ctx.now)
         shown = msgspec.json.encode(engine.stored_form(entry, obj))
-        return msgspec.structs.replace(engine.store.remove(entry.stored_as, record), body=shown), True
+        return msgspec.structs.replace(engine.remove(entry, record), body=shown), True
 
     @staticmethod
     def _check_preconditions(entry: Served, record: Record, options: DeleteOptions) -> None:

@@ -12,10 +12,11 @@ from typing import Any
 
 import msgspec
 
-from vcbatch.api.resources import NAMESPACES, Resource
+from vcbatch.api.resources import NAMESPACES, PODS, Resource
 from vcbatch.local.apiserver.admission import Admission, AdmissionRequest, NoAdmission
 from vcbatch.local.apiserver.errors import StatusError, not_found
 from vcbatch.local.apiserver.kinds.pods.ledger import PodLedger
+from vcbatch.local.apiserver.quota_usage import QuotaUsage
 from vcbatch.local.apiserver.record import Record
 from vcbatch.local.apiserver.registry import RequestContext, Served
 from vcbatch.local.apiserver.served import ServedSet
@@ -31,6 +32,7 @@ class Engine:
     def __init__(self, *, store: Store, served: ServedSet, clock: Clock, random: Random) -> None:
         self.store = store
         self.ledger = PodLedger(store)
+        self._usage = QuotaUsage(store)
         self.served = served
         self.clock = clock
         self.random = random
@@ -124,7 +126,22 @@ class Engine:
         stored = self.stored_form(entry, obj)
         if ctx.dry_run:
             return dry_record(stored, old)
-        return self.store.put(entry.stored_as, stored, old)
+        namespace: str = stored["metadata"].get("namespace") or ""
+        if not self._counts_for_quotas(entry, namespace):
+            return self.store.put(entry.stored_as, stored, old)
+        before = None if old is None else old.decode()
+        return self._usage.kept(namespace, before, stored, lambda: self.store.put(entry.stored_as, stored, old))
+
+    def remove(self, entry: Served, record: Record) -> Record:
+        """Take the object out of the store; answers it with the deletion's resourceVersion."""
+        if not self._counts_for_quotas(entry, record.namespace):
+            return self.store.remove(entry.stored_as, record)
+        return self._usage.kept(
+            record.namespace, record.decode(), None, lambda: self.store.remove(entry.stored_as, record)
+        )
+
+    def _counts_for_quotas(self, entry: Served, namespace: str) -> bool:
+        return entry.stored_as == PODS and self._usage.watched(namespace)
 
     async def mutate(
         self,

@@ -448,7 +448,7 @@ class Writer:
             final = self._engine.stored_form(entry, obj)
             shown = encode_object({**final, "metadata": {**final["metadata"], "resourceVersion": str(record.version)}})
             # Watchers see the object as it was, with the version of its end, and who ended it what he made of it.
-            removed = self._engine.store.remove(entry.stored_as, record)
+            removed = self._engine.remove(entry, record)
             return msgspec.structs.replace(removed, version=record.version, body=shown)
         return self._engine.write(entry, obj, record, ctx)
 

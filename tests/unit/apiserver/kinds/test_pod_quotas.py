@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -78,3 +79,61 @@ async def test_a_quota_with_a_scope_concerns_the_pods_in_it(
             'pods "inside" is forbidden: exceeded quota: q, requested: pods=1, used: pods=0, limited: pods=0',
         )
         assert (await client.post(PODS, pod("outside", **outside))).code == 201
+
+
+async def _quota(client: Client) -> tuple[dict[str, str], int]:
+    """What it says is used, and its resourceVersion."""
+    stored = (await client.get(f"{QUOTAS}/q")).body
+    return stored["status"].get("used", {}), int(stored["metadata"]["resourceVersion"])
+
+
+def _version(obj: dict[str, Any]) -> int:
+    return int(obj["metadata"]["resourceVersion"])
+
+
+@virtual
+async def test_usage_is_told_with_the_pod_that_is_made_finishes_or_goes_and_once_each() -> None:
+    async with server() as client:
+        await limit(client, {"pods": "5", "requests.cpu": "5", "count/pods": "5"})
+        await asyncio.sleep(5)
+        first = await make_pod(client, "first", containers=SMALL)
+        used, version = await _quota(client)
+        assert used == {"pods": "1", "requests.cpu": "1", "count/pods": "1"}
+        assert version < _version(first), "whoever sees the pod could see it counted"
+        await make_pod(client, "second", containers=[container(resources={"requests": {"cpu": "250m"}})])
+        assert (await _quota(client))[0]["requests.cpu"] == "1250m"
+
+        ended = await set_status(client, f"{PODS}/first", {"phase": "Succeeded"})
+        used, version = await _quota(client)
+        assert used == {"pods": "1", "requests.cpu": "250m", "count/pods": "2"}
+        assert version > _version(ended.body)
+        for name in ("first", "second"):
+            await client.delete(f"{PODS}/{name}")
+        used, version = await _quota(client)
+        assert used == {"pods": "0", "requests.cpu": "0", "count/pods": "0"}
+        await asyncio.sleep(5)
+        assert (await _quota(client))[1] == version, "counting anew finds nothing to change"
+
+
+@virtual
+async def test_a_pod_that_is_refused_or_only_tried_counts_for_nothing() -> None:
+    async with server() as client:
+        await limit(client, {"pods": "1"})
+        await asyncio.sleep(5)
+        assert (await client.post(f"{PODS}?dryRun=All", pod("tried"))).code == 201
+        assert (await _quota(client))[0] == {"pods": "0"}
+        await make_pod(client, "first")
+        assert (await client.post(PODS, pod("second"))).code == 403
+        assert (await client.post(PODS, pod("first"))).code in (403, 409)
+        assert (await _quota(client))[0] == {"pods": "1"}
+
+
+@virtual
+async def test_every_quota_that_a_pod_is_in_the_scope_of_tells_it() -> None:
+    async with server() as client:
+        await limit(client, {"pods": "5"}, scopes=["Terminating"])
+        await asyncio.sleep(5)
+        await make_pod(client, "outside")
+        assert (await _quota(client))[0] == {"pods": "0"}
+        await make_pod(client, "inside", activeDeadlineSeconds=9)
+        assert (await _quota(client))[0] == {"pods": "1"}
