@@ -137,6 +137,10 @@ class RestApi(ABC):
             if token == last:
                 raise ApiError(406, "NotAcceptable", f"the list at {path} has no end: it goes on where it is")
 
+    async def version(self) -> Json:
+        """What the server says it is: `/version`."""
+        return _object(await self._request("GET", "/version", retry=True))
+
     # Writes
 
     async def create(self, resource: Resource, body: Json, *, namespace: str | None = None) -> Json:

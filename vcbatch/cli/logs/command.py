@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from contextlib import aclosing, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from vcbatch.api.loose import part
-from vcbatch.api.phases import JobPhase
 from vcbatch.api.resources import JOBS
 from vcbatch.cli.access import Access, TimeoutType, access_options
 from vcbatch.cli.completion.names import job_names
-from vcbatch.cli.output import CliError, note
+from vcbatch.cli.output import CliError
 from vcbatch.cli.resources.fields import number, objects, text
-from vcbatch.cli.resources.kinds import job_phase
 from vcbatch.cli.terminal import terminal_of
 
 if TYPE_CHECKING:
@@ -114,8 +112,8 @@ def command(
 
 
 async def _show(api: HttpApi, namespace: str, asked: _Asked) -> None:
-    from vcbatch.cli.logs.lines import Layout, Style, Writer
-    from vcbatch.cli.logs.watch import finished
+    from vcbatch.cli.logs.lines import Layout, Style, Writer, show
+    from vcbatch.cli.logs.watch import finished, say_why
     from vcbatch.sdk.logs import follow_job
 
     job: Json = await api.get(JOBS, asked.name, namespace=namespace)
@@ -135,43 +133,14 @@ async def _show(api: HttpApi, namespace: str, asked: _Asked) -> None:
         tasks=asked.tasks or None,
         indices=asked.indices,
     )
-    restarts: dict[tuple[str, int, str], int] = {}
-    waiting = asyncio.create_task(_say_why(api, job)) if asked.follow and not finished(job) else None
+    waiting = asyncio.create_task(say_why(api, job)) if asked.follow and not finished(job) else None
     try:
-        async with aclosing(lines) as stream:
-            async for line in stream:
-                place = (line.task, line.index, line.container)
-                if restarts.setdefault(place, line.restart) != line.restart:
-                    restarts[place] = line.restart
-                    writer.flush()
-                    note(style.started_again(line))
-                writer.write(style.line(line))
+        await show(lines, style, writer)
     finally:
-        writer.flush()
         if waiting is not None:
             waiting.cancel()
             with suppress(asyncio.CancelledError):
                 await waiting
-
-
-async def _say_why(api: HttpApi, job: Json) -> None:
-    """Tell why a job that hasn't started waits, whenever that changes."""
-    from vcbatch.cli.logs.watch import follow_status, waits
-
-    said = ""
-
-    def tell(now: Json | None) -> None:
-        nonlocal said
-        if now is None:
-            note(f"{job['metadata']['name']} was deleted")
-            return
-        quiet = job_phase(now) not in (JobPhase.PENDING, JobPhase.RESTARTING, JobPhase.ABORTED)
-        text = "" if quiet else waits(now)
-        if text and text != said:
-            note(text)
-        said = text
-
-    await follow_status(api, job, tell)
 
 
 def _check(job: Json, asked: _Asked) -> None:

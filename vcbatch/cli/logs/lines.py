@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final, TextIO
 
 from vcbatch.api.loose import part
 from vcbatch.api.timestamps import format_micro_time
+from vcbatch.cli.output import note
 from vcbatch.cli.resources.fields import number, objects, text
 from vcbatch.cli.terminal import Terminal, cells
 from vcbatch.sdk.logs import LogLine
@@ -113,6 +115,20 @@ class Writer:
         self._size = 0
         self._timer: asyncio.TimerHandle | None = None
         self._failure: OSError | None = None
+        self._open = asyncio.Event()
+        self._open.set()
+
+    def pause(self) -> None:
+        """Let nothing more through, and who writes wait."""
+        self.flush()
+        self._open.clear()
+
+    def resume(self) -> None:
+        self._open.set()
+
+    async def opened(self) -> None:
+        """Return once something may be written."""
+        await self._open.wait()
 
     def write(self, text: str) -> None:
         """Raises `BrokenPipeError` where nobody reads any more."""
@@ -145,9 +161,34 @@ class Writer:
         if self._after is not None:
             self._after()
 
+    def aside(self, text: str) -> None:
+        """Say something that is no line of the log."""
+        self.flush()
+        if self._before is not None:
+            self._before()
+        note(text)
+        if self._after is not None:
+            self._after()
+
     def _emit(self, text: str) -> None:
         try:
             self._out.write(text)
         except UnicodeEncodeError:
             encoding = self._out.encoding
             self._out.write(text.encode(encoding, "replace").decode(encoding))
+
+
+async def show(lines: AsyncGenerator[LogLine, None], style: Style, writer: Writer) -> None:
+    """Write all lines, and tell on standard error of what starts again."""
+    restarts: dict[tuple[str, int, str], int] = {}
+    try:
+        async with aclosing(lines) as stream:
+            async for line in stream:
+                await writer.opened()
+                place = _place(line)
+                if restarts.setdefault(place, line.restart) != line.restart:
+                    restarts[place] = line.restart
+                    writer.aside(style.started_again(line))
+                writer.write(style.line(line))
+    finally:
+        writer.flush()

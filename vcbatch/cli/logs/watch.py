@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from contextlib import aclosing
-from typing import Any
+from typing import Any, Final
 
 from vcbatch.api.phases import JobPhase
 from vcbatch.api.resources import JOBS
+from vcbatch.cli.output import note
 from vcbatch.cli.resources.fields import text
 from vcbatch.cli.resources.kinds import job_phase, job_why
 from vcbatch.runtime.clock import SystemClock
@@ -49,15 +51,68 @@ def finished(job: Json) -> bool:
     return any(phase == known and known.finished for known in JobPhase)
 
 
-def standing(job: Json) -> str:
-    """How it stands, in a few words: the phase, and why it is in it."""
-    phase, why = job_phase(job), job_why(job)
-    return f"{phase}: {why}" if why else phase
+_PATIENCE: Final = 2.0
+"""Seconds that a job may wait without a known reason before that is worth a word."""
+
+
+class Waits:
+    """Tells why a job waits, when that changes. Until a reason is known, that it waits is told only after a while: most
+    jobs start at once."""
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        self._tell = tell
+        self._said = ""
+        self._later: asyncio.TimerHandle | None = None
+
+    def look(self, job: Json) -> None:
+        """Take note of how the job is now."""
+        text, known = waits(job), bool(job_why(job))
+        if self._later is not None:
+            self._later.cancel()
+            self._later = None
+        if not text:
+            self._said = ""
+        elif known:
+            self._say(text)
+        else:
+            self._later = asyncio.get_running_loop().call_later(_PATIENCE, self._say, text)
+
+    def _say(self, text: str) -> None:
+        if text != self._said:
+            self._said = text
+            self._tell(text)
+
+    def close(self) -> None:
+        if self._later is not None:
+            self._later.cancel()
+
+
+async def say_why(api: Api, job: Json) -> None:
+    """Tell why a job that hasn't started waits, until it has finished or is gone."""
+    waiting = Waits(note)
+
+    def look(now: Json | None) -> None:
+        if now is None:
+            note(f"{job['metadata']['name']} was deleted")
+        else:
+            waiting.look(now)
+
+    try:
+        await follow_status(api, job, look)
+    finally:
+        waiting.close()
 
 
 def waits(job: Json) -> str:
-    """What is said while a job hasn't started: why, as far as that is known yet."""
-    name, why = text(job, "metadata", "name"), job_why(job)
-    if job_phase(job) == JobPhase.ABORTED:
-        return f"{name} is suspended: {why}" if why else f"{name} is suspended"
-    return f"{name} waits: {why}" if why else f"{name} waits to be started"
+    """What is said while a job has no pods that run: why, as far as that is known yet; empty once it has."""
+    name, phase, why = text(job, "metadata", "name"), job_phase(job), job_why(job)
+    if phase not in _WAITING:
+        return ""
+    return f"{name} {_WAITING[phase]}: {why}" if why else f"{name} {_WAITING[phase]}"
+
+
+_WAITING: Final[dict[str, str]] = {
+    JobPhase.PENDING: "waits to be started",
+    JobPhase.RESTARTING: "is being restarted",
+    JobPhase.ABORTED: "is suspended",
+}

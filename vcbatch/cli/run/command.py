@@ -1,0 +1,219 @@
+"""`vcbatch run`: the options, the plan, the submission."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from vcbatch.api.resources import JOBS
+from vcbatch.cli.access import Access, access_options
+from vcbatch.cli.completion.names import priority_class_names, queue_names
+from vcbatch.cli.output import CliError, note, say
+
+Json = dict[str, Any]
+
+_FLAGS: Final[Mapping[str, str]] = {
+    "command": "PROGRAM",
+    "processes": "--nproc-per-node",
+    "priority_class": "--priority-class",
+    "volumes": "--volume",
+    "time_limit": "--time-limit",
+    "max_retries": "--max-retries",
+    "work_dir": "--workdir",
+}
+"""Which option says what of a wish; the others are called alike."""
+
+
+@click.command("run", context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False})
+@click.argument("program", nargs=-1, required=True, type=click.UNPROCESSED, metavar="[--] PROGRAM [ARGUMENT]...")
+@click.option("--nodes", type=int, default=1, show_default=True, metavar="N", help="Nodes, which are pods of one gang.")
+@click.option(
+    "--nproc-per-node", "processes", type=int, default=None, metavar="N",
+    help="Processes on each.  [default: one for each GPU, else 1]",
+)  # fmt: skip
+@click.option("--gpus", type=int, default=0, metavar="N", help="GPUs of each node.")
+@click.option("--cpus", default="", metavar="AMOUNT", help="CPUs of each node: 8, 500m.")
+@click.option("--memory", default="", metavar="AMOUNT", help="Memory of each node: 64Gi. It may use no more.")
+@click.option(
+    "--framework", type=click.Choice(["pytorch", "tensorflow", "mpi", "ray", "none"]), default=None,
+    help="How its processes find each other.  [default: pytorch for several processes of a Python program, else none]",
+)  # fmt: skip
+@click.option("--image", default="", metavar="IMAGE", help="Container image; only a cluster needs one.")
+@click.option("--queue", default="", metavar="NAME", help="Queue.  [default: default]", shell_complete=queue_names)
+@click.option(
+    "--priority-class", default="", metavar="NAME", help="How urgent it is.", shell_complete=priority_class_names
+)
+@click.option("--name", default="", metavar="NAME", help="Name of the job.  [default: made of the program's]")
+@click.option(
+    "-e", "--env", "env", multiple=True, metavar="NAME[=VALUE]", help="Variable; without a value, the shell's."
+)
+@click.option(
+    "-v", "--volume", "volumes", multiple=True, metavar="SOURCE:PATH[:ro]",
+    help="Mount a CLAIM, a /folder of the node, configmap/NAME or secret/NAME; may be repeated.",
+)  # fmt: skip
+@click.option(
+    "--workdir",
+    "work_dir",
+    default="",
+    metavar="PATH",
+    help="Where it starts.  [default: the image's; here, this folder]",
+)
+@click.option(
+    "--array", default=None, metavar="FIRST-LAST[:STEP][%AT_ONCE]",
+    help="Run it once for each index, which is in $VC_ARRAY_INDEX, so many at a time.",
+)  # fmt: skip
+@click.option("--time-limit", default=None, metavar="TIME", help="How long it may run: 90s, 2h30m, 3d, 12:00:00.")
+@click.option(
+    "--max-retries",
+    type=int,
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="How often it starts again after a failure.",
+)
+@click.option("--detach", is_flag=True, help="Submit it and return.")
+@click.option("--dry-run", is_flag=True, help="Show the job, and submit nothing.")
+@click.option(
+    "-o", "--output", type=click.Choice(["yaml", "json", "name"]), default=None,
+    help="How the job is printed with --dry-run (default: yaml) or --detach.",
+)  # fmt: skip
+@access_options
+def command(
+    access: Access,
+    program: tuple[str, ...],
+    env: tuple[str, ...],
+    volumes: tuple[str, ...],
+    array: str | None,
+    time_limit: str | None,
+    framework: str | None,
+    detach: bool,
+    dry_run: bool,
+    output: str | None,
+    **options: Any,
+) -> int:
+    """Run a program as a job, show its log, and end with its exit code.
+
+    \b
+      vcbatch run train.py --epochs 3
+      vcbatch run --nodes 4 --nproc-per-node 8 --gpus 8 --image registry/train:1 -- train.py --epochs 3
+      vcbatch run --array 0-99%10 --cpus 2 -- ./sweep.sh
+
+    What ends in .py, or starts with -m, is started by python; several processes of it by torchrun. On the server of
+    `vcbatch up` the program runs as processes of this machine, in this folder; on a cluster it is taken from the image.
+
+    Ctrl-C asks whether to cancel the job or to leave it running. Exit code: the program's own; 124 after its time
+    limit, 130 where it was cancelled.
+    """
+    if output is not None and not (dry_run or detach):
+        raise click.UsageError("-o is for --dry-run and --detach; otherwise the job's log is printed")
+    job = _composed(
+        access, program, env=env, volumes=volumes, array=array, time_limit=time_limit, framework=framework,
+        dry_run=dry_run, options=options,
+    )  # fmt: skip
+    if dry_run:
+        _print(job, output or "yaml")
+        return 0
+    namespace = access.namespace
+    made: Json = access.once(lambda api: api.create(JOBS, job, namespace=namespace))
+    name = made["metadata"]["name"]
+    from vcbatch.cli.run.follow import Ways
+
+    ways = Ways(name, _options_again(access))
+    if detach:
+        if output is not None:
+            _print(made, output)
+        else:
+            say(f"job {name} submitted to queue {made['spec']['queue']}")
+            ways.say()
+        return 0
+    note(f"job {name} submitted to queue {made['spec']['queue']}")
+    from vcbatch.cli.run.follow import follow
+    from vcbatch.sdk.logs import MAX_STREAMS
+
+    return access.streaming(lambda api: follow(api, made, ways=ways), streams=MAX_STREAMS)
+
+
+def _composed(
+    access: Access,
+    program: tuple[str, ...],
+    *,
+    env: tuple[str, ...],
+    volumes: tuple[str, ...],
+    array: str | None,
+    time_limit: str | None,
+    framework: str | None,
+    dry_run: bool,
+    options: Mapping[str, Any],
+) -> Json:
+    """Raises `click.BadParameter` for what no job can be."""
+    from vcbatch.cli.run.place import here
+    from vcbatch.sdk.compose import Array, CannotCompose, Framework, Volume, Wish, compose
+    from vcbatch.sdk.compose.wish import time_limit_seconds
+
+    wish: dict[str, Any] = {**options, "command": program, "env": _env(env)}
+    wish["local"] = _is_local(access, needed=not (dry_run and options["image"]))
+    if wish["local"]:
+        wish["command"], wish["python"], folder = here(program)
+        wish["work_dir"] = str(Path(folder, options["work_dir"]))
+    try:
+        return compose(
+            Wish(
+                **wish,
+                volumes=tuple(map(Volume.parse, volumes)),
+                array=None if array is None else Array.parse(array),
+                time_limit=None if time_limit is None else time_limit_seconds(time_limit),
+                framework=None if framework is None else Framework(framework),
+            )
+        )
+    except CannotCompose as error:
+        if error.option == "image":
+            hint = "Name one with --image, or run it on this machine: `vcbatch up --detach`."
+            raise CliError(f"{access.connection().server} is a cluster, so {error}", hint=hint, exit_code=2) from error
+        flag = _FLAGS.get(error.option, f"--{error.option}")
+        raise click.BadParameter(str(error), param_hint=flag) from error
+
+
+def _is_local(access: Access, *, needed: bool) -> bool:
+    """Whether the server is this machine's. A plan with an image can be made without asking anybody."""
+    from vcbatch.cli.run.place import is_local
+
+    try:
+        return is_local(access)
+    except CliError:
+        if needed:
+            raise
+        return False
+
+
+def _env(given: tuple[str, ...]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals and name not in os.environ:
+            raise click.BadParameter(f"{name} isn't set in this shell: write {name}=VALUE", param_hint="--env")
+        found[name] = value if equals else os.environ[name]
+    return found
+
+
+def _print(job: Json, output: str) -> None:
+    if output == "name":
+        metadata = job["metadata"]
+        say(f"job/{metadata.get('name') or metadata['generateName']}")
+    elif output == "json":
+        say(json.dumps(job, indent=2))
+    else:
+        import yaml
+
+        say(yaml.safe_dump(job, sort_keys=False, default_flow_style=False, allow_unicode=True, width=120), end="")
+
+
+def _options_again(access: Access) -> str:
+    """The options by which another command finds the same job."""
+    given = (("--kubeconfig", access.kubeconfig), ("--context", access.context), ("-n", access.chosen_namespace))
+    return "".join(f" {flag} {shlex.quote(str(value))}" for flag, value in given if value)

@@ -1,0 +1,230 @@
+"""A submitted job until its end: its log, how it stands, and what Ctrl-C means."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from contextlib import suppress
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final
+
+from vcbatch.api import names
+from vcbatch.api.phases import Action, JobPhase
+from vcbatch.api.resources import JOBS, PODS
+from vcbatch.cli.logs.lines import Layout, Style, Writer, show
+from vcbatch.cli.logs.watch import Waits, follow_status
+from vcbatch.cli.output import note
+from vcbatch.cli.resources.kinds import job_phase
+from vcbatch.cli.run.outcome import exit_code, sentence
+from vcbatch.cli.run.progress import Foot, standing
+from vcbatch.cli.terminal import terminal_of
+from vcbatch.cli.vcctl.bus import ask
+from vcbatch.sdk.logs import follow_job
+from vcbatch.seams.api import ApiError
+
+if TYPE_CHECKING:
+    from vcbatch.runtime.client import HttpApi
+
+Json = dict[str, Any]
+
+INTERRUPTED: Final = 130
+_TURN: Final = 0.5
+"""Seconds between two looks of the foot of the screen."""
+
+
+class Choice(StrEnum):
+    """What to do with a job that somebody doesn't want to wait for."""
+
+    DETACH = "detach"
+    CANCEL = "cancel"
+    GO_ON = "go on"
+
+
+async def follow(api: HttpApi, job: Json, *, ways: Ways) -> int:
+    """Show the job's log until it ends; the exit code of `vcbatch run`. The first Ctrl-C asks what is to become of the
+    job, where there is somebody to ask, and leaves it alone where there isn't; the second leaves it alone."""
+    following = _Following(api, job, ways)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, following.interrupt, number)
+    try:
+        return await following.run()
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+        following.foot.clear()
+
+
+class Ways:
+    """What a person can type to come back to a job that goes on, with the options by which this command found it."""
+
+    def __init__(self, name: str, options: str) -> None:
+        self.logs = f"vcbatch job logs -f {name}{options}"
+        self.cancel = f"vcbatch job cancel {name}{options}"
+
+    def say(self) -> None:
+        note(f"  {self.logs}\n  {self.cancel}")
+
+
+class _Following:
+    def __init__(self, api: HttpApi, job: Json, ways: Ways) -> None:
+        self._api = api
+        self._job = job
+        self._name: str = job["metadata"]["name"]
+        self._namespace: str = job["metadata"]["namespace"]
+        self._ways = ways
+        self._gone = False
+        self._waits = Waits(note)
+        self._signals: list[int] = []
+        self._interrupted = asyncio.Event()
+        self._cancelled = False
+        self._asks = sys.stdin.isatty() and sys.stderr.isatty()
+        self.foot = Foot(sys.stderr, terminal_of(sys.stderr))
+        self._writer = Writer(sys.stdout, before=self.foot.clear, after=self.foot.draw)
+
+    def interrupt(self, number: int) -> None:
+        self._signals.append(number)
+        self._interrupted.set()
+
+    async def run(self) -> int:
+        ended = asyncio.create_task(self._watch())
+        foot = asyncio.create_task(self._turn())
+        try:
+            code = await self._until(ended)
+            self.foot.clear()
+            return await self._result() if code is None else code
+        except (ApiError, OSError):  # the server is lost, or whoever read the log has gone
+            self._leave()
+            raise
+        finally:
+            self._waits.close()
+            for task in (ended, foot):
+                task.cancel()
+            await asyncio.gather(ended, foot, return_exceptions=True)
+
+    async def _watch(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(follow_status(self._api, self._job, self._tell))
+            group.create_task(self._show_log())
+
+    async def _until(self, ended: asyncio.Future[None]) -> int | None:
+        """None once the job has ended, else the exit code with which it is left alone."""
+        while True:
+            signalled = asyncio.ensure_future(self._interrupted.wait())
+            await asyncio.wait((ended, signalled), return_when=asyncio.FIRST_COMPLETED)
+            signalled.cancel()
+            if ended.done():
+                try:
+                    ended.result()
+                except* (ApiError, OSError) as errors:
+                    raise errors.exceptions[0] from None
+                return None
+            self._interrupted.clear()
+            choice = await self._choose(ended)
+            if choice is Choice.CANCEL and not self._cancelled:
+                await self._cancel()
+            elif choice is Choice.DETACH:
+                self._leave()
+                return 128 + self._signals[0] if self._signals else 0
+
+    def _leave(self) -> None:
+        self.foot.clear()
+        note(f"{self._name} goes on without you:")
+        self._ways.say()
+
+    async def _choose(self, ended: asyncio.Future[None]) -> Choice:
+        if not self._asks or self._cancelled or signal.SIGTERM in self._signals:
+            return Choice.DETACH
+        self._writer.pause()
+        self.foot.hide()
+        sys.stderr.write(f"\nLeave {self._name} running, or cancel it? [d]etach, [c]ancel, Enter to go on watching: ")
+        sys.stderr.flush()
+        answer = await self._answer(ended)
+        self.foot.unhide()
+        self._writer.resume()
+        if answer is None:
+            return Choice.GO_ON if ended.done() else Choice.DETACH
+        word = answer.strip().lower()
+        if word and Choice.CANCEL.startswith(word):
+            return Choice.CANCEL
+        if word and Choice.DETACH.startswith(word):
+            self._signals.clear()  # it was asked for, and is no failure
+            return Choice.DETACH
+        self._signals.clear()
+        return Choice.GO_ON
+
+    async def _answer(self, ended: asyncio.Future[None]) -> str | None:
+        """A line from the terminal; None where Ctrl-C, the end of input or of the job came first."""
+        loop = asyncio.get_running_loop()
+        typed: asyncio.Future[bytes] = loop.create_future()
+
+        def read() -> None:
+            loop.remove_reader(sys.stdin.fileno())
+            if not typed.done():
+                typed.set_result(os.read(sys.stdin.fileno(), 1024))
+
+        loop.add_reader(sys.stdin.fileno(), read)
+        again = asyncio.ensure_future(self._interrupted.wait())
+        try:
+            await asyncio.wait((typed, again, ended), return_when=asyncio.FIRST_COMPLETED)
+            return (typed.result().decode(errors="replace") or None) if typed.done() else None
+        finally:
+            loop.remove_reader(sys.stdin.fileno())
+            again.cancel()
+            typed.cancel()
+
+    async def _cancel(self) -> None:
+        self._cancelled = True
+        try:
+            await ask(self._api, JOBS, self._name, Action.TERMINATE_JOB, namespace=self._namespace, at=self._namespace)
+        except ApiError as error:
+            note(f"{self._name} can't be cancelled: {error}")
+            self._cancelled = False
+            return
+        self._writer.aside(f"{self._name} is being cancelled; Ctrl-C leaves it to that")
+
+    def _tell(self, job: Json | None) -> None:
+        if job is None:
+            self._gone = True
+            return
+        self._job = job
+        if self.foot.nobody_looks:
+            self._waits.look(job)
+        self.foot.say(standing(job, now=datetime.now(UTC)))
+
+    async def _turn(self) -> None:
+        while True:
+            self.foot.say(standing(self._job, now=datetime.now(UTC)))
+            await asyncio.sleep(_TURN)
+
+    async def _show_log(self) -> None:
+        """A log that can't be read is no reason not to wait for the job."""
+        layout = Layout.of(self._job, tasks=None, indices=None, containers=None)
+        style = Style(layout=layout if layout.speakers > 1 else None, terminal=terminal_of(sys.stdout))
+        try:
+            await show(follow_job(self._api, namespace=self._namespace, name=self._name), style, self._writer)
+        except ApiError as error:
+            if not error.not_found:
+                self._writer.aside(f"the log can't be read: {error}")
+
+    async def _result(self) -> int:
+        if self._gone:
+            note(f"{self._name} was deleted before it ended")
+            return INTERRUPTED if self._cancelled else 1
+        if self._cancelled and job_phase(self._job) == JobPhase.TERMINATED:
+            note(f"{self._name} is cancelled")
+            return INTERRUPTED
+        note(sentence(self._job, now=datetime.now(UTC)))
+        code = exit_code(self._job)
+        if code != 1:
+            return code
+        pods: list[Json] = []
+        with suppress(ApiError):
+            listing = await self._api.list(
+                PODS, namespace=self._namespace, label_selector=f"{names.JOB_NAME}={self._name}"
+            )
+            pods = list(listing.items)
+        return exit_code(self._job, pods)

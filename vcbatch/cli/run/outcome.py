@@ -1,0 +1,80 @@
+"""How a job ended, for the shell that waits for it: an exit code and a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from vcbatch.api.duration import human
+from vcbatch.api.phases import JobPhase
+from vcbatch.api.reasons import JobReason, LossCause, origin_of
+from vcbatch.cli.resources.fields import moment, number, objects, text
+from vcbatch.cli.resources.kinds import job_phase
+
+Json = dict[str, Any]
+
+OUT_OF_TIME: Final = 124
+"""As of coreutils' `timeout`."""
+_UNKNOWN: Final = 1
+_AT_LAST: Final = "; at last "
+"""Between how often a job was restarted and what failed it."""
+
+
+def exit_code(job: Json, pods: Iterable[Json] = ()) -> int:
+    """0 for a completed job; else that of the container which failed first in the last attempt, as a shell gives it
+    (128 + n for signal n); 124 where the job's time was over, 1 where nothing is known.
+
+    vcbatch's controllers leave the evidence in the job's status. Volcano's don't: then it is looked for in `pods`.
+    """
+    if job_phase(job) == JobPhase.COMPLETED:
+        return 0
+    if text(job, "status", "state", "reason") == JobReason.DEADLINE_EXCEEDED:
+        return OUT_OF_TIME
+    return _first(_losses(job)) or _first(_failures(pods)) or _UNKNOWN
+
+
+def sentence(job: Json, *, now: datetime) -> str:
+    """`train-x7k2p completed after 3m12s`, or how else it ended and why."""
+    name, phase = text(job, "metadata", "name"), job_phase(job)
+    created, ended = moment(job, "metadata", "creationTimestamp"), moment(job, "status", "state", "lastTransitionTime")
+    span = max((ended or now) - (created or now), timedelta())
+    restarts = restarts_of(job)
+    again = f" and {restarts} restart{'' if restarts == 1 else 's'}" if restarts else ""
+    said = f"{name} {phase.lower()} after {human(span)}{again}"
+    why = origin_of(text(job, "status", "state", "message") or text(job, "status", "state", "reason"))
+    return f"{said}: {why.rpartition(_AT_LAST)[2]}" if why and phase != JobPhase.COMPLETED else said
+
+
+def restarts_of(job: Json) -> int:
+    """How often the job began anew."""
+    # What the budget didn't allow was counted, and not made.
+    exhausted = text(job, "status", "state", "reason") == JobReason.RETRIES_EXHAUSTED
+    return max(number(job, "status", "retryCount") - exhausted, 0)
+
+
+def _first(codes: Iterable[tuple[int, str, int]]) -> int:
+    """The code of the earliest of the last attempt; entries are attempt, time and code."""
+    known = sorted(codes)
+    last = [code for attempt, _, code in known if attempt == known[-1][0]]
+    return last[0] if last else 0
+
+
+def _losses(job: Json) -> Iterable[tuple[int, str, int]]:
+    for loss in objects(job, "status", "ledger", "losses"):
+        code = number(loss, "exitCode") or (128 + number(loss, "signal") if number(loss, "signal") else 0)
+        if code and not _is_infrastructure(text(loss, "cause")):
+            yield number(loss, "version"), text(loss, "time"), code
+
+
+def _is_infrastructure(cause: str) -> bool:
+    return any(cause == known and known.infrastructure for known in LossCause)
+
+
+def _failures(pods: Iterable[Json]) -> Iterable[tuple[int, str, int]]:
+    for pod in pods:
+        for kind in ("containerStatuses", "initContainerStatuses"):
+            for status in objects(pod, "status", kind):
+                code = number(status, "state", "terminated", "exitCode")
+                if code:
+                    yield 0, text(status, "state", "terminated", "finishedAt"), code

@@ -1,0 +1,42 @@
+"""Where a program will run: on a cluster, or as processes of this machine."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+from vcbatch.cli.access import Access
+from vcbatch.cli.output import CliError
+from vcbatch.sdk.compose.program import Program
+
+_MARK = "+vcbatch"
+"""In the version that the local server gives."""
+
+
+def is_local(access: Access) -> bool:
+    """Whether the server is one of `vcbatch up`. Raises `CliError` where there is none."""
+    version = access.once(lambda api: api.version())  # type: ignore[attr-defined]
+    return _MARK in str(version.get("gitVersion", ""))
+
+
+def here(command: tuple[str, ...]) -> tuple[tuple[str, ...], str, str]:
+    """The command, the interpreter and the folder such that this machine's kubelet, whose PATH is another, starts what
+    this shell would. Raises `CliError` for a program that isn't here."""
+    folder = str(Path.cwd())
+    python = shutil.which("python") or shutil.which("python3") or sys.executable
+    program = Program.of(command)
+    first = program.target[0]
+    if program.python:
+        if first != "-m" and not Path(first).is_file():
+            raise CliError(f"{first}: no such file in {folder}")
+        return command, python, folder
+    if "/" in first:
+        if not os.access(first, os.X_OK):
+            raise CliError(f"{first}: no program that can be run", hint=f"Looked for from {folder}.")
+        return command, python, folder
+    found = shutil.which(first)
+    if found is None:
+        raise CliError(f"{first}: no such program on the PATH", hint=f"For a script in this folder, write ./{first}")
+    return (found, *command[1:]), python, folder

@@ -1,0 +1,76 @@
+"""The line at the foot of the terminal that says how a job stands while its log goes by."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any, Final, TextIO
+
+from vcbatch.api.duration import human
+from vcbatch.cli.logs.watch import waits
+from vcbatch.cli.resources.fields import moment, text
+from vcbatch.cli.resources.kinds import job_phase, job_pods
+from vcbatch.cli.run.outcome import restarts_of
+from vcbatch.cli.terminal import Terminal, clean, cut
+
+Json = dict[str, Any]
+
+_WHEEL: Final = ("⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏")
+_PLAIN_WHEEL: Final = ("|", "/", "-", "\\")
+
+
+def standing(job: Json, *, now: datetime) -> str:
+    """How the job stands: its name, phase, pods and age, how often it began anew, and why it waits."""
+    created = moment(job, "metadata", "creationTimestamp")
+    parts = [text(job, "metadata", "name"), job_phase(job), f"{job_pods(job)} pods"]
+    if created is not None:
+        parts.append(human(max(now - created, timedelta())))
+    if restarts := restarts_of(job):
+        parts.append(f"{restarts} restart{'' if restarts == 1 else 's'}")
+    why = waits(job).partition(": ")[2]
+    return "  ".join([*parts, why] if why else parts)
+
+
+class Foot:
+    """One line that is drawn, taken away before anything else is written, and drawn again. Draws nothing where nobody
+    looks."""
+
+    def __init__(self, out: TextIO, terminal: Terminal) -> None:
+        self._out = out
+        self._terminal = terminal
+        self._line = ""
+        self._turn = 0
+        self._drawn = False
+        self._hidden = False
+
+    @property
+    def nobody_looks(self) -> bool:
+        return self._terminal.width is None
+
+    def hide(self) -> None:
+        """Stay off the screen, for a question."""
+        self.clear()
+        self._hidden = True
+
+    def unhide(self) -> None:
+        self._hidden = False
+
+    def say(self, line: str) -> None:
+        """What the line says from now on; the wheel before it turns."""
+        wheel = _WHEEL if self._terminal.unicode else _PLAIN_WHEEL
+        self._turn = (self._turn + 1) % len(wheel)
+        self._line = f"{wheel[self._turn]} {clean(line)}"
+        self.draw()
+
+    def draw(self) -> None:
+        if self._line and not self.nobody_looks and not self._hidden:
+            # One cell is left free: a full line would wrap on some terminals.
+            self._out.write(f"\r\x1b[K{cut(self._line, (self._terminal.width or 80) - 1)}")
+            self._out.flush()
+            self._drawn = True
+
+    def clear(self) -> None:
+        """Take it off the screen, until it is drawn again."""
+        if self._drawn:
+            self._out.write("\r\x1b[K")
+            self._out.flush()
+            self._drawn = False
