@@ -14,8 +14,8 @@ from tests.oracle.scores import Place
 from tests.oracle.worlds import NOW, scheduler
 from tests.unit.scheduler.scoring import plugin_of, policy
 from vcbatch.scheduler.columns import Columns, Depths
+from vcbatch.scheduler.heads import normalised
 from vcbatch.scheduler.model import Task
-from vcbatch.scheduler.placement import normalised
 from vcbatch.scheduler.plugins.base import Plugin
 from vcbatch.scheduler.plugins.binpack import Binpack
 from vcbatch.scheduler.plugins.nodeorder import NodeOrder

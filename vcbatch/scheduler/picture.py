@@ -6,7 +6,6 @@ decision), and all keep the same books: node columns, gang rows and counters.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -366,7 +365,6 @@ class Picture:
         cls = tasks[0].cls
         placing = before is TaskStatus.PENDING
         infos = self.nodes.infos
-        counts = Counter(rows)
         if placing:
             for task, row in zip(tasks, rows, strict=True):
                 info = infos[row]
@@ -378,15 +376,16 @@ class Picture:
                 task.status = after
                 task.node = ""
                 del infos[row].tasks[task.uid]
-        r = len(cls.request)
-        promising = TaskStatus.PIPELINED in (before, after)
-        load, amount = (self.nodes.load[r:], cls.promised) if promising else (self.nodes.load[: r + 2], cls.placed)
-        times = np.fromiter(counts.values(), dtype=np.float64, count=len(counts))
-        load[:, list(counts)] += amount * (times if placing else -times)
-        for port in cls.ports:
-            for row, count in counts.items():
-                ports = infos[row].ports
-                ports[port] = ports.get(port, 0) + (count if placing else -count)
+        promised = TaskStatus.PIPELINED in (before, after)
+        self.nodes.charge(rows, cls, promised=promised, times=1 if placing else -1)
+        if cls.ports:
+            self._shift_ports(cls, rows, 1 if placing else -1)
+
+    def _shift_ports(self, cls: TaskClass, rows: Sequence[int], step: int) -> None:
+        for row in rows:
+            ports = self.nodes.infos[row].ports
+            for port in cls.ports:
+                ports[port] = ports.get(port, 0) + step
                 if ports[port] <= 0:
                     del ports[port]
 

@@ -1,8 +1,7 @@
 """Where tasks go: exact greedy placement of many identical tasks.
 
 The result is that of placing one task after the other on the node with the highest score, the first by name among
-equals, re-scoring after each. What a node would score with 0, 1, 2 … more tasks of a class depends on that node only,
-so it is computed for all nodes and several depths in one go, and placing a task is one look for the best head.
+equals, re-scoring after each.
 """
 
 from __future__ import annotations
@@ -10,245 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from vcbatch.scheduler.classes import TaskClass
 from vcbatch.scheduler.columns import Columns, Depths
+from vcbatch.scheduler.heads import DEPTH, NO, View, bonus_of
 from vcbatch.scheduler.model import Task
-from vcbatch.scheduler.plugins.base import Floats, Leaning, Normalise, Preference, Rejection, Rows
+from vcbatch.scheduler.plugins.base import Floats, Leaning, Rejection, Rows
 from vcbatch.scheduler.resources import EPS, Mask
 from vcbatch.scheduler.shards import OUTSIDE
 from vcbatch.scheduler.share import ShardingMode
 from vcbatch.scheduler.state import ClusterState
 from vcbatch.scheduler.static_nodes import PluginSet, StaticCache, StaticNodes
-
-_NO = -np.inf
-
-
-class _Bank:
-    """Scores and slots of a class by the amounts on a node. Nodes of one make go through the same few states, so most
-    nodes that changed have been scored before, as another one."""
-
-    MOST = 1 << 14
-    """States kept, so that a cluster in which no two nodes are alike costs no more than this."""
-
-    __slots__ = ("_cls", "_known", "_placer", "_slots", "_table")
-
-    def __init__(self, placer: Placer, cls: TaskClass) -> None:
-        self._placer = placer
-        self._cls = cls
-        self._known: dict[bytes, int] = {}
-        self._table: Floats = np.zeros((Placer.DEPTH, 64))
-        self._slots: Floats = np.zeros(64)
-
-    def read(self, rows: Rows, placed: int = 0) -> tuple[Floats, Floats]:
-        """Scores [D, M] and slots [M] of these nodes, their filters aside, with `placed` tasks on their way there."""
-        states = self._states(rows, placed)
-        if len(self._known) + len(states) > self.MOST:
-            self._known.clear()
-        places = [self._known.get(state, -1) for state in states]
-        if -1 in places:
-            fresh = {state: row for state, row, place in zip(states, rows, places, strict=True) if place < 0}
-            self._learn(list(fresh), np.array(list(fresh.values()), dtype=np.intp), placed)
-            places = [self._known[state] for state in states]
-        return self._table[:, places], self._slots[places]
-
-    def _states(self, rows: Rows, placed: int) -> list[bytes]:
-        nodes = self._placer.nodes
-        load = nodes.load.take(rows, axis=1)
-        if placed:
-            load[: len(self._cls.placed)] += placed * self._cls.placed
-        parts = [nodes.alloc.take(rows, axis=1), load]
-        if self._placer.releases:
-            parts.append(nodes.releasing.take(rows, axis=1))
-        if nodes.leaving is not None:
-            parts.append(nodes.leaving.take(rows, axis=1))
-        amounts = np.concatenate(parts).T
-        width, data = 8 * amounts.shape[1], amounts.tobytes()
-        return [data[at : at + width] for at in range(0, len(data), width)]
-
-    def _learn(self, states: list[bytes], rows: Rows, placed: int) -> None:
-        count = len(self._known)
-        while count + len(states) > len(self._slots):
-            self._table = np.concatenate([self._table, np.zeros_like(self._table)], axis=1)
-            self._slots = np.concatenate([self._slots, np.zeros_like(self._slots)])
-        here = slice(count, count + len(states))
-        self._table[:, here], self._slots[here] = self._placer.score(self._cls, None, rows, placed, promising=False)
-        self._known.update((state, count + i) for i, state in enumerate(states))
-
-
-class _View:
-    """The heads of one class over some nodes: what the next task would score on each, and `-inf` where it can't go.
-
-    `table[d, n]` is the score with d more tasks than when the column was computed, `slots[n]` how many fitted then,
-    and `at[n]` how many were placed since. Columns that others changed are computed again on the next use.
-    """
-
-    __slots__ = (
-        "at",
-        "bank",
-        "base",
-        "bonus",
-        "cls",
-        "cursor",
-        "head",
-        "placer",
-        "promising",
-        "rows",
-        "slots",
-        "static",
-        "table",
-    )
-
-    def __init__(self, placer: Placer, cls: TaskClass, static: StaticNodes, rows: Rows, *, promising: bool) -> None:
-        self.placer = placer
-        self.cls = cls
-        self.static = static
-        self.rows = rows
-        self.promising = promising
-        self.bank = _Bank(placer, cls) if placer.plugins.by_amounts and not cls.ports and not promising else None
-        self.cursor = len(placer.log)
-        self.table, self.slots = self._column(rows, 0)
-        self.at: npt.NDArray[np.intp] = np.zeros(len(rows), dtype=np.intp)
-        self.base: Floats = self.table[0].copy()
-        self.head: Floats = self.base
-        self.bonus: Floats | None = None
-        self._prefer()
-
-    def take(self, count: int) -> list[int]:
-        """Choose nodes for up to `count` tasks, in placing order; fewer when there is no room. The caller places them
-        before the view is used again."""
-        self._refresh()
-        taken: list[int] = []
-        depth = len(self.table)
-        base, at, table = self.base, self.at, self.table
-        best, value, after = 0, _NO, _NO
-        for _ in range(count):
-            if value == _NO or after < value:  # else the node is still the first of the best
-                best = int(self.head.argmax())
-                value = float(self.head[best])
-                if value == _NO:
-                    break
-            else:
-                value = after
-            taken.append(best)
-            step = int(at[best]) + 1
-            if step >= self.slots[best]:
-                score = _NO
-            else:
-                if step == depth:
-                    column, slots = self._deeper(best, taken.count(best))
-                    table[:, best], self.slots[best] = column[:, 0], slots[0]
-                    step = 0
-                score = table[step, best]
-            at[best] = step
-            base[best] = score
-            if self.bonus is not None:
-                if score == _NO:
-                    self._prefer()
-                else:
-                    self.head[best] = score + self.bonus[best]
-            after = float(self.head[best])
-        return [int(self.rows[i]) for i in taken] if len(self.rows) != len(self.placer.nodes) else taken
-
-    def take_leaning(self, count: int, leaning: Leaning) -> list[int]:
-        """`take`, with points that move with each task."""
-        self._refresh()
-        taken: list[int] = []
-        for _ in range(count):
-            candidates = self.base != _NO
-            if not candidates.any():
-                break
-            best = int((self.head + leaning.points(self.rows, candidates)).argmax())
-            taken.append(best)
-            self._fill(best, taken)
-            leaning.placed(int(self.rows[best]))
-        return [int(self.rows[i]) for i in taken]
-
-    def _fill(self, best: int, taken: list[int]) -> None:
-        """One more task is on its way to this node, the last one taken."""
-        step = int(self.at[best]) + 1
-        if step >= self.slots[best]:
-            score = _NO
-        else:
-            if step == len(self.table):
-                column, slots = self._column(self.rows[best : best + 1], taken.count(best))
-                self.table[:, best], self.slots[best] = column[:, 0], slots[0]
-                step = 0
-            score = float(self.table[step, best])
-        self.at[best] = step
-        self.base[best] = score
-        if self.bonus is not None:
-            if score == _NO:
-                self._prefer()
-            else:
-                self.head[best] = score + self.bonus[best]
-
-    def _deeper(self, best: int, placed: int) -> tuple[Floats, Floats]:
-        """The column of a node that was taken as deep as its column goes, `placed` times just now."""
-        rows = self.rows[best : best + 1]
-        return self._column(rows, placed) if self.bank is None else self.bank.read(rows, placed)
-
-    def _refresh(self) -> None:
-        log = self.placer.log
-        if self.cursor == len(log):
-            return
-        stale: set[int] = set()
-        for view, rows in log[self.cursor :]:
-            if view is not self:
-                stale.update(rows)
-        self.cursor = len(log)
-        if not stale:
-            return
-        rows = np.fromiter(stale, dtype=np.intp, count=len(stale))
-        if self.bank is None:
-            columns, slots = self._column(rows, 0)
-        else:
-            columns, slots = self.bank.read(rows)
-            if not self.static.admits_all:
-                refused = ~self.static.mask[rows]
-                columns[:, refused], slots[refused] = _NO, 0.0
-        self.table[:, rows] = columns
-        self.slots[rows] = slots
-        self.at[rows] = 0
-        self.base[rows] = columns[0]
-        self._prefer()
-
-    def _prefer(self) -> None:
-        """Add the preferences, normalised over the nodes where a task could go now."""
-        if not self.static.preferences:
-            return
-        open_ = self.base != _NO
-        self.bonus = _bonus(self.static.preferences, self.rows, open_) if open_.any() else None
-        self.head = self.base if self.bonus is None else self.base + self.bonus
-
-    def _column(self, rows: Rows, placed: int) -> tuple[Floats, Floats]:
-        """Scores at all depths of some nodes, `placed` tasks being on their way there, [D, M], and how many tasks
-        they take beyond those, [M]."""
-        return self.placer.score(self.cls, self.static.mask, rows, placed, promising=self.promising)
-
-
-def _bonus(preferences: Sequence[Preference], rows: Rows, candidates: Mask) -> Floats | None:
-    """The weighted sum of preferences for these rows; None where it is the same for every candidate."""
-    total: Floats | None = None
-    for preference in preferences:
-        raw = preference.raw[rows]
-        if (raw == raw[0]).all():
-            continue
-        part = preference.weight * normalised(raw, candidates, preference.normalise)
-        total = part if total is None else total + part
-    return total
-
-
-def normalised(raw: Floats, candidates: Mask, how: Normalise) -> Floats:
-    """Raw points as 0 to 100 over the candidates (kube-scheduler's DefaultNormalizeScore)."""
-    if how is Normalise.NONE:
-        return raw
-    most = float(raw[candidates].max())
-    if most == 0:
-        return np.full(len(raw), 0.0 if how is Normalise.MAX else 100.0)
-    scaled = np.floor(raw * 100.0 / most)
-    return scaled if how is Normalise.MAX else 100.0 - scaled
 
 
 class Placer:
@@ -257,15 +28,13 @@ class Placer:
     `log` has which nodes were changed by which view, so that each view re-scores no more than what others changed.
     """
 
-    DEPTH = 8
-
     def __init__(self, state: ClusterState, plugins: PluginSet, cache: StaticCache) -> None:
         self.state = state
         self.nodes = state.nodes
         self.plugins = plugins
-        self.log: list[tuple[_View | None, Sequence[int]]] = []
+        self.log: list[tuple[View | None, Sequence[int]]] = []
         self._cache = cache
-        self._views: dict[int, _View] = {}
+        self._views: dict[int, View] = {}
         self._all = np.arange(len(self.nodes), dtype=np.intp)
         self._depths: dict[tuple[int, int, int], Depths] = {}
         self._releasing: Rows | None = None
@@ -321,7 +90,7 @@ class Placer:
             return taken
         view = self._views.get(cls.id)
         if view is None:
-            view = self._views[cls.id] = _View(self, cls, self.static(cls), self._all, promising=False)
+            view = self._views[cls.id] = View(self, cls, self.static(cls), self._all, promising=False)
         rows = view.take(count) if leaning is None else view.take_leaning(count, leaning)
         if rows:
             self.log.append((view, rows))
@@ -350,7 +119,7 @@ class Placer:
         return taken
 
     def _fresh(self, cls: TaskClass, rows: Rows, count: int, leaning: Leaning | None, *, promising: bool) -> list[int]:
-        view = _View(self, cls, self.static(cls), rows, promising=promising)
+        view = View(self, cls, self.static(cls), rows, promising=promising)
         return view.take(count) if leaning is None else view.take_leaning(count, leaning)
 
     def at(self, cls: TaskClass, row: int, count: int, *, promising: bool) -> int:
@@ -397,11 +166,11 @@ class Placer:
         if not len(rows):
             return None
         heads = self.score(task.cls, static.mask, rows, 0, promising=promising, depth=1)[0][0]
-        open_ = heads != _NO
+        open_ = heads != NO
         if not open_.any():
             return None
         rows, heads = rows[open_], heads[open_]
-        bonus = _bonus(static.preferences, rows, np.ones(len(rows), dtype=bool))
+        bonus = bonus_of(static.preferences, rows, np.ones(len(rows), dtype=bool))
         if bonus is not None:
             heads = heads + bonus
         for plugin in self.plugins.raters:
@@ -453,7 +222,7 @@ class Placer:
         normalised over these nodes, [M]."""
         static = self.static(task.cls)
         total: Floats = np.zeros(len(rows))
-        bonus = _bonus(static.preferences, rows, np.ones(len(rows), dtype=bool)) if len(rows) else None
+        bonus = bonus_of(static.preferences, rows, np.ones(len(rows), dtype=bool)) if len(rows) else None
         if bonus is not None:
             total += bonus
         for plugin in self.plugins.raters if coupled and len(rows) else ():
@@ -509,7 +278,7 @@ class Placer:
             if points is not None:
                 total += points
         slots = self._slots(cls, admitted, columns, promising=promising)
-        np.putmask(total, depths.column >= slots, _NO)
+        np.putmask(total, depths.column >= slots, NO)
         return total, slots - placed
 
     def _depths_of(self, cls: TaskClass, placed: int, depth: int) -> Depths:

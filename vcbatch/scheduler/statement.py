@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 
 from vcbatch.scheduler.model import Job, Task, TaskStatus
 from vcbatch.scheduler.resources import Vector
@@ -217,7 +218,7 @@ class Statement:
         if locks is None:
             return binds
         tasks = (task for placement in self._bound for task in placement.tasks)
-        return [bind._replace(lock=locks(task)) for bind, task in zip(binds, tasks, strict=True)]
+        return [replace(bind, lock=locks(task)) for bind, task in zip(binds, tasks, strict=True)]
 
     def _with_claims(self) -> list[Bind]:
         """The binds with what has to be bound before them; of the gang as a whole where there is such a claim."""
@@ -227,7 +228,7 @@ class Statement:
         devices = [claimed.bindings(task) for task in tasks]
         gang = tasks[0].job.key if tasks[0].job is not None and (any(wanted) or any(devices)) else ""
         return [
-            bind._replace(gang=gang, claims=claims, devices=given)
+            replace(bind, gang=gang, claims=claims, devices=given)
             for bind, claims, given in zip(self._plain(), wanted, devices, strict=True)
         ]
 

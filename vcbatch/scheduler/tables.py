@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from vcbatch.scheduler.classes import TaskClass
 from vcbatch.scheduler.model import NodeInfo
 from vcbatch.scheduler.resources import Dimensions, Matrix, Vector
 
@@ -25,6 +28,15 @@ def _picked(matrix: Matrix, columns: npt.NDArray[np.intp]) -> Matrix:
     """These columns of the matrix, -1 being a column of zeros."""
     padded = np.concatenate([matrix, np.zeros((matrix.shape[0], 1))], axis=1)
     return np.ascontiguousarray(padded[:, columns])
+
+
+class _Charge(NamedTuple):
+    """Tasks of a class that came to nodes or left them, and aren't in the sums yet; see `NodeTable.charge`."""
+
+    rows: Sequence[int]
+    cls: TaskClass
+    promised: bool
+    times: int
 
 
 class NodeTable:
@@ -47,7 +59,7 @@ class NodeTable:
         infos: the nodes, by row.
     """
 
-    __slots__ = ("alloc", "infos", "leaving", "load", "nonzero", "pipelined", "releasing", "used")
+    __slots__ = ("_due", "_load", "alloc", "infos", "leaving", "releasing")
 
     def __init__(self, dims: Dimensions) -> None:
         self.infos: list[NodeInfo] = []
@@ -57,21 +69,53 @@ class NodeTable:
         self._lay(np.zeros((2 * len(dims) + 2, 0)))
 
     def _lay(self, load: Matrix) -> None:
-        r = (load.shape[0] - 2) // 2
-        self.load: Matrix = load
-        self.used: Matrix = load[:r]
-        self.nonzero: Matrix = load[r : r + 2]
-        self.pipelined: Matrix = load[r + 2 :]
+        self._load: Matrix = load
+        self._due: list[_Charge] = []
+
+    @property
+    def load(self) -> Matrix:
+        if self._due:
+            self._write_due()
+        return self._load
+
+    @property
+    def used(self) -> Matrix:
+        return self.load[: len(self.alloc)]
+
+    @property
+    def nonzero(self) -> Matrix:
+        r = len(self.alloc)
+        return self.load[r : r + 2]
+
+    @property
+    def pipelined(self) -> Matrix:
+        return self.load[len(self.alloc) + 2 :]
+
+    def charge(self, rows: Sequence[int], cls: TaskClass, *, promised: bool, times: int) -> None:
+        """Tasks of the class come to these nodes (`times` 1) or leave them (-1), one for each row. Written when
+        somebody looks, so that what many gangs of a class do is one sum."""
+        self._due.append(_Charge(rows, cls, promised, times))
+
+    def _write_due(self) -> None:
+        due, self._due = self._due, []
+        r = len(self.alloc)
+        sums: dict[tuple[TaskClass, bool, int], Counter[int]] = {}
+        for rows, cls, promised, times in due:
+            sums.setdefault((cls, promised, times), Counter()).update(rows)
+        for (cls, promised, times), counts in sums.items():
+            amount, part = (cls.promised, slice(r, None)) if promised else (cls.placed, slice(r + 2))
+            per_node = np.fromiter(counts.values(), dtype=np.float64, count=len(counts))
+            self._load[part, list(counts)] += amount * (times * per_node)
 
     def __len__(self) -> int:
         return len(self.infos)
 
     def pad(self, dims: int) -> None:
         """Make room for resource names learned since."""
+        used, nonzero, pipelined = self.used, self.nonzero, self.pipelined
         self.alloc = _grown(self.alloc, 0, dims)
         self.releasing = _grown(self.releasing, 0, dims)
-        used, pipelined = _grown(self.used, 0, dims), _grown(self.pipelined, 0, dims)
-        self._lay(np.concatenate([used, self.nonzero, pipelined]))
+        self._lay(np.concatenate([_grown(used, 0, dims), nonzero, _grown(pipelined, 0, dims)]))
 
     def relay(self, infos: Sequence[NodeInfo]) -> list[NodeInfo]:
         """Lay the columns out for these nodes, keeping the amounts of those that were there. Returns the new ones,
