@@ -25,7 +25,7 @@ from vcbatch.api.admission import Settings
 from vcbatch.api.names import DEFAULT_SCHEDULER, GPU_RESOURCE, KUBE_SCHEDULER
 from vcbatch.api.quantity import parse_quantity
 from vcbatch.api.queue import DEFAULT
-from vcbatch.api.resources import NODES
+from vcbatch.api.resources import LEASES, NODES
 from vcbatch.cli.admission import admission_services, ensure_webhooks, idle_notices, remove_webhooks
 from vcbatch.cli.definitions import ensure_definitions
 from vcbatch.cli.job_plugins import add_job_plugins
@@ -33,6 +33,8 @@ from vcbatch.cli.kubelets import KubeletOptions, Kubelets
 from vcbatch.cli.output import CliError, note
 from vcbatch.cli.plugin_files import load as load_plugins
 from vcbatch.cli.policy_file import read_policy
+from vcbatch.cli.recorded import recorded_scheduler
+from vcbatch.cli.share import SCHEDULER_LEASE
 from vcbatch.cli.state import StateDir
 from vcbatch.local.apiserver.persistence import StateError
 from vcbatch.local.apiserver.server import EmbeddedServer, PortInUse
@@ -45,20 +47,24 @@ from vcbatch.runtime.control_plane import ControlPlane
 from vcbatch.runtime.extender import HttpConsultant
 from vcbatch.runtime.informers import Informers
 from vcbatch.runtime.kubeconfig import load
-from vcbatch.runtime.policy_source import FollowedPolicy, PolicyFile
+from vcbatch.runtime.policy_source import FollowedPolicy, OwnObject, PolicyFile
 from vcbatch.runtime.probes import Sockets
 from vcbatch.runtime.random import SystemRandom
 from vcbatch.runtime.recorder import Recorder
 from vcbatch.runtime.scheduler_loop import SchedulerLoop
 from vcbatch.runtime.supervise import Part, PartFailedError, Supervisor
 from vcbatch.runtime.workloads import Workloads
-from vcbatch.scheduler import Policy, Scheduler
+from vcbatch.scheduler import Policy
+from vcbatch.scheduler.policy_text import effective
+from vcbatch.scheduler.simulation.recording import Settings as SchedulerSettings
+from vcbatch.seams import ApiError
 
 log = logging.getLogger(__name__)
 
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
 _DEFAULT_PORT = 6443
 _READY_SECONDS = 60.0
+_LEASE_NAMESPACE = "kube-system"
 # There is no other scheduler here: a pod that names none (`kubectl run`) is ours to place too.
 _SCHEDULER_NAMES = (DEFAULT_SCHEDULER, KUBE_SCHEDULER)
 # kopf takes longest to start. Jobs are taken without it, only later; nobody waits long for a convenience.
@@ -79,6 +85,7 @@ class LocalOptions:
     scheduler_conf: Path | None = None
     plugins: tuple[Path, ...] = ()
     queue_gates: bool = False
+    record_cycles: Path | None = None
 
 
 def run(options: LocalOptions, *, ready: Callable[[Report], None], to_log: bool) -> int:
@@ -242,20 +249,35 @@ class LocalProgram:
         recorder = Recorder(
             server.api, clock=self._clock, random=self._random, component=DEFAULT_SCHEDULER, host=socket.gethostname()
         )
+        own = OwnObject(server.api, LEASES, _LEASE_NAMESPACE, SCHEDULER_LEASE)
         followed = None
         if self._options.scheduler_conf is not None:
+            await self._ensure_lease(server)
             parse = partial(Policy.parse, extensions=load_plugins(self._options.plugins))
-            source = PolicyFile(self._options.scheduler_conf)
+            source = PolicyFile(self._options.scheduler_conf, own=own)
             followed = FollowedPolicy(source, parse, clock=self._clock, recorder=recorder)
         policy = None if followed is None else await followed.first()
-        scheduler = Scheduler(
-            policy,
+        settings = SchedulerSettings(
+            taken=self._clock.now(),
+            policy=None if policy is None else effective(policy, metrics=False),
             scheduler_names=_SCHEDULER_NAMES,
             queue_gates=self._options.queue_gates,
-            consultant=HttpConsultant(clock=self._clock),
         )
-        loop = SchedulerLoop(server.api, scheduler, informers, recorder, clock=self._clock, random=self._random)
+        scheduler = recorded_scheduler(policy, settings, self._options.record_cycles)
+        scheduler.consultant = HttpConsultant(clock=self._clock)
+        loop = SchedulerLoop(
+            server.api, scheduler, informers, recorder, clock=self._clock, random=self._random, own=own
+        )
         return loop, recorder, followed
+
+    async def _ensure_lease(self, server: EmbeddedServer) -> None:
+        """Have an object that tells what is wrong with the policy, as the scheduler's Lease does on a cluster."""
+        body = {"metadata": {"name": SCHEDULER_LEASE}, "spec": {"holderIdentity": socket.gethostname()}}
+        try:
+            await server.api.create(LEASES, body, namespace=_LEASE_NAMESPACE)
+        except ApiError as error:
+            if not error.already_exists:
+                raise
 
     async def _until_ready(self, plane: ControlPlane, informers: Informers, kubelets: Kubelets) -> None:
         try:

@@ -20,10 +20,10 @@ from vcbatch.cli.feature_gates import QUEUE_GATES, feature_gates_option
 from vcbatch.cli.output import CliError
 from vcbatch.cli.plugin_files import extensions_option
 from vcbatch.cli.policy_file import read_policy
+from vcbatch.cli.recorded import recorded_scheduler
 from vcbatch.cli.share import read_share, share_options
 from vcbatch.runtime import memory
 from vcbatch.runtime.bootstrap import ensure_queues
-from vcbatch.runtime.cycle_recorder import CycleRecorder, RecordedScheduler
 from vcbatch.runtime.extender import HttpConsultant
 from vcbatch.runtime.informers import Informers
 from vcbatch.runtime.policy_source import FollowedPolicy, OwnObject, PolicyConfigMap, PolicyFile, PolicySource
@@ -114,22 +114,12 @@ def command(
             share=share,
             queue_gates=feature_gates.get(QUEUE_GATES, False),
         )
-        scheduler = _scheduler(policy, settings, record_cycles)
+        scheduler = recorded_scheduler(policy, settings, record_cycles)
         scheduler.consultant = HttpConsultant(clock=component.clock)
         own = _own(component, common, lease)
         await _work(component, scheduler, recorder, followed, own, LoopConfig(period=schedule_period))
 
     return run_component(common, work, name=lease)
-
-
-def _scheduler(policy: Policy | None, settings: Settings, folder: Path | None) -> Scheduler:
-    """One that writes its cycles to that folder, where there is one. Raises `CliError`."""
-    if folder is None:
-        return settings.scheduler(policy)
-    try:
-        return RecordedScheduler(policy, CycleRecorder(folder, settings))
-    except ValueError as error:
-        raise CliError(f"--record-cycles: {error}") from error
 
 
 def _source(

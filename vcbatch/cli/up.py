@@ -54,6 +54,10 @@ _LAST_WORDS = 4096  # bytes
     help="Python file with scheduler PLUGINS or ACTIONS of your own, which the policy may name; may be repeated.",
 )  # fmt: skip
 @feature_gates_option
+@click.option(
+    "--record-cycles", type=click.Path(file_okay=False, path_type=Path), default=None, metavar="DIR",
+    help="Record what the scheduler is told and decides in a ring of files there, for `vcbatch replay`.",
+)  # fmt: skip
 @click.option("--ready-fd", type=int, default=None, hidden=True)
 def command(
     state_dir: Path,
@@ -65,6 +69,7 @@ def command(
     scheduler_conf: Path | None,
     plugins: tuple[Path, ...],
     feature_gates: Mapping[str, bool],
+    record_cycles: Path | None,
     ready_fd: int | None,
 ) -> int:
     """Start an API server, the controllers, the scheduler and a kubelet on this machine.
@@ -82,6 +87,8 @@ def command(
             arguments += ["--plugin", str(plugin.resolve())]
         for name, on in feature_gates.items():
             arguments += ["--feature-gates", f"{name}={str(on).lower()}"]
+        if record_cycles is not None:
+            arguments += ["--record-cycles", str(record_cycles.resolve())]
         return _detached(state, arguments)
 
     from vcbatch.cli.local import LocalOptions, run
@@ -96,6 +103,7 @@ def command(
         scheduler_conf=scheduler_conf,
         plugins=plugins,
         queue_gates=feature_gates.get(QUEUE_GATES, False),
+        record_cycles=record_cycles,
     )
 
     def ready(report: dict[str, Any]) -> None:
