@@ -8,9 +8,13 @@ from vcbatch.seams.api import Api, Json
 
 
 async def ask(api: Api, resource: Resource, name: str, action: Action, *, namespace: str | None, at: str) -> None:
-    """Ask for `action` on the object of this name, in a Command in the namespace `at`. It belongs to the very object
-    (by UID), and goes with it. Raises `ApiError`."""
-    target = await api.get(resource, name, namespace=namespace)
+    """Ask for `action` on the object of this name, in a Command in the namespace `at`. Raises `ApiError`."""
+    await ask_of(api, resource, await api.get(resource, name, namespace=namespace), action, at=at)
+
+
+async def ask_of(api: Api, resource: Resource, target: Json, action: Action, *, at: str) -> None:
+    """The same for an object that is known. The Command belongs to this very object (by UID), and goes with it."""
+    name = target["metadata"]["name"]
     reference: Json = {
         "apiVersion": resource.api_version,
         "kind": resource.kind,

@@ -14,7 +14,7 @@ from vcbatch.cli.vcctl.access import once, required
 from vcbatch.cli.vcctl.columns import NOTHING, Column, table
 from vcbatch.cli.vcctl.commands import NAMESPACE
 from vcbatch.cli.vcctl.flags import Given
-from vcbatch.cli.vcctl.words import now, since
+from vcbatch.cli.vcctl.words import since
 from vcbatch.seams.api import Api, ApiError, Json
 
 _GAP = 4
@@ -55,7 +55,7 @@ class FlowCommands:
     def _row(self, one: Json) -> list[str]:
         row = [name_of(one), namespace_of(one)]
         if self.stateful:
-            row += [text(one, "status", "state", "phase"), since(dig(one, "metadata", "creationTimestamp"), now())]
+            row += [text(one, "status", "state", "phase"), since(dig(one, "metadata", "creationTimestamp"))]
         return row
 
     def describe(self, given: Given) -> int:

@@ -53,14 +53,12 @@ def _words(command: str) -> list[str]:
 
 def _job(given: Given, *, image: str, namespace: str, scheduler: str) -> Json:
     name = required(given, "name", "job name cannot be left blank")
+    resources = {key: _amounts(given.text(key)) for key in ("requests", "limits")}
     container = {
         "name": name,
         "image": image,
         "imagePullPolicy": "IfNotPresent",
-        "resources": {
-            "requests": _amounts(given.text("requests")),
-            "limits": _amounts(given.text("limits")),
-        },
+        "resources": {key: amounts for key, amounts in resources.items() if amounts},
     }
     template = {
         "metadata": {"name": name, "labels": {names.CLI_JOB: name}},
@@ -99,7 +97,8 @@ def from_file(given: Given) -> Json:
     file = given.text("filename")
     found = [dict(document) for document in documents(Path(file))]
     if len(found) != 1:
-        raise CliError(f"{file} has {len(found)} objects, and `job run` takes one job", hint="Use `kubectl apply -f`.")
+        hint = f"`kubectl apply -f {file}` takes them all." if found else ""
+        raise CliError(f"{file} has {len(found)} objects, and `job run` takes one job", hint=hint)
     job = found[0]
     version, kind = job.setdefault("apiVersion", JOBS.api_version), job.setdefault("kind", JOBS.kind)
     if (version, kind) != (JOBS.api_version, JOBS.kind):

@@ -8,7 +8,7 @@ from typing import Any
 from vcbatch.api.loose import part
 from vcbatch.cli.resources.fields import dig, number, objects, quantities, text, words
 from vcbatch.cli.terminal import clean
-from vcbatch.cli.vcctl.words import bracketed, compact_json, local_time, now, since
+from vcbatch.cli.vcctl.words import bracketed, compact_json, local_time, since
 
 Json = Mapping[str, Any]
 
@@ -156,11 +156,10 @@ def _first(event: Json) -> str:
 
 
 def _event(event: Json) -> tuple[str, str, str, str, str]:
-    moment = now()
-    age = since(_first(event), moment)
+    age = since(_first(event))
     count = number(event, "count")
     if count > 1:
-        age = f"{since(dig(event, 'lastTimestamp'), moment)} (x{count} over {age})"
+        age = f"{since(dig(event, 'lastTimestamp'))} (x{count} over {age})"
     source = [text(event, "source", "component") or text(event, "reportingComponent"), text(event, "source", "host")]
     cells = (text(event, "type"), text(event, "reason"), age, ", ".join(filter(None, source)), text(event, "message"))
     return tuple(clean(cell.strip()) for cell in cells)  # type: ignore[return-value]

@@ -14,6 +14,7 @@ from operator import attrgetter
 from typing import NoReturn
 
 from vcbatch.cli.output import CliError, note, say
+from vcbatch.cli.terminal import clean
 from vcbatch.cli.vcctl.flags import HELP, FlagError, Given, parse
 from vcbatch.cli.vcctl.tree import Command, Path, alike, find, help_text, title, usage
 
@@ -56,7 +57,7 @@ def _done(path: Path, given: Given) -> int:
         return attrgetter(function)(import_module(module))(given)
     except CliError as error:
         chain = "".join(f" {command.name}" for command in reversed(path[1:]))
-        return _failed(f"Failed to{chain}: {error}", error)
+        return _failed(f"Failed to{chain}: {clean(str(error))}", error)
 
 
 def _failed(sentence: str, error: CliError) -> int:

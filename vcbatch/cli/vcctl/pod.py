@@ -13,7 +13,7 @@ from vcbatch.cli.resources.fields import dig, name_of, namespace_of, words
 from vcbatch.cli.vcctl.access import once
 from vcbatch.cli.vcctl.columns import NOTHING, Column, table
 from vcbatch.cli.vcctl.flags import Given
-from vcbatch.cli.vcctl.words import now, since
+from vcbatch.cli.vcctl.words import since
 from vcbatch.seams.api import Api, Json
 
 _TITLES = ("Name", "Ready", "Status", "Restart", "Age")
@@ -56,15 +56,15 @@ def _in_queue(pod: Json, queue: str) -> bool:
 
 
 def _row(pod: Json, *, everywhere: bool) -> list[str]:
-    summary, moment = summarise(pod), now()
+    summary = summarise(pod)
     restarts = str(summary.restarts)
     if summary.restarts and summary.last_restart is not None:
-        restarts += f" ({since(summary.last_restart.isoformat(), moment)} ago)"
+        restarts += f" ({since(summary.last_restart.isoformat())} ago)"
     return [
         *([namespace_of(pod)] if everywhere else ()),
         name_of(pod),
         f"{summary.ready}/{summary.containers}",
         summary.reason,
         restarts,
-        since(dig(pod, "metadata", "creationTimestamp"), moment),
+        since(dig(pod, "metadata", "creationTimestamp")),
     ]

@@ -13,7 +13,7 @@ from vcbatch.api.phases import Action, PodGroupPhase, QueueState
 from vcbatch.api.resources import PODGROUPS, QUEUES
 from vcbatch.cli.output import CliError, say
 from vcbatch.cli.vcctl.access import once, required
-from vcbatch.cli.vcctl.bus import ask
+from vcbatch.cli.vcctl.bus import ask, ask_of
 from vcbatch.cli.vcctl.columns import NOTHING, Column, table
 from vcbatch.cli.vcctl.commands import NAMESPACE
 from vcbatch.cli.vcctl.flags import Given
@@ -161,9 +161,9 @@ def create(given: Given) -> int:
     }
 
     async def work(api: Api) -> None:
-        await api.create(QUEUES, queue)
+        made = await api.create(QUEUES, queue)
         if state == QueueState.CLOSED:
-            await ask(api, QUEUES, name, Action.CLOSE_QUEUE, namespace=None, at=NAMESPACE)
+            await ask_of(api, QUEUES, made, Action.CLOSE_QUEUE, at=NAMESPACE)
 
     once(given, work)
     return 0

@@ -34,10 +34,10 @@ def local_date(text: Any) -> str:
     return when.astimezone().strftime("%Y-%m-%d") if when is not None else _NEVER[:10]
 
 
-def since(text: Any, now: datetime) -> str:
+def since(text: Any) -> str:
     """How long ago a time was."""
     when = instant(text)
-    return human(now - when) if when is not None else UNKNOWN
+    return human(now() - when) if when is not None else UNKNOWN
 
 
 def now() -> datetime:
