@@ -199,6 +199,8 @@ ALLOWED_NAMESPACES: Final = "vcbatch.dev/allowed-namespaces"
 SCHEDULERS: Final = "vcbatch.dev/schedulers"
 """Annotation of a PodGroup: the `schedulerName`s of the pods that it is for, with commas between them, so that other
 schedulers leave it alone before it has pods."""
+MOVING_JOB: Final = "vcbatch.dev/moving-job"
+"""Annotation of a JobTemplate that keeps a job on its way to another queue: the UID of the job deleted for it."""
 KUBELET_MODE: Final = "vcbatch.dev/kubelet-mode"
 """Label of a Node: how the process kubelet there keeps containers apart."""
 CONTAINER_SANDBOX: Final = "ContainerSandbox"

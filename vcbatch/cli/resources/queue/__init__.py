@@ -9,6 +9,7 @@ from vcbatch.cli.lazy import Commands, LazyGroup
 _COMMANDS: Commands = {
     "list": ("vcbatch.cli.resources.lists:queues", "List queues."),
     "get": ("vcbatch.cli.resources.lists:queue", "Show queues by name."),
+    "tree": ("vcbatch.cli.resources.queue.tree", "Show who holds how much, as bars."),
 }
 
 

@@ -1,0 +1,46 @@
+"""A job as somebody could submit it again: what the user wrote, without what servers and controllers added."""
+
+from __future__ import annotations
+
+import copy
+import re
+from typing import Any, Final
+
+from vcbatch.api import names
+from vcbatch.api.loose import part
+from vcbatch.api.resources import JOBS
+from vcbatch.cli.resources.fields import name_of, namespace_of, objects, words
+
+Json = dict[str, Any]
+
+_OF_OTHERS: Final = (
+    names.LAST_APPLIED,
+    names.CREATED_BY_JOB_FLOW,
+    names.CREATED_BY_JOB_TEMPLATE,
+    names.CRONJOB_SCHEDULED_TIMESTAMP,
+)
+_AGAIN = re.compile(r"(.+)-r([0-9]{1,6})")
+
+
+def manifest_of(job: Json, *, name: str = "", queue: str = "") -> Json:
+    """The job under its own or another name, in its own or another queue. Nothing of it belongs to the old one: neither
+    owners, nor status, nor claims that were made for it."""
+    spec = copy.deepcopy(part(job, "spec"))
+    for volume in objects(spec, "volumes"):
+        if volume.get("volumeClaim"):  # the name was filled in by the controllers, with the claim made for this job
+            volume.pop("volumeClaimName", None)
+    if queue:
+        spec["queue"] = queue
+    metadata: Json = {"name": name or name_of(job), "namespace": namespace_of(job)}
+    for field in ("labels", "annotations"):
+        kept = {key: value for key, value in words(job, "metadata", field).items() if key not in _OF_OTHERS}
+        if kept:
+            metadata[field] = kept
+    return {"apiVersion": JOBS.api_version, "kind": JOBS.kind, "metadata": metadata, "spec": spec}
+
+
+def name_again(name: str) -> str:
+    """What the next try of a job is called: `train`, `train-r2`, `train-r3`. The same each time it is asked for, so
+    that asking twice doesn't run it twice."""
+    found = _AGAIN.fullmatch(name)
+    return f"{found[1]}-r{int(found[2]) + 1}" if found else f"{name}-r2"

@@ -1,0 +1,204 @@
+"""`vcbatch job move`: a job that doesn't run goes to another queue.
+
+`spec.queue` of a job can't be changed, so it is made anew, under its own name. Between the deletion of the old one and
+the creation of the new one it is kept as a JobTemplate in the same namespace, from which the same command goes on when
+it was stopped in between: at any moment the job is on the server in one form or the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from vcbatch.api.names import DEFAULT_SCHEDULER, MOVING_JOB
+from vcbatch.api.phases import JobPhase
+from vcbatch.api.resources import JOBS, JOBTEMPLATES, QUEUES
+from vcbatch.cli.access import Access, access_options
+from vcbatch.cli.output import CliError, note, say
+from vcbatch.cli.resources.fields import name_of, number, objects, text, uid_of, words
+from vcbatch.cli.resources.job.copies import manifest_of
+from vcbatch.cli.resources.job.requeue import suspend
+from vcbatch.cli.resources.kinds import job_queue
+from vcbatch.core.waiting import phase_of
+from vcbatch.runtime.clock import BlockingClock
+from vcbatch.seams.api import Api, ApiError
+from vcbatch.seams.clock import Clock
+
+if TYPE_CHECKING:
+    from vcbatch.api.queue import Queue
+
+Json = dict[str, Any]
+
+_PATIENCE: Final = 120.0
+_LOOK: Final = 0.2
+_LONGEST_NAME: Final = 253
+
+
+@click.command("move")
+@click.argument("name")
+@click.argument("queue")
+@access_options
+def command(name: str, queue: str, access: Access) -> int:
+    """Move a job that waits or is suspended to another queue.
+
+    It is made anew there under the same name and starts from its beginning. One that runs is refused: suspend it first.
+    If this command is stopped in the midst of it, type it again: the job is kept in a JobTemplate until it is there.
+    """
+    say(access.once(lambda api: move(api, name, queue, namespace=access.namespace, clock=BlockingClock())))
+    return 0
+
+
+async def move(api: Api, name: str, queue: str, *, namespace: str, clock: Clock) -> str:
+    """Move it, or go on with a move that was stopped; the sentence that says so. Raises `CliError`, `ApiError`."""
+    job = await _found(api, JOBS, name, namespace)
+    kept = await _found(api, JOBTEMPLATES, kept_name(name), namespace)
+    if kept is not None and not words(kept, "metadata", "annotations").get(MOVING_JOB):
+        raise CliError(
+            f"jobtemplate {kept_name(name)} is in the way", hint="Rename it; jobs on the move are kept there."
+        )
+    source = job or kept
+    if source is None:
+        raise CliError(f'job "{name}" not found in namespace {namespace}', hint="Choose another namespace with -n.")
+    await _may_take(api, _manifest(source, name, queue, namespace))
+    if job is not None and (kept is None or words(kept, "metadata", "annotations").get(MOVING_JOB) != uid_of(job)):
+        if kept is not None:  # the job that was on the move is there, and the template is what was left to be removed
+            await _forget(api, kept, namespace)
+        if job_queue(job) == queue:
+            return f"job {name} is in queue {queue} already"
+        _may_leave(job)
+        await suspend(api, job, clock=clock)
+        kept = await _keep(api, job, namespace)
+    if kept is None:
+        raise AssertionError("either there is a job, which is kept by now, or it was kept before")
+    await _deleted(api, kept, name, namespace, clock)
+    try:
+        await api.create(JOBS, _manifest(kept, name, queue, namespace), namespace=namespace)
+    except ApiError as error:
+        if not error.already_exists:
+            raise CliError(
+                f"queue {queue} doesn't take the job: {error}",
+                hint=f"It is kept as jobtemplate {kept_name(name)}; `vcbatch job move {name} QUEUE` goes on with it.",
+            ) from error
+    await _forget(api, kept, namespace)
+    return f"job {name} is in queue {queue}"
+
+
+def kept_name(name: str) -> str:
+    """The JobTemplate that keeps a job on its way."""
+    return f"moving-{name}"[:_LONGEST_NAME]
+
+
+def _may_leave(job: Json) -> None:
+    name, phase = name_of(job), phase_of(job)
+    owner = next((one for one in objects(job, "metadata", "ownerReferences") if one.get("controller")), None)
+    if owner is not None:
+        kind = f"{text(owner, 'kind').lower()} {text(owner, 'name')}"
+        raise CliError(
+            f"job {name} belongs to {kind}, which would make it anew where it was",
+            hint=f"Change the queue there: kubectl edit {kind}",
+        )
+    if phase.finished:
+        raise CliError(
+            f"job {name} is {phase}: it waits for nothing",
+            hint=f"Run it again in another queue: vcbatch job requeue {name} --queue QUEUE",
+        )
+    running = number(job, "status", "running")
+    if phase is JobPhase.ABORTING or (phase in (JobPhase.PENDING, JobPhase.ABORTED) and not running):
+        return
+    raise CliError(
+        f"job {name} is {phase} with {running} pods running, and would start from its beginning in another queue",
+        hint=f"If that may be: vcbatch job suspend {name}, and then move it. What its pods have done is lost.",
+    )
+
+
+async def _may_take(api: Api, manifest: Json) -> None:
+    """Refuse what admission would refuse, before anything is changed."""
+    from vcbatch.api.job import Job
+    from vcbatch.api.queue import Queue
+    from vcbatch.api.validate import job_faults, sentence
+
+    queues = [Queue.parse(queue) for queue in (await api.list(QUEUES)).items]
+    schedulers = (DEFAULT_SCHEDULER, text(manifest, "spec", "schedulerName"))  # which run is the old job's affair
+    known = _Queues({queue.name: queue for queue in queues})
+    faults = job_faults(Job.parse(manifest), known, schedulers=schedulers)
+    if faults:
+        queue = manifest["spec"]["queue"]
+        hint = "`vcbatch queue tree` shows the queues; the job stays as it is."
+        raise CliError(f"queue {queue} can't take the job: {sentence(faults)}", hint=hint)
+
+
+class _Queues:
+    """What rules of admission have to know: the queues. All else counts as being there, as it was for the old job."""
+
+    def __init__(self, queues: Mapping[str, Queue]) -> None:
+        self._queues = queues
+
+    def queue(self, name: str) -> Queue | None:
+        return self._queues.get(name)
+
+    def queues(self) -> Sequence[Queue]:
+        return list(self._queues.values())
+
+    def has_priority_class(self, name: str) -> bool:
+        return True
+
+    def has_time_zone(self, name: str) -> bool:
+        return True
+
+
+async def _keep(api: Api, job: Json, namespace: str) -> Json:
+    """The JobTemplate that now holds all that was submitted."""
+    manifest = manifest_of(job)
+    metadata: Json = {**manifest["metadata"], "name": kept_name(name_of(job))}
+    metadata["annotations"] = {**metadata.get("annotations", {}), MOVING_JOB: uid_of(job)}
+    template: Json = {
+        "apiVersion": JOBTEMPLATES.api_version,
+        "kind": JOBTEMPLATES.kind,
+        "metadata": metadata,
+        "spec": manifest["spec"],
+    }
+    note(f"keeping job {name_of(job)} as jobtemplate {metadata['name']} meanwhile")
+    return await api.create(JOBTEMPLATES, template, namespace=namespace)
+
+
+def _manifest(source: Json, name: str, queue: str, namespace: str) -> Json:
+    manifest = manifest_of(source, name=name, queue=queue)
+    manifest["metadata"]["namespace"] = namespace
+    annotations = manifest["metadata"].get("annotations", {})
+    annotations.pop(MOVING_JOB, None)
+    if not annotations:
+        manifest["metadata"].pop("annotations", None)
+    return manifest
+
+
+async def _deleted(api: Api, kept: Json, name: str, namespace: str, clock: Clock) -> None:
+    """Delete the job that is kept, and wait until it is gone with its pods. Another of its name is left alone."""
+    uid = words(kept, "metadata", "annotations")[MOVING_JOB]
+    try:
+        await api.delete(JOBS, name, namespace=namespace, uid=uid, propagation="Foreground")
+    except ApiError as error:
+        if not (error.not_found or error.conflict):
+            raise
+    deadline = clock.monotonic() + _PATIENCE
+    while (there := await _found(api, JOBS, name, namespace)) is not None and uid_of(there) == uid:
+        if clock.monotonic() > deadline:
+            raise CliError(
+                f"job {name} isn't gone after {_PATIENCE:.0f} s",
+                hint=f"Its pods are still ending. Type the same again later; it is kept as {kept_name(name)}.",
+            )
+        await clock.sleep(_LOOK)
+
+
+async def _forget(api: Api, kept: Json, namespace: str) -> None:
+    await api.delete(JOBTEMPLATES, name_of(kept), namespace=namespace, uid=uid_of(kept))
+
+
+async def _found(api: Api, resource: Any, name: str, namespace: str | None) -> Json | None:
+    try:
+        return await api.get(resource, name, namespace=namespace)
+    except ApiError as error:
+        if error.not_found:
+            return None
+        raise

@@ -1,0 +1,191 @@
+"""`vcbatch queue tree`: who holds how much of what, as bars."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import click
+
+from vcbatch.api.names import GPU_RESOURCE
+from vcbatch.api.phases import QueueState
+from vcbatch.api.quantity import NANO, ZERO, Quantity
+from vcbatch.cli.access import Access, access_options
+from vcbatch.cli.output import CliError, say
+from vcbatch.cli.resources.blocks import width_of
+from vcbatch.cli.resources.kinds import queue_state
+from vcbatch.cli.resources.queue.books import Books, Entry, books_of
+from vcbatch.cli.resources.reading import queues_in_reach, within_reach
+from vcbatch.cli.terminal import Terminal, Tone, cells, cut, terminal_of
+from vcbatch.seams.api import Api
+
+Json = dict[str, Any]
+
+_BAR: Final = 30
+_LONGEST_NAME: Final = 30
+_GAP: Final = 2
+_MEMORY_UNITS: Final = ((2**50, "Pi"), (2**40, "Ti"), (2**30, "Gi"), (2**20, "Mi"), (2**10, "Ki"))
+_IN_BYTES: Final = ("memory", "storage", "ephemeral-storage")
+
+
+@click.command("tree")
+@click.option(
+    "--resource",
+    metavar="NAME",
+    help="Which to show, such as cpu, memory or nvidia.com/gpu.  [default: GPUs, else cpu]",
+)
+@access_options
+def command(access: Access, resource: str | None) -> int:
+    """Show the queues below each other, and what each holds, borrows and waits for.
+
+    A bar is as long as what the queue may hold: its capability, or that of the nearest queue above that has one, or all
+    that the cluster has.
+    """
+    from vcbatch.api.resources import NODES, PODGROUPS
+
+    async def fetch(api: Api) -> tuple[Books, Sequence[Json]]:
+        queues = await queues_in_reach(api)
+        return books_of(queues, await within_reach(api, PODGROUPS)), await within_reach(api, NODES)
+
+    books, nodes = access.once(fetch)
+    chosen = resource or default_resource(books)
+    total = cluster_total(nodes, chosen)
+    known = {name for entry in books.entries.values() for name in entry.resources()}
+    if resource is not None and resource not in known and not total:
+        raise CliError(f"no queue and no node has any {resource}", hint=f"Known: {', '.join(sorted(known)) or 'none'}")
+    say("\n".join(tree_lines(books, chosen, terminal_of(), total=total)))
+    return 0
+
+
+def default_resource(books: Books) -> str:
+    """What people fight for: GPUs where a queue has or wants any, else cpu."""
+    known = {name for entry in books.entries.values() for name in entry.resources()}
+    gpus = sorted(name for name in known if name == GPU_RESOURCE or name.endswith(("/gpu", ".com/gpu")))
+    return gpus[0] if gpus else "cpu"
+
+
+def cluster_total(nodes: Sequence[Json], resource: str) -> Quantity:
+    """What all nodes have of it."""
+    from vcbatch.cli.resources.fields import quantities
+
+    total = ZERO
+    for node in nodes:
+        total = total + quantities(node, "status", "allocatable").get(resource, ZERO)
+    return total
+
+
+def tree_lines(books: Books, resource: str, terminal: Terminal, *, total: Quantity = ZERO) -> Iterator[str]:
+    """The tree: for each queue a bar, and what is to be said of it below."""
+    marks = _Marks.of(terminal)
+    yield f"{resource}:  {marks.legend(terminal)}"
+    rows = [(entry, _branch(lasts, entry.name, terminal)) for entry, lasts in books.walk()]
+    margin = min(max((cells(head) for _, (head, _) in rows), default=0), _LONGEST_NAME)
+    for entry, (head, below) in rows:
+        most = entry.capability.get(resource, ZERO) or max(total, entry.allocated.get(resource, ZERO))
+        label = cut(head, margin)
+        blank = " " * (margin - cells(label) + _GAP)
+        state = _state(entry, terminal)
+        yield f"{label}{blank}{bar(entry, resource, most, terminal)}  {_numbers(entry, resource, most)}{state}".rstrip()
+        details = list(_details(entry, resource))
+        if details:
+            indent = below + " " * (margin + _GAP - cells(below))
+            yield from _wrapped(details, indent, width_of(terminal))
+
+
+class _Marks:
+    """The letters of a bar, and their tones."""
+
+    def __init__(self, held: str, borrowed: str, admitted: str, free: str) -> None:
+        self.held, self.borrowed, self.admitted, self.free = held, borrowed, admitted, free
+
+    @staticmethod
+    def of(terminal: Terminal) -> _Marks:
+        return _Marks("█", "▓", "▒", "·") if terminal.unicode else _Marks("#", "+", "=", ".")
+
+    def legend(self, terminal: Terminal) -> str:
+        return (
+            f"{terminal.paint(self.held, Tone.GOOD)} held  {terminal.paint(self.borrowed, Tone.WAITING)} borrowed  "
+            f"{self.admitted} admitted  {self.free} free"
+        )
+
+
+def bar(entry: Entry, resource: str, most: Quantity, terminal: Terminal) -> str:
+    """What is held within what is deserved, held beyond it, and kept for gangs that are admitted."""
+    marks = _Marks.of(terminal)
+    if not most:
+        return marks.free * _BAR
+    held, borrowed = entry.allocated.get(resource, ZERO), entry.borrowed(resource)
+    own = _length(held - borrowed, most)
+    lent = max(_length(held, most) - own, 1 if borrowed and own < _BAR else 0)
+    kept = min(_length(entry.admitted.get(resource, ZERO), most), _BAR - own - lent)
+    free = _BAR - own - lent - kept
+    return (
+        terminal.paint(marks.held * own, Tone.GOOD)
+        + terminal.paint(marks.borrowed * lent, Tone.WAITING)
+        + marks.admitted * kept
+        + marks.free * free
+    )
+
+
+def _length(amount: Quantity, most: Quantity) -> int:
+    """Cells of a bar: none for nothing, at least one for something, all of them only for everything."""
+    if amount <= ZERO:
+        return 0
+    if amount >= most:
+        return _BAR
+    return min(max(amount.nano * _BAR // most.nano, 1), _BAR - 1)
+
+
+def _numbers(entry: Entry, resource: str, most: Quantity) -> str:
+    held = shown(entry.allocated.get(resource, ZERO), resource)
+    return f"{held} of {shown(most, resource)}" if most else held
+
+
+def _details(entry: Entry, resource: str) -> Iterator[str]:
+    for word, amount in (
+        ("guaranteed", entry.guarantee.get(resource, ZERO)),
+        ("deserved", entry.deserved.get(resource, ZERO)),
+        ("borrowed", entry.borrowed(resource)),
+        ("admitted", entry.admitted.get(resource, ZERO)),
+        ("pending", entry.pending.get(resource, ZERO)),
+    ):
+        if amount:
+            yield f"{word} {shown(amount, resource)}"
+
+
+def _wrapped(details: Sequence[str], indent: str, width: int) -> Iterator[str]:
+    line = indent
+    for at, detail in enumerate(details):
+        part = detail if at == 0 else f", {detail}"
+        if cells(line + part) > width and line.strip(" │|") != "":
+            yield f"{line},"
+            line, part = indent, detail
+        line += part
+    yield line
+
+
+def _state(entry: Entry, terminal: Terminal) -> str:
+    if entry.queue is None:
+        return "" if entry.children and entry.name == "root" else terminal.paint("  doesn't exist", Tone.BAD)
+    state = queue_state(entry.queue)
+    return "" if state == QueueState.OPEN else terminal.paint(f"  {state}", Tone.WAITING)
+
+
+def _branch(lasts: Sequence[bool], name: str, terminal: Terminal) -> tuple[str, str]:
+    """What stands before a queue's line, with its name, and before the line below it."""
+    joint, end, through = ("├─ ", "└─ ", "│  ") if terminal.unicode else ("|- ", "`- ", "|  ")
+    if not lasts:
+        return name, ""
+    above = "".join("   " if last else through for last in lasts[:-1])
+    return above + (end if lasts[-1] else joint) + name, above + ("   " if lasts[-1] else through)
+
+
+def shown(amount: Quantity, resource: str) -> str:
+    """An amount in few letters: `1.5Gi` for bytes, `12.5` for all else."""
+    if resource in _IN_BYTES:
+        value = amount.value()
+        for size, suffix in _MEMORY_UNITS:
+            if abs(value) >= size:
+                return f"{value / size:.4g}{suffix}"
+        return str(value)
+    return f"{amount.nano / NANO:.6g}"
