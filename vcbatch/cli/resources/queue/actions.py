@@ -1,0 +1,130 @@
+"""`vcbatch queue open|close|create|delete`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from vcbatch.api.names import ROOT_QUEUE
+from vcbatch.api.phases import Action, QueueState
+from vcbatch.api.quantity import MalformedQuantity, parse_quantity
+from vcbatch.api.resources import QUEUES
+from vcbatch.cli.access import Access, access_options
+from vcbatch.cli.output import say
+from vcbatch.cli.resources.fields import uid_of
+from vcbatch.cli.resources.kinds import queue_state
+from vcbatch.cli.vcctl.bus import ask
+from vcbatch.seams.api import Api
+
+Json = dict[str, Any]
+
+_COMMANDS_AT = "default"
+"""The namespace of Commands to queues, which are in none themselves."""
+
+
+class AmountsType(click.ParamType):
+    """`cpu=4,memory=8Gi`."""
+
+    name = "RESOURCES"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, str]:
+        if isinstance(value, dict):
+            return value
+        found: dict[str, str] = {}
+        for one in str(value).split(","):
+            name, equals, amount = one.strip().partition("=")
+            try:
+                if not name or not equals or parse_quantity(amount).nano < 0:
+                    raise MalformedQuantity(f"{one!r} isn't NAME=AMOUNT")
+            except MalformedQuantity as error:
+                self.fail(f"{error}; want such as cpu=4,memory=8Gi,nvidia.com/gpu=2", param, ctx)
+            found[name] = amount
+        return found
+
+
+@click.command("create")
+@click.argument("name")
+@click.option("--parent", default=ROOT_QUEUE, show_default=True, metavar="QUEUE", help="The queue above it.")
+@click.option("--weight", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", help="Its share.")
+@click.option("--capability", type=AmountsType(), metavar="RESOURCES", help="The most that it may hold.")
+@click.option("--deserved", type=AmountsType(), metavar="RESOURCES", help="What it may have back from others.")
+@click.option("--guarantee", type=AmountsType(), metavar="RESOURCES", help="What is kept free for it.")
+@click.option("--priority", type=int, metavar="N", help="Higher goes first.")
+@click.option("--reclaimable/--not-reclaimable", default=True, help="Whether others may take from it.  [default: yes]")
+@access_options
+def create(
+    name: str,
+    access: Access,
+    parent: str,
+    weight: int,
+    capability: dict[str, str] | None,
+    deserved: dict[str, str] | None,
+    guarantee: dict[str, str] | None,
+    priority: int | None,
+    reclaimable: bool,
+) -> int:
+    """Make a queue. RESOURCES are such as cpu=4,memory=8Gi,nvidia.com/gpu=2."""
+    spec: Json = {"weight": weight, "parent": parent, "reclaimable": reclaimable}
+    for field, amounts in (("capability", capability), ("deserved", deserved)):
+        if amounts:
+            spec[field] = amounts
+    if guarantee:
+        spec["guarantee"] = {"resource": guarantee}
+    if priority is not None:
+        spec["priority"] = priority
+    body: Json = {"apiVersion": QUEUES.api_version, "kind": QUEUES.kind, "metadata": {"name": name}, "spec": spec}
+
+    async def work(api: Api) -> None:
+        await api.create(QUEUES, body)
+
+    access.once(work)
+    say(f"queue {name} is made")
+    return 0
+
+
+@click.command("delete")
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@access_options
+def delete(names: Sequence[str], access: Access) -> int:
+    """Delete queues that nothing is in."""
+
+    async def work(api: Api) -> None:
+        for name in names:
+            queue = await api.get(QUEUES, name)
+            await api.delete(QUEUES, name, uid=uid_of(queue))
+            say(f"queue {name} is deleted")
+
+    access.once(work)
+    return 0
+
+
+@click.command("open")
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@access_options
+def open_(names: Sequence[str], access: Access) -> int:
+    """Let queues take jobs again, and those that were closed with them."""
+    return _turn(access, names, Action.OPEN_QUEUE, QueueState.OPEN, "is being opened")
+
+
+@click.command("close")
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@access_options
+def close(names: Sequence[str], access: Access) -> int:
+    """Let queues, and those below them, take no more jobs. What is in them goes on."""
+    return _turn(access, names, Action.CLOSE_QUEUE, QueueState.CLOSED, "is being closed; the jobs in it go on")
+
+
+def _turn(access: Access, names: Sequence[str], action: Action, wanted: QueueState, done: str) -> int:
+    async def work(api: Api) -> None:
+        for name in names:
+            state = queue_state(await api.get(QUEUES, name))
+            if state == wanted:
+                say(f"queue {name} is {state} already")
+                continue
+            await ask(api, QUEUES, name, action, namespace=None, at=_COMMANDS_AT)
+            say(f"queue {name} {done}")
+
+    access.once(work)
+    return 0

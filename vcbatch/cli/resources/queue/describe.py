@@ -1,0 +1,148 @@
+"""`vcbatch queue describe`: what a queue may hold, holds and waits for, with where the numbers come from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from vcbatch.api.names import ALLOWED_NAMESPACES, CLOSED_BY_PARENT
+from vcbatch.api.quantity import ZERO
+from vcbatch.api.resources import PODGROUPS, QUEUES
+from vcbatch.cli.access import Access, access_options
+from vcbatch.cli.output import age, say
+from vcbatch.cli.resources.blocks import amounts, document, events_text, facts, labels_text, moment_text, section
+from vcbatch.cli.resources.fields import NONE, dig, moment, name_of, number, text, words
+from vcbatch.cli.resources.kinds import queue_state, toned
+from vcbatch.cli.resources.queue.books import Books, books_of
+from vcbatch.cli.resources.queue.tree import shown
+from vcbatch.cli.resources.reading import events_of, priorities_in_reach, within_reach
+from vcbatch.cli.table import Cell, Row, table
+from vcbatch.cli.terminal import Terminal, terminal_of
+from vcbatch.core.waiting import Gang, gang_of
+from vcbatch.seams.api import Api
+
+Json = dict[str, Any]
+
+_SHOWN = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueuePicture:
+    """A queue among all queues, with the gangs in it."""
+
+    queue: Json
+    books: Books
+    gangs: Sequence[Gang] = ()
+    events: Sequence[Json] = ()
+
+
+@click.command("describe")
+@click.argument("name")
+@access_options
+def command(name: str, access: Access) -> int:
+    """Show one queue: its place, what it may hold and holds of each resource, who runs and who waits in it."""
+
+    async def fetch(api: Api) -> QueuePicture:
+        queue = await api.get(QUEUES, name)
+        groups = await within_reach(api, PODGROUPS)
+        priorities = await priorities_in_reach(api)
+        gangs = [gang for group in groups if (gang := gang_of(group, priorities)).queue == name]
+        books = books_of(await within_reach(api, QUEUES), groups)
+        return QueuePicture(queue=queue, books=books, gangs=gangs, events=await events_of(api, queue))
+
+    say(described(access.once(fetch), terminal_of(), now=datetime.now(UTC)))
+    return 0
+
+
+def described(picture: QueuePicture, terminal: Terminal, *, now: datetime) -> str:
+    """The screen."""
+    running = sorted((gang for gang in picture.gangs if gang.holds), key=lambda gang: (gang.created or now, gang.key))
+    waiting = sorted(
+        (gang for gang in picture.gangs if gang.phase in ("Pending", "Inqueue")),
+        key=lambda gang: (-gang.priority, gang.created or now, gang.key),
+    )
+    return document(
+        [
+            facts(_facts(picture, now), terminal),
+            section("Resources", _resources(picture, terminal), terminal),
+            section("Runs", _gangs(running, terminal, now=now), terminal),
+            section("Waits, by priority and then age", _gangs(waiting, terminal, now=now), terminal),
+            section("Events", events_text(picture.events, terminal, now=now), terminal),
+        ]
+    )
+
+
+def _facts(picture: QueuePicture, now: datetime) -> Iterator[tuple[str, str | Cell]]:
+    queue = picture.queue
+    annotations = words(queue, "metadata", "annotations")
+    yield "Name", name_of(queue)
+    state = toned(queue_state(queue))
+    closed = " with the queue above it" if annotations.get(CLOSED_BY_PARENT) == "true" else ""
+    yield "State", state._replace(text=state.text + closed)
+    yield "Parent", text(queue, "spec", "parent")
+    entry = picture.books.entries.get(name_of(queue))
+    yield "Below it", ", ".join(entry.children) if entry is not None else ""
+    yield "Weight", str(number(queue, "spec", "weight") or 1)
+    yield "Priority", text(queue, "spec", "priority")
+    yield "Order", text(queue, "spec", "dequeueStrategy")
+    yield "Reclaimable", "no" if dig(queue, "spec", "reclaimable") is False else "yes"
+    yield "Open to", annotations.get(ALLOWED_NAMESPACES, "")
+    yield "PodGroups", _counts(queue)
+    yield "Created", moment_text(moment(queue, "metadata", "creationTimestamp"), now)
+    yield "Labels", labels_text(words(queue, "metadata", "labels"))
+
+
+def _counts(queue: Json) -> str:
+    states = ("running", "inqueue", "pending", "unknown", "completed")
+    found = [f"{count} {state}" for state in states if (count := number(queue, "status", state))]
+    return ", ".join(found) or "none"
+
+
+def _resources(picture: QueuePicture, terminal: Terminal) -> str:
+    entry = picture.books.entries.get(name_of(picture.queue))
+    if entry is None or not entry.resources():
+        return ""
+    header = ("RESOURCE", "MOST", "GUARANTEED", "DESERVED", "HELD", "BORROWED", "ADMITTED", "PENDING")
+    rows: list[Row] = [header]
+    inherited = False
+    for resource in entry.resources():
+        most = entry.capability.get(resource)
+        above = resource in entry.inherited
+        inherited = inherited or above
+        cells = (
+            f"{shown(most, resource)}{'*' if above else ''}" if most is not None else NONE,
+            *(
+                shown(each[resource], resource) if resource in each else NONE
+                for each in (entry.guarantee, entry.deserved)
+            ),
+            shown(entry.allocated.get(resource, ZERO), resource),
+            shown(entry.borrowed(resource), resource),
+            shown(entry.admitted.get(resource, ZERO), resource),
+            shown(entry.pending.get(resource, ZERO), resource),
+        )
+        rows.append((resource, *cells))
+    lines = table(_dense(rows), indent="  ", terminal=terminal, right=range(1, 8))
+    return f"{lines}\n  * of a queue above it" if inherited else lines
+
+
+def _dense(rows: Sequence[Row]) -> list[Row]:
+    """Without the columns in which nothing stands, of those that may be left out."""
+    optional = {2, 3, 5, 6, 7}
+    empty = {at for at in optional if all(row[at] in (NONE, "0") for row in rows[1:])}
+    kept = [at for at in range(len(rows[0])) if at not in empty]
+    return [[row[at] for at in kept] for row in rows]
+
+
+def _gangs(gangs: Sequence[Gang], terminal: Terminal, *, now: datetime) -> str:
+    if not gangs:
+        return ""
+    rows: list[Row] = [("JOB", "PHASE", "PODS", "PRIORITY", "AGE", "MINIMUM NEEDS")]
+    for gang in gangs[:_SHOWN]:
+        since = age(gang.created, now) if gang.created is not None else NONE
+        rows.append((gang.key, gang.phase, str(gang.pods), str(gang.priority), since, amounts(gang.asks) or NONE))
+    lines = table(rows, indent="  ", terminal=terminal, right=(2, 3), flexible=[5])
+    return f"{lines}\n  ... and {len(gangs) - _SHOWN} more" if len(gangs) > _SHOWN else lines
