@@ -16,6 +16,7 @@ _COMMANDS: Commands = {
     "down": ("vcbatch.cli.down", "Stop what `vcbatch up` started, and every process of its pods."),
     "status": ("vcbatch.cli.status", "Show the local server, its nodes, queues and jobs."),
     "run": ("vcbatch.cli.run.command", "Run a program as a job, and end with its exit code."),
+    "wait": ("vcbatch.cli.wait.command", "Wait until jobs and other objects are as asked."),
     "job": ("vcbatch.cli.resources.job", "Show and steer jobs."),
     "queue": ("vcbatch.cli.resources.queue", "Show and steer queues."),
     "jobflow": ("vcbatch.cli.resources.flow", "Show flows of jobs."),

@@ -1,0 +1,120 @@
+"""`vcbatch wait`: the options, and the waiting."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from vcbatch.api.resources import JOBS
+from vcbatch.cli.access import Access, TimeoutType, access_options
+from vcbatch.cli.completion.names import job_names
+from vcbatch.cli.output import note, say
+from vcbatch.cli.wait.conditions import DEFAULTS, Condition, Kind, MalformedCondition, condition, kind_of
+
+if TYPE_CHECKING:
+    from vcbatch.runtime.client import HttpApi
+
+Json = dict[str, Any]
+
+TIMED_OUT: Final = 124
+
+
+@click.command("wait")
+@click.argument("what", nargs=-1, required=True, metavar="[KIND/]NAME...", shell_complete=job_names)
+@click.option(
+    "--for", "wanted", default=None, metavar="CONDITION",
+    help="A phase such as running or completed, finished, created, deleted, condition=NAME or jsonpath=PATH=VALUE."
+    "  [default: finished]",
+)  # fmt: skip
+@click.option("--timeout", type=TimeoutType(), default=None, metavar="TIME", help="Give up after so long: 90s, 2h.")
+@access_options
+def command(access: Access, what: tuple[str, ...], wanted: str | None, timeout: timedelta | None) -> int:
+    """Wait until jobs, or other objects, are as asked.
+
+    \b
+      vcbatch wait train --for completed
+      vcbatch wait queue/research --for open
+      vcbatch wait train --for jsonpath='{.status.running}'=4
+
+    Exit code 0 once all are so; 1 as soon as one never can be (it failed, or was deleted); 124 after the timeout.
+    """
+    asked: list[tuple[Kind, str, Condition]] = []
+    for text in what:
+        word, slash, name = text.partition("/")
+        try:
+            kind = kind_of(word if slash else JOBS.kind)
+            asked.append(
+                (kind, name if slash else text, condition(wanted or DEFAULTS.get(kind.resource, "created"), kind))
+            )
+        except MalformedCondition as error:
+            raise click.UsageError(str(error)) from error
+    seconds = timeout.total_seconds() if timeout else None
+
+    async def work(api: HttpApi) -> int:
+        namespace = access.namespace
+        waiting = {
+            f"{kind.words[0]} {name}": asyncio.create_task(_one(api, kind, name, wish, namespace))
+            for kind, name, wish in asked
+        }
+        return await _all(waiting, [wish for _, _, wish in asked], seconds)
+
+    return access.streaming(work, streams=len(asked) + 1)
+
+
+async def _all(waiting: dict[str, asyncio.Task[str]], wishes: list[Condition], seconds: float | None) -> int:
+    """The exit code. What is reached is said when it is."""
+    by_task = {task: (name, wish) for (name, task), wish in zip(waiting.items(), wishes, strict=True)}
+    pending = set(by_task)
+    deadline = asyncio.get_running_loop().time() + seconds if seconds is not None else None
+    try:
+        while pending:
+            left = None if deadline is None else max(deadline - asyncio.get_running_loop().time(), 0.0)
+            done, pending = await asyncio.wait(pending, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+            if not done:
+                for task in sorted(pending, key=lambda task: by_task[task][0]):
+                    note(f"{by_task[task][0]} isn't {by_task[task][1].said} after {seconds:g} s")
+                return TIMED_OUT
+            for task in done:
+                name, wish = by_task[task]
+                if trouble := task.result():
+                    note(f"{name} {trouble}")
+                    return 1
+                say(f"{name} is {wish.said}")
+        return 0
+    finally:
+        for task in pending:
+            task.cancel()
+        await asyncio.gather(*pending, return_exceptions=True)
+
+
+async def _one(api: HttpApi, kind: Kind, name: str, wish: Condition, namespace: str) -> str:
+    """Empty once the condition holds, else why it never can."""
+    from vcbatch.runtime.clock import SystemClock
+    from vcbatch.runtime.random import SystemRandom
+    from vcbatch.sdk.watching import changes
+
+    batches = changes(
+        api,
+        kind.resource,
+        namespace=namespace if kind.resource.namespaced else None,
+        field_selector=f"metadata.name={name}",
+        clock=SystemClock(),
+        random=SystemRandom(),
+    )
+    obj: Json | None = None
+    async with aclosing(batches) as stream:
+        async for batch in stream:
+            existed = obj is not None
+            for change in batch:
+                obj = None if change.deleted else change.object
+            if wish.holds(obj):
+                return ""
+            if obj is None and not wish.without:
+                return "was deleted" if existed else "doesn't exist"
+            if obj is not None and (trouble := wish.hopeless(obj)):
+                return trouble
+    raise AssertionError("changes go on without end")
