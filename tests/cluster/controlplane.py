@@ -58,6 +58,8 @@ _CONTROLLERS = (
     "statefulset-controller",
     "daemonset-controller",
     "job-controller",
+    "cronjob-controller",
+    "ttl-after-finished-controller",
     "disruption-controller",
     "resourcequota-controller",
     "clusterrole-aggregation-controller",

@@ -1,4 +1,4 @@
-"""The CronJob (`batch.volcano.sh/v1alpha1`): jobs made on a schedule."""
+"""CronJobs, ours (`batch.volcano.sh/v1alpha1`) and Kubernetes' own (`batch/v1`): jobs made on a schedule."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
+from vcbatch.api.batch_job import BatchJobSpec
 from vcbatch.api.job import JobSpec
 from vcbatch.api.model import Metadata, Model, Object
 
@@ -63,3 +64,29 @@ class CronJobStatus(Model):
 class CronJob(Object):
     spec: CronJobSpec = Field(default_factory=CronJobSpec)
     status: CronJobStatus = Field(default_factory=CronJobStatus)
+
+
+class EmbeddedBatchJob(Model):
+    metadata: Metadata = Field(default_factory=Metadata)
+    spec: BatchJobSpec = Field(default_factory=BatchJobSpec)
+
+
+class BatchCronJobSpec(Model):
+    schedule: str = ""
+    time_zone: str | None = None
+    starting_deadline_seconds: int | None = None
+    concurrency_policy: str = ""
+    suspend: bool | None = None
+    job_template: EmbeddedBatchJob = Field(default_factory=EmbeddedBatchJob)
+    successful_jobs_history_limit: int | None = None
+    failed_jobs_history_limit: int | None = None
+
+
+class BatchCronJob(Object):
+    """Kubernetes' own: the same fields, and a template of Kubernetes' own Job."""
+
+    spec: BatchCronJobSpec = Field(default_factory=BatchCronJobSpec)
+    status: CronJobStatus = Field(default_factory=CronJobStatus)
+
+
+AnyCronJob = CronJob | BatchCronJob

@@ -98,6 +98,7 @@ STATEFULSETS = Resource(group="apps", version="v1", plural="statefulsets", kind=
 DAEMONSETS = Resource(group="apps", version="v1", plural="daemonsets", kind="DaemonSet")
 CONTROLLERREVISIONS = Resource(group="apps", version="v1", plural="controllerrevisions", kind="ControllerRevision")
 BATCH_JOBS = Resource(group="batch", version="v1", plural="jobs", kind="Job")
+BATCH_CRONJOBS = Resource(group="batch", version="v1", plural="cronjobs", kind="CronJob")
 LEASES = Resource(group="coordination.k8s.io", version="v1", plural="leases", kind="Lease")
 CRDS = Resource(
     group="apiextensions.k8s.io",

@@ -71,7 +71,7 @@ class Recorder:
         self._api = api
         self._clock = clock
         self._random = random
-        self._component = component
+        self.component = component
         self._host = host
         self._on_drop = on_drop
         self._pending: deque[Emit] = deque()
@@ -165,7 +165,7 @@ class Recorder:
         if ref.namespace:
             involved["namespace"] = ref.namespace
         involved["uid"] = ref.uid
-        source: Json = {"component": self._component}
+        source: Json = {"component": self.component}
         if self._host:
             source["host"] = self._host
         return {
@@ -183,7 +183,7 @@ class Recorder:
             "firstTimestamp": stamp,
             "lastTimestamp": stamp,
             "count": 1,
-            "reportingComponent": self._component,
+            "reportingComponent": self.component,
             "reportingInstance": self._host,
         }
 

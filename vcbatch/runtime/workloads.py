@@ -7,6 +7,7 @@ from typing import Final
 
 from vcbatch.api.pod import Pod
 from vcbatch.api.resources import (
+    BATCH_CRONJOBS,
     BATCH_JOBS,
     CONTROLLERREVISIONS,
     DEPLOYMENTS,
@@ -17,9 +18,11 @@ from vcbatch.api.resources import (
     Resource,
 )
 from vcbatch.api.storage import Claim
+from vcbatch.core.cronjob.kinds import KUBERNETES
 from vcbatch.runtime.apply import Applier
 from vcbatch.runtime.cache import Cache
 from vcbatch.runtime.controllers.batchjob import BatchJobController
+from vcbatch.runtime.controllers.cronjob import CronJobController
 from vcbatch.runtime.controllers.deployment import DeploymentController
 from vcbatch.runtime.controllers.replicaset import ReplicaSetController
 from vcbatch.runtime.controllers.statefulset import StatefulSetController
@@ -30,31 +33,34 @@ from vcbatch.seams.api import Api, Json
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random
 
-_FOLLOWED: Final = (BATCH_JOBS, DEPLOYMENTS, REPLICASETS, STATEFULSETS, CONTROLLERREVISIONS)
-_COMPONENT: Final = "kube-controller-manager"
+_FOLLOWED: Final = (BATCH_CRONJOBS, BATCH_JOBS, DEPLOYMENTS, REPLICASETS, STATEFULSETS, CONTROLLERREVISIONS)
 
 
 class Workloads:
-    """The controllers of Deployments, ReplicaSets, StatefulSets and Jobs. Two of a kind would fight over pods: never
-    on a cluster."""
+    """The controllers of Deployments, ReplicaSets, StatefulSets, Jobs and CronJobs. Two of a kind would fight over
+    pods: never on a cluster."""
 
     def __init__(self, api: Api, informers: Informers, *, clock: Clock, random: Random, host: str = "") -> None:
         self._informers = informers
-        self._recorder = Recorder(api, clock=clock, random=random, component=_COMPONENT, host=host)
+        self._recorders: list[Recorder] = []
         pods = informers.follow(PODS, Pod)
         claims = informers.follow(PERSISTENTVOLUMECLAIMS, Claim)
         caches: dict[Resource, Cache[Json]] = {resource: informers.follow(resource) for resource in _FOLLOWED}
-        applier = Applier(
-            api, {PODS: pods, PERSISTENTVOLUMECLAIMS: claims, **caches}, self._recorder, clock=clock, random=random
-        )
+
+        def hands(component: str) -> tuple[Applier, Recorder]:
+            """What a controller acts and speaks through, under the name that its events have elsewhere."""
+            recorder = Recorder(api, clock=clock, random=random, component=component, host=host)
+            self._recorders.append(recorder)
+            known = {PODS: pods, PERSISTENTVOLUMECLAIMS: claims, **caches}
+            return Applier(api, known, recorder, clock=clock, random=random), recorder
+
         self._controllers = (
             DeploymentController(
                 api,
                 caches[DEPLOYMENTS],
                 caches[REPLICASETS],
                 pods,
-                applier,
-                self._recorder,
+                *hands("deployment-controller"),
                 clock=clock,
                 random=random,
             ),
@@ -64,13 +70,22 @@ class Workloads:
                 caches[CONTROLLERREVISIONS],
                 pods,
                 claims,
-                applier,
-                self._recorder,
+                *hands("statefulset-controller"),
                 clock=clock,
                 random=random,
             ),
-            ReplicaSetController(api, caches[REPLICASETS], pods, applier, self._recorder, clock=clock, random=random),
-            BatchJobController(api, caches[BATCH_JOBS], pods, applier, self._recorder, clock=clock, random=random),
+            ReplicaSetController(
+                api, caches[REPLICASETS], pods, *hands("replicaset-controller"), clock=clock, random=random
+            ),
+            BatchJobController(api, caches[BATCH_JOBS], pods, *hands("job-controller"), clock=clock, random=random),
+            CronJobController(
+                caches[BATCH_CRONJOBS],
+                caches[BATCH_JOBS],
+                *hands("cronjob-controller"),
+                clock=clock,
+                random=random,
+                kinds=KUBERNETES,
+            ),
         )
 
     def parts(self) -> list[Part]:
@@ -78,7 +93,10 @@ class Workloads:
         parts = [controller.part() for controller in self._controllers]
         return [
             *(Part(name=part.name, run=self._after_sync(part)) for part in parts),
-            Part(name="sending the workloads' events", run=self._recorder.run),
+            *(
+                Part(name=f"sending events of the {recorder.component}", run=recorder.run)
+                for recorder in self._recorders
+            ),
         ]
 
     def _after_sync(self, part: Part) -> Callable[[], Awaitable[None]]:

@@ -7,13 +7,21 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final
 
-from vcbatch.api import names
+from vcbatch.api.batch_job import BatchJob
 from vcbatch.api.cron import Calendar, Every
-from vcbatch.api.cronjob import CronJob, ObjectReference
-from vcbatch.api.job import Job, JobPhase
+from vcbatch.api.cronjob import AnyCronJob, ObjectReference
 from vcbatch.api.model import owner_of
-from vcbatch.api.resources import CRONJOBS, JOBS
-from vcbatch.api.timestamps import parse_time
+from vcbatch.api.resources import Resource
+from vcbatch.core.cronjob.kinds import (
+    KUBERNETES,
+    VOLCANO,
+    AnyJob,
+    Outcome,
+    ended_at,
+    kinds_of,
+    outcome_of,
+    read_time,
+)
 from vcbatch.core.cronjob.view import CronJobView
 from vcbatch.core.machine import Json, ObjectRef
 
@@ -24,16 +32,16 @@ _MINUTE: Final = timedelta(minutes=1)
 class Children:
     """Jobs by what became of them, each list from the oldest to the newest. Only `foreign` has jobs of others."""
 
-    running: Sequence[Job]
+    running: Sequence[AnyJob]
     """Unfinished, also where suspended: an aborted job may be resumed."""
-    ending: Sequence[Job]
+    ending: Sequence[AnyJob]
     """Unfinished and being deleted: their pods may still run."""
-    completed: Sequence[Job]
-    failed: Sequence[Job]
+    completed: Sequence[AnyJob]
+    failed: Sequence[AnyJob]
     """Failed or Terminated; neither list has those that are being deleted."""
-    own: Mapping[str, Job]
+    own: Mapping[str, AnyJob]
     """All of them by name."""
-    foreign: Mapping[str, Job]
+    foreign: Mapping[str, AnyJob]
     """Jobs by name that somebody else made, where a job of ours might be."""
 
     @property
@@ -45,41 +53,41 @@ class Children:
     @property
     def last_success(self) -> datetime | None:
         """When one of them completed last."""
-        completed = [job for job in self.own.values() if job.phase is JobPhase.COMPLETED]
-        ends = [read_time(job.status.state.last_transition_time) for job in completed]
+        ends = [ended_at(job) for job in self.own.values() if outcome_of(job) is Outcome.COMPLETED]
         return max((end for end in ends if end is not None), default=None)
 
 
 def children_of(view: CronJobView) -> Children:
     """Sort the jobs out. Whose they are is told by the controller's UID, never by a name."""
-    own: dict[str, Job] = {}
-    foreign: dict[str, Job] = {}
+    own: dict[str, AnyJob] = {}
+    foreign: dict[str, AnyJob] = {}
     for job in sorted(view.jobs, key=_age):
         (own if is_controlled(job, view.cron_job) else foreign)[job.name] = job
-    unfinished = [job for job in own.values() if not job.phase.finished]
-    finished = [job for job in own.values() if job.phase.finished and not job.metadata.deletion_timestamp]
+    unfinished = [job for job in own.values() if outcome_of(job) is None]
+    finished = [job for job in own.values() if outcome_of(job) is not None and not job.metadata.deletion_timestamp]
     return Children(
         running=[job for job in unfinished if not job.metadata.deletion_timestamp],
         ending=[job for job in unfinished if job.metadata.deletion_timestamp],
-        completed=[job for job in finished if job.phase is JobPhase.COMPLETED],
-        failed=[job for job in finished if job.phase is not JobPhase.COMPLETED],
+        completed=[job for job in finished if outcome_of(job) is Outcome.COMPLETED],
+        failed=[job for job in finished if outcome_of(job) is Outcome.FAILED],
         own=own,
         foreign=foreign,
     )
 
 
-def is_controlled(job: Job, cron_job: CronJob) -> bool:
+def is_controlled(job: AnyJob, cron_job: AnyCronJob) -> bool:
     """Whether this very CronJob made the job, or took it over."""
     owner = job.metadata.controller_owner()
-    return owner is not None and owner.kind == CRONJOBS.kind and owner.uid == cron_job.uid
+    return owner is not None and owner.kind == kinds_of(cron_job).cron_job.kind and owner.uid == cron_job.uid
 
 
-def slot_of(job: Job) -> datetime | None:
+def slot_of(job: AnyJob) -> datetime | None:
     """The slot that the job was made for; None for one that was made by hand."""
-    return read_time(job.metadata.annotations.get(names.CRONJOB_SCHEDULED_TIMESTAMP))
+    annotation = (KUBERNETES if isinstance(job, BatchJob) else VOLCANO).slot
+    return read_time(job.metadata.annotations.get(annotation))
 
 
-def job_name(cron_job: CronJob, slot: datetime, rule: Calendar | Every) -> str:
+def job_name(cron_job: AnyCronJob, slot: datetime, rule: Calendar | Every) -> str:
     """The name that makes a slot's job one of a kind: the slot in minutes since 1970, as in Kubernetes and Volcano.
 
     An interval below a minute counts seconds, since its jobs would share their names otherwise. Both leave a CronJob's
@@ -90,30 +98,31 @@ def job_name(cron_job: CronJob, slot: datetime, rule: Calendar | Every) -> str:
     return f"{cron_job.name}-{seconds if short else seconds // 60}"
 
 
-def job_body(cron_job: CronJob, slot: datetime, *, name: str, zone: tzinfo) -> Json:
+def job_body(cron_job: AnyCronJob, slot: datetime, *, name: str, zone: tzinfo) -> Json:
     """The job of a slot. Of the template's metadata only labels and annotations carry over, as in Volcano."""
-    template = cron_job.spec.job_template
+    template, kinds = cron_job.spec.job_template, kinds_of(cron_job)
     metadata: Json = {
         "name": name,
         "namespace": cron_job.namespace,
-        "annotations": {**template.metadata.annotations, names.CRONJOB_SCHEDULED_TIMESTAMP: _in_zone(slot, zone)},
-        "ownerReferences": [owner_of(cron_job, CRONJOBS).dump()],
+        "annotations": {**template.metadata.annotations, kinds.slot: _in_zone(slot, zone)},
+        "ownerReferences": [owner_of(cron_job, kinds.cron_job).dump()],
     }
     if template.metadata.labels:
         metadata["labels"] = dict(template.metadata.labels)
     return {
-        "apiVersion": JOBS.api_version,
-        "kind": JOBS.kind,
+        "apiVersion": kinds.job.api_version,
+        "kind": kinds.job.kind,
         "metadata": metadata,
         "spec": template.spec.dump(),
     }
 
 
-def active_entry(job: Job) -> ObjectReference:
+def active_entry(job: AnyJob) -> ObjectReference:
     """How `status.active` names a job."""
+    resource = _resource_of(job)
     return ObjectReference(
-        api_version=JOBS.api_version,
-        kind=JOBS.kind,
+        api_version=resource.api_version,
+        kind=resource.kind,
         namespace=job.namespace,
         name=job.name,
         uid=job.uid,
@@ -121,19 +130,15 @@ def active_entry(job: Job) -> ObjectReference:
     )
 
 
-def job_ref(job: Job) -> ObjectRef:
-    return ObjectRef(resource=JOBS, namespace=job.namespace, name=job.name, uid=job.uid)
+def job_ref(job: AnyJob) -> ObjectRef:
+    return ObjectRef(resource=_resource_of(job), namespace=job.namespace, name=job.name, uid=job.uid)
 
 
-def read_time(text: str | None) -> datetime | None:
-    """The instant; None where nothing readable is written."""
-    try:
-        return parse_time(text) if text else None
-    except ValueError:
-        return None
+def _resource_of(job: AnyJob) -> Resource:
+    return (KUBERNETES if isinstance(job, BatchJob) else VOLCANO).job
 
 
-def _age(job: Job) -> tuple[datetime, str]:
+def _age(job: AnyJob) -> tuple[datetime, str]:
     """Oldest first, and by name among those of one second."""
     return (read_time(job.metadata.creation_timestamp) or datetime.min.replace(tzinfo=UTC), job.name)
 

@@ -12,10 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from vcbatch.api.cronjob import CronJob, CronJobLedger, CronJobStatus
-from vcbatch.api.job import Job
+from vcbatch.api.cronjob import AnyCronJob, CronJobLedger, CronJobStatus
 from vcbatch.api.reasons import CronJobReason
-from vcbatch.api.resources import CRONJOBS, JOBS
 from vcbatch.api.timestamps import format_time
 from vcbatch.core.cronjob.children import (
     Children,
@@ -24,9 +22,9 @@ from vcbatch.core.cronjob.children import (
     job_body,
     job_name,
     job_ref,
-    read_time,
 )
 from vcbatch.core.cronjob.concurrency import Verb, verb_for
+from vcbatch.core.cronjob.kinds import AnyJob, kinds_of, outcome_of, read_time, standing_of
 from vcbatch.core.cronjob.timetable import Past, Plan, Timetable, timetable_of
 from vcbatch.core.cronjob.view import CronJobView
 from vcbatch.core.machine import Create, Decision, Delete, Emit, EventType, Json, ObjectRef, WriteStatus
@@ -37,7 +35,7 @@ class _Step:
     """What is done about the slot that is due. `handled`: it was acted on, and is to be written down."""
 
     handled: datetime | None = None
-    replaced: Sequence[Job] = ()
+    replaced: Sequence[AnyJob] = ()
     creates: Sequence[Create] = ()
     events: Sequence[Emit] = field(default_factory=tuple)
 
@@ -47,7 +45,7 @@ def decide(view: CronJobView, *, now: datetime) -> Decision:
     cron_job = view.cron_job
     if cron_job.metadata.deletion_timestamp:
         return Decision()  # its jobs go with it, by the garbage collector
-    children = children_of(view)
+    children, kinds = children_of(view), kinds_of(cron_job)
     past = _past(view, children)
     suspended = bool(cron_job.spec.suspend)
     timetable = Timetable() if suspended else timetable_of(view, past, now=now)
@@ -56,7 +54,7 @@ def decide(view: CronJobView, *, now: datetime) -> Decision:
     surplus = [] if step.creates else list(_surplus(cron_job, children))
     return Decision(
         status=status,
-        deletes=[Delete(ref=job_ref(job)) for job in (*step.replaced, *surplus)],
+        deletes=[Delete(ref=job_ref(job), propagation=kinds.propagation) for job in (*step.replaced, *surplus)],
         creates=step.creates,
         events=[
             *_news(cron_job, children),
@@ -77,7 +75,7 @@ def _past(view: CronJobView, children: Children) -> Past:
     )
 
 
-def _step(cron_job: CronJob, children: Children, timetable: Timetable) -> _Step:
+def _step(cron_job: AnyCronJob, children: Children, timetable: Timetable) -> _Step:
     plan, slot = timetable.plan, timetable.due
     if plan is None or slot is None:
         return _Step()
@@ -90,14 +88,14 @@ def _step(cron_job: CronJob, children: Children, timetable: Timetable) -> _Step:
     return _act(verb, cron_job, children, plan, slot)
 
 
-def _act(verb: Verb, cron_job: CronJob, children: Children, plan: Plan, slot: datetime) -> _Step:
+def _act(verb: Verb, cron_job: AnyCronJob, children: Children, plan: Plan, slot: datetime) -> _Step:
     if verb is Verb.WAIT:
         return _Step(events=[_forbidden(cron_job, children, slot)])
     replaced = children.running if verb is Verb.REPLACE else ()
     name = job_name(cron_job, slot, plan.rule)
     return _Step(
         replaced=replaced,
-        creates=[Create(resource=JOBS, body=job_body(cron_job, slot, name=name, zone=plan.zone))],
+        creates=[Create(resource=kinds_of(cron_job).job, body=job_body(cron_job, slot, name=name, zone=plan.zone))],
         events=[
             *(_emit(cron_job, CronJobReason.REPLACE_CONCURRENT, _replacing(job, name)) for job in replaced),
             _told(cron_job, CronJobReason.SUCCESSFUL_CREATE, f"Created job {name} for CronJob {cron_job.key}"),
@@ -105,7 +103,7 @@ def _act(verb: Verb, cron_job: CronJob, children: Children, plan: Plan, slot: da
     )
 
 
-def _taken(cron_job: CronJob, holder: Job, slot: datetime) -> _Step:
+def _taken(cron_job: AnyCronJob, holder: AnyJob, slot: datetime) -> _Step:
     """The slot's name belongs to somebody else: left alone. One that is on its way out (a CronJob of the same name was
     there before) is waited for."""
     if holder.metadata.deletion_timestamp:
@@ -121,19 +119,20 @@ def _status(view: CronJobView, children: Children, past: Past, step: _Step) -> W
     active = [job for job in children.running if job not in step.replaced]
     if active:
         decided["active"] = _active(cron_job.status, active)
-    decided |= _times(cron_job.status, past, children, step)
+    decided |= _times(cron_job, past, children, step)
     if decided == stored:
         return None
     return WriteStatus(ref=_reference(cron_job), resource_version=cron_job.metadata.resource_version, status=decided)
 
 
-def _active(status: CronJobStatus, jobs: Sequence[Job]) -> list[Json]:
+def _active(status: CronJobStatus, jobs: Sequence[AnyJob]) -> list[Json]:
     """An entry stays as it was written: what its job's version is by now concerns nobody."""
     written = {entry.uid: entry for entry in status.active}
     return [written.get(job.uid, active_entry(job)).dump() for job in jobs]
 
 
-def _times(status: CronJobStatus, past: Past, children: Children, step: _Step) -> Json:
+def _times(cron_job: AnyCronJob, past: Past, children: Children, step: _Step) -> Json:
+    status = cron_job.status
     times: Json = {}
     last = _latest(past.last, step.handled)
     if last is not None:
@@ -143,12 +142,16 @@ def _times(status: CronJobStatus, past: Past, children: Children, step: _Step) -
     before = read_time(status.last_successful_time)
     if success is not None and (before is None or success > before):
         times["lastSuccessfulTime"] = format_time(success)
-    if past.not_before is not None and past.not_before != read_time(status.ledger.not_before):
+    if (
+        kinds_of(cron_job).remembers
+        and past.not_before is not None
+        and past.not_before != read_time(status.ledger.not_before)
+    ):
         times["ledger"] = CronJobLedger(not_before=format_time(past.not_before)).dump()
     return times
 
 
-def _surplus(cron_job: CronJob, children: Children) -> Iterator[Job]:
+def _surplus(cron_job: AnyCronJob, children: Children) -> Iterator[AnyJob]:
     """The oldest finished jobs beyond what is to be kept."""
     spec = cron_job.spec
     for jobs, limit in (
@@ -159,7 +162,7 @@ def _surplus(cron_job: CronJob, children: Children) -> Iterator[Job]:
             yield from jobs[: max(len(jobs) - max(limit, 0), 0)]
 
 
-def _news(cron_job: CronJob, children: Children) -> Iterator[Emit]:
+def _news(cron_job: AnyCronJob, children: Children) -> Iterator[Emit]:
     """What became of the jobs that the status says are running."""
     by_uid = {job.uid: job for job in children.own.values()}
     for entry in cron_job.status.active:
@@ -167,33 +170,39 @@ def _news(cron_job: CronJob, children: Children) -> Iterator[Emit]:
         if job is None:
             text = f"Job {entry.name} is gone, and wasn't finished when it was last seen"
             yield _emit(cron_job, CronJobReason.STALE_REFERENCE, text)
-        elif job.phase.finished:
+        elif outcome_of(job) is not None:
             text = f"Saw completed job: {job.name} in active, remove"
             yield _told(cron_job, CronJobReason.SAW_COMPLETED_JOB, text)
 
 
-def _forbidden(cron_job: CronJob, children: Children, slot: datetime) -> Emit:
+def _forbidden(cron_job: AnyCronJob, children: Children, slot: datetime) -> Emit:
     holder = next(iter([*children.running, *children.ending]))
-    state = "is being deleted" if holder.metadata.deletion_timestamp else f"is {holder.phase}"
+    state = "is being deleted" if holder.metadata.deletion_timestamp else f"is {standing_of(holder)}"
     text = f"No job is started for {format_time(slot)}: {holder.name} {state}, and concurrencyPolicy is Forbid"
     return _emit(cron_job, CronJobReason.FORBID_CONCURRENT, text)
 
 
-def _replacing(job: Job, name: str) -> str:
-    return f"Deleted job {job.name}, which is {job.phase}, for {name}, since concurrencyPolicy is Replace"
+def _replacing(job: AnyJob, name: str) -> str:
+    return f"Deleted job {job.name}, which is {standing_of(job)}, for {name}, since concurrencyPolicy is Replace"
 
 
 def _latest(*instants: datetime | None) -> datetime | None:
     return max((instant for instant in instants if instant is not None), default=None)
 
 
-def _told(cron_job: CronJob, reason: CronJobReason, message: str) -> Emit:
-    return Emit(ref=_reference(cron_job), type=EventType.NORMAL, reason=reason, message=message)
+def _told(cron_job: AnyCronJob, reason: CronJobReason, message: str) -> Emit:
+    return Emit(ref=_reference(cron_job), type=EventType.NORMAL, reason=_word(cron_job, reason), message=message)
 
 
-def _emit(cron_job: CronJob, reason: CronJobReason, message: str) -> Emit:
-    return Emit(ref=_reference(cron_job), type=EventType.WARNING, reason=reason, message=message)
+def _emit(cron_job: AnyCronJob, reason: CronJobReason, message: str) -> Emit:
+    return Emit(ref=_reference(cron_job), type=EventType.WARNING, reason=_word(cron_job, reason), message=message)
 
 
-def _reference(cron_job: CronJob) -> ObjectRef:
-    return ObjectRef(resource=CRONJOBS, namespace=cron_job.namespace, name=cron_job.name, uid=cron_job.uid)
+def _word(cron_job: AnyCronJob, reason: CronJobReason) -> str:
+    return kinds_of(cron_job).reasons.get(reason, reason)
+
+
+def _reference(cron_job: AnyCronJob) -> ObjectRef:
+    return ObjectRef(
+        resource=kinds_of(cron_job).cron_job, namespace=cron_job.namespace, name=cron_job.name, uid=cron_job.uid
+    )

@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final
 
 from vcbatch.api.cron import Calendar, CronLine, Every, MalformedCron, parse_cron
-from vcbatch.api.cronjob import CronJob
+from vcbatch.api.cronjob import AnyCronJob
 from vcbatch.api.reasons import CronJobReason
 from vcbatch.api.timestamps import format_time
-from vcbatch.core.cronjob.children import read_time
+from vcbatch.core.cronjob.kinds import read_time
 from vcbatch.core.cronjob.slots import Slots, count_between, slots_of
 from vcbatch.core.cronjob.view import CronJobView, Zones
 
@@ -89,7 +89,7 @@ def timetable_of(view: CronJobView, past: Past, *, now: datetime) -> Timetable:
     return Timetable(plan=plan, due=due, next=coming, remarks=remarks)
 
 
-def _plan(cron_job: CronJob, zones: Zones, *, since: datetime) -> tuple[Plan | None, list[Remark]]:
+def _plan(cron_job: AnyCronJob, zones: Zones, *, since: datetime) -> tuple[Plan | None, list[Remark]]:
     spec = cron_job.spec
     try:
         line = parse_cron(spec.schedule)
@@ -124,7 +124,7 @@ def _horizon(now: datetime, deadline: int | None) -> datetime:
         return datetime.min.replace(tzinfo=UTC)
 
 
-def _never(cron_job: CronJob) -> Remark:
+def _never(cron_job: AnyCronJob) -> Remark:
     text = f"schedule {cron_job.spec.schedule[:64]!r} never comes, as the 31st of February does"
     return Remark(reason=CronJobReason.INVALID_SCHEDULE, message=text)
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 
-from vcbatch.api.cronjob import CronJob
-from vcbatch.api.job import Job
+from vcbatch.api.cronjob import AnyCronJob
+from vcbatch.core.cronjob.kinds import AnyJob
 
 Zones = Callable[[str], tzinfo | None]
 """The time zone of that IANA name; None where there is none."""
@@ -17,8 +17,8 @@ Zones = Callable[[str], tzinfo | None]
 class CronJobView:
     """One CronJob with what came of it."""
 
-    cron_job: CronJob
-    jobs: Sequence[Job] = ()
+    cron_job: AnyCronJob
+    jobs: Sequence[AnyJob] = ()
     """All jobs that it controls, by UID, and all others of its namespace whose name is the CronJob's and a number."""
     zones: Zones
     rescheduled_at: datetime | None = None

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from vcbatch.api.cronjob import CronJob
+from vcbatch.api.batch_job import BatchJob
+from vcbatch.api.cronjob import AnyCronJob, BatchCronJob, CronJob
 from vcbatch.api.job import Job
+from vcbatch.api.loose import part
 from vcbatch.api.model import MalformedObject
 from vcbatch.api.reasons import CronJobReason, shorten
-from vcbatch.api.resources import CRONJOBS, JOBS
+from vcbatch.api.resources import BATCH_CRONJOBS, BATCH_JOBS, CRONJOBS, JOBS, Resource
 from vcbatch.core.cronjob import CronJobView, decide
+from vcbatch.core.cronjob.kinds import VOLCANO, AnyJob, Kinds
 from vcbatch.core.machine import Decision, Emit, EventType, ObjectRef
 from vcbatch.runtime.apply import Applier, NotAppliedError
 from vcbatch.runtime.cache import Cache, Change, identity
@@ -38,7 +41,7 @@ _Told = frozenset[tuple[str, str]]
 
 
 class CronJobController:
-    """Looks at a CronJob when it or one of its jobs changes, and when its next slot comes."""
+    """Looks at a CronJob of one of the two kinds when it or one of its jobs changes, and when its next slot comes."""
 
     def __init__(
         self,
@@ -50,7 +53,9 @@ class CronJobController:
         clock: Clock,
         random: Random,
         meter: Meter | None = None,
+        kinds: Kinds = VOLCANO,
     ) -> None:
+        self._kinds = kinds
         self._cron_jobs = cron_jobs
         self._jobs = jobs
         self._recorder = recorder
@@ -60,7 +65,7 @@ class CronJobController:
         self._told: dict[str, _Told] = {}
         self._telling: dict[str, _Told] = {}
         self.controller = Controller(
-            ControllerConfig(name="cronjob-controller", workers=_WORKERS),
+            ControllerConfig(name=_NAMES[kinds.cron_job], workers=_WORKERS),
             self.decide,
             applier,
             clock=clock,
@@ -112,8 +117,8 @@ class CronJobController:
         jobs = {identity(job).uid: job for job in self._jobs.indexed(_OWNER, uid)}
         jobs |= {identity(job).uid: job for job in self._jobs.indexed(_STEM, identity(stored).key)}
         return CronJobView(
-            cron_job=CronJob.parse(stored),
-            jobs=[Job.parse(job) for job in jobs.values()],
+            cron_job=_CRON_JOBS[self._kinds.cron_job].parse(stored),
+            jobs=[_JOBS[self._kinds.job].parse(job) for job in jobs.values()],
             zones=time_zone,
             rescheduled_at=self._rescheduled.get(uid),
         )
@@ -139,7 +144,7 @@ class CronJobController:
             reason = CronJobReason.NAMESPACE_TERMINATING
         who = identity(stored)
         ref = ObjectRef(
-            resource=CRONJOBS,
+            resource=self._kinds.cron_job,
             namespace=stored["metadata"].get("namespace", ""),
             name=stored["metadata"]["name"],
             uid=who.uid,
@@ -147,6 +152,9 @@ class CronJobController:
         self._recorder.emit(Emit(ref=ref, type=EventType.WARNING, reason=reason, message=shorten(str(refused))))
 
 
+_CRON_JOBS: Mapping[Resource, type[AnyCronJob]] = {CRONJOBS: CronJob, BATCH_CRONJOBS: BatchCronJob}
+_JOBS: Mapping[Resource, type[AnyJob]] = {JOBS: Job, BATCH_JOBS: BatchJob}
+_NAMES = {CRONJOBS: "cronjob-controller", BATCH_CRONJOBS: "batch-cronjob-controller"}
 _REASONS = {
     f"create {JOBS.kind}": CronJobReason.FAILED_CREATE,
     f"delete {JOBS.kind}": CronJobReason.FAILED_DELETE,
@@ -166,9 +174,15 @@ def _schedule(cron_job: Json) -> tuple[object, object]:
 
 def _standing(job: Json) -> tuple[object, ...]:
     """What of a job decides anything about its CronJob."""
-    metadata = job["metadata"]
-    phase = ((job.get("status") or {}).get("state") or {}).get("phase")
-    return phase, bool(metadata.get("deletionTimestamp")), metadata.get("annotations"), tuple(_owner_of(job))
+    metadata, status = job["metadata"], part(job, "status")
+    end = [condition.get("type") for condition in status.get("conditions") or () if condition.get("status") == "True"]
+    return (
+        part(status, "state").get("phase"),
+        end,
+        bool(metadata.get("deletionTimestamp")),
+        metadata.get("annotations"),
+        tuple(_owner_of(job)),
+    )
 
 
 def _owner_of(job: Json) -> Iterable[str]:
