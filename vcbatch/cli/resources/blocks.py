@@ -8,9 +8,10 @@ from typing import Any, Final
 
 from vcbatch.api.quantity import Quantity
 from vcbatch.cli.output import age
-from vcbatch.cli.resources.fields import NONE, dig, moment, number, text
+from vcbatch.cli.resources.columns import Column, shown_columns
+from vcbatch.cli.resources.fields import NONE, moment, name_of, number, text
 from vcbatch.cli.table import Cell, Row, table
-from vcbatch.cli.terminal import Terminal, Tone, cells, clean, wrap
+from vcbatch.cli.terminal import Terminal, Tone, cells, wrap
 
 Json = dict[str, Any]
 
@@ -87,6 +88,29 @@ def events_text(events: Sequence[Json], terminal: Terminal, *, now: datetime) ->
     return "\n".join(out)
 
 
+def objects_table(
+    columns: Sequence[Column],
+    objects: Sequence[Json],
+    terminal: Terminal,
+    *,
+    now: datetime,
+    most: int = 20,
+    more: str = "",
+) -> str:
+    """Objects by name as an indented table; of more than `most`, what shows them all."""
+    if not objects:
+        return ""
+    narrow = shown_columns(columns, wide=False, namespaces=False)
+    shown = sorted(objects, key=name_of)[:most]
+    rows: list[Row] = [[column.name for column in narrow]]
+    rows += [[column.cell(obj, now) for column in narrow] for obj in shown]
+    flexible = [at for at, column in enumerate(narrow) if column.flexible]
+    right = [at for at, column in enumerate(narrow) if column.right]
+    lines = table(rows, indent="  ", terminal=terminal, flexible=flexible, right=right)
+    hidden = len(objects) - len(shown)
+    return f"{lines}\n  ... and {hidden} more{f': {more}' if more else ''}" if hidden else lines
+
+
 def _seen(event: Json) -> datetime | None:
     return (
         moment(event, "series", "lastObservedTime")
@@ -102,16 +126,3 @@ def _when(event: Json, now: datetime) -> str:
         return "?"
     times = max(number(event, "count"), number(event, "series", "count"))
     return f"{age(seen, now)} (x{times})" if times > 1 else age(seen, now)
-
-
-def condition_lines(obj: Json, terminal: Terminal) -> str:
-    """The conditions of an object that say something."""
-    conditions = dig(obj, "status", "conditions")
-    lines: list[str] = []
-    for condition in conditions if isinstance(conditions, list) else ():
-        if not isinstance(condition, dict):
-            continue
-        said = text(condition, "message") or text(condition, "reason")
-        head = f"{text(condition, 'type')}={text(condition, 'status')}"
-        lines += wrap(f"{head}: {clean(said)}" if said else head, width_of(terminal), indent="  ", hang="    ")
-    return "\n".join(lines)

@@ -22,6 +22,7 @@ from vcbatch.cli.resources.blocks import (
     facts,
     labels_text,
     moment_text,
+    objects_table,
     section,
     width_of,
 )
@@ -37,7 +38,6 @@ from vcbatch.seams.api import Api
 Json = dict[str, Any]
 
 _LOSSES_SHOWN = 5
-_PODS_SHOWN = 20
 _DEFAULT_RETRIES = 3
 _OWN_KEYS = ("requests.", "limits.", "count/", "pods")
 
@@ -211,12 +211,5 @@ def _losses(job: Json, terminal: Terminal, *, now: datetime) -> Iterator[str]:
 
 
 def _pods(picture: JobPicture, terminal: Terminal, *, now: datetime) -> str:
-    if not picture.pods:
-        return ""
-    columns = [column for column in POD.columns if not column.wide]
-    shown = sorted(picture.pods, key=name_of)[:_PODS_SHOWN]
-    rows: list[Row] = [[column.name for column in columns]]
-    rows += [[column.cell(pod, now) for column in columns] for pod in shown]
-    lines = table(rows, indent="  ", terminal=terminal)
-    hidden = len(picture.pods) - len(shown)
-    return f"{lines}\n  ... and {hidden} more: vcbatch pod list -j {name_of(picture.job)}" if hidden else lines
+    all_of_them = f"vcbatch pod list -j {name_of(picture.job)}"
+    return objects_table(POD.columns, picture.pods, terminal, now=now, more=all_of_them)

@@ -14,11 +14,12 @@ from vcbatch.api.resources import JOBS
 from vcbatch.cli.access import Access, access_options
 from vcbatch.cli.output import age, say
 from vcbatch.cli.resources.blocks import amounts, document, facts, moment_text, section, width_of
-from vcbatch.cli.resources.fields import NONE, name_of
+from vcbatch.cli.resources.fields import name_of
+from vcbatch.cli.resources.gangs import gangs_table
 from vcbatch.cli.resources.job.remedies import remedies
 from vcbatch.cli.resources.kinds import job_pods, toned
 from vcbatch.cli.resources.reading import pod_groups_in_reach, priorities_in_reach, queues_in_reach
-from vcbatch.cli.table import Cell, Row, table
+from vcbatch.cli.table import Cell
 from vcbatch.cli.terminal import Terminal, Tone, terminal_of, wrap
 from vcbatch.core.waiting import Gang, Surroundings, Waiting, phase_of, waiting_of
 from vcbatch.seams.api import Api
@@ -58,8 +59,8 @@ def explained(job: Json, waiting: Waiting, terminal: Terminal, *, now: datetime)
         [
             "\n".join(_headline(job, waiting, terminal, now=now)),
             facts(_facts(waiting, now), terminal),
-            section("Ahead of it", _gangs(waiting.ahead, terminal, now=now, last=True), terminal),
-            section(_holding(waiting), _gangs(waiting.holders, terminal, now=now), terminal),
+            section("Ahead of it", gangs_table(waiting.ahead, terminal, now=now, most=_SHOWN, last=True), terminal),
+            section(_holding(waiting), gangs_table(waiting.holders, terminal, now=now, most=_SHOWN), terminal),
             section("What to do", "\n".join(_advice(job, waiting, terminal)), terminal),
         ]
     )
@@ -112,21 +113,6 @@ def _and(words: Sequence[str]) -> str:
 
 def _holding(waiting: Waiting) -> str:
     return f"Held in queue {waiting.limit.queue if waiting.limit is not None else waiting.queue}"
-
-
-def _gangs(gangs: Sequence[Gang], terminal: Terminal, *, now: datetime, last: bool = False) -> str:
-    """Some of them: the first, or the `last` ones, which are nearest to it."""
-    if not gangs:
-        return ""
-    shown = gangs[-_SHOWN:] if last else gangs[:_SHOWN]
-    rows: list[Row] = [("JOB", "QUEUE", "PHASE", "PODS", "PRIORITY", "AGE", "MINIMUM NEEDS")]
-    for gang in shown:
-        since = age(gang.created, now) if gang.created is not None else NONE
-        rows.append(
-            (gang.key, gang.queue, gang.phase, str(gang.pods), str(gang.priority), since, amounts(gang.asks) or NONE)
-        )
-    text = table(rows, indent="  ", terminal=terminal, right=(3, 4), flexible=[6])
-    return f"{text}\n  ... and {len(gangs) - len(shown)} more" if len(gangs) > len(shown) else text
 
 
 def _advice(job: Json, waiting: Waiting, terminal: Terminal) -> Iterator[str]:

@@ -10,12 +10,14 @@ from typing import Any
 import click
 
 from vcbatch.api.names import ALLOWED_NAMESPACES, CLOSED_BY_PARENT
+from vcbatch.api.phases import PodGroupPhase
 from vcbatch.api.quantity import ZERO
 from vcbatch.api.resources import PODGROUPS, QUEUES
 from vcbatch.cli.access import Access, access_options
-from vcbatch.cli.output import age, say
-from vcbatch.cli.resources.blocks import amounts, document, events_text, facts, labels_text, moment_text, section
+from vcbatch.cli.output import say
+from vcbatch.cli.resources.blocks import document, events_text, facts, labels_text, moment_text, section
 from vcbatch.cli.resources.fields import NONE, dig, moment, name_of, number, text, words
+from vcbatch.cli.resources.gangs import gangs_table
 from vcbatch.cli.resources.kinds import queue_state, toned
 from vcbatch.cli.resources.queue.books import Books, books_of
 from vcbatch.cli.resources.queue.tree import shown
@@ -62,15 +64,15 @@ def described(picture: QueuePicture, terminal: Terminal, *, now: datetime) -> st
     """The screen."""
     running = sorted((gang for gang in picture.gangs if gang.holds), key=lambda gang: (gang.created or now, gang.key))
     waiting = sorted(
-        (gang for gang in picture.gangs if gang.phase in ("Pending", "Inqueue")),
+        (gang for gang in picture.gangs if gang.phase in (PodGroupPhase.PENDING, PodGroupPhase.INQUEUE)),
         key=lambda gang: (-gang.priority, gang.created or now, gang.key),
     )
     return document(
         [
             facts(_facts(picture, now), terminal),
             section("Resources", _resources(picture, terminal), terminal),
-            section("Runs", _gangs(running, terminal, now=now), terminal),
-            section("Waits, by priority and then age", _gangs(waiting, terminal, now=now), terminal),
+            section("Runs", gangs_table(running, terminal, now=now, most=_SHOWN), terminal),
+            section("Waits, by priority and then age", gangs_table(waiting, terminal, now=now, most=_SHOWN), terminal),
             section("Events", events_text(picture.events, terminal, now=now), terminal),
         ]
     )
@@ -135,14 +137,3 @@ def _dense(rows: Sequence[Row]) -> list[Row]:
     empty = {at for at in optional if all(row[at] in (NONE, "0") for row in rows[1:])}
     kept = [at for at in range(len(rows[0])) if at not in empty]
     return [[row[at] for at in kept] for row in rows]
-
-
-def _gangs(gangs: Sequence[Gang], terminal: Terminal, *, now: datetime) -> str:
-    if not gangs:
-        return ""
-    rows: list[Row] = [("JOB", "PHASE", "PODS", "PRIORITY", "AGE", "MINIMUM NEEDS")]
-    for gang in gangs[:_SHOWN]:
-        since = age(gang.created, now) if gang.created is not None else NONE
-        rows.append((gang.key, gang.phase, str(gang.pods), str(gang.priority), since, amounts(gang.asks) or NONE))
-    lines = table(rows, indent="  ", terminal=terminal, right=(2, 3), flexible=[5])
-    return f"{lines}\n  ... and {len(gangs) - _SHOWN} more" if len(gangs) > _SHOWN else lines

@@ -1,0 +1,99 @@
+"""`vcbatch cronjob suspend|resume|trigger`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from vcbatch.api.resources import CRONJOBS, JOBS
+from vcbatch.cli.access import Access, access_options
+from vcbatch.cli.output import note, say
+from vcbatch.cli.resources.fields import dig, objects, uid_of, words
+from vcbatch.runtime.random import SystemRandom
+from vcbatch.seams.api import Api
+
+Json = dict[str, Any]
+
+_TOKEN = 5
+
+
+@click.command("suspend")
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@access_options
+def suspend(names: Sequence[str], access: Access) -> int:
+    """Start nothing any more, until it is resumed. Jobs that run go on."""
+    return _set(access, names, suspended=True)
+
+
+@click.command("resume")
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@access_options
+def resume(names: Sequence[str], access: Access) -> int:
+    """Start jobs again. The last slot that came meanwhile starts at once, unless startingDeadlineSeconds is over."""
+    return _set(access, names, suspended=False)
+
+
+def _set(access: Access, names: Sequence[str], *, suspended: bool) -> int:
+    word = "suspended" if suspended else "resumed"
+
+    async def work(api: Api) -> None:
+        for name in names:
+            cron = await api.get(CRONJOBS, name, namespace=access.namespace)
+            if (dig(cron, "spec", "suspend") is True) is suspended:
+                say(f"cronjob {name} {'is suspended already' if suspended else 'is not suspended'}")
+                continue
+            patch = {"metadata": {"uid": uid_of(cron)}, "spec": {"suspend": suspended}}
+            await api.patch(CRONJOBS, name, patch, namespace=access.namespace)
+            say(f"cronjob {name} is {word}")
+
+    access.once(work)
+    return 0
+
+
+@click.command("trigger")
+@click.argument("name")
+@click.option("--name", "job_name", metavar="JOB", help="What the job is called.  [default: NAME-manual-xxxxx]")
+@access_options
+def trigger(name: str, access: Access, job_name: str | None) -> int:
+    """Start a job of it now, whatever its schedule says and even where it is suspended.
+
+    The job belongs to the CronJob: it counts for its concurrencyPolicy and its history.
+    """
+
+    async def work(api: Api) -> str:
+        cron = await api.get(CRONJOBS, name, namespace=access.namespace)
+        if objects(cron, "status", "active") and dig(cron, "spec", "concurrencyPolicy") in ("Forbid", "Replace"):
+            note(f"a job of {name} is running; this one starts beside it")
+        made = await api.create(
+            JOBS, job_of(cron, job_name or f"{name}-manual-{SystemRandom().token(_TOKEN)}"), namespace=access.namespace
+        )
+        return str(made["metadata"]["name"])
+
+    say(f"job {access.once(work)} is made")
+    return 0
+
+
+def job_of(cron: Json, name: str) -> Json:
+    """A job by the template of a CronJob, for no slot of it. Of the template's metadata labels and annotations carry
+    over."""
+    metadata: Json = {
+        "name": name,
+        "namespace": cron["metadata"].get("namespace", ""),
+        "ownerReferences": [
+            {
+                "apiVersion": CRONJOBS.api_version,
+                "kind": CRONJOBS.kind,
+                "name": cron["metadata"]["name"],
+                "uid": uid_of(cron),
+                "controller": True,
+                "blockOwnerDeletion": True,
+            }
+        ],
+    }
+    for field in ("labels", "annotations"):
+        if kept := words(cron, "spec", "jobTemplate", "metadata", field):
+            metadata[field] = kept
+    spec = dig(cron, "spec", "jobTemplate", "spec")
+    return {"apiVersion": JOBS.api_version, "kind": JOBS.kind, "metadata": metadata, "spec": spec}

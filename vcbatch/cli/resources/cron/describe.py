@@ -1,0 +1,83 @@
+"""`vcbatch cronjob describe`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from vcbatch.api.resources import CRONJOBS, JOBS
+from vcbatch.cli.access import Access, access_options
+from vcbatch.cli.output import say
+from vcbatch.cli.resources.blocks import document, events_text, facts, labels_text, moment_text, objects_table, section
+from vcbatch.cli.resources.fields import dig, moment, name_of, namespace_of, objects, text, uid_of, words
+from vcbatch.cli.resources.kinds import JOB
+from vcbatch.cli.resources.reading import events_of, owned_by, within_reach
+from vcbatch.cli.table import Cell
+from vcbatch.cli.terminal import Terminal, Tone, terminal_of
+from vcbatch.seams.api import Api
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CronPicture:
+    """A CronJob with the jobs that came of it."""
+
+    cron: Json
+    jobs: Sequence[Json] = ()
+    events: Sequence[Json] = ()
+
+
+@click.command("describe")
+@click.argument("name")
+@access_options
+def command(name: str, access: Access) -> int:
+    """Show one schedule: when it started jobs last, which of them there are, events."""
+
+    async def fetch(api: Api) -> CronPicture:
+        cron = await api.get(CRONJOBS, name, namespace=access.namespace)
+        jobs = owned_by(await within_reach(api, JOBS, namespace=access.namespace), uid_of(cron))
+        return CronPicture(cron=cron, jobs=jobs, events=await events_of(api, cron))
+
+    say(described(access.once(fetch), terminal_of(), now=datetime.now(UTC)))
+    return 0
+
+
+def described(picture: CronPicture, terminal: Terminal, *, now: datetime) -> str:
+    """The screen."""
+    return document(
+        [
+            facts(_facts(picture.cron, now), terminal),
+            section("Jobs", objects_table(JOB.columns, picture.jobs, terminal, now=now), terminal),
+            section("Events", events_text(picture.events, terminal, now=now), terminal),
+        ]
+    )
+
+
+def _facts(cron: Json, now: datetime) -> Iterator[tuple[str, str | Cell]]:
+    name = name_of(cron)
+    yield "Name", f"{namespace_of(cron)}/{name}"
+    yield "Schedule", f"{text(cron, 'spec', 'schedule')} ({text(cron, 'spec', 'timeZone') or 'UTC'})"
+    if dig(cron, "spec", "suspend") is True:
+        yield "Suspended", Cell(f"yes; vcbatch cronjob resume {name}", Tone.WAITING)
+    yield "Next", f"vcbatch cronjob preview {name}"
+    yield "Concurrency", text(cron, "spec", "concurrencyPolicy") or "Allow"
+    deadline = text(cron, "spec", "startingDeadlineSeconds")
+    yield "Deadline", f"{deadline} s after the slot" if deadline else ""
+    kept = [
+        f"{text(cron, 'spec', field) or default} {word}"
+        for field, default, word in (
+            ("successfulJobsHistoryLimit", "3", "completed"),
+            ("failedJobsHistoryLimit", "1", "failed"),
+        )
+    ]
+    yield "Keeps", ", ".join(kept)
+    yield "Active", ", ".join(text(one, "name") for one in objects(cron, "status", "active"))
+    yield "Last slot", moment_text(moment(cron, "status", "lastScheduleTime"), now)
+    yield "Last success", moment_text(moment(cron, "status", "lastSuccessfulTime"), now)
+    yield "Created", moment_text(moment(cron, "metadata", "creationTimestamp"), now)
+    yield "Labels", labels_text(words(cron, "metadata", "labels"))

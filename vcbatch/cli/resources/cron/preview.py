@@ -1,0 +1,126 @@
+"""`vcbatch cronjob preview`: when a schedule starts jobs next, by the timetable of the controllers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from vcbatch.cli.access import Access, access_options
+from vcbatch.cli.output import CliError, age, note, say
+from vcbatch.cli.resources.fields import name_of
+from vcbatch.cli.table import Row, table
+from vcbatch.cli.terminal import Terminal, terminal_of
+from vcbatch.seams.api import Api
+
+if TYPE_CHECKING:
+    from vcbatch.core.cronjob.timetable import Plan
+
+Json = dict[str, Any]
+
+_MOST: Final = 1000
+
+
+@click.command("preview")
+@click.argument("name", required=False)
+@click.option(
+    "-c", "--count", type=click.IntRange(1, _MOST), default=10, show_default=True, metavar="N", help="How many."
+)
+@click.option("--schedule", metavar="LINE", help="Instead of NAME: a schedule, such as '30 2 * * *' or '@every 90s'.")
+@click.option("--time-zone", metavar="ZONE", help="Its time zone, such as Europe/Berlin.  [default: UTC]")
+@access_options
+def command(access: Access, name: str | None, count: int, schedule: str | None, time_zone: str | None) -> int:
+    """Say when a CronJob starts jobs next, in its time zone, with what changes of the clock do to it."""
+    from vcbatch.api.resources import CRONJOBS
+
+    if (name is None) == (schedule is None):
+        raise click.UsageError("want either the NAME of a CronJob or --schedule")
+    if name is not None and time_zone is not None:
+        raise click.UsageError("--time-zone goes with --schedule; a CronJob has its own")
+    now = datetime.now(UTC)
+    if name is not None:
+
+        async def fetch(api: Api) -> Json:
+            return await api.get(CRONJOBS, name, namespace=access.namespace)
+
+        cron = access.once(fetch)
+    else:
+        cron = {"metadata": {"name": "schedule"}, "spec": {"schedule": schedule, "timeZone": time_zone or None}}
+    plan, since, remarks = plan_of(cron, now=now)
+    for remark in remarks:
+        note(remark)
+    if plan is None:
+        raise CliError("nothing is ever started", hint=f"Correct it: kubectl edit cronvcjob {name}" if name else "")
+    if (cron.get("spec") or {}).get("suspend"):
+        note(f"cronjob {name_of(cron)} is suspended: nothing starts before `vcbatch cronjob resume {name_of(cron)}`")
+    slots = list(_next(plan, after=since, count=count))
+    say(preview(slots, plan.zone, terminal_of(), now=now))
+    return 0
+
+
+def plan_of(cron: Json, *, now: datetime) -> tuple[Plan | None, datetime, list[str]]:
+    """The schedule as the controllers read it, after when slots count, and what they would say of it."""
+    from vcbatch.api.cronjob import CronJob
+    from vcbatch.api.model import MalformedObject
+    from vcbatch.core.cronjob.children import read_time
+    from vcbatch.core.cronjob.timetable import Past, timetable_of
+    from vcbatch.core.cronjob.view import CronJobView
+    from vcbatch.runtime.time_zones import time_zone
+
+    try:
+        parsed = CronJob.parse(cron)
+    except MalformedObject as error:
+        raise CliError(str(error)) from error
+    status = parsed.status
+    past = Past(last=read_time(status.last_schedule_time), not_before=read_time(status.ledger.not_before))
+    timetable = timetable_of(CronJobView(cron_job=parsed, zones=time_zone), past, now=now)
+    start = max(filter(None, (now, past.not_before)))
+    return timetable.plan, start, [remark.message for remark in timetable.remarks]
+
+
+def _next(plan: Plan, *, after: datetime, count: int) -> Iterator[datetime]:
+    at: datetime | None = after
+    for _ in range(count):
+        at = plan.slots.next(at)
+        if at is None:
+            return
+        yield at
+
+
+def preview(slots: Sequence[datetime], zone: tzinfo, terminal: Terminal, *, now: datetime) -> str:
+    """A line for each start: in its zone, in UTC, and in how long; with what the clock does there."""
+    rows: list[Row] = [("START", "ZONE", "UTC", "IN", "")]
+    before: datetime | None = None
+    for slot in slots:
+        here = slot.astimezone(zone)
+        rows.append(
+            (
+                f"{here:%a %Y-%m-%d %H:%M:%S}",
+                f"{here:%Z} {_offset(here)}" if here.tzname() != "UTC" else "UTC",
+                f"{slot:%m-%d %H:%M:%S}",
+                age(now, slot),
+                _clock(before, here),
+            )
+        )
+        before = here
+    return table(rows, terminal=terminal, flexible=[4])
+
+
+def _offset(here: datetime) -> str:
+    offset = here.utcoffset() or timedelta()
+    sign, minutes = ("-" if offset < timedelta() else "+"), abs(int(offset.total_seconds())) // 60
+    return f"{sign}{minutes // 60:02}:{minutes % 60:02}"
+
+
+def _clock(before: datetime | None, here: datetime) -> str:
+    """What happened to the clock on the wall since the start before."""
+    if here.fold:
+        return "shown a second time"
+    if before is None:
+        return ""
+    moved = (here.utcoffset() or timedelta()) - (before.utcoffset() or timedelta())
+    if not moved:
+        return ""
+    return "the clock went forward" if moved > timedelta() else "the clock was put back"
