@@ -138,7 +138,7 @@ async def _run(size: int, work: Callable[[], T]) -> T:
 
 
 def _judged(verdict: Verdict) -> Answer:
-    return Answer(allowed=verdict.allowed, message=verdict.message, warnings=verdict.warnings)
+    return Answer(allowed=verdict.allowed, message=verdict.message, faults=verdict.faults, warnings=verdict.warnings)
 
 
 def _later(message: str) -> Answer:

@@ -2,30 +2,14 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Annotated, Any, cast
 
 from pydantic import BeforeValidator, Field
 
 from vcbatch.api.model import Json, Model, NetworkTopology, Object
 from vcbatch.api.phases import Action as Action
+from vcbatch.api.phases import Event as Event
 from vcbatch.api.phases import JobPhase
-
-
-class Event(StrEnum):
-    """What can happen to a job, as lifecycle policies name it."""
-
-    ANY = "*"
-    POD_PENDING = "PodPending"
-    POD_RUNNING = "PodRunning"
-    POD_FAILED = "PodFailed"
-    POD_EVICTED = "PodEvicted"
-    JOB_UNKNOWN = "Unknown"
-    TASK_COMPLETED = "TaskCompleted"
-    TASK_FAILED = "TaskFailed"
-    OUT_OF_SYNC = "OutOfSync"
-    COMMAND_ISSUED = "CommandIssued"
-    JOB_UPDATED = "JobUpdated"
 
 
 class LifecyclePolicy(Model):

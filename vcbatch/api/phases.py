@@ -47,6 +47,22 @@ class Action(StrEnum):
     CLOSE_QUEUE = "CloseQueue"
 
 
+class Event(StrEnum):
+    """What can happen to a job, as lifecycle policies name it."""
+
+    ANY = "*"
+    POD_PENDING = "PodPending"
+    POD_RUNNING = "PodRunning"
+    POD_FAILED = "PodFailed"
+    POD_EVICTED = "PodEvicted"
+    JOB_UNKNOWN = "Unknown"
+    TASK_COMPLETED = "TaskCompleted"
+    TASK_FAILED = "TaskFailed"
+    OUT_OF_SYNC = "OutOfSync"
+    COMMAND_ISSUED = "CommandIssued"
+    JOB_UPDATED = "JobUpdated"
+
+
 class QueueState(StrEnum):
     """`status.state`. Only an Open queue takes new jobs; a Closing one still has some."""
 

@@ -75,7 +75,8 @@ class LocalAdmission:
         )
         # What is judged on this thread sees one state of the store, whatever its size.
         said = await service.answer(path, _asked(asked.request), size=0)
-        status = {"message": said.message, "code": said.code, "reason": said.reason}
+        details = review.details_of(said.faults) if said.faults else None
+        status = {"message": said.message, "code": said.code, "reason": said.reason, "details": details}
         return Answer(
             allowed=said.allowed,
             status={key: value for key, value in status.items() if value},

@@ -113,7 +113,7 @@ def _take(manifest: Json, place: At) -> Any:
     for parent, step in zip(reversed(parents), reversed(place.path), strict=True):
         if isinstance(parent, list) and len(cast("list[Any]", parent)) > 1:
             break  # the others keep their places
-        del parent[step]
+        del cast("dict[str | int, Any]", parent)[step]
         if parent:
             break
     return value

@@ -1,0 +1,168 @@
+"""The client for programs that have an event loop. `vcbatch.sdk.client` has its twin for all others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+
+from vcbatch.api.phases import Action
+from vcbatch.api.resources import COMMANDS, JOBS, QUEUES
+from vcbatch.sdk.async_job import AsyncJobHandle
+from vcbatch.sdk.connecting import Place, configured, local
+from vcbatch.sdk.errors import VcbatchError
+from vcbatch.sdk.models.job import Job
+from vcbatch.sdk.models.queue import Queue
+from vcbatch.sdk.records import command_for
+from vcbatch.sdk.session import Session
+from vcbatch.seams.api import ApiError
+
+
+class AsyncClient:
+    """Jobs and queues of one server, seen from one namespace.
+
+    Without arguments it goes where kubectl goes: to the current context of $KUBECONFIG or ~/.kube/config, to the
+    cluster of the pod that it runs in, and else to the server that `vcbatch up` runs here. Raises `NotConfigured`.
+
+    Requests that are throttled are made again when the server says so. What fails on the way, or by the server's fault,
+    is made again where that can't do harm twice. `timeout` is the seconds that one try of a request may take. Close it,
+    or use it in `async with`.
+    """
+
+    def __init__(
+        self,
+        *,
+        kubeconfig: str | Path | None = None,
+        context: str | None = None,
+        namespace: str | None = None,
+        timeout: float = 30.0,
+    ) -> None:
+        place = configured(Path(kubeconfig) if kubeconfig is not None else None, context)
+        self._session = Session(place, namespace=namespace, timeout=timeout)
+
+    @classmethod
+    def local(
+        cls,
+        *,
+        state_dir: str | Path | None = None,
+        namespace: str | None = None,
+        timeout: float = 30.0,
+        start: bool = True,
+    ) -> Self:
+        """A client of the local server, which is started where it doesn't run, unless `start` is False. It goes on
+        after the program: `vcbatch down` stops it."""
+        return cls.of(
+            local(Path(state_dir) if state_dir is not None else None, start=start), namespace=namespace, timeout=timeout
+        )
+
+    @classmethod
+    def of(cls, place: Place, *, namespace: str | None = None, timeout: float = 30.0) -> Self:
+        """A client of a server that has been found already."""
+        client = cls.__new__(cls)
+        client._session = Session(place, namespace=namespace, timeout=timeout)
+        return client
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        await self._session.close()
+
+    @property
+    def server(self) -> str:
+        return self._session.server
+
+    @property
+    def namespace(self) -> str:
+        return self._session.namespace
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(server={self.server!r}, namespace={self.namespace!r})"
+
+    # Jobs
+
+    async def submit(self, job: Job | Mapping[str, Any], *, namespace: str | None = None) -> AsyncJobHandle:
+        """Make a job, from a model or a manifest. Raises `AdmissionDenied` where it isn't valid and `AlreadyExists`
+        where its name is taken."""
+        wanted = (job if isinstance(job, Job) else Job.from_manifest(job)).as_new()
+        at = namespace or wanted.namespace or self.namespace
+        if not wanted.name and not wanted.generate_name:
+            hint = "Give it a name or, for the server to make one, generate_name."
+            raise VcbatchError("the job has no name", hint=hint)
+        body = wanted.replace(namespace=at).to_manifest()
+        with self._session.translated():
+            made = await (await self._session.api()).create(JOBS, body, namespace=at)
+        seen = Job.from_manifest(made)
+        return AsyncJobHandle(self._session, namespace=at, name=seen.name, last=seen)
+
+    def job(self, name: str, *, namespace: str | None = None) -> AsyncJobHandle:
+        """The job of this name, which isn't looked at before something is asked of it."""
+        return AsyncJobHandle(self._session, namespace=namespace or self.namespace, name=name)
+
+    async def jobs(
+        self,
+        *,
+        namespace: str | None = None,
+        all_namespaces: bool = False,
+        labels: str | Mapping[str, str] = "",
+        fields: str = "",
+    ) -> list[AsyncJobHandle]:
+        """The jobs of a namespace, or of all. `labels` and `fields` are selectors as kubectl takes them."""
+        selector = labels if isinstance(labels, str) else ",".join(f"{key}={value}" for key, value in labels.items())
+        at = None if all_namespaces else namespace or self.namespace
+        with self._session.translated():
+            api = await self._session.api()
+            found = (await api.list(JOBS, namespace=at, label_selector=selector, field_selector=fields)).items
+        jobs = [Job.from_manifest(manifest) for manifest in found]
+        return [
+            AsyncJobHandle(self._session, namespace=job.namespace or self.namespace, name=job.name, last=job)
+            for job in jobs
+        ]
+
+    # Queues
+
+    async def queues(self) -> list[Queue]:
+        with self._session.translated():
+            api = await self._session.api()
+            return [Queue.from_manifest(manifest) for manifest in (await api.list(QUEUES)).items]
+
+    async def queue(self, name: str) -> Queue:
+        with self._session.translated():
+            return Queue.from_manifest(await (await self._session.api()).get(QUEUES, name))
+
+    async def create_queue(self, queue: Queue) -> Queue:
+        """Raises `AdmissionDenied` where it isn't valid and `AlreadyExists` where its name is taken."""
+        with self._session.translated():
+            return Queue.from_manifest(await (await self._session.api()).create(QUEUES, queue.to_manifest()))
+
+    async def replace_queue(self, queue: Queue) -> Queue:
+        """Store a queue that was read and changed. Raises `Conflict` where somebody else changed it meanwhile."""
+        with self._session.translated():
+            return Queue.from_manifest(await (await self._session.api()).replace(QUEUES, queue.to_manifest()))
+
+    async def delete_queue(self, name: str) -> None:
+        """Nothing happens where it is gone already. Raises `AdmissionDenied` for one that is in use."""
+        with self._session.translated():
+            api = await self._session.api()
+            try:
+                await api.delete(QUEUES, name)
+            except ApiError as error:
+                if not error.not_found:
+                    raise
+
+    async def open_queue(self, name: str) -> None:
+        """Let a queue take jobs again."""
+        await self._ask_queue(name, Action.OPEN_QUEUE)
+
+    async def close_queue(self, name: str) -> None:
+        """Let a queue take no more jobs; those that it has go on."""
+        await self._ask_queue(name, Action.CLOSE_QUEUE)
+
+    async def _ask_queue(self, name: str, action: Action) -> None:
+        with self._session.translated():
+            api = await self._session.api()
+            command = command_for(QUEUES, await api.get(QUEUES, name), action)
+            await api.create(COMMANDS, command, namespace=self.namespace)

@@ -1,0 +1,315 @@
+"""One job on a server: what can be asked of it and done to it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Collection
+from contextlib import aclosing
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from vcbatch.api.phases import Action, JobPhase
+from vcbatch.api.resources import COMMANDS, JOBS, PODGROUPS, PRIORITYCLASSES, QUEUES, Resource
+from vcbatch.core.waiting import Surroundings, Waiting, waiting_of
+from vcbatch.sdk.display import JobDisplay
+from vcbatch.sdk.errors import JobEnded, JobFailed, NotFound, ServerError, WaitTimeout
+from vcbatch.sdk.models.job import Job
+from vcbatch.sdk.records import JobEvent, command_for, events_of, exit_codes_of
+from vcbatch.seams.api import ApiError, PatchKind
+
+if TYPE_CHECKING:
+    from vcbatch.sdk.logs import LogLine
+    from vcbatch.sdk.session import Session
+
+Json = dict[str, Any]
+Phases = JobPhase | str | Collection[JobPhase | str]
+
+FINISHED = frozenset(phase for phase in JobPhase if phase.finished)
+
+
+class AsyncJobHandle(JobDisplay):
+    """A job by name. Nothing is asked of the server before a method is called; `last` is the job as it was last seen.
+
+    Once the job has been seen, the handle stays with that very job: one that takes its name later is another.
+    Every method raises a `VcbatchError`, most often `NotFound`, `Forbidden` or `Unavailable`.
+    """
+
+    def __init__(self, session: Session, *, namespace: str, name: str, last: Job | None = None) -> None:
+        self._session = session
+        self.namespace = namespace
+        self.name = name
+        self.last = last
+
+    async def get(self) -> Job:
+        """The job as it is now."""
+        return self._seen(Job.from_manifest(await self._manifest()))
+
+    async def _manifest(self) -> Json:
+        with self._session.translated():
+            api = await self._session.api()
+            manifest = await api.get(JOBS, self.name, namespace=self.namespace)
+        self._is_ours(Job.from_manifest(manifest))
+        return manifest
+
+    def _is_ours(self, job: Job) -> None:
+        if self.last is not None and self.last.uid and job.uid != self.last.uid:
+            raise self._gone("it was deleted, and another has its name")
+
+    def _gone(self, why: str) -> NotFound:
+        hint = "client.job(name) gives the one that has the name now."
+        return NotFound(f"job {self.namespace}/{self.name} is no more: {why}", hint=hint, code=404, reason="NotFound")
+
+    def _seen(self, job: Job) -> Job:
+        self.last = job
+        return job
+
+    # Waiting
+
+    async def watch(self) -> AsyncGenerator[Job, None]:
+        """The job now, and then each time that it changes, without end. Raises `NotFound` once it is deleted."""
+        from vcbatch.sdk.watching import changes
+
+        with self._session.translated():
+            api = await self._session.api()
+            first = True
+            batches = changes(
+                api,
+                JOBS,
+                namespace=self.namespace,
+                field_selector=f"metadata.name={self.name}",
+                clock=self._session.clock,
+                random=self._session.random,
+            )
+            async with aclosing(batches):
+                async for batch in batches:
+                    found = [change for change in batch if self._concerns(change.object)]
+                    if first and not any(not change.deleted for change in found):
+                        await self._manifest()  # raises what is wrong, in the server's own words
+                    first = False
+                    for change in found:
+                        if change.deleted:
+                            raise self._gone("it was deleted")
+                        yield self._seen(Job.from_manifest(change.object))
+
+    def _concerns(self, manifest: Json) -> bool:
+        job = Job.from_manifest(manifest)
+        return job.name == self.name and (self.last is None or not self.last.uid or job.uid == self.last.uid)
+
+    async def wait(
+        self,
+        *,
+        until: Phases = FINISHED,
+        timeout: float | None = None,
+        on_change: Callable[[Job], None] | None = None,
+    ) -> Job:
+        """Return the job once its phase is one of `until`, by default once it has ended in whatever way.
+
+        Raises `JobEnded` (`JobFailed`, where it failed) when it has ended otherwise, and `WaitTimeout`, which says why
+        the job waits, after `timeout` seconds.
+        """
+        async with aclosing(self.states(until=until, timeout=timeout)) as jobs:
+            async for job in jobs:
+                if on_change is not None:
+                    on_change(job)
+        return self.last or await self.get()
+
+    async def states(self, *, until: Phases = FINISHED, timeout: float | None = None) -> AsyncGenerator[Job, None]:
+        """What `wait` sees meanwhile: the job now and after each change, at last as it was waited for."""
+        wanted = wanted_phases(until)
+        deadline = None if timeout is None else asyncio.get_running_loop().time() + timeout
+        async with aclosing(self.watch()) as jobs:
+            while True:
+                try:
+                    # Not around the `yield`: how long the reader takes is its own affair.
+                    async with asyncio.timeout_at(deadline):
+                        job = await anext(jobs)
+                        done = await self._reached(job, wanted)
+                except TimeoutError:
+                    raise await self._too_late(wanted, timeout or 0.0) from None
+                yield job
+                if done:
+                    return
+
+    async def _reached(self, job: Job, wanted: Collection[JobPhase]) -> bool:
+        """Whether the job is where it was waited for. Raises `JobEnded` where it never will be."""
+        if job.phase in wanted:
+            return True
+        if not job.phase.finished:
+            return False
+        if job.phase is JobPhase.COMPLETED:
+            if JobPhase.RUNNING in wanted:
+                return True  # it was, between two looks
+            raise JobEnded(f"job {self.namespace}/{self.name} is Completed, and won't be {_or(wanted)}", job=job)
+        raise await self.failure(job)
+
+    async def failure(self, job: Job) -> JobFailed:
+        """The error for a job that has failed."""
+        with self._session.translated():
+            codes = await exit_codes_of(await self._session.api(), job.to_manifest())
+        status = job.status
+        why = status.message or status.reason
+        said = f"job {self.namespace}/{self.name} is {status.phase}{f': {why}' if why else ''}"
+        if codes:
+            said += f" (exit codes: {', '.join(f'{pod} {code}' for pod, code in sorted(codes.items())[:10])})"
+        hint = "handle.logs() shows what its pods printed, handle.events() what happened to them."
+        return JobFailed(said, hint=hint, job=job, exit_codes=codes)
+
+    async def _too_late(self, wanted: Collection[JobPhase], seconds: float) -> WaitTimeout:
+        job = self.last or await self.get()
+        why = ""
+        if not job.phase.finished:
+            try:
+                why = (await self.explain()).message
+            except ServerError:
+                why = job.status.message
+        said = f"job {self.namespace}/{self.name} isn't {_or(wanted)} after {seconds:g} s: it is {job.phase}"
+        return WaitTimeout(said, hint=why or "handle.explain() says what it waits for.", job=job)
+
+    async def result(self, *, timeout: float | None = None) -> Any:
+        """Wait for the end: of a function's job what it returned, of any other the job. Raises `JobFailed` unless it is
+        Completed, and `TaskFailed` where the function raised."""
+        job = await self.wait(timeout=timeout)
+        if job.phase is not JobPhase.COMPLETED:
+            raise await self.failure(job)
+        return job
+
+    # Looking
+
+    async def logs(
+        self,
+        *,
+        follow: bool = False,
+        tail: int | None = None,
+        since: datetime | None = None,
+        tasks: Collection[str] | None = None,
+        containers: Collection[str] | None = None,
+    ) -> AsyncGenerator[LogLine, None]:
+        """The lines of all its pods: those that are there or, with `follow`, all that come until the job has ended.
+        `tail` is a number of lines of each container."""
+        from vcbatch.sdk.logs import follow_job
+
+        with self._session.translated():
+            lines = follow_job(
+                await self._session.api(),
+                namespace=self.namespace,
+                name=self.name,
+                follow=follow,
+                tail=tail,
+                since=since,
+                tasks=tasks,
+                containers=containers,
+                clock=self._session.clock,
+                random=self._session.random,
+            )
+            async with aclosing(lines):
+                async for line in lines:
+                    yield line
+
+    async def events(self) -> list[JobEvent]:
+        """What happened to the job, its PodGroup and its pods, oldest first."""
+        manifest = await self._manifest()
+        with self._session.translated():
+            return await events_of(await self._session.api(), manifest)
+
+    async def explain(self) -> Waiting:
+        """Why it waits: the reason with its numbers, its place in the queue, who is before it, and who holds what it
+        needs. What you may not read is left out."""
+        manifest = await self._manifest()
+        self._seen(Job.from_manifest(manifest))
+        groups = await self._readable(PODGROUPS) or await self._readable(PODGROUPS, namespace=self.namespace)
+        queues = await self._readable(QUEUES)
+        classes = await self._readable(PRIORITYCLASSES)
+        priorities = {one["metadata"]["name"]: int(one.get("value") or 0) for one in classes}
+        return waiting_of(manifest, Surroundings(pod_groups=groups, queues=queues, priorities=priorities))
+
+    async def _readable(self, resource: Resource, namespace: str | None = None) -> list[Json]:
+        with self._session.translated():
+            api = await self._session.api()
+            try:
+                return list((await api.list(resource, namespace=namespace)).items)
+            except ApiError as error:
+                if error.code not in (403, 404):
+                    raise
+                return []
+
+    # Acting
+
+    async def suspend(self) -> None:
+        """Stop its pods until it is resumed; those that have succeeded stay. `wait(until="Aborted")` sees it done."""
+        await self._ask(Action.ABORT_JOB)
+
+    async def resume(self) -> None:
+        """Let a suspended job go on with what hadn't succeeded."""
+        await self._ask(Action.RESUME_JOB)
+
+    async def restart(self) -> None:
+        """Stop all pods and start anew; it counts as one retry."""
+        await self._ask(Action.RESTART_JOB)
+
+    async def cancel(self) -> None:
+        """End it for good: it becomes Terminated, and stays to be looked at until it is deleted."""
+        await self._ask(Action.TERMINATE_JOB)
+
+    async def _ask(self, action: Action) -> None:
+        manifest = await self._manifest()
+        with self._session.translated():
+            api = await self._session.api()
+            await api.create(COMMANDS, command_for(JOBS, manifest, action), namespace=self.namespace)
+
+    async def delete(self) -> None:
+        """Remove the job with all that belongs to it. Nothing happens where it is gone already."""
+        try:
+            manifest = await self._manifest()
+        except NotFound:
+            return
+        with self._session.translated():
+            api = await self._session.api()
+            try:
+                await api.delete(
+                    JOBS,
+                    self.name,
+                    namespace=self.namespace,
+                    uid=manifest["metadata"]["uid"],
+                    propagation="Background",
+                )
+            except ApiError as error:
+                if not error.not_found and not error.conflict:  # a conflict: it is gone, and its name is another's
+                    raise
+
+    async def scale(self, task: str, replicas: int, *, min_available: int | None = None) -> Job:
+        """Give a task so many pods, and the job another minimum where one is named: pods that are too many are taken
+        from the highest index. Raises `AdmissionDenied` where the result isn't valid."""
+        manifest = await self._manifest()
+        job = Job.from_manifest(manifest)
+        index = next((at for at, one in enumerate(job.tasks) if one.name == task), None)
+        if index is None:
+            known = ", ".join(one.name for one in job.tasks)
+            raise NotFound(f"job {self.namespace}/{self.name} has no task {task!r}", hint=f"Its tasks: {known}.")
+        path = f"/spec/tasks/{index}"
+        patch: list[Json] = [
+            {"op": "test", "path": "/metadata/uid", "value": job.uid},
+            {"op": "test", "path": f"{path}/name", "value": task},
+            {"op": "add", "path": f"{path}/replicas", "value": replicas},
+        ]
+        if min_available is not None:
+            patch.append({"op": "add", "path": "/spec/minAvailable", "value": min_available})
+            least = job.tasks[index].min_available
+            if least is not None and least > replicas:
+                patch.append({"op": "add", "path": f"{path}/minAvailable", "value": replicas})
+        with self._session.translated():
+            api = await self._session.api()
+            written = await api.patch(JOBS, self.name, patch, namespace=self.namespace, kind=PatchKind.JSON)
+        return self._seen(Job.from_manifest(written))
+
+
+def wanted_phases(until: Phases) -> frozenset[JobPhase]:
+    """Raises `ValueError` for what is no phase."""
+    given = {until} if isinstance(until, str) else set(until)
+    unknown = sorted(str(phase) for phase in given if phase not in set(JobPhase))
+    if unknown or not given:
+        raise ValueError(f"until={unknown}: want some of {', '.join(JobPhase)}")
+    return frozenset(JobPhase(phase) for phase in given)
+
+
+def _or(phases: Collection[JobPhase]) -> str:
+    return "finished" if phases == FINISHED else " or ".join(sorted(phases))

@@ -1,0 +1,176 @@
+"""What can go wrong, all of it a `VcbatchError` whose `hint` says what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, cast
+
+from vcbatch.seams.api import ApiError
+
+if TYPE_CHECKING:
+    from vcbatch.sdk.models.job import Job
+
+
+class VcbatchError(Exception):
+    """The base of every error of the SDK. Its text has the `hint` below the message."""
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message}\n  {self.hint}" if self.hint else self.message
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # An error may cross processes, and its own arguments are by name.
+        return _again, (type(self), self.__dict__)
+
+
+def _again(cls: type[VcbatchError], state: dict[str, Any]) -> VcbatchError:
+    error = cls.__new__(cls, state["message"])
+    error.__dict__.update(state)
+    return error
+
+
+class NotConfigured(VcbatchError):
+    """No server is configured, or what configures it can't be used."""
+
+
+class ServerError(VcbatchError):
+    """A server refused, or didn't answer. `code` is the HTTP status (0: no answer), `reason` Kubernetes' word."""
+
+    def __init__(self, message: str, *, hint: str = "", code: int = 0, reason: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.code = code
+        self.reason = reason
+
+
+class NotFound(ServerError):
+    """What was asked for isn't there, or no longer."""
+
+
+class Conflict(ServerError):
+    """It has been changed or made by somebody else at the same time."""
+
+
+class AlreadyExists(Conflict):
+    """The name is taken."""
+
+
+class Forbidden(ServerError):
+    """The server doesn't let you, or doesn't know you."""
+
+
+class AdmissionDenied(ServerError):
+    """The object was refused: `field` is the path in its manifest, `reason` what is wrong with it, `faults` all of
+    these where there are several."""
+
+    def __init__(
+        self, message: str, *, hint: str = "", code: int = 0, faults: tuple[tuple[str, str], ...] = ()
+    ) -> None:
+        field, reason = faults[0] if faults else ("", message)
+        super().__init__(message, hint=hint, code=code, reason=reason)
+        self.field = field
+        self.faults = faults
+
+
+class Unavailable(ServerError):
+    """The server doesn't answer, or can't serve the request now, although it was tried again."""
+
+
+class WaitTimeout(VcbatchError, TimeoutError):
+    """What was waited for hasn't happened in time. `job` is the job as it stands."""
+
+    def __init__(self, message: str, *, hint: str = "", job: Job) -> None:
+        super().__init__(message, hint=hint)
+        self.job = job
+
+
+class JobEnded(VcbatchError):
+    """A job has ended, so that what was waited for can't happen any more. `job` is the job as it ended."""
+
+    def __init__(self, message: str, *, hint: str = "", job: Job) -> None:
+        super().__init__(message, hint=hint)
+        self.job = job
+
+
+class JobFailed(JobEnded):
+    """A job has ended otherwise than Completed. `exit_codes` are those of its pods that failed, by their names."""
+
+    def __init__(self, message: str, *, hint: str = "", job: Job, exit_codes: Mapping[str, int]) -> None:
+        super().__init__(message, hint=hint, job=job)
+        self.exit_codes = dict(exit_codes)
+
+
+class TaskFailed(VcbatchError):
+    """A function that ran as a job raised: its exception is the cause of this one, `traceback` its traceback as text,
+    `index` which call of a `map` it was."""
+
+    def __init__(self, message: str, *, hint: str = "", index: int = 0, traceback: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.index = index
+        self.traceback = traceback
+
+
+class ResultUnavailable(VcbatchError):
+    """A function ended without a result that can be read here."""
+
+
+@contextmanager
+def translated(server: str) -> Iterator[None]:
+    """Let what the transport raises appear as errors of the SDK."""
+    try:
+        yield
+    except ApiError as error:
+        raise error_of(error, server) from error
+
+
+def error_of(error: ApiError, server: str) -> ServerError:
+    """The SDK's error for a refusal by the API server."""
+    message = str(error)
+    if error.code in (400, 403, 422) and (faults := _faults(error)):
+        hint = "Correct the object and submit it again."
+        return AdmissionDenied(message, hint=hint, code=error.code, faults=faults)
+    if _denied_by_webhook(message):
+        return AdmissionDenied(message, hint="Correct the object and submit it again.", code=error.code)
+    kind, hint = _kind_of(error)
+    if error.code == 0:
+        message = f"{server} doesn't answer: {message}"
+    return kind(message, hint=hint, code=error.code, reason=error.reason)
+
+
+def _kind_of(error: ApiError) -> tuple[type[ServerError], str]:
+    if error.code == 401:
+        return Forbidden, "Log in again, or choose other credentials with Client(context=...)."
+    if error.code == 403:
+        return Forbidden, "Whoever runs the cluster can give you the right; `kubectl auth can-i --list` shows yours."
+    if error.not_found and not error.details.get("name"):
+        return NotFound, "Does the cluster have vcbatch? `vcbatch crds | kubectl apply -f -` installs its definitions."
+    if error.not_found:
+        return NotFound, "Is it in another namespace? Give it as namespace=..."
+    if error.already_exists:
+        return AlreadyExists, "Choose another name, or delete the one that is there."
+    if error.code == 409:
+        return Conflict, "Somebody else changed it at the same time: read it again, and try again."
+    if error.transient:
+        return Unavailable, "Is the server running, and reachable from here? Otherwise try again in a minute."
+    return ServerError, ""
+
+
+def _denied_by_webhook(message: str) -> bool:
+    return message.startswith("admission webhook") and "denied the request" in message
+
+
+def _faults(error: ApiError) -> tuple[tuple[str, str], ...]:
+    """The faults that a refusal names, as paths and messages."""
+    causes = error.details.get("causes")
+    if not isinstance(causes, list):
+        return ()
+    found: list[tuple[str, str]] = []
+    for entry in cast("list[Any]", causes):
+        if isinstance(entry, dict):
+            cause = cast("dict[str, Any]", entry)
+            found.append((str(cause.get("field") or ""), str(cause.get("message") or cause.get("reason") or "")))
+    return tuple(found)

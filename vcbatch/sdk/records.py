@@ -1,0 +1,111 @@
+"""What is told of a job beside itself: its events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from vcbatch.api import names
+from vcbatch.api.loose import part
+from vcbatch.api.resources import COMMANDS, EVENTS, PODGROUPS, PODS, Resource
+from vcbatch.sdk.models.status import count_at, text_at, time_at
+from vcbatch.seams.api import Api, ApiError
+
+Json = dict[str, Any]
+_BEGINNING = datetime.min.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobEvent:
+    """Something that happened to a job, its PodGroup or one of its pods (`kind` and `name`), `count` times, last at
+    `time`. `type` is Normal or Warning."""
+
+    time: datetime | None
+    type: str
+    reason: str
+    message: str
+    kind: str
+    name: str
+    count: int
+
+    @classmethod
+    def read(cls, event: Mapping[str, Any]) -> JobEvent:
+        series, about = part(event, "series"), part(event, "involvedObject")
+        last = time_at(series, "lastObservedTime") or time_at(event, "lastTimestamp")
+        return cls(
+            time=last or time_at(event, "eventTime") or time_at(part(event, "metadata"), "creationTimestamp"),
+            type=text_at(event, "type"),
+            reason=text_at(event, "reason"),
+            message=text_at(event, "message"),
+            kind=text_at(about, "kind"),
+            name=text_at(about, "name"),
+            count=max(1, count_at(series, "count"), count_at(event, "count")),
+        )
+
+
+async def events_of(api: Api, job: Mapping[str, Any]) -> list[JobEvent]:
+    """The events of a job, of its PodGroup and of the pods that it has now, oldest first."""
+    metadata = part(job, "metadata")
+    namespace, name, uid = text_at(metadata, "namespace"), text_at(metadata, "name"), text_at(metadata, "uid")
+    pods = (await api.list(PODS, namespace=namespace, label_selector=f"{names.JOB_NAME}={name}")).items
+    group = names.pod_group_name(name, uid)
+    told = [
+        *await _about(api, namespace, f"involvedObject.uid={uid}"),
+        *await _about(api, namespace, f"involvedObject.kind={PODGROUPS.kind},involvedObject.name={group}"),
+        *(
+            event
+            for event in await _about(api, namespace, f"involvedObject.kind={PODS.kind}")
+            if text_at(part(event, "involvedObject"), "uid") in {text_at(part(pod, "metadata"), "uid") for pod in pods}
+        ),
+    ]
+    return sorted((JobEvent.read(event) for event in told), key=lambda event: event.time or _BEGINNING)
+
+
+async def _about(api: Api, namespace: str, selector: str) -> Sequence[Json]:
+    return (await api.list(EVENTS, namespace=namespace, field_selector=selector)).items
+
+
+async def exit_codes_of(api: Api, job: Mapping[str, Any]) -> dict[str, int]:
+    """How the containers of the job's pods ended that failed, by pod: as the job remembers it, else as the pods that
+    are still there say it."""
+    metadata = part(job, "metadata")
+    codes: dict[str, int] = {}
+    for loss in part(part(job, "status"), "ledger").get("losses") or ():
+        if isinstance(loss, dict) and isinstance(loss.get("exitCode"), int):
+            codes[text_at(loss, "pod")] = loss["exitCode"]
+    selector = f"{names.JOB_NAME}={text_at(metadata, 'name')}"
+    try:
+        pods = (await api.list(PODS, namespace=text_at(metadata, "namespace"), label_selector=selector)).items
+    except ApiError as error:
+        if error.code != 403:
+            raise
+        return codes
+    for pod in pods:
+        for status in part(pod, "status").get("containerStatuses") or ():
+            code = part(part(status, "state"), "terminated").get("exitCode")
+            if isinstance(code, int) and code != 0:
+                codes[text_at(part(pod, "metadata"), "name")] = code
+    return codes
+
+
+def command_for(resource: Resource, target: Mapping[str, Any], action: str) -> Json:
+    """A Command that asks a controller to do `action` to this very job or queue. It goes with its target."""
+    metadata = part(target, "metadata")
+    owner = {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "name": text_at(metadata, "name"),
+        "uid": text_at(metadata, "uid"),
+    }
+    return {
+        "apiVersion": COMMANDS.api_version,
+        "kind": COMMANDS.kind,
+        "metadata": {
+            "generateName": f"{text_at(metadata, 'name')[:200]}-{action.lower()}-",
+            "ownerReferences": [{**owner, "controller": True, "blockOwnerDeletion": True}],
+        },
+        "action": action,
+        "target": owner,
+    }
