@@ -17,6 +17,8 @@ _COMMANDS: Commands = {
     "status": ("vcbatch.cli.status", "Show the local server, its nodes, queues and jobs."),
     "run": ("vcbatch.cli.run.command", "Run a program as a job, and end with its exit code."),
     "wait": ("vcbatch.cli.wait.command", "Wait until jobs and other objects are as asked."),
+    "apply": ("vcbatch.cli.apply.command", "Make objects as files say, after showing what that changes."),
+    "delete": ("vcbatch.cli.apply.delete", "Delete the objects that files describe."),
     "job": ("vcbatch.cli.resources.job", "Show and steer jobs."),
     "queue": ("vcbatch.cli.resources.queue", "Show and steer queues."),
     "jobflow": ("vcbatch.cli.resources.flow", "Show flows of jobs."),

@@ -6,7 +6,8 @@ What is retried here is only what can't do harm twice; everything else is the ca
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -91,10 +92,8 @@ class RestApi(ABC):
 
     async def get(self, resource: Resource, name: str, *, namespace: str | None = None, model: type[T] = dict) -> T:
         data = await self._request("GET", _path(resource, namespace, name), retry=True)
-        try:
+        with _decoding(f"{resource.kind} {name}"):
             return wire.decoder(model).decode(data)
-        except msgspec.DecodeError as error:
-            raise ApiError(406, "NotAcceptable", f"{resource.kind} {name} doesn't decode: {error}") from error
 
     async def list(
         self,
@@ -125,10 +124,8 @@ class RestApi(ABC):
             if token:
                 params["continue"] = token
             data = await self._request("GET", path, query=params, retry=True, timeout=self._limits.list_timeout)
-            try:
+            with _decoding(f"the list at {path}"):
                 page = wire.decode_page(data, model)
-            except msgspec.DecodeError as error:
-                raise ApiError(406, "NotAcceptable", f"what {path} answered is no list: {error}") from error
             items.extend(page.items or ())
             version = version or page.metadata.resource_version
             last, token = token, page.metadata.continue_ or ""
@@ -164,6 +161,33 @@ class RestApi(ABC):
     ) -> Json:
         path = _path(resource, namespace, name, subresource)
         return _object(await self._request("PATCH", path, body=patch, content_type=kind.value))
+
+    async def apply(
+        self,
+        resource: Resource,
+        body: Json,
+        *,
+        manager: str,
+        namespace: str | None = None,
+        force: bool = False,
+        dry_run: bool = False,
+    ) -> Json:
+        """Server-side apply: make the object, or bring the fields that `manager` has named before to what `body` says.
+        Raises `ApiError` with `conflict` where another manager's fields differ, unless with `force`, and for fields
+        that the kind doesn't have."""
+        query = {"fieldManager": manager, "force": str(force).lower(), "fieldValidation": "Strict"}
+        if dry_run:
+            query["dryRun"] = "All"
+        # The same twice is the same once.
+        data = await self._request(
+            "PATCH",
+            _path(resource, namespace, body["metadata"]["name"]),
+            query=query,
+            body=body,
+            content_type=PatchKind.APPLY.value,
+            retry=True,
+        )
+        return _object(data)
 
     async def delete(
         self,
@@ -263,10 +287,17 @@ def _path(resource: Resource, namespace: str | None, name: str | None = None, su
 
 
 def _object(data: bytes) -> Json:
-    try:
+    with _decoding("the answer"):
         return wire.decode_json(data)
-    except msgspec.DecodeError as error:
-        raise ApiError(406, "NotAcceptable", f"the answer is no object: {error}") from error
+
+
+@contextmanager
+def _decoding(what: str) -> Iterator[None]:
+    """What a server answers may be anything. Raises `ApiError` for what can't be read."""
+    try:
+        yield
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ApiError(406, "NotAcceptable", f"{what} doesn't decode: {error}") from error
 
 
 def selectors(label_selector: str, field_selector: str) -> dict[str, str]:

@@ -1,0 +1,114 @@
+"""`vcbatch apply`: the plan, the question, the deed."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import click
+
+from vcbatch.cli.access import Access, access_options
+from vcbatch.cli.apply.order import in_order
+from vcbatch.cli.manifests import Manifest, files_option, read_manifests
+from vcbatch.cli.output import CliError, note, say
+from vcbatch.cli.terminal import terminal_of
+from vcbatch.seams.api import Api
+
+if TYPE_CHECKING:
+    from vcbatch.cli.apply.plan import Refusal, Step
+    from vcbatch.runtime.rest import RestApi
+
+
+@click.command("apply")
+@files_option
+@click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing.")
+@click.option("--yes", "-y", is_flag=True, help="Don't ask.")
+@click.option("--verbose", is_flag=True, help="Also show in full what is created, and what stays as it is.")
+@click.option(
+    "--force-conflicts", is_flag=True,
+    help="Take over fields that a controller or another program has set since, too.",
+)  # fmt: skip
+@access_options
+def command(
+    access: Access, files: tuple[Path, ...], dry_run: bool, yes: bool, verbose: bool, force_conflicts: bool
+) -> int:
+    """Make and change objects so that they are as the files say, after showing what that changes.
+
+    The server is asked for each object what would come of it, so that admission and defaults are in the plan. What
+    others need is made first. Where one object would be refused, nothing is done. Fields that no file names any more
+    are removed, where apply has set them; what others have set stays.
+    """
+    found = in_order(read_manifests(files))
+    _check(found)
+    if not (dry_run or yes or sys.stdin.isatty()):
+        raise click.UsageError("nobody is there to be asked: give --yes, or --dry-run to see the plan")
+    from vcbatch.cli.apply.plan import Change, plan, text_of
+
+    namespace = access.namespace
+    steps, refusals = access.once(
+        lambda api: plan(cast("RestApi", api), found, namespace=namespace, force=force_conflicts)
+    )
+    terminal = terminal_of()
+    for step in steps:
+        if verbose or step.change is not Change.NOTHING:
+            for line in text_of(step, terminal, verbose=verbose):
+                say(line)
+    if refusals:
+        _refuse(refusals)
+    due = [step for step in steps if step.change is not Change.NOTHING]
+    note(_summary(steps))
+    if dry_run or not due:
+        return 0
+    if not yes and not click.confirm("Do this?", err=True):
+        note("nothing was changed")
+        return 1
+    access.once(lambda api: _carry_out(api, due))
+    return 0
+
+
+async def _carry_out(api: Api, steps: Sequence[Step]) -> None:
+    from vcbatch.cli.apply.plan import carry_out
+    from vcbatch.seams.api import ApiError
+
+    for done, step in enumerate(steps):
+        try:
+            await carry_out(cast("RestApi", api), step)
+        except ApiError as error:
+            told = f"{step.manifest.place()}: {step.title}: {error}"
+            hint = f"{done} of {len(steps)} were done. Applying the same files again does the rest."
+            raise CliError(told, hint=hint) from error
+        say(f"{step.title} {'created' if step.before is None else 'changed'}")
+
+
+def _check(manifests: Sequence[Manifest]) -> None:
+    """Raises `CliError` for what can't be applied anywhere."""
+    for manifest in manifests:
+        if manifest.resource is None:
+            hint = "kubectl apply takes it, if the server does."
+            raise CliError(
+                f"{manifest.place()}: vcbatch doesn't know {manifest.kind} of {manifest.api_version}", hint=hint
+            )
+        if "name" not in manifest.value.get("metadata", {}):
+            hint = "kubectl create makes a new one each time."
+            raise CliError(
+                f"{manifest.place('metadata')}: {manifest.title} has no name, so it can't be found again", hint=hint
+            )
+
+
+def _refuse(refusals: Sequence[Refusal]) -> None:
+    for one in refusals:
+        note(f"{one.manifest.place(one.field)}: {one.manifest.title}: {one.message}")
+    others = [one for one in refusals if "conflict with" in one.message]
+    hint = "--force-conflicts takes over what others have set." if others else ""
+    many = len(refusals)
+    raise CliError(f"{many} object{'' if many == 1 else 's'} would be refused; nothing was changed", hint=hint)
+
+
+def _summary(steps: Sequence[Step]) -> str:
+    counts = Counter(step.change.value for step in steps)
+    return ", ".join(f"{counts.get(change, 0)} to {change}" for change in ("create", "change")) + (
+        f", {counts.get('unchanged', 0)} unchanged"
+    )

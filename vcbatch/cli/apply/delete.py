@@ -1,0 +1,80 @@
+"""`vcbatch delete -f`: take away what files describe."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from vcbatch.api.resources import Resource
+from vcbatch.cli.access import Access, access_options
+from vcbatch.cli.apply.order import in_order
+from vcbatch.cli.manifests import Manifest, files_option, read_manifests
+from vcbatch.cli.output import CliError, note, say
+from vcbatch.seams.api import Api, ApiError
+
+Found = tuple[Manifest, Resource, str | None, str]
+"""A manifest, what it is, where it is and the UID of the object that is there."""
+
+
+@click.command("delete")
+@files_option
+@click.option("--dry-run", is_flag=True, help="Show what would be deleted, and delete nothing.")
+@click.option("--yes", "-y", is_flag=True, help="Don't ask.")
+@access_options
+def command(access: Access, files: tuple[Path, ...], dry_run: bool, yes: bool) -> int:
+    """Delete the objects that the files describe, with what belongs to them, such as the pods of jobs.
+
+    What others need goes last. What isn't there is no error.
+    """
+    manifests = list(reversed(in_order(read_manifests(files))))
+    for manifest in manifests:
+        if manifest.resource is None:
+            raise CliError(f"{manifest.place()}: vcbatch doesn't know {manifest.kind} of {manifest.api_version}")
+    if not (dry_run or yes or sys.stdin.isatty()):
+        raise click.UsageError("nobody is there to be asked: give --yes, or --dry-run to see what would go")
+    namespace = access.namespace
+    found = access.once(lambda api: _existing(api, manifests, namespace))
+    for manifest, _, where, _ in found:
+        say(f"- delete {_title(manifest, where)}")
+    missing = len(manifests) - len(found)
+    note(f"{len(found)} to delete" + (f", {missing} not there" if missing else ""))
+    if dry_run or not found:
+        return 0
+    if not yes and not click.confirm("Do this?", err=True):
+        note("nothing was deleted")
+        return 1
+    access.once(lambda api: _delete(api, found))
+    return 0
+
+
+def _title(manifest: Manifest, where: str | None) -> str:
+    return f"{manifest.kind.lower()}/{manifest.name}" + (f" in {where}" if where else "")
+
+
+async def _existing(api: Api, manifests: list[Manifest], namespace: str) -> list[Found]:
+    found: list[Found] = []
+    for manifest in manifests:
+        resource = manifest.resource
+        if resource is None:
+            continue
+        where = (manifest.namespace or namespace) if resource.namespaced else None
+        try:
+            stored = await api.get(resource, manifest.name, namespace=where)
+        except ApiError as error:
+            if error.not_found:
+                continue
+            raise
+        found.append((manifest, resource, where, stored["metadata"]["uid"]))
+    return found
+
+
+async def _delete(api: Api, found: list[Found]) -> None:
+    for manifest, resource, where, uid in found:
+        try:
+            await api.delete(resource, manifest.name, namespace=where, uid=uid, propagation="Background")
+        except ApiError as error:
+            if not error.not_found:
+                raise CliError(f"{manifest.place()}: {_title(manifest, where)}: {error}") from error
+        say(f"{_title(manifest, where)} deleted")

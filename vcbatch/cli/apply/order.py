@@ -1,0 +1,55 @@
+"""In which order objects are made: what others need comes first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from vcbatch.api import resources
+from vcbatch.api.loose import part
+from vcbatch.api.resources import Resource
+from vcbatch.cli.manifests import Manifest
+
+_FIRST: Final = (
+    resources.NAMESPACES,
+    resources.CRDS,
+    resources.PRIORITYCLASSES,
+    resources.STORAGECLASSES,
+    resources.PERSISTENTVOLUMES,
+    resources.HYPERNODES,
+    resources.QUEUES,
+    resources.RESOURCEQUOTAS,
+    resources.CONFIGMAPS,
+    resources.SECRETS,
+    resources.PERSISTENTVOLUMECLAIMS,
+    resources.SERVICES,
+    resources.JOBTEMPLATES,
+)
+_RANKS: Final[Mapping[Resource, int]] = {resource: rank for rank, resource in enumerate(_FIRST)}
+
+
+def in_order(manifests: Iterable[Manifest]) -> list[Manifest]:
+    """What others need first, queues below their parents; else as they are written."""
+    given = list(manifests)
+    parents = {one.name: _parent(one) for one in given if one.resource == resources.QUEUES}
+
+    def key(manifest: Manifest) -> tuple[int, int]:
+        resource = manifest.resource
+        rank = _RANKS.get(resource, len(_RANKS)) if resource is not None else len(_RANKS)
+        return rank, _depth(manifest.name, parents) if resource == resources.QUEUES else 0
+
+    return sorted(given, key=key)
+
+
+def _parent(queue: Manifest) -> str:
+    parent = part(queue.value, "spec").get("parent")
+    return parent if isinstance(parent, str) else ""
+
+
+def _depth(name: str, parents: Mapping[str, str]) -> int:
+    """How many queues of these are above it; a circle, which the server will refuse, has an end here too."""
+    above: set[str] = set()
+    while name in parents and name not in above:
+        above.add(name)
+        name = parents[name]
+    return len(above)

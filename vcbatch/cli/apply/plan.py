@@ -1,0 +1,199 @@
+"""What applying a manifest would do, found out by asking the server to do it without doing it."""
+
+from __future__ import annotations
+
+import copy
+import difflib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+import yaml
+
+from vcbatch.api.names import LAST_APPLIED
+from vcbatch.api.resources import Resource
+from vcbatch.cli.manifests import Manifest
+from vcbatch.cli.terminal import Terminal, Tone
+from vcbatch.runtime.rest import RestApi
+from vcbatch.seams.api import ApiError
+
+Json = dict[str, Any]
+
+MANAGER: Final = "vcbatch"
+"""Under this name the server remembers which fields are ours."""
+_PEOPLE: Final = re.compile(r"kubectl.*|before-first-apply|vcbatch.*|vcctl.*")
+"""Managers that are a person with a file or a command, as we are."""
+_CONFLICT: Final = re.compile(r'conflict with "([^"]*)"')
+_CONTEXT: Final = 2
+
+
+class Change(StrEnum):
+    CREATE = "create"
+    CHANGE = "change"
+    NOTHING = "unchanged"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One object of the plan. `unchecked` names what must be there before the server can judge it; `taken` are the
+    fields that are taken over from another manager, as the server says it."""
+
+    manifest: Manifest
+    resource: Resource
+    namespace: str | None
+    change: Change
+    before: Json | None = None
+    after: Json | None = None
+    unchecked: str = ""
+    taken: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        where = f" in {self.namespace}" if self.namespace else ""
+        return f"{self.resource.kind.lower()}/{self.manifest.name}{where}"
+
+    @property
+    def body(self) -> Json:
+        """What is sent."""
+        body = copy.deepcopy(self.manifest.value)
+        if self.namespace:
+            body["metadata"]["namespace"] = self.namespace
+        return body
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """Why a manifest can't be applied, with the field that the server blames, where it does."""
+
+    manifest: Manifest
+    message: str
+    field: str = ""
+
+
+async def plan(
+    api: RestApi, manifests: Sequence[Manifest], *, namespace: str, force: bool
+) -> tuple[list[Step], list[Refusal]]:
+    """What would happen to each manifest, in their order. Raises `ApiError` for a server that doesn't answer."""
+    steps: list[Step] = []
+    refusals: list[Refusal] = []
+    for manifest in manifests:
+        resource = manifest.resource
+        assert resource is not None  # noqa: S101 - the caller has looked
+        where = (manifest.namespace or namespace) if resource.namespaced else None
+        step = Step(manifest=manifest, resource=resource, namespace=where, change=Change.NOTHING)
+        try:
+            before = await _stored(api, step)
+            after, taken = await _tried(api, step, force=force)
+        except ApiError as error:
+            if error.transient or error.code == 401:
+                raise
+            awaited = _awaited(error, steps)
+            if awaited:
+                steps.append(_with(step, Change.CREATE, unchecked=awaited))
+            else:
+                refusals.append(_refusal(manifest, error))
+            continue
+        change = Change.CREATE if before is None else Change.NOTHING
+        if before is not None and shown(before) != shown(after):
+            change = Change.CHANGE
+        steps.append(_with(step, change, before=before, after=after, taken=taken))
+    return steps, refusals
+
+
+def _with(step: Step, change: Change, **more: Any) -> Step:
+    return Step(manifest=step.manifest, resource=step.resource, namespace=step.namespace, change=change, **more)
+
+
+async def carry_out(api: RestApi, step: Step) -> None:
+    """Raises `ApiError`."""
+    await api.apply(step.resource, step.body, namespace=step.namespace, manager=MANAGER, force=bool(step.taken))
+
+
+async def _stored(api: RestApi, step: Step) -> Json | None:
+    try:
+        return await api.get(step.resource, step.manifest.name, namespace=step.namespace)
+    except ApiError as error:
+        if error.not_found:
+            return None
+        raise
+
+
+async def _tried(api: RestApi, step: Step, *, force: bool) -> tuple[Json, tuple[str, ...]]:
+    """The object as it would be, and what is taken over for that."""
+    try:
+        made = await api.apply(step.resource, step.body, namespace=step.namespace, manager=MANAGER, dry_run=True)
+        return made, ()
+    except ApiError as error:
+        owners = _CONFLICT.findall(str(error))
+        if not error.conflict or not owners:
+            raise
+        if not force and not all(_PEOPLE.fullmatch(owner) for owner in owners):
+            raise
+        taken = _taken(error)
+    made = await api.apply(
+        step.resource, step.body, namespace=step.namespace, manager=MANAGER, dry_run=True, force=True
+    )
+    return made, taken
+
+
+def _taken(error: ApiError) -> tuple[str, ...]:
+    causes = error.details.get("causes")
+    found = [cause for cause in causes if isinstance(cause, dict)] if isinstance(causes, list) else []
+    texts = [f"{cause.get('field')} ({cause.get('message')})" for cause in found]
+    return tuple(texts) or (str(error),)
+
+
+def _awaited(error: ApiError, steps: Sequence[Step]) -> str:
+    """The object, about to be made, without which the server refuses this one; empty where that isn't why."""
+    made = [step for step in steps if step.change is Change.CREATE]
+    return next((step.title for step in made if f'"{step.manifest.name}" not found' in str(error)), "")
+
+
+def _refusal(manifest: Manifest, error: ApiError) -> Refusal:
+    causes = error.details.get("causes")
+    first = causes[0] if isinstance(causes, list) and causes and isinstance(causes[0], dict) else {}
+    return Refusal(manifest=manifest, message=str(error), field=str(first.get("field") or ""))
+
+
+# -- how it is shown ------------------------------------------------------------------------------------------------
+
+_OWN: Final = ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink")
+
+
+def shown(obj: Json) -> str:
+    """The object as YAML, without what the server keeps in it for itself."""
+    copied = {key: copy.deepcopy(value) for key, value in obj.items() if key != "status"}
+    metadata = copied.get("metadata")
+    if isinstance(metadata, dict):
+        for key in _OWN:
+            metadata.pop(key, None)
+        annotations = metadata.get("annotations")
+        if isinstance(annotations, dict):
+            annotations.pop(LAST_APPLIED, None)
+            if not annotations:
+                del metadata["annotations"]
+    return yaml.dump(copied, Dumper=yaml.CSafeDumper, sort_keys=True, default_flow_style=False, width=1000)
+
+
+def text_of(step: Step, terminal: Terminal, *, verbose: bool) -> list[str]:
+    """The lines that tell a person of it: what is done, and what that changes."""
+    marks = {Change.CREATE: ("+", Tone.GOOD), Change.CHANGE: ("~", Tone.WAITING), Change.NOTHING: ("=", None)}
+    mark, tone = marks[step.change]
+    lines = [terminal.paint(f"{mark} {step.change} {step.title}", tone)]
+    if step.unchecked:
+        lines.append(f"    the server can judge it only once {step.unchecked} is there")
+    lines += [f"    takes over {field}" for field in step.taken]
+    if step.change is Change.CHANGE and step.before is not None and step.after is not None:
+        lines += _diff(shown(step.before), shown(step.after), terminal)
+    elif verbose and step.change is Change.CREATE and step.after is not None:
+        lines += [terminal.paint(f"    + {line}", Tone.GOOD) for line in shown(step.after).splitlines()]
+    return lines
+
+
+def _diff(before: str, after: str, terminal: Terminal) -> list[str]:
+    tones = {"+": Tone.GOOD, "-": Tone.BAD}
+    found = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=_CONTEXT)
+    body = [line for line in found if not line.startswith(("---", "+++"))]
+    return [terminal.paint(f"    {line}", tones.get(line[:1])) for line in body]
