@@ -23,7 +23,8 @@ class PodSummary:
     last_restart: datetime | None = None
 
     def count(self, status: Json) -> None:
-        self.restarts += int(status.get("restartCount") or 0)
+        restarts = status.get("restartCount")
+        self.restarts += restarts if isinstance(restarts, int) else 0
         ended = _time(part(part(status, "lastState"), "terminated").get("finishedAt"))
         if ended is not None and (self.last_restart is None or self.last_restart < ended):
             self.last_restart = ended

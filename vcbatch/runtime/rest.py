@@ -207,7 +207,9 @@ class RestApi(ABC):
         if grace_seconds is not None:
             options["gracePeriodSeconds"] = grace_seconds
         # With the UID named, a second delete can't hit another object of the same name.
-        await self._request("DELETE", _path(resource, namespace, name), body=options, retry=uid is not None)
+        retry = uid is not None
+        # Who answers with something else than an object (a proxy's page) hasn't deleted anything.
+        _object(await self._request("DELETE", _path(resource, namespace, name), body=options, retry=retry))
 
     async def bind(
         self, *, namespace: str, name: str, uid: str, node: str, annotations: Mapping[str, str] | None = None
@@ -221,7 +223,7 @@ class RestApi(ABC):
             "metadata": metadata,
             "target": {"apiVersion": "v1", "kind": "Node", "name": node},
         }
-        await self._request("POST", _path(PODS, namespace, name, "binding"), body=body)
+        _object(await self._request("POST", _path(PODS, namespace, name, "binding"), body=body))
 
     # One request
 

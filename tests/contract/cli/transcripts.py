@@ -18,7 +18,7 @@ import os
 import shlex
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -86,14 +86,16 @@ def _typed(line: str, cluster: Cluster) -> str:
 def call(arguments: list[str], url: str, variables: Mapping[str, str] | None = None) -> tuple[int, str, str]:
     """Run a program on a server: its exit code, and what it said on stdout and stderr."""
     program, *rest = arguments
-    with (
-        _kubeconfig(url) as file,
-        mock.patch.dict(os.environ, {"KUBECONFIG": file, **(variables or {})}),
-        contextlib.redirect_stdout(io.StringIO()) as out,
-        contextlib.redirect_stderr(io.StringIO()) as err,
-    ):
-        code = run(PROGRAMS[program], rest)
-    return code, out.getvalue().replace(file, "KUBECONFIG"), err.getvalue().replace(file, "KUBECONFIG")
+    with _kubeconfig(url) as file, mock.patch.dict(os.environ, {"KUBECONFIG": file, **(variables or {})}):
+        code, out, err = captured(lambda: run(PROGRAMS[program], rest))
+    return code, out.replace(file, "KUBECONFIG"), err.replace(file, "KUBECONFIG")
+
+
+def captured(program: Callable[[], int]) -> tuple[int, str, str]:
+    """Its exit code, and what it said on stdout and stderr."""
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
+        code = program()
+    return code, out.getvalue(), err.getvalue()
 
 
 @contextlib.contextmanager

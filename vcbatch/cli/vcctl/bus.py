@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from vcbatch.api.phases import Action
 from vcbatch.api.resources import COMMANDS, Resource
+from vcbatch.cli.resources.fields import uid_of
 from vcbatch.seams.api import Api, Json
 
 
 async def ask(api: Api, resource: Resource, name: str, action: Action, *, namespace: str | None, at: str) -> None:
     """Ask for `action` on the object of this name, in a Command in the namespace `at`. Raises `ApiError`."""
-    await ask_of(api, resource, await api.get(resource, name, namespace=namespace), action, at=at)
+    target = await api.get(resource, name, namespace=namespace)
+    await ask_of(api, resource, name, uid_of(target), action, at=at)
 
 
-async def ask_of(api: Api, resource: Resource, target: Json, action: Action, *, at: str) -> None:
-    """The same for an object that is known. The Command belongs to this very object (by UID), and goes with it."""
-    name = target["metadata"]["name"]
+async def ask_of(api: Api, resource: Resource, name: str, uid: str, action: Action, *, at: str) -> None:
+    """The same for an object whose UID is known. The Command belongs to this very object, and goes with it."""
     reference: Json = {
         "apiVersion": resource.api_version,
         "kind": resource.kind,
         "name": name,
-        "uid": target["metadata"]["uid"],
+        "uid": uid,
         "controller": True,
         "blockOwnerDeletion": True,
     }

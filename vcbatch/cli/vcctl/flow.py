@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from vcbatch.api.loose import part
 from vcbatch.api.resources import JOBFLOWS, JOBTEMPLATES, Resource
 from vcbatch.cli.output import CliError, say
 from vcbatch.cli.resources.fields import dig, name_of, namespace_of, text, uid_of
@@ -74,7 +75,7 @@ class FlowCommands:
 
     def _stored(self, one: Json) -> Json:
         """With its kind, without the record of who set which field, in the order of Volcano's types."""
-        metadata = {key: value for key, value in (one.get("metadata") or {}).items() if key != "managedFields"}
+        metadata = {key: value for key, value in part(one, "metadata").items() if key != "managedFields"}
         rest = {key: value for key, value in one.items() if key not in ("apiVersion", "kind", "metadata")}
         kind = {"kind": self.resource.kind, "apiVersion": self.resource.api_version}
         return {**kind, "metadata": metadata, **rest}
@@ -161,10 +162,14 @@ class FlowCommands:
         return found
 
 
+_CONTROLS = {code: f"\\u{code:04x}" for code in range(0x7F, 0xA0)}
+"""What JSON lets pass and a terminal acts on."""
+
+
 def _json(one: Json) -> str:
     import json
 
-    return json.dumps(one, indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(one, indent=2, ensure_ascii=False).translate(_CONTROLS) + "\n"
 
 
 def _yaml(one: Json) -> str:

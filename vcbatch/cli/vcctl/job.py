@@ -8,6 +8,8 @@ from vcbatch.api import names
 from vcbatch.api.phases import Action
 from vcbatch.api.resources import EVENTS, JOBS
 from vcbatch.cli.output import note, say
+from vcbatch.cli.resources.fields import name_of
+from vcbatch.cli.terminal import clean
 from vcbatch.cli.vcctl.access import once, required
 from vcbatch.cli.vcctl.bus import ask
 from vcbatch.cli.vcctl.columns import NOTHING, Column, table
@@ -36,7 +38,7 @@ def _submitted(given: Given, job: Json) -> int:
     async def work(api: Api) -> Json:
         return await api.create(JOBS, job, namespace=namespace)
 
-    say(f"run job {once(given, work)['metadata']['name']} successfully")
+    say(f"run job {clean(name_of(once(given, work)))} successfully")
     return 0
 
 
