@@ -9,6 +9,8 @@ from vcbatch.cli.lazy import Commands, LazyGroup
 _COMMANDS: Commands = {
     "list": ("vcbatch.cli.resources.lists:jobflows", "List flows."),
     "get": ("vcbatch.cli.resources.lists:jobflow", "Show flows by name."),
+    "describe": ("vcbatch.cli.resources.flow.describe", "Show all that is known of one flow."),
+    "graph": ("vcbatch.cli.resources.flow.graph", "Show which job comes after which."),
 }
 
 

@@ -77,8 +77,8 @@ def described(picture: JobPicture, terminal: Terminal, *, now: datetime) -> str:
     return document(
         [
             facts(_facts(picture, now), terminal),
-            section("Tasks", _tasks(picture.job, terminal), terminal),
-            section("Policies", "\n".join(_policies(picture.job)), terminal),
+            section("Tasks", tasks_text(picture.job, terminal), terminal),
+            section("Policies", policies_text(picture.job), terminal),
             section("Last failures", "\n".join(_losses(picture.job, terminal, now=now)), terminal),
             section("Pods", _pods(picture, terminal, now=now), terminal),
             section("Events", events_text(picture.events, terminal, now=now), terminal),
@@ -158,7 +158,8 @@ def _volumes(job: Json) -> Iterator[str]:
         yield f"{claim} at {text(volume, 'mountPath')}"
 
 
-def _tasks(job: Json, terminal: Terminal) -> str:
+def tasks_text(job: Json, terminal: Terminal) -> str:
+    """The tasks of a job, or of a template, where no pods are counted."""
     states = ("Pending", "Running", "Succeeded", "Failed")
     rows: list[Row] = [("TASK", "PODS", "MIN", *(state.upper() for state in states), "EACH ASKS FOR")]
     for task in objects(job, "spec", "tasks"):
@@ -172,6 +173,11 @@ def _tasks(job: Json, terminal: Terminal) -> str:
 def _asks(task: Json) -> str:
     usage = pod_usage(dig(task, "template", "spec") or {})
     return amounts({key: amount for key, amount in usage.items() if not key.startswith(_OWN_KEYS)}) or NONE
+
+
+def policies_text(job: Json) -> str:
+    """What is done when something happens, of the job and of its tasks."""
+    return "\n".join(_policies(job))
 
 
 def _policies(job: Json) -> Iterator[str]:

@@ -13,6 +13,7 @@ from vcbatch.api.quantity import NANO, ZERO, Quantity
 from vcbatch.cli.access import Access, access_options
 from vcbatch.cli.output import CliError, say
 from vcbatch.cli.resources.blocks import width_of
+from vcbatch.cli.resources.branches import branch
 from vcbatch.cli.resources.kinds import queue_state
 from vcbatch.cli.resources.queue.books import Books, Entry, books_of
 from vcbatch.cli.resources.reading import queues_in_reach, within_reach
@@ -78,11 +79,11 @@ def tree_lines(books: Books, resource: str, terminal: Terminal, *, total: Quanti
     """The tree: for each queue a bar, and what is to be said of it below."""
     marks = _Marks.of(terminal)
     yield f"{resource}:  {marks.legend(terminal)}"
-    rows = [(entry, _branch(lasts, entry.name, terminal)) for entry, lasts in books.walk()]
-    margin = min(max((cells(head) for _, (head, _) in rows), default=0), _LONGEST_NAME)
+    rows = [(entry, branch(lasts, terminal)) for entry, lasts in books.walk()]
+    margin = min(max((cells(head + entry.name) for entry, (head, _) in rows), default=0), _LONGEST_NAME)
     for entry, (head, below) in rows:
         most = entry.capability.get(resource, ZERO) or max(total, entry.allocated.get(resource, ZERO))
-        label = cut(head, margin)
+        label = cut(head + entry.name, margin)
         blank = " " * (margin - cells(label) + _GAP)
         state = _state(entry, terminal)
         yield f"{label}{blank}{bar(entry, resource, most, terminal)}  {_numbers(entry, resource, most)}{state}".rstrip()
@@ -169,15 +170,6 @@ def _state(entry: Entry, terminal: Terminal) -> str:
         return "" if entry.children and entry.name == "root" else terminal.paint("  doesn't exist", Tone.BAD)
     state = queue_state(entry.queue)
     return "" if state == QueueState.OPEN else terminal.paint(f"  {state}", Tone.WAITING)
-
-
-def _branch(lasts: Sequence[bool], name: str, terminal: Terminal) -> tuple[str, str]:
-    """What stands before a queue's line, with its name, and before the line below it."""
-    joint, end, through = ("├─ ", "└─ ", "│  ") if terminal.unicode else ("|- ", "`- ", "|  ")
-    if not lasts:
-        return name, ""
-    above = "".join("   " if last else through for last in lasts[:-1])
-    return above + (end if lasts[-1] else joint) + name, above + ("   " if lasts[-1] else through)
 
 
 def shown(amount: Quantity, resource: str) -> str:

@@ -9,6 +9,7 @@ from vcbatch.cli.lazy import Commands, LazyGroup
 _COMMANDS: Commands = {
     "list": ("vcbatch.cli.resources.lists:jobtemplates", "List templates."),
     "get": ("vcbatch.cli.resources.lists:jobtemplate", "Show templates by name."),
+    "describe": ("vcbatch.cli.resources.template.describe", "Show all that is known of one template."),
 }
 
 

@@ -1,0 +1,68 @@
+"""`vcbatch jobflow describe`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from vcbatch.api.resources import JOBFLOWS, JOBS
+from vcbatch.cli.access import Access, access_options
+from vcbatch.cli.output import say
+from vcbatch.cli.resources.blocks import document, events_text, facts, labels_text, moment_text, objects_table, section
+from vcbatch.cli.resources.fields import moment, name_of, namespace_of, text, uid_of, words
+from vcbatch.cli.resources.flow.graph import graph
+from vcbatch.cli.resources.kinds import JOB, flow_phase, toned
+from vcbatch.cli.resources.reading import events_of, owned_by, within_reach
+from vcbatch.cli.table import Cell
+from vcbatch.cli.terminal import Terminal, terminal_of
+from vcbatch.seams.api import Api
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlowPicture:
+    """A flow with the jobs that it made."""
+
+    flow: Json
+    jobs: Sequence[Json] = ()
+    events: Sequence[Json] = ()
+
+
+@click.command("describe")
+@click.argument("name")
+@access_options
+def command(name: str, access: Access) -> int:
+    """Show one flow: its graph, its jobs, why it stands still or failed, events."""
+
+    async def fetch(api: Api) -> FlowPicture:
+        flow = await api.get(JOBFLOWS, name, namespace=access.namespace)
+        jobs = owned_by(await within_reach(api, JOBS, namespace=access.namespace), uid_of(flow))
+        return FlowPicture(flow=flow, jobs=jobs, events=await events_of(api, flow))
+
+    say(described(access.once(fetch), terminal_of(), now=datetime.now(UTC)))
+    return 0
+
+
+def described(picture: FlowPicture, terminal: Terminal, *, now: datetime) -> str:
+    """The screen."""
+    return document(
+        [
+            facts(_facts(picture.flow, now), terminal),
+            section("Graph", graph(picture.flow, terminal).partition("\n")[2], terminal),
+            section("Jobs", objects_table(JOB.columns, picture.jobs, terminal, now=now), terminal),
+            section("Events", events_text(picture.events, terminal, now=now), terminal),
+        ]
+    )
+
+
+def _facts(flow: Json, now: datetime) -> Iterator[tuple[str, str | Cell]]:
+    yield "Name", f"{namespace_of(flow)}/{name_of(flow)}"
+    yield "Phase", toned(flow_phase(flow))
+    yield "Retains", text(flow, "spec", "jobRetainPolicy") or "retain"
+    yield "Created", moment_text(moment(flow, "metadata", "creationTimestamp"), now)
+    yield "Labels", labels_text(words(flow, "metadata", "labels"))

@@ -1,0 +1,62 @@
+"""`vcbatch jobtemplate describe`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from vcbatch.api.resources import JOBFLOWS, JOBTEMPLATES
+from vcbatch.cli.access import Access, access_options
+from vcbatch.cli.output import say
+from vcbatch.cli.resources.blocks import document, facts, labels_text, moment_text, section
+from vcbatch.cli.resources.fields import moment, name_of, namespace_of, objects, text, words
+from vcbatch.cli.resources.job.describe import policies_text, tasks_text
+from vcbatch.cli.resources.kinds import job_queue, job_size
+from vcbatch.cli.resources.reading import within_reach
+from vcbatch.cli.table import Cell
+from vcbatch.cli.terminal import Terminal, terminal_of
+from vcbatch.seams.api import Api
+
+Json = dict[str, Any]
+
+
+@click.command("describe")
+@click.argument("name")
+@access_options
+def command(name: str, access: Access) -> int:
+    """Show one template: its tasks, policies, and the flows that name it."""
+
+    async def fetch(api: Api) -> tuple[Json, Sequence[Json]]:
+        template = await api.get(JOBTEMPLATES, name, namespace=access.namespace)
+        return template, await within_reach(api, JOBFLOWS, namespace=access.namespace)
+
+    template, flows = access.once(fetch)
+    say(described(template, flows, terminal_of(), now=datetime.now(UTC)))
+    return 0
+
+
+def described(template: Json, flows: Sequence[Json], terminal: Terminal, *, now: datetime) -> str:
+    """The screen."""
+    return document(
+        [
+            facts(_facts(template, flows, now), terminal),
+            section("Tasks", tasks_text(template, terminal), terminal),
+            section("Policies", policies_text(template), terminal),
+        ]
+    )
+
+
+def _facts(template: Json, flows: Sequence[Json], now: datetime) -> Iterator[tuple[str, str | Cell]]:
+    name = name_of(template)
+    yield "Name", f"{namespace_of(template)}/{name}"
+    yield "Queue", job_queue(template)
+    yield "Gang", f"{text(template, 'spec', 'minAvailable') or 'all'} of {job_size(template)} pods start together"
+    users = [
+        name_of(flow) for flow in flows if any(text(one, "name") == name for one in objects(flow, "spec", "flows"))
+    ]
+    yield "Used by", ", ".join(sorted(users))
+    yield "Created", moment_text(moment(template, "metadata", "creationTimestamp"), now)
+    yield "Labels", labels_text(words(template, "metadata", "labels"))
