@@ -60,6 +60,8 @@ class Mark:
     version: str = ""
     """Where given, the resourceVersion that the object must still have, the decision's own status write aside: for a
     patch that repeats what it doesn't change, since a merge patch replaces lists whole."""
+    subresource: str = ""
+    """`status` where an annotation of a Deployment is to leave its generation as it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -153,7 +153,9 @@ class Applier:
             metadata["resourceVersion"] = version
         patch = {**mark.patch, "metadata": metadata}
         try:
-            answer = await self._api.patch(ref.resource, ref.name, patch, namespace=ref.namespace or None)
+            answer = await self._api.patch(
+                ref.resource, ref.name, patch, namespace=ref.namespace or None, subresource=mark.subresource
+            )
         except ApiError as error:
             if error.not_found or error.conflict:
                 await self._refresh(ref)

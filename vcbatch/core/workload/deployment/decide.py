@@ -94,7 +94,8 @@ def _revision(family: Family, owner: Owner) -> Sequence[Mark]:
     revision = revision_of(pending_annotations(family, family.new))
     if revision == revision_of(family.deployment.metadata.annotations):
         return ()
-    return [Mark(ref=owner.ref, patch={"metadata": {"annotations": {names.REVISION: str(revision)}}})]
+    patch: Json = {"metadata": {"annotations": {names.REVISION: str(revision)}}}
+    return [Mark(ref=owner.ref, patch=patch, subresource="status")]
 
 
 def _marks(family: Family, sizes: Mapping[str, int]) -> Iterator[Mark]:
