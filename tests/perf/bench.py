@@ -29,8 +29,10 @@ from tests.perf import (
     bench_cronjobs,
     bench_jobflows,
     bench_jobs,
+    bench_queue_counts,
     bench_queues,
     bench_relief,
+    bench_retention,
     bench_scheduler,
     bench_topology,
     bench_webhooks,
@@ -348,6 +350,35 @@ def job_flows(count: int = 10_000) -> list[Figure]:
     return [*figures, Figure(what="memory of each beside the stored objects", value=held / 1024, unit="KiB")]
 
 
+def queue_counts(queues: int = 1000, pod_groups: int = 20_000) -> list[Figure]:
+    """What it costs to count the PodGroups of a tree of queues."""
+    cost = bench_queue_counts.counted(queues, pod_groups=pod_groups)
+    writes = f"{cost.writes:,} writes in all, {cost.later_writes:,} when {cost.few} change later"
+    return [
+        Figure(
+            what=f"each of {pod_groups:,} PodGroups that start in {queues:,} queues", value=cost.cpu * 1e6,
+            unit="µs CPU", yardstick=writes,
+        ),
+        Figure(what="the counts are true after", value=cost.seconds, unit="s", yardstick="virtual time"),
+        Figure(
+            what="memory for each queue", value=bench_queue_counts.memory(queues // 10, pod_groups=pod_groups // 10),
+            unit="B",
+        ),
+    ]  # fmt: skip
+
+
+def retention(jobs: int = 10_000) -> list[Figure]:
+    """What it costs to delete finished jobs whose time is over at the same moment."""
+    cost = bench_retention.retention(jobs)
+    return [
+        Figure(
+            what=f"each of {jobs:,} finished jobs that go at once ({cost.writes:.2g} API writes)", value=cost.cpu * 1e3,
+            unit="ms CPU", yardstick=f"the last one {cost.late:.1f} s late in virtual time, {cost.early} too early",
+        ),
+        Figure(what="memory for each that waits for it", value=bench_retention.memory(jobs // 10), unit="B"),
+    ]  # fmt: skip
+
+
 def main() -> None:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     memory = psutil.virtual_memory().total / 2**30
@@ -382,6 +413,8 @@ def main() -> None:
     figures += jobs()
     figures += cron_jobs()
     figures += job_flows()
+    figures += queue_counts()
+    figures += retention()
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("figure", "measured", "aim", "of aim", "in the same run"):

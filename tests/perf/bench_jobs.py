@@ -32,6 +32,7 @@ from vcbatch.runtime.controllers.children import Children
 from vcbatch.runtime.controllers.claims import Claims
 from vcbatch.runtime.controllers.job import JobController, JobSources
 from vcbatch.runtime.recorder import Recorder
+from vcbatch.seams.clock import Clock
 
 Objects = Mapping[tuple[Resource, str], dict[str, Any]]
 
@@ -59,9 +60,11 @@ def running(pods: int, *, name: str = "j", **spec: Any) -> World:
     return world
 
 
-def controller_of(*, having: Iterable[Objects]) -> tuple[JobController, JobSources, CountingApi]:
+def controller_of(
+    *, having: Iterable[Objects], clock: Clock | None = None
+) -> tuple[JobController, JobSources, CountingApi]:
     """A controller whose caches hold these objects, as after its start."""
-    api, clock, random = CountingApi(), SystemClock(), SeededRandom(1)
+    api, clock, random = CountingApi(), clock or SystemClock(), SeededRandom(1)
     children = Children(api, clock=clock)
     sources = JobSources(
         jobs=Cache(),
