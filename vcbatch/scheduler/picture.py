@@ -348,16 +348,9 @@ class Picture:
         return cls.inter_pod.any or self.inter_pod.counting
 
     def _shift_vectors(self, job: Job, cls: TaskClass, before: TaskStatus, after: TaskStatus, k: int) -> None:
-        table = self.jobs_table
-        amount = k * cls.request
-        if before is TaskStatus.PENDING:
-            table.pending[job.row] -= amount
-            if after is TaskStatus.ALLOCATED:
-                table.allocated[job.row] += amount
-        else:
-            table.pending[job.row] += amount
-            if before is not TaskStatus.PIPELINED:
-                table.allocated[job.row] -= amount
+        sign = 1 if before is TaskStatus.PENDING else -1
+        held = TaskStatus.PIPELINED not in (before, after)
+        self.jobs_table.shift(job.row, cls, allocated=sign * k if held else 0, pending=-sign * k)
         if cls.best_effort:
             job.pending_best_effort += -k if before is TaskStatus.PENDING else k
 

@@ -118,15 +118,17 @@ class QueueBooks:
         left = UNLIMITED
         needs = [(r, need) for r, need in enumerate(request) if need > 0 and r != PODS]
         for q in self._bounded[index]:
-            most = self.most[q]
+            most, held = self.most[q], self.held[q]
             for r, need in needs:
-                if most[r] == math.inf:
+                limit = most[r]
+                if limit == math.inf:
                     continue
-                taken = self._taken(q, r, own)
-                count = math.floor((most[r] - taken) / need)
-                if taken + count * need > most[r]:  # the division rounded up
+                taken = held[r] if self.kept is None else self._taken(q, r, own)
+                count = math.floor((limit - taken) / need)
+                if taken + count * need > limit:  # the division rounded up
                     count -= 1
-                left = min(left, count)
+                if count < left:
+                    left = count
         return max(left, 0)
 
     def tightest(self, index: int, request: Amounts) -> int:

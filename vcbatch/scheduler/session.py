@@ -106,8 +106,12 @@ class Session:
         self.plugins = [plugin for tier in self._tiers for _, plugin in tier]
         for plugin in self.plugins:
             plugin.open(self)
-        self.shares_places = any(type(plugin).SHARES_PLACES for plugin in self.plugins)
-        """Whether serving one gang or queue may move others back in the order."""
+        moving = [plugin for plugin in self.plugins if type(plugin).SHARES_PLACES]
+        self.queues_share_places = any(_has(plugin, "queue_key") for plugin in moving)
+        """Whether serving one queue may move others back in the order."""
+        self.gangs_share_places = any(_has(plugin, "job_key") for plugin in moving)
+        """Whether serving one gang may move others back in the order."""
+        self._standings: dict[str, tuple[Any, ...]] = {}
         self._job_keys = [p.job_key for p in self._flat(Switch.JOB_ORDER, "job_key")]
         self._task_keys = [p.task_key for p in self._flat(Switch.TASK_ORDER, "task_key")]
         self._queue_orders = self._flat(Switch.QUEUE_ORDER, "queue_key")
@@ -159,8 +163,12 @@ class Session:
 
     def queue_key(self, queue: Queue) -> tuple[Any, ...]:
         """Sorts queues, best first."""
-        meta = queue.view.metadata
-        return (*[key(queue) for key in self._queue_keys], meta.creation_timestamp or "", meta.uid, queue.name)
+        known = self._standings.get(queue.name)
+        if known is None:
+            meta = queue.view.metadata
+            keys = [key(queue) for key in self._queue_keys]
+            known = self._standings[queue.name] = (*keys, meta.creation_timestamp or "", meta.uid, queue.name)
+        return known
 
     def queue_kin(self, queue: Queue) -> tuple[object, int] | None:
         """The queues that always move together in the order, as the plugin says that alone decides it; with in how many
@@ -416,6 +424,7 @@ class Session:
         self.state.touched[job.key] = job
         self.admitted.append(job)
         self.eligible = None
+        self._standings.clear()
         for plugin in self._enqueued:
             plugin.enqueued(job)
 
@@ -455,6 +464,7 @@ class Session:
 
     def reserve(self, job: Job, cls: TaskClass, count: int) -> None:
         """Keep room in the gang's queue for so many tasks, or give it back (negative)."""
+        self._standings.clear()
         for plugin in self._reserving:
             plugin.reserve(job, cls, count)
 
@@ -493,6 +503,7 @@ class Session:
     def placed(self, tasks: Sequence[Task], sign: int, *, rows: Sequence[int]) -> None:
         """Tell the plugins of a placement (`sign` 1) or its undoing (-1) of alike tasks of one gang. An eviction is the
         undoing of a placement."""
+        self._standings.clear()
         job = tasks[0].job
         if job is not None:
             for plugin in self._watching:
@@ -524,9 +535,10 @@ class Session:
         """Bind what the statement placed, and evict whom it evicts. Where the gang has its minimum only by tasks that
         are yet to be placed, that is looked at again when the cycle ends."""
         job = statement.job
-        if statement.size and job is not None and not statement.victims and not self.ready_without_hope(job):
+        victims = statement.victims
+        if job is not None and not victims and not self.ready_without_hope(job):
             self._hopeful.append((job, statement))
-        self._evicted += statement.victims
+        self._evicted += victims
         binds, evictions = statement.commit()
         self.binds.extend(binds)
         self.evictions.extend(evictions)

@@ -142,6 +142,9 @@ class NodeTable:
         return self.alloc[:, row] - self.used[:, row] + self.releasing[:, row] - self.pipelined[:, row]
 
 
+_VECTORS = ("_allocated", "_pending", "gated", "minimum")
+
+
 class JobTable:
     """Gangs by row; rows are reused. Vectors are [J, R].
 
@@ -157,14 +160,15 @@ class JobTable:
     """
 
     __slots__ = (
+        "_allocated",
+        "_due",
         "_free",
-        "allocated",
+        "_pending",
         "allocated_count",
         "gated",
         "has_minimum",
         "min_member",
         "minimum",
-        "pending",
         "phase",
         "priority",
         "queue",
@@ -176,8 +180,9 @@ class JobTable:
         r = len(dims)
         self.size = 0
         self._free: list[int] = []
-        self.allocated: Matrix = np.zeros((0, r))
-        self.pending: Matrix = np.zeros((0, r))
+        self._allocated: Matrix = np.zeros((0, r))
+        self._pending: Matrix = np.zeros((0, r))
+        self._due: dict[TaskClass, list[tuple[int, int, int]]] = {}
         self.gated: Matrix = np.zeros((0, r))
         self.minimum: Matrix = np.zeros((0, r))
         self.has_minimum: npt.NDArray[np.bool_] = np.zeros(0, dtype=bool)
@@ -187,6 +192,30 @@ class JobTable:
         self.allocated_count: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self.priority: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self.ready_count: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+
+    @property
+    def allocated(self) -> Matrix:
+        if self._due:
+            self._write_due()
+        return self._allocated
+
+    @property
+    def pending(self) -> Matrix:
+        if self._due:
+            self._write_due()
+        return self._pending
+
+    def shift(self, row: int, cls: TaskClass, *, allocated: int, pending: int) -> None:
+        """So many tasks of the class more are placed, and so many more wait, in the gang of this row. Written when
+        somebody looks, as `NodeTable.charge`."""
+        self._due.setdefault(cls, []).append((row, allocated, pending))
+
+    def _write_due(self) -> None:
+        due, self._due = self._due, {}
+        for cls, moves in due.items():
+            rows, allocated, pending = np.array(moves, dtype=np.intp).T
+            np.add.at(self._allocated, rows, allocated[:, None] * cls.request)
+            np.add.at(self._pending, rows, pending[:, None] * cls.request)
 
     def take_row(self) -> int:
         """A row of zeros for a new gang."""
@@ -198,7 +227,8 @@ class JobTable:
         return self.size - 1
 
     def give_row(self, row: int) -> None:
-        for table in (self.allocated, self.pending, self.gated, self.minimum):
+        self._write_due()
+        for table in (self._allocated, self._pending, self.gated, self.minimum):
             table[row] = 0.0
         self.has_minimum[row] = False
         self.queue[row] = -1
@@ -208,11 +238,12 @@ class JobTable:
 
     def pad(self, dims: int) -> None:
         """Make room for resource names learned since."""
-        for name in ("allocated", "pending", "gated", "minimum"):
+        self._write_due()
+        for name in _VECTORS:
             setattr(self, name, _grown(getattr(self, name), 1, dims))
 
     def _grow(self, rows: int) -> None:
-        for name in ("allocated", "pending", "gated", "minimum"):
+        for name in _VECTORS:
             setattr(self, name, _grown(getattr(self, name), 0, rows))
         old = self.queue.shape[0]
         self.has_minimum = np.concatenate([self.has_minimum, np.zeros(rows - old, dtype=bool)])

@@ -21,7 +21,7 @@ class _Order:
 
     held: dict[str, int]
     kin: bool
-    shares_places: bool = True
+    queues_share_places: bool = True
 
     def queue_key(self, queue: Queue) -> tuple[Any, ...]:
         department = queue.name.partition("/")[0]

@@ -152,7 +152,7 @@ def _best(heap: _Heap, session: Session) -> Job:
     """Take the best gang off the heap. Where serving one moves others back as well, the place of each is looked at
     again when it comes to the top; as nobody moves forward, the first that is still the best is."""
     _, first = heapq.heappop(heap)
-    while session.shares_places and heap:
+    while session.gangs_share_places and heap:
         now = session.job_key(first)
         if now <= heap[0][0]:
             break

@@ -24,7 +24,7 @@ class QueueLine:
 
     def __init__(self, session: Session, queues: Iterable[Queue]) -> None:
         self._key = session.queue_key
-        self._moving = session.shares_places
+        self._moving = session.queues_share_places
         self._lines: dict[object, list[tuple[Key, Queue]]] = {}
         self._kin: dict[str, tuple[object, int | None]] = {}
         self._served: object = None
