@@ -7,7 +7,7 @@ trimmed struct to decode.
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from datetime import datetime
 from typing import Self, TypeVar
@@ -202,6 +202,28 @@ class HttpApi(RestApi):
             proxy=self._connection.proxy_url,
             server_hostname=self._server_name,
         )
+
+    async def open_socket(
+        self, path: str, *, query: Sequence[tuple[str, str]], protocols: Sequence[str]
+    ) -> aiohttp.ClientWebSocketResponse:
+        """A WebSocket, for commands in containers. Raises `ApiError`."""
+        authorization = await self._authorization()
+        server = self._connection.server.replace("http", "ws", 1)
+        try:
+            return await self._opened().ws_connect(
+                server + path,
+                params=query,
+                protocols=protocols,
+                headers={"Authorization": authorization} if authorization is not None else {},
+                heartbeat=30.0,
+                max_msg_size=self._limits.max_line,
+                proxy=self._connection.proxy_url,
+                server_hostname=self._server_name,
+            )
+        except aiohttp.WSServerHandshakeError as error:
+            raise wire.error_from(error.status, b"") from error
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise no_answer(error) from error
 
     async def _authorization(self) -> str | None:
         try:

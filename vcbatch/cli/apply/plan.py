@@ -26,6 +26,8 @@ MANAGER: Final = "vcbatch"
 _PEOPLE: Final = re.compile(r"kubectl.*|before-first-apply|vcbatch.*|vcctl.*")
 """Managers that are a person with a file or a command, as we are."""
 _CONFLICT: Final = re.compile(r'conflict with "([^"]*)"')
+_UNDECLARED: Final = re.compile(r": \.(\S+): field not declared in schema")
+"""How a server says, as a fault of its own, that a kind doesn't have a field."""
 _CONTEXT: Final = 2
 
 
@@ -87,7 +89,7 @@ async def plan(
             before = await _stored(api, step)
             after, taken = await _tried(api, step, force=force)
         except ApiError as error:
-            if error.transient or error.code == 401:
+            if (error.transient and not _UNDECLARED.search(str(error))) or error.code == 401:
                 raise
             awaited = _awaited(error, steps)
             if awaited:
@@ -154,6 +156,9 @@ def _awaited(error: ApiError, steps: Sequence[Step]) -> str:
 def _refusal(manifest: Manifest, error: ApiError) -> Refusal:
     causes = error.details.get("causes")
     first = causes[0] if isinstance(causes, list) and causes and isinstance(causes[0], dict) else {}
+    undeclared = _UNDECLARED.search(str(error))
+    if undeclared is not None:
+        return Refusal(manifest=manifest, message=f"unknown field {undeclared[1]!r}", field=undeclared[1])
     return Refusal(manifest=manifest, message=str(error), field=str(first.get("field") or ""))
 
 

@@ -1,0 +1,1 @@
+"""`vcbatch job exec`: a command in a pod of a job."""

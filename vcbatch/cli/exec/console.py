@@ -1,0 +1,85 @@
+"""This end of a remote command: the terminal, or the files, that its streams are connected with."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import stat
+import sys
+import termios
+import tty
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Final
+
+_PIECE: Final = 64 * 1024
+
+
+@contextmanager
+def raw_terminal() -> Iterator[None]:
+    """Keys go to the other side as they are pressed, Ctrl-C too; whatever happens, the terminal is itself again."""
+    fd = sys.stdin.fileno()
+    before = termios.tcgetattr(fd)
+    try:
+        tty.setraw(fd)
+        yield
+    finally:
+        termios.tcsetattr(fd, termios.TCSADRAIN, before)
+
+
+def window() -> tuple[int, int]:
+    """Columns and rows of the terminal."""
+    try:
+        size = os.get_terminal_size(sys.stdin.fileno())
+    except OSError:
+        return 80, 24
+    return size.columns, size.lines
+
+
+@contextmanager
+def resized(tell: Callable[[], None]) -> Iterator[None]:
+    """Call `tell` whenever the window gets another size."""
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGWINCH, tell)
+    try:
+        yield
+    finally:
+        loop.remove_signal_handler(signal.SIGWINCH)
+
+
+async def typed(fd: int) -> AsyncIterator[bytes]:
+    """What comes from a file descriptor, until its end."""
+    if stat.S_ISREG(os.fstat(fd).st_mode):  # never waits, and can't be waited for
+        while data := os.read(fd, _PIECE):
+            yield data
+            await asyncio.sleep(0)
+        return
+    loop = asyncio.get_running_loop()
+    while True:
+        ready: asyncio.Future[None] = loop.create_future()
+        loop.add_reader(fd, _set, ready)
+        try:
+            await ready
+        finally:
+            loop.remove_reader(fd)
+        try:
+            data = os.read(fd, _PIECE)
+        except OSError:  # the terminal is gone
+            return
+        if not data:
+            return
+        yield data
+
+
+def _set(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+def emit(fd: int, data: bytes) -> None:
+    """Write all of it, also where the other end is slow and doesn't block. Raises `BrokenPipeError`."""
+    view = memoryview(data)
+    while view:
+        with suppress(BlockingIOError):
+            view = view[os.write(fd, view) :]
