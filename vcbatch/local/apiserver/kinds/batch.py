@@ -1,4 +1,4 @@
-"""batch/v1 Jobs and CronJobs: stored, checked and printed; no controller of local mode runs them (vcjobs run).
+"""batch/v1 Jobs and CronJobs: defaults, what is refused, and how they are printed.
 
 Source: kubernetes `pkg/apis/batch`, `pkg/registry/batch`.
 """
@@ -6,16 +6,24 @@ Source: kubernetes `pkg/apis/batch`, `pkg/registry/batch`.
 from __future__ import annotations
 
 import copy
+import re
 from datetime import datetime
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from croniter import croniter
-
-from vcbatch.api import faults, selectors
+from vcbatch.api import cron, faults
 from vcbatch.api.duration import human
-from vcbatch.api.podspec.template import template_defaults, template_faults
+from vcbatch.api.loose import part
+from vcbatch.api.podspec.template import template_defaults
 from vcbatch.api.resources import Resource
 from vcbatch.local.apiserver.errors import FieldError
 from vcbatch.local.apiserver.kinds.define import STATUS
+from vcbatch.local.apiserver.kinds.job_faults import (
+    UID_LABEL,
+    change_faults,
+    job_faults,
+    spec_faults,
+    wanted_labels,
+)
 from vcbatch.local.apiserver.kinds.strategy import BuiltIn
 from vcbatch.local.apiserver.registry import Json, RequestContext, Served
 from vcbatch.local.apiserver.tables import (
@@ -36,8 +44,6 @@ from vcbatch.local.apiserver.tables import (
 JOBS = Resource(group="batch", version="v1", plural="jobs", kind="Job")
 CRON_JOBS = Resource(group="batch", version="v1", plural="cronjobs", kind="CronJob")
 
-_UID_LABEL = "batch.kubernetes.io/controller-uid"
-_NAME_LABEL = "batch.kubernetes.io/job-name"
 _LARGEST_BACKOFF = 2**31 - 1
 
 
@@ -79,93 +85,19 @@ def _job_prepare(obj: Json, old: Json | None, _ctx: RequestContext) -> None:
     uid, name = metadata["uid"], metadata.get("name", "")
     template = spec["template"].setdefault("metadata", {})
     template_labels = template["labels"] = dict(template.get("labels") or {})
-    template_labels |= {"controller-uid": uid, "job-name": name, _UID_LABEL: uid, _NAME_LABEL: name}
+    for key, value in wanted_labels(uid, name).items():
+        template_labels.setdefault(key, value)
     metadata["labels"] = {**template_labels, **(metadata.get("labels") or {}), **template_labels}
     selector = spec["selector"] = copy.deepcopy(spec.get("selector") or {})
-    selector.setdefault("matchLabels", {})[_UID_LABEL] = uid
-
-
-def _restart_faults(template: Json, path: str) -> list[FieldError]:
-    policy = dig(template, "spec", "restartPolicy")
-    if policy in ("OnFailure", "Never"):
-        return []
-    place = f"{path}.spec.restartPolicy"
-    if not policy or policy == "Always":
-        return [faults.required(place, 'valid values: "OnFailure", "Never"')]
-    return [faults.unsupported(place, policy, ["OnFailure", "Never"])]
-
-
-def _job_spec_faults(spec: Json, path: str) -> list[FieldError]:
-    found: list[FieldError] = []
-    for key in [
-        "parallelism",
-        "completions",
-        "activeDeadlineSeconds",
-        "backoffLimit",
-        "ttlSecondsAfterFinished",
-        "backoffLimitPerIndex",
-        "maxFailedIndexes",
-    ]:
-        found += faults.not_negative(f"{path}.{key}", spec.get(key))
-    mode = spec.get("completionMode")
-    if mode is not None:
-        if mode not in ("NonIndexed", "Indexed"):
-            found.append(faults.unsupported(f"{path}.completionMode", mode, ["Indexed", "NonIndexed"]))
-        if mode == "Indexed" and spec.get("completions") is None:
-            detail = "when completion mode is Indexed"
-            found.append(faults.required(f"{path}.completions", detail))
-    if spec.get("backoffLimitPerIndex") is not None and mode != "Indexed":
-        found.append(
-            faults.invalid(
-                f"{path}.backoffLimitPerIndex", spec["backoffLimitPerIndex"], "requires indexed completion mode"
-            )
-        )
-    replacement = spec.get("podReplacementPolicy")
-    if replacement is not None and replacement not in ("Failed", "TerminatingOrFailed"):
-        found.append(faults.unsupported(f"{path}.podReplacementPolicy", replacement, ["Failed", "TerminatingOrFailed"]))
-    template = spec.get("template") or {}
-    found += template_faults(template, f"{path}.template")
-    return found + _restart_faults(template, f"{path}.template")
+    selector.setdefault("matchLabels", {})[UID_LABEL] = uid
 
 
 def _job_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
-    spec = obj.get("spec") or {}
-    found: list[FieldError] = []
-    selector = spec.get("selector")
-    if selector is None:
-        found.append(faults.required("spec.selector"))
-    else:
-        found += selectors.selector_faults(selector, "spec.selector")
-        labels = dig(spec, "template", "metadata", "labels") or {}
-        if not selectors.matches(selector, labels):
-            detail = "`selector` does not match template `labels`"
-            found.append(faults.invalid("spec.template.metadata.labels", labels or None, detail))
-    return _job_spec_faults(spec, "spec") + found if found else _job_spec_faults(spec, "spec")
+    return job_faults(obj)
 
 
 def _job_change(obj: Json, old: Json | None, _ctx: RequestContext) -> list[FieldError]:
-    before, after = dig(old, "spec") or {}, obj.get("spec") or {}
-    found: list[FieldError] = []
-    for key in ("completions", "selector"):
-        if key == "completions" and _elastic(before, after):
-            continue
-        found += faults.immutable(f"spec.{key}", after.get(key), before.get(key))
-    if not _template_free(before, old or {}):
-        found += faults.immutable("spec.template", after.get("template"), before.get("template"))
-    for key in ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"):
-        found += faults.immutable(f"spec.{key}", after.get(key), before.get(key))
-    return found
-
-
-def _elastic(before: Json, after: Json) -> bool:
-    """An Indexed job may grow and shrink when completions and parallelism stay equal."""
-    indexed = before.get("completionMode") == after.get("completionMode") == "Indexed"
-    return indexed and after.get("completions") is not None and after.get("completions") == after.get("parallelism")
-
-
-def _template_free(before: Json, old: Json) -> bool:
-    """While a job that never started is suspended, its template's scheduling may be changed."""
-    return bool(before.get("suspend")) and not dig(old, "status", "startTime")
+    return change_faults(part(obj, "spec"), part(old or {}, "spec"), old or {})
 
 
 def _cron_defaults(obj: Json, _old: Json | None, _ctx: RequestContext) -> None:
@@ -180,49 +112,85 @@ def _cron_defaults(obj: Json, _old: Json | None, _ctx: RequestContext) -> None:
     template_defaults(job.setdefault("spec", {}).setdefault("template", {}))
 
 
-def _cron_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
+def _cron_faults(obj: Json, old: Json | None, _ctx: RequestContext) -> list[FieldError]:
     spec = obj.get("spec") or {}
     found: list[FieldError] = []
     schedule = spec.get("schedule", "")
     if not schedule:
         found.append(faults.required("spec.schedule"))
     else:
-        found += _schedule_faults(schedule)
+        found += _schedule_faults(schedule, dig(old, "spec", "schedule") or "", spec.get("timeZone"))
     found += faults.not_negative("spec.startingDeadlineSeconds", spec.get("startingDeadlineSeconds"))
+    if old is None or dig(old, "spec", "timeZone") != spec.get("timeZone"):
+        found += _zone_faults(spec.get("timeZone"))
     policy = spec.get("concurrencyPolicy", "")
     if not policy:
         found.append(faults.required("spec.concurrencyPolicy"))
     elif policy not in ("Allow", "Forbid", "Replace"):
         found.append(faults.unsupported("spec.concurrencyPolicy", policy, ["Allow", "Forbid", "Replace"]))
     job = dig(spec, "jobTemplate", "spec") or {}
-    found += _job_spec_faults(job, "spec.jobTemplate.spec")
+    found += spec_faults(job, "spec.jobTemplate.spec")
+    if job.get("selector") is not None:
+        detail = "`selector` will be auto-generated"
+        found.append(faults.invalid("spec.jobTemplate.spec.selector", job["selector"], detail))
+    if job.get("manualSelector"):
+        found.append(faults.unsupported("spec.jobTemplate.spec.manualSelector", True, ["nil", "false"]))
     for key in ("successfulJobsHistoryLimit", "failedJobsHistoryLimit"):
         found += faults.not_negative(f"spec.{key}", spec.get(key))
-    if len(dig(obj, "metadata", "name") or "") > 52:
+    if old is None and len(dig(obj, "metadata", "name") or "") > 52:
         found.append(
             faults.invalid("metadata.name", dig(obj, "metadata", "name"), "must be no more than 52 characters")
         )
     return found
 
 
-_DESCRIPTORS = ("@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly")
+_ZONE_PART = re.compile(r"[A-Za-z.\-_0-9+]{1,14}")
 
 
-def _schedule_faults(schedule: str) -> list[FieldError]:
+def _schedule_faults(schedule: str, before: str, zone: str | None) -> list[FieldError]:
+    """A schedule that names a zone of its own stays as it is, but no new one gets in."""
     path = "spec.schedule"
+    trouble = _unreadable(schedule)
+    found = [faults.invalid(path, schedule, trouble)] if trouble else []
     if "TZ" in schedule:
-        detail = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
-        return [faults.invalid(path, schedule, detail)]
+        if "TZ" not in before:
+            detail = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
+            found.append(faults.invalid(path, schedule, detail))
+        elif zone is not None:
+            detail = "cannot use both timeZone field and TZ or CRON_TZ in schedule"
+            found.append(faults.invalid(path, schedule, detail))
+    return found
+
+
+def _unreadable(schedule: str) -> str:
+    """What is wrong with it, in Kubernetes' words where they are only about its shape."""
+    complaint = cron.complaint(schedule)
+    if not complaint:
+        return ""
     if schedule.startswith("@"):
-        if schedule in _DESCRIPTORS or schedule.startswith("@every "):
-            return []
-        return [faults.invalid(path, schedule, f"unrecognized descriptor: {schedule}")]
+        return f"unrecognized descriptor: {schedule}"
     words = schedule.split()
-    if len(words) != 5:
-        detail = f"expected exactly 5 fields, found {len(words)}: [{' '.join(words)}]"
-        return [faults.invalid(path, schedule, detail)]
-    if not croniter.is_valid(schedule):
-        return [faults.invalid(path, schedule, "failed to parse schedule")]
+    if len(words) != len(cron.FIELDS):
+        return f"expected exactly 5 fields, found {len(words)}: [{' '.join(words)}]"
+    return complaint
+
+
+def _zone_faults(zone: str | None) -> list[FieldError]:
+    path = "spec.timeZone"
+    if zone is None:
+        return []
+    if not zone:
+        return [faults.invalid(path, zone, "timeZone must be nil or non-empty string")]
+    parts = zone.split("/")
+    if any(each in (".", "..") or each.startswith("-") or not _ZONE_PART.fullmatch(each) for each in parts):
+        return [faults.invalid(path, zone, f"unknown time zone {zone}")]
+    if zone.lower() == "local":
+        detail = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"
+        return [faults.invalid(path, zone, detail)]
+    try:
+        ZoneInfo(zone)
+    except (ZoneInfoNotFoundError, ValueError, OSError):  # no such file, no file name at all, a directory
+        return [faults.invalid(path, zone, f"unknown time zone {zone}")]
     return []
 
 
