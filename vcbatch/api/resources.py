@@ -53,12 +53,45 @@ NUMATOPOLOGIES = Resource(
     group=names.NODEINFO_GROUP, version="v1alpha1", plural="numatopologies", kind="Numatopology", namespaced=False
 )
 
-CUSTOM_RESOURCES = (JOBS, CRONJOBS, COMMANDS, QUEUES, PODGROUPS, JOBFLOWS, JOBTEMPLATES, HYPERNODES, NUMATOPOLOGIES)
+COLOCATIONCONFIGURATIONS = Resource(
+    group=names.CONFIG_GROUP, version="v1alpha1", plural="colocationconfigurations", kind="ColocationConfiguration"
+)
+
+CUSTOM_RESOURCES = (
+    JOBS,
+    CRONJOBS,
+    COMMANDS,
+    QUEUES,
+    PODGROUPS,
+    JOBFLOWS,
+    JOBTEMPLATES,
+    HYPERNODES,
+    NODESHARDS,
+    NUMATOPOLOGIES,
+    COLOCATIONCONFIGURATIONS,
+)
 
 NODE_USAGES = Resource(
     group=names.METRICS_GROUP, version="v1beta1", plural="nodes", kind="NodeMetrics", namespaced=False
 )
 """What the metrics server measured of nodes."""
+POD_USAGES = Resource(group=names.METRICS_GROUP, version="v1beta1", plural="pods", kind="PodMetrics")
+"""What it measured of pods."""
+VALIDATING_WEBHOOKS = Resource(
+    group="admissionregistration.k8s.io",
+    version="v1",
+    plural="validatingwebhookconfigurations",
+    kind="ValidatingWebhookConfiguration",
+    namespaced=False,
+)
+ACCESS_REVIEWS = Resource(
+    group="authorization.k8s.io",
+    version="v1",
+    plural="selfsubjectaccessreviews",
+    kind="SelfSubjectAccessReview",
+    namespaced=False,
+)
+"""The question whether one may do something."""
 
 PODS = Resource(group="", version="v1", plural="pods", kind="Pod")
 NODES = Resource(group="", version="v1", plural="nodes", kind="Node", namespaced=False)

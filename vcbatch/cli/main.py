@@ -26,6 +26,8 @@ _COMMANDS: Commands = {
     "cronjob": ("vcbatch.cli.resources.cron", "Show and steer jobs on a schedule."),
     "pod": ("vcbatch.cli.resources.pod", "Show the pods of jobs."),
     "hypernode": ("vcbatch.cli.resources.hypernode", "Show domains of the network."),
+    "cluster": ("vcbatch.cli.resources.cluster", "Show nodes, what is asked for of them, and who waits."),
+    "doctor": ("vcbatch.cli.resources.doctor", "Check that everything works, and say what to do."),
     "controllers": ("vcbatch.cli.controllers", "Run the controllers on a cluster."),
     "scheduler": ("vcbatch.cli.scheduler", "Run the gang scheduler on a cluster."),
     "webhooks": ("vcbatch.cli.webhooks", "Run the admission service of a cluster."),

@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-import asyncio
+from collections import Counter
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import click
 
-from vcbatch.api.names import GPU_RESOURCE
-from vcbatch.api.quantity import parse_quantity
-from vcbatch.api.queue import DEFAULT
-from vcbatch.api.reasons import origin_of
+from vcbatch.api.phases import JobPhase
 from vcbatch.api.resources import JOBS, NODES, PODS, QUEUES
-from vcbatch.api.timestamps import parse_time
+from vcbatch.cli.access import Access
 from vcbatch.cli.options import state_dir_option
-from vcbatch.cli.output import CliError, age, say
+from vcbatch.cli.output import CliError, say
+from vcbatch.cli.resources.fields import name_of, namespace_of, number, since, text
+from vcbatch.cli.resources.kinds import job_phase, job_pods, job_queue, job_why, queue_state, toned
+from vcbatch.cli.resources.nodes_table import loads_of, nodes_table
 from vcbatch.cli.state import Server, StateDir
-from vcbatch.cli.table import table
-from vcbatch.seams.api import Api, ApiError
+from vcbatch.cli.table import Row, table
+from vcbatch.cli.terminal import Terminal, terminal_of
+from vcbatch.seams.api import Api
 
 Json = dict[str, Any]
 
 _JOBS_SHOWN = 20
 _NODES_SHOWN = 10
-_REASON_WIDTH = 120
-_WAITING = ("Pending", "Aborted", "Failed", "Restarting")
+_PATIENCE = timedelta(seconds=10)
 
 
 @click.command("status")
@@ -39,145 +39,62 @@ def command(state_dir: Path, show_all: bool) -> int:
     server = state.running()
     if server is None:
         raise CliError(f"vcbatch isn't running on {state.path}", hint="Start it with `vcbatch up`.")
-    say(asyncio.run(_screen(state, server, show_all=show_all)))
+    say(_screen(state, server, show_all=show_all))
     return 0
 
 
-async def _screen(state: StateDir, server: Server, *, show_all: bool) -> str:
-    from vcbatch.runtime.client import ClientLimits, HttpApi
-    from vcbatch.runtime.clock import SystemClock
-    from vcbatch.runtime.kubeconfig import KubeconfigError, load
-    from vcbatch.runtime.random import SystemRandom
+def _screen(state: StateDir, server: Server, *, show_all: bool) -> str:
+    access = Access(kubeconfig=state.kubeconfig, request_timeout=_PATIENCE)
+
+    async def fetch(api: Api) -> list[Sequence[Json]]:
+        return [(await api.list(resource)).items for resource in (NODES, QUEUES, JOBS, PODS)]
 
     try:
-        connection = load(state.kubeconfig)
-        limits = ClientLimits(request_timeout=10.0, connect_timeout=3.0, retries=1)
-        async with HttpApi(connection, clock=SystemClock(), random=SystemRandom(), limits=limits) as api:
-            nodes, queues, jobs = await asyncio.gather(_all(api, NODES), _all(api, QUEUES), _all(api, JOBS))
-            pods = await _all(api, PODS)
-    except (ApiError, KubeconfigError) as error:
+        nodes, queues, jobs, pods = access.once(fetch)
+    except CliError as error:
         raise CliError(
             f"vcbatch (pid {server.pid}) runs but doesn't answer: {error}", hint=f"Its log: {state.log}"
         ) from error
-    now = datetime.now(UTC)
+    terminal, now = terminal_of(), datetime.now(UTC)
+    most = None if show_all else _NODES_SHOWN
     sections = [
-        f"vcbatch runs at {connection.server} (pid {server.pid}); kubeconfig {state.kubeconfig}",
-        _nodes(nodes, pods, show_all=show_all),
-        _queues(queues, jobs),
-        _jobs(jobs, now, show_all=show_all),
+        f"vcbatch runs at {access.connection().server} (pid {server.pid}); kubeconfig {state.kubeconfig}",
+        nodes_table(nodes, loads_of(pods), most=most, terminal=terminal),
+        _queues(queues, jobs, terminal),
+        _jobs(jobs, terminal, now, show_all=show_all),
     ]
     return "\n\n".join(sections)
 
 
-async def _all(api: Api, resource: Any) -> Sequence[Json]:
-    return (await api.list(resource)).items
-
-
-def _nodes(nodes: Sequence[Json], pods: Sequence[Json], *, show_all: bool) -> str:
-    used = _requests_by_node(pods)
-    rows: list[tuple[str, ...]] = [("NODE", "STATUS", "CPU", "MEMORY", "GPU", "PODS")]
-    for node in nodes if show_all else nodes[:_NODES_SHOWN]:
-        name, allocatable = node["metadata"]["name"], node.get("status", {}).get("allocatable", {})
-        cpu, memory, gpus, count = used.get(name, (0, 0, 0, 0))
-        total_memory = _number(allocatable, "memory") / 2**30
-        rows.append(
-            (
-                name,
-                _ready(node),
-                f"{cpu / 1000:g}/{_number(allocatable, 'cpu')}",
-                f"{memory / 2**30:.1f}/{total_memory:.1f} GiB",
-                f"{gpus}/{_number(allocatable, GPU_RESOURCE)}",
-                f"{count}/{_number(allocatable, 'pods')}",
-            )
-        )
-    if all(row[4] in ("GPU", "0/0") for row in rows):
-        rows = [(*row[:4], row[5]) for row in rows]
-    text = table(rows)
-    hidden = len(nodes) - len(rows) + 1
-    return f"{text}\n... and {hidden} more, see --all" if hidden else text
-
-
-def _requests_by_node(pods: Sequence[Json]) -> dict[str, tuple[int, int, int, int]]:
-    """Milli-cores, bytes, GPUs and number of the pods that have not ended, by node."""
-    used: dict[str, tuple[int, int, int, int]] = {}
-    for pod in pods:
-        node = pod["spec"].get("nodeName")
-        if not node or pod.get("status", {}).get("phase") in ("Succeeded", "Failed"):
-            continue
-        cpu, memory, gpus, count = used.get(node, (0, 0, 0, 0))
-        for container in pod["spec"].get("containers") or ():
-            requests = (container.get("resources") or {}).get("requests") or {}
-            cpu += parse_quantity(requests.get("cpu", 0)).milli()
-            memory += parse_quantity(requests.get("memory", 0)).value()
-            gpus += parse_quantity(requests.get(GPU_RESOURCE, 0)).value()
-        used[node] = (cpu, memory, gpus, count + 1)
-    return used
-
-
-def _number(quantities: Json, key: str) -> int:
-    return parse_quantity(quantities.get(key, 0)).value()
-
-
-def _ready(node: Json) -> str:
-    conditions = node.get("status", {}).get("conditions") or ()
-    ready = any(item.get("type") == "Ready" and item.get("status") == "True" for item in conditions)
-    return ("Ready" if ready else "NotReady") + (",cordoned" if node.get("spec", {}).get("unschedulable") else "")
-
-
-def _queues(queues: Sequence[Json], jobs: Sequence[Json]) -> str:
-    rows: list[tuple[str, ...]] = [("QUEUE", "STATE", "WEIGHT", "RUNNING", "WAITING")]
+def _queues(queues: Sequence[Json], jobs: Sequence[Json], terminal: Terminal) -> str:
+    rows: list[Row] = [("QUEUE", "STATE", "WEIGHT", "RUNNING", "WAITING")]
+    phases = Counter((job_queue(job), job_phase(job)) for job in jobs)
     for queue in queues:
-        name = queue["metadata"]["name"]
-        phases = [_phase(job) for job in jobs if (job.get("spec", {}).get("queue") or DEFAULT) == name]
-        rows.append(
-            (
-                name,
-                queue.get("status", {}).get("state") or "Unknown",
-                str(queue.get("spec", {}).get("weight", 1)),
-                str(phases.count("Running")),
-                str(phases.count("Pending") + phases.count("Restarting")),
-            )
-        )
-    return table(rows)
+        name = name_of(queue)
+        running, waiting = phases[name, JobPhase.RUNNING], phases[name, JobPhase.PENDING]
+        waiting += phases[name, JobPhase.RESTARTING]
+        weight = str(number(queue, "spec", "weight") or 1)
+        rows.append((name, toned(queue_state(queue)), weight, str(running), str(waiting)))
+    return table(rows, terminal=terminal)
 
 
-def _jobs(jobs: Sequence[Json], now: datetime, *, show_all: bool) -> str:
+def _jobs(jobs: Sequence[Json], terminal: Terminal, now: datetime, *, show_all: bool) -> str:
     if not jobs:
         return "No jobs. Submit one with `kubectl apply -f`."
-    live = [job for job in jobs if show_all or _phase(job) not in ("Completed", "Terminated")]
-    live.sort(key=lambda job: job["metadata"].get("creationTimestamp", ""), reverse=True)
+    live = [job for job in jobs if show_all or job_phase(job) not in (JobPhase.COMPLETED, JobPhase.TERMINATED)]
+    live.sort(key=lambda job: text(job, "metadata", "creationTimestamp"), reverse=True)
     shown = live if show_all else live[:_JOBS_SHOWN]
     lines: list[str] = []
     if shown:
-        rows: list[tuple[str, ...]] = [("JOB", "PHASE", "PODS", "AGE", "WHY"), *(_job_row(job, now) for job in shown)]
-        lines.append(table(rows))
+        rows: list[Row] = [("JOB", "PHASE", "PODS", "AGE", "WHY"), *(_job_row(job, now) for job in shown)]
+        lines.append(table(rows, terminal=terminal, flexible=(4,)))
     rest = len(jobs) - len(shown)
     if rest:
         lines.append(f"... and {rest} more, see --all" if shown else f"{rest} finished, see --all")
     return "\n".join(lines)
 
 
-def _job_row(job: Json, now: datetime) -> tuple[str, ...]:
-    metadata, status = job["metadata"], job.get("status") or {}
-    wanted = sum(int(task.get("replicas", 0)) for task in job.get("spec", {}).get("tasks") or ())
-    up = int(status.get("running") or 0) + int(status.get("succeeded") or 0)
-    created = metadata.get("creationTimestamp")
-    return (
-        f"{metadata['namespace']}/{metadata['name']}",
-        _phase(job),
-        f"{up}/{wanted}",
-        age(parse_time(created), now) if created else "",
-        _why(status),
-    )
-
-
-def _phase(job: Json) -> str:
-    return ((job.get("status") or {}).get("state") or {}).get("phase") or "Pending"
-
-
-def _why(status: Json) -> str:
-    state = status.get("state") or {}
-    if state.get("phase", "Pending") not in _WAITING:
-        return ""
-    text = origin_of(" ".join(str(state.get("message") or state.get("reason") or "").split()))
-    return text if len(text) <= _REASON_WIDTH else f"{text[: _REASON_WIDTH - 3]}..."
+def _job_row(job: Json, now: datetime) -> Row:
+    created = since(job, "metadata", "creationTimestamp", now=now)
+    name = f"{namespace_of(job)}/{name_of(job)}"
+    return (name, toned(job_phase(job)), job_pods(job), created, job_why(job))

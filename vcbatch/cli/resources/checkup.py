@@ -1,0 +1,309 @@
+"""What `vcbatch doctor` checks: each check asks the server a few questions and says what it found."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from vcbatch._version import __version__
+from vcbatch.api import names
+from vcbatch.api.phases import QueueState
+from vcbatch.api.resources import (
+    ACCESS_REVIEWS,
+    COMMANDS,
+    CRONJOBS,
+    EVENTS,
+    JOBFLOWS,
+    JOBS,
+    JOBTEMPLATES,
+    LEASES,
+    NODES,
+    PODGROUPS,
+    PODS,
+    QUEUES,
+    VALIDATING_WEBHOOKS,
+    Resource,
+)
+from vcbatch.cli.resources.fields import dig, moment, name_of, number, objects, text
+from vcbatch.cli.resources.kinds import queue_state
+from vcbatch.cli.resources.nodes_table import node_state
+from vcbatch.seams.api import Api, ApiError
+
+if TYPE_CHECKING:
+    from vcbatch.runtime.rest import RestApi
+
+Json = dict[str, Any]
+
+_SILENCE: Final = timedelta(minutes=1)
+"""How long a job or a gang may be there before its controller has to have said something."""
+_LEASE_SLACK: Final = 2
+"""A Lease that wasn't renewed for so many of its durations belongs to nobody that works."""
+_KINDS: Final = (JOBS, QUEUES, PODGROUPS, COMMANDS, JOBFLOWS, JOBTEMPLATES, CRONJOBS)
+_RIGHTS: Final[Sequence[tuple[str, Resource, str, str]]] = (
+    ("create", JOBS, "", "submit jobs"),
+    ("delete", JOBS, "", "delete jobs"),
+    ("create", COMMANDS, "", "suspend and resume jobs"),
+    ("list", PODS, "", "see pods"),
+    ("get", PODS, "log", "read logs"),
+    ("list", EVENTS, "", "see events"),
+    ("list", QUEUES, "", "see queues"),
+    ("list", PODGROUPS, "", "see why jobs wait"),
+)
+
+
+class Verdict(StrEnum):
+    """How a check went."""
+
+    OK = "ok"
+    WARNING = "warning"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What a check found: `todo` says what to do about it."""
+
+    verdict: Verdict
+    about: str
+    message: str
+    todo: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """Where to look: the namespace of jobs, that of the components, and the time."""
+
+    namespace: str
+    components: str
+    now: datetime
+    local: bool = False
+    """The server is a `vcbatch up`, which has everything in one process."""
+
+
+async def examine(api: Api, setting: Setting, *, server: str) -> AsyncIterator[Finding]:
+    """All checks, one after the other; where the server doesn't answer, that alone."""
+    reached = await _connection(api, server)
+    yield reached
+    if reached.verdict is Verdict.FAILED:
+        return
+    for check in (_kinds, _rights, _admission, _controllers, _scheduler, _queues, _nodes, _silence):
+        try:
+            async for finding in check(api, setting):
+                yield finding
+        except ApiError as error:
+            yield Finding(
+                verdict=Verdict.WARNING, about=check.__name__.strip("_"), message=f"can't be checked: {error}"
+            )
+
+
+def _ok(about: str, message: str) -> Finding:
+    return Finding(verdict=Verdict.OK, about=about, message=message)
+
+
+async def _connection(api: Api, server: str) -> Finding:
+    version: Callable[[], Awaitable[Json]] = cast("RestApi", api).version
+    try:
+        told = await version()
+    except ApiError as error:
+        todo = "Log in again, or choose other credentials with --context."
+        if error.code != 401:
+            todo = "Is it running, and reachable from here? --kubeconfig and --context choose another server."
+        return Finding(verdict=Verdict.FAILED, about="connection", message=f"{server}: {error}", todo=todo)
+    return _ok(
+        "connection", f"{server} answers, version {text(told, 'gitVersion') or 'unknown'}; vcbatch {__version__}"
+    )
+
+
+async def _kinds(api: Api, setting: Setting) -> AsyncIterator[Finding]:
+    missing: list[str] = []
+    for resource in _KINDS:
+        try:
+            await api.list(resource, namespace=setting.namespace, field_selector="metadata.name=none")
+        except ApiError as error:
+            if error.not_found:
+                missing.append(f"{resource.plural}.{resource.group}")
+            elif error.code != 403:
+                raise
+    if missing:
+        yield Finding(
+            verdict=Verdict.FAILED,
+            about="kinds",
+            message=f"the server doesn't know {', '.join(missing)}",
+            todo="Install the definitions: vcbatch crds | kubectl apply --server-side -f -",
+        )
+    else:
+        yield _ok("kinds", f"the server knows all {len(_KINDS)} kinds")
+
+
+async def _rights(api: Api, setting: Setting) -> AsyncIterator[Finding]:
+    denied: list[str] = []
+    for verb, resource, subresource, words in _RIGHTS:
+        attributes = {
+            "verb": verb,
+            "group": resource.group,
+            "resource": resource.plural,
+            "subresource": subresource,
+            "namespace": setting.namespace if resource.namespaced else "",
+        }
+        review: Json = {
+            "apiVersion": ACCESS_REVIEWS.api_version,
+            "kind": ACCESS_REVIEWS.kind,
+            "spec": {"resourceAttributes": {key: value for key, value in attributes.items() if value}},
+        }
+        if dig(await api.create(ACCESS_REVIEWS, review), "status", "allowed") is not True:
+            denied.append(words)
+    if denied:
+        yield Finding(
+            verdict=Verdict.WARNING,
+            about="rights",
+            message=f"in namespace {setting.namespace} you may not {', '.join(denied)}",
+            todo="Whoever runs the cluster can give you these rights; choose another namespace with -n.",
+        )
+    else:
+        yield _ok("rights", f"you may do all that is usual in namespace {setting.namespace}")
+
+
+async def _admission(api: Api, setting: Setting) -> AsyncIterator[Finding]:
+    configurations = (await api.list(VALIDATING_WEBHOOKS)).items
+    wanted = names.webhook_name("jobs", "validate")
+    found = [one for each in configurations for one in objects(each, "webhooks") if text(one, "name") == wanted]
+    if not found:
+        yield Finding(
+            verdict=Verdict.WARNING,
+            about="admission",
+            message="no webhook judges jobs when they are submitted",
+            todo="Mistakes show only when a job doesn't start. Check files before: vcbatch lint -f FILE",
+        )
+        return
+    bare = [one for one in found if not text(one, "clientConfig", "caBundle")]
+    if bare and not setting.local:
+        yield Finding(
+            verdict=Verdict.WARNING,
+            about="admission",
+            message=f"webhook {wanted} has no caBundle, so that the server can't trust it",
+            todo="`vcbatch webhooks` writes it once it runs; look at its log.",
+        )
+        return
+    yield _ok("admission", "jobs are judged when they are submitted")
+
+
+async def _controllers(api: Api, setting: Setting) -> AsyncIterator[Finding]:
+    yield await _component(api, setting, "controllers", names.CONTROLLERS_LEASE)
+
+
+async def _scheduler(api: Api, setting: Setting) -> AsyncIterator[Finding]:
+    yield await _component(api, setting, "scheduler", names.SCHEDULER_LEASE)
+
+
+async def _component(api: Api, setting: Setting, about: str, lease_name: str) -> Finding:
+    if setting.local:
+        return _ok(about, "part of `vcbatch up`")
+    try:
+        lease = await api.get(LEASES, lease_name, namespace=setting.components)
+    except ApiError as error:
+        if not error.not_found:
+            raise
+        return Finding(
+            verdict=Verdict.WARNING,
+            about=about,
+            message=f"there is no Lease {lease_name} in namespace {setting.components}",
+            todo=f"Start it (vcbatch {about}), or say where it is with --components-namespace. "
+            "With --leader-elect=false, or where Volcano's own runs, there is none.",
+        )
+    holder = text(lease, "spec", "holderIdentity")
+    renewed = moment(lease, "spec", "renewTime")
+    lasts = timedelta(seconds=(number(lease, "spec", "leaseDurationSeconds") or 15) * _LEASE_SLACK)
+    if not holder or renewed is None or setting.now - renewed > lasts:
+        when = f" since {renewed:%Y-%m-%d %H:%M:%S} UTC" if renewed is not None else ""
+        return Finding(
+            verdict=Verdict.FAILED,
+            about=about,
+            message=f"nobody holds its Lease{when}",
+            todo=f"Look at its pods: kubectl get pods -n {setting.components}",
+        )
+    return _ok(about, f"{holder} leads")
+
+
+async def _queues(api: Api, setting: Setting) -> AsyncIterator[Finding]:
+    queues = {name_of(queue): queue for queue in (await api.list(QUEUES)).items}
+    default = queues.get(names.DEFAULT_QUEUE)
+    if default is None:
+        yield Finding(
+            verdict=Verdict.FAILED,
+            about="queues",
+            message="there is no queue default, to which jobs go that name none",
+            todo="The controllers make it when they start; or: vcbatch queue create default",
+        )
+    lost = sorted(
+        name
+        for name, queue in queues.items()
+        if (parent := text(queue, "spec", "parent")) and parent not in queues and parent != names.ROOT_QUEUE
+    )
+    if lost:
+        yield Finding(
+            verdict=Verdict.WARNING,
+            about="queues",
+            message=f"the queue above {', '.join(lost)} doesn't exist",
+            todo="Where queues are a tree, their jobs wait. Make it, or change spec.parent.",
+        )
+    shut = sorted(name for name, queue in queues.items() if queue_state(queue) != QueueState.OPEN)
+    if shut:
+        yield Finding(
+            verdict=Verdict.WARNING,
+            about="queues",
+            message=f"not open: {', '.join(f'{name} ({queue_state(queues[name])})' for name in shut)}",
+            todo="Open one: vcbatch queue open NAME. Unknown: the controllers haven't looked at it.",
+        )
+    elif default is not None and not lost:
+        yield _ok("queues", f"all {len(queues)} are open")
+
+
+async def _nodes(api: Api, setting: Setting) -> AsyncIterator[Finding]:
+    nodes = (await api.list(NODES)).items
+    ready = [node for node in nodes if node_state(node).text == "Ready"]
+    if not ready:
+        yield Finding(
+            verdict=Verdict.FAILED,
+            about="nodes",
+            message=f"none of {len(nodes)} nodes is ready",
+            todo="Nothing can start: kubectl get nodes",
+        )
+    else:
+        yield _ok("nodes", f"{len(ready)} of {len(nodes)} are ready")
+
+
+async def _silence(api: Api, setting: Setting) -> AsyncIterator[Finding]:
+    """Whether somebody acts on what is there: what no Lease proves."""
+    jobs = (await api.list(JOBS, namespace=setting.namespace)).items
+    mute = [name_of(job) for job in jobs if not text(job, "status", "state", "phase") and _old(job, setting)]
+    if mute:
+        yield Finding(
+            verdict=Verdict.FAILED,
+            about="jobs",
+            message=f"no controller has looked at {_some(mute)}",
+            todo="The controllers don't run, or may not: look at their log.",
+        )
+    groups = (await api.list(PODGROUPS, namespace=setting.namespace)).items
+    mute = [name_of(group) for group in groups if not text(group, "status", "phase") and _old(group, setting)]
+    if mute:
+        yield Finding(
+            verdict=Verdict.FAILED,
+            about="gangs",
+            message=f"no scheduler has looked at {_some(mute)}",
+            todo="The scheduler doesn't run, or has another name than the jobs' spec.schedulerName.",
+        )
+    if jobs and not mute:
+        yield _ok("jobs", f"all {len(jobs)} of namespace {setting.namespace} are looked after")
+
+
+def _old(obj: Json, setting: Setting) -> bool:
+    created = moment(obj, "metadata", "creationTimestamp")
+    return created is not None and setting.now - created > _SILENCE
+
+
+def _some(words: Sequence[str]) -> str:
+    shown = ", ".join(words[:3])
+    return f"{shown} and {len(words) - 3} more" if len(words) > 3 else shown

@@ -1,0 +1,105 @@
+"""`vcbatch cluster`: what there is, what is asked for of it, and who waits."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from vcbatch.api.names import GPU_RESOURCE
+from vcbatch.api.quantity import ZERO, Quantity
+from vcbatch.api.resources import JOBS, NODES, PODS, QUEUES
+from vcbatch.cli.access import Access, access_options
+from vcbatch.cli.output import say
+from vcbatch.cli.resources.blocks import document, facts, section
+from vcbatch.cli.resources.fields import quantities
+from vcbatch.cli.resources.kinds import job_phase, queue_state
+from vcbatch.cli.resources.nodes_table import loads_of, node_state, nodes_table, on_node
+from vcbatch.cli.resources.queue.tree import shown
+from vcbatch.cli.resources.reading import within_reach
+from vcbatch.cli.table import Row, table
+from vcbatch.cli.terminal import Terminal, terminal_of
+from vcbatch.core.usage import pod_usage
+from vcbatch.seams.api import Api
+
+Json = dict[str, Any]
+
+_NODES_SHOWN = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterPicture:
+    """All that counts here."""
+
+    server: str
+    nodes: Sequence[Json] = ()
+    pods: Sequence[Json] = ()
+    queues: Sequence[Json] = ()
+    jobs: Sequence[Json] = ()
+
+
+@click.command("cluster")
+@click.option("--all", "-a", "show_all", is_flag=True, help="Every node.")
+@access_options
+def command(access: Access, show_all: bool) -> int:
+    """Show the nodes with what is asked for of them, and how many jobs run and wait."""
+
+    async def fetch(api: Api) -> ClusterPicture:
+        return ClusterPicture(
+            server=access.connection().server,
+            nodes=await within_reach(api, NODES),
+            pods=await within_reach(api, PODS),
+            queues=await within_reach(api, QUEUES),
+            jobs=await within_reach(api, JOBS),
+        )
+
+    say(cluster_text(access.once(fetch), terminal_of(), show_all=show_all))
+    return 0
+
+
+def cluster_text(picture: ClusterPicture, terminal: Terminal, *, show_all: bool = False) -> str:
+    """The screen."""
+    loads = loads_of(picture.pods)
+    ready = sum(node_state(node).text == "Ready" for node in picture.nodes)
+    most = None if show_all else _NODES_SHOWN
+    return document(
+        [
+            facts(
+                [
+                    ("Server", picture.server),
+                    ("Nodes", f"{ready} of {len(picture.nodes)} are ready"),
+                    ("Queues", _counted(queue_state(queue) for queue in picture.queues)),
+                    ("Jobs", _counted(job_phase(job) for job in picture.jobs)),
+                ],
+                terminal,
+            ),
+            section("Resources", _totals(picture, terminal), terminal),
+            nodes_table(picture.nodes, loads, most=most, terminal=terminal) if picture.nodes else "",
+        ]
+    )
+
+
+def _counted(words: Any) -> str:
+    counts = Counter(words)
+    return ", ".join(f"{count} {word}" for word, count in sorted(counts.items())) or "none"
+
+
+def _totals(picture: ClusterPicture, terminal: Terminal) -> str:
+    has: dict[str, Quantity] = {}
+    for node in picture.nodes:
+        for name, amount in quantities(node, "status", "allocatable").items():
+            has[name] = has.get(name, ZERO) + amount
+    asked: dict[str, Quantity] = {}
+    for pod in picture.pods:
+        if on_node(pod):
+            for name, amount in pod_usage(pod["spec"]).items():
+                asked[name] = asked.get(name, ZERO) + amount
+    rows: list[Row] = [("RESOURCE", "HAS", "ASKED FOR", "LEFT")]
+    names = [name for name in ("cpu", "memory", GPU_RESOURCE) if name in has]
+    for name in names + sorted(name for name in has if "/" in name and name != GPU_RESOURCE and has[name]):
+        used = asked.get(name, ZERO)
+        rows.append((name, *(shown(amount, name) for amount in (has[name], used, has[name] - used))))
+    return table(rows, indent="  ", terminal=terminal, right=(1, 2, 3)) if len(rows) > 1 else ""

@@ -1,0 +1,72 @@
+"""`vcbatch doctor`: whether everything that jobs need is there and works, and what to do where it isn't."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import click
+
+from vcbatch.cli.access import Access, access_options
+from vcbatch.cli.output import CliError, say
+from vcbatch.cli.resources.blocks import width_of
+from vcbatch.cli.resources.checkup import Finding, Setting, Verdict, examine
+from vcbatch.cli.terminal import Terminal, Tone, terminal_of, wrap
+from vcbatch.seams.api import Api
+
+
+@click.command("doctor")
+@click.option(
+    "--components-namespace", default="volcano-system", show_default=True, metavar="NAME",
+    help="Where scheduler and controllers keep their Leases.",
+)  # fmt: skip
+@access_options
+def command(access: Access, components_namespace: str) -> int:
+    """Check the connection, the kinds, your rights, admission, scheduler, controllers and queues.
+
+    Exit code 1 where something fails; what is merely odd is a warning.
+    """
+    terminal = terminal_of()
+    try:
+        connection = access.connection()
+    except CliError as error:
+        finding = Finding(verdict=Verdict.FAILED, about="connection", message=str(error), todo=error.hint)
+        say("\n".join(lines_of(finding, terminal)))
+        return 1
+    setting = Setting(
+        namespace=access.namespace,
+        components=components_namespace,
+        now=datetime.now(UTC),
+        local=_is_local(connection.server),
+    )
+    failed = False
+
+    async def work(api: Api) -> None:
+        nonlocal failed
+        async for finding in examine(api, setting, server=connection.server):
+            failed = failed or finding.verdict is Verdict.FAILED
+            say("\n".join(lines_of(finding, terminal)))
+
+    access.once(work)
+    return 1 if failed else 0
+
+
+def _is_local(server: str) -> bool:
+    from vcbatch.cli.state import StateDir, default_state_dir
+    from vcbatch.runtime.kubeconfig import KubeconfigError, load
+
+    state = StateDir(default_state_dir())
+    try:
+        return state.running() is not None and load(state.kubeconfig).server == server
+    except (KubeconfigError, OSError):
+        return False
+
+
+def lines_of(finding: Finding, terminal: Terminal) -> Iterator[str]:
+    """The finding with what to do below it."""
+    tones = {Verdict.OK: Tone.GOOD, Verdict.WARNING: Tone.WAITING, Verdict.FAILED: Tone.BAD}
+    word = terminal.paint(f"{finding.verdict:<7}", tones[finding.verdict])
+    first, *rest = wrap(f"{finding.about}: {finding.message}", width_of(terminal) - 9) or [""]
+    yield f"{word}  {first}"
+    yield from (" " * 9 + line for line in rest)
+    yield from wrap(finding.todo, width_of(terminal), indent=" " * 11, hang=" " * 11)

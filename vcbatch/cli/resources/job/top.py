@@ -1,0 +1,119 @@
+"""`vcbatch job top`: what jobs ask for, and what they use where a metrics server measures it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import click
+
+from vcbatch.api import names
+from vcbatch.api.names import GPU_RESOURCE
+from vcbatch.api.quantity import ZERO, Quantity
+from vcbatch.api.resources import POD_USAGES, PODS
+from vcbatch.cli.access import Access, access_options
+from vcbatch.cli.output import note, say
+from vcbatch.cli.resources.fields import NONE, name_of, namespace_of, objects, quantities, text, words
+from vcbatch.cli.resources.nodes_table import ENDED
+from vcbatch.cli.resources.queue.tree import shown
+from vcbatch.cli.table import Row, table
+from vcbatch.cli.terminal import Terminal, terminal_of
+from vcbatch.core.usage import Amounts, add, pod_usage
+from vcbatch.seams.api import Api, ApiError
+
+Json = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Use:
+    """Of one line: its pods, what they ask for, and what they use; None where nobody measures it."""
+
+    pods: int = 0
+    asked: Amounts = field(default_factory=dict[str, Quantity])
+    used: Amounts | None = None
+
+
+@click.command("top")
+@click.argument("name", required=False)
+@click.option("-A", "--all-namespaces", is_flag=True, help="Jobs of every namespace.")
+@access_options
+def command(access: Access, name: str | None, all_namespaces: bool) -> int:
+    """Show what jobs with live pods ask for and use; with NAME, each pod of that job."""
+    if name is not None and all_namespaces:
+        raise click.UsageError("-A goes without NAME")
+    namespace = None if all_namespaces else access.namespace
+    selector = names.JOB_NAME if name is None else f"{names.JOB_NAME}={name}"
+
+    async def fetch(api: Api) -> tuple[Sequence[Json], Mapping[tuple[str, str], Amounts] | None]:
+        pods = (await api.list(PODS, namespace=namespace, label_selector=selector)).items
+        try:
+            measured = (await api.list(POD_USAGES, namespace=namespace, label_selector=selector)).items
+        except ApiError as error:
+            if error.code not in (403, 404, 503):
+                raise
+            note(f"what is used isn't measured here (no metrics API: {error}); shown is what is asked for")
+            return pods, None
+        return pods, {(namespace_of(one), name_of(one)): _measured(one) for one in measured}
+
+    pods, used = access.once(fetch)
+    lines = top_text(pods, used, terminal_of(), by_pod=name is not None, namespaces=all_namespaces)
+    if not lines:
+        note("No job has live pods." if name is None else f"No pod of job {name} is alive.")
+        return 0
+    say(lines)
+    return 0
+
+
+def top_text(
+    pods: Sequence[Json],
+    used: Mapping[tuple[str, str], Amounts] | None,
+    terminal: Terminal,
+    *,
+    by_pod: bool = False,
+    namespaces: bool = False,
+) -> str:
+    """A line for each job, or each pod; the largest first. Empty where there are none."""
+    uses: dict[tuple[str, str], Use] = {}
+    for pod in pods:
+        if text(pod, "status", "phase") in ENDED:
+            continue
+        label = name_of(pod) if by_pod else words(pod, "metadata", "labels").get(names.JOB_NAME, "")
+        use = uses.setdefault((namespace_of(pod), label), Use())
+        use.pods += 1
+        add(use.asked, pod_usage(pod.get("spec") or {}), times=1)
+        if used is not None and (measured := used.get((namespace_of(pod), name_of(pod)))) is not None:
+            use.used = use.used or {}
+            add(use.used, measured, times=1)
+    if not uses:
+        return ""
+    gpus = any(use.asked.get(GPU_RESOURCE) for use in uses.values())
+    header = ["POD" if by_pod else "JOB", "PODS", "CPU USED", "CPU ASKED", "MEMORY USED", "MEMORY ASKED"]
+    rows: list[Row] = [["NAMESPACE", *header] if namespaces else header]
+    for (namespace, label), use in sorted(uses.items(), key=lambda item: (-_weight(item[1]), item[0])):
+        row = [label, str(use.pods)]
+        for resource in ("cpu", "memory"):
+            row += [
+                NONE if use.used is None else shown(use.used.get(resource, ZERO), resource),
+                shown(use.asked.get(resource, ZERO), resource),
+            ]
+        rows.append([namespace, *row] if namespaces else row)
+        if gpus:
+            rows[-1] = [*rows[-1], shown(use.asked.get(GPU_RESOURCE, ZERO), GPU_RESOURCE)]
+    if gpus:
+        rows[0] = [*rows[0], "GPUS ASKED"]
+    first = 2 if namespaces else 1
+    return table(rows, terminal=terminal, right=range(first, len(rows[0])))
+
+
+def _weight(use: Use) -> int:
+    amounts = use.asked if use.used is None else use.used
+    return amounts.get("cpu", ZERO).nano
+
+
+def _measured(metrics: Json) -> Amounts:
+    """What all containers of a pod use."""
+    total: Amounts = {}
+    for container in objects(metrics, "containers"):
+        add(total, quantities(container, "usage"), times=1)
+    return total

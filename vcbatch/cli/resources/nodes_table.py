@@ -1,0 +1,96 @@
+"""Nodes with what of them is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from vcbatch.api.names import GPU_RESOURCE
+from vcbatch.api.quantity import NANO, ZERO, Quantity
+from vcbatch.cli.resources.fields import dig, name_of, objects, quantities, text
+from vcbatch.cli.table import Cell, Row, table
+from vcbatch.cli.terminal import PLAIN, Terminal, Tone
+from vcbatch.core.usage import pod_usage
+
+Json = dict[str, Any]
+
+ENDED = ("Succeeded", "Failed")
+"""Phases of pods that take no room any more."""
+
+
+@dataclass(slots=True)
+class Load:
+    """What the pods of a node, or of all nodes, ask for, and how many they are."""
+
+    cpu: Quantity = ZERO
+    memory: Quantity = ZERO
+    gpus: Quantity = ZERO
+    pods: int = 0
+
+    def add(self, pod: Json) -> None:
+        """Count a pod."""
+        usage = pod_usage(dig(pod, "spec") or {})
+        self.cpu = self.cpu + usage.get("cpu", ZERO)
+        self.memory = self.memory + usage.get("memory", ZERO)
+        self.gpus = self.gpus + usage.get(GPU_RESOURCE, ZERO)
+        self.pods += 1
+
+
+def on_node(pod: Json) -> str:
+    """The node whose room it takes; empty where it has none, or has ended."""
+    return "" if text(pod, "status", "phase") in ENDED else text(pod, "spec", "nodeName")
+
+
+def loads_of(pods: Sequence[Json]) -> dict[str, Load]:
+    """By node, of the pods there that have not ended."""
+    found: dict[str, Load] = {}
+    for pod in pods:
+        if node := on_node(pod):
+            found.setdefault(node, Load()).add(pod)
+    return found
+
+
+def node_state(node: Json) -> Cell:
+    """Whether it is ready, and takes pods."""
+    ready = any(
+        text(one, "type") == "Ready" and text(one, "status") == "True" for one in objects(node, "status", "conditions")
+    )
+    cordoned = ",cordoned" if dig(node, "spec", "unschedulable") is True else ""
+    return Cell(f"{'Ready' if ready else 'NotReady'}{cordoned}", Tone.GOOD if ready and not cordoned else Tone.BAD)
+
+
+def nodes_table(
+    nodes: Sequence[Json], loads: Mapping[str, Load], *, most: int | None = None, terminal: Terminal = PLAIN
+) -> str:
+    """A line a node: what is asked for of what it has. GPUs only where there are any. At most so many lines."""
+    rows: list[Row] = [("NODE", "STATUS", "CPU", "MEMORY", "GPU", "PODS")]
+    shown = nodes if most is None else nodes[:most]
+    gpus = False
+    for node in shown:
+        load, has = loads.get(name_of(node), Load()), quantities(node, "status", "allocatable")
+        gpus = gpus or bool(has.get(GPU_RESOURCE))
+        rows.append(
+            (
+                name_of(node),
+                node_state(node),
+                f"{_cores(load.cpu)}/{has.get('cpu', ZERO).value()}",
+                f"{gibibytes(load.memory)}/{gibibytes(has.get('memory', ZERO))} GiB",
+                f"{load.gpus.value()}/{has.get(GPU_RESOURCE, ZERO).value()}",
+                f"{load.pods}/{has.get('pods', ZERO).value()}",
+            )
+        )
+    if not gpus:
+        rows = [[*row[:4], row[5]] for row in rows]
+    lines = table(rows, terminal=terminal)
+    hidden = len(nodes) - len(shown)
+    return f"{lines}\n... and {hidden} more, see --all" if hidden else lines
+
+
+def _cores(amount: Quantity) -> str:
+    return f"{amount.milli() / 1000:g}"
+
+
+def gibibytes(amount: Quantity) -> str:
+    """With one digit, without the unit."""
+    return f"{amount.nano / NANO / 2**30:.1f}"
