@@ -19,6 +19,7 @@ BUS_GROUP: Final = "bus.volcano.sh"
 FLOW_GROUP: Final = "flow.volcano.sh"
 TOPOLOGY_GROUP: Final = "topology.volcano.sh"
 SHARD_GROUP: Final = "shard.volcano.sh"
+CONFIG_GROUP: Final = "config.volcano.sh"
 NODEINFO_GROUP: Final = "nodeinfo.volcano.sh"
 METRICS_GROUP: Final = "metrics.k8s.io"
 CUSTOM_METRICS_GROUP: Final = "custom.metrics.k8s.io"
@@ -201,6 +202,8 @@ SCHEDULERS: Final = "vcbatch.dev/schedulers"
 schedulers leave it alone before it has pods."""
 MOVING_JOB: Final = "vcbatch.dev/moving-job"
 """Annotation of a JobTemplate that keeps a job on its way to another queue: the UID of the job deleted for it."""
+CALL_FOLDER: Final = "vcbatch.dev/call-folder"
+"""Annotation of a Job that runs a Python function: the name of the folder with its calls and results."""
 KUBELET_MODE: Final = "vcbatch.dev/kubelet-mode"
 """Label of a Node: how the process kubelet there keeps containers apart."""
 CONTAINER_SANDBOX: Final = "ContainerSandbox"
@@ -270,6 +273,15 @@ CONTROLLER_HASH: Final = "controller.kubernetes.io/hash"
 """Label of a ControllerRevision."""
 STATEFUL_POD_NAME: Final = "statefulset.kubernetes.io/pod-name"
 STATEFUL_POD_INDEX: Final = "apps.kubernetes.io/pod-index"
+
+# Sharing nodes -------------------------------------------------------------------------------------------------------
+
+COLOCATION_NAME: Final = "volcano.sh/colocation-config-name"
+"""Annotation of a pod: the ColocationConfiguration that it follows."""
+COLOCATION: Final = "volcano.sh/colocation-config"
+"""Annotation of a pod: what that says, as JSON; `{}` where it follows none any more."""
+WARMUP: Final = "node.volcano.sh/warmup"
+"""Label of a Node that is kept warm for pods that can't wait."""
 
 # Environment of containers -------------------------------------------------------------------------------------------
 

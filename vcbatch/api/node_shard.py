@@ -1,26 +1,48 @@
-"""NodeShards: which nodes which of several schedulers is to use."""
+"""NodeShards (`shard.volcano.sh/v1alpha1`, cluster-scoped): which nodes which of several schedulers is to use. Each is
+named after its scheduler."""
 
 from __future__ import annotations
 
 import msgspec
+from pydantic import Field
 
 from vcbatch.api.meta import ObjectMeta, Wire
+from vcbatch.api.model import Model, Object
 
 
-class NodeShardSpec(Wire):
+class NodeShardSpec(Model):
+    nodes_desired: list[str] = Field(default_factory=list[str])
+
+
+class NodeShardStatus(Model):
+    """What the scheduler makes of it."""
+
+    last_update_time: str | None = None
+    nodes_in_use: list[str] = Field(default_factory=list[str])
+    nodes_to_remove: list[str] = Field(default_factory=list[str])
+    nodes_to_add: list[str] = Field(default_factory=list[str])
+
+
+class NodeShard(Object):
+    spec: NodeShardSpec = Field(default_factory=NodeShardSpec)
+    status: NodeShardStatus = Field(default_factory=NodeShardStatus)
+
+
+# As the scheduler reads them ------------------------------------------------------------------------------------------
+
+
+class NodeShardSpecView(Wire):
     nodes_desired: list[str] | None = None
 
 
-class NodeShardStatus(Wire):
+class NodeShardStatusView(Wire):
     last_update_time: str | None = None
     nodes_in_use: list[str] | None = None
     nodes_to_remove: list[str] | None = None
     nodes_to_add: list[str] | None = None
 
 
-class NodeShard(Wire):
-    """One scheduler's share of the nodes; it is named after the scheduler."""
-
+class NodeShardView(Wire):
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
-    spec: NodeShardSpec = msgspec.field(default_factory=NodeShardSpec)
-    status: NodeShardStatus = msgspec.field(default_factory=NodeShardStatus)
+    spec: NodeShardSpecView = msgspec.field(default_factory=NodeShardSpecView)
+    status: NodeShardStatusView = msgspec.field(default_factory=NodeShardStatusView)

@@ -13,7 +13,7 @@ from vcbatch.api.disruption import DisruptionBudget
 from vcbatch.api.dra import DeviceClass, ResourceClaim, ResourceSlice
 from vcbatch.api.namespace import Namespace
 from vcbatch.api.node import Node
-from vcbatch.api.node_shard import NodeShard
+from vcbatch.api.node_shard import NodeShardView
 from vcbatch.api.numatopology import NumatopologyView
 from vcbatch.api.pod import Pod
 from vcbatch.api.quota import Quota
@@ -49,7 +49,7 @@ READS: Sequence[Read] = (
     Read("queues", resources.QUEUES, QueueView),
     Read("nodes", resources.NODES, Node),
     Read("hyperNodes", resources.HYPERNODES, HyperNodeView, optional=True),
-    Read("nodeShards", resources.NODESHARDS, NodeShard, optional=True, of_nodes=True),
+    Read("nodeShards", resources.NODESHARDS, NodeShardView, optional=True, of_nodes=True),
     Read("configMaps", resources.CONFIGMAPS, ConfigMap, single=True),
     Read("numatopologies", resources.NUMATOPOLOGIES, NumatopologyView, optional=True),
     Read("deviceClasses", resources.DEVICECLASSES, DeviceClass, optional=True),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from vcbatch.api.node_shard import NodeShard
+from vcbatch.api.node_shard import NodeShardView
 from vcbatch.api.timestamps import format_time
 from vcbatch.scheduler.resources import Mask
 from vcbatch.scheduler.result import NodeShardUpdate
@@ -45,7 +45,7 @@ class Shards:
         """What is to be written to the shard's status; None where that says so already, or was told to."""
         if self.share.mode is ShardingMode.NONE:
             return None
-        own = self._facts.of(NodeShard).get(self.share.shard)
+        own = self._facts.of(NodeShardView).get(self.share.shard)
         if own is None:
             return None
         using = self.share.in_use(self._facts)

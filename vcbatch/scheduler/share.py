@@ -16,7 +16,7 @@ from typing import Final
 from vcbatch.api.meta import ObjectMeta
 from vcbatch.api.names import DEFAULT_SCHEDULER
 from vcbatch.api.node import Node
-from vcbatch.api.node_shard import NodeShard
+from vcbatch.api.node_shard import NodeShardView
 from vcbatch.scheduler.facts import Facts
 
 _POINTS: Final = 20
@@ -84,7 +84,7 @@ class Share:
     def in_use(self, facts: Facts) -> frozenset[str]:
         """The nodes of the shard: those it is to have, but for those that another one hasn't let go of yet. None where
         nobody says which it is to have."""
-        shards = facts.of(NodeShard)
+        shards = facts.of(NodeShardView)
         own = shards.get(self.shard)
         if own is None:
             return frozenset()

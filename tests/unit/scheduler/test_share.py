@@ -10,7 +10,7 @@ import pytest
 from tests.unit.scheduler.cluster import Cluster, Json
 from vcbatch.api.meta import ObjectMeta, OwnerReference
 from vcbatch.api.node import Node
-from vcbatch.api.node_shard import NodeShard
+from vcbatch.api.node_shard import NodeShardView
 from vcbatch.api.resources import NODESHARDS
 from vcbatch.scheduler import Policy, Scheduler
 from vcbatch.scheduler.share import Ring, ShardingMode, Share
@@ -30,7 +30,7 @@ class Shared(Cluster):
             "spec": {"nodesDesired": list(nodes)},
             "status": {} if using is None else {"nodesInUse": list(using)},
         }
-        self.scheduler.apply(NODESHARDS, "ADDED", msgspec.convert(raw, NodeShard))
+        self.scheduler.apply(NODESHARDS, "ADDED", msgspec.convert(raw, NodeShardView))
 
     def nodes(self, gang: str) -> set[str]:
         self.cycle()

@@ -9,6 +9,7 @@ from typing import Any, Final
 import yaml
 
 from vcbatch.api import resources
+from vcbatch.api.colocation import ColocationConfiguration
 from vcbatch.api.command import Command
 from vcbatch.api.crd.derive import object_schema
 from vcbatch.api.cronjob import CronJob
@@ -17,6 +18,7 @@ from vcbatch.api.job import Job
 from vcbatch.api.jobflow import JobFlow
 from vcbatch.api.jobtemplate import JobTemplate
 from vcbatch.api.model import Json, Object
+from vcbatch.api.node_shard import NodeShard
 from vcbatch.api.numatopology import Numatopology
 from vcbatch.api.podgroup import PodGroup
 from vcbatch.api.queue import Queue
@@ -130,6 +132,18 @@ _DEFINITIONS: Final = (
             _Column(name="NodeCount", path=".status.nodeCount", type="integer"),
             _Column(name="Age", path=_CREATED, type="date"),
         ),
+    ),
+    _Definition(
+        resource=resources.NODESHARDS,
+        model=NodeShard,
+        description="NodeShard says which nodes are for the scheduler of its name.",
+        short_names=("nsh",),
+        columns=(_Column(name="AGE", path=_CREATED, type="date"),),
+    ),
+    _Definition(
+        resource=resources.COLOCATIONCONFIGURATIONS,
+        model=ColocationConfiguration,
+        description="ColocationConfiguration says how the memory of pods is guarded that share a node with others.",
     ),
     _Definition(
         resource=resources.NUMATOPOLOGIES,

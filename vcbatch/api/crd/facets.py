@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
-from vcbatch.api import cronjob, hypernode, jobflow, jobtemplate, numatopology, podgroup, queue
+from vcbatch.api import colocation, cronjob, hypernode, jobflow, jobtemplate, node_shard, numatopology, podgroup, queue
 from vcbatch.api.command import Command
 from vcbatch.api.crd import schemas
 from vcbatch.api.job import (
@@ -55,6 +55,10 @@ def _of(description: str, *, required: bool = False, schema: Json | None = None,
 
 def _natural(description: str, **limits: Any) -> Facet:
     return Facet(description=description, limits={"minimum": 0, **limits})
+
+
+def _percent(description: str, *, default: int) -> Facet:
+    return Facet(description=description, limits={"minimum": 0, "maximum": 100, "default": default})
 
 
 def _enum(description: str, values: type[StrEnum] | list[str], **limits: Any) -> Facet:
@@ -460,6 +464,40 @@ _TOPOLOGY: Final[Mapping[type[Model], Mapping[str, Facet]]] = {
     hypernode.HyperNodeStatus: {
         "conditions": _of("Conditions.", schema=schemas.array(schemas.CONDITION)),
         "node_count": Facet(description="Nodes inside.", schema=schemas.INT64, limits={"minimum": 0}),
+    },
+    node_shard.NodeShard: {
+        "spec": _of("What the scheduler is to use.", required=True),
+        "status": _of("What the scheduler makes of it."),
+    },
+    node_shard.NodeShardSpec: {"nodes_desired": _of("Names of the nodes.", required=True)},
+    node_shard.NodeShardStatus: {
+        "last_update_time": _of("When the scheduler last wrote this.", schema=schemas.TIME),
+        "nodes_in_use": _of("Nodes that the scheduler places pods on."),
+        "nodes_to_remove": _of("Nodes that it gives back as soon as they are free."),
+        "nodes_to_add": _of("Nodes that it gets as soon as another scheduler gives them back."),
+    },
+    colocation.ColocationConfiguration: {
+        "spec": _of("Which pods, and how."),
+        "status": _of("What became of it."),
+    },
+    colocation.ColocationConfigurationSpec: {
+        "selector": _of("The pods that this is about.", schema=_SELECTOR),
+        "memory_qos": _of("How their memory is guarded."),
+    },
+    colocation.MemoryQos: {
+        "high_ratio": _percent("Of the limit, where the kernel begins to slow a pod down.", default=100),
+        "low_ratio": _percent("Of the request, which the kernel hardly takes back.", default=0),
+        "min_ratio": _percent("Of the request, which the kernel never takes back.", default=0),
+    },
+    colocation.ColocationConfigurationStatus: {
+        "conditions": _of(
+            "Conditions.",
+            schema={
+                **schemas.array(schemas.CONDITION),
+                "x-kubernetes-list-type": "map",
+                "x-kubernetes-list-map-keys": ["type"],
+            },
+        ),
     },
     numatopology.Numatopology: {"spec": _of("The cpus of one node.")},
     numatopology.NumatopologySpec: {
