@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from vcbatch.core.waiting import Waiting
     from vcbatch.sdk.async_client import AsyncClient
     from vcbatch.sdk.async_job import AsyncJobHandle
-    from vcbatch.sdk.client import Client, JobHandle
+    from vcbatch.sdk.client import Client
     from vcbatch.sdk.errors import (
         AdmissionDenied,
         AlreadyExists,
@@ -30,6 +30,11 @@ if TYPE_CHECKING:
         WaitTimeout,
     )
     from vcbatch.sdk.frameworks import env, mpi, pytorch, ray, ssh, svc, tensorflow
+    from vcbatch.sdk.functions.async_calls import AsyncFunctionHandle, AsyncMapHandle
+    from vcbatch.sdk.functions.calls import FunctionHandle, MapHandle
+    from vcbatch.sdk.functions.folder import SharedFolder
+    from vcbatch.sdk.functions.task import TaskFunction, TaskOptions, task
+    from vcbatch.sdk.job import JobHandle
     from vcbatch.sdk.log_reader import LogLine
     from vcbatch.sdk.models.job import Job, Task
     from vcbatch.sdk.models.parts import DependsOn, NetworkTopology, Partitions, Policy, Resources, Volume
@@ -43,7 +48,7 @@ _PLACES = {
     "vcbatch.core.waiting": ("Waiting",),
     "vcbatch.sdk.async_client": ("AsyncClient",),
     "vcbatch.sdk.async_job": ("AsyncJobHandle",),
-    "vcbatch.sdk.client": ("Client", "JobHandle"),
+    "vcbatch.sdk.client": ("Client",),
     "vcbatch.sdk.errors": (
         "AdmissionDenied",
         "AlreadyExists",
@@ -61,6 +66,11 @@ _PLACES = {
         "WaitTimeout",
     ),
     "vcbatch.sdk.frameworks": ("env", "mpi", "pytorch", "ray", "ssh", "svc", "tensorflow"),
+    "vcbatch.sdk.functions.async_calls": ("AsyncFunctionHandle", "AsyncMapHandle"),
+    "vcbatch.sdk.functions.calls": ("FunctionHandle", "MapHandle"),
+    "vcbatch.sdk.functions.folder": ("SharedFolder",),
+    "vcbatch.sdk.functions.task": ("TaskFunction", "TaskOptions", "task"),
+    "vcbatch.sdk.job": ("JobHandle",),
     "vcbatch.sdk.log_reader": ("LogLine",),
     "vcbatch.sdk.models.job": ("Job", "Task"),
     "vcbatch.sdk.models.parts": ("DependsOn", "NetworkTopology", "Partitions", "Policy", "Resources", "Volume"),
@@ -75,12 +85,15 @@ __all__ = [
     "AdmissionDenied",
     "AlreadyExists",
     "AsyncClient",
+    "AsyncFunctionHandle",
     "AsyncJobHandle",
+    "AsyncMapHandle",
     "Client",
     "Conflict",
     "DependsOn",
     "Event",
     "Forbidden",
+    "FunctionHandle",
     "Job",
     "JobEnded",
     "JobEvent",
@@ -90,6 +103,7 @@ __all__ = [
     "JobStatus",
     "LogLine",
     "LossCause",
+    "MapHandle",
     "NetworkTopology",
     "NotConfigured",
     "NotFound",
@@ -102,8 +116,11 @@ __all__ = [
     "Resources",
     "ResultUnavailable",
     "ServerError",
+    "SharedFolder",
     "Task",
     "TaskFailed",
+    "TaskFunction",
+    "TaskOptions",
     "Unavailable",
     "VcbatchError",
     "Volume",
@@ -117,6 +134,7 @@ __all__ = [
     "ray",
     "ssh",
     "svc",
+    "task",
     "tensorflow",
 ]
 

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ParamSpec, Self, TypeVar, cast, overload
 
 from vcbatch.api.phases import Action
 from vcbatch.api.resources import COMMANDS, JOBS, QUEUES
 from vcbatch.sdk.async_job import AsyncJobHandle
 from vcbatch.sdk.connecting import Place, configured, local
 from vcbatch.sdk.errors import VcbatchError
+from vcbatch.sdk.functions.async_calls import AsyncFunctionHandle, AsyncMapHandle, folder_of
+from vcbatch.sdk.functions.folder import Call, CallFolder, SharedFolder
+from vcbatch.sdk.functions.task import TaskFunction, job_of
 from vcbatch.sdk.models.job import Job
 from vcbatch.sdk.models.queue import Queue
 from vcbatch.sdk.records import command_for
 from vcbatch.sdk.session import Session
 from vcbatch.seams.api import ApiError
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class AsyncClient:
@@ -84,9 +91,52 @@ class AsyncClient:
 
     # Jobs
 
-    async def submit(self, job: Job | Mapping[str, Any], *, namespace: str | None = None) -> AsyncJobHandle:
-        """Make a job, from a model or a manifest. Raises `AdmissionDenied` where it isn't valid and `AlreadyExists`
-        where its name is taken."""
+    @overload
+    async def submit(
+        self, work: TaskFunction[P, R], /, *args: P.args, **kwargs: P.kwargs
+    ) -> AsyncFunctionHandle[R]: ...
+
+    @overload
+    async def submit(self, work: Job | Mapping[str, Any], /, *, namespace: str | None = None) -> AsyncJobHandle: ...
+
+    async def submit(self, work: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """Make a job: from a model, from a manifest, or of a `@task` function and its arguments. Raises
+        `AdmissionDenied` where it isn't valid and `AlreadyExists` where its name is taken."""
+        if not isinstance(work, TaskFunction):
+            return await self._make(work, *args, **kwargs)
+        function = cast("TaskFunction[..., Any]", work)
+        job, folder = await self._send(function, [(args, kwargs)])
+        return AsyncFunctionHandle(self._session, job=job, folder=folder)
+
+    async def map(self, function: TaskFunction[..., R], /, *iterables: Iterable[Any]) -> AsyncMapHandle[R]:
+        """Make one job of many calls, as `map` would make them, which run as there is room for them."""
+        if not iterables:
+            raise TypeError("map() wants at least one iterable of arguments")
+        job, folder = await self._send(function, [(items, {}) for items in zip(*iterables, strict=False)])
+        return AsyncMapHandle(self._session, job=job, folder=folder)
+
+    async def attach(
+        self, name: str, *, namespace: str | None = None, shared: SharedFolder | None = None
+    ) -> AsyncMapHandle[Any]:
+        """The handle of a job of functions that another program, or an earlier run of this one, has submitted. On a
+        cluster `shared` has to be named again."""
+        job = await self.job(name, namespace=namespace).get()
+        return AsyncMapHandle(self._session, job=job, folder=folder_of(job, self._session, shared))
+
+    async def _send(self, function: TaskFunction[..., Any], calls: Sequence[Call]) -> tuple[Job, CallFolder]:
+        """Write the calls and make their job. Nothing is left where it is refused."""
+        token = self._session.random.token(16)
+        folder = CallFolder.at(token, state_dir=self._session.state_dir, shared=function.settings.shared)
+        job = job_of(function, count=len(calls), token=token, folder=folder)
+        await asyncio.to_thread(folder.write, function.function, calls)
+        try:
+            handle = await self._make(job)
+        except BaseException:
+            await asyncio.to_thread(folder.remove)
+            raise
+        return handle.last or job, folder
+
+    async def _make(self, job: Job | Mapping[str, Any], *, namespace: str | None = None) -> AsyncJobHandle:
         wanted = (job if isinstance(job, Job) else Job.from_manifest(job)).as_new()
         at = namespace or wanted.namespace or self.namespace
         if not wanted.name and not wanted.generate_name:

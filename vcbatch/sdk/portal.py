@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+import weakref
 from collections import deque
-from collections.abc import AsyncGenerator, Coroutine, Generator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
@@ -19,7 +20,35 @@ _CLOSE_SECONDS = 5.0
 
 
 class Portal:
-    """Runs coroutines for other threads. The thread is started when it is first needed, and ends with `close`."""
+    """Runs coroutines for other threads until it is closed, or nobody has it any more. Then it runs `last`."""
+
+    def __init__(self, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self._loop = _LoopThread()
+        self._end = weakref.finalize(self, _end, self._loop, last)
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """The result of a coroutine, which is cancelled where the caller is interrupted."""
+        return self._loop.run(work)
+
+    def iterate(self, items: AsyncGenerator[T, None]) -> Generator[T, None, None]:
+        """The items of an async generator, which is closed with the iterator."""
+        pump = _Pump(items)
+        try:
+            while batch := self._loop.run(pump.take()):
+                yield from batch
+        finally:
+            self._loop.leave(pump.stop())
+
+    def close(self) -> None:
+        self._end()
+
+
+def _end(loop: _LoopThread, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    loop.close(last())
+
+
+class _LoopThread:
+    """The thread is started when it is first needed."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -29,7 +58,6 @@ class Portal:
         self._closed = False
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """The result of a coroutine, which is cancelled where the caller is interrupted."""
         try:
             loop = self._running()
         except BaseException:
@@ -41,15 +69,6 @@ class Portal:
         except BaseException:
             future.cancel()
             raise
-
-    def iterate(self, items: AsyncGenerator[T, None]) -> Generator[T, None, None]:
-        """The items of an async generator, which is closed with the iterator."""
-        pump = _Pump(items)
-        try:
-            while batch := self.run(pump.take()):
-                yield from batch
-        finally:
-            self._leave(pump.stop())
 
     def close(self, last: Coroutine[Any, Any, None]) -> None:
         """Run `last`, and end the thread."""
@@ -65,7 +84,7 @@ class Portal:
                 future.result(_CLOSE_SECONDS)
             thread.join(_CLOSE_SECONDS)
 
-    def _leave(self, work: Coroutine[Any, Any, None]) -> None:
+    def leave(self, work: Coroutine[Any, Any, None]) -> None:
         """Have something done at the end, which may come by way of the garbage collector on any thread."""
         if self._closed or self._loop is None or self._process != os.getpid():
             work.close()

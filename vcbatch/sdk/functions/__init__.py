@@ -1,0 +1,1 @@
+"""Python functions that run as jobs: `@task`, their calls as files, and their results."""

@@ -1,0 +1,154 @@
+"""The calls of a function and their results, as files that this machine and the pods see.
+
+`function.pkl` and `call-N.pkl` go there, `run.py` runs one call, and `result-N` comes back: a line of JSON that says
+how it went, and then what the function returned or raised, pickled.
+"""
+
+from __future__ import annotations
+
+import importlib.resources
+import json
+import pickle
+import re
+import shutil
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from vcbatch.sdk.errors import ResultUnavailable, TaskFailed, VcbatchError
+
+MOST_CALLS = 10_000
+_MOST_BYTES = 2 * 1024**3
+_TOKEN = re.compile(r"[a-z0-9]{8,64}")
+_SETTLE_SECONDS = 15.0
+"""How long a file may take to appear here that was written elsewhere, as on NFS."""
+
+Call = tuple[tuple[Any, ...], Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedFolder:
+    """A folder on a PersistentVolumeClaim that this machine sees too, by which functions reach a cluster and their
+    results come back: `here` is where this machine has it, `mount_path` where pods have the claim.
+
+    Whoever can write there can run programs as you: results are unpickled.
+    """
+
+    claim: str
+    here: str | Path
+    mount_path: str = "/vcbatch"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallFolder:
+    """The folder of one job: `here` on this machine, `there` in its pods."""
+
+    here: Path
+    there: str
+    remote: bool
+
+    @classmethod
+    def at(cls, token: str, *, state_dir: Path | None, shared: SharedFolder | None) -> CallFolder:
+        """Raises `VcbatchError` where there is no folder that both sides see."""
+        if not _TOKEN.fullmatch(token):
+            raise VcbatchError(f"{token!r} is no name of a folder with calls")
+        if shared is not None:
+            here = Path(shared.here).expanduser().absolute() / f"calls-{token}"
+            return cls(here=here, there=f"{shared.mount_path.rstrip('/')}/calls-{token}", remote=True)
+        if state_dir is None:
+            raise VcbatchError(
+                "a function on a cluster needs a folder that its pods and this machine both see",
+                hint="Name it: fn.options(shared=SharedFolder(claim=..., here=...), image=...).",
+            )
+        here = state_dir / "calls" / token
+        return cls(here=here, there=str(here), remote=False)
+
+    def write(self, function: Callable[..., Any], calls: Sequence[Call]) -> None:
+        """Raises `VcbatchError` for what can't be sent."""
+        import cloudpickle
+
+        if not calls or len(calls) > MOST_CALLS:
+            raise VcbatchError(f"{len(calls)} calls in one job: want 1 to {MOST_CALLS}")
+        self.here.mkdir(parents=True, mode=0o755 if self.remote else 0o700)
+        try:
+            (self.here / "function.pkl").write_bytes(_pickled(cloudpickle, function, "the function"))
+            for index, call in enumerate(calls):
+                what = f"the arguments of call {index}"
+                (self.here / f"call-{index}.pkl").write_bytes(_pickled(cloudpickle, call, what))
+            settings = {
+                "python": f"{sys.version_info.major}.{sys.version_info.minor}",
+                "path": [path for path in sys.path if path],
+                "calls": len(calls),
+            }
+            (self.here / "call.json").write_text(json.dumps(settings))
+            runner = importlib.resources.files("vcbatch.sdk.functions").joinpath("runner.py").read_bytes()
+            (self.here / "run.py").write_bytes(runner)
+        except BaseException:
+            self.remove()
+            raise
+
+    def calls(self) -> int:
+        """How many calls there are. Raises `ResultUnavailable`."""
+        try:
+            return int(json.loads((self.here / "call.json").read_text())["calls"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise ResultUnavailable(f"{self.here} has no calls any more: {error}") from error
+
+    def result(self, index: int, *, exit_code: int | None = None) -> Any:
+        """What a call returned, once it has ended. Raises `TaskFailed` where it raised, `ResultUnavailable` where there
+        is no result."""
+        head, data = self._read(index, exit_code)
+        if why := head.get("unavailable"):
+            raise ResultUnavailable(f"call {index} didn't run: {why}")
+        value = _loaded(data, index) if data or not head else None
+        if not head:
+            return value
+        failed = TaskFailed(
+            f"call {index} raised {head.get('failed', 'an exception')}",
+            hint="Its traceback is in .traceback, what it printed in handle.logs().",
+            index=index,
+            traceback=str(head.get("traceback", "")),
+        )
+        raise failed from (value if isinstance(value, BaseException) else None)
+
+    def _read(self, index: int, exit_code: int | None) -> tuple[dict[str, Any], bytes]:
+        file = self.here / f"result-{index}"
+        deadline = time.monotonic() + (_SETTLE_SECONDS if self.remote else 0.0)
+        while not file.exists():
+            if time.monotonic() >= deadline:
+                code = f" (exit code {exit_code})" if exit_code is not None else ""
+                raise ResultUnavailable(
+                    f"call {index} ended without a result{code}",
+                    hint="handle.logs() shows what it printed, handle.events() what happened to its pod.",
+                )
+            time.sleep(0.2)
+        if file.stat().st_size > _MOST_BYTES:
+            raise ResultUnavailable(f"{file} is larger than {_MOST_BYTES} bytes", hint="Return a path instead.")
+        line, _, data = file.read_bytes().partition(b"\n")
+        try:
+            return json.loads(line), data
+        except ValueError as error:
+            raise ResultUnavailable(f"{file} isn't a result: {error}") from error
+
+    def remove(self) -> None:
+        shutil.rmtree(self.here, ignore_errors=True)
+
+
+def _pickled(cloudpickle: Any, value: Any, what: str) -> bytes:
+    try:
+        data: bytes = cloudpickle.dumps(value)
+    except Exception as error:  # whatever an object's own way of being pickled raises
+        hint = "Open files, connections and locks can't be sent: make them inside the function."
+        raise VcbatchError(f"{what} can't be pickled: {error}", hint=hint) from error
+    return data
+
+
+def _loaded(data: bytes, index: int) -> Any:
+    try:
+        return pickle.loads(data)  # noqa: S301 - from a folder that is ours, see SharedFolder
+    except Exception as error:
+        hint = "Does this program have the modules that the result is made of?"
+        raise ResultUnavailable(f"the result of call {index} can't be loaded: {error!r}", hint=hint) from error

@@ -1,0 +1,152 @@
+"""`@task`: a function, and how it is to run as a job."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import update_wrapper
+from pathlib import Path
+from typing import Any, Generic, ParamSpec, TypeVar, overload
+
+from vcbatch.api import names
+from vcbatch.api.phases import Action, Event
+from vcbatch.sdk.errors import VcbatchError
+from vcbatch.sdk.frameworks import env as env_plugin
+from vcbatch.sdk.functions.folder import CallFolder, SharedFolder
+from vcbatch.sdk.models.job import Job, Task
+from vcbatch.sdk.models.parts import Policy, Resources, Volume
+from vcbatch.sdk.models.wire import Quantity
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_LOCAL_IMAGE = "vcbatch.dev/this-machine"
+"""What stands for an image where containers are processes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskOptions:
+    """How a function runs.
+
+    Attributes:
+        cpu, memory, gpus: what one call asks for.
+        queue: the job's queue.
+        image: on a cluster: an image that has the same version of Python, cloudpickle, and what the function imports.
+        python: the interpreter there; on this machine it is the one that runs now.
+        shared: on a cluster: the folder by which calls and results travel.
+        env: environment variables.
+        retries: how often calls that fail are made again, all calls of the job together.
+        at_most: how many calls run at the same time; as many as there is room for, where it isn't said.
+        extra: anything else of the job's manifest.
+    """
+
+    cpu: Quantity | None = None
+    memory: Quantity | None = None
+    gpus: int | None = None
+    queue: str | None = None
+    image: str | None = None
+    python: str = "python3"
+    shared: SharedFolder | None = None
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    retries: int = 0
+    at_most: int | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+class TaskFunction(Generic[P, R]):
+    """A function that runs here when it is called, and as a job when it is submitted: `client.submit(fn, 1, 2)`,
+    `client.map(fn, [1, 2, 3])`."""
+
+    def __init__(self, function: Callable[P, R], settings: TaskOptions) -> None:
+        self.function = function
+        self.settings = settings
+        update_wrapper(self, function)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self.function(*args, **kwargs)
+
+    def options(self, **changes: Any) -> TaskFunction[P, R]:
+        """The same function with other `TaskOptions`. Raises `TypeError` for one that there isn't."""
+        return TaskFunction(self.function, replace(self.settings, **changes))
+
+    def __repr__(self) -> str:
+        return f"<task {self.name}>"
+
+    @property
+    def name(self) -> str:
+        return getattr(self.function, "__name__", "function")
+
+
+@overload
+def task(function: Callable[P, R], /) -> TaskFunction[P, R]: ...
+
+
+@overload
+def task(
+    *,
+    cpu: Quantity | None = None,
+    memory: Quantity | None = None,
+    gpus: int | None = None,
+    queue: str | None = None,
+    image: str | None = None,
+    python: str = "python3",
+    shared: SharedFolder | None = None,
+    env: Mapping[str, str] | None = None,
+    retries: int = 0,
+    at_most: int | None = None,
+    extra: Mapping[str, Any] | None = None,
+) -> Callable[[Callable[P, R]], TaskFunction[P, R]]: ...
+
+
+def task(function: Callable[..., Any] | None = None, /, **settings: Any) -> Any:
+    """Let a function be run as a job: `@task`, or with `TaskOptions`: `@task(gpus=1, memory="16Gi")`.
+
+    The function is sent by value, with what it refers to in the program or notebook where it is defined. Modules that
+    it imports have to be installed where it runs.
+    """
+    given = {key: value for key, value in settings.items() if value is not None}
+    options = TaskOptions(**given)
+    if function is not None:
+        return TaskFunction(function, options)
+    return lambda decorated: TaskFunction(decorated, options)
+
+
+def job_of(function: TaskFunction[..., Any], *, count: int, token: str, folder: CallFolder) -> Job:
+    """The job that makes `count` calls, each in a pod of its own: they start as there is room for them. Raises
+    `VcbatchError` where a cluster has no image for it."""
+    settings = function.settings
+    if folder.remote and not settings.image:
+        hint = "Name one with the same version of Python, and cloudpickle: fn.options(image=...)."
+        raise VcbatchError(f"{function.name}() needs an image to run on a cluster", hint=hint)
+    asked = Resources.of(cpu=settings.cpu, memory=settings.memory, gpus=settings.gpus)
+    shared = settings.shared
+    work = Task(
+        name="call",
+        replicas=count,
+        min_available=1,
+        image=settings.image or _LOCAL_IMAGE,
+        command=[settings.python if folder.remote else sys.executable, f"{folder.there}/run.py"],
+        env={"PYTHONUNBUFFERED": "1", **settings.env},
+        resources=asked if asked.requests else None,
+        working_dir=None if folder.remote else str(Path.cwd()),
+    )
+    slug = re.sub(r"[^a-z0-9]+", "-", function.name.lower()).strip("-")[:30] or "function"
+    annotations = {names.CALL_FOLDER: token}
+    if settings.at_most is not None:
+        annotations[names.MAX_PARALLEL_PODS] = str(settings.at_most)
+    job = Job(
+        extra=settings.extra,
+        name=f"{slug}-{token[:8]}",
+        queue=settings.queue,
+        min_available=1,
+        tasks=[work],
+        plugins=env_plugin(),
+        annotations=annotations,
+        volumes=[Volume(mount_path=shared.mount_path, claim_name=shared.claim)] if shared is not None else (),
+    )
+    if settings.retries:
+        again = Policy(event=Event.POD_FAILED, action=Action.RESTART_POD)
+        return job.replace(policies=[again], max_retry=settings.retries)
+    return job
