@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
@@ -48,6 +48,10 @@ class Access:
             with self._complaining():
                 self._connection = self._found()
         return self._connection
+
+    def now(self) -> datetime:
+        """The time, for ages on a screen."""
+        return datetime.now(UTC)
 
     def once(self, work: Callable[[Api], Coroutine[Any, Any, T]]) -> T:
         """Run `work` without an event loop: for everything but watches. Raises `CliError`."""

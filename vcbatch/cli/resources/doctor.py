@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 
 import click
 
@@ -36,7 +35,7 @@ def command(access: Access, components_namespace: str) -> int:
     setting = Setting(
         namespace=access.namespace,
         components=components_namespace,
-        now=datetime.now(UTC),
+        now=access.now(),
         local=_is_local(connection.server),
     )
     failed = False

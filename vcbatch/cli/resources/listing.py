@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
@@ -170,7 +170,7 @@ def show_named(access: Access, kind: Kind, names: Sequence[str], output: Format,
 
     found = access.once(fetch)
     printer = _printer(kind, Asked(format=output, headers=headers))
-    now = datetime.now(UTC)
+    now = access.now()
     _say(printer.single(found[0], now=now) if len(found) == 1 else printer.listed(found, now=now), output)
     return 0
 
@@ -181,7 +181,7 @@ def show_list(access: Access, kind: Kind, asked: Asked) -> int:
     namespace = None if everywhere else access.namespace
     printer = _printer(kind, asked)
     if asked.watch:
-        access.streaming(lambda api: _follow(api, kind, namespace, printer, asked))
+        access.streaming(lambda api: _follow(api, kind, namespace, printer, asked, clock=access.now))
         return 0
 
     async def fetch(api: Api) -> Sequence[Json]:
@@ -199,11 +199,13 @@ def show_list(access: Access, kind: Kind, asked: Asked) -> int:
         return 0
     if asked.sort_by is not None:
         found.sort(key=_sort_key(asked.sort_by))
-    _say(printer.listed(found, now=datetime.now(UTC)), asked.format)
+    _say(printer.listed(found, now=access.now()), asked.format)
     return 0
 
 
-async def _follow(api: HttpApi, kind: Kind, namespace: str | None, printer: Printer, asked: Asked) -> None:
+async def _follow(
+    api: HttpApi, kind: Kind, namespace: str | None, printer: Printer, asked: Asked, *, clock: Callable[[], datetime]
+) -> None:
     from vcbatch.runtime.clock import SystemClock
     from vcbatch.runtime.random import SystemRandom
     from vcbatch.sdk.watching import changes
@@ -219,7 +221,7 @@ async def _follow(api: HttpApi, kind: Kind, namespace: str | None, printer: Prin
     )
     first = True
     async for batch in batches:
-        now = datetime.now(UTC)
+        now = clock()
         kept = [change for change in batch if asked.keep is None or asked.keep(change.object)]
         if first and asked.format.tabular and kept:
             say(printer.listed([change.object for change in kept], now=now))  # widths that fit all of them

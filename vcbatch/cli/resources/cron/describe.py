@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import click
@@ -43,7 +43,7 @@ def command(name: str, access: Access) -> int:
         jobs = owned_by(await within_reach(api, JOBS, namespace=access.namespace), uid_of(cron))
         return CronPicture(cron=cron, jobs=jobs, events=await events_of(api, cron))
 
-    say(described(access.once(fetch), terminal_of(), now=datetime.now(UTC)))
+    say(described(access.once(fetch), terminal_of(), now=access.now()))
     return 0
 
 

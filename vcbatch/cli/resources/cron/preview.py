@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -39,7 +39,7 @@ def command(access: Access, name: str | None, count: int, schedule: str | None, 
         raise click.UsageError("want either the NAME of a CronJob or --schedule")
     if name is not None and time_zone is not None:
         raise click.UsageError("--time-zone goes with --schedule; a CronJob has its own")
-    now = datetime.now(UTC)
+    now = access.now()
     if name is not None:
 
         async def fetch(api: Api) -> Json:

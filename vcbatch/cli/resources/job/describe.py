@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import click
@@ -68,7 +68,7 @@ def command(name: str, access: Access) -> int:
         events = await events_of(api, job, *groups)
         return JobPicture(job=job, pod_group=group, pods=pods, events=events)
 
-    say(described(access.once(fetch), terminal_of(), now=datetime.now(UTC)))
+    say(described(access.once(fetch), terminal_of(), now=access.now()))
     return 0
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import click
@@ -49,7 +49,7 @@ def command(name: str, access: Access) -> int:
         return job, around
 
     job, around = access.once(fetch)
-    say(explained(job, waiting_of(job, around), terminal_of(), now=datetime.now(UTC)))
+    say(explained(job, waiting_of(job, around), terminal_of(), now=access.now()))
     return 0
 
 

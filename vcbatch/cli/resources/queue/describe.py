@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import click
@@ -56,7 +56,7 @@ def command(name: str, access: Access) -> int:
         books = books_of(await within_reach(api, QUEUES), groups)
         return QueuePicture(queue=queue, books=books, gangs=gangs, events=await events_of(api, queue))
 
-    say(described(access.once(fetch), terminal_of(), now=datetime.now(UTC)))
+    say(described(access.once(fetch), terminal_of(), now=access.now()))
     return 0
 
 

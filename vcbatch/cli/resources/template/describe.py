@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import click
@@ -34,7 +34,7 @@ def command(name: str, access: Access) -> int:
         return template, await within_reach(api, JOBFLOWS, namespace=access.namespace)
 
     template, flows = access.once(fetch)
-    say(described(template, flows, terminal_of(), now=datetime.now(UTC)))
+    say(described(template, flows, terminal_of(), now=access.now()))
     return 0
 
 
