@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from vcbatch.core.cronjob import describe as of_cron_jobs
 from vcbatch.core.job.states import describe as of_jobs
 from vcbatch.core.jobflow.states import describe as of_flows
+from vcbatch.core.queue.states import describe as of_queues
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "states.md"
 
 
 def page() -> str:
-    return f"{of_jobs.render()}\n{of_flows.render()}"
+    return "\n".join(part.render() for part in (of_jobs, of_flows, of_queues, of_cron_jobs))
 
 
 def test_the_page_is_the_tables() -> None:

@@ -1,0 +1,30 @@
+"""The machine as a part of the page for people, `docs/states.md`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from vcbatch.api.job import Action
+from vcbatch.core.queue.states import TABLE
+
+_COLUMNS: Final = (Action.OPEN_QUEUE, Action.CLOSE_QUEUE, Action.SYNC_QUEUE)
+_HEAD: Final = """\
+## The states of a Queue
+
+Generated from the table in `vcbatch/core/queue/states/`. A row is the state that a queue is in, a column what a Command
+asks for; SyncQueue is what happens without one, and instead of what a state has no rule for ("·").
+
+"""
+_TAIL: Final = """
+A queue without a state is treated as Open. Closing a queue closes those below it; they open again with it, but for
+those that were closed by hand.
+"""
+
+
+def render() -> str:
+    """The part, in Markdown."""
+    lines = [_HEAD, "| state | " + " | ".join(_COLUMNS) + " |\n", "|---" * (len(_COLUMNS) + 1) + "|\n"]
+    for state, row in TABLE.items():
+        cells = [f"→ {row[action].text}" if action in row else "·" for action in _COLUMNS]
+        lines.append(f"| **{state}** | " + " | ".join(cells) + " |\n")
+    return "".join([*lines, _TAIL])
