@@ -54,7 +54,7 @@ def _job_spec_defaults(spec: Json) -> None:
     spec.setdefault("parallelism", 1)
     limited = spec.get("backoffLimitPerIndex") is not None
     spec.setdefault("backoffLimit", _LARGEST_BACKOFF if limited else 6)
-    if not spec.get("completionMode"):
+    if spec.get("completionMode") is None:
         spec["completionMode"] = "NonIndexed"
     spec.setdefault("suspend", False)
     spec.setdefault("manualSelector", False)
@@ -63,7 +63,7 @@ def _job_spec_defaults(spec: Json) -> None:
         spec["podReplacementPolicy"] = "Failed" if policy is not None else "TerminatingOrFailed"
     for rule in (policy or {}).get("rules") or ():
         for pattern in rule.get("onPodConditions") or ():
-            pattern.setdefault("status", "True")
+            pattern["status"] = pattern.get("status") or "True"
 
 
 def _job_defaults(obj: Json, _old: Json | None, _ctx: RequestContext) -> None:

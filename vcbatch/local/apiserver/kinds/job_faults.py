@@ -44,8 +44,11 @@ _IMMUTABLE: Final = ("completionMode", "podFailurePolicy", "backoffLimitPerIndex
 def job_faults(obj: Json) -> list[FieldError]:
     """Faults of a whole Job, in Kubernetes' order."""
     spec, metadata = part(obj, "spec"), part(obj, "metadata")
-    found = _generated_faults(spec, metadata) + spec_faults(spec, "spec")
-    selector = spec.get("selector")
+    return _generated_faults(spec, metadata) + _whole_spec_faults(spec) + _host_name_faults(spec, metadata)
+
+
+def _whole_spec_faults(spec: Json) -> list[FieldError]:
+    found, selector = spec_faults(spec, "spec"), spec.get("selector")
     if selector is None:
         found.append(faults.required("spec.selector"))
     else:
@@ -54,7 +57,7 @@ def job_faults(obj: Json) -> list[FieldError]:
     if not selectors.matches(selector, labels):
         detail = "`selector` does not match template `labels`"
         found.append(faults.invalid("spec.template.metadata.labels", labels or None, detail))
-    return found + _host_name_faults(spec, metadata)
+    return found
 
 
 def spec_faults(spec: Json, path: str) -> list[FieldError]:
@@ -77,8 +80,9 @@ def spec_faults(spec: Json, path: str) -> list[FieldError]:
 
 
 def change_faults(after: Json, before: Json, old: Json) -> list[FieldError]:
-    """Faults of a change of a Job's spec; `old` is the Job before it."""
-    found: list[FieldError] = []
+    """Faults of a change of a Job's spec; `old` is the Job before it. What is wrong with the spec itself is told here
+    once more, as Kubernetes does."""
+    found = _whole_spec_faults(after)
     if after.get("completionMode") != "Indexed":
         found += faults.immutable("spec.completions", after.get("completions"), before.get("completions"))
     elif after.get("completions") not in (None, before.get("completions"), after.get("parallelism")):
@@ -179,7 +183,7 @@ def _mode_faults(spec: Json, path: str) -> list[FieldError]:
     parallelism = spec.get("parallelism")
     found: list[FieldError] = []
     if mode not in (None, "NonIndexed", "Indexed"):
-        found.append(faults.unsupported(f"{path}.completionMode", mode, ["Indexed", "NonIndexed"]))
+        found.append(faults.unsupported(f"{path}.completionMode", mode, ["NonIndexed", "Indexed"]))
     if mode == "Indexed":
         if completions is None:
             found.append(faults.required(f"{path}.completions", "when completion mode is Indexed"))
@@ -279,7 +283,7 @@ def _exit_code_faults(codes: Json, path: str, containers: set[str]) -> list[Fiel
         found.append(faults.invalid(f"{path}.containerName", container, detail))
     values: list[int] = listed(codes, "values")
     if not values:
-        found.append(faults.invalid(f"{path}.values", codes.get("values"), "at least one value is required"))
+        found.append(faults.invalid(f"{path}.values", values, "at least one value is required"))
     elif len(values) > _MOST_EXIT_CODES:
         found.append(faults.too_many(f"{path}.values", len(values), _MOST_EXIT_CODES))
     for place, value in enumerate(values):
