@@ -35,6 +35,7 @@ from vcbatch.runtime.claim_binder import ClaimBinder
 from vcbatch.runtime.config_maps import ConfigMaps
 from vcbatch.runtime.cycle_metrics import CycleMetrics
 from vcbatch.runtime.device_binder import DeviceBinder
+from vcbatch.runtime.held_back import HeldBack
 from vcbatch.runtime.informers import Informers
 from vcbatch.runtime.meter import Meter, NoMeter
 from vcbatch.runtime.plugin_trouble import PluginTrouble
@@ -96,6 +97,7 @@ class SchedulerLoop:
             if not read.single:
                 cache = informers.follow(read.resource, read.struct, optional=read.optional)
                 cache.listen(self._feeder(read.resource))
+        self._refusals = HeldBack(clock=clock, told=self._bind_refused)
         self._announcer = Announcer(recorder, clock=clock, pods=pods, podgroups=podgroups)
         self._binder = Binder(
             api, clock=clock, random=random, meter=self._meter, bound=self._bound, failed=self._bind_failed
@@ -149,6 +151,7 @@ class SchedulerLoop:
         """What has to run, beside the informers."""
         return [
             Part(name="binding pods", run=self._binder.run),
+            Part(name="holding back what is refused again", run=self._refusals.run),
             Part(name="binding claims", run=self._volumes.run),
             Part(name="writing claims for devices", run=self._claims.run),
             Part(name="locking nodes", run=self._devices.run),
@@ -181,6 +184,9 @@ class SchedulerLoop:
         self._devices.refused(uid)
         self._claims.refused(uid)
         self._announcer.failed(uid)
+        self._refusals.refused(uid, error)
+
+    def _bind_refused(self, uid: str, error: str) -> None:
         self.scheduler.bind_failed(uid, error)
         self._wake.set()
 
