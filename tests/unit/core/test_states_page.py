@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from vcbatch.core.batchjob import describe as of_batch_jobs
 from vcbatch.core.cronjob import describe as of_cron_jobs
 from vcbatch.core.job.states import describe as of_jobs
 from vcbatch.core.jobflow.states import describe as of_flows
@@ -13,7 +14,7 @@ PAGE = Path(__file__).resolve().parents[3] / "docs" / "states.md"
 
 
 def page() -> str:
-    return "\n".join(part.render() for part in (of_jobs, of_flows, of_queues, of_cron_jobs))
+    return "\n".join(part.render() for part in (of_jobs, of_flows, of_queues, of_cron_jobs, of_batch_jobs))
 
 
 def test_the_page_is_the_tables() -> None:

@@ -67,13 +67,14 @@ class Verb(StrEnum):
 
 TABLE: Final[Mapping[Standing, Verb]] = {
     Standing.FOREIGN: Verb.IGNORE,
-    Standing.RUNNING: Verb.RUN,
-    Standing.SUSPENDED: Verb.PAUSE,
-    Standing.FAILING: Verb.END,
-    Standing.SUCCEEDING: Verb.END,
     Standing.FINISHED: Verb.EXPIRE,
     Standing.DELETING: Verb.LET_GO,
+    Standing.SUCCEEDING: Verb.END,
+    Standing.FAILING: Verb.END,
+    Standing.SUSPENDED: Verb.PAUSE,
+    Standing.RUNNING: Verb.RUN,
 }
+"""Of several standings that fit, the first counts."""
 
 
 def owner_of(job: BatchJob) -> Owner:
