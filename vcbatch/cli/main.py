@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import NoReturn
 
@@ -56,8 +57,20 @@ _EXTRAS = {
 """What a command needs beyond the plain package, which has just the client side."""
 
 
+class _ReaderGone(Exception):
+    """Nobody reads the output any more."""
+
+
+class _Root(LazyGroup):
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise _ReaderGone from None  # click would take it for an error of its own, with exit code 1
+
+
 @click.group(
-    cls=LazyGroup,
+    cls=_Root,
     commands_at=_COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
@@ -69,10 +82,15 @@ def cli() -> None:
     """
 
 
+def _called() -> str:
+    """How a person typed it: kubectl finds its plugins by the names of programs."""
+    return "kubectl vcbatch" if os.path.basename(sys.argv[0]).startswith("kubectl-") else "vcbatch"  # noqa: PTH119
+
+
 def main() -> NoReturn:
     """Exit code 0 for success, 1 for an error, 2 for wrong usage, 130 after Ctrl-C."""
     try:
-        sys.exit(cli.main(standalone_mode=False) or 0)
+        sys.exit(cli.main(prog_name=_called(), standalone_mode=False) or 0)
     except click.exceptions.Exit as done:
         sys.exit(done.exit_code)
     except click.ClickException as error:
@@ -91,6 +109,6 @@ def main() -> NoReturn:
         hint = f"Install it with: pip install '{extra}'"
         complain(CliError(f"`vcbatch {command}` needs {error.name}, which {extra} brings", hint=hint))
         sys.exit(1)
-    except BrokenPipeError:
+    except _ReaderGone:
         sys.stderr.close()  # the reader has gone, and so has anybody to complain to
         sys.exit(141)

@@ -67,7 +67,7 @@ def labels_text(labels: Mapping[str, str]) -> str:
 
 def events_text(events: Sequence[Json], terminal: Terminal, *, now: datetime) -> str:
     """The last events, the oldest first, each message whole."""
-    ordered = sorted(events, key=lambda event: (_seen(event) or now, text(event, "metadata", "name")))
+    ordered = sorted(events, key=lambda event: (_seen(event) or now, _written(event)))
     shown = ordered[-_EVENTS_SHOWN:]
     rows: list[Row] = [("AGE", "TYPE", "REASON", "ABOUT")]
     for event in shown:
@@ -118,6 +118,12 @@ def _seen(event: Json) -> datetime | None:
         or moment(event, "eventTime")
         or moment(event, "metadata", "creationTimestamp")
     )
+
+
+def _written(event: Json) -> int:
+    """Which of two events of one second was written later; a server needn't tell."""
+    version = text(event, "metadata", "resourceVersion")
+    return int(version) if version.isascii() and version.isdigit() else 0
 
 
 def _when(event: Json, now: datetime) -> str:

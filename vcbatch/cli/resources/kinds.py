@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from vcbatch.api import names
+from vcbatch.api.duration import MalformedDuration, human, parse_duration
 from vcbatch.api.phases import JobFlowPhase, JobPhase, QueueState
 from vcbatch.api.pod_summary import summarise
 from vcbatch.api.reasons import origin_of
@@ -87,6 +88,16 @@ def job_pods(job: Json) -> str:
     return f"{number(job, 'status', 'running') + number(job, 'status', 'succeeded')}/{job_size(job)}"
 
 
+def job_ran(job: Json) -> str:
+    """How long it was Running, for people; empty where it never was."""
+    told = text(job, "status", "runningDuration")
+    try:
+        span = parse_duration(told) if told else timedelta()
+    except MalformedDuration:
+        return told
+    return human(span) if span >= timedelta(seconds=1) else told and "below 1s"
+
+
 def job_why(job: Json) -> str:
     """Why it waits, or failed, in one line; empty where it goes its way."""
     if job_phase(job) not in _EXPLAINED:
@@ -107,7 +118,7 @@ JOB: Final = Kind(
         Column(name="FAILED", cell=_count("status", "failed"), wide=True, right=True),
         Column(name="RETRIES", cell=_count("status", "retryCount"), wide=True, right=True),
         Column(name="PRIORITY", cell=_at("spec", "priorityClassName"), wide=True),
-        Column(name="RAN", cell=_at("status", "runningDuration"), wide=True),
+        Column(name="RAN", cell=lambda job, _: job_ran(job) or NONE, wide=True),
         Column(name="WHY", cell=lambda job, _: job_why(job), flexible=True),
     ),
 )

@@ -27,7 +27,7 @@ from vcbatch.cli.resources.blocks import (
     width_of,
 )
 from vcbatch.cli.resources.fields import NONE, dig, moment, name_of, namespace_of, number, objects, text, uid_of, words
-from vcbatch.cli.resources.kinds import POD, job_finished, job_phase, job_queue, job_size, job_why, toned
+from vcbatch.cli.resources.kinds import POD, job_finished, job_phase, job_queue, job_ran, job_size, job_why, toned
 from vcbatch.cli.resources.reading import events_of, owned_by, within_reach
 from vcbatch.cli.table import Row, table
 from vcbatch.cli.terminal import Terminal, Tone, terminal_of, wrap
@@ -102,7 +102,7 @@ def _facts(picture: JobPicture, now: datetime) -> Iterator[tuple[str, Any]]:
     yield "Priority", text(job, "spec", "priorityClassName")
     yield "Scheduler", text(job, "spec", "schedulerName")
     yield "Retries", _retries(job)
-    yield "Ran", text(job, "status", "runningDuration")
+    yield "Ran", job_ran(job)
     limit = time_limit(words(job, "metadata", "annotations"))
     yield "Time limit", f"{limit} s" if limit is not None else ""
     ttl = dig(job, "spec", "ttlSecondsAfterFinished")

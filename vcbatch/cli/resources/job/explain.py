@@ -80,7 +80,8 @@ def _facts(waiting: Waiting, now: datetime) -> Iterator[tuple[str, str | Cell]]:
     gang = waiting.gang
     if gang is None or gang.holds:
         return
-    yield "Needs", f"{gang.pods} pods at once{f': {amounts(gang.asks)}' if amounts(gang.asks) else ''}"
+    pods = "1 pod" if gang.pods == 1 else f"{gang.pods} pods at once"
+    yield "Needs", f"{pods}{f': {amounts(gang.asks)}' if amounts(gang.asks) else ''}"
     yield "Queue", _place(waiting)
     if waiting.limit is not None:
         yield "Short by", f"{amounts(waiting.limit.short_by)}, below the capability of queue {waiting.limit.queue}"

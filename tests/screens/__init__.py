@@ -1,0 +1,1 @@
+"""What `vcbatch` shows of a recorded cluster, screen by screen."""
