@@ -106,9 +106,16 @@ class _Following:
             await asyncio.gather(ended, foot, return_exceptions=True)
 
     async def _watch(self) -> None:
-        async with asyncio.TaskGroup() as group:
-            group.create_task(follow_status(self._api, self._job, self._tell))
-            group.create_task(self._show_log())
+        tasks = [
+            asyncio.create_task(follow_status(self._api, self._job, self._tell)),
+            asyncio.create_task(self._show_log()),
+        ]
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _until(self, ended: asyncio.Future[None]) -> int | None:
         """None once the job has ended, else the exit code with which it is left alone."""
@@ -117,10 +124,7 @@ class _Following:
             await asyncio.wait((ended, signalled), return_when=asyncio.FIRST_COMPLETED)
             signalled.cancel()
             if ended.done():
-                try:
-                    ended.result()
-                except* (ApiError, OSError) as errors:
-                    raise errors.exceptions[0] from None
+                ended.result()
                 return None
             self._interrupted.clear()
             choice = await self._choose(ended)

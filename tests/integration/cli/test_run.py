@@ -1,0 +1,201 @@
+"""A program as a job: its log, its exit code, and what Ctrl-C does to it."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.integration.cli.conftest import Shell
+
+pytestmark = pytest.mark.xdist_group("cli")
+
+PATIENCE = 60.0  # seconds, for what takes one
+
+
+def test_the_exit_code_is_the_programs_own_and_its_log_is_the_output(shell: Shell) -> None:
+    shell.file("train.py", "import os, sys\nprint('in', os.getcwd(), sys.argv[1:], os.environ['WHO'])\nsys.exit(3)\n")
+    said = shell.run("run", "--env", "WHO=me", "train.py", "--epochs", "3")
+    assert said.code == 3
+    assert said.out == f"in {shell.folder} ['--epochs', '3'] me\n"
+    assert "submitted to queue default" in said.err
+    assert "exited with code 3" in said.err
+
+
+def test_torchrun_meets_over_the_nodes(shell: Shell) -> None:
+    """A stand-in says what torchrun would have been started with."""
+    module = shell.folder / "torch" / "distributed" / "run.py"
+    module.parent.mkdir(parents=True)
+    module.write_text("import socket, sys\nprint(*sys.argv[1:])\nsocket.gethostbyname(sys.argv[4].partition('=')[2])\n")
+    shell.file("train.py", "")
+    said = shell.run("run", "--nodes", "2", "--nproc-per-node", "2", "--name", "meet", "train.py", "-x")
+    assert said.code == 0, said
+    shown = sorted(line.split() for line in said.out.splitlines())
+    assert [line[:2] for line in shown] == [["master/0", "│"], ["worker/0", "│"]]
+    port = shown[0][6]
+    assert port.startswith("--master-port=")
+    for rank, line in enumerate(shown):
+        assert line[2:] == [
+            *("--nnodes=2", "--nproc-per-node=2", f"--node-rank={rank}", "--master-addr=meet-master-0.meet"),
+            *(port, "train.py", "-x"),
+        ]
+
+
+def test_an_array_runs_so_many_at_a_time(shell: Shell) -> None:
+    """Each member counts those that are there."""
+    script = "touch up$VC_ARRAY_INDEX; echo $VC_ARRAY_INDEX; ls up* | wc -l > seen$VC_ARRAY_INDEX; rm up$VC_ARRAY_INDEX"
+    said = shell.run("run", "--array", "3-9:2%1", "--", "sh", "-c", script)
+    assert said.code == 0, said
+    assert sorted(line.split()[-1] for line in said.out.splitlines()) == ["3", "5", "7", "9"]
+    assert {(shell.folder / f"seen{index}").read_text().strip() for index in (3, 5, 7, 9)} == {"1"}
+
+
+def test_a_failure_is_tried_again_and_its_log_is_followed(shell: Shell) -> None:
+    script = "echo try; [ -e there ] || { touch there; exit 2; }"
+    said = shell.run("run", "--max-retries", "1", "--", "sh", "-c", script)
+    assert (said.code, said.out) == (0, "try\ntry\n")
+    assert "--- worker/0 started again (restart 1)" in said.err
+    assert "and 1 restart" in said.err
+
+
+def test_one_that_fails_ends_the_gang_at_once(shell: Shell) -> None:
+    said = shell.run("run", "--nodes", "2", "--", "sh", "-c", "[ $VC_TASK_INDEX = 0 ] && exit 5; sleep 600")
+    assert said.code == 5, said
+
+
+def test_a_time_limit(shell: Shell) -> None:
+    said = shell.run("run", "--time-limit", "1s", "--", "sleep", "600")
+    assert said.code == 124, said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["nothing.py"], "nothing.py: no such file in"),
+        (["./nothing"], "no program that can be run"),
+        (["nothing-of-this-name"], "no such program on the PATH"),
+    ],
+)
+def test_a_program_that_is_not_here_is_told_before_anything_is_submitted(
+    shell: Shell, arguments: list[str], told: str
+) -> None:
+    said = shell.run("run", *arguments)
+    assert said.code == 1
+    assert told in said.err
+
+
+def test_a_plan_is_shown_and_nothing_submitted(shell: Shell) -> None:
+    shell.file("train.py", "")
+    plan = shell.run("run", "--dry-run", "--name", "planned", "--gpus", "2", "train.py").ok()
+    assert "torch.distributed.run" in plan
+    assert f"workingDir: {shell.folder}" in plan
+    assert "planned" not in shell.run("job", "list", "-o", "name").out
+
+
+def test_detached_it_can_be_waited_for_read_and_looked_into(shell: Shell) -> None:
+    script = "for n in 1 2 3; do echo $n; done; until [ -e go ]; do sleep 0.1; done"
+    name = shell.run("run", "--detach", "-o", "name", "--nodes", "2", "--", "sh", "-c", script).ok().strip()
+    job = name.removeprefix("job/")
+    assert shell.run("wait", name, "--for", "running").ok() == f"job {job} is Running\n"
+    followed = shell.start("job", "logs", "-f", job)
+    executed = shell.start("job", "exec", "-i", job, "--index", "1", "--", "sh", "-c", "cat; pwd; exit 7", stdin=-1)
+    out, err = executed.communicate("typed\n", timeout=PATIENCE)
+    assert (executed.returncode, out, err) == (7, f"typed\n{shell.folder}\n", "")
+    (shell.folder / "go").touch()
+    assert shell.run("wait", job, "--for", "completed").code == 0
+    assert shell.run("wait", job, "--for", "failed").code == 1
+    lines, _ = followed.communicate(timeout=PATIENCE)
+    assert sorted(lines.splitlines()) == [f"worker/{pod} │ {n}" for pod in (0, 1) for n in (1, 2, 3)]
+    assert shell.run("job", "logs", job, "--index", "1", "--tail", "2").ok() == "2\n3\n"
+    assert shell.run("job", "logs", job, "--index", "1", "--tail", "1", "--prefix").ok() == "worker/1 │ 3\n"
+    assert shell.run("job", "exec", job, "true").code == 1
+    assert "has no pod with index 2" in shell.run("job", "logs", job, "--index", "2").err
+    assert "has no task ps" in shell.run("job", "logs", job, "--task", "ps").err
+    assert "has no container x" in shell.run("job", "logs", job, "-c", "x").err
+
+
+def test_without_a_terminal_ctrl_c_leaves_the_job_and_says_how_to_come_back(shell: Shell) -> None:
+    running = shell.start("run", "--name", "left", "--", "sh", "-c", "echo up; sleep 600")
+    assert running.stdout is not None
+    assert running.stdout.readline() == "up\n"
+    running.send_signal(signal.SIGINT)
+    _, err = running.communicate(timeout=PATIENCE)
+    assert running.returncode == 130
+    assert "left goes on without you:\n  vcbatch job logs -f left\n  vcbatch job cancel left\n" in err
+    assert shell.run("job", "cancel", "left").ok() == "job left is being cancelled\n"
+    assert shell.run("wait", "left", "--for", "terminated").code == 0
+    assert "has ended already: it is Terminated" in shell.run("job", "cancel", "left").ok()
+
+
+@pytest.mark.parametrize(
+    ("keys", "code", "told", "phase"),
+    [
+        (b"c\n", 130, "is cancelled", "terminated"),
+        (b"d\n", 0, "goes on without you", "running"),
+        (b"\x03", 130, "goes on without you", "running"),
+    ],
+)
+def test_on_a_terminal_ctrl_c_asks(shell: Shell, keys: bytes, code: int, told: str, phase: str) -> None:
+    name = f"asked-{phase}-{code}"
+    master, slave = pty.openpty()
+    try:
+        running = shell.start(
+            *("run", "--name", name, "--", "sh", "-c", "echo here; sleep 600"),
+            stdin=slave, stdout=slave, stderr=slave, text=False, start_new_session=True, preexec_fn=_take_terminal,
+        )  # fmt: skip
+        os.close(slave)
+        seen = _until(master, b"here")
+        os.write(master, b"\x03")
+        seen += _until(master, b"[d]etach, [c]ancel")
+        os.write(master, keys)
+        seen += _until(master, None)
+        assert running.wait(PATIENCE) == code, seen
+        assert told in seen.decode(), seen
+        assert "Running  1/1 pods" in seen.decode(), seen
+    finally:
+        os.close(master)
+    assert shell.run("wait", name, "--for", phase).code == 0
+    shell.run("job", "cancel", name)
+
+
+def _take_terminal() -> None:
+    import fcntl
+    import termios
+
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+def _until(fd: int, text: bytes | None) -> bytes:
+    """What is read up to a text, or to the end."""
+    seen, deadline = b"", time.monotonic() + PATIENCE
+    while text is None or text not in seen:
+        assert time.monotonic() < deadline, seen
+        if not select.select([fd], [], [], 1.0)[0]:
+            continue
+        try:
+            piece = os.read(fd, 65536)
+        except OSError:  # everybody on the other side has gone
+            piece = b""
+        if not piece:
+            assert text is None, seen
+            break
+        seen += piece
+    return seen
+
+
+def test_a_reader_that_goes_away_leaves_the_job_and_says_so(shell: Shell, tmp_path: Path) -> None:
+    running = shell.start("run", "--name", "unread", "--", "sh", "-c", "while echo y; do sleep 0.1; done")
+    assert running.stdout is not None
+    assert running.stdout.readline() == "y\n"
+    running.stdout.close()
+    assert running.stderr is not None
+    err = running.stderr.read()
+    assert running.wait(PATIENCE) == 141
+    assert "unread goes on without you" in err
+    running.stderr.close()
+    shell.run("job", "cancel", "unread")
