@@ -57,6 +57,11 @@ UNUSED: dict[str, dict[Right, str]] = {
         ("flow.volcano.sh", "jobflows/finalizers", "update"): _FINALIZERS,
         ("topology.volcano.sh", "hypernodes", "get"): "read again after a conflict with another writer",
         **{("topology.volcano.sh", "hypernodes", verb): _DISCOVERY for verb in ("create", "patch", "delete")},
+        **{
+            ("shard.volcano.sh", "nodeshards", verb): "only where the controllers are told which schedulers there are"
+            for verb in ("get", "list", "watch", "create", "patch", "delete")
+        },
+        ("config.volcano.sh", "colocationconfigurations", "list"): _LISTS,
         **{(*workload, "list"): _LISTS for workload in _WORKLOADS},
         **{(*workload, "get"): "read where a pod is seen before what it belongs to" for workload in _WORKLOADS},
         ("batch.volcano.sh", "jobs/finalizers", "update"): _FINALIZERS,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
@@ -13,14 +14,16 @@ from vcbatch.cli.component_options import BoolType, ComponentOptions, component_
 from vcbatch.cli.job_plugins import add_job_plugins
 from vcbatch.cli.output import CliError
 from vcbatch.core.hypernode import parse_discovery
+from vcbatch.core.sharding import parse_sharding
 from vcbatch.runtime import memory
 from vcbatch.runtime.bootstrap import ensure_queues
 from vcbatch.runtime.clock import SystemClock
 from vcbatch.runtime.control_plane import ControlPlane
-from vcbatch.runtime.controllers.hypernode import Discovery
 from vcbatch.runtime.followed_file import ConfigurationError, FollowedFile
 from vcbatch.runtime.informers import Informers
 from vcbatch.runtime.supervise import Part, Supervisor, never
+
+T = TypeVar("T")
 
 
 @click.command("controllers")
@@ -37,13 +40,23 @@ from vcbatch.runtime.supervise import Part, Supervisor, never
     "--controller-conf", type=click.Path(exists=True, dir_okay=False, path_type=Path), default=None, metavar="FILE",
     help="Volcano's volcano-controller.conf: which node labels make HyperNodes.  [default: none]",
 )  # fmt: skip
+@click.option(
+    "--sharding-conf", type=click.Path(exists=True, dir_okay=False, path_type=Path), default=None, metavar="FILE",
+    help="Volcano's sharding.yaml: which nodes are for which of several schedulers.  [default: no NodeShards]",
+)  # fmt: skip
 def command(
-    scheduler_names: tuple[str, ...], *, inherit_owner_annotations: bool, controller_conf: Path | None, **options: Any
+    scheduler_names: tuple[str, ...],
+    *,
+    inherit_owner_annotations: bool,
+    controller_conf: Path | None,
+    sharding_conf: Path | None,
+    **options: Any,
 ) -> int:
     """Run the controllers of Jobs, CronJobs, JobFlows, JobTemplates, Queues, PodGroups, Commands and HyperNodes on the
     cluster of the kubeconfig."""
     add_job_plugins()
-    discovery = _discovery(controller_conf)
+    discovery = _followed(controller_conf, parse_discovery)
+    sharding = _followed(sharding_conf, parse_sharding)
 
     async def work(component: Component) -> None:
         informers = Informers(component.api, clock=component.clock, random=component.random, meter=component.meter)
@@ -58,17 +71,18 @@ def command(
             scheduler_names=scheduler_names,
             inherit_owner_annotations=inherit_owner_annotations,
             discovery=discovery,
+            sharding=sharding,
         )
         await _work(component, informers, plane)
 
     return run_component(ComponentOptions(**options), work, name=CONTROLLERS_LEASE)
 
 
-def _discovery(path: Path | None) -> Discovery | None:
+def _followed(path: Path | None, parse: Callable[[Any], T]) -> FollowedFile[T] | None:
     if path is None:
         return None
     try:
-        return FollowedFile(path, parse_discovery, clock=SystemClock())
+        return FollowedFile(path, parse, clock=SystemClock())
     except ConfigurationError as error:
         raise CliError(str(error)) from error
 

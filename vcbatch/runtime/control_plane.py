@@ -6,10 +6,12 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
 
 from vcbatch.api.names import CONTROLLERS_COMPONENT, DEFAULT_SCHEDULER
+from vcbatch.api.node import Node
 from vcbatch.api.pod import Pod
 from vcbatch.api.queue import QueueState
 from vcbatch.api.quota import Quota
 from vcbatch.api.resources import (
+    COLOCATIONCONFIGURATIONS,
     COMMANDS,
     CRONJOBS,
     HYPERNODES,
@@ -17,6 +19,7 @@ from vcbatch.api.resources import (
     JOBS,
     JOBTEMPLATES,
     NODES,
+    NODESHARDS,
     PERSISTENTVOLUMECLAIMS,
     PODGROUPS,
     PODS,
@@ -30,14 +33,16 @@ from vcbatch.runtime.apply import Applier
 from vcbatch.runtime.cache import Cache
 from vcbatch.runtime.controllers.children import Children
 from vcbatch.runtime.controllers.claims import Claims
+from vcbatch.runtime.controllers.colocation import ColocationController
 from vcbatch.runtime.controllers.command import CommandController
 from vcbatch.runtime.controllers.cronjob import CronJobController
-from vcbatch.runtime.controllers.hypernode import Discovery, HyperNodeController, NodeLabels
+from vcbatch.runtime.controllers.hypernode import HyperNodeController, NodeLabels
 from vcbatch.runtime.controllers.job import JobController, JobSources
 from vcbatch.runtime.controllers.jobflow import JobFlowController, JobFlowSources
 from vcbatch.runtime.controllers.jobtemplate import JobTemplateController
 from vcbatch.runtime.controllers.podgroup import PodGroupController, follow_workloads
 from vcbatch.runtime.controllers.queue import QueueController
+from vcbatch.runtime.controllers.sharding import ShardingController, ShardingFile
 from vcbatch.runtime.handlers import CustomResources, CustomResourceSource, Feed
 from vcbatch.runtime.informers import Informers
 from vcbatch.runtime.kubeconfig import Connection
@@ -59,8 +64,8 @@ class ControlPlane:
     kopf hosts them: their custom resources come through it, unless `followed_by` gives another source (a simulation has
     one loop and one clock, and kopf brings its own). Pods that name no gang get one where a scheduler of
     `scheduler_names` is to place them, as their workload's annotations say unless `inherit_owner_annotations` is off.
-    HyperNodes are made from the labels that `discovery` names. JobFlows ask pods through `asks`, over the network
-    unless another way is given."""
+    HyperNodes are made from the labels that `discovery` names, and NodeShards as `sharding` says. JobFlows ask pods
+    through `asks`, over the network unless another way is given."""
 
     def __init__(
         self,
@@ -74,7 +79,8 @@ class ControlPlane:
         host: str = "",
         scheduler_names: Collection[str] = (DEFAULT_SCHEDULER,),
         inherit_owner_annotations: bool = True,
-        discovery: Discovery | None = None,
+        discovery: FollowedFile[Discovery] | None = None,
+        sharding: ShardingFile | None = None,
         followed_by: Callable[[Sequence[Feed]], CustomResourceSource] | None = None,
         asks: Ask | None = None,
     ) -> None:
@@ -98,10 +104,12 @@ class ControlPlane:
             if followed_by
             else CustomResources(api, connection, feeds, clock=clock, random=random, meter=meter)
         )
+        node_shards: Cache[Json] = informers.follow(NODESHARDS) if sharding is not None else Cache()
         applier = Applier(
             api,
             {
                 PODS: pods,
+                NODESHARDS: node_shards,
                 PERSISTENTVOLUMECLAIMS: claims.cache,
                 **{resource: custom[resource] for resource in FOLLOWED},
                 **children.caches,
@@ -181,6 +189,34 @@ class ControlPlane:
             meter=meter,
             discovery=discovery,
         )
+        fabric = discovery.current.fabric if discovery is not None else None
+        self._fabric = FabricManager(api, clock=clock, fabric=fabric, told=self.hyper_nodes.know_fabric)
+        if discovery is not None:
+            discovery.listen(lambda: self._fabric.use(discovery.current.fabric))
+
+        self.colocation = ColocationController(
+            informers.follow(COLOCATIONCONFIGURATIONS, optional=True),
+            pods,
+            applier,
+            clock=clock,
+            random=random,
+            meter=meter,
+        )
+        self._sharding = sharding
+        self.node_shards = (
+            ShardingController(
+                sharding,
+                node_shards,
+                informers.follow(NODES, Node),
+                pods,
+                applier,
+                clock=clock,
+                random=random,
+                meter=meter,
+            )
+            if sharding is not None
+            else None
+        )
 
     def sources(self) -> list[Part]:
         """What fills the custom resources' caches. To be running, and `listed`, before pods are listed: a picture with
@@ -217,6 +253,8 @@ class ControlPlane:
             self.podgroups,
             self.commands,
             self.hyper_nodes,
+            self.colocation,
+            *([self.node_shards] if self.node_shards is not None else []),
         )
         parts = [controller.part() for controller in controllers]
         return [
@@ -224,6 +262,7 @@ class ControlPlane:
             Part(name="sending the controllers' events", run=self.recorder.run),
             self._prober.part(),
             *([Part(name="following the configuration", run=self._discovery.follow)] if self._discovery else []),
+            *([Part(name="following the sharding", run=self._sharding.follow)] if self._sharding else []),
         ]
 
     def _after_sync(self, part: Part) -> Callable[[], Awaitable[None]]:

@@ -116,6 +116,16 @@ def test_a_policy_that_cant_be_read_is_named(started: Started, tmp_path: Path) -
     assert str(bad) in str(said.exception)
 
 
+def test_a_sharding_configuration_has_to_be_one(started: Started, tmp_path: Path) -> None:
+    file = tmp_path / "sharding.yaml"
+    file.write_text("schedulerConfigs: [{name: volcano}]\n")
+    assert run("controllers", "--sharding-conf", str(file)).exit_code == 0
+    file.write_text("schedulerConfigs: []\n")
+    refused = run("controllers", "--sharding-conf", str(file))
+    assert isinstance(refused.exception, CliError)
+    assert str(refused.exception) == f"{file}: schedulerConfigs: nothing there, want at least one scheduler"
+
+
 def test_a_controller_configuration_has_to_be_one(started: Started, tmp_path: Path) -> None:
     file = tmp_path / "volcano-controller.conf"
     file.write_text("networkTopologyDiscovery: []\n")

@@ -1,0 +1,109 @@
+"""Which NodeShards there are to be, and with which nodes.
+
+The schedulers choose one after the other from what those before them left: filters first, then the best by the sum of
+the weighted scores, then up to the limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, assert_never
+
+from vcbatch.api.node_shard import NodeShard
+from vcbatch.api.resources import NODESHARDS
+from vcbatch.core.machine import Create, Decision, Delete, Mark, ObjectRef
+from vcbatch.core.sharding.config import AllocationRate, NodeLimit, SchedulerShare, Sharding, Warmup
+
+_DIGITS: Final = 2
+_WORTH: Final = 0.1
+"""A NodeShard is written again when so many of its nodes are others: each change makes a scheduler give nodes up."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeLoad:
+    """`utilisation`: which share of its cpus is requested by pods that aren't over."""
+
+    name: str
+    labels: Mapping[str, str] = field(default_factory=dict[str, str])
+    utilisation: float = 0.0
+
+
+def decide(sharding: Sharding, nodes: Sequence[NodeLoad], stored: Sequence[NodeShard]) -> Decision:
+    """Make, change and delete NodeShards, so that there is one for each scheduler and no other. `stored`: all there
+    are."""
+    wanted = shards(sharding, nodes)
+    existing = {shard.name: shard for shard in stored}
+    there = {node.name for node in nodes}
+    return Decision(
+        marks=[
+            Mark(ref=_ref(existing[name]), patch={"spec": {"nodesDesired": desired}})
+            for name, desired in wanted.items()
+            if name in existing and _is_worth_it(existing[name].spec.nodes_desired, desired, there)
+        ],
+        deletes=[Delete(ref=_ref(shard)) for name, shard in existing.items() if name not in wanted],
+        creates=[
+            Create(
+                resource=NODESHARDS,
+                body={
+                    "apiVersion": NODESHARDS.api_version,
+                    "kind": NODESHARDS.kind,
+                    "metadata": {"name": name},
+                    "spec": {"nodesDesired": desired},
+                },
+            )
+            for name, desired in wanted.items()
+            if name not in existing
+        ],
+    )
+
+
+def shards(sharding: Sharding, nodes: Sequence[NodeLoad]) -> dict[str, list[str]]:
+    """The names of each scheduler's nodes; no node is in two."""
+    left = {node.name: node for node in sorted(nodes, key=lambda node: node.name)}
+    found: dict[str, list[str]] = {}
+    for scheduler in sharding.schedulers:
+        chosen = _chosen(scheduler, list(left.values()))
+        for name in chosen:
+            del left[name]
+        found[scheduler.name] = sorted(chosen)
+    return found
+
+
+def _chosen(scheduler: SchedulerShare, nodes: Sequence[NodeLoad]) -> list[str]:
+    fitting = [node for node in nodes if all(_fits(each.policy, node) for each in scheduler.policies)]
+    by_name = sorted(fitting, key=lambda node: node.name)
+    best_first = sorted(
+        by_name,
+        key=lambda node: -sum(each.weight * _score(each.policy, node) for each in scheduler.policies),
+    )
+    limits = [each.policy.most for each in scheduler.policies if isinstance(each.policy, NodeLimit)]
+    most = min((limit for limit in limits if limit is not None), default=len(best_first))
+    return [node.name for node in best_first[:most]]
+
+
+def _fits(policy: AllocationRate | Warmup | NodeLimit, node: NodeLoad) -> bool:
+    return not isinstance(policy, AllocationRate) or policy.least <= round(node.utilisation, _DIGITS) <= policy.most
+
+
+def _score(policy: AllocationRate | Warmup | NodeLimit, node: NodeLoad) -> float:
+    """From 0 to 1."""
+    match policy:
+        case AllocationRate():
+            return min(max(node.utilisation, 0.0), 1.0)
+        case Warmup():
+            return float(node.labels.get(policy.label) == policy.value)
+        case NodeLimit():
+            return 0.0
+        case _:
+            assert_never(policy)
+
+
+def _is_worth_it(held: Sequence[str], desired: Sequence[str], there: set[str]) -> bool:
+    fresh = len(set(desired) - set(held))
+    gone = any(name not in there for name in held)
+    return len(held) != len(desired) or gone or fresh >= max(1, _WORTH * len(desired))
+
+
+def _ref(shard: NodeShard) -> ObjectRef:
+    return ObjectRef(resource=NODESHARDS, namespace="", name=shard.name, uid=shard.uid)

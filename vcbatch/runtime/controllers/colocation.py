@@ -1,0 +1,91 @@
+"""The colocation controller: which events concern which pod, and the view that its decision is made on."""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime
+
+from vcbatch.api.colocation import ColocationConfiguration
+from vcbatch.api.model import MalformedObject
+from vcbatch.api.pod import Pod, PodPhase
+from vcbatch.core.colocation import ColocationView, decide
+from vcbatch.core.machine import Decision
+from vcbatch.runtime.apply import Applier
+from vcbatch.runtime.cache import Cache, Change
+from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
+from vcbatch.runtime.meter import Meter
+from vcbatch.runtime.supervise import Part
+from vcbatch.seams.api import Json
+from vcbatch.seams.clock import Clock
+from vcbatch.seams.random import Random
+
+log = logging.getLogger(__name__)
+
+_NAMESPACE = "namespace"
+_QUIET_SECONDS = 1.0
+"""A pod that just came is written by many."""
+_OVER = (PodPhase.SUCCEEDED, PodPhase.FAILED)
+
+
+class ColocationController:
+    """Looks at a pod when it comes or its labels change, and at all of a namespace when a configuration there does.
+    Where nobody made a configuration, it holds nothing and looks at nothing."""
+
+    def __init__(
+        self,
+        configurations: Cache[Json],
+        pods: Cache[Pod],
+        applier: Applier,
+        *,
+        clock: Clock,
+        random: Random,
+        meter: Meter | None = None,
+    ) -> None:
+        self._configurations = configurations
+        self._pods = pods
+        self.controller = Controller(
+            ControllerConfig(name="colocation-controller", workers=4),
+            self.decide,
+            applier,
+            clock=clock,
+            random=random,
+            meter=meter,
+        )
+        configurations.add_index(_NAMESPACE, lambda each: [each["metadata"].get("namespace", "")])
+        configurations.listen(self._on_configuration)
+        pods.listen(self._on_pod)
+
+    def part(self) -> Part:
+        return self.controller.part()
+
+    def _on_configuration(self, change: Change[Json]) -> None:
+        if change.old is not None and change.new is not None and change.old.get("spec") == change.new.get("spec"):
+            return
+        namespace = change.current["metadata"].get("namespace", "")
+        for pod in self._pods:  # configurations change rarely, and an index of all pods is held all the time
+            if pod.metadata.namespace == namespace:
+                self.controller.queue.add(pod.metadata.uid)
+
+    def _on_pod(self, change: Change[Pod]) -> None:
+        if change.new is None or not self._configurations.count(_NAMESPACE, change.new.metadata.namespace):
+            return
+        if change.old is None or change.old.metadata.labels != change.new.metadata.labels:
+            self.controller.queue.add_after(change.new.metadata.uid, _QUIET_SECONDS)
+
+    async def decide(self, uid: str, now: datetime) -> Decision | None:
+        """The decision about the pod of that UID."""
+        del now
+        pod = self._pods.get(uid)
+        if pod is None or pod.status.phase in _OVER or pod.metadata.deletion_timestamp is not None:
+            return None
+        stored = self._configurations.indexed(_NAMESPACE, pod.metadata.namespace)
+        configurations = [parsed for each in stored if (parsed := _parsed(each)) is not None]
+        return decide(ColocationView(pod=pod.metadata, configurations=configurations))
+
+
+def _parsed(stored: Json) -> ColocationConfiguration | None:
+    try:
+        return ColocationConfiguration.parse(stored)
+    except MalformedObject as error:
+        log.warning("a ColocationConfiguration can't be read: %s", error)
+        return None
