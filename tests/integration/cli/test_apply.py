@@ -1,0 +1,143 @@
+"""Files brought to a server: what the plan says, and what comes of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.cli.conftest import Shell
+from vcbatch.api.resources import QUEUES
+from vcbatch.cli.reach import Access
+
+pytestmark = pytest.mark.xdist_group("cli")
+
+TREE = """\
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata: {name: below-job}
+spec:
+  queue: below
+  minAvailable: 1
+  tasks:
+    - name: w
+      replicas: 1
+      template: {spec: {restartPolicy: Never, containers: [{name: main, image: x, command: [sleep, "600"]}]}}
+---
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: Queue
+metadata: {name: below}
+spec: {parent: above, weight: 2}
+---
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: Queue
+metadata: {name: above}
+spec: {weight: 2}
+"""
+QUEUE = """\
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: Queue
+metadata: {name: NAME}
+spec: {weight: 2}
+"""
+
+
+def stored(shell: Shell, queue: str) -> Any:
+    return json.loads(shell.run("queue", "get", queue, "-o", "json").ok())
+
+
+def test_what_others_need_is_made_first_and_nothing_twice(shell: Shell) -> None:
+    file = shell.file("tree.yaml", TREE)
+    plan = shell.run("apply", "-f", file, "--dry-run")
+    assert plan.ok().splitlines() == [
+        "+ create queue/above",
+        "+ create queue/below",
+        "    the server can judge it only once queue/above is there",
+        "+ create job/below-job in default",
+        "    the server can judge it only once queue/below is there",
+    ]
+    assert plan.err == "3 to create, 0 to change, 0 unchanged\n"
+    assert "not found" in shell.run("queue", "get", "above").err
+    made = shell.run("apply", "-f", file, "--yes").ok()
+    assert made.splitlines()[-3:] == [
+        "queue/above created", "queue/below created", "job/below-job in default created",
+    ]  # fmt: skip
+    again = shell.run("apply", "-f", file, "--yes")
+    assert (again.ok(), again.err) == ("", "0 to create, 0 to change, 3 unchanged\n")
+    gone = shell.run("delete", "-f", file, "--yes").ok().splitlines()
+    assert gone[:3] == ["- delete job/below-job in default", "- delete queue/below", "- delete queue/above"]
+    assert shell.run("wait", "queue/above", "--for", "deleted").code == 0
+    assert shell.run("delete", "-f", file, "--yes").err == "0 to delete, 3 not there\n"
+
+
+def test_a_change_is_shown_as_a_difference_and_asked_about(shell: Shell) -> None:
+    shell.run("apply", "-f", shell.file("q.yaml", QUEUE.replace("NAME", "shown")), "--yes").ok()
+    changed = shell.file("q2.yaml", QUEUE.replace("NAME", "shown").replace("weight: 2", "weight: 3"))
+    plan = shell.run("apply", "-f", changed, "--dry-run").ok().splitlines()
+    assert plan[0] == "~ change queue/shown"
+    assert "    -  weight: 2" in plan
+    assert "    +  weight: 3" in plan
+    assert stored(shell, "shown")["spec"]["weight"] == 2
+    assert shell.run("apply", "-f", changed, "--yes").ok().endswith("queue/shown changed\n")
+    assert stored(shell, "shown")["spec"]["weight"] == 3
+    shell.run("delete", "-f", changed, "--yes").ok()
+
+
+def test_where_one_is_refused_nothing_is_done(shell: Shell) -> None:
+    bad = QUEUE.replace("NAME", "refused").replace("weight: 2", "weight: 2, deserved: {cpu: 4}, capability: {cpu: 2}")
+    file = shell.file("two.yaml", QUEUE.replace("NAME", "fine") + "---\n" + bad)
+    said = shell.run("apply", "-f", file, "--yes")
+    assert said.code == 1
+    assert "two.yaml:6: Queue/refused: " in said.err
+    assert "deserved[cpu]=4 must be <= capability[cpu]=2" in said.err
+    assert "1 object would be refused; nothing was changed" in said.err
+    assert "not found" in shell.run("queue", "get", "fine").err
+
+
+def test_a_field_that_there_is_not_is_told_with_its_line(shell: Shell) -> None:
+    file = shell.file("typo.yaml", QUEUE.replace("NAME", "typo").replace("{weight: 2}", "\n  wieght: 2"))
+    said = shell.run("apply", "-f", file, "--yes")
+    assert said.code == 1
+    assert "typo.yaml:5: Queue/typo: unknown field 'spec.wieght'" in said.err
+
+
+def test_what_a_person_has_set_is_taken_over_and_a_controllers_only_when_asked(shell: Shell) -> None:
+    access = Access(kubeconfig=Path(shell.environment["KUBECONFIG"]))
+
+    def set_weight(weight: int, manager: str) -> None:
+        named = {"apiVersion": QUEUES.api_version, "kind": QUEUES.kind, "metadata": {"name": "shared"}}
+        body = {**named, "spec": {"weight": weight}}
+        access.once(lambda api: api.apply(QUEUES, body, manager=manager, force=True))  # type: ignore[attr-defined]
+
+    file = shell.file("shared.yaml", QUEUE.replace("NAME", "shared"))
+    set_weight(5, "kubectl")
+    taken = shell.run("apply", "-f", file, "--yes").ok()
+    assert '    takes over .spec.weight (conflict with "kubectl")' in taken
+    assert stored(shell, "shared")["spec"]["weight"] == 2
+    set_weight(7, "autoscaler")
+    refused = shell.run("apply", "-f", file, "--yes")
+    assert refused.code == 1
+    assert 'conflict with "autoscaler"' in refused.err
+    assert "--force-conflicts takes over what others have set." in refused.err
+    assert stored(shell, "shared")["spec"]["weight"] == 7
+    shell.run("apply", "-f", file, "--yes", "--force-conflicts").ok()
+    assert stored(shell, "shared")["spec"]["weight"] == 2
+    shell.run("delete", "-f", file, "--yes").ok()
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("apiVersion: apps/v2\nkind: Thing\nmetadata: {name: a}\n", "f.yaml:1: vcbatch doesn't know Thing of apps/v2"),
+        (QUEUE.replace("name: NAME", "generateName: a-"), "f.yaml:3: Queue/a- has no name"),
+        ("a: [1\n", "f.yaml:2: while parsing a flow sequence"),
+        ("kind: Queue\n", "f.yaml:1: no object: it needs apiVersion, kind and metadata.name"),
+        ("", "f.yaml: no objects"),
+    ],
+)
+def test_what_can_not_be_applied_anywhere(shell: Shell, text: str, told: str) -> None:
+    said = shell.run("apply", "-f", shell.file("f.yaml", text), "--yes")
+    assert said.code == 1
+    assert told in said.err
