@@ -26,6 +26,7 @@ from rich.table import Table
 
 from tests.perf import (
     bench_apiserver,
+    bench_cli,
     bench_cronjobs,
     bench_jobflows,
     bench_jobs,
@@ -379,6 +380,22 @@ def retention(jobs: int = 10_000) -> list[Figure]:
     ]  # fmt: skip
 
 
+def commands(jobs: int = 10_000) -> list[Figure]:
+    """What `vcctl job list` costs who types it."""
+    start, long = bench_cli.start_up(), bench_cli.long_list(jobs)
+    return [
+        Figure(
+            what="`vcctl job list`", value=start.seconds * 1000, unit="ms", aim=150.0,
+            yardstick=f"{start.cpu * 1000:.0f} ms CPU, {start.memory / 1e6:.0f} MB",
+        ),
+        Figure(
+            what=f"`vcctl job list` of {jobs:,} jobs", value=long.seconds, unit="s", aim=1.5,
+            yardstick=f"{long.cpu:.2f} s CPU",
+        ),
+        Figure(what="its memory", value=long.memory / 1e6, unit="MB", aim=300.0),
+    ]  # fmt: skip
+
+
 def main() -> None:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     memory = psutil.virtual_memory().total / 2**30
@@ -415,6 +432,7 @@ def main() -> None:
     figures += job_flows()
     figures += queue_counts()
     figures += retention()
+    figures += commands()
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("figure", "measured", "aim", "of aim", "in the same run"):

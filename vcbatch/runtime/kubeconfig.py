@@ -281,8 +281,8 @@ def _read(path: Path) -> str:
 
 def _parse(file: Path) -> Json:
     try:
-        document = yaml.safe_load(_read(file))
-    except yaml.YAMLError as error:
+        document = yaml.load(_read(file), Loader=yaml.CSafeLoader)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # such as a day that no month has
         # Only the place: the problem text of the parser may quote a secret.
         mark = getattr(error, "problem_mark", None)
         place = f"line {mark.line + 1}" if mark is not None else "somewhere"

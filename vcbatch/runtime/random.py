@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 import string
-import uuid
 
 from vcbatch.seams.random import KeyPair
 
 # As Kubernetes' generated names: no vowels, no look-alikes, so that no word comes out by accident.
 _ALPHABET = "".join(sorted(set(string.ascii_lowercase + string.digits) - set("aeiou013l")))
-_SYSTEM = secrets.SystemRandom()
 
 
 class SystemRandom:
     """`vcbatch.seams.Random` on the operating system's source."""
 
     def random(self) -> float:
-        return _SYSTEM.random()
+        return (int.from_bytes(os.urandom(7), "big") >> 3) * 2**-53  # as many bits as a float has
 
     def token(self, length: int) -> str:
+        import secrets  # here and below, so that a command which only waits by chance loads nothing for it
+
         return "".join(secrets.choice(_ALPHABET) for _ in range(length))
 
     def uid(self) -> str:
+        import uuid
+
         return str(uuid.uuid4())
 
     async def key_pair(self) -> KeyPair:
-        import asyncio  # here, so that a command without an event loop doesn't load it
+        import asyncio
 
         # It takes a tenth of a second, in which everything else would stand still.
         return await asyncio.to_thread(_rsa_pair)

@@ -132,13 +132,21 @@ def test_whatever_a_kubeconfig_is_a_command_ends_well(tmp_path_factory: pytest.T
     _configured(tmp_path_factory.getbasetemp() / "spoiled", data)
 
 
-def _configured(file: Path, data: bytes) -> None:
+@pytest.mark.parametrize("end", ["", "[", "\x00", '"', "\n\t- &", "{" * 20_000, "\nday: 2026-13-32"])
+def test_no_secret_of_a_broken_kubeconfig_is_told(tmp_path: Path, end: str) -> None:
+    text = yaml.safe_dump(GOOD)
+    for length in range(len(text) // 2, len(text), 23):
+        assert "very-secret" not in _configured(tmp_path / "config", (text[:length] + end).encode())
+
+
+def _configured(file: Path, data: bytes) -> str:
+    """What is said of it."""
     file.write_bytes(data)
     with quiet_world(), mock.patch("time.sleep", lambda _: None):
         code, out, err = captured(lambda: run(PROGRAMS["vcctl"], ["job", "list", "-k", str(file)]))
     assert code == 255
     assert out.startswith("Failed to list job: ") and out.count("\n") == 1
-    assert "very-secret" not in out + err
+    return out + err
 
 
 def test_a_good_kubeconfig_is_good(tmp_path: Path) -> None:

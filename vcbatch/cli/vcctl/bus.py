@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from vcbatch.api.loose import part
 from vcbatch.api.phases import Action
 from vcbatch.api.resources import COMMANDS, Resource
-from vcbatch.cli.resources.fields import uid_of
 from vcbatch.seams.api import Api, Json
 
 
 async def ask(api: Api, resource: Resource, name: str, action: Action, *, namespace: str | None, at: str) -> None:
     """Ask for `action` on the object of this name, in a Command in the namespace `at`. Raises `ApiError`."""
     target = await api.get(resource, name, namespace=namespace)
-    await ask_of(api, resource, name, uid_of(target), action, at=at)
+    await ask_of(api, resource, name, str(part(target, "metadata").get("uid")), action, at=at)
 
 
 async def ask_of(api: Api, resource: Resource, name: str, uid: str, action: Action, *, at: str) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from vcbatch.api import names
+from vcbatch.api.loose import part
 from vcbatch.api.phases import Action
 from vcbatch.api.resources import EVENTS, JOBS
 from vcbatch.cli.output import note, say
-from vcbatch.cli.resources.fields import name_of
 from vcbatch.cli.terminal import clean
 from vcbatch.cli.vcctl.access import once, required
 from vcbatch.cli.vcctl.bus import ask
@@ -38,7 +38,8 @@ def _submitted(given: Given, job: Json) -> int:
     async def work(api: Api) -> Json:
         return await api.create(JOBS, job, namespace=namespace)
 
-    say(f"run job {clean(name_of(once(given, work)))} successfully")
+    made = part(once(given, work), "metadata").get("name")
+    say(f"run job {clean(str(made))} successfully")
     return 0
 
 

@@ -9,10 +9,10 @@ from dataclasses import replace
 import msgspec
 
 from vcbatch.api import names
+from vcbatch.api.loose import part
 from vcbatch.api.phases import Action, PodGroupPhase, QueueState
 from vcbatch.api.resources import PODGROUPS, QUEUES
 from vcbatch.cli.output import CliError, say
-from vcbatch.cli.resources.fields import uid_of
 from vcbatch.cli.vcctl.access import once, required
 from vcbatch.cli.vcctl.bus import ask, ask_of
 from vcbatch.cli.vcctl.columns import NOTHING, Column, table
@@ -164,7 +164,7 @@ def create(given: Given) -> int:
     async def work(api: Api) -> None:
         made = await api.create(QUEUES, queue)
         if state == QueueState.CLOSED:
-            await ask_of(api, QUEUES, name, uid_of(made), Action.CLOSE_QUEUE, at=NAMESPACE)
+            await ask_of(api, QUEUES, name, str(part(made, "metadata").get("uid")), Action.CLOSE_QUEUE, at=NAMESPACE)
 
     once(given, work)
     return 0
