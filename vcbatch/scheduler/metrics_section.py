@@ -8,12 +8,11 @@ from enum import StrEnum
 from typing import Any
 from urllib.parse import urlsplit
 
-from vcbatch.api.duration import parse_duration
 from vcbatch.scheduler.arguments import Argument, PolicyError
-from vcbatch.scheduler.structures import mapping
+from vcbatch.scheduler.structures import duration, mapping
 
 WHERE = "policy.metrics"
-LEAST_INTERVAL = 1.0
+_interval = duration("30s", least="1s")
 _INDEX = "metricbeat-*"
 _HOSTNAME = "host.hostname"
 _NESTED = {
@@ -65,7 +64,7 @@ class MetricsSection:
         return MetricsSection(
             type=kind,
             address=_address(given.get("address", ""), kind),
-            interval=_interval(given.get("interval", "30s")),
+            interval=_interval(given.get("interval"), f"{WHERE}.interval").total_seconds(),
             insecure=bool(Argument(default=False).read(given.get("tls.insecureSkipVerify", False), f"{WHERE}.tls")),
             index=_text(given, "elasticsearch.index") or _INDEX,
             username=_text(given, "elasticsearch.username"),
@@ -103,16 +102,6 @@ def _address(value: object, kind: MetricsType) -> str:
     if not fine:
         raise PolicyError(f"{WHERE}.address: must be an http or https URL where the type is {kind}, got {value!r}")
     return value.rstrip("/")
-
-
-def _interval(value: object) -> float:
-    try:
-        seconds = parse_duration(value).total_seconds() if isinstance(value, str) else 0.0
-    except ValueError:
-        seconds = 0.0
-    if seconds < LEAST_INTERVAL:
-        raise PolicyError(f"{WHERE}.interval: must be a duration of at least {LEAST_INTERVAL:g}s, got {value!r}")
-    return seconds
 
 
 def _text(given: Mapping[str, Any], key: str) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from datetime import timedelta
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from vcbatch.api.duration import MalformedDuration, parse_duration
-from vcbatch.scheduler.arguments import PolicyError, Structure
+from vcbatch.scheduler.arguments import PolicyError
 
 
 def mapping(value: object, where: str, allowed: Collection[str] | None = None) -> Mapping[str, Any]:
@@ -33,17 +33,28 @@ def comma_list(value: object, where: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name.strip() for name in value.split(",") if name.strip()))
 
 
-def duration(default: str) -> Structure:
-    """A reader of Go durations longer than nothing; `default` where nothing was written."""
+class DurationReader(Protocol):
+    """Takes what was written and where; refuses what is no duration, or not one of those allowed."""
+
+    def __call__(self, value: object, where: str) -> timedelta: ...
+
+
+def duration(default: str, *, least: str = "", most: str = "", example: str = "") -> DurationReader:
+    """A reader of Go durations of at least `least`, or longer than nothing where that isn't given, and no longer than
+    `most`. `default` where nothing was written; the `example` is for who wrote something else."""
+    shortest = parse_duration(least) if least else timedelta.resolution
+    longest = parse_duration(most) if most else timedelta.max
+    allowed = f"of at least {least}" if least else "longer than nothing"
+    allowed += f" and at most {most}" if most else ""
 
     def read(value: object, where: str) -> timedelta:
         text = default if value is None else value
         try:
-            found = parse_duration(text) if isinstance(text, str) else timedelta(0)
+            found = parse_duration(text) if isinstance(text, str) else None
         except MalformedDuration:
-            found = timedelta(0)
-        if found <= timedelta(0):
-            raise PolicyError(f"{where}: must be a duration longer than nothing, such as {default}, got {value!r}")
+            found = None
+        if found is None or not shortest <= found <= longest:
+            raise PolicyError(f"{where}: must be a duration {allowed}, such as {example or default}, got {value!r}")
         return found
 
     return read

@@ -220,7 +220,7 @@ def test_victims_are_those_that_the_server_names(answer: Json, evicted: list[str
             {"extender.urlPrefix": URL, "extender.httpTimeout": "1"},
             "arguments.extender.httpTimeout: must be a duration",
         ),
-        ({"extender.urlPrefix": URL, "extender.httpTimeout": "1m"}, "and at most 30s, got '1m'"),
+        ({"extender.urlPrefix": URL, "extender.httpTimeout": "1m"}, "and at most 30s, such as 1s, got '1m'"),
         ({"extender.urlPrefix": URL, "extender.httpTimeout": 1}, "arguments.extender.httpTimeout: must be a duration"),
         (
             {"extender.urlPrefix": URL, "extender.ignorable": "so"},

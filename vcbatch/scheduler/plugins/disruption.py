@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-from vcbatch.api.duration import MalformedDuration, parse_duration
 from vcbatch.api.timestamps import parse_time
-from vcbatch.scheduler.arguments import Argument, ArgumentSpec, PolicyError
+from vcbatch.scheduler.arguments import Argument, ArgumentSpec
 from vcbatch.scheduler.model import Job, Queue, Task, TaskStatus
 from vcbatch.scheduler.plugins.base import GangEviction, Plugin
+from vcbatch.scheduler.structures import duration
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.session import Session
@@ -22,18 +22,6 @@ _PER_CYCLE: Final = "maxVictimsPerCycle"
 _PER_HOUR: Final = "maxDisruptionsPerGangPerHour"
 _HOUR = timedelta(hours=1)
 _HELD = frozenset({TaskStatus.BOUND, TaskStatus.RUNNING})
-
-
-def _runtime(value: object, where: str) -> timedelta:
-    if value is None:
-        return timedelta(0)
-    try:
-        found = parse_duration(value) if isinstance(value, str) else None
-    except MalformedDuration:
-        found = None
-    if found is None or found < timedelta(0):
-        raise PolicyError(f"{where}: must be a duration such as 30m, got {value!r}")
-    return found
 
 
 @dataclass(slots=True)
@@ -53,7 +41,7 @@ class Disruption(Plugin):
 
     ARGUMENTS = ArgumentSpec(
         named={_PER_CYCLE: Argument(default=0, minimum=0), _PER_HOUR: Argument(default=0, minimum=0)},
-        structured={_MINIMUM: _runtime},
+        structured={_MINIMUM: duration("0s", least="0s", example="30m")},
     )
 
     def open(self, session: Session) -> None:

@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from vcbatch.api.duration import parse_duration
 from vcbatch.scheduler import extender_wire as wire
 from vcbatch.scheduler.arguments import Argument, ArgumentSpec, PolicyError
 from vcbatch.scheduler.classes import TaskClass
@@ -22,14 +21,13 @@ from vcbatch.scheduler.consultant import ConsultError
 from vcbatch.scheduler.model import Job, Queue, Task
 from vcbatch.scheduler.plugins.base import Plugin, Rejection, Verdict, Vote
 from vcbatch.scheduler.resources import EPS
-from vcbatch.scheduler.structures import comma_list
+from vcbatch.scheduler.structures import comma_list, duration
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.session import Session
 
 RETRY = timedelta(seconds=1)
 """A server's answer may be another at any time, so gangs that wait for it are tried again this often."""
-LONGEST_TIMEOUT = 30.0
 _VERBS = (
     *("onSessionOpen", "onSessionClose", "predicate", "prioritize", "preemptable", "reclaimable", "queueOverused"),
     *("jobEnqueueable", "jobEnqueued", "jobReady", "allocateFunc", "deallocateFunc"),
@@ -47,20 +45,6 @@ def _url(value: object, where: str) -> str:
     if not fine:
         raise PolicyError(f"{where}: must be an http or https URL, got {value!r}")
     return str(value).rstrip("/")
-
-
-def _timeout(value: object, where: str) -> float:
-    if value is None:
-        return 1.0
-    try:
-        seconds = parse_duration(value).total_seconds() if isinstance(value, str) else 0.0
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds <= LONGEST_TIMEOUT:
-        raise PolicyError(
-            f"{where}: must be a duration of more than 0s and at most {LONGEST_TIMEOUT:g}s, got {value!r}"
-        )
-    return seconds
 
 
 def _resources(value: object, where: str) -> tuple[str, ...]:
@@ -82,7 +66,7 @@ class Extender(Plugin):
         },
         structured={
             "extender.urlPrefix": _url,
-            "extender.httpTimeout": _timeout,
+            "extender.httpTimeout": duration("1s", most="30s"),
             "extender.managedResources": _resources,
         },
     )
@@ -128,7 +112,9 @@ class Extender(Plugin):
             return None
         url = f"{self.arguments['extender.urlPrefix']}/{self._verbs[verb]}"
         try:
-            answer = self._session.consultant.ask(url, question, timeout=self.arguments["extender.httpTimeout"])
+            answer = self._session.consultant.ask(
+                url, question, timeout=self.arguments["extender.httpTimeout"].total_seconds()
+            )
         except ConsultError as error:
             self._fault = f"extender {url} failed: {error}"
             return None
@@ -143,7 +129,7 @@ class Extender(Plugin):
             return
         url = f"{self.arguments['extender.urlPrefix']}/{self._verbs[verb]}"
         try:
-            self._session.consultant.ask(url, question, timeout=self.arguments["extender.httpTimeout"])
+            self._session.consultant.ask(url, question, timeout=self.arguments["extender.httpTimeout"].total_seconds())
         except ConsultError as error:
             self._fault = f"extender {url} failed: {error}"
 

@@ -15,34 +15,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from vcbatch.api.duration import parse_duration
 from vcbatch.api.timestamps import parse_time
-from vcbatch.scheduler.arguments import Argument, ArgumentSpec, PolicyError
+from vcbatch.scheduler.arguments import Argument, ArgumentSpec
 from vcbatch.scheduler.classes import TaskClass
 from vcbatch.scheduler.model import Job, Queue
 from vcbatch.scheduler.plugins.base import Plugin
 from vcbatch.scheduler.resources import EPS, Vector
 from vcbatch.scheduler.state import ClusterState
+from vcbatch.scheduler.structures import duration
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.session import Session
 
 _MEMORY = "fair-share"
-_DEFAULT_HALF_LIFE = "168h"
 _FORGET_ABOVE = 4096
 _FADED = 1e-6
-
-
-def _half_life(value: object, where: str) -> timedelta:
-    """A Go duration of a minute or more."""
-    text = _DEFAULT_HALF_LIFE if value is None else value
-    try:
-        found = parse_duration(text) if isinstance(text, str) else None
-    except ValueError:
-        found = None
-    if found is None or found < timedelta(minutes=1):
-        raise PolicyError(f"{where}: must be a duration of at least 1m, such as {_DEFAULT_HALF_LIFE!r}, got {value!r}")
-    return found
 
 
 @dataclass(slots=True)
@@ -71,7 +58,9 @@ class FairShare(Plugin):
     """Orders gangs by what their account used, and queues by what they used for each unit of weight."""
 
     SHARES_PLACES = True
-    ARGUMENTS = ArgumentSpec(named={"account-label": Argument(default="")}, structured={"half-life": _half_life})
+    ARGUMENTS = ArgumentSpec(
+        named={"account-label": Argument(default="")}, structured={"half-life": duration("168h", least="1m")}
+    )
 
     def open(self, session: Session) -> None:
         self._state = session.state

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 from vcbatch.api import names
 from vcbatch.api.duration import MalformedDuration, parse_duration
 from vcbatch.api.timestamps import parse_time
-from vcbatch.scheduler.arguments import ArgumentSpec, PolicyError
+from vcbatch.scheduler.arguments import ArgumentSpec
 from vcbatch.scheduler.model import Job, Queue
 from vcbatch.scheduler.plugins.base import Plugin, Verdict, Vote
+from vcbatch.scheduler.structures import duration
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.session import Session
@@ -21,13 +22,11 @@ _ARGUMENT = "sla-waiting-time"
 _ANNOTATIONS = (names.SLA_WAITING_TIME, names.SLA_WAITING_TIME_BARE)
 
 
+_reader = duration("", example="1h30m")
+
+
 def _waiting_time(value: object, where: str) -> timedelta | None:
-    if value is None:
-        return None
-    wait = _positive(value) if isinstance(value, str) else None
-    if wait is None:
-        raise PolicyError(f"{where}: must be a duration longer than nothing, such as 1h30m, got {value!r}")
-    return wait
+    return None if value is None else _reader(value, where)
 
 
 def _positive(text: str) -> timedelta | None:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 
 from vcbatch.api import names
-from vcbatch.api.duration import MalformedDuration, parse_duration
 from vcbatch.scheduler.arguments import Argument, ArgumentSpec, PolicyError
 from vcbatch.scheduler.classes import TaskClass
 from vcbatch.scheduler.columns import Columns, Floats, Rows
@@ -20,6 +19,7 @@ from vcbatch.scheduler.model import Job, Queue, Task, TaskStatus
 from vcbatch.scheduler.plugins.base import Cap, Plugin, Vote
 from vcbatch.scheduler.reading import TRUE, note
 from vcbatch.scheduler.resources import Mask
+from vcbatch.scheduler.structures import duration
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.session import Session
@@ -32,6 +32,7 @@ _WINDOW = re.compile(r"(\d{1,2}):(\d{2})-(\d{1,2}):(\d{2})", re.ASCII)
 _UTC_OFFSET = re.compile(r"([+-])(\d{2}):(\d{2})", re.ASCII)
 _DAY = timedelta(days=1)
 _POINTS = 100.0
+_period = duration("1m")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +64,6 @@ def _window(text: str, where: str) -> Window:
             start, end = (timedelta(hours=h, minutes=m) for h, m in zip(hours, minutes, strict=True))
             return Window(start, end)
     raise PolicyError(f"{where}: must be two times of the day such as 22:00-06:00, got {text!r}")
-
-
-def _period(text: str, where: str) -> timedelta:
-    try:
-        period = parse_duration(text)
-    except MalformedDuration:
-        period = timedelta(0)
-    if period <= timedelta(0):
-        raise PolicyError(f"{where}: must be a duration longer than nothing, such as 1m, got {text!r}")
-    return period
 
 
 def _offset(text: str, where: str) -> timezone:
