@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from vcbatch.scheduler.actions.base import ERROR_CACHE
 from vcbatch.scheduler.actions.dry_run import DryRun
+from vcbatch.scheduler.actions.gang_relief import MINIMIZE, PREVENT, SPARING, GangRelief
 from vcbatch.scheduler.actions.relief import Relief, Terms
 from vcbatch.scheduler.actions.retaliation import Retaliation
 from vcbatch.scheduler.actions.starving import (
     has_topology,
     in_order,
     may_preempt,
-    note_promise,
     starving,
     waiting_tasks,
 )
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
 
 NAME = "preempt"
 TOPOLOGY_AWARE = "enableTopologyAwarePreemption"
-MINIMIZE = "minimizeVictims"
-PREVENT = "preventTakeBack"
 
 
 class Preempt:
@@ -42,14 +41,13 @@ class Preempt:
 
     arguments = ArgumentSpec(
         named={
-            "predicateErrorCacheEnable": Argument(default=True),
+            **ERROR_CACHE.named,
             TOPOLOGY_AWARE: Argument(default=False),
             "topologyAwarePreemptWorkerNum": Argument(default=16, minimum=1),
             "minCandidateNodesPercentage": Argument(default=10, minimum=0),
             "minCandidateNodesAbsolute": Argument(default=1, minimum=0),
             "maxCandidateNodesAbsolute": Argument(default=100, minimum=1),
-            MINIMIZE: Argument(default=False),
-            PREVENT: Argument(default=False),
+            **SPARING,
         }
     )
 
@@ -72,25 +70,17 @@ def _relief(session: Session, given: Arguments, *, own: bool) -> Relief:
     return DryRun(session, terms, given) if given[TOPOLOGY_AWARE] else Relief(session, terms)
 
 
-def _among_gangs(session: Session, relief: Relief, job: Job, retaliation: Retaliation) -> None:
+def _among_gangs(session: Session, others: Relief, job: Job, retaliation: Retaliation) -> None:
     """Evict pods of other gangs until this one has its minimum, or nobody."""
-    relief.begin(retaliation.untouchable(job))
-    statement = Statement(session)
-    indivisible = session.votes_on_holding and job.min_member >= len(job.tasks)
     waits = False
-    for task in waiting_tasks(session, job):
-        if not session.starving(job):
-            break
+
+    def may_have(task: Task) -> bool:
+        nonlocal waits
         allowed = _eligible(session, task)
         waits = waits or (not allowed and bool(task.nominated))
-        if not (allowed and relief.find(statement, task)) and indivisible:
-            break
-    if statement and session.pipelined(job) and retaliation.permits(statement, job):
-        note_promise(session, job, statement)
-        session.commit(statement)
-        return
-    statement.discard()
-    if not waits:
+        return allowed
+
+    if not GangRelief(session, others, retaliation, may_have).serve(job) and not waits:
         retaliation.failed(job)
 
 

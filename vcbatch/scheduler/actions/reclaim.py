@@ -4,26 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from vcbatch.scheduler.actions.base import ERROR_CACHE
+from vcbatch.scheduler.actions.gang_relief import MINIMIZE, PREVENT, SPARING, GangRelief
 from vcbatch.scheduler.actions.relief import Relief, Terms
 from vcbatch.scheduler.actions.retaliation import Retaliation
-from vcbatch.scheduler.actions.starving import (
-    in_order,
-    may_preempt,
-    note_promise,
-    starving,
-    waiting_tasks,
-)
-from vcbatch.scheduler.arguments import Argument, ArgumentSpec
-from vcbatch.scheduler.model import Job, Queue
+from vcbatch.scheduler.actions.starving import in_order, may_preempt, starving
+from vcbatch.scheduler.arguments import ArgumentSpec
+from vcbatch.scheduler.model import Task
 from vcbatch.scheduler.plugins.base import EvictionKind
-from vcbatch.scheduler.statement import Statement
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.session import Session
 
 NAME = "reclaim"
-MINIMIZE = "minimizeVictims"
-PREVENT = "preventTakeBack"
 
 
 class Reclaim:
@@ -34,17 +27,16 @@ class Reclaim:
 
     arguments = ArgumentSpec(
         named={
-            "predicateErrorCacheEnable": Argument(default=True),
-            MINIMIZE: Argument(default=False),
-            PREVENT: Argument(default=False),
+            **ERROR_CACHE.named,
+            **SPARING,
         }
     )
 
     def execute(self, session: Session) -> None:
         given = session.policy.action_arguments[NAME]
         terms = Terms(kind=EvictionKind.RECLAIM, reason=NAME, scored=False, minimize=bool(given[MINIMIZE]))
-        relief = Relief(session, terms)
         retaliation = Retaliation(session, EvictionKind.RECLAIM, prevent=bool(given[PREVENT]))
+        relief = GangRelief(session, Relief(session, terms), retaliation, lambda task: _may_have(session, task))
         waiting = starving(session, lambda job: not job.confined and not retaliation.sleeps(job))
         queues = [session.state.queues[name] for name in waiting]
         while queues:
@@ -52,23 +44,11 @@ class Reclaim:
             queues.remove(queue)
             if session.overused(queue) is None:
                 for job in in_order(session, waiting[queue.name]):
-                    _serve(session, relief, queue, job, retaliation)
+                    if not relief.serve(job):
+                        retaliation.failed(job)
 
 
-def _serve(session: Session, relief: Relief, queue: Queue, job: Job, retaliation: Retaliation) -> None:
-    """Evict pods of other queues until the gang has its minimum, or nobody."""
-    relief.begin(retaliation.untouchable(job))
-    statement = Statement(session)
-    indivisible = session.votes_on_holding and job.min_member >= len(job.tasks)
-    for task in waiting_tasks(session, job):
-        if not session.starving(job):
-            break
-        allowed = may_preempt(task) and session.preemptive(queue, task.cls.request)
-        if not (allowed and relief.find(statement, task)) and indivisible:
-            break
-    if statement and session.pipelined(job) and retaliation.permits(statement, job):
-        note_promise(session, job, statement)
-        session.commit(statement)
-        return
-    statement.discard()
-    retaliation.failed(job)
+def _may_have(session: Session, task: Task) -> bool:
+    """Whether pods of other queues may be evicted for the task now."""
+    queue = None if task.job is None else task.job.queue
+    return may_preempt(task) and queue is not None and session.preemptive(queue, task.cls.request)
