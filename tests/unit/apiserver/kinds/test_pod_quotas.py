@@ -6,7 +6,10 @@ import asyncio
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from tests.support.virtual_time import run
 from tests.unit.apiserver.core.servers import Client, server, virtual
 from tests.unit.apiserver.kinds.support import PODS, container, made, make_pod, pod, set_status
 
@@ -137,3 +140,43 @@ async def test_every_quota_that_a_pod_is_in_the_scope_of_tells_it() -> None:
         assert (await _quota(client))[0] == {"pods": "0"}
         await make_pod(client, "inside", activeDeadlineSeconds=9)
         assert (await _quota(client))[0] == {"pods": "1"}
+
+
+_DEEDS = st.lists(
+    st.tuples(st.sampled_from(["make", "make", "finish", "delete", "quota", "wait"]), st.integers(0, 9)), max_size=20
+)
+
+
+@given(deeds=_DEEDS)
+@settings(deadline=None, max_examples=40)
+def test_usage_is_what_the_pods_come_to_after_every_deed(deeds: list[tuple[str, int]]) -> None:
+    async def play() -> None:
+        async with server() as client:
+            await limit(client, {"pods": "4", "requests.cpu": "5"})
+            await asyncio.sleep(5)
+            alive: dict[str, int] = {}
+            for number, (deed, which) in enumerate(deeds):
+                names = sorted(alive)
+                name = names[which % len(names)] if names else ""
+                match deed:
+                    case "make":
+                        sized = [container(resources={"requests": {"cpu": str(which % 3)}})]
+                        answer = await client.post(PODS, pod(f"p{number}", containers=sized))
+                        fits = len(alive) < 4 and sum(alive.values()) + which % 3 <= 5
+                        assert answer.code == (201 if fits else 403)
+                        if fits:
+                            alive[f"p{number}"] = which % 3
+                    case "finish" if name:
+                        await set_status(client, f"{PODS}/{name}", {"phase": "Failed"})
+                        del alive[name]
+                    case "delete" if name:
+                        await client.delete(f"{PODS}/{name}")
+                        del alive[name]
+                    case "quota":
+                        await client.merge(f"{QUOTAS}/q", {"metadata": {"labels": {"n": str(number)}}})
+                    case _:
+                        await asyncio.sleep(which)
+                told = {"pods": str(len(alive)), "requests.cpu": str(sum(alive.values()))}
+                assert (await _quota(client))[0] == told
+
+    run(play())
