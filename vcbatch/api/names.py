@@ -201,7 +201,8 @@ SCHEDULERS: Final = "vcbatch.dev/schedulers"
 """Annotation of a PodGroup: the `schedulerName`s of the pods that it is for, with commas between them, so that other
 schedulers leave it alone before it has pods."""
 MOVING_JOB: Final = "vcbatch.dev/moving-job"
-"""Annotation of a JobTemplate that keeps a job on its way to another queue: the UID of the job deleted for it."""
+"""Annotation of a JobTemplate that keeps a job on its way to another queue, and of the job that came of it there: the
+UID of the job that was deleted for it."""
 CALL_FOLDER: Final = "vcbatch.dev/call-folder"
 """Annotation of a Job that runs a Python function: the name of the folder with its calls and results."""
 KUBELET_MODE: Final = "vcbatch.dev/kubelet-mode"

@@ -18,6 +18,7 @@ _OF_OTHERS: Final = (
     names.CREATED_BY_JOB_FLOW,
     names.CREATED_BY_JOB_TEMPLATE,
     names.CRONJOB_SCHEDULED_TIMESTAMP,
+    names.MOVING_JOB,
 )
 _AGAIN = re.compile(r"(.+)-r([0-9]{1,6})")
 

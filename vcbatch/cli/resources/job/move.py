@@ -54,7 +54,7 @@ async def move(api: Api, name: str, queue: str, *, namespace: str, clock: Clock)
     """Move it, or go on with a move that was stopped; the sentence that says so. Raises `CliError`, `ApiError`."""
     job = await _found(api, JOBS, name, namespace)
     kept = await _found(api, JOBTEMPLATES, kept_name(name), namespace)
-    if kept is not None and not words(kept, "metadata", "annotations").get(MOVING_JOB):
+    if kept is not None and not _moved(kept):
         raise CliError(
             f"jobtemplate {kept_name(name)} is in the way", hint="Rename it; jobs on the move are kept there."
         )
@@ -62,27 +62,48 @@ async def move(api: Api, name: str, queue: str, *, namespace: str, clock: Clock)
     if source is None:
         raise CliError(f'job "{name}" not found in namespace {namespace}', hint="Choose another namespace with -n.")
     await _may_take(api, _manifest(source, name, queue, namespace))
-    if job is not None and (kept is None or words(kept, "metadata", "annotations").get(MOVING_JOB) != uid_of(job)):
-        if kept is not None:  # the job that was on the move is there, and the template is what was left to be removed
-            await _forget(api, kept, namespace)
+    if job is not None and kept is not None and _moved(job) == _moved(kept):
+        # It came of a move that was stopped at its very end.
+        await _forget(api, kept, namespace)
+        kept = None
+    if job is not None and kept is not None and _moved(kept) != uid_of(job):
+        raise _another(name)
+    if job is not None:
         if job_queue(job) == queue:
+            if kept is not None:
+                await _forget(api, kept, namespace)
             return f"job {name} is in queue {queue} already"
         _may_leave(job)
         await suspend(api, job, clock=clock)
-        kept = await _keep(api, job, namespace)
+        kept = kept or await _keep(api, job, namespace)
     if kept is None:
         raise AssertionError("either there is a job, which is kept by now, or it was kept before")
     await _deleted(api, kept, name, namespace, clock)
+    await _made(api, kept, name, queue, namespace)
+    await _forget(api, kept, namespace)
+    return f"job {name} is in queue {queue}"
+
+
+async def _made(api: Api, kept: Json, name: str, queue: str, namespace: str) -> None:
     try:
         await api.create(JOBS, _manifest(kept, name, queue, namespace), namespace=namespace)
     except ApiError as error:
-        if not error.already_exists:
-            raise CliError(
-                f"queue {queue} doesn't take the job: {error}",
-                hint=f"It is kept as jobtemplate {kept_name(name)}; `vcbatch job move {name} QUEUE` goes on with it.",
-            ) from error
-    await _forget(api, kept, namespace)
-    return f"job {name} is in queue {queue}"
+        there = await _found(api, JOBS, name, namespace) if error.already_exists else None
+        if there is not None and _moved(there) == _moved(kept):
+            return  # an answer was lost on the way
+        if there is not None:
+            raise _another(name) from error
+        raise CliError(
+            f"queue {queue} doesn't take the job: {error}",
+            hint=f"It is kept as jobtemplate {kept_name(name)}; `vcbatch job move {name} QUEUE` goes on with it.",
+        ) from error
+
+
+def _another(name: str) -> CliError:
+    return CliError(
+        f"another job {name} was made while this one was on its way",
+        hint=f"What was to be moved is jobtemplate {kept_name(name)}. Delete or rename one of the two.",
+    )
 
 
 def kept_name(name: str) -> str:
@@ -164,18 +185,22 @@ async def _keep(api: Api, job: Json, namespace: str) -> Json:
 
 
 def _manifest(source: Json, name: str, queue: str, namespace: str) -> Json:
+    """The job as it is to be made; of one that was kept it says what it came of."""
     manifest = manifest_of(source, name=name, queue=queue)
     manifest["metadata"]["namespace"] = namespace
-    annotations = manifest["metadata"].get("annotations", {})
-    annotations.pop(MOVING_JOB, None)
-    if not annotations:
-        manifest["metadata"].pop("annotations", None)
+    if uid := _moved(source):
+        manifest["metadata"].setdefault("annotations", {})[MOVING_JOB] = uid
     return manifest
+
+
+def _moved(obj: Json) -> str:
+    """The UID of the job that it stands for; empty where it stands for itself."""
+    return words(obj, "metadata", "annotations").get(MOVING_JOB, "")
 
 
 async def _deleted(api: Api, kept: Json, name: str, namespace: str, clock: Clock) -> None:
     """Delete the job that is kept, and wait until it is gone with its pods. Another of its name is left alone."""
-    uid = words(kept, "metadata", "annotations")[MOVING_JOB]
+    uid = _moved(kept)
     try:
         await api.delete(JOBS, name, namespace=namespace, uid=uid, propagation="Foreground")
     except ApiError as error:
