@@ -45,7 +45,7 @@ def compose(wish: Wish) -> Json:
         "queue": wish.queue or DEFAULT,
         "minAvailable": count if array is None else 1,
         "maxRetry": wish.max_retries + 1,
-        "plugins": {Plugin.ENV.value: [], **shape.plugins},
+        "plugins": {plugin.value: arguments for plugin, arguments in ({Plugin.ENV: []} | shape.plugins).items()},
         "policies": _policies(wish),
         "tasks": [_task(wish, program, role) for role in shape.roles],
     }

@@ -37,7 +37,7 @@ class Shape:
     """All of them, with the plugins that they need."""
 
     roles: list[Role]
-    plugins: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    plugins: dict[Plugin, list[str]] = field(default_factory=dict[Plugin, list[str]])
 
 
 def framework_of(wish: Wish, program: Program) -> Framework:
@@ -127,8 +127,12 @@ def _mpi(wish: Wish, program: Program) -> Shape:
         ends_job=True,
     )
     worker = Role(name="worker", replicas=wish.nodes, command=shell(serve, [])[:3])
-    plugins = {Plugin.MPI: ["--master=master", "--worker=worker"], Plugin.SSH: [], Plugin.SVC: []}
-    return Shape(roles=[launcher, worker], plugins={name.value: arguments for name, arguments in plugins.items()})
+    plugins: dict[Plugin, list[str]] = {
+        Plugin.MPI: ["--master=master", "--worker=worker"],
+        Plugin.SSH: [],
+        Plugin.SVC: [],
+    }
+    return Shape(roles=[launcher, worker], plugins=plugins)
 
 
 _RAY_FOLDER: Final = "/tmp/ray"  # noqa: S108 - Ray's own, fixed
