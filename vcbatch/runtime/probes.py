@@ -20,6 +20,7 @@ from urllib.parse import quote
 import aiohttp
 
 from vcbatch.core.jobflow import Probe, ProbeKind
+from vcbatch.runtime.pause import pause
 from vcbatch.runtime.supervise import Part
 from vcbatch.seams.clock import Clock
 
@@ -232,11 +233,4 @@ class _Flow:
         self._changed.clear()
         if not self._due:
             return
-        sleep = asyncio.ensure_future(clock.sleep(max(min(self._due.values()) - clock.monotonic(), 0.01)))
-        changed = asyncio.ensure_future(self._changed.wait())
-        try:
-            await asyncio.wait((sleep, changed), return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in (sleep, changed):
-                task.cancel()
-            await asyncio.gather(sleep, changed, return_exceptions=True)
+        await pause(clock, max(min(self._due.values()) - clock.monotonic(), 0.01), woken=self._changed)

@@ -38,6 +38,7 @@ from vcbatch.runtime.device_binder import DeviceBinder
 from vcbatch.runtime.held_back import HeldBack
 from vcbatch.runtime.informers import Informers
 from vcbatch.runtime.meter import Meter, NoMeter
+from vcbatch.runtime.pause import pause
 from vcbatch.runtime.plugin_trouble import PluginTrouble
 from vcbatch.runtime.policy_source import OwnObject
 from vcbatch.runtime.recorder import Recorder
@@ -239,11 +240,4 @@ class SchedulerLoop:
             return
         left = max(0.0, (self._look_again - self._clock.now()).total_seconds())
         # In steps: the wall clock may jump, and what it says then counts.
-        timer = asyncio.ensure_future(self._clock.sleep(min(left, max(self._config.period, 0.05))))
-        woken = asyncio.ensure_future(self._wake.wait())
-        try:
-            await asyncio.wait((timer, woken), return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in (timer, woken):
-                task.cancel()
-            await asyncio.gather(timer, woken, return_exceptions=True)
+        await pause(self._clock, min(left, max(self._config.period, 0.05)), woken=self._wake)

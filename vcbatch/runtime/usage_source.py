@@ -27,6 +27,7 @@ from vcbatch.api.resources import NODE_USAGES, Resource
 from vcbatch.api.timestamps import parse_time
 from vcbatch.api.usage import NodeUsage
 from vcbatch.runtime.cache import Cache
+from vcbatch.runtime.pause import pause
 from vcbatch.scheduler.metrics_section import MetricsSection, MetricsType
 from vcbatch.seams.api import Api, ApiError
 from vcbatch.seams.clock import Clock
@@ -156,18 +157,7 @@ class UsageSource:
                 await self._changed.wait()
                 continue
             await self._round(self._section)
-            await self._rest(self._section.interval)
-
-    async def _rest(self, seconds: float) -> None:
-        """Until the next round is due, or another section came."""
-        timer = asyncio.ensure_future(self._clock.sleep(seconds))
-        changed = asyncio.ensure_future(self._changed.wait())
-        try:
-            await asyncio.wait((timer, changed), return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in (timer, changed):
-                task.cancel()
-            await asyncio.gather(timer, changed, return_exceptions=True)
+            await pause(self._clock, self._section.interval, woken=self._changed)
 
     async def _round(self, section: MetricsSection) -> None:
         try:

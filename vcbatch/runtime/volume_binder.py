@@ -15,6 +15,7 @@ from vcbatch.api.names import BOUND_BY_CONTROLLER, SELECTED_NODE
 from vcbatch.api.resources import PERSISTENTVOLUMECLAIMS, PERSISTENTVOLUMES
 from vcbatch.api.storage import Claim, ClaimPhase, PersistentVolume
 from vcbatch.runtime.cache import Cache, Change
+from vcbatch.runtime.pause import pause
 from vcbatch.scheduler.result import Bind, ClaimBinding
 from vcbatch.seams.api import Api, ApiError, Json
 from vcbatch.seams.clock import Clock
@@ -138,17 +139,7 @@ class VolumeBinder:
             left = deadline - self._clock.monotonic()
             if left <= 0:
                 return f"persistentvolumeclaim {claim.name} wasn't bound within {claim.timeout:.0f} s"
-            await self._until(changed, left)
-
-    async def _until(self, changed: asyncio.Event, seconds: float) -> None:
-        timer = asyncio.ensure_future(self._clock.sleep(seconds))
-        woken = asyncio.ensure_future(changed.wait())
-        try:
-            await asyncio.wait((timer, woken), return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in (timer, woken):
-                task.cancel()
-            await asyncio.gather(timer, woken, return_exceptions=True)
+            await pause(self._clock, left, woken=changed)
 
     def _held(self, claim: ClaimBinding) -> Claim | None:
         return self._claims.get(claim.uid)

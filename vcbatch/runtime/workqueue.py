@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, TypeVar
 
 from vcbatch.runtime.backoff import Backoff
+from vcbatch.runtime.pause import pause
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random
 
@@ -144,11 +145,5 @@ class WorkQueue(Generic[K]):
 
     async def _sleep_until(self, due: float) -> None:
         """Until then, or until a timer is set that may be earlier."""
-        sleep = asyncio.ensure_future(self._clock.sleep(max(due - self._clock.monotonic(), _SHORTEST_SLEEP)))
-        changed = asyncio.ensure_future(self._timers_changed.wait())
-        try:
-            await asyncio.wait((sleep, changed), return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in (sleep, changed):
-                task.cancel()
-            await asyncio.gather(sleep, changed, return_exceptions=True)
+        seconds = max(due - self._clock.monotonic(), _SHORTEST_SLEEP)
+        await pause(self._clock, seconds, woken=self._timers_changed)
