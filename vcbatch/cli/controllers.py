@@ -38,7 +38,7 @@ T = TypeVar("T")
 )  # fmt: skip
 @click.option(
     "--controller-conf", type=click.Path(exists=True, dir_okay=False, path_type=Path), default=None, metavar="FILE",
-    help="Volcano's volcano-controller.conf: which node labels make HyperNodes.  [default: none]",
+    help="Volcano's volcano-controller.conf: what HyperNodes are made from.  [default: none]",
 )  # fmt: skip
 @click.option(
     "--sharding-conf", type=click.Path(exists=True, dir_okay=False, path_type=Path), default=None, metavar="FILE",

@@ -29,6 +29,7 @@ from vcbatch.api.resources import (
 )
 from vcbatch.api.scheduling import PriorityClassView
 from vcbatch.api.storage import Claim
+from vcbatch.core.hypernode import Discovery
 from vcbatch.runtime.apply import Applier
 from vcbatch.runtime.cache import Cache
 from vcbatch.runtime.controllers.children import Children
@@ -43,6 +44,8 @@ from vcbatch.runtime.controllers.jobtemplate import JobTemplateController
 from vcbatch.runtime.controllers.podgroup import PodGroupController, follow_workloads
 from vcbatch.runtime.controllers.queue import QueueController
 from vcbatch.runtime.controllers.sharding import ShardingController, ShardingFile
+from vcbatch.runtime.fabric_manager import FabricManager
+from vcbatch.runtime.followed_file import FollowedFile
 from vcbatch.runtime.handlers import CustomResources, CustomResourceSource, Feed
 from vcbatch.runtime.informers import Informers
 from vcbatch.runtime.kubeconfig import Connection
@@ -64,7 +67,7 @@ class ControlPlane:
     kopf hosts them: their custom resources come through it, unless `followed_by` gives another source (a simulation has
     one loop and one clock, and kopf brings its own). Pods that name no gang get one where a scheduler of
     `scheduler_names` is to place them, as their workload's annotations say unless `inherit_owner_annotations` is off.
-    HyperNodes are made from the labels that `discovery` names, and NodeShards as `sharding` says. JobFlows ask pods
+    HyperNodes are made from what `discovery` names, and NodeShards as `sharding` says. JobFlows ask pods
     through `asks`, over the network unless another way is given."""
 
     def __init__(
@@ -261,8 +264,14 @@ class ControlPlane:
             *(Part(name=part.name, run=self._after_sync(part)) for part in parts),
             Part(name="sending the controllers' events", run=self.recorder.run),
             self._prober.part(),
-            *([Part(name="following the configuration", run=self._discovery.follow)] if self._discovery else []),
+            *(self._discovering(self._discovery) if self._discovery else []),
             *([Part(name="following the sharding", run=self._sharding.follow)] if self._sharding else []),
+        ]
+
+    def _discovering(self, discovery: FollowedFile[Discovery]) -> list[Part]:
+        return [
+            Part(name="following the configuration", run=discovery.follow),
+            Part(name="asking the fabric manager", run=self._fabric.run),
         ]
 
     def _after_sync(self, part: Part) -> Callable[[], Awaitable[None]]:

@@ -13,6 +13,8 @@ from vcbatch.api.reasons import HyperNodeReason
 from vcbatch.api.timestamps import format_time
 from vcbatch.api.topology import Flaw, Place
 from vcbatch.core.hypernode import (
+    Discovery,
+    Fabric,
     LabelTopology,
     MalformedDiscovery,
     decide,
@@ -146,12 +148,27 @@ def _discovery(**changes: Any) -> Json:
 
 
 def test_the_configuration_names_topologies_by_their_labels() -> None:
-    assert parse_discovery(_discovery()) == (
-        LabelTopology(name="roce", labels=["spine", "leaf", "kubernetes.io/hostname"]),
+    topology = LabelTopology(name="roce", labels=["spine", "leaf", "kubernetes.io/hostname"])
+    assert parse_discovery(_discovery()) == Discovery(topologies=(topology,))
+    assert parse_discovery(_discovery(enabled=False)) == Discovery()
+    assert parse_discovery(_discovery(enabled=False, source="roce")) == Discovery()
+    assert parse_discovery(None) == Discovery()
+
+
+def _fabric(config: Any = None, **changes: Any) -> Json:
+    """A file with a fabric manager, beside the label topologies."""
+    source = {"source": "ufm", "enabled": True, "config": config or {"endpoint": "ufm.example.com"}, **changes}
+    return {"networkTopologyDiscovery": [_discovery()["networkTopologyDiscovery"][0], source]}
+
+
+def test_the_configuration_names_a_fabric_manager() -> None:
+    assert parse_discovery(_fabric()).fabric == Fabric(endpoint="https://ufm.example.com")
+    secret = {"secretRef": {"namespace": "volcano-system", "name": "ufm"}}
+    config = {"endpoint": "http://10.1.2.3:8080/", "insecureSkipVerify": True}
+    assert parse_discovery(_fabric(config, interval="90s", credentials=secret)).fabric == Fabric(
+        endpoint="http://10.1.2.3:8080", insecure=True, interval=timedelta(seconds=90), secret=("volcano-system", "ufm")
     )
-    assert parse_discovery(_discovery(enabled=False)) == ()
-    assert parse_discovery(_discovery(enabled=False, source="ufm")) == ()
-    assert parse_discovery(None) == ()
+    assert parse_discovery(_fabric(enabled=False)).fabric is None
 
 
 def _types(**types: Any) -> Json:
@@ -167,7 +184,20 @@ PAIR = [{"nodeLabel": "rack"}, {"nodeLabel": "kubernetes.io/hostname"}]
         ([1], "the file: want a mapping"),
         ({"networkTopologyDiscovery": {}}, "networkTopologyDiscovery: want a list"),
         (_discovery(enabled="yes"), "networkTopologyDiscovery[0].enabled: 'yes' is neither true nor false"),
-        (_discovery(source="ufm"), "networkTopologyDiscovery[0].source: 'ufm' isn't supported, want label"),
+        (_discovery(source="roce"), "networkTopologyDiscovery[0].source: 'roce' isn't supported, want label or ufm"),
+        (_fabric({"endpoint": 3}), "networkTopologyDiscovery[1].config.endpoint: 3 is no address"),
+        (_fabric({"endpoint": ""}), "config.endpoint: '' is no address"),
+        (_fabric({"endpoint": "ftp://ufm"}), "config.endpoint: 'ftp://ufm' is no address"),
+        (_fabric({"endpoint": "https://me:secret@ufm"}), "is no address"),
+        (_fabric({"endpoint": "https://ufm:port"}), "is no address"),
+        (_fabric({"endpoint": "ufm", "insecureSkipVerify": 1}), "insecureSkipVerify: 1 is neither true nor false"),
+        (_fabric(interval="1s"), "networkTopologyDiscovery[1].interval: '1s' is no interval, want a duration of 10s"),
+        (_fabric(interval=60), "networkTopologyDiscovery[1].interval: 60 is no interval"),
+        (_fabric(credentials={"secretRef": {"name": "a"}}), "credentials.secretRef.namespace: None is no name"),
+        (
+            {"networkTopologyDiscovery": _fabric()["networkTopologyDiscovery"][1:] * 2},
+            "networkTopologyDiscovery[1].source: a second ufm source is switched on, want one",
+        ),
         (_discovery(intervall="1h"), "networkTopologyDiscovery[0].intervall: no such field"),
         (_types(x=[{"nodeLabel": "rack"}]), "x: 1 labels, want the domains' and last the node's own"),
         (_types(x=[*PAIR, {"nodeLabel": "rack"}]), "x[2].nodeLabel: rack is there twice"),

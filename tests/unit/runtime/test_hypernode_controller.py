@@ -14,10 +14,10 @@ import pytest
 from tests.fakes.api import FakeApi
 from tests.support.virtual_time import SeededRandom, VirtualClock, run
 from vcbatch.api.resources import HYPERNODES
-from vcbatch.core.hypernode import parse_discovery
+from vcbatch.core.hypernode import Discovery, Link, parse_discovery
 from vcbatch.runtime.apply import Applier
 from vcbatch.runtime.cache import Cache
-from vcbatch.runtime.controllers.hypernode import Discovery, HyperNodeController, NodeLabels
+from vcbatch.runtime.controllers.hypernode import HyperNodeController, NodeLabels
 from vcbatch.runtime.followed_file import ConfigurationError, FollowedFile
 from vcbatch.runtime.recorder import Recorder
 
@@ -34,7 +34,7 @@ networkTopologyDiscovery:
 
 
 class _World:
-    def __init__(self, discovery: Discovery | None = None) -> None:
+    def __init__(self, discovery: FollowedFile[Discovery] | None = None) -> None:
         self.api = FakeApi()
         self.hyper_nodes: Cache[Json] = Cache()
         self.nodes: Cache[NodeLabels] = Cache(model=NodeLabels)
@@ -139,6 +139,46 @@ def test_hyper_nodes_are_made_from_labels_and_go_with_them(racks: Path) -> None:
             discovery.look()
             await world.clock.sleep(1)
             assert await world.counts() == {}
+
+    run(scenario())
+
+
+UFM = """\
+networkTopologyDiscovery:
+- {source: ufm, enabled: true, config: {endpoint: ufm.example.com}}
+"""
+
+
+def test_hyper_nodes_are_made_from_what_a_fabric_manager_says(racks: Path) -> None:
+    async def scenario() -> None:
+        replace(racks, UFM)
+        discovery = FollowedFile(racks, parse_discovery, clock=VirtualClock())
+        world = _World(discovery)
+        for name in ("a", "b", "c"):
+            world.node(name)
+        earlier = {"name": "leaf-hn-3", "labels": {"volcano.sh/network-topology-source": "ufm"}}
+        await world.api.create(HYPERNODES, {"metadata": earlier, "spec": {"tier": 1}})
+        await world.hyper_node("mine", tier=3)
+        fabric = discovery.current.fabric
+        assert fabric is not None
+        async with world.working():
+            assert await world.counts() == {"leaf-hn-3": 0, "mine": 0}, "before the first answer nothing is touched"
+            world.controller.know_fabric(fabric, [Link("l1", "a"), Link("l1", "b"), Link("l2", "c")])
+            await world.clock.sleep(1)
+            await world.listed()
+            await world.clock.sleep(1)
+            counts = await world.counts()
+            assert sorted(counts.values()) == [0, 1, 2, 3]
+            assert counts.keys() >= {"mine", "spine-hn"}
+            await world.api.delete(HYPERNODES, "spine-hn")
+            await world.listed()
+            await world.clock.sleep(1)
+            assert "spine-hn" in await world.counts(), "one that somebody deletes comes back"
+            replace(racks, "{}")
+            discovery.look()
+            await world.listed()
+            await world.clock.sleep(1)
+            assert await world.counts() == {"mine": 0}
 
     run(scenario())
 

@@ -3,53 +3,135 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, Final, cast
+from urllib.parse import urlsplit
 
 from vcbatch.api import name_rules
-from vcbatch.core.hypernode.discovery import SOURCE, LabelTopology, stem
+from vcbatch.api.duration import MalformedDuration, parse_duration
+from vcbatch.core.hypernode import discovery, fabric
+from vcbatch.core.hypernode.discovery import LabelTopology, stem
+from vcbatch.core.hypernode.fabric import Fabric
 
 _SECTION: Final = "networkTopologyDiscovery"
 _TYPES: Final = "networkTopologyTypes"
 _LONGEST_TYPE: Final = 20
 _KEYS: Final = frozenset({"source", "enabled", "interval", "credentials", "config"})
+_SOURCES: Final = (discovery.SOURCE, fabric.SOURCE)
+_SHORTEST_INTERVAL: Final = timedelta(seconds=10)
 
 
 class MalformedDiscovery(ValueError):
     """The message names the place, what is there, and what is allowed."""
 
 
-def parse_discovery(given: Any) -> tuple[LabelTopology, ...]:
-    """The label topologies that are switched on, by name. Raises `MalformedDiscovery`.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Discovery:
+    """What HyperNodes are made from, as far as it is switched on: labels by the names of their topologies, and a
+    fabric manager."""
 
-    Of two with names that are written alike in the name of a HyperNode, neither could tell its own.
+    topologies: tuple[LabelTopology, ...] = ()
+    fabric: Fabric | None = None
+
+
+def parse_discovery(given: Any) -> Discovery:
+    """What the file says. Raises `MalformedDiscovery`.
+
+    Of two topologies with names that are written alike in the name of a HyperNode, neither could tell its own; nor of
+    two fabrics.
     """
-    sources = _listed(_mapping(given or {}, "the file").get(_SECTION), _SECTION)
-    found = [topology for index, source in enumerate(sources) for topology in _topologies(source, index)]
+    found: list[LabelTopology] = []
+    fabrics: list[Fabric] = []
+    for index, given_source in enumerate(_listed(_mapping(given or {}, "the file").get(_SECTION), _SECTION)):
+        path = f"{_SECTION}[{index}]"
+        source = _source(given_source, path)
+        enabled = source.get("enabled", False)
+        if source.get("source") == discovery.SOURCE:
+            topologies = list(_topologies(source, path))
+            found += topologies if enabled else []
+        elif enabled:
+            fabrics.append(_fabric(source, path))
+        if len(fabrics) > 1:
+            raise MalformedDiscovery(f"{path}.source: a second {fabric.SOURCE} source is switched on, want one")
     by_stem: dict[str, LabelTopology] = {}
     for topology in found:
         other = by_stem.setdefault(stem(topology.name), topology)
         if other is not topology:
             raise MalformedDiscovery(f"{_TYPES}: {other.name} and {topology.name} make HyperNodes of the same name")
-    return tuple(sorted(found, key=lambda topology: topology.name))
+    topologies = tuple(sorted(found, key=lambda topology: topology.name))
+    return Discovery(topologies=topologies, fabric=fabrics[0] if fabrics else None)
 
 
-def _topologies(source: Any, index: int) -> Iterator[LabelTopology]:
-    path = f"{_SECTION}[{index}]"
-    fields = _mapping(source, path)
+def _source(given: Any, path: str) -> dict[str, Any]:
+    """One source with what all have in common; one that isn't known may be there as long as it is switched off."""
+    fields = _mapping(given, path)
     for key in sorted(fields.keys() - _KEYS):
         raise MalformedDiscovery(f"{path}.{key}: no such field, want some of {', '.join(sorted(_KEYS))}")
     enabled = fields.get("enabled", False)
     if not isinstance(enabled, bool):
         raise MalformedDiscovery(f"{path}.enabled: {enabled!r} is neither true nor false")
-    if fields.get("source") != SOURCE:
-        if not enabled:
-            return
-        raise MalformedDiscovery(f"{path}.source: {fields.get('source')!r} isn't supported, want {SOURCE}")
-    types = _mapping(_mapping(fields.get("config") or {}, f"{path}.config").get(_TYPES), f"{path}.config.{_TYPES}")
+    if enabled and fields.get("source") not in _SOURCES:
+        allowed = " or ".join(_SOURCES)
+        raise MalformedDiscovery(f"{path}.source: {fields.get('source')!r} isn't supported, want {allowed}")
+    return fields
+
+
+def _topologies(source: dict[str, Any], path: str) -> Iterator[LabelTopology]:
+    types = _mapping(_mapping(source.get("config") or {}, f"{path}.config").get(_TYPES), f"{path}.config.{_TYPES}")
     for name, levels in types.items():
-        topology = LabelTopology(name=name, labels=_labels(name, levels, f"{path}.config.{_TYPES}.{name}"))
-        if enabled:
-            yield topology
+        yield LabelTopology(name=name, labels=_labels(name, levels, f"{path}.config.{_TYPES}.{name}"))
+
+
+def _fabric(source: dict[str, Any], path: str) -> Fabric:
+    config = _mapping(source.get("config") or {}, f"{path}.config")
+    insecure = config.get("insecureSkipVerify", False)
+    if not isinstance(insecure, bool):
+        raise MalformedDiscovery(f"{path}.config.insecureSkipVerify: {insecure!r} is neither true nor false")
+    return Fabric(
+        endpoint=_endpoint(config.get("endpoint"), f"{path}.config.endpoint"),
+        insecure=insecure,
+        interval=_interval(source.get("interval"), f"{path}.interval"),
+        secret=_secret(source.get("credentials"), f"{path}.credentials"),
+    )
+
+
+def _endpoint(given: Any, path: str) -> str:
+    """`https://` where no scheme is given, without a slash at the end."""
+    text = given if isinstance(given, str) else ""
+    url = urlsplit(text if "://" in text else f"https://{text}")
+    try:
+        usable = url.scheme in ("http", "https") and url.hostname and url.port != 0 and not (url.username or url.query)
+    except ValueError:
+        usable = False
+    if not usable or url.fragment:
+        raise MalformedDiscovery(f"{path}: {given!r} is no address, want one as https://ufm.example.com")
+    return url.geturl().rstrip("/")
+
+
+def _interval(given: Any, path: str) -> timedelta:
+    if given is None:
+        return fabric.INTERVAL
+    try:
+        found = parse_duration(given) if isinstance(given, str) else timedelta()
+    except MalformedDuration:
+        found = timedelta()
+    if found < _SHORTEST_INTERVAL:
+        shortest = f"{_SHORTEST_INTERVAL.seconds}s"
+        raise MalformedDiscovery(f"{path}: {given!r} is no interval, want a duration of {shortest} or more, as 1h")
+    return found
+
+
+def _secret(given: Any, path: str) -> tuple[str, str] | None:
+    """Namespace and name."""
+    if given is None:
+        return None
+    reference = _mapping(_mapping(given, path).get("secretRef"), f"{path}.secretRef")
+    found = reference.get("namespace"), reference.get("name")
+    for key, value in zip(("namespace", "name"), found, strict=True):
+        if not isinstance(value, str) or name_rules.dns_subdomain(value):
+            raise MalformedDiscovery(f"{path}.secretRef.{key}: {value!r} is no name")
+    return cast(tuple[str, str], found)
 
 
 def _labels(name: str, levels: Any, path: str) -> Sequence[str]:

@@ -61,11 +61,11 @@ def wanted(topology: LabelTopology, nodes: Mapping[str, Mapping[str, str]]) -> l
     return sorted(found, key=lambda body: (body["spec"]["tier"], body["metadata"]["name"]))
 
 
-def reconcile(wanted: Sequence[Json], stored: Sequence[HyperNode]) -> Decision:
-    """What turns the HyperNodes of this source into those that are wanted. Those of other sources, and those that
+def reconcile(wanted: Sequence[Json], stored: Sequence[HyperNode], *, source: str = SOURCE) -> Decision:
+    """What turns the HyperNodes of a source into those that are wanted. Those of other sources, and those that
     people made, are left alone; one that Volcano found for the same domain is kept under its name."""
-    ours = [found for found in stored if found.metadata.labels.get(names.NETWORK_TOPOLOGY_SOURCE) == SOURCE]
-    taken = _taken_over(wanted, ours)
+    ours = [found for found in stored if found.metadata.labels.get(names.NETWORK_TOPOLOGY_SOURCE) == source]
+    taken = _taken_over(wanted, ours) if source == SOURCE else {}
     bodies = [_renamed(body, taken) for body in wanted]
     existing = {found.name: found for found in ours}
     creates = [Create(resource=HYPERNODES, body=body) for body in bodies if body["metadata"]["name"] not in existing]

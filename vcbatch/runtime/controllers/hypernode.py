@@ -1,10 +1,12 @@
-"""The HyperNode controller: how many nodes each stands for, and HyperNodes that follow from the labels of nodes."""
+"""The HyperNode controller: how many nodes each stands for, and HyperNodes that follow from the labels of nodes or from
+what a fabric manager says."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 
 import msgspec
 
@@ -12,7 +14,8 @@ from vcbatch.api.hypernode import HyperNode
 from vcbatch.api.meta import ObjectMeta, Wire
 from vcbatch.api.model import MalformedObject
 from vcbatch.api.topology import Topology
-from vcbatch.core.hypernode import LabelTopology, decide, reconcile, wanted
+from vcbatch.core.hypernode import Discovery, Fabric, LabelTopology, Link, decide, reconcile, wanted, wanted_of_fabric
+from vcbatch.core.hypernode.fabric import SOURCE as FABRIC_MANAGER
 from vcbatch.core.machine import Decision
 from vcbatch.runtime.apply import Applier
 from vcbatch.runtime.cache import Cache, Change, identity
@@ -28,10 +31,9 @@ log = logging.getLogger(__name__)
 
 _TREE = "the tree"
 _DISCOVERY = "the labels"
+_FABRIC = "the fabric"
 _QUIET_SECONDS = 0.2
 """A rack that starts is a hundred nodes: they are counted once."""
-
-Discovery = FollowedFile[tuple[LabelTopology, ...]]
 
 
 class NodeLabels(Wire):
@@ -42,7 +44,7 @@ class NodeLabels(Wire):
 
 class HyperNodeController:
     """Looks at a HyperNode when it changes and when what is below it does; and, where a `discovery` is given, at all
-    nodes when one of their labels that it names changes."""
+    nodes when one of their labels that it names changes, and at the links of a fabric when they are told."""
 
     def __init__(
         self,
@@ -53,11 +55,12 @@ class HyperNodeController:
         clock: Clock,
         random: Random,
         meter: Meter | None = None,
-        discovery: Discovery | None = None,
+        discovery: FollowedFile[Discovery] | None = None,
     ) -> None:
         self._hyper_nodes = hyper_nodes
         self._nodes = nodes
         self._discovery = discovery
+        self._links: tuple[Fabric, Sequence[Link]] | None = None
         self._topology = Topology()
         self._told: dict[str, object] = {}  # name -> its place when it was looked at last
         self.controller = Controller(
@@ -71,11 +74,17 @@ class HyperNodeController:
         hyper_nodes.listen(self._on_hyper_node)
         nodes.listen(self._on_node)
         if discovery is not None:
-            discovery.listen(lambda: self.controller.queue.add(_DISCOVERY))
-            self.controller.queue.add(_DISCOVERY)
+            for key in (_DISCOVERY, _FABRIC):
+                discovery.listen(partial(self.controller.queue.add, key))
+                self.controller.queue.add(key)
 
     def part(self) -> Part:
         return self.controller.part()
+
+    def know_fabric(self, fabric: Fabric, links: Sequence[Link]) -> None:
+        """These are the links of this fabric from now on."""
+        self._links = fabric, links
+        self.controller.queue.add(_FABRIC)
 
     # What happened
 
@@ -91,6 +100,7 @@ class HyperNodeController:
         self._soon(_TREE)
         if self._discovery is not None and (change.new is None or change.old is None):
             self._soon(_DISCOVERY)
+            self._soon(_FABRIC)
 
     def _on_node(self, change: Change[NodeLabels]) -> None:
         metadata = change.current.metadata
@@ -101,7 +111,7 @@ class HyperNodeController:
         else:
             self._topology.set_node(metadata.name, metadata.labels)
         self._soon(_TREE)
-        if self._discovery is not None and _names_any(self._discovery.current, change):
+        if self._discovery is not None and _names_any(self._discovery.current.topologies, change):
             self._soon(_DISCOVERY)
 
     def _soon(self, key: str) -> None:
@@ -115,6 +125,8 @@ class HyperNodeController:
             return self._look_at_the_changed()
         if key == _DISCOVERY:
             return self._discover()
+        if key == _FABRIC:
+            return self._discover_fabric()
         stored = self._hyper_nodes.get(key)
         hyper_node = _parsed(stored) if stored is not None else None
         if hyper_node is None:
@@ -137,9 +149,21 @@ class HyperNodeController:
         if self._discovery is None:
             return Decision()
         labels = {node.metadata.name: node.metadata.labels or {} for node in self._nodes}
-        found = [body for topology in self._discovery.current for body in wanted(topology, labels)]
-        stored = [hyper_node for each in self._hyper_nodes if (hyper_node := _parsed(each)) is not None]
-        return reconcile(found, stored)
+        found = [body for topology in self._discovery.current.topologies for body in wanted(topology, labels)]
+        return reconcile(found, self._stored())
+
+    def _discover_fabric(self) -> Decision:
+        """Before the first answer of a fabric manager nothing is known of it, and what was made earlier stays."""
+        if self._discovery is None:
+            return Decision()
+        fabric, (asked, links) = self._discovery.current.fabric, self._links or (None, ())
+        if fabric is not None and asked != fabric:
+            return Decision()
+        found = wanted_of_fabric(links) if fabric is not None else []
+        return reconcile(found, self._stored(), source=FABRIC_MANAGER)
+
+    def _stored(self) -> list[HyperNode]:
+        return [hyper_node for each in self._hyper_nodes if (hyper_node := _parsed(each)) is not None]
 
 
 def _parsed(stored: Json) -> HyperNode | None:

@@ -1,0 +1,149 @@
+"""Asks a fabric manager (NVIDIA UFM) which node hangs on which leaf switch.
+
+It is asked now and then, with a password from a Secret. While it gives no answer, what it said last holds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import logging
+import ssl
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+import aiohttp
+import msgspec
+
+from vcbatch.api.loose import part
+from vcbatch.api.resources import SECRETS
+from vcbatch.core.hypernode import Fabric, Link
+from vcbatch.runtime.pause import pause
+from vcbatch.seams.api import Api, ApiError
+from vcbatch.seams.clock import Clock
+
+log = logging.getLogger(__name__)
+
+PORTS: Final = "/ufmRest/resources/ports"
+REQUEST_SECONDS: Final = 30.0
+LARGEST_ANSWER: Final = 100 << 20
+_RETRY_SECONDS: Final = 60.0
+_OF_A_NODE: Final = "Computer"
+"""What the description of a port says that belongs to a node and not to a switch."""
+
+
+class FabricError(Exception):
+    """It wasn't told; the message names the fabric manager and the reason, and never the password."""
+
+
+class _Port(msgspec.Struct, frozen=True):
+    description: str | None = None
+    system_name: str | None = None
+    peer_node_name: str | None = None
+
+
+class FabricManager:
+    """Asks in rounds, as long as there is a fabric."""
+
+    def __init__(
+        self, api: Api, *, clock: Clock, fabric: Fabric | None, told: Callable[[Fabric, Sequence[Link]], None]
+    ) -> None:
+        """`told` gets all links with each answer."""
+        self._api = api
+        self._clock = clock
+        self._fabric = fabric
+        self._told = told
+        self._changed = asyncio.Event()
+        self._fault = ""
+
+    def use(self, fabric: Fabric | None) -> None:
+        """Ask there from now on; None: nobody."""
+        if fabric != self._fabric:
+            self._fabric = fabric
+            self._changed.set()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            self._changed.clear()
+            fabric = self._fabric
+            if fabric is None:
+                await self._changed.wait()
+                continue
+            seconds = fabric.interval.total_seconds()
+            answered = await self._round(fabric)
+            await pause(self._clock, seconds if answered else min(seconds, _RETRY_SECONDS), woken=self._changed)
+
+    async def _round(self, fabric: Fabric) -> bool:
+        try:
+            links = await self.links(fabric)
+        except FabricError as error:
+            if str(error) != self._fault:
+                log.warning("what is known of the fabric holds: %s", error)
+            self._fault = str(error)
+            return False
+        if self._fault:
+            log.info("the fabric manager answers again")
+        self._fault = ""
+        if fabric == self._fabric:
+            self._told(fabric, links)
+        return True
+
+    async def links(self, fabric: Fabric) -> list[Link]:
+        """Which node hangs on which leaf switch. Raises `FabricError`."""
+        try:
+            async with asyncio.timeout(REQUEST_SECONDS):
+                answer = await _ports(fabric, await self._login(fabric))
+            return await asyncio.to_thread(_links, answer)
+        except TimeoutError as error:
+            raise FabricError(f"{fabric.endpoint}: no answer within {REQUEST_SECONDS:g} s") from error
+        except (aiohttp.ClientError, OSError, ApiError, msgspec.DecodeError, ValueError) as error:
+            raise FabricError(f"{fabric.endpoint}: {str(error) or type(error).__name__}") from error
+
+    async def _login(self, fabric: Fabric) -> Mapping[str, str]:
+        """The headers that say who asks."""
+        if fabric.secret is None:
+            return {}
+        namespace, name = fabric.secret
+        data = part(await self._api.get(SECRETS, name, namespace=namespace), "data")
+        login = (_decoded(data, key, of=f"{namespace}/{name}") for key in ("username", "password"))
+        return {"Authorization": f"Basic {base64.b64encode(':'.join(login).encode()).decode()}"}
+
+
+def _decoded(data: dict[str, object], key: str, *, of: str) -> str:
+    value = data.get(key)
+    try:
+        return base64.b64decode(value, validate=True).decode() if isinstance(value, str) else ""
+    except (binascii.Error, UnicodeDecodeError):
+        raise ValueError(f"{key} of the Secret {of} is no text") from None
+
+
+async def _ports(fabric: Fabric, headers: Mapping[str, str]) -> bytes:
+    context = ssl.create_default_context()
+    if fabric.insecure:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    connector = aiohttp.TCPConnector(ssl=context)
+    async with (
+        aiohttp.ClientSession(connector=connector, headers=headers) as session,
+        # A redirect might lead to where the password has no business.
+        session.get(fabric.endpoint + PORTS, allow_redirects=False) as answer,
+    ):
+        if answer.status != 200:
+            raise ValueError(f"HTTP {answer.status}")
+        content = bytearray()
+        async for chunk in answer.content.iter_chunked(1 << 16):
+            content += chunk
+            if len(content) > LARGEST_ANSWER:
+                raise ValueError(f"its answer is larger than {LARGEST_ANSWER} bytes")
+        return bytes(content)
+
+
+def _links(answer: bytes) -> list[Link]:
+    ports = msgspec.json.decode(answer, type=list[_Port])
+    return [
+        Link(leaf=port.peer_node_name, node=port.system_name)
+        for port in ports
+        if port.peer_node_name and port.system_name and _OF_A_NODE in (port.description or "")
+    ]
