@@ -234,13 +234,18 @@ def _comparable(body: Json) -> Json:
                 {key: value for key, value in each.items() if key not in _OF_A_MOMENT} for each in status["conditions"]
             ]
             status = {**status, "conditions": conditions}
+            metadata = _without(metadata, names.SCHEDULERS)
         case _:
             spec, status = _filled(spec), _filled(status)
-            kept = {
-                key: value for key, value in metadata.pop("annotations", {}).items() if key != names.CLOSED_BY_PARENT
-            }
-            metadata |= {"annotations": kept} if kept else {}
+            metadata = _without(metadata, names.CLOSED_BY_PARENT)
     return {**body, "metadata": metadata, "spec": spec, "status": status}
+
+
+def _without(metadata: Json, annotation: str) -> Json:
+    """Without one that ours alone have, and without annotations where it was the only one."""
+    kept = {key: value for key, value in metadata.get("annotations", {}).items() if key != annotation}
+    rest = {key: value for key, value in metadata.items() if key != "annotations"}
+    return {**rest, "annotations": kept} if kept else rest
 
 
 def _filled(value: Json) -> Json:
