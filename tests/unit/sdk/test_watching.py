@@ -1,0 +1,138 @@
+"""Following objects over everything that happens to watches."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from tests.fakes.api import FakeApi
+from tests.support.virtual_time import SeededRandom, VirtualClock, run
+from vcbatch.api.resources import JOBS
+from vcbatch.sdk.watching import changes
+from vcbatch.seams.api import ApiError
+
+
+def job(name: str, *, uid: str = "", **spec: Any) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": "default", **({"uid": uid} if uid else {})}
+    return {"metadata": metadata, "spec": spec}
+
+
+class Told:
+    """What `changes` told so far."""
+
+    def __init__(self, api: FakeApi, **options: Any) -> None:
+        self.batches: list[list[str]] = []
+        self._options = {"clock": VirtualClock(), "random": SeededRandom(1), **options}
+        self.task = asyncio.create_task(self._read(api))
+
+    async def _read(self, api: FakeApi) -> None:
+        async for batch in changes(api, JOBS, **self._options):
+            self.batches.append(
+                [f"{'-' if change.deleted else ''}{change.object['metadata']['uid']}" for change in batch]
+            )
+
+
+def test_what_exists_comes_first_even_when_it_is_nothing():
+    async def main() -> None:
+        api = FakeApi()
+        told = Told(api)
+        await asyncio.sleep(1)
+        api.seed(JOBS, job("a"))
+        await asyncio.sleep(1)
+        assert told.batches == [[], ["uid-1"]]
+        told.task.cancel()
+
+    run(main())
+
+
+def test_a_forgotten_history_is_compared_deletions_first():
+    async def main() -> None:
+        api = FakeApi()
+        api.seed(JOBS, job("a"))
+        api.seed(JOBS, job("b"))
+        told = Told(api)
+        await asyncio.sleep(1)
+        api.break_watches()
+        api.remove(JOBS, "a", "default")
+        api.seed(JOBS, job("a"))
+        api.forget_history()
+        await asyncio.sleep(60)
+        assert told.batches == [["uid-1", "uid-2"], ["-uid-1", "uid-3"]]
+        told.task.cancel()
+
+    run(main())
+
+
+def test_a_broken_watch_goes_on_where_it_was():
+    async def main() -> None:
+        api = FakeApi()
+        told = Told(api)
+        for number in range(3):
+            await asyncio.sleep(60)
+            api.break_watches()
+            api.seed(JOBS, job(f"job-{number}"))
+        await asyncio.sleep(60)
+        assert told.batches == [[], ["uid-1"], ["uid-2"], ["uid-3"]]
+        assert api.lists == 1
+        told.task.cancel()
+
+    run(main())
+
+
+class Refusing(FakeApi):
+    """Watches fail in one way."""
+
+    def __init__(self, error: ApiError | None) -> None:
+        super().__init__()
+        self.error = error
+        self.tries = 0
+
+    async def watch(self, *_: Any, **__: Any) -> AsyncIterator[Any]:  # type: ignore[override]
+        self.tries += 1
+        if self.error is not None:
+            raise self.error
+        return
+        yield
+
+
+@pytest.mark.parametrize(
+    "error",
+    [ApiError(0, "ConnectionLost", "gone"), ApiError(503, "ServiceUnavailable", "later"), ApiError(410, "Expired", "")],
+)
+def test_a_server_that_stays_out_of_reach_is_an_error_in_the_end(error: ApiError):
+    async def main() -> None:
+        api = Refusing(error)
+        told = Told(api, patience=100.0)
+        if error.expired:  # which is no sign that it is out of reach: each list works
+            await asyncio.sleep(1000)
+            assert not told.task.done()
+            told.task.cancel()
+        else:
+            with pytest.raises(ApiError):
+                await told.task
+        assert 10 < api.tries < 300  # it was tried again, with pauses
+
+    run(main())
+
+
+def test_watches_that_end_at_once_are_opened_with_pauses():
+    async def main() -> None:
+        api = Refusing(None)
+        told = Told(api)
+        await asyncio.sleep(100)
+        assert api.tries < 50
+        told.task.cancel()
+
+    run(main())
+
+
+def test_a_refusal_is_raised_at_once():
+    async def main() -> None:
+        told = Told(Refusing(ApiError(403, "Forbidden", "no")))
+        with pytest.raises(ApiError):
+            await told.task
+
+    run(main())
