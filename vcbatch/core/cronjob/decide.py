@@ -98,7 +98,11 @@ def _act(verb: Verb, cron_job: AnyCronJob, children: Children, plan: Plan, slot:
         creates=[Create(resource=kinds_of(cron_job).job, body=job_body(cron_job, slot, name=name, zone=plan.zone))],
         events=[
             *(_emit(cron_job, CronJobReason.REPLACE_CONCURRENT, _replacing(job, name)) for job in replaced),
-            _told(cron_job, CronJobReason.SUCCESSFUL_CREATE, f"Created job {name} for CronJob {cron_job.key}"),
+            _told(
+                cron_job,
+                CronJobReason.SUCCESSFUL_CREATE,
+                kinds_of(cron_job).created.format(job=name, cron_job=cron_job.key),
+            ),
         ],
     )
 
@@ -170,8 +174,8 @@ def _news(cron_job: AnyCronJob, children: Children) -> Iterator[Emit]:
         if job is None:
             text = f"Job {entry.name} is gone, and wasn't finished when it was last seen"
             yield _emit(cron_job, CronJobReason.STALE_REFERENCE, text)
-        elif outcome_of(job) is not None:
-            text = f"Saw completed job: {job.name} in active, remove"
+        elif (outcome := outcome_of(job)) is not None:
+            text = kinds_of(cron_job).completed.format(job=job.name, outcome=outcome)
             yield _told(cron_job, CronJobReason.SAW_COMPLETED_JOB, text)
 
 

@@ -22,7 +22,7 @@ AnyJob = Job | BatchJob
 class Outcome(StrEnum):
     """How a job ended."""
 
-    COMPLETED = "Completed"
+    COMPLETED = "Complete"
     FAILED = "Failed"
 
 
@@ -40,10 +40,20 @@ class Kinds:
     """How a job is deleted. Without a word Kubernetes' own leave their pods behind."""
     reasons: Mapping[CronJobReason, str] = field(default_factory=dict[CronJobReason, str])
     """Where events have other reasons than Volcano's."""
+    created: str
+    """What the event about a new job says, with `{job}` and `{cron_job}`."""
+    completed: str
+    """What the event about a finished one says, with `{job}` and `{outcome}`."""
 
 
 VOLCANO: Final = Kinds(
-    cron_job=CRONJOBS, job=JOBS, slot=names.CRONJOB_SCHEDULED_TIMESTAMP, remembers=True, propagation=None
+    cron_job=CRONJOBS,
+    job=JOBS,
+    slot=names.CRONJOB_SCHEDULED_TIMESTAMP,
+    remembers=True,
+    propagation=None,
+    created="Created job {job} for CronJob {cron_job}",
+    completed="Saw completed job: {job} in active, remove",
 )
 KUBERNETES: Final = Kinds(
     cron_job=BATCH_CRONJOBS,
@@ -57,6 +67,8 @@ KUBERNETES: Final = Kinds(
         CronJobReason.UNPARSEABLE_SCHEDULE: "UnparseableSchedule",
         CronJobReason.INVALID_TIME_ZONE: "UnknownTimeZone",
     },
+    created="Created job {job}",
+    completed="Saw completed job: {job}, condition: {outcome}",
 )
 
 
