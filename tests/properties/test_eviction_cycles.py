@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tests.unit.scheduler.cluster import Cluster
@@ -160,8 +160,36 @@ class Play(Cluster):
         return self.scheduler._state
 
 
+PASSED_OVER = World(
+    nodes=[2, 4],
+    old=[
+        Gang(size=1, minimum=1, cpu=1, priority="low", queue="default", kept=True),
+        Gang(size=1, minimum=1, cpu=3, priority="low", queue="default", kept=True),
+        Gang(size=3, minimum=3, cpu=1, priority="low", queue="default", kept=True),
+        Gang(size=2, minimum=2, cpu=1, priority="low", queue="default", kept=True),
+        Gang(size=2, minimum=2, cpu=2, priority="low", queue="other", kept=False),
+    ],
+    new=[Gang(size=1, minimum=1, cpu=3, priority="low", queue="default", kept=True)],
+)
+"""A gang of three that nobody can be evicted for holds the one place in which another gang could be helped."""
+SPARING = Policy.parse(
+    POLICY.format(
+        actions="allocate, preempt, reclaim, backfill",
+        first="priority",
+        second="gang",
+        gang="true",
+        drf="true",
+        queues="capacity",
+        minimize="true",
+        prevent="true",
+        dry="true",
+    )
+)
+
+
 @SETTINGS
 @given(worlds, policies())
+@example(PASSED_OVER, SPARING)
 def test_evictions_end_where_nothing_else_happens(world: World, policy: Policy) -> None:
     play = Play(world, policy)
     for _ in range(ROUNDS):

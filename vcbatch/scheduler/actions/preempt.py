@@ -62,7 +62,7 @@ class Preempt:
             for job in in_order(session, waiting[queue.name]):
                 _among_gangs(session, others, job, retaliation)
             for job in sorted(waiting[queue.name], key=session.job_key):
-                _inside(session, own, job)
+                _inside(session, own, job, retaliation)
 
 
 def _relief(session: Session, given: Arguments, *, own: bool) -> Relief:
@@ -84,13 +84,16 @@ def _among_gangs(session: Session, others: Relief, job: Job, retaliation: Retali
         retaliation.failed(job)
 
 
-def _inside(session: Session, relief: Relief, job: Job) -> None:
+def _inside(session: Session, relief: Relief, job: Job, retaliation: Retaliation) -> None:
     """Give tasks the places of tasks with lower priority of the same gang, up to the first that finds none."""
     relief.begin()
+    asleep = retaliation.sleeps(job)
     for task in waiting_tasks(session, job):
         statement = Statement(session)
         if not _eligible(session, task) or not relief.find(statement, task):
             return
+        if asleep and not statement.victims:
+            session.state.changed = True  # it isn't looked at again, so others may have what is held for it now
         session.commit(statement)
 
 
