@@ -11,7 +11,7 @@ from vcbatch.api.phases import Action
 from vcbatch.api.resources import COMMANDS, JOBS, QUEUES
 from vcbatch.sdk.async_job import AsyncJobHandle
 from vcbatch.sdk.connecting import Place, configured, local
-from vcbatch.sdk.errors import VcbatchError
+from vcbatch.sdk.errors import Unavailable, VcbatchError
 from vcbatch.sdk.functions.async_calls import AsyncFunctionHandle, AsyncMapHandle, folder_of
 from vcbatch.sdk.functions.folder import Call, CallFolder, SharedFolder
 from vcbatch.sdk.functions.task import TaskFunction, job_of
@@ -143,8 +143,13 @@ class AsyncClient:
             hint = "Give it a name or, for the server to make one, generate_name."
             raise VcbatchError("the job has no name", hint=hint)
         body = wanted.replace(namespace=at).to_manifest()
-        with self._session.translated():
-            made = await (await self._session.api()).create(JOBS, body, namespace=at)
+        try:
+            with self._session.translated():
+                made = await (await self._session.api()).create(JOBS, body, namespace=at)
+        except Unavailable as error:
+            # Made again blindly, a job whose name the server makes would run twice.
+            hint = "It isn't known whether the job was made: look with client.jobs() before you submit it again."
+            raise Unavailable(error.message, hint=hint, code=error.code, reason=error.reason) from error
         seen = Job.from_manifest(made)
         return AsyncJobHandle(self._session, namespace=at, name=seen.name, last=seen)
 
