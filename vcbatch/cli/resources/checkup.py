@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final
 
 from vcbatch._version import __version__
 from vcbatch.api import names
@@ -31,9 +31,6 @@ from vcbatch.cli.resources.fields import dig, moment, name_of, number, objects, 
 from vcbatch.cli.resources.kinds import queue_state
 from vcbatch.cli.resources.nodes_table import node_state
 from vcbatch.seams.api import Api, ApiError
-
-if TYPE_CHECKING:
-    from vcbatch.runtime.rest import RestApi
 
 Json = dict[str, Any]
 
@@ -83,9 +80,11 @@ class Setting:
     """The server is a `vcbatch up`, which has everything in one process."""
 
 
-async def examine(api: Api, setting: Setting, *, server: str) -> AsyncIterator[Finding]:
-    """All checks, one after the other; where the server doesn't answer, that alone."""
-    reached = await _connection(api, server)
+async def examine(
+    api: Api, setting: Setting, *, server: str, version: Callable[[], Awaitable[Json]]
+) -> AsyncIterator[Finding]:
+    """All checks, one after the other; where the server doesn't answer, that alone. `version` asks what it is."""
+    reached = await _connection(server, version)
     yield reached
     if reached.verdict is Verdict.FAILED:
         return
@@ -103,8 +102,7 @@ def _ok(about: str, message: str) -> Finding:
     return Finding(verdict=Verdict.OK, about=about, message=message)
 
 
-async def _connection(api: Api, server: str) -> Finding:
-    version: Callable[[], Awaitable[Json]] = cast("RestApi", api).version
+async def _connection(server: str, version: Callable[[], Awaitable[Json]]) -> Finding:
     try:
         told = await version()
     except ApiError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING, cast
 
 import click
 
@@ -12,6 +13,9 @@ from vcbatch.cli.resources.blocks import width_of
 from vcbatch.cli.resources.checkup import Finding, Setting, Verdict, examine
 from vcbatch.cli.terminal import Terminal, Tone, terminal_of, wrap
 from vcbatch.seams.api import Api
+
+if TYPE_CHECKING:
+    from vcbatch.runtime.rest import RestApi
 
 
 @click.command("doctor")
@@ -42,7 +46,8 @@ def command(access: Access, components_namespace: str) -> int:
 
     async def work(api: Api) -> None:
         nonlocal failed
-        async for finding in examine(api, setting, server=connection.server):
+        asked = examine(api, setting, server=connection.server, version=cast("RestApi", api).version)
+        async for finding in asked:
             failed = failed or finding.verdict is Verdict.FAILED
             say("\n".join(lines_of(finding, terminal)))
 

@@ -1,0 +1,167 @@
+"""Why a job waits, by what is on the server."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vcbatch.api.quantity import parse_quantity
+from vcbatch.api.reasons import (
+    JobReason,
+    WaitReason,
+    expected_start,
+    expected_to_start,
+    gang_unschedulable,
+    read_wait,
+    waits_for,
+    with_origin,
+)
+from vcbatch.core.waiting import Surroundings, waiting_of
+
+Json = dict[str, Any]
+WHEN = datetime(2026, 5, 1, 12, tzinfo=UTC)
+
+
+def job(name: str = "mine", *, phase: str = "Pending", reason: str = "", message: str = "") -> Json:
+    state = {"phase": phase, "reason": reason, "message": message, "lastTransitionTime": "2026-05-01T11:00:00Z"}
+    metadata = {"name": name, "namespace": "n", "uid": name}
+    return {"metadata": metadata, "spec": {"queue": "q"}, "status": {"state": state}}
+
+
+def group(
+    name: str = "mine",
+    *,
+    phase: str = "Inqueue",
+    at: int = 0,
+    cpu: str = "4",
+    queue: str = "q",
+    priority: str = "",
+    message: str = "",
+) -> Json:
+    said = {"type": "Unschedulable", "status": "True", "message": message, "lastTransitionTime": "2026-05-01T11:30:00Z"}
+    resources = {"cpu": cpu, "requests.cpu": cpu, "pods": "2", "count/pods": "2"}
+    return {
+        "metadata": {
+            "name": f"{name}-group",
+            "namespace": "n",
+            "uid": f"{name}-group",
+            "creationTimestamp": f"2026-05-01T10:00:{at:02}Z",
+            "ownerReferences": [{"kind": "Job", "name": name, "uid": name, "controller": True}],
+        },
+        "spec": {"queue": queue, "minMember": 2, "minResources": resources, "priorityClassName": priority},
+        "status": {"phase": phase, "conditions": [said] if message else []},
+    }
+
+
+def queue(name: str, *, parent: str = "", cpu: str = "", held: str = "0") -> Json:
+    spec: Json = {"parent": parent}
+    if cpu:
+        spec["capability"] = {"cpu": cpu}
+    return {"metadata": {"name": name}, "spec": spec, "status": {"allocated": {"cpu": held}}}
+
+
+def told(reason: WaitReason, sentence: str) -> str:
+    return gang_unschedulable(unready=2, total=2, why=with_origin("not ready", waits_for(reason, sentence)))
+
+
+def test_the_schedulers_reason_and_numbers_are_read_back() -> None:
+    sentence = f"0/5 nodes: short by cpu 3; {expected_to_start(WHEN)}"
+    message = told(WaitReason.INSUFFICIENT, sentence)
+    found = waiting_of(job(reason="NotEnoughResources"), Surroundings(pod_groups=[group(message=message)]))
+    assert found.reason is WaitReason.INSUFFICIENT
+    assert found.message.startswith("0/5 nodes: short by cpu 3")
+    assert found.since == datetime(2026, 5, 1, 11, 30, tzinfo=UTC)
+    assert found.expected_start == WHEN
+    assert found.gang is not None and found.gang.asks == {"cpu": parse_quantity("4")}
+
+
+def test_what_the_controllers_say_of_the_job_itself_comes_first() -> None:
+    held = job(reason=JobReason.PVC_ERROR, message="claim data isn't there")
+    found = waiting_of(held, Surroundings(pod_groups=[group(message=told(WaitReason.INSUFFICIENT, "x"))]))
+    assert (found.reason, found.message) == (JobReason.PVC_ERROR, "claim data isn't there")
+
+
+def test_ahead_are_those_of_higher_priority_and_then_the_older_ones() -> None:
+    groups = [
+        group("younger", at=9),
+        group("older", at=1),
+        group("important", at=8, priority="high"),
+        group("runs", phase="Running", at=0),
+        group("elsewhere", queue="other", at=0),
+        group(at=5),
+    ]
+    found = waiting_of(job(), Surroundings(pod_groups=groups, priorities={"high": 100}))
+    assert [one.name for one in found.ahead] == ["important", "older"]
+    assert found.position == 3
+    assert [one.name for one in found.holders] == ["runs"]
+
+
+def test_what_has_to_end_is_told_where_a_queue_is_full() -> None:
+    groups = [
+        group("first", phase="Running", at=1, cpu="2", queue="q"),
+        group("second", phase="Running", at=2, cpu="3", queue="sister"),
+        group("third", phase="Running", at=3, cpu="9", queue="sister"),
+        group("far", phase="Running", at=0, cpu="9", queue="other"),
+        group(message=told(WaitReason.QUEUE_LIMIT, "short by cpu 4")),
+    ]
+    queues = [
+        queue("q", parent="top", held="2"),
+        queue("sister", parent="top", held="12"),
+        queue("top", cpu="14", held="14"),
+        queue("other"),
+    ]
+    found = waiting_of(job(), Surroundings(pod_groups=groups, queues=queues))
+    assert found.limit is not None
+    assert found.limit.queue == "top"
+    assert found.limit.short_by == {"cpu": parse_quantity("4")}
+    assert [one.name for one in found.holders] == ["first", "second", "third"]
+    assert [one.name for one in found.enough] == ["first", "second"]
+
+
+def test_nothing_would_be_enough_for_a_gang_that_is_larger_than_the_queue() -> None:
+    groups = [group("small", phase="Running", cpu="1"), group(cpu="100", message=told(WaitReason.IMPOSSIBLE, "never"))]
+    found = waiting_of(job(), Surroundings(pod_groups=groups, queues=[queue("q", cpu="10", held="1")]))
+    assert found.limit is not None and not found.enough
+
+
+def test_a_job_that_nobody_looked_at_says_nothing() -> None:
+    found = waiting_of({"metadata": {"name": "new"}}, Surroundings())
+    assert (found.reason, found.message, found.gang, found.queue, found.position) == (None, "", None, "default", 0)
+
+
+def test_a_running_job_waits_for_nothing() -> None:
+    found = waiting_of(job(phase="Running"), Surroundings(pod_groups=[group(phase="Running")]))
+    assert not found.position and not found.ahead and found.limit is None
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 5) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["name", "spec", "status"]), inner),
+    max_leaves=8,
+)
+_OBJECT = st.fixed_dictionaries(
+    {"metadata": st.dictionaries(st.sampled_from(["name", "uid", "ownerReferences", "creationTimestamp"]), _JSON)},
+    optional={"spec": st.dictionaries(st.sampled_from(["queue", "minResources", "parent", "capability"]), _JSON)}
+    | {"status": st.dictionaries(st.sampled_from(["state", "conditions", "phase", "allocated"]), _JSON)},
+)
+
+
+@given(_OBJECT, st.lists(_OBJECT, max_size=3), st.lists(_OBJECT, max_size=3))
+def test_odd_objects_keep_nobody_from_an_answer(one: Json, groups: list[Json], queues: list[Json]) -> None:
+    waiting_of(one, Surroundings(pod_groups=groups, queues=queues))
+
+
+@given(st.sampled_from(list(WaitReason)), st.text(max_size=40).filter(lambda text: ". Origin reason is " not in text))
+def test_a_reason_survives_being_written(reason: WaitReason, sentence: str) -> None:
+    assert read_wait(waits_for(reason, sentence)) == (reason, sentence)
+    assert read_wait(with_origin("2/2 tasks", waits_for(reason, sentence))) == (reason, sentence)
+
+
+@given(st.datetimes(datetime(2000, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC)))
+def test_an_expected_start_survives_being_written(when: datetime) -> None:
+    assert expected_start(f"x; {expected_to_start(when)}") == when.replace(microsecond=0)
+    assert expected_start(f"x; {expected_to_start(when)}; room is kept") == when.replace(microsecond=0)
+    assert expected_start("it is expected to start by and by") is None
