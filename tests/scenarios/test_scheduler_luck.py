@@ -105,6 +105,7 @@ def test_gangs_that_wait_while_watches_are_lost_start_with_what_became_free(erro
         await world.submit("first", 2)
         await world.until("first", running=2)
         await world.submit("second", 2)
+        await world.pass_time(2)  # ages are told in seconds
         await world.submit("third", 2)
         await world.pass_time(10)
         cuts.away = away > 0
