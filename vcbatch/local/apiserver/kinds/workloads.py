@@ -1,5 +1,6 @@
-"""apps/v1, ReplicationControllers and PodTemplates: stored, checked and printed. No controller of local mode acts on
-them; only what carries its own status shows progress. Source: kubernetes `pkg/apis/apps`."""
+"""apps/v1, ReplicationControllers and PodTemplates: stored, checked and printed. The controllers of Deployments,
+ReplicaSets and StatefulSets are `vcbatch.runtime.workloads`; none acts on the others. Source: kubernetes
+`pkg/apis/apps`."""
 
 from __future__ import annotations
 
