@@ -30,6 +30,7 @@ from tests.perf import (
     bench_cronjobs,
     bench_jobflows,
     bench_jobs,
+    bench_logs,
     bench_queue_counts,
     bench_queues,
     bench_relief,
@@ -396,6 +397,24 @@ def commands(jobs: int = 10_000) -> list[Figure]:
     ]  # fmt: skip
 
 
+def followed_log(pods: int = 100, per_second: int = 10_000) -> list[Figure]:
+    """What `vcbatch job logs -f` of a large gang costs, and that nothing of it is lost."""
+    following = bench_logs.follow(pods=pods, per_second=per_second)
+    return [
+        Figure(
+            what=f"`job logs -f` of {pods} pods that print {per_second:,} lines/s", value=following.rate,
+            unit="lines/s", yardstick=f"{following.cpu:.3f} s CPU for 1,000 lines",
+        ),
+        Figure(
+            what="lines lost, doubled or misplaced", value=following.lost, unit="", yardstick=f"of {following.lines:,}"
+        ),
+        Figure(
+            what="its memory from the first third on", value=following.growth / 1e6, unit="MB more", aim=5.0,
+            yardstick=f"{following.memory / 1e6:.0f} MB before",
+        ),
+    ]  # fmt: skip
+
+
 def main() -> None:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     memory = psutil.virtual_memory().total / 2**30
@@ -433,6 +452,7 @@ def main() -> None:
     figures += queue_counts()
     figures += retention()
     figures += commands()
+    figures += followed_log()
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("figure", "measured", "aim", "of aim", "in the same run"):
