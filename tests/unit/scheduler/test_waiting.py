@@ -157,6 +157,19 @@ def test_more_than_the_cluster_is_not_admitted() -> None:
     assert "cpu: 8 asked, 4 left to admit" in told.message
 
 
+def test_more_than_may_ever_be_admitted_is_impossible() -> None:
+    cluster = Cluster()
+    cluster.node("a", cpu="10")
+    cluster.gang("large", 0, minimum=1, phase="Pending", minResources={"cpu": "13"})
+    cluster.cycle()
+    told = _explained(cluster, "large")
+    assert told.reason is WaitReason.IMPOSSIBLE
+    assert "resource in cluster is overused: overused cpu (cpu: 13 asked, 12 ever to admit)" in told.message
+    cluster.node("b", cpu="10")
+    cluster.cycle()
+    assert cluster.groups["large"]["status"]["phase"] == "Inqueue", "the cluster has grown"
+
+
 def test_a_closed_and_a_missing_queue() -> None:
     cluster = Cluster()
     cluster.node("a")

@@ -37,7 +37,8 @@ class Overcommit(Plugin):
         table = session.state.jobs_table
         self._dims = session.dims
         self._table = table
-        self._idle = session.total * factor - session.nodes.used.sum(axis=1)
+        self._most = session.total * factor
+        self._idle = self._most - session.nodes.used.sum(axis=1)
         known = (table.queue >= 0) & table.has_minimum
         inqueue = known & (table.phase == Phase.INQUEUE)
         running = known & (table.phase == Phase.RUNNING) & (table.allocated_count >= table.min_member)
@@ -54,14 +55,18 @@ class Overcommit(Plugin):
         over = exceeding(wanted, self._idle, minimum)
         if not over:
             return Verdict(Vote.PERMIT)
-        text = ", ".join(f"overused {self._dims.names[i]}" for i in over)
+        # More than this is never left to admit, whoever ends.
+        never = exceeding(minimum, self._most, minimum)
+        room, words = (self._most, "ever to admit") if never else (self._idle - self._inqueue, "left to admit")
+        dims = never or over
+        text = ", ".join(f"overused {self._dims.names[i]}" for i in dims)
         numbers = "; ".join(
             f"{self._dims.names[i]}: {self._dims.format(i, float(minimum[i]))} asked, "
-            f"{self._dims.format(i, max(float(self._idle[i] - self._inqueue[i]), 0.0))} left to admit"
-            for i in over
+            f"{self._dims.format(i, max(float(room[i]), 0.0))} {words}"
+            for i in dims
         )
         message = f"resource in cluster is overused: {text} ({numbers})"
-        return Verdict(Vote.REJECT, message, WaitReason.CLUSTER_OVERCOMMITTED)
+        return Verdict(Vote.REJECT, message, WaitReason.IMPOSSIBLE if never else WaitReason.CLUSTER_OVERCOMMITTED)
 
     def enqueued(self, job: Job) -> None:
         if self._table.has_minimum[job.row]:
