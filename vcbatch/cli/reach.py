@@ -13,7 +13,7 @@ from vcbatch.api.resources import HYPERNODES, NAMESPACES, NODES, QUEUES
 from vcbatch.cli.output import CliError
 from vcbatch.cli.state import StateDir, default_state_dir
 from vcbatch.runtime.kubeconfig import CertificateRefusedError, Connection, KubeconfigError, NothingConfigured, load
-from vcbatch.runtime.rest import ClientLimits
+from vcbatch.runtime.rest import NO_CREDENTIALS, ClientLimits
 from vcbatch.seams.api import Api, ApiError
 
 if TYPE_CHECKING:
@@ -137,6 +137,8 @@ def _refuse(error: ApiError, server: str) -> NoReturn:
     if error.code == 0:
         message = f"{server} doesn't answer: {error}"
         hint = "Is it running, and reachable from here? --kubeconfig and --context choose another server."
+    elif error.code == 401 and error.reason == NO_CREDENTIALS:
+        hint = "Look at the user of the kubeconfig's context, or choose another with --context."
     elif error.code == 401:
         message = f"{server} doesn't know you: {error}"
         hint = "Log in again, or choose other credentials with --context."

@@ -143,17 +143,17 @@ class _Slow:
 
 @dataclass(slots=True, kw_only=True)
 class ExecPlugin(_Slow):
-    """A client-go credential plugin (`users[].user.exec`), run by the official client's own code.
-
-    Plugins that answer with a client certificate in place of a token are refused.
-    """
+    """A client-go credential plugin (`users[].user.exec`). One that answers with a client certificate in place of a
+    token is refused."""
 
     config: Json = field(repr=False)
     folder: Path
     cluster: Json = field(repr=False)
 
     def _load(self, now: datetime) -> tuple[str | None, datetime | None]:
-        status = self._run()
+        from vcbatch.runtime import exec_plugin  # few need one
+
+        status = exec_plugin.run(self.config, folder=self.folder, cluster=self.cluster)
         token = status.get("token")
         if not isinstance(token, str) or not token:
             command = self.config.get("command")
@@ -161,13 +161,6 @@ class ExecPlugin(_Slow):
                 f"the credential plugin {command!r} gave no token (client certificates from plugins aren't supported)"
             )
         return f"Bearer {token}", _expiry(status.get("expirationTimestamp"))
-
-    def _run(self) -> Json:
-        from kubernetes.config.exec_provider import ExecProvider
-        from kubernetes.config.kube_config import ConfigNode
-
-        provider = ExecProvider(ConfigNode("exec", self.config), str(self.folder), ConfigNode("cluster", self.cluster))
-        return dict(provider.run(None))
 
 
 @dataclass(slots=True, kw_only=True)

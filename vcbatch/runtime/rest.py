@@ -68,6 +68,8 @@ MAX_REFUSAL = 1024 * 1024
 
 _RETRY = Backoff(initial=0.1, limit=5.0)
 _MAX_RETRY_AFTER = 30.0
+NO_CREDENTIALS = "NoCredentials"
+"""Reason of a 401 that no server gave: there was nothing to show it."""
 
 
 class RestApi(ABC):
@@ -274,7 +276,7 @@ def _again(error: ApiError, *, safe: bool, failures: int) -> bool:
     if isinstance(error, Unsent) or error.code == 429:
         return True
     if error.code == 401:
-        return failures == 1  # with new credentials
+        return failures == 1 and error.reason != NO_CREDENTIALS  # with new ones
     # A Retry-After says that the server did nothing, and when to come again.
     return error.transient and (safe or error.retry_after is not None)
 
@@ -319,7 +321,7 @@ def no_answer(error: Exception, *, sent: bool = True) -> ApiError:
 
 
 def no_credentials(connection: Connection, error: Exception) -> ApiError:
-    return ApiError(401, "Unauthorized", f"no credentials for {connection.server}: {error}")
+    return ApiError(401, NO_CREDENTIALS, f"no credentials for {connection.server}: {error}")
 
 
 def too_large(limit: int) -> ApiError:

@@ -204,10 +204,12 @@ def test_refused_credentials_are_got_anew_once(tmp_path: Path):
 def test_credentials_that_cant_be_had_are_a_refusal(tmp_path: Path):
     from vcbatch.runtime.credentials import TokenFile
 
+    clock = Impatient()
     connection = Connection(server="http://127.0.0.1:1", credentials=TokenFile(path=tmp_path / "none"))
-    with OneShotApi(connection, clock=Impatient()) as api, pytest.raises(ApiError) as caught:
+    with OneShotApi(connection, clock=clock) as api, pytest.raises(ApiError) as caught:
         drive(api.get(JOBS, "x", namespace="n"))
     assert caught.value.code == 401 and "no credentials" in str(caught.value)
+    assert clock.slept == []  # asking for them again would ask a person twice
 
 
 def test_a_server_that_isnt_there_is_told_apart_from_one_that_fell_silent():
