@@ -7,6 +7,7 @@ from typing import Any, cast
 
 Json = dict[str, Any]
 
+
 def part(obj: Mapping[str, Any], key: str) -> Json:
     """The object at `key`."""
     value = obj.get(key)

@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 
 import yaml
 
+from vcbatch.api.loose import listed
 from vcbatch.runtime.credentials import (
     AuthProvider,
     BasicAuth,
@@ -186,7 +187,7 @@ def _from_files(files: list[Path], wanted: str | None) -> Connection:
         document = _parse(file)
         current = current or str(document.get("current-context") or "")
         for section, singular in (("clusters", "cluster"), ("users", "user"), ("contexts", "context")):
-            for entry in document.get(section) or ():
+            for entry in listed(document, section):
                 if isinstance(entry, dict) and isinstance(entry.get("name"), str):
                     value = entry.get(singular)
                     sections[section].setdefault(entry["name"], _Entry(value if isinstance(value, dict) else {}, file))
@@ -221,8 +222,8 @@ def _connection(*, cluster: _Entry, user: _Entry, context: Json, name: str) -> C
         cert_pem=_pem(user, "client-certificate"),
         key_pem=_pem(user, "client-key"),
         insecure=insecure,
-        tls_server_name=cluster.value.get("tls-server-name") or None,
-        proxy_url=cluster.value.get("proxy-url") or None,
+        tls_server_name=str(cluster.value.get("tls-server-name") or "") or None,
+        proxy_url=str(cluster.value.get("proxy-url") or "") or None,
         headers=_impersonation(user.value),
     )
 
