@@ -1,5 +1,5 @@
-"""What it costs to follow the log of a large gang: `vcbatch job logs -f` of a hundred pods that print ten thousand lines
-a second together, as a process of its own against a small server in another.
+"""What it costs to follow the log of a large gang: `vcbatch job logs -f` of a hundred pods that print ten thousand
+lines a second together, as a process of its own against a small server in another.
 
 Every line is counted, in its order; memory is looked at while the lines flow. A machine that can't print so fast (the
 server is Python too) makes it last longer, and changes no other figure.

@@ -69,7 +69,10 @@ def test_options_below_may_be_nested_or_dotted(dotted: bool) -> None:
         ({"address": "http://"}, "policy.metrics.address: must be an http or https URL"),
         ({"address": "http://x:port"}, "policy.metrics.address: must be an http or https URL"),
         ({"address": 3}, "policy.metrics.address: must be a URL, got 3"),
-        ({"type": "local", "interval": 30}, "policy.metrics.interval: must be a duration of at least 1s, such as 30s, got 30"),
+        (
+            {"type": "local", "interval": 30},
+            "policy.metrics.interval: must be a duration of at least 1s, such as 30s, got 30",
+        ),
         ({"type": "local", "interval": "10ms"}, "policy.metrics.interval: must be a duration of at least 1s"),
         ({"type": "local", "tls": {"verify": 1}}, "policy.metrics.tls: unknown key 'verify'"),
         ({"type": "local", "tls": {"insecureSkipVerify": "perhaps"}}, "must be true or false, got 'perhaps'"),
