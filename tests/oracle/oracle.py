@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from tests.oracle.claims import Claims
+from tests.oracle.shares import Claimant, deserved
 from vcbatch.api.quantity import parse_quantity
 
 Json = Mapping[str, Any]
@@ -268,34 +269,10 @@ class Oracle:
                     queue.inqueue = plus(queue.inqueue, missing)
             requests[queue.name] = request
         active = [q for q in self.queues.values() if q.weight > 0 and any(j.queue is q for j in self.jobs.values())]
-        for queue in active:
-            queue.deserved = dict.fromkeys(names, 0.0)
-        self._fill(active, requests, sorted(names))
-
-    def _fill(self, active: list[Queue], requests: dict[str, Amounts], names: list[str]) -> None:
-        unmet = list(active)
-        remaining = {n: self.total.get(n, 0.0) for n in names}
-        for _ in range(1000):
-            weight = sum(q.weight for q in unmet)
-            if not weight:
-                return
-            given = dict.fromkeys(names, 0.0)
-            still: list[Queue] = []
-            for queue in unmet:
-                before = dict(queue.deserved)
-                for n in names:
-                    offer = before[n] + remaining[n] * (queue.weight / weight)
-                    offer = min(min(offer, queue.most.get(n, 0.0)), requests[queue.name].get(n, 0.0))
-                    queue.deserved[n] = max(offer, queue.guarantee.get(n, 0.0))
-                    given[n] += queue.deserved[n] - before[n]
-                met = all(_at_most(requests[queue.name].get(n, 0.0), queue.deserved[n]) for n in names)
-                if not met and queue.deserved != before:
-                    still.append(queue)
-            unmet = still
-            rest = {n: max(remaining[n] - given[n], 0.0) for n in names}
-            if rest == remaining or all(v < EPS for n, v in rest.items() if n != "pods"):
-                return
-            remaining = rest
+        total = {n: self.total.get(n, 0.0) for n in sorted(names)}
+        claimants = [Claimant(q.weight, requests[q.name], q.most, q.guarantee) for q in active]
+        for queue, share in zip(active, deserved(total, claimants), strict=True):
+            queue.deserved = dict(share)
 
     def _overcommit(self) -> None:
         if "overcommit" not in self.plugins:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.oracle.shares import Claimant, deserved
 from vcbatch.scheduler.plugins.proportion import real_capability, water_fill
 
 COLUMNS = 3  # cpu, memory, pods: pods are no share of a queue's
@@ -50,8 +51,8 @@ def queues(draw: st.DrawFn) -> dict[str, np.ndarray]:
 def test_what_all_deserve_is_no_more_than_there_is(world: dict[str, np.ndarray]) -> None:
     """Guarantees aside: Volcano's formula, which this is, raises a queue to its guarantee after it has shared out the
     whole, so that what all deserve may then exceed the cluster by as much as the guarantees raise."""
-    deserved = water_fill(**{**world, "guarantee": np.zeros_like(world["guarantee"])})
-    assert (deserved.sum(axis=0) <= world["total"] + 1e-6).all()
+    found = water_fill(**{**world, "guarantee": np.zeros_like(world["guarantee"])})
+    assert (found.sum(axis=0) <= world["total"] + 1e-6).all()
 
 
 @settings(deadline=None, max_examples=200)
@@ -59,10 +60,10 @@ def test_what_all_deserve_is_no_more_than_there_is(world: dict[str, np.ndarray])
 def test_nobody_deserves_more_than_it_asks_for_or_may_have_nor_less_than_its_guarantee(
     world: dict[str, np.ndarray],
 ) -> None:
-    deserved = water_fill(**world)
+    found = water_fill(**world)
     ceiling = np.maximum(np.minimum(world["most"], world["request"]), world["guarantee"])
-    assert (deserved <= ceiling + 1e-6).all()
-    assert (deserved >= world["guarantee"] - 1e-6).all()
+    assert (found <= ceiling + 1e-6).all()
+    assert (found >= world["guarantee"] - 1e-6).all()
 
 
 @settings(deadline=None, max_examples=200)
@@ -75,12 +76,12 @@ def test_nothing_is_kept_back_while_somebody_asks_for_it(world: dict[str, np.nda
         "guarantee": np.zeros_like(world["guarantee"]),
         "most": np.tile(world["total"], (len(world["weights"]), 1)),
     }
-    deserved = water_fill(**free)
+    found = water_fill(**free)
     for column in range(COLUMNS - 1):
         wanted = min(free["request"][:, column].sum(), free["total"][column])
         others = free["request"][:, 1 - column].sum()
         if others <= free["total"][1 - column]:
-            assert deserved[:, column].sum() == pytest.approx(wanted, abs=1.0)
+            assert found[:, column].sum() == pytest.approx(wanted, abs=1.0)
 
 
 @settings(deadline=None, max_examples=100)
@@ -89,11 +90,48 @@ def test_queues_that_all_want_everything_share_by_weight(weights: list[int], siz
     count = len(weights)
     total = np.array([size, size, 0.0], dtype=np.float64)
     wanting = np.tile(total, (count, 1))
-    deserved = water_fill(
+    found = water_fill(
         total=total,
         weights=np.array(weights, dtype=np.float64),
         request=wanting,
         most=wanting,
         guarantee=np.zeros_like(wanting),
     )
-    np.testing.assert_allclose(deserved[:, 0], size * np.array(weights) / sum(weights), rtol=1e-6)
+    np.testing.assert_allclose(found[:, 0], size * np.array(weights) / sum(weights), rtol=1e-6)
+
+
+@settings(deadline=None, max_examples=200)
+@given(queues())
+def test_all_rounds_at_once_give_what_one_after_the_other_gives(world: dict[str, np.ndarray]) -> None:
+    names = ("cpu", "memory", "pods")
+
+    def named(row: np.ndarray) -> dict[str, float]:
+        return dict(zip(names, row.tolist(), strict=True))
+
+    rows = zip(world["weights"].tolist(), world["request"], world["most"], world["guarantee"], strict=True)
+    claimants = [Claimant(weight, *(named(vector) for vector in vectors)) for weight, *vectors in rows]
+    wanted = [list(one.values()) for one in deserved(named(world["total"]), claimants)]
+    np.testing.assert_allclose(water_fill(**world)[:, :2], np.array(wanted)[:, [0, 1]], rtol=1e-6, atol=0.5)
+
+
+@settings(deadline=None, max_examples=200)
+@given(queues())
+def test_without_guarantees_all_rise_to_one_level(world: dict[str, np.ndarray]) -> None:
+    """Resource by resource, each queue has the level times its weight, or all that it asks for and may have."""
+    world = {**world, "guarantee": np.zeros_like(world["guarantee"])}
+    caps = np.minimum(world["request"], world["most"])
+    found = water_fill(**world)
+    for column in range(COLUMNS - 1):
+        rise = level(caps[:, column], world["weights"], world["total"][column])
+        np.testing.assert_allclose(found[:, column], np.minimum(caps[:, column], rise * world["weights"]), atol=0.5)
+
+
+def level(caps: np.ndarray, weights: np.ndarray, total: float) -> float:
+    """How high so much water rises in vessels with these areas and volumes; infinite where it fills them all."""
+    for cap, weight in sorted(zip(caps.tolist(), weights.tolist(), strict=True), key=lambda one: one[0] / one[1]):
+        if total <= 0:
+            return 0.0
+        if (rise := total / weights.sum()) * weight < cap:
+            return float(rise)
+        total, weights = total - cap, np.delete(weights, list(weights).index(weight))
+    return float("inf")

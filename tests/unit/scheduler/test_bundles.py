@@ -39,7 +39,7 @@ def names(tasks: Any) -> list[str]:
 
 
 def test_keeps_the_minimum_of_the_gang_and_of_each_role() -> None:
-    """Appendix A.3: two workers, two parameter servers, two workers, by priority."""
+    """Two workers, two parameter servers, two workers, by priority."""
     order = ["worker", "worker", "ps", "ps", "worker", "worker"]
     job = gang(
         [(role, {"priority": i}) for i, role in enumerate(order)],
@@ -52,7 +52,7 @@ def test_keeps_the_minimum_of_the_gang_and_of_each_role() -> None:
 
 
 def test_tells_how_much_of_what_ends_is_of_use() -> None:
-    """Appendix A.3: two pods are needed, the gang has six of that size, and four go together."""
+    """Two pods are needed, the gang has six of that size, and four go together."""
     order = ["worker", "worker", "ps", "ps", "worker", "worker"]
     job = gang([(role, {"priority": i}) for i, role in enumerate(order)], minimum=4, minTaskMember=ROLES)
     tasks = list(job.tasks.values())

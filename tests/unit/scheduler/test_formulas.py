@@ -1,4 +1,4 @@
-"""Worked examples of the formulas: shares of queues, scores of nodes, votes, phases, requests."""
+"""Worked examples of the formulas: scores of nodes, phases, requests."""
 
 from __future__ import annotations
 
@@ -17,47 +17,11 @@ from vcbatch.scheduler.classes import ClassTable
 from vcbatch.scheduler.columns import Columns, Depths
 from vcbatch.scheduler.model import STATUSES, Job, Phase, Task, TaskStatus
 from vcbatch.scheduler.phases import next_phase
-from vcbatch.scheduler.plugins.base import Plugin, Vote
 from vcbatch.scheduler.plugins.binpack import Binpack
 from vcbatch.scheduler.plugins.nodeorder import NodeOrder, least_allocated, most_allocated
-from vcbatch.scheduler.plugins.proportion import real_capability, water_fill
 from vcbatch.scheduler.resources import MEMORY, PODS, Dimensions, exceeding, fits
 from vcbatch.scheduler.session import Session
 from vcbatch.scheduler.static_nodes import StaticCache
-
-GI = 1024.0**3
-
-
-def _vector(cpu: float, memory: float) -> np.ndarray:
-    return np.array([cpu, memory * GI, 0.0])
-
-
-def test_water_filling_with_guarantee_and_capability() -> None:
-    total = _vector(100_000, 400)
-    guarantee = np.array([_vector(0, 0), _vector(30_000, 0), _vector(0, 0)])
-    named = np.array([1.0, 0.0, 0.0])
-    most = np.array(
-        [
-            real_capability(
-                total=total,
-                guarantees=guarantee.sum(axis=0),
-                guarantee=guarantee[q],
-                capability=_vector(40_000, 0) if q == 2 else None,
-                named=named if q == 2 else None,
-            )
-            for q in range(3)
-        ]
-    )
-    assert most[:, :2].tolist() == [[70_000, 400 * GI], [100_000, 400 * GI], [40_000, 400 * GI]]
-    deserved = water_fill(
-        total=total,
-        weights=np.array([1.0, 2.0, 3.0]),
-        request=np.array([_vector(10_000, 40), _vector(80_000, 100), _vector(90_000, 300)]),
-        most=most,
-        guarantee=guarantee,
-    )
-    expected = np.array([_vector(10_000, 40), _vector(50_000, 100), _vector(40_000, 260)])
-    np.testing.assert_allclose(deserved, expected, rtol=1e-6)
 
 
 def _columns(policy: str, **used: Any) -> tuple[Any, Columns, Session]:
@@ -150,40 +114,6 @@ def test_an_ending_member_still_counts_for_the_phase() -> None:
     assert cluster.groups["g"]["status"]["phase"] == "Running"
     condition = cluster.condition("g", "Unschedulable")
     assert condition is None
-
-
-class _Voter(Plugin):
-    vote = Vote.ABSTAIN
-
-    def job_pipelined(self, job: Job) -> Vote:
-        return self.vote
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "held"),
-    [
-        ((Vote.REJECT, Vote.PERMIT), (), False),
-        ((Vote.PERMIT, Vote.REJECT), (), False),
-        ((Vote.PERMIT, Vote.ABSTAIN), (Vote.REJECT,), True),
-        ((Vote.ABSTAIN,), (Vote.REJECT,), False),
-        ((Vote.ABSTAIN,), (Vote.ABSTAIN,), True),
-    ],
-)
-def test_votes(first: tuple[Vote, ...], second: tuple[Vote, ...], held: bool) -> None:
-    """A rejection ends the count, an acceptance ends it with its tier, and silence is consent."""
-    plugins: dict[str, type[Plugin]] = {}
-    tiers: list[dict[str, Any]] = []
-    for votes in (first, second):
-        names = []
-        for vote in votes:
-            name = f"voter{len(plugins)}"
-            plugins[name] = type(name, (_Voter,), {"vote": vote})
-            names.append({"name": name})
-        tiers.append({"plugins": names})
-    policy = Policy.build({"actions": "allocate", "tiers": tiers}, plugins=plugins)
-    cluster = Cluster(policy)
-    session = Session(cluster.scheduler._state, policy, StaticCache(), now=cluster.now, uid="s")
-    assert session.pipelined(Job("ns/g", 0)) is held
 
 
 def _request(**spec: Any) -> dict[str, float]:

@@ -136,7 +136,7 @@ def test_sums_upwards_are_sums_over_all_below(numbers: list[int], data: st.DataO
 
 
 def test_real_capability_of_the_worked_example() -> None:
-    """Appendix A.6."""
+    """One queue of its own and two below it, of which one has no capability of its own."""
 
     def view(name: str, parent: str, guarantee: str, capability: str | None) -> QueueView:
         spec = QueueSpecView(
