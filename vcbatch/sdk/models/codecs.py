@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import operator
 from collections.abc import Callable, Mapping, Sequence
+from numbers import Real
 from typing import Any, Final, TypeVar, cast
 
 from vcbatch.sdk.models.wire import Codec, Quantity, Unreadable, Wire
@@ -29,8 +31,22 @@ def _is_quantity(raw: Any) -> bool:
     return isinstance(raw, str | int | float) and not isinstance(raw, bool)
 
 
+def _write_count(value: Any) -> Any:
+    """Whole numbers of whatever library; the server judges the rest."""
+    return operator.index(value) if hasattr(value, "__index__") and not isinstance(value, bool) else value
+
+
+def _write_quantity(value: Any) -> Any:
+    """Kubernetes takes whole numbers and strings."""
+    return (
+        float.__repr__(float(value))
+        if isinstance(value, Real) and not hasattr(value, "__index__")
+        else _write_count(value)
+    )
+
+
 TEXT: Final[Codec[str]] = _checked(lambda raw: isinstance(raw, str), str)
-COUNT: Final[Codec[int]] = _checked(_is_count)
+COUNT: Final[Codec[int]] = _checked(_is_count, _write_count)
 FLAG: Final[Codec[bool]] = _checked(lambda raw: isinstance(raw, bool))
 RAW: Final[Codec[Mapping[str, Any]]] = _checked(lambda raw: isinstance(raw, dict), copy.deepcopy)
 
@@ -46,10 +62,12 @@ def _read_texts(raw: Any) -> tuple[str, ...]:
 
 
 def _write_texts(value: Sequence[str]) -> list[str]:
+    if isinstance(value, str):
+        raise TypeError(f"want a list of strings, got {value!r}")
     return [str(entry) for entry in value]
 
 
-TEXTS: Final[Codec[Sequence[str]]] = Codec(_read_texts, _write_texts)
+TEXTS: Final[Codec[Sequence[str]]] = Codec(_read_texts, _write_texts, many=True)
 
 
 def map_of(codec: Codec[T]) -> Codec[Mapping[str, T]]:
@@ -66,7 +84,7 @@ def map_of(codec: Codec[T]) -> Codec[Mapping[str, T]]:
     return Codec(read, write)
 
 
-QUANTITIES: Final[Codec[Mapping[str, Quantity]]] = map_of(_checked(_is_quantity))
+QUANTITIES: Final[Codec[Mapping[str, Quantity]]] = map_of(_checked(_is_quantity, _write_quantity))
 LABELS: Final[Codec[Mapping[str, str]]] = map_of(TEXT)
 
 
@@ -87,6 +105,7 @@ def many(model: type[W]) -> Codec[Sequence[W]]:
     return Codec(
         lambda raw: tuple(part.read(entry) for entry in _list_of(raw)),
         lambda value: [entry.to_manifest() for entry in value],
+        many=True,
     )
 
 

@@ -31,7 +31,7 @@ SET_BY_THE_SERVER = (
 """Fields of an object's metadata that a new object must not have."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Task(Wire):
     """`replicas` pods of one kind. Image, command and the like are those of the pod's first container.
 
@@ -69,7 +69,7 @@ class Task(Wire):
     topology_policy: str | None = field(default=None, metadata=at("topologyPolicy", codec=TEXT))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Job(Wire):
     """A gang of pods, run to completion: at least `min_available` pods of its tasks start together, or none does.
 
@@ -105,6 +105,9 @@ class Job(Wire):
     network_topology: NetworkTopology | None = field(
         default=None, metadata=at("spec", "networkTopology", codec=one(NetworkTopology))
     )
+
+    def _shown(self) -> list[str]:
+        return [*Wire._shown(self), *([f"phase={self.phase.value!r}"] if "status" in self.extra else ())]
 
     # What the server says of it
 

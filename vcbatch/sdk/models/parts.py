@@ -11,7 +11,7 @@ from vcbatch.sdk.models.codecs import COUNT, QUANTITIES, RAW, TEXT, TEXTS, one
 from vcbatch.sdk.models.wire import Quantity, Wire, at
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Resources(Wire):
     """What one pod asks for (`requests`, by which it is placed) and may use at most (`limits`)."""
 
@@ -46,7 +46,7 @@ class Resources(Wire):
         return self.limits.get(GPU_RESOURCE, self.requests.get(GPU_RESOURCE, 0))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Policy(Wire):
     """When one of the events (or this exit code) happens, do `action`, `timeout` later (`30s`, `10m`).
 
@@ -60,7 +60,7 @@ class Policy(Wire):
     timeout: str | None = field(default=None, metadata=at("timeout", codec=TEXT))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Volume(Wire):
     """A PersistentVolumeClaim that every container mounts: `claim_name` is one that exists, `claim` describes one that
     is made with the job and removed with it."""
@@ -70,7 +70,7 @@ class Volume(Wire):
     claim: Mapping[str, Any] | None = field(default=None, metadata=at("volumeClaim", codec=RAW))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class NetworkTopology(Wire):
     """How far apart in the network the pods of a gang may be: `mode` is `hard` or `soft`."""
 
@@ -79,7 +79,7 @@ class NetworkTopology(Wire):
     highest_tier_name: str | None = field(default=None, metadata=at("highestTierName", codec=TEXT))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class DependsOn(Wire):
     """The tasks that have to be up before this one starts: all of them, or `any` (`iteration`)."""
 
@@ -87,7 +87,7 @@ class DependsOn(Wire):
     iteration: str | None = field(default=None, metadata=at("iteration", codec=TEXT))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Partitions(Wire):
     """Groups of `size` pods of a task that are placed and restarted together; `least` of them have to start."""
 

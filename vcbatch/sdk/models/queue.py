@@ -12,7 +12,7 @@ from vcbatch.sdk.models.status import QueueStatus
 from vcbatch.sdk.models.wire import Quantity, Wire, at
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Queue(Wire):
     """A queue and its limits by resource: `guarantee` is kept for it, `deserved` is its fair share, which others may
     use meanwhile, `capability` it never exceeds."""

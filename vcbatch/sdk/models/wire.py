@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from functools import cache
 from itertools import pairwise
 from typing import Any, Generic, Self, TypeVar, cast
@@ -30,6 +30,8 @@ class Codec(Generic[T]):
 
     read: Callable[[Any], T]
     write: Callable[[T], Any]
+    many: bool = False
+    """Whether it holds a list."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +80,23 @@ class Wire:
         """The same with other values of some fields. Raises `TypeError` for a field that there isn't."""
         return replace(self, **changes)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(self._shown())})"
+
+    def _shown(self) -> list[str]:
+        """The fields that aren't what they are by default."""
+        return [
+            f"{item.name}={getattr(self, item.name)!r}"
+            for item in fields(self)
+            if item.repr and not _is_default(item, getattr(self, item.name))
+        ]
+
     def __post_init__(self) -> None:
+        for name, place in _places(type(self)):
+            value = getattr(self, name)
+            if place.codec.many and not isinstance(value, list | tuple):
+                # A string would pass for the list of its letters.
+                raise TypeError(f"{type(self).__name__}({name}=...): want a list, got {value!r}")
         # A list that somebody else goes on changing has no place in a frozen value.
         for item in fields(self):
             value = getattr(self, item.name)
@@ -86,6 +104,10 @@ class Wire:
                 object.__setattr__(self, item.name, tuple(cast("list[Any]", value)))
             elif isinstance(value, dict):
                 object.__setattr__(self, item.name, dict(cast("Json", value)))
+
+
+def _is_default(item: Field[Any], value: Any) -> bool:
+    return value == (item.default if item.default_factory is MISSING else item.default_factory())
 
 
 @cache
