@@ -406,9 +406,19 @@ ONCE_RELEASED: Final = "resource is released and minAvailable is satisfied"
 # What the job controller says ----------------------------------------------------------------------------------------
 
 
+_EXECUTING: Final = "Start to execute action "
+
+
 def executing(*, action: str, cause: str = "") -> str:
     """The event before an action, with what asked for it."""
-    return shorten(f"Start to execute action {action}{f': {cause}' if cause else ''}")
+    return shorten(f"{_EXECUTING}{action}{f': {cause}' if cause else ''}")
+
+
+def cause_of(message: str) -> str:
+    """What asked for an action, of a message made so; any other message whole."""
+    if not message.startswith(_EXECUTING):
+        return message
+    return message.partition(": ")[2] or message
 
 
 def delayed(*, action: str, delay: str, cause: str = "") -> str:
@@ -421,9 +431,12 @@ def command_issued(*, action: str) -> str:
     return shorten(f"Start to execute command {action}, and clean it up to make sure executed not more than once.")
 
 
-def retries_exhausted(*, retries: int, max_retry: int) -> str:
-    """Why a job failed that would have been restarted."""
-    return f"the job was restarted {_times(retries)}, and maxRetry is {max_retry}"
+def retries_exhausted(*, cause: str, max_retry: int) -> str:
+    """Why a job failed that would have been restarted. The first start counts for maxRetry too, as in Volcano."""
+    if max_retry <= 1:
+        return shorten(f"{cause}; maxRetry {max_retry} allows no restart")
+    allowed = "1 restart, which is used up" if max_retry == 2 else f"{max_retry - 1} restarts, which are used up"
+    return shorten(f"{cause}; maxRetry {max_retry} allows {allowed}")
 
 
 def backing_off(*, losses: int, until: str) -> str:
@@ -436,13 +449,9 @@ def ran_out_of_time(*, seconds: int) -> str:
     return f"it ran for {seconds} s, as long as {MAX_RUN_SECONDS} lets it"
 
 
-def infrastructure_retries_exhausted(*, retries: int) -> str:
+def infrastructure_retries_exhausted(*, cause: str, retries: int) -> str:
     """The same for a job that lost pods by no fault of its own."""
-    return f"the job was restarted {_times(retries)} for pods that it lost to the infrastructure"
-
-
-def _times(number: int) -> str:
-    return "once" if number == 1 else f"{number} times"
+    return shorten(f"{cause}; {retries} restarts for pods that it lost to the infrastructure are the most it gets")
 
 
 # What the local API server says --------------------------------------------------------------------------------------

@@ -247,7 +247,7 @@ def test_pods_that_are_gone_count_for_the_outcome() -> None:
     world.settle()
     status = world.job()["status"]
     assert (status["state"]["phase"], status["succeeded"], status["failed"]) == ("Failed", 2, 1)
-    told = "2 of 3 pods succeeded and 1 failed; first, pod j-w-1 exited with code 1 on node node-1"
+    told = "pod j-w-1 exited with code 1 on node node-1; 2 of 3 pods succeeded and 1 failed"
     assert status["state"]["message"] == told
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -10,11 +11,11 @@ from vcbatch.api import names
 from vcbatch.api.duration import MalformedDuration, human, parse_duration
 from vcbatch.api.phases import JobFlowPhase, JobPhase, QueueState
 from vcbatch.api.pod_summary import summarise
-from vcbatch.api.reasons import origin_of
+from vcbatch.api.reasons import JobReason, cause_of, origin_of
 from vcbatch.api.resources import CRONJOBS, HYPERNODES, JOBFLOWS, JOBS, JOBTEMPLATES, PODS, QUEUES
 from vcbatch.cli.output import age
 from vcbatch.cli.resources.columns import AGE, NAME, Column
-from vcbatch.cli.resources.fields import NONE, dig, number, objects, since, text, words
+from vcbatch.cli.resources.fields import NONE, dig, name_of, number, objects, since, text, words
 from vcbatch.cli.resources.listing import Kind
 from vcbatch.cli.table import Cell
 from vcbatch.cli.terminal import Tone
@@ -42,6 +43,8 @@ _TONES: Final = {
 _EXPLAINED: Final = frozenset(
     {JobPhase.PENDING, JobPhase.ABORTED, JobPhase.FAILED, JobPhase.RESTARTING, JobPhase.TERMINATED}
 )
+_AT_REQUEST: Final[dict[str, str]] = {JobPhase.ABORTED: "suspended", JobPhase.TERMINATED: "cancelled"}
+"""What a person would call it, where a Command asked for it."""
 
 
 def toned(word: str) -> Cell:
@@ -100,9 +103,28 @@ def job_ran(job: Json) -> str:
 
 def job_why(job: Json) -> str:
     """Why it waits, or failed, in one line; empty where it goes its way."""
-    if job_phase(job) not in _EXPLAINED:
+    phase, reason = job_phase(job), text(job, "status", "state", "reason")
+    if phase not in _EXPLAINED:
         return ""
-    return origin_of(text(job, "status", "state", "message") or text(job, "status", "state", "reason"))
+    if reason == JobReason.COMMAND_ISSUED and phase in _AT_REQUEST:
+        return _AT_REQUEST[phase]
+    return cause_of(origin_of(text(job, "status", "state", "message") or reason))
+
+
+def _short_why(job: Json) -> str:
+    """The same for a line of a list, where the job's name stands already: a pod that it begins with is told without."""
+    name = re.escape(name_of(job))
+    return re.sub(rf"(?:(?<=: )|^)(?:pod )?{name}-(?=[a-z0-9-]+-\d+\b)", "", job_why(job), count=1)
+
+
+def out_of_retries(job: Json) -> bool:
+    """Whether it failed instead of being restarted once more."""
+    return text(job, "status", "state", "reason") == JobReason.RETRIES_EXHAUSTED
+
+
+def job_restarts(job: Json) -> int:
+    """How often it began anew. `status.retryCount` counts the restart too that wasn't made any more."""
+    return max(number(job, "status", "retryCount") - out_of_retries(job), 0)
 
 
 JOB: Final = Kind(
@@ -116,10 +138,10 @@ JOB: Final = Kind(
         AGE,
         Column(name="MIN", cell=_count("spec", "minAvailable"), wide=True, right=True),
         Column(name="FAILED", cell=_count("status", "failed"), wide=True, right=True),
-        Column(name="RETRIES", cell=_count("status", "retryCount"), wide=True, right=True),
+        Column(name="RESTARTS", cell=lambda job, _: str(job_restarts(job)), wide=True, right=True),
         Column(name="PRIORITY", cell=_at("spec", "priorityClassName"), wide=True),
         Column(name="RAN", cell=lambda job, _: job_ran(job) or NONE, wide=True),
-        Column(name="WHY", cell=lambda job, _: job_why(job), flexible=True),
+        Column(name="WHY", cell=lambda job, _: _short_why(job), flexible=True),
     ),
 )
 

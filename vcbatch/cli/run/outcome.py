@@ -10,15 +10,13 @@ from vcbatch.api.duration import human
 from vcbatch.api.phases import JobPhase
 from vcbatch.api.reasons import JobReason, LossCause, origin_of
 from vcbatch.cli.resources.fields import moment, number, objects, text
-from vcbatch.cli.resources.kinds import job_phase
+from vcbatch.cli.resources.kinds import job_phase, job_restarts, out_of_retries
 
 Json = dict[str, Any]
 
 OUT_OF_TIME: Final = 124
 """As of coreutils' `timeout`."""
 _UNKNOWN: Final = 1
-_AT_LAST: Final = "; at last "
-"""Between how often a job was restarted and what failed it."""
 
 
 def exit_code(job: Json, pods: Iterable[Json] = ()) -> int:
@@ -39,18 +37,13 @@ def sentence(job: Json, *, now: datetime) -> str:
     name, phase = text(job, "metadata", "name"), job_phase(job)
     created, ended = moment(job, "metadata", "creationTimestamp"), moment(job, "status", "state", "lastTransitionTime")
     span = max((ended or now) - (created or now), timedelta())
-    restarts = restarts_of(job)
+    restarts = job_restarts(job)
     again = f" and {restarts} restart{'' if restarts == 1 else 's'}" if restarts else ""
     said = f"{name} {phase.lower()} after {human(span)}{again}"
     why = origin_of(text(job, "status", "state", "message") or text(job, "status", "state", "reason"))
-    return f"{said}: {why.rpartition(_AT_LAST)[2]}" if why and phase != JobPhase.COMPLETED else said
-
-
-def restarts_of(job: Json) -> int:
-    """How often the job began anew."""
-    # What the budget didn't allow was counted, and not made.
-    exhausted = text(job, "status", "state", "reason") == JobReason.RETRIES_EXHAUSTED
-    return max(number(job, "status", "retryCount") - exhausted, 0)
+    if out_of_retries(job):
+        why = why.rpartition("; ")[0] or why  # how often it was restarted is said already
+    return f"{said}: {why}" if why and phase != JobPhase.COMPLETED else said
 
 
 def _first(codes: Iterable[tuple[int, str, int]]) -> int:

@@ -8,8 +8,7 @@ from typing import Any, Final, TextIO
 from vcbatch.api.duration import human
 from vcbatch.cli.logs.watch import waits
 from vcbatch.cli.resources.fields import moment, text
-from vcbatch.cli.resources.kinds import job_phase, job_pods
-from vcbatch.cli.run.outcome import restarts_of
+from vcbatch.cli.resources.kinds import job_phase, job_pods, job_restarts
 from vcbatch.cli.terminal import Terminal, clean, cut
 
 Json = dict[str, Any]
@@ -24,7 +23,7 @@ def standing(job: Json, *, now: datetime) -> str:
     parts = [text(job, "metadata", "name"), job_phase(job), f"{job_pods(job)} pods"]
     if created is not None:
         parts.append(human(max(now - created, timedelta())))
-    if restarts := restarts_of(job):
+    if restarts := job_restarts(job):
         parts.append(f"{restarts} restart{'' if restarts == 1 else 's'}")
     why = waits(job).partition(": ")[2]
     return "  ".join([*parts, why] if why else parts)

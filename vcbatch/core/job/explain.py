@@ -26,8 +26,7 @@ def explain(
     job = picture.view.job
     stored = explanation_of(job)
     if exhausted:
-        retries = _retries_exhausted(picture, stimulus)
-        failed = Explanation(JobReason.RETRIES_EXHAUSTED, reasons.shorten(f"{retries}; at last {stimulus.cause}"))
+        failed = Explanation(JobReason.RETRIES_EXHAUSTED, _retries_exhausted(picture, stimulus))
         return failed, [events.warning(job, JobReason.RETRIES_EXHAUSTED, failed.message)]
     if phase is JobPhase.PENDING:
         return _explain_waiting(picture, stored)
@@ -46,10 +45,10 @@ def explain(
 
 def _retries_exhausted(picture: Picture, stimulus: Stimulus) -> str:
     """The restart that wasn't made has been counted; the sentence is about those that were."""
-    ledger = picture.ledger
     if stimulus.infrastructure:
-        return reasons.infrastructure_retries_exhausted(retries=ledger.infrastructure_retries - 1)
-    return reasons.retries_exhausted(retries=ledger.own_retries - 1, max_retry=picture.plan.max_retry)
+        retries = picture.ledger.infrastructure_retries - 1
+        return reasons.infrastructure_retries_exhausted(cause=stimulus.cause, retries=retries)
+    return reasons.retries_exhausted(cause=stimulus.cause, max_retry=picture.plan.max_retry)
 
 
 def _uncreated(picture: Picture) -> Explanation | None:
@@ -127,7 +126,7 @@ def _how_it_failed(picture: Picture, counts: Counts) -> str:
     if counts.blocked:
         outcome = f"{outcome}, {counts.blocked} could never start ({' and '.join(sorted(picture.held.never))})"
     lost = [loss for loss in picture.ledger.losses if loss.version >= picture.ledger.version - 1]
-    return reasons.shorten(f"{outcome}; first, {_told_again(lost[0])}" if lost else outcome)
+    return reasons.shorten(f"{_told_again(lost[0])}; {outcome}" if lost else outcome)
 
 
 def _told_again(loss: PodLoss) -> str:

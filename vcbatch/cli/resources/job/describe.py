@@ -27,7 +27,17 @@ from vcbatch.cli.resources.blocks import (
     width_of,
 )
 from vcbatch.cli.resources.fields import NONE, dig, moment, name_of, namespace_of, number, objects, text, uid_of, words
-from vcbatch.cli.resources.kinds import POD, job_finished, job_phase, job_queue, job_ran, job_size, job_why, toned
+from vcbatch.cli.resources.kinds import (
+    POD,
+    job_finished,
+    job_phase,
+    job_queue,
+    job_ran,
+    job_size,
+    job_why,
+    out_of_retries,
+    toned,
+)
 from vcbatch.cli.resources.reading import events_of, owned_by, within_reach
 from vcbatch.cli.table import Row, table
 from vcbatch.cli.terminal import Terminal, Tone, terminal_of, wrap
@@ -101,7 +111,7 @@ def _facts(picture: JobPicture, now: datetime) -> Iterator[tuple[str, Any]]:
     yield "Gang", _gang(picture)
     yield "Priority", text(job, "spec", "priorityClassName")
     yield "Scheduler", text(job, "spec", "schedulerName")
-    yield "Retries", _retries(job)
+    yield "Restarts", _restarts(job)
     yield "Ran", job_ran(job)
     limit = time_limit(words(job, "metadata", "annotations"))
     yield "Time limit", f"{limit} s" if limit is not None else ""
@@ -131,14 +141,16 @@ def _gang(picture: JobPicture) -> str:
     return f"{needs}{f' ({asks})' if asks else ''}; PodGroup {name_of(picture.pod_group)} is {gang.phase}"
 
 
-def _retries(job: Json) -> str:
-    made = number(job, "status", "retryCount")
+def _restarts(job: Json) -> str:
     ledger = ("status", "ledger")
     infrastructure, resumes = number(job, *ledger, "infrastructureRetries"), number(job, *ledger, "resumes")
-    own = max(made - infrastructure - resumes, 0)
+    own = max(number(job, "status", "retryCount") - infrastructure - resumes, 0)
     most = number(job, "spec", "maxRetry") or _DEFAULT_RETRIES
-    parts = [f"{own} of {most}"]
-    if infrastructure:
+    # The restart that wasn't made any more is counted as well, with those of its kind.
+    own_exhausted = out_of_retries(job) and own >= most
+    infrastructure -= out_of_retries(job) and not own_exhausted
+    parts = [f"{own - own_exhausted} of {most - 1} (maxRetry {most})"]
+    if infrastructure > 0:
         parts.append(f"{infrastructure} more for losses by the infrastructure")
     if resumes:
         parts.append(f"resumed {resumes} times" if resumes > 1 else "resumed once")
