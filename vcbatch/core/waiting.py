@@ -39,6 +39,8 @@ class Gang:
     pods: int
     asks: Amounts
     created: datetime | None
+    reason: WaitReason | None = None
+    """Why it waits, where the scheduler said so."""
 
     @property
     def key(self) -> str:
@@ -72,6 +74,7 @@ class Waiting:
             scheduler's policy may order them otherwise.
         ahead: those before it.
         holders: the gangs that hold what it waits for: those in the queue of `limit`, else in its own; oldest first.
+            For a gang that waits for admission, those that were admitted and have yet to start are among them.
         limit: where a queue's capability leaves no room.
         enough: of the holders, those whose end would leave room below `limit`; empty where none would.
         expected_start: by when it starts at the latest, where the scheduler wrote that.
@@ -111,9 +114,11 @@ def waiting_of(job: Json, around: Surroundings) -> Waiting:
         return Waiting(reason=reason, message=message, since=since, gang=gang, queue=queue)
     line = sorted((one for one in gangs if one.queue == queue and _in_line(one)), key=_turn)
     ahead = line[: line.index(gang)] if gang in line else []
-    limit = _limit(gang, around.queues) if reason in (WaitReason.QUEUE_LIMIT, WaitReason.IMPOSSIBLE, None) else None
+    keeping = [one for one in gangs if one is not gang and _keeps_room(one, before=gang)]
+    limited = reason in (WaitReason.QUEUE_LIMIT, WaitReason.IMPOSSIBLE, None)
+    limit = _limit(gang, keeping, around.queues) if limited else None
     within = _below(limit.queue if limit is not None else queue, around.queues)
-    holders = sorted((one for one in gangs if one.holds and one.queue in within and one is not gang), key=_age)
+    holders = sorted((one for one in keeping if one.queue in within), key=_age)
     return Waiting(
         reason=reason,
         message=message,
@@ -149,6 +154,7 @@ def gang_of(group: Json, priorities: Mapping[str, int]) -> Gang:
         pods=int(spec.get("minMember") or 0),
         asks=amounts_of(part(spec, "minResources")),
         created=_time(metadata.get("creationTimestamp")),
+        reason=read_wait(str(_unschedulable(group).get("message") or ""))[0],
     )
 
 
@@ -168,13 +174,27 @@ def _said(job: Json, group: Json | None) -> tuple[WaitReason | JobReason | None,
     word = state.get("reason")
     own = next((reason for reason in JobReason if reason == word), None)
     if own is None or own is JobReason.POD_GROUP_PENDING:
-        for item in listed(part(group or {}, "status"), "conditions"):
-            condition = cast(Json, item) if isinstance(item, dict) else {}
-            if condition.get("type") == PodGroupConditionType.UNSCHEDULABLE and condition.get("status") == "True":
-                reason, sentence = read_wait(str(condition.get("message") or ""))
-                return reason, sentence, _time(condition.get("lastTransitionTime")) or since
+        condition = _unschedulable(group or {})
+        if condition:
+            reason, sentence = read_wait(str(condition.get("message") or ""))
+            return reason, sentence, _time(condition.get("lastTransitionTime")) or since
     reason, sentence = read_wait(message)
     return reason or own, sentence, since
+
+
+def _unschedulable(group: Json) -> Json:
+    """The condition in which the scheduler says why a gang waits; empty where it doesn't."""
+    for item in listed(part(group, "status"), "conditions"):
+        condition = cast(Json, item) if isinstance(item, dict) else {}
+        if condition.get("type") == PodGroupConditionType.UNSCHEDULABLE and condition.get("status") == "True":
+            return condition
+    nothing: Json = {}
+    return nothing
+
+
+def _keeps_room(gang: Gang, *, before: Gang) -> bool:
+    """Whether it takes of its queue what the other asks for: admission counts what was admitted, too."""
+    return gang.holds or (gang.phase == PodGroupPhase.INQUEUE and before.phase == PodGroupPhase.PENDING)
 
 
 def _in_line(gang: Gang) -> bool:
@@ -189,11 +209,15 @@ def _age(gang: Gang) -> tuple[float, str]:
     return (gang.created.timestamp() if gang.created is not None else 0.0, gang.key)
 
 
-def _limit(gang: Gang, queues: Sequence[Json]) -> Limit | None:
+def _limit(gang: Gang, keeping: Sequence[Gang], queues: Sequence[Json]) -> Limit | None:
     by_name = {str(part(queue, "metadata").get("name", "")): queue for queue in queues}
     for name in _upwards(gang.queue, by_name):
         queue = by_name[name]
         held = amounts_of(part(part(queue, "status"), "allocated"))
+        below = _below(name, queues)
+        for admitted in (one for one in keeping if not one.holds and one.queue in below):
+            for resource, amount in admitted.asks.items():
+                held[resource] = held.get(resource, ZERO) + amount
         most = amounts_of(part(part(queue, "spec"), "capability"))
         short: dict[str, Quantity] = {}
         for resource, limit in most.items():

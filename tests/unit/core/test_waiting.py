@@ -127,6 +127,19 @@ def test_nothing_would_be_enough_for_a_gang_that_is_larger_than_the_queue() -> N
     assert found.limit is not None and not found.enough
 
 
+def test_what_was_admitted_keeps_room_from_what_was_not() -> None:
+    never = told(WaitReason.IMPOSSIBLE, "no node fits")
+    admitted = group("admitted", phase="Inqueue", cpu="28", message=never)
+    queues = [queue("q", cpu="30")]
+    waiting = group(phase="Pending", at=1, cpu="6", message=told(WaitReason.QUEUE_LIMIT, "2 left of 30"))
+    found = waiting_of(job(), Surroundings(pod_groups=[admitted, waiting], queues=queues))
+    assert found.limit is not None and found.limit.short_by == {"cpu": parse_quantity("4")}
+    assert [(one.name, one.reason) for one in found.enough] == [("admitted", WaitReason.IMPOSSIBLE)]
+    both = [admitted, group(at=1, cpu="6", message=told(WaitReason.QUEUE_LIMIT, "2 left of 30"))]
+    found = waiting_of(job(), Surroundings(pod_groups=both, queues=queues))
+    assert found.limit is None and not found.holders
+
+
 def test_a_job_that_nobody_looked_at_says_nothing() -> None:
     found = waiting_of({"metadata": {"name": "new"}}, Surroundings())
     assert (found.reason, found.message, found.gang, found.queue, found.position) == (None, "", None, "default", 0)

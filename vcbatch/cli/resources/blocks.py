@@ -17,6 +17,7 @@ Json = dict[str, Any]
 
 _WIDTH: Final = 80
 _EVENTS_SHOWN: Final = 15
+_ABOUT: Final = ("involvedObject",)
 
 
 def facts(pairs: Iterable[tuple[str, str | Cell]], terminal: Terminal) -> str:
@@ -72,7 +73,7 @@ def events_text(events: Sequence[Json], terminal: Terminal, *, now: datetime) ->
     rows: list[Row] = [("AGE", "TYPE", "REASON", "ABOUT")]
     for event in shown:
         kind = text(event, "type")
-        about = f"{text(event, 'involvedObject', 'kind').lower()}/{text(event, 'involvedObject', 'name')}"
+        about = "/".join(filter(None, (text(event, *_ABOUT, "kind").lower(), text(event, *_ABOUT, "name"))))
         rows.append(
             (_when(event, now), Cell(kind, Tone.WAITING if kind == "Warning" else None), text(event, "reason"), about)
         )

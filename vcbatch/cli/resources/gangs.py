@@ -13,15 +13,24 @@ from vcbatch.cli.terminal import Terminal
 from vcbatch.core.waiting import Gang
 
 
-def gangs_table(gangs: Sequence[Gang], terminal: Terminal, *, now: datetime, most: int, last: bool = False) -> str:
-    """At most so many of them: the first, or the `last` ones. Empty where there are none."""
+def gangs_table(
+    gangs: Sequence[Gang], terminal: Terminal, *, queue: str, now: datetime, most: int, last: bool = False
+) -> str:
+    """At most so many of them: the first, or the `last` ones. Empty where there are none. Queues are named where one of
+    them is another than `queue`, and priorities where they differ."""
     if not gangs:
         return ""
     shown = gangs[-most:] if last else gangs[:most]
-    rows: list[Row] = [("JOB", "QUEUE", "PHASE", "PODS", "PRIORITY", "AGE", "MINIMUM NEEDS")]
+    header = ("JOB", "QUEUE", "PHASE", "PODS", "PRIORITY", "AGE", "NEEDS")
+    rows: list[Row] = [header]
     for gang in shown:
         since = age(gang.created, now) if gang.created is not None else NONE
         needs = amounts(gang.asks) or NONE
         rows.append((gang.key, gang.queue, gang.phase, str(gang.pods), str(gang.priority), since, needs))
-    text = table(rows, indent="  ", terminal=terminal, right=(3, 4), flexible=[6])
+    left_out = {"QUEUE"} if all(gang.queue == queue for gang in shown) else set[str]()
+    left_out |= {"PRIORITY"} if len({gang.priority for gang in shown}) == 1 else set[str]()
+    kept = [at for at, title in enumerate(header) if title not in left_out]
+    right = [at for at, column in enumerate(kept) if header[column] in ("PODS", "PRIORITY")]
+    rows = [[row[at] for at in kept] for row in rows]
+    text = table(rows, indent="  ", terminal=terminal, right=right, flexible=[len(kept) - 1])
     return f"{text}\n  ... and {len(gangs) - len(shown)} more" if len(gangs) > len(shown) else text

@@ -29,7 +29,6 @@ from vcbatch.cli.resources.blocks import (
 from vcbatch.cli.resources.fields import NONE, dig, moment, name_of, namespace_of, number, objects, text, uid_of, words
 from vcbatch.cli.resources.kinds import (
     POD,
-    job_finished,
     job_phase,
     job_queue,
     job_ran,
@@ -49,6 +48,7 @@ Json = dict[str, Any]
 
 _LOSSES_SHOWN = 5
 _DEFAULT_RETRIES = 3
+_POD_STATES = ("Pending", "Running", "Succeeded", "Failed", "Unknown")
 _OWN_KEYS = ("requests.", "limits.", "count/", "pods")
 
 
@@ -91,7 +91,7 @@ def described(picture: JobPicture, terminal: Terminal, *, now: datetime) -> str:
             section("Policies", policies_text(picture.job), terminal),
             section("Last failures", "\n".join(_losses(picture.job, terminal, now=now)), terminal),
             section("Pods", _pods(picture, terminal, now=now), terminal),
-            section("Events", events_text(picture.events, terminal, now=now), terminal),
+            section("Events", events_text(list(_events(picture)), terminal, now=now), terminal),
         ]
     )
 
@@ -132,13 +132,19 @@ def _maker(job: Json) -> str:
 
 
 def _gang(picture: JobPicture) -> str:
-    least = number(picture.job, "spec", "minAvailable")
-    needs = f"{least} of {job_size(picture.job)} pods start together"
+    needs = gang_text(number(picture.job, "spec", "minAvailable"), job_size(picture.job))
     if picture.pod_group is None:
-        return needs if job_finished(picture.job) else f"{needs}; no PodGroup yet"
+        return f"{needs}; no PodGroup yet" if job_phase(picture.job) == JobPhase.PENDING else needs
     gang = gang_of(picture.pod_group, {})
     asks = amounts(gang.asks)
     return f"{needs}{f' ({asks})' if asks else ''}; PodGroup {name_of(picture.pod_group)} is {gang.phase}"
+
+
+def gang_text(least: int, size: int) -> str:
+    """How many of its pods have to start at the same time."""
+    if size == 1:
+        return "1 pod"
+    return f"all {size} pods start together" if least == size else f"{least} of {size} pods start together"
 
 
 def _restarts(job: Json) -> str:
@@ -171,15 +177,22 @@ def _volumes(job: Json) -> Iterator[str]:
 
 
 def tasks_text(job: Json, terminal: Terminal) -> str:
-    """The tasks of a job, or of a template, where no pods are counted."""
-    states = ("Pending", "Running", "Succeeded", "Failed")
+    """The tasks of a job, or of a template, with the states that some of the pods are in."""
+    tasks = objects(job, "spec", "tasks")
+    states = [state for state in _POD_STATES if any(_in_state(job, task, state) for task in tasks)]
     rows: list[Row] = [("TASK", "PODS", "MIN", *(state.upper() for state in states), "EACH ASKS FOR")]
-    for task in objects(job, "spec", "tasks"):
-        name, replicas = text(task, "name"), number(task, "replicas")
-        least = dig(task, "minAvailable")
-        counts = [str(number(job, "status", "taskStatusCount", name, "phase", state)) for state in states]
-        rows.append((name, str(replicas), str(replicas if least is None else least), *counts, _asks(task)))
-    return table(rows, indent="  ", terminal=terminal, right=range(1, 7), flexible=[7]) if len(rows) > 1 else ""
+    for task in tasks:
+        replicas, least = number(task, "replicas"), dig(task, "minAvailable")
+        counts = [str(_in_state(job, task, state)) for state in states]
+        rows.append(
+            (text(task, "name"), str(replicas), str(replicas if least is None else least), *counts, _asks(task))
+        )
+    last = len(rows[0]) - 1
+    return table(rows, indent="  ", terminal=terminal, right=range(1, last), flexible=[last]) if tasks else ""
+
+
+def _in_state(job: Json, task: Json, state: str) -> int:
+    return number(job, "status", "taskStatusCount", text(task, "name"), "phase", state)
 
 
 def _asks(task: Json) -> str:
@@ -226,6 +239,20 @@ def _losses(job: Json, terminal: Terminal, *, now: datetime) -> Iterator[str]:
             parts.append(reason)
         yield f"  {terminal.paint(parts[0], Tone.BAD)}: {', '.join(filter(None, parts[1:]))}"
         yield from wrap(text(loss, "message"), width_of(terminal), indent="      ", hang="      ")
+
+
+def _events(picture: JobPicture) -> Iterator[Json]:
+    """Those of the PodGroup without its long name, and not those that an event of the job quotes."""
+    said = [text(event, "message") for event in picture.events if _about(event) == JOBS.kind]
+    for event in picture.events:
+        if _about(event) != PODGROUPS.kind:
+            yield event
+        elif not any(text(event, "message") in message for message in said):
+            yield {**event, "involvedObject": {**event["involvedObject"], "name": ""}}
+
+
+def _about(event: Json) -> str:
+    return text(event, "involvedObject", "kind")
 
 
 def _pods(picture: JobPicture, terminal: Terminal, *, now: datetime) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import click
@@ -55,12 +56,15 @@ def command(name: str, access: Access) -> int:
 
 def explained(job: Json, waiting: Waiting, terminal: Terminal, *, now: datetime) -> str:
     """The screen."""
+    holding = waiting.limit.queue if waiting.limit is not None else waiting.queue
+    ahead = [gang for gang in waiting.ahead if gang not in waiting.holders]
+    gangs = partial(gangs_table, terminal=terminal, now=now, most=_SHOWN)
     return document(
         [
             "\n".join(_headline(job, waiting, terminal, now=now)),
             facts(_facts(waiting, now), terminal),
-            section("Ahead of it", gangs_table(waiting.ahead, terminal, now=now, most=_SHOWN, last=True), terminal),
-            section(_holding(waiting), gangs_table(waiting.holders, terminal, now=now, most=_SHOWN), terminal),
+            section("Ahead of it", gangs(ahead, queue=waiting.queue, last=True), terminal),
+            section(f"Held in queue {holding}", gangs(waiting.holders, queue=holding), terminal),
             section("What to do", "\n".join(_advice(job, waiting, terminal)), terminal),
         ]
     )
@@ -88,7 +92,8 @@ def _facts(waiting: Waiting, now: datetime) -> Iterator[tuple[str, str | Cell]]:
     if waiting.expected_start is not None:
         yield "Starts", f"by {moment_text(waiting.expected_start, now)}"
     elif waiting.enough:
-        turn = ", and those ahead of it had their turn" if waiting.ahead else ""
+        others = any(gang not in waiting.holders for gang in waiting.ahead)
+        turn = ", and those ahead of it had their turn" if others else ""
         yield "Starts", f"once {_and([gang.key for gang in waiting.enough])} {_end(waiting.enough)}{turn}"
     elif waiting.reason is not WaitReason.IMPOSSIBLE:
         yield "Starts", "nobody can say when: that takes time limits on the jobs that run"
@@ -110,10 +115,6 @@ def _and(words: Sequence[str]) -> str:
     if len(words) > _SHOWN:
         words = [*words[:_SHOWN], f"{len(words) - _SHOWN} more"]
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
-
-
-def _holding(waiting: Waiting) -> str:
-    return f"Held in queue {waiting.limit.queue if waiting.limit is not None else waiting.queue}"
 
 
 def _advice(job: Json, waiting: Waiting, terminal: Terminal) -> Iterator[str]:

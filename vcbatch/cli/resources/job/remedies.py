@@ -27,7 +27,7 @@ _FOR: Final[Mapping[WaitReason | JobReason, tuple[str, ...]]] = {
     ),
     WaitReason.QUEUE_LIMIT: (
         "Nothing, if it may wait: it starts once enough of the queue has ended.",
-        "Or raise the limit, if it is yours: vcbatch queue describe {queue}",
+        "Or raise the limit, if it is yours: vcbatch queue describe {limit}",
         _MOVE,
     ),
     WaitReason.RESOURCE_QUOTA: (
@@ -41,8 +41,7 @@ _FOR: Final[Mapping[WaitReason | JobReason, tuple[str, ...]]] = {
         "If it asks for more than the whole cluster has, ask for less and submit it anew.",
     ),
     WaitReason.IMPOSSIBLE: (
-        "Waiting won't help: ask for less in each pod, or for nodes that there are, and submit it anew.",
-        "If it is a queue's capability that is too small: vcbatch queue describe {queue}",
+        "Waiting won't help. Ask for less, or for nodes that there are, and submit it anew: vcbatch cluster",
     ),
     WaitReason.INSUFFICIENT: (
         "Nothing, if it may wait: it starts once enough nodes have room at the same time.",
@@ -74,9 +73,23 @@ _FOR: Final[Mapping[WaitReason | JobReason, tuple[str, ...]]] = {
 }
 
 
+_LARGER_THAN_QUEUE: Final = (
+    "Waiting won't help: it asks for more than queue {limit} may ever hold. Ask for less and submit it anew.",
+    "Or raise the queue's capability, if it is yours: vcbatch queue describe {limit}",
+    _MOVE,
+)
+
+
 def remedies(job: Json, waiting: Waiting) -> Iterator[str]:
     """Sentences with commands to type, the likeliest first."""
-    words = {"job": name_of(job), "queue": waiting.queue, "namespace": namespace_of(job)}
+    limit = waiting.limit.queue if waiting.limit is not None else waiting.queue
+    words = {"job": name_of(job), "queue": waiting.queue, "limit": limit, "namespace": namespace_of(job)}
+    for gang in waiting.enough:
+        if gang.reason is WaitReason.IMPOSSIBLE:
+            yield (
+                f"{gang.key} keeps room, and can't start as things are: "
+                f"vcbatch job explain {gang.name} -n {gang.namespace}"
+            )
     for sentence in _sentences(phase_of(job), waiting):
         yield sentence.format_map(words)
 
@@ -96,6 +109,8 @@ def _sentences(phase: JobPhase, waiting: Waiting) -> tuple[str, ...]:
             return ()
         case _:
             pass
+    if waiting.reason is WaitReason.IMPOSSIBLE and waiting.limit is not None:
+        return _LARGER_THAN_QUEUE
     known = _FOR.get(waiting.reason) if waiting.reason is not None else None
     if known is not None:
         return known

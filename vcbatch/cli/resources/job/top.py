@@ -24,6 +24,8 @@ from vcbatch.seams.api import Api, ApiError
 
 Json = dict[str, Any]
 
+_RESOURCES = ("cpu", "memory")
+
 
 @dataclass(slots=True)
 class Use:
@@ -52,7 +54,8 @@ def command(access: Access, name: str | None, all_namespaces: bool) -> int:
         except ApiError as error:
             if error.code not in (403, 404, 503):
                 raise
-            note(f"what is used isn't measured here (no metrics API: {error}); shown is what is asked for")
+            why = "the cluster has no metrics API" if error.code == 404 else str(error)
+            note(f"what is used isn't measured: {why}")
             return pods, None
         return pods, {(namespace_of(one), name_of(one)): _measured(one) for one in measured}
 
@@ -88,15 +91,17 @@ def top_text(
     if not uses:
         return ""
     gpus = any(use.asked.get(GPU_RESOURCE) for use in uses.values())
-    header = ["POD" if by_pod else "JOB", "PODS", "CPU USED", "CPU ASKED", "MEMORY USED", "MEMORY ASKED"]
+    used_too = any(use.used is not None for use in uses.values())
+    header = ["POD"] if by_pod else ["JOB", "PODS"]
+    for resource in _RESOURCES:
+        header += [f"{resource.upper()} USED"] * used_too + [f"{resource.upper()} ASKED"]
     rows: list[Row] = [["NAMESPACE", *header] if namespaces else header]
     for (namespace, label), use in sorted(uses.items(), key=lambda item: (-_weight(item[1]), item[0])):
-        row = [label, str(use.pods)]
-        for resource in ("cpu", "memory"):
-            row += [
-                NONE if use.used is None else shown(use.used.get(resource, ZERO), resource),
-                shown(use.asked.get(resource, ZERO), resource),
-            ]
+        row = [label] if by_pod else [label, str(use.pods)]
+        for resource in _RESOURCES:
+            if used_too:
+                row.append(NONE if use.used is None else shown(use.used.get(resource, ZERO), resource))
+            row.append(shown(use.asked.get(resource, ZERO), resource))
         rows.append([namespace, *row] if namespaces else row)
         if gpus:
             rows[-1] = [*rows[-1], shown(use.asked.get(GPU_RESOURCE, ZERO), GPU_RESOURCE)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import click
@@ -67,12 +68,13 @@ def described(picture: QueuePicture, terminal: Terminal, *, now: datetime) -> st
         (gang for gang in picture.gangs if gang.phase in (PodGroupPhase.PENDING, PodGroupPhase.INQUEUE)),
         key=lambda gang: (-gang.priority, gang.created or now, gang.key),
     )
+    gangs = partial(gangs_table, terminal=terminal, queue=name_of(picture.queue), now=now, most=_SHOWN)
     return document(
         [
             facts(_facts(picture, now), terminal),
             section("Resources", _resources(picture, terminal), terminal),
-            section("Runs", gangs_table(running, terminal, now=now, most=_SHOWN), terminal),
-            section("Waits, by priority and then age", gangs_table(waiting, terminal, now=now, most=_SHOWN), terminal),
+            section("Runs", gangs(running), terminal),
+            section("Waits, by priority and then age", gangs(waiting), terminal),
             section("Events", events_text(picture.events, terminal, now=now), terminal),
         ]
     )

@@ -12,8 +12,8 @@ from vcbatch.api.resources import JOBFLOWS, JOBTEMPLATES
 from vcbatch.cli.access import Access, access_options
 from vcbatch.cli.output import say
 from vcbatch.cli.resources.blocks import document, facts, labels_text, moment_text, section
-from vcbatch.cli.resources.fields import moment, name_of, namespace_of, objects, text, words
-from vcbatch.cli.resources.job.describe import policies_text, tasks_text
+from vcbatch.cli.resources.fields import moment, name_of, namespace_of, number, objects, text, words
+from vcbatch.cli.resources.job.describe import gang_text, policies_text, tasks_text
 from vcbatch.cli.resources.kinds import job_queue, job_size
 from vcbatch.cli.resources.reading import within_reach
 from vcbatch.cli.table import Cell
@@ -53,7 +53,7 @@ def _facts(template: Json, flows: Sequence[Json], now: datetime) -> Iterator[tup
     name = name_of(template)
     yield "Name", f"{namespace_of(template)}/{name}"
     yield "Queue", job_queue(template)
-    yield "Gang", f"{text(template, 'spec', 'minAvailable') or 'all'} of {job_size(template)} pods start together"
+    yield "Gang", gang_text(number(template, "spec", "minAvailable") or job_size(template), job_size(template))
     users = [
         name_of(flow) for flow in flows if any(text(one, "name") == name for one in objects(flow, "spec", "flows"))
     ]

@@ -1,0 +1,67 @@
+"""What `job explain` advises, and whom it names."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from vcbatch.api.quantity import parse_quantity
+from vcbatch.api.reasons import WaitReason
+from vcbatch.cli.resources.gangs import gangs_table
+from vcbatch.cli.resources.job.explain import explained
+from vcbatch.cli.terminal import PLAIN
+from vcbatch.core.waiting import Gang, Limit, Waiting
+
+NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
+JOB = {"metadata": {"name": "mine", "namespace": "n"}, "status": {"state": {"phase": "Pending"}}}
+
+
+def gang(name: str, *, phase: str = "Running", queue: str = "q", priority: int = 0, **more: Any) -> Gang:
+    return Gang(
+        namespace="n",
+        name=name,
+        uid=name,
+        queue=queue,
+        phase=phase,
+        priority=priority,
+        pods=2,
+        asks={"cpu": parse_quantity("4")},
+        created=NOW - timedelta(minutes=5),
+        **more,
+    )
+
+
+def waiting(reason: WaitReason, **more: Any) -> Waiting:
+    mine = gang("mine", phase="Pending")
+    return Waiting(reason=reason, message="said", since=NOW, gang=mine, queue="q", position=2, **more)
+
+
+def screen(given: Waiting) -> str:
+    return explained(JOB, given, PLAIN, now=NOW)
+
+
+def test_one_that_keeps_room_and_never_starts_is_named_once() -> None:
+    stuck = gang("stuck", phase="Inqueue", reason=WaitReason.IMPOSSIBLE)
+    limit = Limit(queue="q", short_by={"cpu": parse_quantity("2")})
+    said = screen(waiting(WaitReason.QUEUE_LIMIT, ahead=[stuck], holders=[stuck], enough=[stuck], limit=limit))
+    assert "Starts:   once n/stuck ends\n" in said
+    assert "n/stuck keeps room, and can't start as things are: vcbatch job explain stuck" in said
+    assert "Ahead of it" not in said
+    assert "Held in queue q\n  JOB       PHASE     PODS   AGE   NEEDS\n  n/stuck   Inqueue      2   5m    cpu 4" in said
+
+
+def test_what_can_never_start_is_told_whose_limit_it_is() -> None:
+    limit = Limit(queue="top", short_by={"cpu": parse_quantity("2")})
+    assert "more than queue top may ever hold" in screen(waiting(WaitReason.IMPOSSIBLE, limit=limit))
+    of_nodes = screen(waiting(WaitReason.IMPOSSIBLE))
+    assert "for nodes that there are" in of_nodes and "may ever hold" not in of_nodes
+    assert "Starts" not in of_nodes
+
+
+def test_columns_in_which_all_are_alike_are_left_out() -> None:
+    def header(*gangs: Gang) -> list[str]:
+        return gangs_table(gangs, PLAIN, queue="q", now=NOW, most=5).splitlines()[0].split()
+
+    assert header(gang("a"), gang("b")) == ["JOB", "PHASE", "PODS", "AGE", "NEEDS"]
+    assert header(gang("a", queue="below"), gang("b")) == ["JOB", "QUEUE", "PHASE", "PODS", "AGE", "NEEDS"]
+    assert header(gang("a", priority=1), gang("b")) == ["JOB", "PHASE", "PODS", "PRIORITY", "AGE", "NEEDS"]
