@@ -227,7 +227,7 @@ def test_the_pod_group_carries_the_job_s_marks_but_not_what_a_person_applied() -
     job["metadata"]["annotations"] = {"b": "2", "kubectl.kubernetes.io/last-applied-configuration": "{}"}
     group = _group(job)
     assert group["metadata"]["labels"] == {"a": "1"}
-    assert group["metadata"]["annotations"] == {"b": "2"}
+    assert group["metadata"]["annotations"] == {"b": "2", "vcbatch.dev/schedulers": "volcano"}
     assert group["spec"]["priorityClassName"] == "high"
     assert group["spec"]["networkTopology"] == {"mode": "soft", "highestTierAllowed": 2}
 

@@ -384,6 +384,7 @@ _FLOW: Final[Mapping[type[Model], Mapping[str, Facet]]] = {
         "suspended": _of("Whether the flow was suspended by a Command."),
         "aborted": _of("Jobs that were suspended with the flow, by UID."),
         "discarded": _of("Jobs that make room for another try, by UID."),
+        "finished": _of("When the flow last came to an end. Absent while it goes on."),
         "commands": _of("The last Commands that were carried out, by UID."),
     },
     jobflow.MadeJob: {
