@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Protocol
 
 from vcbatch.api.resources import Resource
 
@@ -36,6 +36,22 @@ class ObjectRef:
     namespace: str
     name: str
     uid: str
+
+
+class Named(Protocol):
+    """An object, or its metadata."""
+
+    @property
+    def namespace(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def uid(self) -> str: ...
+
+
+def ref_of(resource: Resource, named: Named) -> ObjectRef:
+    """The object of that name and UID."""
+    return ObjectRef(resource=resource, namespace=named.namespace, name=named.name, uid=named.uid)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from vcbatch.api.pod import Pod
 from vcbatch.api.reasons import SchedulingEvent
 from vcbatch.api.resources import PODGROUPS, PODS
 from vcbatch.api.scheduling import PodGroupView
-from vcbatch.core.machine import Emit, EventType, ObjectRef
+from vcbatch.core.machine import Emit, EventType, ObjectRef, ref_of
 from vcbatch.runtime.cache import Cache
 from vcbatch.runtime.recorder import Recorder
 from vcbatch.scheduler.result import Bind
@@ -57,7 +57,7 @@ class Announcer:
         gang = self._gangs.get(bind.uid, bind.uid)
         if self._allowed(gang):
             message = reasons.assigned(namespace=bind.namespace, pod=bind.name, node=bind.node)
-            ref = ObjectRef(resource=PODS, namespace=bind.namespace, name=bind.name, uid=bind.uid)
+            ref = ref_of(PODS, bind)
             self._recorder.emit(_scheduled(ref, message))
         else:
             self._untold[gang] += 1
@@ -78,7 +78,7 @@ class Announcer:
         group = self._podgroups.by_key(gang)
         if untold and group is not None:
             meta = group.metadata
-            ref = ObjectRef(resource=PODGROUPS, namespace=meta.namespace, name=meta.name, uid=meta.uid)
+            ref = ref_of(PODGROUPS, meta)
             self._recorder.emit(_scheduled(ref, reasons.assigned_more(count=untold)))
 
     def _allowed(self, gang: str) -> bool:

@@ -18,7 +18,7 @@ from vcbatch.api.reasons import PodConditionType, PodReason
 from vcbatch.api.resources import NODESHARDS, PODGROUPS, PODS, QUEUES
 from vcbatch.api.scheduling import PodGroupStatusView, PodGroupView, QueueView
 from vcbatch.api.timestamps import format_time
-from vcbatch.core.machine import Emit, EventType, ObjectRef
+from vcbatch.core.machine import Emit, EventType, ref_of
 from vcbatch.runtime.cache import Cache
 from vcbatch.runtime.meter import Meter
 from vcbatch.runtime.pace import Pace
@@ -257,5 +257,5 @@ _STATUS_KEYS = tuple(field.encode_name for field in msgspec.structs.fields(PodGr
 
 
 def _emit(event: EventRecord) -> Emit:
-    ref = ObjectRef(resource=event.resource, namespace=event.namespace, name=event.name, uid=event.uid)
+    ref = ref_of(event.resource, event)
     return Emit(ref=ref, type=EventType(event.type), reason=event.reason, message=event.message)

@@ -15,7 +15,7 @@ from vcbatch.core.job.ledger import read_ledger
 from vcbatch.core.job.plan import Plan, plan_of
 from vcbatch.core.job.plugins import load
 from vcbatch.core.job.pods import creates
-from vcbatch.core.machine import Create, Ensure, ObjectRef
+from vcbatch.core.machine import Create, Ensure, ObjectRef, ref_of
 
 OWNER = {
     "apiVersion": "batch.volcano.sh/v1alpha1",
@@ -310,9 +310,9 @@ def test_an_update_comes_with_the_whole_object() -> None:
 
 
 def test_a_group_is_referred_to_by_all_that_names_it() -> None:
-    assert podgroup.reference(stored(planned(small("w", 1)))) == ObjectRef(
-        resource=PODGROUPS, namespace="ns", name="j-u", uid="group"
-    )
+    group = stored(planned(small("w", 1)))
+    expected = ObjectRef(resource=PODGROUPS, namespace="ns", name="j-u", uid="group")
+    assert ref_of(PODGROUPS, group) == ref_of(PODGROUPS, group.metadata) == expected
 
 
 @pytest.mark.parametrize(

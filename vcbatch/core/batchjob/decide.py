@@ -19,17 +19,16 @@ from vcbatch.core.batchjob.creation import creations
 from vcbatch.core.batchjob.ledger import Ending, Ledger, Seen, book, seen, settled_ledger
 from vcbatch.core.batchjob.plan import MOST_AT_ONCE, plan_pods
 from vcbatch.core.batchjob.pods import is_tracked
-from vcbatch.core.batchjob.status import StatusDraft, ref_of_job
+from vcbatch.core.batchjob.status import StatusDraft
 from vcbatch.core.batchjob.verdict import deadline_of, judge
 from vcbatch.core.batchjob.view import BatchJobView
-from vcbatch.core.machine import Create, Decision, Delete, Emit, EventType, Mark
+from vcbatch.core.machine import Create, Decision, Delete, Emit, EventType, Mark, ref_of
 from vcbatch.core.workload.ownership import (
     Claimed,
     Owner,
     claim,
     controller_uid,
     mark_of,
-    ref_of,
     with_finalizer,
     without_finalizer,
 )
@@ -228,7 +227,7 @@ def _expire(view: BatchJobView, now: datetime) -> Decision:
         return Decision(marks=left)  # when it ended isn't known, so its time is never over
     if now < due:
         return Decision(marks=left, look_again_at=due)
-    return Decision(marks=left, deletes=[Delete(ref=ref_of_job(job), propagation="Foreground")])
+    return Decision(marks=left, deletes=[Delete(ref=ref_of(BATCH_JOBS, job), propagation="Foreground")])
 
 
 _DO: Final[Mapping[Verb, Callable[[BatchJobView, datetime], Decision]]] = {
@@ -328,8 +327,8 @@ def _deleted(job: BatchJob, pod: Pod) -> Emit:
 
 
 def _told(job: BatchJob, reason: BatchJobReason, message: str) -> Emit:
-    return Emit(ref=ref_of_job(job), type=EventType.NORMAL, reason=reason, message=message)
+    return Emit(ref=ref_of(BATCH_JOBS, job), type=EventType.NORMAL, reason=reason, message=message)
 
 
 def _warned(job: BatchJob, reason: str, message: str) -> Emit:
-    return Emit(ref=ref_of_job(job), type=EventType.WARNING, reason=reason, message=message)
+    return Emit(ref=ref_of(BATCH_JOBS, job), type=EventType.WARNING, reason=reason, message=message)

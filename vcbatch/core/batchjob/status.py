@@ -10,7 +10,7 @@ from vcbatch.api.pod import Pod
 from vcbatch.api.resources import BATCH_JOBS
 from vcbatch.api.timestamps import format_time
 from vcbatch.core.batchjob.ledger import Ledger
-from vcbatch.core.machine import Json, ObjectRef, WriteStatus
+from vcbatch.core.machine import Json, WriteStatus, ref_of
 from vcbatch.core.workload.pods import is_active, is_ready, is_terminating
 
 
@@ -76,14 +76,10 @@ class StatusDraft:
         if self._draft == self._stored:
             return None
         version = self._job.metadata.resource_version
-        return WriteStatus(ref=ref_of_job(self._job), resource_version=version, status=self._draft)
+        return WriteStatus(ref=ref_of(BATCH_JOBS, self._job), resource_version=version, status=self._draft)
 
     def _set(self, key: str, value: int | str) -> None:
         if value:
             self._draft[key] = value
         else:
             self._draft.pop(key, None)
-
-
-def ref_of_job(job: BatchJob) -> ObjectRef:
-    return ObjectRef(resource=BATCH_JOBS, namespace=job.namespace, name=job.name, uid=job.uid)

@@ -12,7 +12,7 @@ from vcbatch.api.colocation import ColocationConfiguration, MemoryQos
 from vcbatch.api.meta import ObjectMeta
 from vcbatch.api.resources import PODS
 from vcbatch.api.selectors import matches
-from vcbatch.core.machine import Decision, Mark, ObjectRef
+from vcbatch.core.machine import Decision, Mark, ref_of
 
 _NOTHING = "{}"
 
@@ -43,7 +43,7 @@ def decide(view: ColocationView) -> Decision:
     if not changed:
         return Decision()
     metadata = view.pod
-    ref = ObjectRef(resource=PODS, namespace=metadata.namespace, name=metadata.name, uid=metadata.uid)
+    ref = ref_of(PODS, metadata)
     return Decision(marks=[Mark(ref=ref, patch={"metadata": {"annotations": changed}})])
 
 

@@ -12,7 +12,7 @@ from typing import Final
 from vcbatch.api.command import Command
 from vcbatch.api.resources import COMMANDS
 from vcbatch.api.timestamps import parse_time
-from vcbatch.core.machine import Decision, Delete, ObjectRef
+from vcbatch.core.machine import Decision, Delete, ref_of
 
 PATIENCE: Final = timedelta(minutes=1)
 
@@ -24,7 +24,7 @@ def decide(command: Command, *, taken: bool, now: datetime) -> Decision:
     due = _created(command, now) + PATIENCE
     if now < due:
         return Decision(look_again_at=due)
-    ref = ObjectRef(resource=COMMANDS, namespace=command.namespace, name=command.name, uid=command.uid)
+    ref = ref_of(COMMANDS, command)
     return Decision(deletes=[Delete(ref=ref)])
 
 

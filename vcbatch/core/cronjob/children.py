@@ -23,7 +23,7 @@ from vcbatch.core.cronjob.kinds import (
     read_time,
 )
 from vcbatch.core.cronjob.view import CronJobView
-from vcbatch.core.machine import Json, ObjectRef
+from vcbatch.core.machine import Json, ObjectRef, ref_of
 
 _MINUTE: Final = timedelta(minutes=1)
 
@@ -131,7 +131,7 @@ def active_entry(job: AnyJob) -> ObjectReference:
 
 
 def job_ref(job: AnyJob) -> ObjectRef:
-    return ObjectRef(resource=_resource_of(job), namespace=job.namespace, name=job.name, uid=job.uid)
+    return ref_of(_resource_of(job), job)
 
 
 def _resource_of(job: AnyJob) -> Resource:

@@ -27,7 +27,7 @@ from vcbatch.core.cronjob.concurrency import Verb, verb_for
 from vcbatch.core.cronjob.kinds import AnyJob, kinds_of, outcome_of, read_time, standing_of
 from vcbatch.core.cronjob.timetable import Past, Plan, Timetable, timetable_of
 from vcbatch.core.cronjob.view import CronJobView
-from vcbatch.core.machine import Create, Decision, Delete, Emit, EventType, Json, ObjectRef, WriteStatus
+from vcbatch.core.machine import Create, Decision, Delete, Emit, EventType, Json, ObjectRef, WriteStatus, ref_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +126,11 @@ def _status(view: CronJobView, children: Children, past: Past, step: _Step) -> W
     decided |= _times(cron_job, past, children, step)
     if decided == stored:
         return None
-    return WriteStatus(ref=_reference(cron_job), resource_version=cron_job.metadata.resource_version, status=decided)
+    return WriteStatus(
+        ref=_reference(cron_job),
+        resource_version=cron_job.metadata.resource_version,
+        status=decided,
+    )
 
 
 def _active(status: CronJobStatus, jobs: Sequence[AnyJob]) -> list[Json]:
@@ -195,11 +199,21 @@ def _latest(*instants: datetime | None) -> datetime | None:
 
 
 def _told(cron_job: AnyCronJob, reason: CronJobReason, message: str) -> Emit:
-    return Emit(ref=_reference(cron_job), type=EventType.NORMAL, reason=_word(cron_job, reason), message=message)
+    return Emit(
+        ref=_reference(cron_job),
+        type=EventType.NORMAL,
+        reason=_word(cron_job, reason),
+        message=message,
+    )
 
 
 def _emit(cron_job: AnyCronJob, reason: CronJobReason, message: str) -> Emit:
-    return Emit(ref=_reference(cron_job), type=EventType.WARNING, reason=_word(cron_job, reason), message=message)
+    return Emit(
+        ref=_reference(cron_job),
+        type=EventType.WARNING,
+        reason=_word(cron_job, reason),
+        message=message,
+    )
 
 
 def _word(cron_job: AnyCronJob, reason: CronJobReason) -> str:
@@ -207,6 +221,4 @@ def _word(cron_job: AnyCronJob, reason: CronJobReason) -> str:
 
 
 def _reference(cron_job: AnyCronJob) -> ObjectRef:
-    return ObjectRef(
-        resource=kinds_of(cron_job).cron_job, namespace=cron_job.namespace, name=cron_job.name, uid=cron_job.uid
-    )
+    return ref_of(kinds_of(cron_job).cron_job, cron_job)

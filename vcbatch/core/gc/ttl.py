@@ -10,7 +10,7 @@ from vcbatch.api.jobflow import JobFlow
 from vcbatch.api.resources import JOBFLOWS, JOBS
 from vcbatch.api.retention import retention
 from vcbatch.api.timestamps import parse_time
-from vcbatch.core.machine import Delete, ObjectRef
+from vcbatch.core.machine import Delete, ObjectRef, ref_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ def expiry_of(job: Job, *, now: datetime) -> Expiry:
     ttl = job.spec.ttl_seconds_after_finished
     if ttl is None or not job.phase.finished:
         return Expiry()
-    ref = ObjectRef(resource=JOBS, namespace=job.namespace, name=job.name, uid=job.uid)
+    ref = ref_of(JOBS, job)
     return _expiry(ref, ended=job.status.state.last_transition_time or "", ttl=ttl, now=now)
 
 
@@ -37,7 +37,7 @@ def flow_expiry(flow: JobFlow, *, finished: str, now: datetime) -> Expiry:
     ttl = retention(flow.metadata.annotations)
     if ttl is None or not finished:
         return Expiry()
-    ref = ObjectRef(resource=JOBFLOWS, namespace=flow.namespace, name=flow.name, uid=flow.uid)
+    ref = ref_of(JOBFLOWS, flow)
     return _expiry(ref, ended=finished, ttl=ttl, now=now)
 
 

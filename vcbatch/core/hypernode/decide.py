@@ -11,7 +11,7 @@ from vcbatch.api.reasons import HyperNodeReason
 from vcbatch.api.resources import HYPERNODES
 from vcbatch.api.timestamps import format_time
 from vcbatch.api.topology import Place
-from vcbatch.core.machine import Decision, ObjectRef, WriteStatus
+from vcbatch.core.machine import Decision, WriteStatus, ref_of
 
 CONSISTENT: Final = "Consistent"
 """The condition that says whether a HyperNode has its place in a tree."""
@@ -30,7 +30,7 @@ def decide(hyper_node: HyperNode, place: Place, *, now: datetime) -> Decision:
     }
     if decided == stored:
         return Decision()
-    ref = ObjectRef(resource=HYPERNODES, namespace="", name=hyper_node.name, uid=hyper_node.uid)
+    ref = ref_of(HYPERNODES, hyper_node)
     version = hyper_node.metadata.resource_version
     return Decision(status=WriteStatus(ref=ref, resource_version=version, status=decided))
 

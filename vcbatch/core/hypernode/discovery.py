@@ -14,7 +14,7 @@ from typing import Final
 from vcbatch.api import names
 from vcbatch.api.hypernode import HyperNode, MemberType
 from vcbatch.api.resources import HYPERNODES
-from vcbatch.core.machine import Create, Decision, Delete, Json, Mark, ObjectRef
+from vcbatch.core.machine import Create, Decision, Delete, Json, Mark, ref_of
 
 SOURCE: Final = "label"
 _HASH_LENGTH: Final = 10
@@ -70,12 +70,12 @@ def reconcile(wanted: Sequence[Json], stored: Sequence[HyperNode], *, source: st
     existing = {found.name: found for found in ours}
     creates = [Create(resource=HYPERNODES, body=body) for body in bodies if body["metadata"]["name"] not in existing]
     marks = [
-        Mark(ref=_ref(existing[body["metadata"]["name"]]), patch={"spec": body["spec"]})
+        Mark(ref=ref_of(HYPERNODES, existing[body["metadata"]["name"]]), patch={"spec": body["spec"]})
         for body in bodies
         if body["metadata"]["name"] in existing and _spec(existing[body["metadata"]["name"]]) != body["spec"]
     ]
     kept = {body["metadata"]["name"] for body in bodies}
-    deletes = [Delete(ref=_ref(found)) for found in ours if found.name not in kept]
+    deletes = [Delete(ref=ref_of(HYPERNODES, found)) for found in ours if found.name not in kept]
     return Decision(creates=creates, marks=marks, deletes=deletes)
 
 
@@ -142,7 +142,3 @@ def _name(topology: LabelTopology, tier: int, label: str, value: str) -> str:
 
 def _spec(hyper_node: HyperNode) -> Json:
     return hyper_node.spec.dump()
-
-
-def _ref(hyper_node: HyperNode) -> ObjectRef:
-    return ObjectRef(resource=HYPERNODES, namespace="", name=hyper_node.name, uid=hyper_node.uid)

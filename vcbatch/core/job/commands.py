@@ -14,7 +14,7 @@ from vcbatch.api.command import Command
 from vcbatch.api.job import Action, Job
 from vcbatch.api.resources import COMMANDS
 from vcbatch.core.job.ledger import MOST_COMMANDS, Ledger
-from vcbatch.core.machine import Delete, ObjectRef
+from vcbatch.core.machine import Delete, ref_of
 
 ALLOWED: Final = (
     Action.ABORT_JOB,
@@ -90,5 +90,5 @@ def _age(command: Command) -> tuple[str, str]:
 
 def _deletes(commands: Sequence[Command]) -> Iterator[Delete]:
     for command in commands:
-        ref = ObjectRef(resource=COMMANDS, namespace=command.namespace, name=command.name, uid=command.uid)
+        ref = ref_of(COMMANDS, command)
         yield Delete(ref=ref)

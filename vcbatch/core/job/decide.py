@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from vcbatch.api import reasons
 from vcbatch.api.job import Action, Event, JobPhase
 from vcbatch.api.reasons import JobReason
-from vcbatch.api.resources import PODS
+from vcbatch.api.resources import JOBS, PODS
 from vcbatch.core.gc.ttl import expiry_of
 from vcbatch.core.job import children, events, kill, limit, volumes
 from vcbatch.core.job.budget import Charge, charge, wait_after
@@ -28,7 +28,7 @@ from vcbatch.core.job.status import Explanation, build, explanation_of, trimmed
 from vcbatch.core.job.unsupported import refusal_of
 from vcbatch.core.job.verbs import Acts, kill_pods, perform, tidy
 from vcbatch.core.job.view import JobView
-from vcbatch.core.machine import Decision, Delete, ObjectRef, WriteStatus
+from vcbatch.core.machine import Decision, Delete, WriteStatus, ref_of
 
 _QUEUE_RECHECK = timedelta(seconds=10)
 _PLUGIN_RETRY = timedelta(seconds=60)
@@ -142,7 +142,7 @@ def _wait(picture: Picture) -> None:
 
 def _delete_pod(member: Member) -> Delete:
     metadata = member.pod.metadata
-    return Delete(ref=ObjectRef(resource=PODS, namespace=metadata.namespace, name=metadata.name, uid=metadata.uid))
+    return Delete(ref=ref_of(PODS, metadata))
 
 
 def _build_pods(picture: Picture, acts: Acts) -> None:
@@ -216,7 +216,7 @@ def _status(
     if not changed:
         return None
     return WriteStatus(
-        ref=events.reference(job),
+        ref=ref_of(JOBS, job),
         resource_version=job.metadata.resource_version,
         status=decided,
         urgent=not changed <= _COUNTS,

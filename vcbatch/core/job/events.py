@@ -14,34 +14,30 @@ from vcbatch.api.resources import JOBS
 from vcbatch.core.job.causes import describe
 from vcbatch.core.job.ledger import Loss
 from vcbatch.core.job.status import Explanation
-from vcbatch.core.machine import Emit, EventType, ObjectRef
+from vcbatch.core.machine import Emit, EventType, ref_of
 
 _MOST_PODS_NAMED = 3
 
 
-def reference(job: Job) -> ObjectRef:
-    return ObjectRef(resource=JOBS, namespace=job.namespace, name=job.name, uid=job.uid)
-
-
 def warning(job: Job, reason: JobReason, message: str) -> Emit:
-    return Emit(ref=reference(job), type=EventType.WARNING, reason=reason, message=reasons.shorten(message))
+    return Emit(ref=ref_of(JOBS, job), type=EventType.WARNING, reason=reason, message=reasons.shorten(message))
 
 
 def executing(job: Job, action: Action, cause: str) -> Emit:
     message = reasons.executing(action=action, cause=cause)
-    return Emit(ref=reference(job), type=EventType.NORMAL, reason=JobReason.EXECUTE_ACTION, message=message)
+    return Emit(ref=ref_of(JOBS, job), type=EventType.NORMAL, reason=JobReason.EXECUTE_ACTION, message=message)
 
 
 def command_issued(job: Job, action: Action) -> Emit:
     message = reasons.command_issued(action=action)
-    return Emit(ref=reference(job), type=EventType.NORMAL, reason=JobReason.COMMAND_ISSUED, message=message)
+    return Emit(ref=ref_of(JOBS, job), type=EventType.NORMAL, reason=JobReason.COMMAND_ISSUED, message=message)
 
 
 def delayed(job: Job, begun: Iterable[tuple[Action, timedelta, str]]) -> Iterator[Emit]:
     """Policies whose timeout began."""
     for action, delay, cause in begun:
         message = reasons.delayed(action=action, delay=format_duration(delay), cause=cause)
-        yield Emit(ref=reference(job), type=EventType.NORMAL, reason=JobReason.EXECUTE_ACTION, message=message)
+        yield Emit(ref=ref_of(JOBS, job), type=EventType.NORMAL, reason=JobReason.EXECUTE_ACTION, message=message)
 
 
 def losses(job: Job, lost: Sequence[Loss]) -> Iterator[Emit]:

@@ -11,7 +11,7 @@ from vcbatch.api.model import NetworkTopology, owner_of
 from vcbatch.api.podgroup import PodGroup, PodGroupPhase
 from vcbatch.api.resources import JOBS, PODGROUPS
 from vcbatch.core.job.plan import Plan, Task, by_priority
-from vcbatch.core.machine import Ensure, Json, ObjectRef
+from vcbatch.core.machine import Ensure, Json
 from vcbatch.core.usage import Amounts, add, pod_usage, wire
 
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
@@ -21,10 +21,6 @@ LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 def lets_create(pod_group: PodGroup | None) -> bool:
     """Whether the scheduler let the gang in, so that its pods may be created."""
     return pod_group is not None and pod_group.status.phase not in ("", PodGroupPhase.PENDING)
-
-
-def reference(pod_group: PodGroup) -> ObjectRef:
-    return ObjectRef(resource=PODGROUPS, namespace=pod_group.namespace, name=pod_group.name, uid=pod_group.metadata.uid)
 
 
 def ensure(

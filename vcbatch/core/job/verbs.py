@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from vcbatch.api.job import Action, JobPhase
+from vcbatch.api.resources import PODGROUPS
 from vcbatch.core.job import children, kill, podgroup, volumes
 from vcbatch.core.job.budget import Charge
 from vcbatch.core.job.counts import Counts
@@ -14,7 +15,7 @@ from vcbatch.core.job.picture import Picture, Stimulus
 from vcbatch.core.job.roster import Member
 from vcbatch.core.job.states import LIVE, Cell, Retain, Verb
 from vcbatch.core.job.sync import compare
-from vcbatch.core.machine import Create, Delete, Ensure, Mark
+from vcbatch.core.machine import Create, Delete, Ensure, Mark, ref_of
 
 
 @dataclass(slots=True, kw_only=True)
@@ -123,4 +124,4 @@ def tidy(picture: Picture, acts: Acts, counts: Counts, phase: JobPhase) -> None:
 def _delete_group(picture: Picture) -> Iterable[Delete]:
     group = picture.view.pod_group
     if group is not None and not group.metadata.deletion_timestamp:
-        yield Delete(ref=podgroup.reference(group))
+        yield Delete(ref=ref_of(PODGROUPS, group))

@@ -15,8 +15,7 @@ from vcbatch.api.job import Job
 from vcbatch.api.model import Json, owner_of
 from vcbatch.api.resources import JOBS, PERSISTENTVOLUMECLAIMS
 from vcbatch.api.storage import Claim, ClaimPhase
-from vcbatch.core.job.events import reference
-from vcbatch.core.machine import Ensure, Mark
+from vcbatch.core.machine import Ensure, Mark, ref_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +63,7 @@ def name_claims(job: Job) -> Mark | None:
         {**given.dump(), "volumeClaimName": volume.claim}
         for given, volume in zip(job.spec.volumes, volumes_of(job), strict=True)
     ]
-    return Mark(ref=reference(job), patch={"spec": {"volumes": named}}, version=job.metadata.resource_version)
+    return Mark(ref=ref_of(JOBS, job), patch={"spec": {"volumes": named}}, version=job.metadata.resource_version)
 
 
 def ensures(job: Job, claims: Mapping[str, Claim]) -> Iterator[Ensure]:

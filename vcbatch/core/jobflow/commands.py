@@ -15,7 +15,7 @@ from vcbatch.api.job import Action
 from vcbatch.api.jobflow import JobFlow, JobFlowLedger
 from vcbatch.api.resources import COMMANDS
 from vcbatch.core.jobflow.states import Cell, Verb, cell_of
-from vcbatch.core.machine import Delete, ObjectRef
+from vcbatch.core.machine import Delete, ref_of
 
 ALLOWED: Final = (Action.ABORT_JOB, Action.RESUME_JOB, Action.RESTART_JOB, Action.TERMINATE_JOB, Action.SYNC_JOB)
 MOST_COMMANDS: Final = 16
@@ -84,5 +84,5 @@ def _read(flow: JobFlow, command: Command, ledger: JobFlowLedger) -> tuple[Actio
 
 def _deletes(commands: Sequence[Command]) -> Iterator[Delete]:
     for command in commands:
-        ref = ObjectRef(resource=COMMANDS, namespace=command.namespace, name=command.name, uid=command.uid)
+        ref = ref_of(COMMANDS, command)
         yield Delete(ref=ref)

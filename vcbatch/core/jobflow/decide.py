@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from vcbatch.api.job import Action, JobPhase
-from vcbatch.api.jobflow import JobFlow, JobFlowLedger, JobFlowPhase, MadeJob, RetainPolicy
+from vcbatch.api.jobflow import JobFlowLedger, JobFlowPhase, MadeJob, RetainPolicy
 from vcbatch.api.reasons import JobFlowReason, command_issued
 from vcbatch.api.resources import JOBFLOWS, JOBS
 from vcbatch.api.timestamps import format_time
@@ -26,7 +26,7 @@ from vcbatch.core.jobflow.states import TABLE, Outlook, Verb
 from vcbatch.core.jobflow.status import first_seen, status_of
 from vcbatch.core.jobflow.template import job_body, version_of
 from vcbatch.core.jobflow.view import JobFlowView
-from vcbatch.core.machine import Create, Decision, Delete, Emit, EventType, ObjectRef, WriteStatus
+from vcbatch.core.machine import Create, Decision, Delete, Emit, EventType, ObjectRef, WriteStatus, ref_of
 
 _GOING = (JobFlowPhase.PENDING, JobFlowPhase.RUNNING)
 
@@ -77,7 +77,7 @@ def decide(view: JobFlowView, *, now: datetime) -> Decision:
         now=now,
     )
     expiry = flow_expiry(flow, finished=ledger.finished, now=now)
-    write = WriteStatus(ref=_reference(flow), resource_version=flow.metadata.resource_version, status=status)
+    write = WriteStatus(ref=ref_of(JOBFLOWS, flow), resource_version=flow.metadata.resource_version, status=status)
     return Decision(
         status=None if status == view.status else write,
         deletes=[*look.inbox.deletes, *orders.deletes, *_deletes(look), *([expiry.delete] if expiry.delete else [])],
@@ -189,7 +189,7 @@ def _creates(look: _Look) -> Iterator[Create]:
 
 
 def _events(look: _Look, remarks: Sequence[Remark]) -> Iterator[Emit]:
-    flow, ref = look.view.flow, _reference(look.view.flow)
+    flow, ref = look.view.flow, ref_of(JOBFLOWS, look.view.flow)
     for why in look.inbox.rejected:
         yield Emit(ref=ref, type=EventType.WARNING, reason=JobFlowReason.COMMAND_REJECTED, message=why)
     if look.inbox.order is not None:
@@ -202,7 +202,3 @@ def _events(look: _Look, remarks: Sequence[Remark]) -> Iterator[Emit]:
     for remark in remarks:
         if remark.message not in flow.status.state.message and remark.reason is not JobFlowReason.FAILED_CREATE:
             yield Emit(ref=ref, type=remark.type, reason=remark.reason, message=remark.message)
-
-
-def _reference(flow: JobFlow) -> ObjectRef:
-    return ObjectRef(resource=JOBFLOWS, namespace=flow.namespace, name=flow.name, uid=flow.uid)

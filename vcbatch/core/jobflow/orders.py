@@ -16,7 +16,7 @@ from vcbatch.api.job import Action, JobPhase
 from vcbatch.api.jobflow import JobFlow, JobFlowLedger, JobFlowPhase
 from vcbatch.api.resources import COMMANDS, JOBS
 from vcbatch.core.jobflow.child import Child
-from vcbatch.core.machine import Create, Delete, Json, ObjectRef
+from vcbatch.core.machine import Create, Delete, Json, ref_of
 
 _ACTIONS: Final = (Action.ABORT_JOB, Action.RESUME_JOB, Action.TERMINATE_JOB)
 _LIVE: Final = frozenset({JobPhase.PENDING, JobPhase.RUNNING, JobPhase.RESTARTING})
@@ -95,5 +95,5 @@ def _command(flow: JobFlow, job: Child, action: Action) -> Json:
 
 
 def _delete(command: Command) -> Delete:
-    ref = ObjectRef(resource=COMMANDS, namespace=command.namespace, name=command.name, uid=command.uid)
+    ref = ref_of(COMMANDS, command)
     return Delete(ref=ref)

@@ -7,7 +7,7 @@ from typing import Final
 
 from vcbatch.api.jobtemplate import JobTemplate
 from vcbatch.api.resources import JOBTEMPLATES
-from vcbatch.core.machine import Decision, ObjectRef, WriteStatus
+from vcbatch.core.machine import Decision, WriteStatus, ref_of
 
 MOST_NAMED: Final = 1000
 """An object has its limits: of more jobs the first by name are listed."""
@@ -21,6 +21,6 @@ def decide(template: JobTemplate, jobs: Collection[str]) -> Decision:
         decided["jobDependsOnList"] = sorted(jobs)[:MOST_NAMED]
     if decided == stored or template.metadata.deletion_timestamp:
         return Decision()
-    ref = ObjectRef(resource=JOBTEMPLATES, namespace=template.namespace, name=template.name, uid=template.uid)
+    ref = ref_of(JOBTEMPLATES, template)
     version = template.metadata.resource_version
     return Decision(status=WriteStatus(ref=ref, resource_version=version, status=decided))

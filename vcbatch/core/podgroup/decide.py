@@ -11,7 +11,7 @@ from vcbatch.api import names
 from vcbatch.api.podgroup import PodGroup
 from vcbatch.api.resources import PODGROUPS
 from vcbatch.api.workload import Workload
-from vcbatch.core.machine import Decision, Delete, Ensure, Json, Mark, ObjectRef
+from vcbatch.core.machine import Decision, Delete, Ensure, Json, Mark, ObjectRef, ref_of
 from vcbatch.core.podgroup import wanted
 
 
@@ -56,7 +56,7 @@ def decide(view: GroupView, *, now: datetime) -> Decision:
     if group is None:
         return Decision(ensures=ensures)
     if not view.members and view.workload is not None and view.workload.scaled_to_zero:
-        ref = ObjectRef(resource=PODGROUPS, namespace=group.namespace, name=group.name, uid=group.uid)
+        ref = ref_of(PODGROUPS, group)
         return Decision(deletes=[Delete(ref=ref)])
     patch: Json = {"metadata": {"annotations": {names.GROUP_NAME: group.name}}}
     return Decision(marks=[Mark(ref=ref, patch=patch) for ref in view.waiting], ensures=ensures)

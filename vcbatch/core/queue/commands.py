@@ -10,7 +10,7 @@ from vcbatch.api.command import Command
 from vcbatch.api.job import Action
 from vcbatch.api.queue import ROOT, Queue, QueueState
 from vcbatch.api.resources import COMMANDS
-from vcbatch.core.machine import Delete, ObjectRef
+from vcbatch.core.machine import Delete, ref_of
 
 ALLOWED: Final = (Action.OPEN_QUEUE, Action.CLOSE_QUEUE)
 SHUT: Final = (QueueState.CLOSING, QueueState.CLOSED)
@@ -61,5 +61,5 @@ def _fault(queue: Queue, parent: Queue | None, command: Command, asked: Action |
 
 
 def _delete(command: Command) -> Delete:
-    ref = ObjectRef(resource=COMMANDS, namespace=command.namespace, name=command.name, uid=command.uid)
+    ref = ref_of(COMMANDS, command)
     return Delete(ref=ref)

@@ -11,7 +11,7 @@ from vcbatch.api.podgroup import PodGroupPhase
 from vcbatch.api.queue import ROOT, Queue, QueueState, QueueStatus
 from vcbatch.api.reasons import JobReason, QueueReason
 from vcbatch.api.resources import QUEUES
-from vcbatch.core.machine import Decision, Emit, EventType, Json, Mark, ObjectRef, WriteStatus
+from vcbatch.core.machine import Decision, Emit, EventType, Json, Mark, WriteStatus, ref_of
 from vcbatch.core.queue.commands import SHUT, Inbox, read_inbox
 from vcbatch.core.queue.states import rule_of
 from vcbatch.core.queue.view import QueueView
@@ -36,7 +36,7 @@ def decide(view: QueueView, *, now: datetime) -> Decision:
     state = rule_of(queue.status.state, _action(view, inbox)).decide(empty)
     stored = queue.status.dump()
     decided = _with_counts({**stored, "state": str(state)}, view.pod_groups)
-    status = WriteStatus(ref=_reference(queue), resource_version=queue.metadata.resource_version, status=decided)
+    status = WriteStatus(ref=ref_of(QUEUES, queue), resource_version=queue.metadata.resource_version, status=decided)
     return Decision(
         status=None if decided == stored else status,
         marks=marks,
@@ -66,7 +66,7 @@ def _action(view: QueueView, inbox: Inbox) -> Action:
 def _marks(view: QueueView, inbox: Inbox) -> Iterator[Mark]:
     queue, parent = view.queue, view.parent
     if queue.name != ROOT and not queue.spec.parent:
-        yield Mark(ref=_reference(queue), patch={"spec": {"parent": ROOT}})
+        yield Mark(ref=ref_of(QUEUES, queue), patch={"spec": {"parent": ROOT}})
     shut, marked = queue.status.state in SHUT, _closed_by_parent(queue)
     if inbox.action is Action.OPEN_QUEUE and marked:
         yield _mark(queue, closed_by_parent=False)
@@ -80,7 +80,7 @@ def _marks(view: QueueView, inbox: Inbox) -> Iterator[Mark]:
 
 def _mark(queue: Queue, *, closed_by_parent: bool) -> Mark:
     value = "true" if closed_by_parent else "false"
-    return Mark(ref=_reference(queue), patch={"metadata": {"annotations": {names.CLOSED_BY_PARENT: value}}})
+    return Mark(ref=ref_of(QUEUES, queue), patch={"metadata": {"annotations": {names.CLOSED_BY_PARENT: value}}})
 
 
 def _closed_by_parent(queue: Queue) -> bool:
@@ -94,17 +94,13 @@ def _was_closed_by_parent(view: QueueView) -> bool:
 
 
 def _events(queue: Queue, inbox: Inbox, state: QueueState) -> Iterator[Emit]:
-    ref = _reference(queue)
+    ref = ref_of(QUEUES, queue)
     for why in inbox.rejected:
         yield Emit(ref=ref, type=EventType.WARNING, reason=JobReason.COMMAND_REJECTED, message=why)
     if inbox.action is not None and state != queue.status.state:  # or the same Command is seen a second time
         reason = QueueReason.OPEN_QUEUE if inbox.action is Action.OPEN_QUEUE else QueueReason.CLOSE_QUEUE
         message = f"queue {queue.name} is {state}, as a Command asked for"
         yield Emit(ref=ref, type=EventType.NORMAL, reason=reason, message=message)
-
-
-def _reference(queue: Queue) -> ObjectRef:
-    return ObjectRef(resource=QUEUES, namespace="", name=queue.name, uid=queue.uid)
 
 
 def _with_counts(status: Json, pod_groups: Mapping[str, int]) -> Json:

@@ -12,7 +12,7 @@ from typing import Final, assert_never
 
 from vcbatch.api.node_shard import NodeShard
 from vcbatch.api.resources import NODESHARDS
-from vcbatch.core.machine import Create, Decision, Delete, Mark, ObjectRef
+from vcbatch.core.machine import Create, Decision, Delete, Mark, ref_of
 from vcbatch.core.sharding.config import AllocationRate, NodeLimit, SchedulerShare, Sharding, Warmup
 
 _DIGITS: Final = 2
@@ -37,11 +37,11 @@ def decide(sharding: Sharding, nodes: Sequence[NodeLoad], stored: Sequence[NodeS
     there = {node.name for node in nodes}
     return Decision(
         marks=[
-            Mark(ref=_ref(existing[name]), patch={"spec": {"nodesDesired": desired}})
+            Mark(ref=ref_of(NODESHARDS, existing[name]), patch={"spec": {"nodesDesired": desired}})
             for name, desired in wanted.items()
             if name in existing and _is_worth_it(existing[name].spec.nodes_desired, desired, there)
         ],
-        deletes=[Delete(ref=_ref(shard)) for name, shard in existing.items() if name not in wanted],
+        deletes=[Delete(ref=ref_of(NODESHARDS, shard)) for name, shard in existing.items() if name not in wanted],
         creates=[
             Create(
                 resource=NODESHARDS,
@@ -103,7 +103,3 @@ def _is_worth_it(held: Sequence[str], desired: Sequence[str], there: set[str]) -
     fresh = len(set(desired) - set(held))
     gone = any(name not in there for name in held)
     return len(held) != len(desired) or gone or fresh >= max(1, _WORTH * len(desired))
-
-
-def _ref(shard: NodeShard) -> ObjectRef:
-    return ObjectRef(resource=NODESHARDS, namespace="", name=shard.name, uid=shard.uid)

@@ -12,7 +12,7 @@ import msgspec
 from vcbatch.api.meta import ObjectMeta
 from vcbatch.api.resources import Resource
 from vcbatch.api.selectors import matches
-from vcbatch.core.machine import Json, Mark, ObjectRef
+from vcbatch.core.machine import Json, Mark, ObjectRef, ref_of
 
 T = TypeVar("T")
 
@@ -50,11 +50,6 @@ class Claimed(Generic[T]):
 
     mine: Sequence[T]
     marks: Sequence[Mark]
-
-
-def ref_of(resource: Resource, metadata: ObjectMeta) -> ObjectRef:
-    """The object with that metadata."""
-    return ObjectRef(resource=resource, namespace=metadata.namespace, name=metadata.name, uid=metadata.uid)
 
 
 def controller_uid(metadata: ObjectMeta) -> str:

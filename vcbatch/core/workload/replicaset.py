@@ -16,8 +16,8 @@ from vcbatch.api.pod import Pod
 from vcbatch.api.reasons import WorkloadReason
 from vcbatch.api.resources import PODS, REPLICASETS
 from vcbatch.api.timestamps import format_time
-from vcbatch.core.machine import Create, Decision, Delete, Emit, EventType, WriteStatus
-from vcbatch.core.workload.ownership import Owner, claim, ref_of
+from vcbatch.core.machine import Create, Decision, Delete, Emit, EventType, WriteStatus, ref_of
+from vcbatch.core.workload.ownership import Owner, claim
 from vcbatch.core.workload.pods import (
     available_at,
     free_names,

@@ -12,8 +12,8 @@ from vcbatch.api.apps import ControllerRevision
 from vcbatch.api.loose import part
 from vcbatch.api.model import Json
 from vcbatch.api.resources import CONTROLLERREVISIONS
-from vcbatch.core.machine import Create, Delete, Mark
-from vcbatch.core.workload.ownership import Owner, ref_of
+from vcbatch.core.machine import Create, Delete, Mark, ref_of
+from vcbatch.core.workload.ownership import Owner
 from vcbatch.core.workload.templates import same_template, template_hash
 
 _DEFAULT_LIMIT: Final = 10

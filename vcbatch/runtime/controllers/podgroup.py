@@ -15,7 +15,7 @@ from vcbatch.api.pod import Pod, PodPhase
 from vcbatch.api.podgroup import PodGroup
 from vcbatch.api.resources import PODS, Resource
 from vcbatch.api.workload import WORKLOADS, Workload
-from vcbatch.core.machine import Decision, ObjectRef
+from vcbatch.core.machine import Decision, ref_of
 from vcbatch.core.podgroup import GroupView, decide, generated_name, needs_sample
 from vcbatch.runtime.apply import Applier
 from vcbatch.runtime.cache import Cache, Change, identity
@@ -120,7 +120,7 @@ class PodGroupController:
             log.warning("a PodGroup can't be read: %s", error, extra={"pod_group": key})
             return Decision()
         view = GroupView(
-            waiting=[_ref(pod) for pod in members if _waits(pod)],
+            waiting=[ref_of(PODS, pod.metadata) for pod in members if _waits(pod)],
             members=len(members),
             workload=await self._workload(key, members),
             pod_group=group,
@@ -186,8 +186,3 @@ def _owner_uid(key: str) -> str:
     _, _, name = key.partition("/")
     prefix = names.GENERATED_POD_GROUP_PREFIX
     return name.removeprefix(prefix) if name.startswith(prefix) else ""
-
-
-def _ref(pod: Pod) -> ObjectRef:
-    metadata = pod.metadata
-    return ObjectRef(resource=PODS, namespace=metadata.namespace, name=metadata.name, uid=metadata.uid)

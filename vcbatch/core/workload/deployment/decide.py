@@ -11,7 +11,7 @@ from vcbatch.api.loose import part
 from vcbatch.api.model import Json
 from vcbatch.api.reasons import WorkloadReason
 from vcbatch.api.resources import REPLICASETS
-from vcbatch.core.machine import Create, Decision, Emit, EventType, Mark, WriteStatus
+from vcbatch.core.machine import Create, Decision, Emit, EventType, Mark, WriteStatus, ref_of
 from vcbatch.core.workload.deployment.history import (
     body,
     new_annotations,
@@ -28,7 +28,7 @@ from vcbatch.core.workload.deployment.view import (
     family_of,
     revision_of,
 )
-from vcbatch.core.workload.ownership import Owner, claim, ref_of
+from vcbatch.core.workload.ownership import Owner, claim
 from vcbatch.core.workload.templates import template_hash
 
 _LONGEST_STEM: Final = 253 - 11

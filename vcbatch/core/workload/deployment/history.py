@@ -10,10 +10,9 @@ from vcbatch.api.apps import ReplicaSet
 from vcbatch.api.loose import part
 from vcbatch.api.model import Json
 from vcbatch.api.resources import REPLICASETS
-from vcbatch.core.machine import Delete
+from vcbatch.core.machine import Delete, ref_of
 from vcbatch.core.workload.allowance import allowance
 from vcbatch.core.workload.deployment.view import UNLIMITED, Family, revision_of
-from vcbatch.core.workload.ownership import ref_of
 
 _DEFAULT_LIMIT: Final = 10
 _OWN: Final = frozenset(

@@ -10,8 +10,8 @@ from vcbatch.api.model import Json
 from vcbatch.api.pod import PodPhase
 from vcbatch.api.reasons import WorkloadReason
 from vcbatch.api.resources import CONTROLLERREVISIONS, PERSISTENTVOLUMECLAIMS, PODS
-from vcbatch.core.machine import Create, Decision, Delete, Emit, EventType, Mark, WriteStatus
-from vcbatch.core.workload.ownership import Owner, claim, ref_of
+from vcbatch.core.machine import Create, Decision, Delete, Emit, EventType, Mark, WriteStatus, ref_of
+from vcbatch.core.workload.ownership import Owner, claim
 from vcbatch.core.workload.pods import is_available, next_available
 from vcbatch.core.workload.revisions import Chosen, choose, outdated, template_of
 from vcbatch.core.workload.statefulset.identity import (

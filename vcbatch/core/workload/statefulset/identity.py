@@ -14,8 +14,8 @@ from vcbatch.api.meta import ObjectMeta, OwnerReference
 from vcbatch.api.model import Json
 from vcbatch.api.pod import Pod
 from vcbatch.api.resources import PERSISTENTVOLUMECLAIMS, PODS
-from vcbatch.core.machine import Mark
-from vcbatch.core.workload.ownership import Owner, ref_of
+from vcbatch.core.machine import Mark, ref_of
+from vcbatch.core.workload.ownership import Owner
 from vcbatch.core.workload.pods import pod_body
 from vcbatch.core.workload.statefulset.view import ordinal_of, stateful_set_owner
 
