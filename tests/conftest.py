@@ -6,9 +6,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 
 from tests.scenarios import report
+
+# A machine that is busy with something else says nothing about the code.
+hypothesis.settings.register_profile("default", deadline=None)
 
 HERE = Path(__file__).parent
 REAL = (HERE / "cluster", HERE / "integration")

@@ -5,5 +5,7 @@ from __future__ import annotations
 
 from hypothesis import Phase, settings
 
-settings.register_profile("mutation", database=None, derandomize=True, phases=(Phase.explicit, Phase.generate))
+settings.register_profile(
+    "mutation", database=None, deadline=None, derandomize=True, phases=(Phase.explicit, Phase.generate)
+)
 settings.load_profile("mutation")
