@@ -73,7 +73,7 @@ class AdmissionService:
         except Exception:
             log.exception("admission failed on an object", extra=_told(path, asked))
             answer = _broken(path)
-        self.meter.seconds("admission_seconds", self.clock.monotonic() - began, path=path.url)
+        self.meter.duration("admission_seconds", self.clock.monotonic() - began, path=path.url)
         self.meter.count("admission_reviews", path=path.url, allowed=str(answer.allowed).lower())
         return answer
 

@@ -66,11 +66,14 @@ class Binder:
                 self._work.clear()
                 await self._work.wait()
             bind = self._queue.popleft()
+            started = self._clock.monotonic()
             try:
                 error = await self._bind(bind)
             except Exception as fault:  # a bind that is lost sight of would hold its place for ever
                 error = f"{type(fault).__name__}: {fault}"
             self._meter.count("binds", result="bound" if error is None else "refused")
+            spent = self._clock.monotonic() - started
+            self._meter.duration("scheduling_stage_duration_milliseconds", spent * 1000, stage="Bind")
             if error is None:
                 self._bound(bind)
             else:

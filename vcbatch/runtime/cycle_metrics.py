@@ -1,14 +1,16 @@
-"""What a cycle says to the metrics system: who waits for what in the words of the PodGroups, who was evicted, what
-queues hold; some of it also under the names that dashboards of Volcano know."""
+"""What a cycle says to the metrics system: who waits for what in the words of the PodGroups, who was evicted, how long
+it took; much of it under the names that dashboards of Volcano know."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Protocol
 
-from vcbatch.api.quantity import MalformedQuantity, parse_quantity
+from vcbatch.runtime.gang_metrics import GangMetrics
 from vcbatch.runtime.meter import Meter
-from vcbatch.scheduler.result import CycleResult, QueueStatusUpdate, WaitReason
+from vcbatch.runtime.queue_metrics import QueueMetrics
+from vcbatch.scheduler.result import CycleResult, WaitReason
 
 
 class Waiting(Protocol):
@@ -23,51 +25,42 @@ class CycleMetrics:
     def __init__(self, meter: Meter, scheduler: Waiting) -> None:
         self._meter = meter
         self._scheduler = scheduler
+        self._queues = QueueMetrics(meter)
+        self._gangs = GangMetrics(meter)
         self._shown: dict[tuple[str, WaitReason], int] = {}
 
-    def of(self, result: CycleResult, *, seconds: float) -> None:
-        """One cycle and how long it took."""
+    def of(self, result: CycleResult, *, now: datetime, seconds: float) -> None:
+        """One cycle, when it was and how long it took."""
         meter = self._meter
         meter.count("cycles")
-        meter.seconds("cycle_seconds", seconds)
-        meter.seconds("e2e_scheduling_latency_milliseconds", seconds * 1000)
+        meter.duration("cycle_seconds", seconds)
+        meter.duration("e2e_scheduling_latency_milliseconds", seconds * 1000)
         for eviction in result.evictions:
             meter.count("evictions", action=eviction.reason)
             meter.count("eviction_transactions", action=eviction.reason)
         meter.gauge("pod_preemption_victims", len(result.evictions))
         if result.evictions:
             meter.count("total_preemption_attempts")
-        for update in result.queue_statuses:
-            self._queue(update)
-        for share in result.queue_shares:
-            meter.gauge("queue_share", share.share, queue_name=share.queue)
-            meter.gauge("queue_overused", float(share.share > 1), queue_name=share.queue)
+        self._attempts(result)
+        self._queues.of(result.figures)
+        self._gangs.of(result.figures, now=now)
         self._waiting()
+        for key in [key for key in self._shown if key[0] in result.figures.queues_gone]:
+            del self._shown[key]
+            meter.forget("gangs_waiting", queue=key[0], reason=key[1].value)
+
+    def _attempts(self, result: CycleResult) -> None:
+        if result.binds:
+            self._meter.count("schedule_attempts", len(result.binds), result="scheduled")
+        lacking = sum(gang.lacking for gang in result.figures.gangs if gang.tried)
+        if lacking:
+            self._meter.count("schedule_attempts", lacking, result="unschedulable")
 
     def _waiting(self) -> None:
         now = {key: count for key, count in self._scheduler.waiting().items() if count}
-        if now == self._shown:
+        if now == {key: count for key, count in self._shown.items() if count}:
             return
         for queue, reason in sorted(now.keys() | self._shown.keys()):
             self._meter.gauge("gangs_waiting", now.get((queue, reason), 0), queue=queue, reason=reason.value)
         self._meter.gauge("unschedule_job_count", sum(now.values()))
-        self._shown = now
-
-    def _queue(self, update: QueueStatusUpdate) -> None:
-        for resource, text in update.allocated.items():
-            try:
-                amount = parse_quantity(text or "0")
-            except MalformedQuantity:
-                continue
-            match resource:
-                case "cpu":
-                    self._meter.gauge("queue_allocated_milli_cpu", amount.milli(), queue_name=update.name)
-                case "memory":
-                    self._meter.gauge("queue_allocated_memory_bytes", amount.value(), queue_name=update.name)
-                case _:
-                    self._meter.gauge(
-                        "queue_allocated_scalar_resources",
-                        amount.milli(),
-                        queue_name=update.name,
-                        resource=resource,
-                    )
+        self._shown = {key: now.get(key, 0) for key in now.keys() | self._shown.keys()}

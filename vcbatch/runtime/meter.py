@@ -6,14 +6,19 @@ from typing import Protocol
 
 
 class Meter(Protocol):
-    """Counters, gauges and durations by name; label values come from closed sets, never from users' objects."""
+    """Counters, gauges and durations by name; label values come from closed sets, or name an object until it is gone
+    and `forget` is called."""
 
     def count(self, name: str, value: float = 1.0, **labels: str) -> None: ...
 
     def gauge(self, name: str, value: float, **labels: str) -> None: ...
 
-    def seconds(self, name: str, value: float, **labels: str) -> None:
-        """One observation of a duration."""
+    def duration(self, name: str, value: float, **labels: str) -> None:
+        """One observation of a duration, in the unit of the metric's name."""
+        ...
+
+    def forget(self, name: str, **labels: str) -> None:
+        """The object is gone that the labels name, and its number with it."""
         ...
 
 
@@ -26,5 +31,8 @@ class NoMeter:
     def gauge(self, name: str, value: float, **labels: str) -> None:
         return None
 
-    def seconds(self, name: str, value: float, **labels: str) -> None:
+    def duration(self, name: str, value: float, **labels: str) -> None:
+        return None
+
+    def forget(self, name: str, **labels: str) -> None:
         return None

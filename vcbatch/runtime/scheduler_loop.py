@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -33,6 +33,7 @@ from vcbatch.runtime.binder import Binder
 from vcbatch.runtime.cache import Change
 from vcbatch.runtime.claim_binder import ClaimBinder
 from vcbatch.runtime.config_maps import ConfigMaps
+from vcbatch.runtime.cycle_laps import CycleLaps
 from vcbatch.runtime.cycle_metrics import CycleMetrics
 from vcbatch.runtime.device_binder import DeviceBinder
 from vcbatch.runtime.held_back import HeldBack
@@ -44,6 +45,7 @@ from vcbatch.runtime.policy_source import OwnObject
 from vcbatch.runtime.recorder import Recorder
 from vcbatch.runtime.scheduler_writes import SchedulerWrites
 from vcbatch.runtime.supervise import Part
+from vcbatch.runtime.task_metrics import TaskMetrics
 from vcbatch.runtime.usage_source import UsageSource
 from vcbatch.runtime.volume_binder import VolumeBinder
 from vcbatch.scheduler import Policy, Scheduler
@@ -100,10 +102,11 @@ class SchedulerLoop:
                 cache.listen(self._feeder(read.resource))
         self._refusals = HeldBack(clock=clock, told=self._bind_refused)
         self._announcer = Announcer(recorder, clock=clock, pods=pods, podgroups=podgroups)
+        self._times = TaskMetrics(self._meter, pods, clock=clock, scheduler_names=scheduler.scheduler_names)
         self._binder = Binder(
             api, clock=clock, random=random, meter=self._meter, bound=self._bound, failed=self._bind_failed
         )
-        self._devices = DeviceBinder(api, clock=clock, ready=self._binder.submit, failed=self._bind_failed)
+        self._devices = DeviceBinder(api, clock=clock, ready=self._bind, failed=self._bind_failed)
         self._claims = ClaimBinder(
             api, clock=clock, random=random, ready=self._devices.submit, failed=self._bind_failed
         )
@@ -134,6 +137,7 @@ class SchedulerLoop:
         self._informers = informers
         self._trouble = PluginTrouble(recorder, own, meter=self._meter)
         self._told = CycleMetrics(self._meter, scheduler)
+        scheduler.laps = CycleLaps(clock, self._meter)
         self._usage = UsageSource(
             api,
             informers.follow(NODES, Node),
@@ -176,7 +180,13 @@ class SchedulerLoop:
         self.scheduler.apply(NODE_USAGES, event, usage)
         self._wake.set()
 
+    def _bind(self, binds: Iterable[Bind]) -> None:
+        prepared = list(binds)
+        self._times.prepared(prepared)
+        self._binder.submit(prepared)
+
     def _bound(self, bind: Bind) -> None:
+        self._times.bound(bind)
         self._devices.bound(bind.uid)
         self._claims.bound(bind.uid)
         self._announcer.bound(bind)
@@ -185,6 +195,7 @@ class SchedulerLoop:
         self._devices.refused(uid)
         self._claims.refused(uid)
         self._announcer.failed(uid)
+        self._times.failed(uid)
         self._refusals.refused(uid, error)
 
     def _bind_refused(self, uid: str, error: str) -> None:
@@ -210,6 +221,7 @@ class SchedulerLoop:
         """Cycle until cancelled. Nothing is decided before every cache has its first list."""
         await self._informers.synced()
         await self._config_maps.look()
+        self._times.watch()
         while True:
             self._wake.clear()
             due = self._look_again is not None and self._clock.now() >= self._look_again
@@ -226,8 +238,9 @@ class SchedulerLoop:
         result = self.scheduler.cycle(self._clock.now())
         spent = self._clock.monotonic() - started
         self._look_again = result.look_again_at
-        self._told.of(result, seconds=spent)
+        self._told.of(result, now=self._clock.now(), seconds=spent)
         self._announcer.trying(result.binds)
+        self._times.placed(result.binds)
         self._volumes.submit(result.binds)
         self._writes.submit(result)
         self._trouble.failed(result.failures)

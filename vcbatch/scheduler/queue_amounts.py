@@ -8,6 +8,7 @@ import numpy as np
 
 from vcbatch.scheduler.dra.charges import known, shown
 from vcbatch.scheduler.dra.queue_devices import QueueDevices
+from vcbatch.scheduler.figures import Amount, Measured
 from vcbatch.scheduler.model import Queue
 from vcbatch.scheduler.queue_tree import QueueTree
 from vcbatch.scheduler.resources import CPU, MEMORY, Matrix, Vector
@@ -27,6 +28,7 @@ class QueueAmounts:
         self._stamp = (-1, 0)
         self._devices: tuple[QueueDevices | None, int] = (None, 0)
         self._tree = QueueTree({})
+        self._names: list[str] = []
         self._totals: Matrix = np.zeros((0, 0))
         self._agreed: dict[str, dict[str, str] | None] = {}
         self._amounts: dict[str, dict[str, str]] = {}
@@ -66,12 +68,20 @@ class QueueAmounts:
             )
         return out, soonest
 
+    def measure(self, state: ClusterState, measured: Measured) -> None:
+        """What queues hold and ask for, as `updates` found it last."""
+        table = state.jobs_table
+        pending = self._tree.upwards(self._tree.by_queue(table.queue, table.pending))
+        measured.amounts[Amount.ALLOCATED] = (self._names, self._totals)
+        measured.amounts[Amount.REQUEST] = (self._names, self._totals + pending)
+
     def _moved(self, state: ClusterState) -> list[tuple[Queue, Vector]]:
         """The queues, by name, that hold something else than when they last agreed, or are reported otherwise."""
         stamp = (state.queues_stamp, len(state.dims))
         if stamp != self._stamp:
             self._stamp = stamp
             self._tree = QueueTree(state.queues)
+            self._names = shown_names(self._tree)
             self._totals = np.full((len(self._tree), len(state.dims)), np.nan)
             self._agreed = {}
             self._amounts = {}
@@ -102,6 +112,11 @@ class QueueAmounts:
             self._written_at[name] = now
             return None
         return last + AMOUNTS_EVERY
+
+
+def shown_names(tree: QueueTree) -> list[str]:
+    """The names of the queues by index, empty for a root that is no object."""
+    return ["" if queue is None else queue.name for queue in tree.queues]
 
 
 def _devices(state: ClusterState, queue: Queue) -> dict[str, str]:

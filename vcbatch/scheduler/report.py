@@ -13,9 +13,11 @@ from datetime import datetime, timedelta
 from vcbatch.api import names, reasons
 from vcbatch.api.reasons import PodGroupReason, PodReason, SchedulingEvent
 from vcbatch.api.resources import PODGROUPS, PODS
+from vcbatch.api.scheduling import PodGroupView
 from vcbatch.api.timestamps import format_time
 from vcbatch.scheduler.blockers import Blocker
 from vcbatch.scheduler.conditions import ConditionWriter, Status, counts, same_headlines
+from vcbatch.scheduler.figures import FigureBooks, Figures, GangFigures, GangShare
 from vcbatch.scheduler.model import Job, Phase, Task, TaskStatus
 from vcbatch.scheduler.phases import next_phase, only_ending
 from vcbatch.scheduler.queue_amounts import QueueAmounts
@@ -57,6 +59,10 @@ class Reporter:
         self._lacking_since: dict[str, datetime] = {}
         self._deferred: dict[str, Job] = {}
         self._queues = QueueAmounts()
+        self._books = FigureBooks()
+        self._weighed = -1
+        self._total = b""
+        self._gone: list[str] = []
 
     def explanation(self, uid: str) -> Explanation | None:
         return self._explanations.get(uid)
@@ -77,11 +83,29 @@ class Reporter:
         updates, due = self._queues.updates(session.state, session.now)
         if due is not None:
             writer.look_again(due)
+        self._measure(session, writer.figures)
         return writer.result(updates)
+
+    def _measure(self, session: Session, figures: Figures) -> None:
+        """What changed of the amounts of queues, and who is gone."""
+        state, measured = session.state, session.measured
+        self._queues.measure(state, measured)
+        figures.amounts = self._books.amounts(measured, state.dims)
+        figures.shares = self._books.shares(measured)
+        if state.queues_stamp != self._weighed:
+            self._weighed = state.queues_stamp
+            weights = {queue.name: queue.weight for queue in state.queues.values()}
+            figures.weights, figures.queues_gone = self._books.weights(weights)
+        total = session.total.tobytes()
+        if total != self._total:
+            self._total = total
+            figures.gang_shares = _all_shares(session)
+        figures.gangs_gone, self._gone = self._gone, []
 
     def forget(self, uid: str) -> None:
         """The PodGroup is gone."""
         self.explain(uid, None)
+        self._gone.append(uid)
         for known in (self._written_at, self._lacking_since):
             known.pop(uid, None)
 
@@ -131,6 +155,7 @@ class _Writer:
         self._conditions: list[PodConditionUpdate] = []
         self._events: list[EventRecord] = []
         self._explain: list[Explanation] = []
+        self.figures = Figures()
         self._look: datetime | None = session.wake_at
         self._order: dict[str, list[Job]] = {}
         self._position: dict[str, int] = {}
@@ -144,9 +169,9 @@ class _Writer:
             podgroup_updates=self._updates,
             pod_conditions=self._conditions,
             queue_statuses=queues,
-            queue_shares=self._session.queue_shares,
             events=self._events,
             explain=self._explain,
+            figures=self.figures,
             look_again_at=self._look,
         )
 
@@ -183,8 +208,30 @@ class _Writer:
         news = waits and blocker is not None and job.told != blocker.kind
         self._write(job, self._conditions_by.status(job, phase, waits=waiting, reason=why, ready=ready), news=news)
         self._tell(job, blocker if waits else None, message, ready=ready)
+        self._measure(job, group, blocker if waits else None, ready=ready)
         if blocker is not None and blocker.reason is not WaitReason.NOT_ENOUGH_PODS:
             self._pod_conditions(job, blocker)
+
+    def _measure(self, job: Job, group: PodGroupView, blocker: Blocker | None, *, ready: bool) -> None:
+        meta = group.metadata
+        lacking = 0 if blocker is None else max(job.min_member - max(blocker.placed, job.ready_count), 0)
+        figures = GangFigures(
+            uid=meta.uid,
+            namespace=meta.namespace,
+            name=meta.name,
+            queue=job.queue_name,
+            creation=meta.creation_timestamp or "",
+            lacking=lacking,
+            placed=job.ready_count,
+            binding=job.counts[TaskStatus.BINDING],
+            ready=ready,
+            tried=blocker is not None and job.key in self._session.blockers,
+        )
+        self.figures.gangs.append(figures)
+        shares = self._session.measured.gang_shares
+        if shares is not None:
+            share = float(shares[job.row])
+            self.figures.gang_shares.append(GangShare(meta.uid, meta.namespace, meta.name, share))
 
     def _blocker(self, job: Job, *, short: bool) -> Blocker | None:
         """Why the gang waits: as found in this cycle, as its queue was closed to it, as it was parked before, or
@@ -426,6 +473,19 @@ class _Writer:
     def look_again(self, when: datetime) -> None:
         """A cycle is due then, whatever changes."""
         self._look = when if self._look is None else min(self._look, when)
+
+
+def _all_shares(session: Session) -> list[GangShare]:
+    """The shares of all gangs that hold anything."""
+    shares = session.measured.gang_shares
+    if shares is None:
+        return []
+    known = shares.tolist()
+    return [
+        GangShare(job.group.metadata.uid, job.group.metadata.namespace, job.group.metadata.name, known[job.row])
+        for job in session.state.jobs.values()
+        if job.group is not None and known[job.row] > 0
+    ]
 
 
 def _pod_message(blocker: Blocker) -> str:

@@ -7,7 +7,7 @@ bind, of which there is one for each pod, is a struct, which is made several tim
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -15,6 +15,7 @@ import msgspec
 
 from vcbatch.api.reasons import WaitReason
 from vcbatch.api.resources import Resource
+from vcbatch.scheduler.figures import Figures
 
 
 class ClaimBinding(NamedTuple):
@@ -129,14 +130,6 @@ class NodeShardUpdate(NamedTuple):
     status: Mapping[str, Any]
 
 
-class QueueShare(NamedTuple):
-    """The largest part that a queue holds of anything it deserves, 1 where it deserves nothing. Above 1 it holds what
-    others may have back."""
-
-    queue: str
-    share: float
-
-
 class EventRecord(NamedTuple):
     """A core/v1 Event about one object; `type` is Normal or Warning."""
 
@@ -234,11 +227,10 @@ class CycleResult:
     podgroup_updates: Sequence[PodGroupUpdate] = ()
     pod_conditions: Sequence[PodConditionUpdate] = ()
     queue_statuses: Sequence[QueueStatusUpdate] = ()
-    queue_shares: Sequence[QueueShare] = ()
-    """Of the queues whose share isn't what it was when the last cycle ended."""
     node_shard: NodeShardUpdate | None = None
     events: Sequence[EventRecord] = ()
     explain: Sequence[Explanation] = ()
+    figures: Figures = field(default_factory=Figures)
     look_again_at: datetime | None = None
     failures: Sequence[PluginFailure] = ()
     """What plugins and actions of the user's own raised: the gangs concerned were set aside, or nothing was decided."""

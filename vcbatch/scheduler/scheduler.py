@@ -21,6 +21,7 @@ from vcbatch.scheduler.assumed import Assumed, assume, assumed
 from vcbatch.scheduler.consultant import Consultant
 from vcbatch.scheduler.failures import blame
 from vcbatch.scheduler.gates import opened
+from vcbatch.scheduler.laps import Laps, NoLaps, Part
 from vcbatch.scheduler.model import TaskStatus
 from vcbatch.scheduler.policy import DEFAULT_POLICY, Policy
 from vcbatch.scheduler.reading import domain_of
@@ -71,6 +72,8 @@ class Scheduler:
         gate until their queue has room for their gang (Volcano's SchedulingGatesQueueAdmission). `consultant` asks the
         server of the extender plugin; without one it counts as a server that doesn't answer."""
         self.consultant = consultant
+        self.laps: Laps = NoLaps()
+        """Told how far a cycle is, for whoever measures its parts."""
         self._policy = Policy.parse(DEFAULT_POLICY) if policy is None else policy
         self._state = ClusterState(scheduler_names=scheduler_names, default_queue=default_queue, share=share)
         self._state.queue_gates = queue_gates
@@ -227,9 +230,12 @@ class Scheduler:
         uid = str(uuid.uuid5(_SESSIONS, f"{now.isoformat()}/{self._cycles}"))
         session = None
         try:
-            session = Session(state, self._policy, self._cache, now=now, uid=uid, consultant=self.consultant)
-            for _, action in self._policy.steps:
+            session = Session(
+                state, self._policy, self._cache, now=now, uid=uid, consultant=self.consultant, laps=self.laps
+            )
+            for name, action in self._policy.steps:
                 action.execute(session)
+                self.laps.lap(Part.ACTION, name)
             held = session.close()
         except Exception as error:
             failure = blame(error, self._policy.extensions)
@@ -292,6 +298,11 @@ class Scheduler:
         if job is None:
             return {}
         return {status.wire: count for status, count in zip(TaskStatus, job.counts, strict=True) if count}
+
+    @property
+    def scheduler_names(self) -> Collection[str]:
+        """Whose pods are placed."""
+        return self._state.scheduler_names
 
     @property
     def default_queue(self) -> str:

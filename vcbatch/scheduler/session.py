@@ -20,7 +20,9 @@ from vcbatch.scheduler.columns import Floats, Rows
 from vcbatch.scheduler.consultant import Consultant, Nobody
 from vcbatch.scheduler.domain_search import DomainSearch, Purpose
 from vcbatch.scheduler.domains import Domain
+from vcbatch.scheduler.figures import Measured
 from vcbatch.scheduler.gates import Gates
+from vcbatch.scheduler.laps import Laps, NoLaps, Part
 from vcbatch.scheduler.model import Job, Phase, Queue, Run, Task, TaskStatus
 from vcbatch.scheduler.placement import Placer
 from vcbatch.scheduler.plugins.base import (
@@ -36,7 +38,7 @@ from vcbatch.scheduler.plugins.base import (
 )
 from vcbatch.scheduler.policy import PluginOption, Policy
 from vcbatch.scheduler.resources import Mask, Vector
-from vcbatch.scheduler.result import Bind, Eviction, Held, QueueShare
+from vcbatch.scheduler.result import Bind, Eviction, Held
 from vcbatch.scheduler.state import ClusterState
 from vcbatch.scheduler.statement import Statement
 from vcbatch.scheduler.static_nodes import PluginSet, StaticCache
@@ -60,7 +62,10 @@ class Session:
         now: datetime,
         uid: str,
         consultant: Consultant | None = None,
+        laps: Laps | None = None,
     ) -> None:
+        self._laps: Laps = laps or NoLaps()
+        self._laps.start()
         self.consultant: Consultant = consultant or Nobody()
         self.state = state
         self.policy = policy
@@ -88,8 +93,8 @@ class Session:
         self.attempted: list[Job] = []
         self.wake_at: datetime | None = None
         """When time alone changes something that was decided; None where it doesn't."""
-        self.queue_shares: list[QueueShare] = []
-        """What queues hold of what they deserve, where that changed."""
+        self.measured = Measured()
+        """What queues and gangs hold, deserve and ask for, as plugins say; for people."""
         self.gates = Gates(self) if state.queue_gates else None
         """Opens the gates of pods that wait for room in their queue; None where that isn't done."""
         self.journal: list[tuple[Sequence[Task], TaskStatus | None]] = []
@@ -100,12 +105,15 @@ class Session:
         self._open_plugins(policy)
         filters = self._flat(Switch.PREDICATE)
         self.placer = Placer(state, PluginSet(filters, self._flat(Switch.NODE_ORDER)), cache)
+        self._laps.lap(Part.OPENED)
 
     def _open_plugins(self, policy: Policy) -> None:
         self._tiers = [[(o, _made(o)) for o in tier.plugins] for tier in policy.tiers]
-        self.plugins = [plugin for tier in self._tiers for _, plugin in tier]
-        for plugin in self.plugins:
+        self._named = [(option.name, plugin) for tier in self._tiers for option, plugin in tier]
+        self.plugins = [plugin for _, plugin in self._named]
+        for name, plugin in self._named:
             plugin.open(self)
+            self._laps.lap(Part.PLUGIN_OPENED, name)
         moving = [plugin for plugin in self.plugins if type(plugin).SHARES_PLACES]
         self.queues_share_places = any(_has(plugin, "queue_key") for plugin in moving)
         """Whether serving one queue may move others back in the order."""
@@ -556,8 +564,10 @@ class Session:
         """Give back what was only held, and say what that was. Gangs that failed are parked until what they failed on
         changes, unless others held room while they were tried."""
         self._retract()
-        for plugin in self.plugins:
-            plugin.close(self)
+        for name, plugin in self._named:
+            if _has(plugin, "close"):
+                plugin.close(self)
+                self._laps.lap(Part.PLUGIN_CLOSED, name)
         if self.gates is not None:
             self.gates.close()
         held = [place for statement in self.held for place in statement.held()]

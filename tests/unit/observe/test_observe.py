@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import logging
 from collections.abc import Iterator
@@ -10,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.metrics import Scrape
 from vcbatch.observe import logging as logs
+from vcbatch.observe.described import DURATIONS
 from vcbatch.observe.metrics import PrometheusMeter
 
 
@@ -92,7 +95,7 @@ def test_metrics_are_exposed_with_their_labels():
     meter = PrometheusMeter()
     meter.count("binds", 2, result="bound")
     meter.gauge("leading", 1)
-    meter.seconds("cycle_seconds", 0.02)
+    meter.duration("cycle_seconds", 0.02)
     content_type, body = meter.exposition()
     text = body.decode()
     assert content_type.startswith("text/plain")
@@ -107,3 +110,37 @@ def test_a_metric_or_label_that_isnt_described_is_an_error():
         meter.count("surprises")
     with pytest.raises(ValueError, match="label names"):
         meter.count("binds", job="a-users-name")
+
+
+def test_series_of_objects_end_with_them_and_survive_odd_names():
+    meter = PrometheusMeter()
+    odd = 'a "quoted" \\ name\nof two lines'
+    for queue in ("q", odd):
+        meter.gauge("queue_share", 0.5, queue_name=queue)
+    meter.gauge("queue_share", 1.5, queue_name=odd)
+    meter.count("job_retry_counts", job_id="ns/g")
+    meter.count("job_retry_counts", 2, job_id="ns/g")
+    scrape = Scrape(meter)
+    assert scrape.value("volcano_queue_share", queue_name="q") == 0.5
+    assert scrape.value("volcano_queue_share", queue_name=odd) == 1.5
+    text = meter.exposition()[1].decode()
+    assert 'volcano_job_retry_counts{job_id="ns/g"} 3.0\n' in text, "the very name that Volcano's dashboards ask for"
+    assert "# TYPE volcano_job_retry_counts counter\n" in text
+    meter.forget("queue_share", queue_name="q")
+    meter.forget("queue_share", queue_name="never there")
+    assert [x["queue_name"] for x in Scrape(meter).labels("volcano_queue_share")] == [odd]
+    meter.forget("queue_share", queue_name=odd)
+    assert "volcano_queue_share" not in meter.exposition()[1].decode(), "no series, no mention"
+
+
+def test_series_of_objects_refuse_other_labels():
+    meter = PrometheusMeter()
+    with pytest.raises(ValueError, match=r"volcano_queue_share: the label names are \['queue_name'\], got \['queue'\]"):
+        meter.gauge("queue_share", 1, queue="q")
+
+
+def test_buckets_are_geometric_as_in_volcano():
+    buckets = DURATIONS["task_scheduling_latency_milliseconds"].buckets
+    assert (len(buckets), buckets[0], buckets[-1]) == (30, 50, 60_000)
+    ratios = [after / before for before, after in itertools.pairwise(buckets)]
+    assert max(ratios) - min(ratios) < 0.01

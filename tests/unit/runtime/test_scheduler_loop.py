@@ -44,6 +44,7 @@ class Scripted:
         self.cycles: list[datetime] = []
         self.dirty = False
         self.policy = Policy.default()
+        self.scheduler_names = frozenset({"volcano"})
 
     def apply(self, resource: Resource, event: str, obj: Any) -> None:
         self.told.append((resource.plural, event, obj.metadata.name))

@@ -179,10 +179,10 @@ def test_shares_are_told_when_they_change() -> None:
     made = cluster()
     made.queue("a", deserved=cpus(4))
     made.gang("one", 2, queue="a")
-    assert dict(made.cycle().queue_shares) == {"a": 0.5, "default": 1.0}
-    assert not made.cycle().queue_shares
+    assert made.cycle().figures.shares == [("a", 0.5, False), ("default", 1.0, False)]
+    assert not made.cycle().figures.shares
     made.gang("two", 4, queue="a")
-    assert dict(made.cycle().queue_shares) == {"a": 1.5}
+    assert made.cycle().figures.shares == [("a", 1.5, True)]
 
 
 @pytest.mark.parametrize(

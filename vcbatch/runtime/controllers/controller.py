@@ -67,7 +67,7 @@ class Controller:
         started = self._clock.monotonic()
         result = await self._look(uid)
         self._meter.count("looks", controller=self.name, result=result)
-        self._meter.seconds("look_seconds", self._clock.monotonic() - started, controller=self.name)
+        self._meter.duration("look_seconds", self._clock.monotonic() - started, controller=self.name)
         self._meter.gauge("queue_depth", len(self.queue), controller=self.name)
         return result in ("done", "gone")
 

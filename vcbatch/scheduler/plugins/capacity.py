@@ -14,6 +14,7 @@ import numpy as np
 
 from vcbatch.scheduler.arguments import Argument, ArgumentSpec
 from vcbatch.scheduler.classes import TaskClass
+from vcbatch.scheduler.figures import Amount
 from vcbatch.scheduler.gates import reserving
 from vcbatch.scheduler.model import Job, Queue, Task
 from vcbatch.scheduler.plugins.base import (
@@ -27,12 +28,13 @@ from vcbatch.scheduler.plugins.base import (
 )
 from vcbatch.scheduler.plugins.capacity_devices import DeviceQuotas
 from vcbatch.scheduler.plugins.capacity_victims import Victims
+from vcbatch.scheduler.queue_amounts import shown_names
 from vcbatch.scheduler.queue_books import Excess, QueueBooks
 from vcbatch.scheduler.queue_demand import queue_demand
 from vcbatch.scheduler.queue_quotas import Limits, flat_limits, quotas_of, tree_limits
 from vcbatch.scheduler.queue_tree import QueueTree
-from vcbatch.scheduler.resources import Mask, Vector
-from vcbatch.scheduler.result import QueueShare, Shortage, WaitReason
+from vcbatch.scheduler.resources import Mask, Matrix, Vector
+from vcbatch.scheduler.result import Shortage, WaitReason
 from vcbatch.scheduler.victims import Candidates
 
 if TYPE_CHECKING:
@@ -40,7 +42,6 @@ if TYPE_CHECKING:
     from vcbatch.scheduler.state import ClusterState
 
 _MEMORY = "capacity"
-_TOLD = "shares of queues"
 _DEVICES = "capacity.DynamicResourceAllocationEnable"
 _DEVICE_CAPACITY = "capacity.DRAConsumableCapacityEnable"
 
@@ -62,6 +63,7 @@ class Capacity(Plugin):
         state = session.state
         layout = _layout(state, session.total, hierarchical=self.hierarchical)
         tree, limits = layout.tree, layout.limits
+        self._layout = layout
         self._tree = tree
         self._index, self._heads, self._paths = layout.index, layout.heads, layout.paths
         self._dims = session.dims
@@ -88,16 +90,16 @@ class Capacity(Plugin):
         return quotas
 
     def close(self, session: Session) -> None:
-        """Tell the shares that changed; what is only promised counts, as it does throughout the cycle."""
-        told: dict[str, float] = session.state.memory.setdefault(_TOLD, {})
-        for name in told.keys() - session.state.queues.keys():
-            del told[name]
-        for i, queue in enumerate(self._tree.queues):
-            if queue is not None:
-                share = self._books.standing(i)[0]
-                if told.get(queue.name) != share:
-                    told[queue.name] = share
-                    session.queue_shares.append(QueueShare(queue.name, share))
+        """Tell what queues deserve, may hold and hold of it; what is only promised counts, as it does throughout the
+        cycle."""
+        layout, measured = self._layout, session.measured
+        names = layout.names
+        shares = np.array([self._books.standing(i)[0] for i in range(len(names))])
+        measured.shares = (names, shares, shares > 1)
+        measured.amounts[Amount.DESERVED] = (names, layout.limits.deserved)
+        measured.amounts[Amount.REAL_CAPACITY] = (names, layout.limits.most)
+        measured.amounts[Amount.CAPACITY] = (names, layout.capability)
+        measured.amounts[Amount.INQUEUE] = (names, np.array(self._books.inqueue))
 
     # Order -----------------------------------------------------------------------------------------------------------
 
@@ -286,6 +288,8 @@ class _Layout:
         heads: by index, what decides before shares: priority, and that leaves go first.
         paths: by index, the queues whose shares decide, the highest first.
         ranks: by index, where each stands by age.
+        capability: what the specs name, infinite where they don't; [Q, R].
+        names: by index, empty for a root that is no object.
     """
 
     tree: QueueTree
@@ -294,6 +298,8 @@ class _Layout:
     heads: list[tuple[float, ...]]
     paths: list[tuple[int, ...]]
     ranks: list[float]
+    capability: Matrix
+    names: list[str]
 
 
 def _layout(state: ClusterState, total: Vector, *, hierarchical: bool) -> _Layout:
@@ -315,6 +321,8 @@ def _layout(state: ClusterState, total: Vector, *, hierarchical: bool) -> _Layou
         heads=[(p, float(not leaf)) for p, leaf in zip(priorities, tree.leaf.tolist(), strict=True)],
         paths=[tuple(reversed(chain[:-1])) if hierarchical else chain for chain in tree.chains],
         ranks=ranks,
+        capability=np.where(quotas.limited, quotas.capability, np.inf),
+        names=shown_names(tree),
     )
     state.memory[_MEMORY] = (stamp, made)
     return made

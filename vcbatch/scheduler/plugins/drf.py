@@ -11,7 +11,7 @@ from vcbatch.scheduler.classes import TaskClass
 from vcbatch.scheduler.model import Job, Queue, Task
 from vcbatch.scheduler.plugins.base import EvictionKind, Plugin
 from vcbatch.scheduler.plugins.drf_hierarchy import SharesTree
-from vcbatch.scheduler.resources import EPS, Mask
+from vcbatch.scheduler.resources import EPS, Mask, Vector
 from vcbatch.scheduler.victims import Candidates
 
 if TYPE_CHECKING:
@@ -36,10 +36,17 @@ class DominantResourceFairness(Plugin):
         named = np.flatnonzero(session.total >= EPS)
         total = session.total[named]
         self._held = session.state.jobs_table.allocated[:, named]
-        self._shares: list[float] = (self._held / total).max(axis=1, initial=0.0).tolist()
+        self._opened: Vector = (self._held / total).max(axis=1, initial=0.0)
+        self._shares: list[float] = self._opened.tolist()
         self._named: list[int] = named.tolist()
         self._total: list[float] = total.tolist()
         self._now: dict[int, list[float]] = {}
+
+    def close(self, session: Session) -> None:
+        """Tell the shares of gangs."""
+        for row in self._now:
+            self._opened[row] = self._shares[row]
+        session.measured.gang_shares = self._opened
 
     def job_key(self, job: Job) -> float:
         return self._shares[job.row]

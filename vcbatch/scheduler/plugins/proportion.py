@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vcbatch.scheduler.classes import TaskClass
+from vcbatch.scheduler.figures import Amount
 from vcbatch.scheduler.model import Job, Phase, Queue, Task
 from vcbatch.scheduler.plugins.base import UNLIMITED, EvictionKind, Ledger, Plugin, Verdict, Vote
 from vcbatch.scheduler.resources import CPU, EPS, MEMORY, PODS, Mask, Matrix, Vector, exceeding
@@ -90,11 +91,15 @@ class _Standing:
     Attributes:
         guarantee, most: by row of a queue, [Q, R].
         by_name: the rows of the queues by their names.
+        capability: what the specs name, infinite where they don't; [Q, R].
+        names: by row, empty where there is no queue.
     """
 
     guarantee: Matrix
     most: Matrix
     by_name: list[int]
+    capability: Matrix
+    names: list[str]
 
 
 def _standing(state: ClusterState, total: Vector) -> _Standing:
@@ -104,12 +109,18 @@ def _standing(state: ClusterState, total: Vector) -> _Standing:
         return known[1]
     queues = sorted(state.queues.values(), key=_name)
     shape = (1 + max((q.row for q in queues), default=-1), len(total))
-    guarantee, most = np.zeros(shape), np.zeros(shape)
+    guarantee, most, capability = np.zeros(shape), np.zeros(shape), np.full(shape, np.inf)
+    names = [""] * shape[0]
     for queue in queues:
         if queue.guarantee is not None:
             guarantee[queue.row] = queue.guarantee
     guarantees = guarantee.sum(axis=0)
     for queue in queues:
+        names[queue.row] = queue.name
+        if queue.capability is not None and queue.capability_named is not None:
+            limited = queue.capability_named.copy()
+            limited[[CPU, MEMORY]] &= queue.capability[[CPU, MEMORY]] > 0
+            capability[queue.row] = np.where(limited, queue.capability, np.inf)
         most[queue.row] = real_capability(
             total=total,
             guarantees=guarantees,
@@ -117,7 +128,7 @@ def _standing(state: ClusterState, total: Vector) -> _Standing:
             capability=queue.capability,
             named=None if queue.capability_named is None else queue.capability_named.astype(np.float64),
         )
-    made = _Standing(guarantee, most, [queue.row for queue in queues])
+    made = _Standing(guarantee, most, [queue.row for queue in queues], capability, names)
     state.memory[_MEMORY] = (stamp, made)
     return made
 
@@ -133,6 +144,7 @@ class Proportion(Plugin):
         self._dims = session.dims
         standing = _standing(session.state, session.total)
         rows, r = standing.most.shape
+        self._standing = standing
         guarantee, self._most = standing.guarantee, standing.most
         weights = np.zeros(rows)
         for queue in session.state.queues.values():
@@ -164,6 +176,20 @@ class Proportion(Plugin):
         self._held: list[list[float]] = allocated.tolist()
         self._limits: list[list[float]] = self._deserved.tolist()
         self._shares: dict[int, float] = {}
+
+    def close(self, session: Session) -> None:
+        """Tell what queues deserve, may hold and hold of it."""
+        held, deserved, names = np.array(self._held), self._deserved, self._standing.names
+        weighed = deserved >= EPS
+        parts = np.divide(held, deserved, out=np.zeros_like(held), where=weighed)
+        below = (held < deserved) & (deserved - held >= EPS)
+        overused = np.logical_and(weighed.any(axis=1), ~below.any(axis=1))
+        measured = session.measured
+        measured.shares = (names, parts.max(axis=1, initial=0.0), overused)
+        measured.amounts[Amount.DESERVED] = (names, deserved)
+        measured.amounts[Amount.REAL_CAPACITY] = (names, self._most)
+        measured.amounts[Amount.CAPACITY] = (names, self._standing.capability)
+        measured.amounts[Amount.INQUEUE] = (names, self._inqueue)
 
     def preemptive(self, queue: Queue, request: Vector) -> bool:
         """Within what the queue deserves."""

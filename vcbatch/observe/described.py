@@ -1,0 +1,141 @@
+"""The metrics that there are: names, help texts, labels and buckets.
+
+Those with the prefix `volcano` have the names, labels, units and buckets of Volcano's scheduler, so that its dashboards
+show them (https://github.com/volcano-sh/volcano, pkg/scheduler/metrics).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+_VOLCANO = "volcano"
+
+
+def _geometric(first: float, last: float, count: int) -> tuple[float, ...]:
+    return tuple(float(f"{first * (last / first) ** (step / (count - 1)):.4g}") for step in range(count))
+
+
+_CYCLE_MS = _geometric(1, 5000, 20)
+_ACTION_MS = _geometric(1, 2000, 20)
+_PLUGIN_MS = _geometric(0.1, 100, 15)
+_STAGE_MS = _geometric(0.1, 500, 20)
+_TASK_MS = _geometric(50, 60_000, 30)
+_GANG_MS = _geometric(100, 120_000, 30)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Described:
+    """One metric: its help text and its labels."""
+
+    help: str
+    labels: tuple[str, ...] = ()
+    prefix: str = ""
+    """In place of the program's own: `volcano` for what dashboards of Volcano show."""
+    buckets: tuple[float, ...] = _SECONDS
+    objects: bool = False
+    """Whether labels name objects, with which the series end. A counter of these is exposed under its very name,
+    without `_total`."""
+
+
+def _volcano(text: str, *labels: str, buckets: tuple[float, ...] = _SECONDS) -> Described:
+    return Described(help=text, labels=labels, prefix=_VOLCANO, buckets=buckets)
+
+
+def _of_objects(text: str, *labels: str) -> Described:
+    return Described(help=text, labels=labels, prefix=_VOLCANO, objects=True)
+
+
+_GANG = ("job_name", "queue", "job_namespace")
+_QUEUE_AMOUNTS = {
+    "allocated": "a queue holds",
+    "request": "a queue's gangs hold or wait for",
+    "deserved": "a queue deserves",
+    "capacity": "the queue's capability is",
+    "real_capacity": "a queue may hold at most, others' guarantees seen to",
+    "inqueue": "gangs that were admitted are still to get",
+}
+"""What is exposed of each queue, and what that is. A resource of which there is no limit has no series."""
+
+
+def _queue_amounts() -> dict[str, Described]:
+    out: dict[str, Described] = {}
+    for amount, of in _QUEUE_AMOUNTS.items():
+        out[f"queue_{amount}_milli_cpu"] = _of_objects(f"CPU that {of}, in thousandths.", "queue_name")
+        out[f"queue_{amount}_memory_bytes"] = _of_objects(f"Memory that {of}.", "queue_name")
+        out[f"queue_{amount}_scalar_resources"] = _of_objects(
+            f"Of other resources what {of}, in thousandths.", "queue_name", "resource"
+        )
+    return out
+
+
+COUNTERS: dict[str, Described] = {
+    "relists": Described(help="Lists made because a watch could not be continued.", labels=("resource",)),
+    "audit_repairs": Described(help="Objects that a list found different from the cache.", labels=("resource",)),
+    "kopf_restarts": Described(help="Times that kopf was started again after it ended."),
+    "looks": Described(help="Looks at objects by controllers.", labels=("controller", "result")),
+    "binds": Described(help="Pods bound, or refused for good.", labels=("result",)),
+    "policy_reloads": Described(help="Scheduling policies that came into force, or were refused.", labels=("result",)),
+    "plugin_failures": Described(help="Errors raised by plugins and actions of the user's own.", labels=("plugin",)),
+    "cycles": Described(help="Scheduling cycles."),
+    "evictions": Described(help="Pods that were evicted for others.", labels=("action",)),
+    "eviction_transactions": _volcano("Evictions, as Volcano counts them.", "action"),
+    "schedule_attempts": _volcano("Pods placed (scheduled), not placed (unschedulable), refused (error).", "result"),
+    "total_preemption_attempts": _of_objects("Cycles with evictions."),
+    "job_retry_counts": _of_objects("Cycles in which a gang was tried and has to wait.", "job_id"),
+    "scheduler_writes_failed": Described(help="Writes of the scheduler that were refused.", labels=("kind",)),
+    "admission_reviews": Described(help="Admission reviews answered.", labels=("path", "allowed")),
+    "admission_turned_away": Described(help="Admission requests that were not looked at.", labels=("code",)),
+    "events_dropped": Described(help="Events that were not sent: too many, or refused.", labels=("component",)),
+}
+GAUGES: dict[str, Described] = {
+    "queue_depth": Described(help="Objects that wait to be looked at.", labels=("controller",)),
+    "leading": Described(help="1 while this replica holds the Lease."),
+    "policy_refused": Described(help="1 while the policy that is in force isn't the one that was given last."),
+    "gangs_waiting": Described(
+        help="Gangs that wait, by queue and by the reason that their PodGroup gives.",
+        labels=("queue", "reason"),
+        objects=True,
+    ),
+    "unschedule_job_count": _volcano("Gangs that wait."),
+    "pod_preemption_victims": _volcano("Pods that the last cycle evicted."),
+    **_queue_amounts(),
+    "queue_share": _of_objects("The largest part that a queue holds of anything it deserves.", "queue_name"),
+    "queue_weight": _of_objects("The weight of a queue.", "queue_name"),
+    "queue_overused": _of_objects(
+        "1 where a queue holds all (proportion), or more (capacity) than it deserves.", "queue_name"
+    ),
+    "job_share": _of_objects("The dominant share of a gang.", "job_ns", "job_id"),
+    "unschedule_task_count": _of_objects("Pods that a gang lacks for its minimum.", "job_id"),
+    "e2e_job_scheduling_duration": _of_objects("From a gang's creation to its last placement, milliseconds.", *_GANG),
+    "e2e_job_scheduling_start_time": _of_objects("When a gang was looked at first, Unix seconds.", *_GANG),
+    "e2e_job_scheduling_last_time": _of_objects("When a pod of a gang was placed last, Unix seconds.", *_GANG),
+    "certificate_remaining_seconds": Described(
+        help="Until the serving certificate (leaf) and who signed it (authority) expire.", labels=("certificate",)
+    ),
+}
+DURATIONS: dict[str, Described] = {
+    "cycle_seconds": Described(help="Duration of a scheduling cycle."),
+    "e2e_scheduling_latency_milliseconds": _volcano("Duration of a scheduling cycle.", buckets=_CYCLE_MS),
+    "open_session_duration_milliseconds": _volcano(
+        "Until plugins had seen the picture, in a cycle.", buckets=_CYCLE_MS
+    ),
+    "action_scheduling_latency_milliseconds": _volcano("Duration of an action.", "action", buckets=_ACTION_MS),
+    "plugin_scheduling_latency_milliseconds": _volcano(
+        "Duration of a plugin's work when a cycle begins and ends.", "plugin", "OnSession", buckets=_PLUGIN_MS
+    ),
+    "e2e_job_scheduling_latency_milliseconds": _volcano(
+        "From a gang's creation until it had its minimum.", buckets=_GANG_MS
+    ),
+    "task_scheduling_latency_milliseconds": _volcano(
+        "From a pod's creation until the scheduler knew it (Watched), had a place (Assumed), its claims were bound "
+        "(PreBound), and it was bound (Bound).",
+        "stage",
+        buckets=_TASK_MS,
+    ),
+    "scheduling_stage_duration_milliseconds": _volcano(
+        "Duration of binding a pod's claims (PreBind) and of binding it (Bind).", "stage", buckets=_STAGE_MS
+    ),
+    "admission_seconds": Described(help="Time to answer an admission review.", labels=("path",)),
+    "look_seconds": Described(help="Duration of a look, writes included.", labels=("controller",)),
+}
