@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
-from typing import Any, ParamSpec, Self, TypeVar, cast, overload
+from typing import Any, ParamSpec, Self, TypeVar, overload
 
 from vcbatch.api.phases import Action
 from vcbatch.api.resources import COMMANDS, JOBS, QUEUES
@@ -13,11 +14,12 @@ from vcbatch.sdk.async_job import AsyncJobHandle
 from vcbatch.sdk.connecting import Place, configured, local
 from vcbatch.sdk.errors import Unavailable, VcbatchError
 from vcbatch.sdk.functions.async_calls import AsyncFunctionHandle, AsyncMapHandle, folder_of
-from vcbatch.sdk.functions.folder import Call, CallFolder, SharedFolder
-from vcbatch.sdk.functions.task import TaskFunction, job_of
+from vcbatch.sdk.functions.folder import MOST_CALLS, Call, CallFolder, SharedFolder
+from vcbatch.sdk.functions.task import TaskFunction, as_task, job_of
 from vcbatch.sdk.models.job import Job
 from vcbatch.sdk.models.queue import Queue
 from vcbatch.sdk.records import command_for
+from vcbatch.sdk.replacing import replaced
 from vcbatch.sdk.session import Session
 from vcbatch.seams.api import ApiError
 
@@ -92,27 +94,28 @@ class AsyncClient:
     # Jobs
 
     @overload
-    async def submit(
-        self, work: TaskFunction[P, R], /, *args: P.args, **kwargs: P.kwargs
-    ) -> AsyncFunctionHandle[R]: ...
-
-    @overload
     async def submit(self, work: Job | Mapping[str, Any], /, *, namespace: str | None = None) -> AsyncJobHandle: ...
 
+    @overload
+    async def submit(self, work: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> AsyncFunctionHandle[R]: ...
+
     async def submit(self, work: Any, /, *args: Any, **kwargs: Any) -> Any:
-        """Make a job: from a model, from a manifest, or of a `@task` function and its arguments. Raises
-        `AdmissionDenied` where it isn't valid and `AlreadyExists` where its name is taken."""
-        if not isinstance(work, TaskFunction):
+        """Make a job: from a model, from a manifest, or of a function and its arguments (`@task` says how it runs).
+        Raises `AdmissionDenied` where it isn't valid and `AlreadyExists` where its name is taken."""
+        if isinstance(work, Job | Mapping):
             return await self._make(work, *args, **kwargs)
-        function = cast("TaskFunction[..., Any]", work)
-        job, folder = await self._send(function, [(args, kwargs)])
+        if not callable(work):
+            raise TypeError(f"submit() wants a Job, a manifest as a dict, or a function, got {work!r}")
+        job, folder = await self._send(as_task(work), [(args, kwargs)])
         return AsyncFunctionHandle(self._session, job=job, folder=folder)
 
-    async def map(self, function: TaskFunction[..., R], /, *iterables: Iterable[Any]) -> AsyncMapHandle[R]:
-        """Make one job of many calls, as `map` would make them, which run as there is room for them."""
+    async def map(self, function: Callable[..., R], /, *iterables: Iterable[Any]) -> AsyncMapHandle[R]:
+        """Make one job of many calls, as `map` would make them, which run as there is room for them. One that fails
+        stops no other."""
         if not iterables:
             raise TypeError("map() wants at least one iterable of arguments")
-        job, folder = await self._send(function, [(items, {}) for items in zip(*iterables, strict=False)])
+        calls = islice(zip(*iterables, strict=False), MOST_CALLS + 1)
+        job, folder = await self._send(as_task(function), [(items, {}) for items in calls])
         return AsyncMapHandle(self._session, job=job, folder=folder)
 
     async def attach(
@@ -125,10 +128,11 @@ class AsyncClient:
 
     async def _send(self, function: TaskFunction[..., Any], calls: Sequence[Call]) -> tuple[Job, CallFolder]:
         """Write the calls and make their job. Nothing is left where it is refused."""
+        function.check(calls)
         token = self._session.random.token(16)
         folder = CallFolder.at(token, state_dir=self._session.state_dir, shared=function.settings.shared)
         job = job_of(function, count=len(calls), token=token, folder=folder)
-        await asyncio.to_thread(folder.write, function.function, calls)
+        await asyncio.to_thread(folder.write, function.function, calls, retries=function.settings.retries)
         try:
             handle = await self._make(job)
         except BaseException:
@@ -194,9 +198,10 @@ class AsyncClient:
             return Queue.from_manifest(await (await self._session.api()).create(QUEUES, queue.to_manifest()))
 
     async def replace_queue(self, queue: Queue) -> Queue:
-        """Store a queue that was read and changed. Raises `Conflict` where somebody else changed it meanwhile."""
+        """Store a queue that was read and changed. Raises `Conflict` where somebody else changed it meanwhile; the
+        counts in its status, which move all the time, are nobody's change."""
         with self._session.translated():
-            return Queue.from_manifest(await (await self._session.api()).replace(QUEUES, queue.to_manifest()))
+            return Queue.from_manifest(await replaced(await self._session.api(), QUEUES, queue.to_manifest()))
 
     async def delete_queue(self, name: str) -> None:
         """Nothing happens where it is gone already. Raises `AdmissionDenied` for one that is in use."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, ParamSpec, Self, TypeVar, overload
 
@@ -11,7 +11,6 @@ from vcbatch.sdk.connecting import Place, local
 from vcbatch.sdk.functions.async_calls import AsyncFunctionHandle
 from vcbatch.sdk.functions.calls import FunctionHandle, MapHandle
 from vcbatch.sdk.functions.folder import SharedFolder
-from vcbatch.sdk.functions.task import TaskFunction
 from vcbatch.sdk.job import JobHandle
 from vcbatch.sdk.models.job import Job
 from vcbatch.sdk.models.queue import Queue
@@ -90,14 +89,14 @@ class Client:
     # Jobs
 
     @overload
-    def submit(self, work: TaskFunction[P, R], /, *args: P.args, **kwargs: P.kwargs) -> FunctionHandle[R]: ...
-
-    @overload
     def submit(self, work: Job | Mapping[str, Any], /, *, namespace: str | None = None) -> JobHandle: ...
 
+    @overload
+    def submit(self, work: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> FunctionHandle[R]: ...
+
     def submit(self, work: Any, /, *args: Any, **kwargs: Any) -> Any:
-        """Make a job: from a model, from a manifest, or of a `@task` function and its arguments. Raises
-        `AdmissionDenied` where it isn't valid and `AlreadyExists` where its name is taken."""
+        """Make a job: from a model, from a manifest, or of a function and its arguments (`@task` says how it runs).
+        Raises `AdmissionDenied` where it isn't valid and `AlreadyExists` where its name is taken."""
         handle: Any = self._portal.run(self._async.submit(work, *args, **kwargs))
         return (
             FunctionHandle(self._portal, handle)
@@ -105,8 +104,9 @@ class Client:
             else JobHandle(self._portal, handle)
         )
 
-    def map(self, function: TaskFunction[..., R], /, *iterables: Iterable[Any]) -> MapHandle[R]:
-        """Make one job of many calls, as `map` would make them, which run as there is room for them."""
+    def map(self, function: Callable[..., R], /, *iterables: Iterable[Any]) -> MapHandle[R]:
+        """Make one job of many calls, as `map` would make them, which run as there is room for them. One that fails
+        stops no other."""
         return MapHandle(self._portal, self._portal.run(self._async.map(function, *iterables)))
 
     def attach(self, name: str, *, namespace: str | None = None, shared: SharedFolder | None = None) -> MapHandle[Any]:

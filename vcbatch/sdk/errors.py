@@ -115,7 +115,13 @@ class TaskFailed(VcbatchError):
 
 
 class ResultUnavailable(VcbatchError):
-    """A function ended without a result that can be read here."""
+    """A function ended without a result that can be read here. `index` is which call of a `map` it was, `exit_code` how
+    its process ended, where that is known."""
+
+    def __init__(self, message: str, *, hint: str = "", index: int = 0, exit_code: int | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.index = index
+        self.exit_code = exit_code
 
 
 @contextmanager

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
-from vcbatch import Client, ResultUnavailable, TaskFailed, VcbatchError, task
+from vcbatch import Client, JobPhase, ResultUnavailable, TaskFailed, VcbatchError, task
 
 LONG = 120.0
 
@@ -44,11 +46,41 @@ def test_a_function_runs_here_and_as_a_job(client: Client):
     assert not folder.exists()
 
 
+def test_any_function_will_do(client: Client):
+    assert client.submit(divmod, 7, 2).result(timeout=LONG) == (3, 1)
+    assert client.map(lambda text: text.upper(), ["a", "b"]).results(timeout=LONG) == ["A", "B"]
+
+
 def test_what_it_raises_is_raised_here(client: Client):
     with pytest.raises(TaskFailed, match="not two") as caught:
         client.submit(picky.options(retries=0), 2).result(timeout=LONG)
     assert isinstance(caught.value.__cause__, ValueError)
     assert "picky" in caught.value.traceback
+
+
+@task(retries=2)
+def flaky(number: int, marks: Path) -> int:
+    """Fails once for each number; 3 fails for ever."""
+    mark = marks / str(number)
+    if number == 3 or not mark.exists():
+        mark.touch()
+        raise RuntimeError(f"not {number}")
+    return number
+
+
+def test_calls_that_fail_are_made_again_each_for_itself(client: Client, tmp_path: Path):
+    handle = client.map(flaky, range(6), [tmp_path] * 6)
+    *others, last = sorted(handle.outcomes(timeout=LONG), key=lambda outcome: isinstance(outcome, TaskFailed))
+    assert others == [0, 1, 2, 4, 5]
+    assert isinstance(last, TaskFailed) and last.index == 3
+
+
+def test_one_that_was_cancelled_says_so(client: Client):
+    handle = client.submit(time.sleep, 600)
+    handle.wait(until="Running", timeout=LONG)
+    handle.cancel()
+    with pytest.raises(ResultUnavailable, match="the job is Terminated"):
+        handle.result(timeout=LONG)
 
 
 def test_one_that_ends_without_a_result_says_how(client: Client):
@@ -68,6 +100,7 @@ def test_a_call_that_fails_leaves_the_others_their_results(client: Client):
     one, two, three = handle.outcomes(timeout=LONG)
     assert (one, three) == (1, 3)
     assert isinstance(two, TaskFailed) and two.index == 1
+    assert handle.get().phase is JobPhase.FAILED
     with pytest.raises(TaskFailed):
         handle.results(timeout=LONG)
 
@@ -91,8 +124,14 @@ def test_a_function_of_a_script_takes_along_what_it_refers_to(state_dir: Path, t
 def test_what_cannot_be_sent_is_refused_before_anything_is_made(client: Client):
     with pytest.raises(VcbatchError, match="can't be pickled"):
         client.submit(power, threading.Lock())  # type: ignore[arg-type]
-    with pytest.raises(VcbatchError, match="0 calls"):
+    with pytest.raises(VcbatchError, match="nothing to call"):
         client.map(power, [])
+    with pytest.raises(VcbatchError, match="more than 10000"):
+        client.map(power, itertools.count())
+    with pytest.raises(TypeError, match=r"power\(\): missing"):
+        client.submit(power)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"got 'job\.yaml'"):
+        client.submit("job.yaml")  # type: ignore[call-overload]
     with pytest.raises(VcbatchError, match="doesn't run a function"):
         from vcbatch import Job, Task
 

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import re
+import signal
 import subprocess
 import sys
+import threading
+import time
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +18,8 @@ import pytest
 from vcbatch import ResultUnavailable, SharedFolder, TaskFailed, VcbatchError, task
 from vcbatch.api import names
 from vcbatch.sdk.functions import folder as folders
-from vcbatch.sdk.functions.folder import CallFolder
-from vcbatch.sdk.functions.task import TaskFunction, job_of
+from vcbatch.sdk.functions.folder import CallFolder, NoResult
+from vcbatch.sdk.functions.task import TaskFunction, as_task, job_of
 
 TOKEN = "abcdefgh12345678"
 
@@ -50,16 +56,15 @@ def call(folder: CallFolder, index: int) -> int:
 def test_calls_go_and_results_come_back(folder: CallFolder):
     folder.write(divide.function, [((1, 2), {}), ((1,), {"two": 0}), ((99, 1), {})])
     assert folder.calls() == 3
-    with pytest.raises(ResultUnavailable, match="exit code 9"):
-        folder.result(0, exit_code=9)
+    assert [type(outcome) for outcome in folder.results([0])] == [NoResult]
     assert [call(folder, index) for index in range(3)] == [0, 1, 1]
-    assert folder.result(0) == 0.5
-    with pytest.raises(TaskFailed, match="ZeroDivisionError") as caught:
-        folder.result(1)
-    assert isinstance(caught.value.__cause__, ZeroDivisionError) and caught.value.index == 1
-    with pytest.raises(TaskFailed, match="Unloadable") as caught:
-        folder.result(2)
-    assert caught.value.__cause__ is None and "in divide" in caught.value.traceback
+    half, zero, unloadable = folder.results(range(3))
+    assert half == 0.5
+    assert isinstance(zero, TaskFailed) and isinstance(zero.__cause__, ZeroDivisionError) and zero.index == 1
+    assert "ZeroDivisionError" in str(zero)
+    assert isinstance(unloadable, TaskFailed) and unloadable.__cause__ is None and "Unloadable" in str(unloadable)
+    frames = re.findall(r"in (\w+)\n", unloadable.traceback)
+    assert frames == ["divide"] and unloadable.traceback in "".join(traceback.format_exception(unloadable))
     assert not list(folder.here.glob(".result*"))
     folder.remove()
     with pytest.raises(ResultUnavailable):
@@ -71,16 +76,72 @@ def test_another_python_is_refused_in_words(folder: CallFolder):
     settings = folder.here / "call.json"
     settings.write_text(settings.read_text().replace('"python": "3.', '"python": "2.'))
     assert call(folder, 0) == 3
-    with pytest.raises(ResultUnavailable, match=r"sent from Python 2\."):
-        folder.result(0)
+    (refused,) = folder.results([0])
+    assert isinstance(refused, ResultUnavailable) and "sent from Python 2." in str(refused)
+
+
+def test_what_cannot_come_back_says_what_it_is(folder: CallFolder):
+    folder.write(threading.Lock, [((), {})], retries=3)
+    assert call(folder, 0) == 3
+    (refused,) = folder.results([0])
+    assert isinstance(refused, ResultUnavailable) and "a _thread.lock, can't be pickled" in str(refused)
+
+
+def third_time(marks: Path, crash: bool) -> str:
+    """Works the third time. Before that it raises, or its process crashes."""
+    tries = len(list(marks.iterdir())) + 1
+    (marks / str(tries)).touch()
+    if tries < 3:
+        if crash:
+            os.kill(os.getpid(), signal.SIGSEGV)
+        raise RuntimeError
+    return f"try {tries}"
+
+
+@pytest.mark.parametrize("crash", [False, True])
+@pytest.mark.parametrize(("retries", "tries"), [(0, 1), (1, 2), (2, 3), (9, 3)])
+def test_a_call_that_fails_is_made_again(folder: CallFolder, tmp_path: Path, retries: int, tries: int, crash: bool):
+    marks = tmp_path / "marks"
+    marks.mkdir()
+    folder.write(third_time, [((marks, crash), {})], retries=retries)
+    code = call(folder, 0)
+    assert len(list(marks.iterdir())) == tries
+    (outcome,) = folder.results([0])
+    if tries == 3:
+        assert (code, outcome) == (0, "try 3")
+    else:
+        assert code != 0 and isinstance(outcome, NoResult if crash else TaskFailed)
+
+
+def waits_to_be_ended(started: Path) -> None:
+    started.touch()
+    time.sleep(600)
+
+
+def test_a_call_that_is_ended_is_not_made_again(folder: CallFolder, tmp_path: Path):
+    started = tmp_path / "started"
+    folder.write(waits_to_be_ended, [((started,), {})], retries=5)
+    process = subprocess.Popen([sys.executable, f"{folder.there}/run.py"], stderr=subprocess.PIPE)
+    while not started.exists():
+        assert process.poll() is None
+    process.terminate()
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGTERM and b"try 1" not in said
+
+
+def test_an_earlier_result_does_not_stand_for_a_later_try(folder: CallFolder):
+    folder.write(os._exit, [((7,), {})])
+    (folder.here / "result-0").write_bytes(b'{"failed": "earlier"}\n')
+    assert call(folder, 0) == 7
+    assert [type(outcome) for outcome in folder.results([0])] == [NoResult]
 
 
 @pytest.mark.parametrize("spoiled", [b"", b"no json\n", b"{}\nno pickle", b'{"failed": "x"}\nno pickle'])
 def test_a_spoiled_result_is_an_error_of_ours(folder: CallFolder, spoiled: bytes):
     folder.write(divide.function, [((1, 2), {})])
     (folder.here / "result-0").write_bytes(spoiled)
-    with pytest.raises(ResultUnavailable):
-        folder.result(0)
+    (refused,) = folder.results([0])
+    assert isinstance(refused, ResultUnavailable)
 
 
 def test_the_job_on_a_cluster(tmp_path: Path):
@@ -91,7 +152,8 @@ def test_the_job_on_a_cluster(tmp_path: Path):
     spec, one = manifest["spec"], manifest["spec"]["tasks"][0]
     assert manifest["metadata"]["annotations"] == {names.CALL_FOLDER: TOKEN, names.MAX_PARALLEL_PODS: "3"}
     assert spec["volumes"] == [{"mountPath": "/mnt", "volumeClaimName": "data"}]
-    assert (spec["queue"], spec["minAvailable"], spec["maxRetry"]) == ("research", 1, 2)
+    assert (spec["queue"], spec["minAvailable"], spec["minSuccess"]) == ("research", 1, 5)
+    assert spec["policies"] == [{"action": "RestartPod", "event": "PodEvicted"}]
     assert (one["replicas"], one["minAvailable"]) == (5, 1)
     container = one["template"]["spec"]["containers"][0]
     assert container["command"] == ["python3.11", f"/mnt/calls-{TOKEN}/run.py"]
@@ -118,6 +180,34 @@ def test_a_task_is_still_its_function():
     assert isinstance(divide, TaskFunction) and divide.__doc__ == "Divides." and divide.__name__ == "divide"
     assert divide.options(gpus=1).settings.gpus == 1 and divide.settings.gpus is None
     with pytest.raises(TypeError):
-        divide.options(gpu=1)
+        divide.options(gpu=1)  # type: ignore[call-arg]
     with pytest.raises(TypeError):
         task(gpu=1)  # type: ignore[call-overload]
+
+
+async def asynchronous() -> None: ...
+
+
+def generates():
+    yield 1
+
+
+@pytest.mark.parametrize(
+    ("work", "told"), [(asynchronous, "asyncio.run"), (generates, "returns a list"), (3, "want a function, got 3")]
+)
+def test_what_no_pod_could_run_is_refused_at_once(work: Any, told: str):
+    with pytest.raises(TypeError, match=told):
+        task(work)
+
+
+@pytest.mark.parametrize("settings", [{"retries": -1}, {"at_most": 0}])
+def test_numbers_that_make_no_sense_are_refused(settings: Any):
+    with pytest.raises(ValueError, match=next(iter(settings))):
+        task(**settings)
+
+
+def test_arguments_are_checked_before_they_are_sent():
+    as_task(divide.function).check([((1, 2), {}), ((1,), {"two": 3})])
+    with pytest.raises(TypeError, match=r"divide\(\): too many positional"):
+        divide.check([((1, 2), {}), ((1, 2, 3), {})])
+    as_task(max).check([((), {})])  # which has no signature to go by

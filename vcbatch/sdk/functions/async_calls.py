@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from vcbatch.api import names
+from vcbatch.api.phases import JobPhase
 from vcbatch.sdk.async_job import AsyncJobHandle
 from vcbatch.sdk.errors import ResultUnavailable, TaskFailed
-from vcbatch.sdk.functions.folder import CallFolder, SharedFolder
+from vcbatch.sdk.functions.folder import CallFolder, NoResult, SharedFolder
 from vcbatch.sdk.models.job import Job
 from vcbatch.sdk.records import exit_codes_of
 
@@ -25,16 +27,27 @@ class AsyncCalls(AsyncJobHandle, Generic[R]):
         super().__init__(session, namespace=job.namespace or session.namespace, name=job.name, last=job)
         self.folder = folder
 
-    async def _outcome(self, index: int) -> R:
-        try:
-            return await asyncio.to_thread(self.folder.result, index)
-        except ResultUnavailable as error:
+    async def _outcomes(self, indices: Sequence[int]) -> list[R | TaskFailed | ResultUnavailable]:
+        """Of each call what it returned, or the error that tells why it didn't."""
+        found = await asyncio.to_thread(self.folder.results, indices)
+        if any(isinstance(outcome, NoResult) for outcome in found):
+            manifest = await self._manifest()
             with self._session.translated():
-                codes = await exit_codes_of(await self._session.api(), (await self.get()).to_manifest())
-            code = codes.get(names.pod_name(self.name, "call", index))
-            if code is None:
-                raise
-            raise ResultUnavailable(f"{error.message} (exit code {code})", hint=error.hint) from None
+                codes = await exit_codes_of(await self._session.api(), manifest)
+            job = self._seen(Job.from_manifest(manifest))
+            found = [self._why(outcome, job, codes) if isinstance(outcome, NoResult) else outcome for outcome in found]
+        return found
+
+    def _why(self, none: NoResult, job: Job, codes: Mapping[str, int]) -> ResultUnavailable:
+        code = codes.get(names.pod_name(self.name, "call", none.index))
+        if code is not None:
+            why = f"{none.message} (exit code {code})"
+        elif job.phase is JobPhase.COMPLETED:
+            why = none.message
+        else:
+            said = job.status.message or job.status.reason
+            why = f"call {none.index} has no result: the job is {job.phase}{f', {said}' if said else ''}"
+        return ResultUnavailable(why, hint=none.hint, index=none.index, exit_code=code)
 
     async def delete(self) -> None:
         """Remove the job, its calls and their results."""
@@ -49,7 +62,7 @@ class AsyncFunctionHandle(AsyncCalls[R]):
         """What the function returned, once it has. Raises `TaskFailed` where it raised, from its exception, and
         `ResultUnavailable` where it ended in another way."""
         await self.wait(timeout=timeout)
-        return await self._outcome(0)
+        return _value((await self._outcomes([0]))[0])
 
 
 class AsyncMapHandle(AsyncCalls[R]):
@@ -58,25 +71,22 @@ class AsyncMapHandle(AsyncCalls[R]):
     async def results(self, *, timeout: float | None = None) -> list[R]:
         """What the calls returned, in the order of the items, once all have ended. Raises the first `TaskFailed` or
         `ResultUnavailable`; `outcomes` gives them with the results."""
-        for outcome in (outcomes := await self.outcomes(timeout=timeout)):
-            if isinstance(outcome, TaskFailed | ResultUnavailable):
-                raise outcome
-        return outcomes  # type: ignore[return-value]
+        return [_value(outcome) for outcome in await self.outcomes(timeout=timeout)]
 
     async def outcomes(self, *, timeout: float | None = None) -> list[R | TaskFailed | ResultUnavailable]:
         """Of each call what it returned, or the error that `result` would raise."""
         await self.wait(timeout=timeout)
-        found: list[R | TaskFailed | ResultUnavailable] = []
-        for index in range(await asyncio.to_thread(self.folder.calls)):
-            try:
-                found.append(await self._outcome(index))
-            except (TaskFailed, ResultUnavailable) as error:
-                found.append(error)
-        return found
+        return await self._outcomes(range(await asyncio.to_thread(self.folder.calls)))
 
     async def result(self, *, timeout: float | None = None) -> list[R]:
         """The same as `results`."""
         return await self.results(timeout=timeout)
+
+
+def _value(outcome: R | TaskFailed | ResultUnavailable) -> R:
+    if isinstance(outcome, TaskFailed | ResultUnavailable):
+        raise outcome
+    return outcome
 
 
 def folder_of(job: Job, session: Session, shared: SharedFolder | None) -> CallFolder:

@@ -13,7 +13,7 @@ import re
 import shutil
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,10 @@ _SETTLE_SECONDS = 15.0
 """How long a file may take to appear here that was written elsewhere, as on NFS."""
 
 Call = tuple[tuple[Any, ...], Mapping[str, Any]]
+
+
+class NoResult(ResultUnavailable):
+    """There is no file at all: what became of the pod says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,12 +70,14 @@ class CallFolder:
         here = state_dir / "calls" / token
         return cls(here=here, there=str(here), remote=False)
 
-    def write(self, function: Callable[..., Any], calls: Sequence[Call]) -> None:
+    def write(self, function: Callable[..., Any], calls: Sequence[Call], *, retries: int = 0) -> None:
         """Raises `VcbatchError` for what can't be sent."""
         import cloudpickle
 
-        if not calls or len(calls) > MOST_CALLS:
-            raise VcbatchError(f"{len(calls)} calls in one job: want 1 to {MOST_CALLS}")
+        if not calls:
+            raise VcbatchError("there is nothing to call the function with")
+        if len(calls) > MOST_CALLS:
+            raise VcbatchError(f"more than {MOST_CALLS} calls for one job", hint="Make several maps of them.")
         self.here.mkdir(parents=True, mode=0o755 if self.remote else 0o700)
         try:
             (self.here / "function.pkl").write_bytes(_pickled(cloudpickle, function, "the function"))
@@ -82,6 +88,7 @@ class CallFolder:
                 "python": f"{sys.version_info.major}.{sys.version_info.minor}",
                 "path": [path for path in sys.path if path],
                 "calls": len(calls),
+                "retries": retries,
             }
             (self.here / "call.json").write_text(json.dumps(settings))
             runner = importlib.resources.files("vcbatch.sdk.functions").joinpath("runner.py").read_bytes()
@@ -97,41 +104,49 @@ class CallFolder:
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ResultUnavailable(f"{self.here} has no calls any more: {error}") from error
 
-    def result(self, index: int, *, exit_code: int | None = None) -> Any:
-        """What a call returned, once it has ended. Raises `TaskFailed` where it raised, `ResultUnavailable` where there
-        is no result."""
-        head, data = self._read(index, exit_code)
+    def results(self, indices: Iterable[int]) -> list[Any]:
+        """Of each call what it returned, once it has ended: or `TaskFailed` where it raised, `ResultUnavailable` where
+        there is no result."""
+        deadline = time.monotonic() + (_SETTLE_SECONDS if self.remote else 0.0)
+        found: list[Any] = []
+        for index in indices:
+            try:
+                found.append(self._result(index, deadline))
+            except (TaskFailed, ResultUnavailable) as error:
+                found.append(error)
+        return found
+
+    def _result(self, index: int, deadline: float) -> Any:
+        head, data = self._read(index, deadline)
         if why := head.get("unavailable"):
-            raise ResultUnavailable(f"call {index} didn't run: {why}")
+            raise ResultUnavailable(f"call {index} has no result: {why}", index=index)
         value = _loaded(data, index) if data or not head else None
         if not head:
             return value
         failed = TaskFailed(
             f"call {index} raised {head.get('failed', 'an exception')}",
-            hint="Its traceback is in .traceback, what it printed in handle.logs().",
+            hint="handle.logs() shows what it printed.",
             index=index,
             traceback=str(head.get("traceback", "")),
         )
+        failed.add_note(f"\nIn its pod:\n{failed.traceback}")
         raise failed from (value if isinstance(value, BaseException) else None)
 
-    def _read(self, index: int, exit_code: int | None) -> tuple[dict[str, Any], bytes]:
+    def _read(self, index: int, deadline: float) -> tuple[dict[str, Any], bytes]:
         file = self.here / f"result-{index}"
-        deadline = time.monotonic() + (_SETTLE_SECONDS if self.remote else 0.0)
         while not file.exists():
             if time.monotonic() >= deadline:
-                code = f" (exit code {exit_code})" if exit_code is not None else ""
-                raise ResultUnavailable(
-                    f"call {index} ended without a result{code}",
-                    hint="handle.logs() shows what it printed, handle.events() what happened to its pod.",
-                )
+                hint = "handle.logs() shows what it printed, handle.events() what happened to its pod."
+                raise NoResult(f"call {index} ended without a result", hint=hint, index=index)
             time.sleep(0.2)
         if file.stat().st_size > _MOST_BYTES:
-            raise ResultUnavailable(f"{file} is larger than {_MOST_BYTES} bytes", hint="Return a path instead.")
+            why = f"the result of call {index} has {file.stat().st_size} bytes, more than {_MOST_BYTES}"
+            raise ResultUnavailable(why, hint=f"It is in {file}. Return the path of a file instead.", index=index)
         line, _, data = file.read_bytes().partition(b"\n")
         try:
             return json.loads(line), data
         except ValueError as error:
-            raise ResultUnavailable(f"{file} isn't a result: {error}") from error
+            raise ResultUnavailable(f"{file} isn't a result: {error}", index=index) from error
 
     def remove(self) -> None:
         shutil.rmtree(self.here, ignore_errors=True)
@@ -151,4 +166,5 @@ def _loaded(data: bytes, index: int) -> Any:
         return pickle.loads(data)  # noqa: S301 - from a folder that is ours, see SharedFolder
     except Exception as error:
         hint = "Does this program have the modules that the result is made of?"
-        raise ResultUnavailable(f"the result of call {index} can't be loaded: {error!r}", hint=hint) from error
+        why = f"the result of call {index} can't be loaded: {error!r}"
+        raise ResultUnavailable(why, hint=hint, index=index) from error

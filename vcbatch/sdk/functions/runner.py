@@ -8,15 +8,69 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import signal
+import subprocess
 import sys
 import traceback
 from pathlib import Path
 from typing import Any
 
+_ONCE = "once"
 
-def main(folder: Path, index: int) -> int:
-    """Exit code 0 where the function returned, 1 where it raised, 3 where it couldn't be called."""
+
+def main(folder: Path, index: int, *, once: bool) -> int:
+    """Exit code 0 where the function returned, 1 where it raised, 3 where it couldn't be called or what it returned
+    can't be sent, and else that of the process."""
     settings = json.loads((folder / "call.json").read_text())
+    retries = int(settings.get("retries", 0))
+    if once or not retries:
+        return _call(folder, index, settings)
+    return _Tries(folder, index).run(1 + retries)
+
+
+class _Tries:
+    """Each try is a process of its own, so that one that crashes is made again too. A signal that ends us ends the try,
+    and no other follows."""
+
+    def __init__(self, folder: Path, index: int) -> None:
+        self._folder, self._index = folder, index
+        self._try: subprocess.Popen[bytes] | None = None
+        self._stopped = 0
+
+    def run(self, most: int) -> int:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._stop)
+        code = 1
+        for number in range(1, most + 1):
+            self._try = subprocess.Popen([sys.executable, __file__, _ONCE])
+            if self._stopped:
+                self._try.send_signal(self._stopped)
+            code = self._try.wait()
+            if code == 0 or self._stopped or self._hopeless():
+                break
+            sys.stderr.write(f"try {number} of {most} ended with {_ended(code)}\n")
+        return code if code >= 0 else 128 - code
+
+    def _stop(self, number: int, _: object) -> None:
+        self._stopped = number
+        if self._try is not None:
+            self._try.send_signal(number)
+
+    def _hopeless(self) -> bool:
+        """Whether the next try would end in the same way, since the function isn't to blame."""
+        try:
+            with _result(self._folder, self._index).open("rb") as file:
+                return "unavailable" in json.loads(file.readline())
+        except (OSError, ValueError):
+            return False
+
+
+def _ended(code: int) -> str:
+    return f"exit code {code}" if code >= 0 else f"signal {-code}"
+
+
+def _call(folder: Path, index: int, settings: dict[str, Any]) -> int:
+    _result(folder, index).unlink(missing_ok=True)  # of an earlier try
     here = f"{sys.version_info.major}.{sys.version_info.minor}"
     if here != settings["python"]:
         return _give_up(folder, index, f"it was sent from Python {settings['python']}, and runs on {here} here")
@@ -32,12 +86,18 @@ def main(folder: Path, index: int) -> int:
         return _give_up(folder, index, f"it can't be loaded: {error!r}")
     try:
         value = function(*arguments, **keywords)
-        data = cloudpickle.dumps(value)
     except Exception as error:
-        text = traceback.format_exc()
+        # The frame of this file says nothing.
+        error.__traceback__ = error.__traceback__.tb_next if error.__traceback__ is not None else None
+        text = "".join(traceback.format_exception(error))
         sys.stderr.write(text)
         _leave(folder, index, {"failed": repr(error)[:1000], "traceback": text[-20_000:]}, _pickled(cloudpickle, error))
         return 1
+    try:
+        data = cloudpickle.dumps(value)
+    except Exception as error:
+        what = f"{type(value).__module__}.{type(value).__qualname__}"
+        return _give_up(folder, index, f"what it returned, a {what}, can't be pickled: {error}")
     _leave(folder, index, {}, data)
     return 0
 
@@ -61,11 +121,17 @@ def _leave(folder: Path, index: int, head: dict[str, str], data: bytes) -> None:
     """Whole or not at all: nobody reads half a result. A call that is made again replaces what it left before."""
     temporary = folder / f".result-{index}-{os.getpid()}"
     with temporary.open("wb") as file:
-        file.write(json.dumps(head).encode() + b"\n" + data)
+        file.write(json.dumps(head).encode() + b"\n")
+        file.write(data)
         file.flush()
         os.fsync(file.fileno())
-    temporary.replace(folder / f"result-{index}")
+    temporary.replace(_result(folder, index))
+
+
+def _result(folder: Path, index: int) -> Path:
+    return folder / f"result-{index}"
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(__file__).resolve().parent, int(os.environ.get("VC_TASK_INDEX", "0"))))
+    here = Path(__file__).resolve().parent
+    sys.exit(main(here, int(os.environ.get("VC_TASK_INDEX", "0")), once=_ONCE in sys.argv[1:]))

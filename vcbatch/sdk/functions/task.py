@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import update_wrapper
 from pathlib import Path
-from typing import Any, Generic, ParamSpec, TypeVar, overload
+from typing import Any, Generic, ParamSpec, TypedDict, TypeVar, Unpack, cast, overload
 
 from vcbatch.api import names
 from vcbatch.api.phases import Action, Event
 from vcbatch.sdk.errors import VcbatchError
 from vcbatch.sdk.frameworks import env as env_plugin
-from vcbatch.sdk.functions.folder import CallFolder, SharedFolder
+from vcbatch.sdk.functions.folder import Call, CallFolder, SharedFolder
 from vcbatch.sdk.models.job import Job, Task
 from vcbatch.sdk.models.parts import Policy, Resources, Volume
 from vcbatch.sdk.models.wire import Quantity
@@ -37,7 +38,8 @@ class TaskOptions:
         python: the interpreter there; on this machine it is the one that runs now.
         shared: on a cluster: the folder by which calls and results travel.
         env: environment variables.
-        retries: how often calls that fail are made again, all calls of the job together.
+        retries: how often a call that fails is made again, each for itself. What the cluster takes away is made again
+            in any case.
         at_most: how many calls run at the same time; as many as there is room for, where it isn't said.
         extra: anything else of the job's manifest.
     """
@@ -54,12 +56,35 @@ class TaskOptions:
     at_most: int | None = None
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
+    def __post_init__(self) -> None:
+        if self.retries < 0:
+            raise ValueError(f"retries={self.retries}: want 0 or more")
+        if self.at_most is not None and self.at_most < 1:
+            raise ValueError(f"at_most={self.at_most}: want 1 or more")
+
+
+class Changes(TypedDict, total=False):
+    """`TaskOptions`, some of them."""
+
+    cpu: Quantity | None
+    memory: Quantity | None
+    gpus: int | None
+    queue: str | None
+    image: str | None
+    python: str
+    shared: SharedFolder | None
+    env: Mapping[str, str]
+    retries: int
+    at_most: int | None
+    extra: Mapping[str, Any]
+
 
 class TaskFunction(Generic[P, R]):
     """A function that runs here when it is called, and as a job when it is submitted: `client.submit(fn, 1, 2)`,
     `client.map(fn, [1, 2, 3])`."""
 
     def __init__(self, function: Callable[P, R], settings: TaskOptions) -> None:
+        _check(function)
         self.function = function
         self.settings = settings
         update_wrapper(self, function)
@@ -67,9 +92,21 @@ class TaskFunction(Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         return self.function(*args, **kwargs)
 
-    def options(self, **changes: Any) -> TaskFunction[P, R]:
+    def options(self, **changes: Unpack[Changes]) -> TaskFunction[P, R]:
         """The same function with other `TaskOptions`. Raises `TypeError` for one that there isn't."""
         return TaskFunction(self.function, replace(self.settings, **changes))
+
+    def check(self, calls: Iterable[Call]) -> None:
+        """Raises `TypeError` for arguments that the function doesn't take."""
+        try:
+            signature = inspect.signature(self.function)
+        except (TypeError, ValueError):  # what is written in C often has none
+            return
+        for args, kwargs in calls:
+            try:
+                signature.bind(*args, **kwargs)
+            except TypeError as error:
+                raise TypeError(f"{self.name}(): {error}") from None
 
     def __repr__(self) -> str:
         return f"<task {self.name}>"
@@ -77,6 +114,20 @@ class TaskFunction(Generic[P, R]):
     @property
     def name(self) -> str:
         return getattr(self.function, "__name__", "function")
+
+
+def _check(function: Any) -> None:
+    if not callable(function):
+        raise TypeError(f"want a function, got {function!r}")
+    if inspect.iscoroutinefunction(function):
+        raise TypeError(f"{function!r} is asynchronous: want a plain function, which may call asyncio.run()")
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise TypeError(f"{function!r} is a generator, which can't be sent back: want a function that returns a list")
+
+
+def as_task(work: Callable[P, R]) -> TaskFunction[P, R]:
+    """A function as it is to run as a job. Raises `TypeError` for what is none."""
+    return cast("TaskFunction[P, R]", work) if isinstance(work, TaskFunction) else TaskFunction(work, TaskOptions())
 
 
 @overload
@@ -114,8 +165,8 @@ def task(function: Callable[..., Any] | None = None, /, **settings: Any) -> Any:
 
 
 def job_of(function: TaskFunction[..., Any], *, count: int, token: str, folder: CallFolder) -> Job:
-    """The job that makes `count` calls, each in a pod of its own: they start as there is room for them. Raises
-    `VcbatchError` where a cluster has no image for it."""
+    """The job that makes `count` calls, each in a pod of its own: they start as there is room for them, one that fails
+    stops no other, and the job fails in the end. Raises `VcbatchError` where a cluster has no image for it."""
     settings = function.settings
     if folder.remote and not settings.image:
         hint = "Name one with the same version of Python, and cloudpickle: fn.options(image=...)."
@@ -136,17 +187,15 @@ def job_of(function: TaskFunction[..., Any], *, count: int, token: str, folder: 
     annotations = {names.CALL_FOLDER: token}
     if settings.at_most is not None:
         annotations[names.MAX_PARALLEL_PODS] = str(settings.at_most)
-    job = Job(
+    return Job(
         extra=settings.extra,
         name=f"{slug}-{token[:8]}",
         queue=settings.queue,
         min_available=1,
+        min_success=count,
         tasks=[work],
+        policies=[Policy(event=Event.POD_EVICTED, action=Action.RESTART_POD)],
         plugins=env_plugin(),
         annotations=annotations,
         volumes=[Volume(mount_path=shared.mount_path, claim_name=shared.claim)] if shared is not None else (),
     )
-    if settings.retries:
-        again = Policy(event=Event.POD_FAILED, action=Action.RESTART_POD)
-        return job.replace(policies=[again], max_retry=settings.retries)
-    return job

@@ -17,7 +17,9 @@ from vcbatch import (
     Policy,
     Queue,
     Resources,
+    ResultUnavailable,
     Task,
+    TaskFailed,
     Volume,
     WaitReason,
     WaitTimeout,
@@ -75,6 +77,14 @@ def main() -> None:
         loss: dict[str, float] = client.submit(train, 0.1, epochs=2).result()
         squares: list[int] = client.map(square, range(scaled)).results()
         here: int = square(2)
+        plain: float = client.submit(pow, 2.0, 3.0).result()
+        tuned: int = client.submit(square.options(gpus=2, memory="16Gi"), 3).result(timeout=60)
+        for outcome in client.map(square, [1, 2]).outcomes():
+            if isinstance(outcome, TaskFailed | ResultUnavailable):
+                print(outcome.index, outcome.hint)
+            else:
+                print(outcome + 1)
+        print(plain, tuned)
         queue: Queue = client.create_queue(Queue(name="research", weight=2, capability={"cpu": 8}))
         print(loss, squares, here, queue.status.state, [event.reason for event in handle.events()])
 

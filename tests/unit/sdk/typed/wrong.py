@@ -16,3 +16,6 @@ Task(replicas="two")  # wrong
 client.submit(square, "three")  # wrong
 text: str = client.submit(square, 3).result()  # wrong
 client.job("a").wait(timeout="soon")  # wrong
+square.options(gpu=1)  # wrong
+client.submit(len, 3)  # wrong
+client.submit("job.yaml")  # wrong
