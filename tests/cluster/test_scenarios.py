@@ -39,14 +39,18 @@ class _Plane:
         self._components = components
         self._policy = policy
 
-    def restart(self, part: str) -> None:
+    def kill(self, part: str) -> None:
+        self._component(part).program.kill()
+
+    def start_again(self, part: str) -> None:
         component = self._component(part)
-        component.program.restart()
+        component.program.start()
         component.wait_ready()
 
     def decide_by(self, policy: str) -> None:
         self._policy.write_text(policy)
-        self.restart("scheduler")
+        self.kill("scheduler")
+        self.start_again("scheduler")
 
     def _component(self, part: str) -> Component:
         return next(each for each in self._components.running if each.program.name == f"vcbatch-{part}")

@@ -41,8 +41,12 @@ class Machinery(Protocol):
 
     kubeconfig: Path
 
-    def restart(self, part: str) -> None:
-        """SIGKILL, and start again; returns once the part works."""
+    def kill(self, part: str) -> None:
+        """SIGKILL."""
+        ...
+
+    def start_again(self, part: str) -> None:
+        """What was killed; returns once the part works."""
         ...
 
     def decide_by(self, policy: str) -> None:
@@ -62,8 +66,10 @@ class LiveWorld:
     async def pass_time(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
 
-    async def restart(self, part: str) -> None:
-        await asyncio.to_thread(self._machinery.restart, part)
+    async def restart(self, part: str, *, after: float = 0.0) -> None:
+        await asyncio.to_thread(self._machinery.kill, part)
+        await self.pass_time(after)
+        await asyncio.to_thread(self._machinery.start_again, part)
         # Where the server went down too, connections from before are dead.
         await self.api.close()
 

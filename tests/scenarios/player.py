@@ -41,7 +41,7 @@ Doing
     hold:      KIND/NAME              by a finalizer: it can be deleted, and isn't gone before `release: KIND/NAME`
     node:      {name: n3, cpu: "4"}   one more, written as in `nodes`
     cordon:    NODE                   and `uncordon`, `unready`, `ready`; `lose: NODE` deletes the Node and its pods
-    restart:   controllers | scheduler     kill that part wherever it is, and start it again
+    restart:   controllers | scheduler     kill that part wherever it is, and start it again, `after: 10` seconds
     clock:     seconds                the wall clock jumps by so much (also back) while no time passes
     sleep:     seconds                let so much time pass
 
@@ -126,7 +126,7 @@ class World(Protocol):
 
     async def pass_time(self, seconds: float) -> None: ...
 
-    async def restart(self, part: str) -> None: ...
+    async def restart(self, part: str, *, after: float = 0.0) -> None: ...
 
     def jump(self, seconds: float) -> None: ...
 
@@ -250,7 +250,7 @@ async def _step(step: Json, world: World, owned: deeds.Owned) -> None:
         case {"clock": seconds}:
             world.jump(float(seconds))
         case {"restart": part}:
-            await world.restart(part)
+            await world.restart(part, after=float(step.get("after", 0)))
         case _:
             if not await deeds.do(step, world, owned):
                 raise ScenarioFailed(f"no such step: {step}")

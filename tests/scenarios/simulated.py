@@ -119,8 +119,9 @@ class SimulatedWorld:
         while (await self.api.get(QUEUES, DEFAULT)).get("status", {}).get("state") != QueueState.OPEN:
             await self.pass_time(0.05)
 
-    async def restart(self, part: str) -> None:
+    async def restart(self, part: str, *, after: float = 0.0) -> None:
         await self._kill(part)
+        await self.pass_time(after)
         make = {"controllers": self._controllers, "scheduler": self._scheduler}[part]
         supervisor = Supervisor(clock=self.clock, random=self.random)
         self._running[part] = asyncio.create_task(supervisor.run(*make()), name=part)

@@ -51,17 +51,20 @@ class _Program:
     def stop(self) -> None:
         self._running.down()
 
-    def restart(self, part: str) -> None:
+    def kill(self, part: str) -> None:
         server = StateDir(self._running.state).running()
         assert server is not None, "vcbatch up doesn't run"
         os.kill(server.pid, signal.SIGKILL)
         _wait_gone(server.pid)  # until then it holds its lock, and the next would say that one runs already
+
+    def start_again(self, part: str) -> None:
         # At the address it had, as a user's next `vcbatch up` is.
         vcbatch("up", "--detach", "--state-dir", str(self._running.state), *self._running.arguments)
 
     def decide_by(self, policy: str) -> None:
         self._policy.write_text(policy)
-        self.restart("scheduler")
+        self.kill("scheduler")
+        self.start_again("scheduler")
 
 
 def _wait_gone(pid: int) -> None:

@@ -20,6 +20,9 @@ _ROOT = Path(__file__).resolve().parents[2]
 _ALL = [
     *(f"A.1-{number}" for number in (*range(1, 31), "18b")),
     *(f"A.2-{number}" for number in range(1, 11)),
+    *(f"A.3-{number}" for number in range(1, 8)),
+    *(f"A.4-{number}" for number in range(1, 7)),
+    *(f"A.5-{number}" for number in range(1, 11)),
     *(f"J{number}" for number in range(1, 39)),
     *(f"ask-{number}" for number in (*range(1, 23), "22b", *range(25, 29), 32, 33)),
 ]
