@@ -3,7 +3,7 @@ on."""
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from vcbatch.cli.terminal import cells
@@ -88,7 +88,8 @@ ODD = st.dictionaries(
 )
 
 
-@given(ODD, st.lists(ODD, max_size=3))
+@example(job={"spec": {"plugins": {"\x1b[2J": []}}}, events=[])
+@given(job=ODD, events=st.lists(ODD, max_size=3))
 def test_the_oddest_job_can_be_looked_at(job: dict[str, object], events: list[dict[str, object]]):
     shown = job_text(job) + events_text(events)
     assert shown.endswith("\n")

@@ -70,7 +70,7 @@ def _spec(job: Json) -> Iterator[str]:
     plugins = part(part(job, "spec"), "plugins")
     for plugin in (*_ALWAYS_SHOWN, *sorted(set(plugins) - set(_ALWAYS_SHOWN))):
         arguments = plugins.get(plugin)
-        yield _line(2, f"{plugin.title()}:", bracketed(arguments if isinstance(arguments, list) else ()))
+        yield _line(2, f"{clean(plugin.title())}:", bracketed(arguments if isinstance(arguments, list) else ()))
     yield _line(1, "Scheduler Name:    ", text(job, "spec", "schedulerName"))
     yield _line(1, "Tasks:")
     for task in objects(job, "spec", "tasks"):
