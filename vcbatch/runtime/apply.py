@@ -53,6 +53,12 @@ class NotAppliedError(Exception):
         counts = f" ({self.failed} failed, {self.done} done)" if self.failed + self.done > 1 else ""
         return f"{self.part}: {self.error}{counts}"
 
+    @property
+    def passing(self) -> bool:
+        """Whether another try may go well with nobody doing anything about it. A server that answers 500 tells of what
+        may not: an admission webhook that can't be called."""
+        return self.error.conflict or (self.error.transient and self.error.code != 500)
+
 
 def merge_diff(stored: Any, wanted: Mapping[str, Any]) -> Json:
     """The JSON merge patch (RFC 7386) that turns `stored` into exactly `wanted`; empty where they are equal."""

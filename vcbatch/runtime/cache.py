@@ -45,6 +45,10 @@ class Change(Generic[T]):
         """The object as it is now, or as it was last."""
         return self.new if self.new is not None else self.old  # type: ignore[return-value]
 
+    def keeps(self, read: Callable[[T], object]) -> bool:
+        """Whether what `read` takes of the object is as it was. An object that comes or goes keeps nothing."""
+        return self.old is not None and self.new is not None and read(self.old) == read(self.new)
+
 
 def identity(obj: Any) -> Identity:
     """UID, `namespace/name` and resourceVersion of a JSON object or of a trimmed struct."""
@@ -56,6 +60,11 @@ def identity(obj: Any) -> Identity:
         struct: ObjectMeta = obj.metadata
         name, namespace, uid, version = struct.name, struct.namespace, struct.uid, struct.resource_version
     return Identity(uid, f"{namespace}/{name}" if namespace else name, _number(version))
+
+
+def metadata_of(obj: Any) -> ObjectMeta:
+    """The metadata of a JSON object or of a trimmed struct."""
+    return msgspec.convert(obj["metadata"], ObjectMeta) if isinstance(obj, dict) else obj.metadata
 
 
 def _number(version: str) -> int | None:

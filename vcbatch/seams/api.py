@@ -78,6 +78,11 @@ class ApiError(Exception):
         return self.code == 410
 
     @property
+    def namespace_terminating(self) -> bool:
+        """The namespace is being deleted, so that nothing can be made in it."""
+        return any(cause.get("reason") == "NamespaceTerminating" for cause in self.details.get("causes") or ())
+
+    @property
     def transient(self) -> bool:
         """Worth trying again unchanged: no answer, throttled, or the server's own trouble."""
         return self.code in (0, 408, 429) or self.code >= 500

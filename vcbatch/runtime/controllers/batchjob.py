@@ -22,14 +22,14 @@ from vcbatch.runtime.apply import Applier
 from vcbatch.runtime.cache import Cache, Change, identity
 from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
 from vcbatch.runtime.controllers.owned import (
-    OwnerRefusals,
+    PODS_SECONDS,
+    adopters,
     controlled,
     index_owners,
     orphans,
     read_again,
-    selecting,
 )
-from vcbatch.runtime.controllers.replicaset import PODS_SECONDS
+from vcbatch.runtime.controllers.refusals import Refusals, Told
 from vcbatch.runtime.controllers.vacated import VacatedNames
 from vcbatch.runtime.recorder import Recorder
 from vcbatch.runtime.supervise import Part
@@ -40,8 +40,8 @@ from vcbatch.seams.random import Random
 log = logging.getLogger(__name__)
 
 _TEXTS: Final = {
-    f"create {PODS.kind}": (BatchJobReason.FAILED_CREATE, "Error creating: "),
-    f"delete {PODS.kind}": (BatchJobReason.FAILED_DELETE, "Error deleting: "),
+    f"create {PODS.kind}": Told(BatchJobReason.FAILED_CREATE, "Error creating: "),
+    f"delete {PODS.kind}": Told(BatchJobReason.FAILED_DELETE, "Error deleting: "),
 }
 _MOST_LOST: Final = 8
 """Failed pods that are remembered for a Job: the wait after so many is the longest there is."""
@@ -67,7 +67,7 @@ class BatchJobController:
         self._pods = pods
         self._vacated = VacatedNames(clock=clock)
         self._lost: dict[str, dict[str, datetime]] = {}  # Job UID -> pod UID -> when it failed; pods that are deleted
-        self._refusals = OwnerRefusals(BATCH_JOBS, jobs, recorder, _TEXTS)
+        self._refusals = Refusals(BATCH_JOBS, jobs, recorder, _TEXTS)
         self.controller = Controller(
             ControllerConfig(name="batch-job-controller"),
             self.decide,
@@ -76,7 +76,7 @@ class BatchJobController:
             random=random,
             carried_out=self._refusals.carried_out,
         )
-        self._refusals.changed = self.controller.queue.add
+        self._refusals.over = self.controller.queue.add
         index_owners(pods)
         jobs.listen(self._on_job)
         pods.listen(self._on_pod)
@@ -99,11 +99,10 @@ class BatchJobController:
                 self.controller.queue.add_after(uid, PODS_SECONDS)
             elif uid and is_tracked(pod):
                 self.controller.queue.add_after(uid, PODS_SECONDS)
-        if change.new is not None and not controller_uid(pod.metadata):
-            if is_tracked(pod):
-                self.controller.queue.add(pod.metadata.uid)
-            for uid in selecting(self._jobs, pod.metadata):
-                self.controller.queue.add(uid)
+        if change.new is not None and not controller_uid(pod.metadata) and is_tracked(pod):
+            self.controller.queue.add(pod.metadata.uid)
+        for uid in adopters(self._jobs, change):
+            self.controller.queue.add(uid)
 
     def _remember_loss(self, stored: Json, pod: Pod) -> None:
         """A pod that failed and is to be removed takes with it what the next try has to wait for."""

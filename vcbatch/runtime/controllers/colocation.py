@@ -59,7 +59,7 @@ class ColocationController:
         return self.controller.part()
 
     def _on_configuration(self, change: Change[Json]) -> None:
-        if change.old is not None and change.new is not None and change.old.get("spec") == change.new.get("spec"):
+        if change.keeps(lambda configuration: configuration.get("spec")):
             return
         namespace = change.current["metadata"].get("namespace", "")
         for pod in self._pods:  # configurations change rarely, and an index of all pods is held all the time

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 
 from vcbatch.api.command import Command
+from vcbatch.api.loose import part
 from vcbatch.api.model import MalformedObject
 from vcbatch.api.resources import Resource
 from vcbatch.core.command import decide
@@ -21,6 +22,19 @@ from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random
 
 log = logging.getLogger(__name__)
+
+
+def target_of(resource: Resource) -> Callable[[Json], list[str]]:
+    """For an index of Commands: the key of the object of that kind that each is for; none for those to another kind."""
+
+    def keys(command: Json) -> list[str]:
+        target = part(command, "target")
+        if (target.get("apiVersion"), target.get("kind")) != (resource.api_version, resource.kind):
+            return []
+        name = str(target.get("name", ""))
+        return [f"{command['metadata'].get('namespace', '')}/{name}" if resource.namespaced else name]
+
+    return keys
 
 
 class CommandController:

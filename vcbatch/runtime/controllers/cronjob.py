@@ -17,15 +17,15 @@ from vcbatch.api.reasons import CronJobReason, shorten
 from vcbatch.api.resources import BATCH_CRONJOBS, BATCH_JOBS, CRONJOBS, JOBS, Resource
 from vcbatch.core.cronjob import CronJobView, decide
 from vcbatch.core.cronjob.kinds import VOLCANO, AnyJob, Kinds
-from vcbatch.core.machine import Decision, Emit, EventType, ObjectRef
+from vcbatch.core.machine import Decision, Emit, EventType, ref_of
 from vcbatch.runtime.apply import Applier, NotAppliedError
-from vcbatch.runtime.cache import Cache, Change, identity
+from vcbatch.runtime.cache import Cache, Change, identity, metadata_of
 from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
 from vcbatch.runtime.meter import Meter
 from vcbatch.runtime.recorder import Recorder
 from vcbatch.runtime.supervise import Part
 from vcbatch.runtime.time_zones import time_zone
-from vcbatch.seams.api import ApiError, Json
+from vcbatch.seams.api import Json
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random
 
@@ -83,12 +83,12 @@ class CronJobController:
 
     def _on_cron_job(self, change: Change[Json]) -> None:
         uid = identity(change.current).uid
-        if change.old is not None and change.new is not None and _schedule(change.old) != _schedule(change.new):
+        if change.old is not None and change.new is not None and not change.keeps(_schedule):
             self._rescheduled[uid] = self._clock.now()
         self.controller.queue.add(uid)
 
     def _on_job(self, change: Change[Json]) -> None:
-        if change.old is not None and change.new is not None and _standing(change.old) == _standing(change.new):
+        if change.keeps(_standing):
             return  # its counts changed, which decides nothing here
         concerned = {uid for held in (change.old, change.new) if held is not None for uid in _owner_of(held)}
         if change.new is None:  # a name that is free again may have been waited for
@@ -135,20 +135,13 @@ class CronJobController:
         if refused is None:
             self._told[uid] = self._telling.pop(uid, frozenset())
             return
-        stored, reason = self._cron_jobs.get(uid), _REASONS.get(refused.part)
-        if stored is None or reason is None or refused.error.code == 409:  # the next look knows more, and says it
+        stored, reason, error = self._cron_jobs.get(uid), _REASONS.get(refused.part), refused.error
+        taken = error.already_exists  # the next look knows more, and says it
+        if stored is None or reason is None or taken or refused.passing:
             return
-        if refused.error.transient and refused.error.code != 500:  # 500: also an admission webhook that can't be called
-            return
-        if reason is CronJobReason.FAILED_CREATE and _is_leaving(refused.error):
+        if reason is CronJobReason.FAILED_CREATE and error.namespace_terminating:
             reason = CronJobReason.NAMESPACE_TERMINATING
-        who = identity(stored)
-        ref = ObjectRef(
-            resource=self._kinds.cron_job,
-            namespace=stored["metadata"].get("namespace", ""),
-            name=stored["metadata"]["name"],
-            uid=who.uid,
-        )
+        ref = ref_of(self._kinds.cron_job, metadata_of(stored))
         self._recorder.emit(Emit(ref=ref, type=EventType.WARNING, reason=reason, message=shorten(str(refused))))
 
 
@@ -159,12 +152,6 @@ _REASONS = {
     f"create {JOBS.kind}": CronJobReason.FAILED_CREATE,
     f"delete {JOBS.kind}": CronJobReason.FAILED_DELETE,
 }
-
-
-def _is_leaving(error: ApiError) -> bool:
-    """Whether the namespace is being deleted, so that nothing can be made in it."""
-    causes = error.details.get("causes") or ()
-    return any(cause.get("reason") == "NamespaceTerminating" for cause in causes)
 
 
 def _schedule(cron_job: Json) -> tuple[object, object]:

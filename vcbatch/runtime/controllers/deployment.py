@@ -17,17 +17,17 @@ from vcbatch.core.workload.deployment import DeploymentView, decide, deployment_
 from vcbatch.core.workload.ownership import controller_uid, is_adoptable
 from vcbatch.core.workload.pods import is_over
 from vcbatch.runtime.apply import Applier
-from vcbatch.runtime.cache import Cache, Change, identity
+from vcbatch.runtime.cache import Cache, Change, identity, metadata_of
 from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
 from vcbatch.runtime.controllers.owned import (
-    OwnerRefusals,
+    adopters,
     controlled,
     index_owners,
-    metadata_of,
     orphans,
+    owners_of,
     read_again,
-    selecting,
 )
+from vcbatch.runtime.controllers.refusals import Refusals, Told
 from vcbatch.runtime.recorder import Recorder
 from vcbatch.runtime.supervise import Part
 from vcbatch.seams.api import Api, Json
@@ -37,7 +37,7 @@ from vcbatch.seams.random import Random
 log = logging.getLogger(__name__)
 
 _TEXTS = {
-    f"create {REPLICASETS.kind}": (DeploymentConditionReason.CREATE_ERROR, "Failed to create new replica set: "),
+    f"create {REPLICASETS.kind}": Told(DeploymentConditionReason.CREATE_ERROR, "Failed to create new replica set: "),
 }
 
 
@@ -60,7 +60,7 @@ class DeploymentController:
         self._deployments = deployments
         self._replica_sets = replica_sets
         self._pods = pods
-        self._refusals = OwnerRefusals(DEPLOYMENTS, deployments, recorder, _TEXTS)
+        self._refusals = Refusals(DEPLOYMENTS, deployments, recorder, _TEXTS)
         self.controller = Controller(
             ControllerConfig(name="deployment-controller"),
             self.decide,
@@ -69,7 +69,7 @@ class DeploymentController:
             random=random,
             carried_out=self._refusals.carried_out,
         )
-        self._refusals.changed = self.controller.queue.add
+        self._refusals.over = self.controller.queue.add
         index_owners(replica_sets)
         index_owners(pods)
         deployments.listen(self._on_deployment)
@@ -83,13 +83,8 @@ class DeploymentController:
         self.controller.queue.add(identity(change.current).uid)
 
     def _on_replica_set(self, change: Change[Json]) -> None:
-        for held in (change.old, change.new):
-            uid = controller_uid(metadata_of(held)) if held is not None else ""
-            if uid and self._deployments.get(uid) is not None:
-                self.controller.queue.add(uid)
-        if change.new is not None and not controller_uid(metadata_of(change.new)):
-            for uid in selecting(self._deployments, metadata_of(change.new)):
-                self.controller.queue.add(uid)
+        for uid in (*owners_of(self._deployments, change), *adopters(self._deployments, change)):
+            self.controller.queue.add(uid)
 
     def _on_pod(self, change: Change[Pod]) -> None:
         """With Recreate the last old pod that goes is what everything waits for."""
@@ -125,7 +120,7 @@ class DeploymentController:
         found = [*controlled(self._replica_sets, uid), *orphans(self._replica_sets, namespace)]
         replica_sets = [msgspec.convert(each, ReplicaSet) for each in found]
         recreates = deployment.spec.strategy.type == StrategyType.RECREATE
-        refusal = self._refusals.of(uid)
+        refusal = self._refusals.last(uid)
         return DeploymentView(
             deployment=deployment,
             status=part(stored, "status"),

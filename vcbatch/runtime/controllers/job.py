@@ -9,23 +9,26 @@ from datetime import UTC, datetime, timedelta
 
 from vcbatch.api.command import Command
 from vcbatch.api.job import Job
+from vcbatch.api.loose import part
 from vcbatch.api.model import MalformedObject
 from vcbatch.api.pod import Pod, PodPhase
 from vcbatch.api.podgroup import PodGroup
 from vcbatch.api.queue import Queue
 from vcbatch.api.quota import Quota, has_more_room
 from vcbatch.api.reasons import JobReason, shorten
-from vcbatch.api.resources import JOBS
+from vcbatch.api.resources import JOBS, PERSISTENTVOLUMECLAIMS, PODGROUPS, PODS
 from vcbatch.api.scheduling import PriorityClassView
 from vcbatch.api.storage import Claim
 from vcbatch.core.job import JobView, PluginFailedError, decide, wanted_children, wanted_claims
-from vcbatch.core.machine import Decision, Emit, EventType, ObjectRef
+from vcbatch.core.machine import Decision, Emit, EventType, ref_of
 from vcbatch.runtime.apply import Applier, NotAppliedError
-from vcbatch.runtime.cache import Cache, Change, identity
-from vcbatch.runtime.controllers.children import Children
+from vcbatch.runtime.cache import Cache, Change, identity, metadata_of
+from vcbatch.runtime.controllers.children import CHILD_RESOURCES, Children
 from vcbatch.runtime.controllers.claims import Claims, claims_of_job
+from vcbatch.runtime.controllers.command import target_of
 from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
-from vcbatch.runtime.controllers.refusals import Refusals
+from vcbatch.runtime.controllers.departed import Departed
+from vcbatch.runtime.controllers.refusals import Refusals, Told
 from vcbatch.runtime.controllers.vacated import VacatedNames
 from vcbatch.runtime.meter import Meter
 from vcbatch.runtime.pace import Pace
@@ -51,6 +54,16 @@ _LONGEST_REST_SECONDS = 2.0
 _COUNTS_SECONDS = 0.25
 _LONGEST_COUNTS_SECONDS = 5.0
 _PHASE = "job that controls it, and phase"
+_TOLD = {
+    f"create {PODS.kind}": Told(JobReason.FAILED_CREATE),
+    f"delete {PODS.kind}": Told(JobReason.FAILED_DELETE),
+    f"ensure {PERSISTENTVOLUMECLAIMS.kind}": Told(JobReason.PVC_ERROR),
+    f"mark {JOBS.kind}": Told(JobReason.PVC_ERROR),
+    f"ensure {PODGROUPS.kind}": Told(JobReason.POD_GROUP_ERROR),
+    **{f"ensure {resource.kind}": Told(JobReason.PLUGIN_ERROR) for resource in CHILD_RESOURCES},
+    f"write status of {JOBS.kind}": Told(JobReason.JOB_STATUS_ERROR),
+}
+_target_of = target_of(JOBS)
 _LONGEST_SETTLED = timedelta(seconds=60)
 """What nobody tells us of, a plugin's object that somebody removed, is found by a look that reads everything."""
 
@@ -94,7 +107,6 @@ class JobController:
         meter: Meter | None = None,
     ) -> None:
         self._sources = sources
-        self._recorder = recorder
         self._clock = clock
         self._looked: dict[str, float] = {}  # job UID -> when it was last looked at
         self._settled: dict[str, _Settled] = {}  # job UID -> that its last look found nothing to do
@@ -102,10 +114,8 @@ class JobController:
         self._looks: Pace[str] = Pace(first=_REST_SECONDS, limit=_LONGEST_REST_SECONDS)
         self._counts: Pace[str] = Pace(first=_COUNTS_SECONDS, limit=_LONGEST_COUNTS_SECONDS)
         self._vacated = VacatedNames(clock=clock)
-        # Pods that went, as they were last, by job UID and name: until a decision that saw them is carried out.
-        self._departed: dict[str, dict[str, Pod]] = {}
-        self._seen_departed: dict[str, tuple[Pod, ...]] = {}
-        self._refusals = Refusals(sources.jobs, recorder)
+        self._departed: Departed[Pod] = Departed()
+        self._refusals = Refusals(JOBS, sources.jobs, recorder, _TOLD)
         self.controller = Controller(
             ControllerConfig(name="job-controller"),
             self.decide,
@@ -148,9 +158,9 @@ class JobController:
         who = identity(change.current)
         if change.new is None:
             self._sources.children.forget(who.uid, change.current["metadata"].get("namespace", ""))
-        if _only_status(change):
+        if change.keeps(_beside_status):
             # Nearly always our own write coming back, which must not be the reason for the next one.
-            self._ask(who.uid, self._rest(who.uid, progress=_same_phase(change)))
+            self._ask(who.uid, self._rest(who.uid, progress=change.keeps(_phase)))
         else:
             self._ask(who.uid)
 
@@ -158,7 +168,7 @@ class JobController:
         if change.new is None:
             self._vacated.add(identity(change.current).key)
             for uid in job_of_pod(change.current):
-                self._departed.setdefault(uid, {})[change.current.metadata.name] = change.current
+                self._departed.add(uid, change.current.metadata.name, change.current)
         for uid in job_of_pod(change.current):
             self._ask(uid, self._rest(uid, progress=self._only_progress(uid, change)))
 
@@ -192,7 +202,7 @@ class JobController:
                 self._ask(owner.get("uid", ""))
 
     def _on_queue(self, change: Change[Json]) -> None:
-        if change.old is not None and change.new is not None and _state(change.old) == _state(change.new):
+        if change.keeps(_state):
             return  # its counts changed, which decides nothing
         for job in self._sources.jobs.indexed(_QUEUE, change.current["metadata"]["name"]):
             self._ask(identity(job).uid)
@@ -204,8 +214,7 @@ class JobController:
                 self._ask(identity(job).uid)
 
     def _on_claim(self, change: Change[Claim]) -> None:
-        old, new = change.old, change.new
-        if old is not None and new is not None and _state_of_claim(old) == _state_of_claim(new):
+        if change.keeps(_state_of_claim):
             return
         for job in self._sources.jobs.indexed(_CLAIM, change.current.metadata.key):
             self._ask(identity(job).uid)
@@ -214,8 +223,10 @@ class JobController:
         """What a quota had no room for is tried again as soon as it has more."""
         if change.old is None or (change.new is not None and not has_more_room(change.new, change.old)):
             return
-        for uid in self._refusals.without_pods(change.current.metadata.namespace):
-            self._ask(uid)
+        for uid in self._refusals.with_reason(JobReason.FAILED_CREATE):
+            job = self._sources.jobs.get(uid)
+            if job is not None and job["metadata"].get("namespace") == change.current.metadata.namespace:
+                self._ask(uid)
 
     def _on_priority_class(self, change: Change[PriorityClassView]) -> None:
         """Pods can't be created while their class is missing, and its value orders the tasks of a job."""
@@ -230,8 +241,7 @@ class JobController:
             self._looked.pop(uid, None)
             self._settled.pop(uid, None)
             self._refusals.forget(uid)
-            self._departed.pop(uid, None)
-            self._seen_departed.pop(uid, None)
+            self._departed.forget(uid)
             return None
         self._looked[uid] = self._clock.monotonic()
         self._looks.acted(uid, now=self._looked[uid])
@@ -262,7 +272,7 @@ class JobController:
         """Leave the job as it is and say so: the plugin may need something that comes, or a new release."""
         log.warning("%s", error, extra={"uid": job["metadata"]["uid"]}, exc_info=error.__cause__)
         told = Emit(
-            ref=_reference(job["metadata"]),
+            ref=ref_of(JOBS, metadata_of(job)),
             type=EventType.WARNING,
             reason=JobReason.PLUGIN_ERROR,
             message=shorten(str(error)),
@@ -289,19 +299,18 @@ class JobController:
         current = sources.jobs.get(job.uid)
         if current is not None and current is not stored:
             job = Job.parse(current)
-        departed = self._seen_departed[job.uid] = tuple(self._departed.get(job.uid, {}).values())
         return JobView(
             job=job,
             pods=sources.pods.indexed(PODS_OF_A_JOB, job.uid),
-            departed=departed,
+            departed=self._departed.see(job.uid),
             pod_group=self._pod_group(job),
             children=children,
             claims=sources.claims.of(job.namespace, wanted_claims(job)),
             queue=self._queue(job),
             priority_classes={item.metadata.name: item.value for item in sources.priority_classes},
             commands=[Command.parse(item) for item in sources.commands.indexed(_TARGET, job.key)],
-            refusal=self._refusals.of_pods(job.uid),
-            claim_refusal=self._refusals.of_claims(job.uid),
+            refusal=self._refusals.of(job.uid, JobReason.FAILED_CREATE),
+            claim_refusal=self._refusals.of(job.uid, JobReason.PVC_ERROR),
         )
 
     def _pod_group(self, job: Job) -> PodGroup | None:
@@ -312,38 +321,19 @@ class JobController:
         stored = self._sources.queues.by_key(job.spec.queue or _DEFAULT_QUEUE)
         return Queue.parse(stored) if stored is not None else None
 
-    def _forget_departed(self, uid: str) -> None:
-        """What the decision made of them is written down."""
-        held = self._departed.get(uid, {})
-        for pod in self._seen_departed.pop(uid, ()):
-            if held.get(pod.metadata.name) is pod:
-                del held[pod.metadata.name]
-        if not held:
-            self._departed.pop(uid, None)
-
     def _carried_out(self, uid: str, refused: NotAppliedError | None) -> None:
-        if refused is not None:
-            self._refusals.note(uid, refused)
-            return
-        self._refusals.forget(uid)
-        self._forget_departed(uid)
+        self._refusals.carried_out(uid, refused)
+        if refused is None:
+            self._departed.written_down(uid)
 
 
-def _reference(metadata: Json) -> ObjectRef:
-    namespace, name, uid = metadata.get("namespace", ""), metadata["name"], metadata["uid"]
-    return ObjectRef(resource=JOBS, namespace=namespace, name=name, uid=uid)
+def _beside_status(job: Json) -> tuple[object, ...]:
+    metadata = job["metadata"]
+    return metadata.get("generation"), metadata.get("deletionTimestamp")
 
 
-def _only_status(change: Change[Json]) -> bool:
-    if change.old is None or change.new is None:
-        return False
-    before, after = change.old["metadata"], change.new["metadata"]
-    return all(before.get(field) == after.get(field) for field in ("generation", "deletionTimestamp"))
-
-
-def _same_phase(change: Change[Json]) -> bool:
-    before, after = (((held or {}).get("status") or {}).get("state") or {} for held in (change.old, change.new))
-    return before.get("phase") == after.get("phase")
+def _phase(job: Json) -> object:
+    return part(part(job, "status"), "state").get("phase")
 
 
 def job_of_pod(pod: Pod) -> Iterable[str]:
@@ -372,12 +362,6 @@ def _state_of_claim(claim: Claim) -> tuple[object, ...]:
     """What of a claim a job's decision reads."""
     meta = claim.metadata
     return meta.uid, meta.deletion_timestamp, meta.owner_references, claim.status.phase, claim.spec.volume_name
-
-
-def _target_of(command: Json) -> Iterable[str]:
-    target = command.get("target") or {}
-    if target.get("kind") == JOBS.kind and target.get("apiVersion") == JOBS.api_version:
-        yield f"{command['metadata'].get('namespace', '')}/{target.get('name', '')}"
 
 
 def _state(queue: Json) -> str:

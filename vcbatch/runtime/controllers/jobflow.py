@@ -13,14 +13,17 @@ from vcbatch.api.jobflow import JobFlow, JobFlowSpec
 from vcbatch.api.loose import listed, part
 from vcbatch.api.model import MalformedObject
 from vcbatch.api.pod import Pod
-from vcbatch.api.reasons import JobFlowReason, shorten
+from vcbatch.api.reasons import JobFlowReason
 from vcbatch.api.resources import JOBFLOWS, JOBS
 from vcbatch.core.jobflow import Child, JobFlowView, child_of, decide, flow_of, probed_jobs, wanted_probes
-from vcbatch.core.machine import Create, Decision, Emit, EventType, ObjectRef
+from vcbatch.core.machine import Create, Decision
 from vcbatch.runtime.apply import Applier, NotAppliedError
 from vcbatch.runtime.cache import Cache, Change, identity
+from vcbatch.runtime.controllers.command import target_of
 from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
+from vcbatch.runtime.controllers.departed import Departed
 from vcbatch.runtime.controllers.job import PODS_OF_A_JOB, job_of_pod
+from vcbatch.runtime.controllers.refusals import Refusals, Told
 from vcbatch.runtime.meter import Meter
 from vcbatch.runtime.probes import Prober
 from vcbatch.runtime.recorder import Recorder
@@ -39,6 +42,11 @@ _ASKED = "job that is asked"
 _COUNTS_SECONDS = 1.0
 """The numbers of a job's pods change all the time while it starts; a flow tells of them, and nothing depends on it."""
 _PODS_SECONDS = 0.2
+_TOLD = {
+    f"create {JOBS.kind}": Told(JobFlowReason.FAILED_CREATE),
+    f"delete {JOBS.kind}": Told(JobFlowReason.FAILED_DELETE),
+}
+_target_of = target_of(JOBFLOWS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,15 +77,12 @@ class JobFlowController:
     ) -> None:
         self._sources = sources
         self._prober = prober
-        self._recorder = recorder
         self._specs: dict[str, tuple[object, JobFlowSpec]] = {}  # flow UID -> as it is stored, and what was read of it
         self._children: dict[str, tuple[Json, Child]] = {}  # job UID -> as it is stored, and what was read of it
         self._probed: dict[str, set[str]] = {}  # job UID -> the flows that probe its pods
-        # Jobs that went, as they were last, by flow UID and name: until a decision that saw them is carried out.
-        self._departed: dict[str, dict[str, Child]] = {}
-        self._seen_departed: dict[str, tuple[Child, ...]] = {}
-        self._refusals: dict[str, str] = {}  # flow UID -> why a job wasn't taken
-        self._tries: dict[str, int] = {}  # flow UID -> how often in a row that was so
+        self._departed: Departed[Child] = Departed()
+        self._refusals = Refusals(JOBFLOWS, sources.flows, recorder, _TOLD)
+        self._tries: dict[str, int] = {}  # flow UID -> how often in a row a job wasn't taken
         self.controller = Controller(
             ControllerConfig(name="jobflow-controller"),
             self.decide,
@@ -87,6 +92,7 @@ class JobFlowController:
             meter=meter,
             carried_out=self._carried_out,
         )
+        self._refusals.over = self.controller.queue.add  # what was told of it is no longer so
         prober.changed = self.controller.queue.add
         self._listen()
 
@@ -110,11 +116,11 @@ class JobFlowController:
         sources.commands.listen(self._on_command)
 
     def _on_flow(self, change: Change[Json]) -> None:
-        if change.old is None or change.new is None or _standing(change.old) != _standing(change.new):
+        if not change.keeps(_standing):
             self.controller.queue.add(identity(change.current).uid)
 
     def _on_template(self, change: Change[Json]) -> None:
-        if change.old is not None and change.new is not None and change.old.get("spec") == change.new.get("spec"):
+        if change.keeps(_spec):
             return
         for flow in self._sources.flows.indexed(_TEMPLATES, identity(change.current).key):
             self.controller.queue.add(identity(flow).uid)
@@ -125,16 +131,15 @@ class JobFlowController:
             self._on_job_gone(change.current, owners)
         if not owners:
             return
-        same = change.old is not None and change.new is not None and _progress(change.old) == _progress(change.new)
         for uid in owners:
-            self.controller.queue.add_after(uid, _COUNTS_SECONDS if same else 0.0)
+            self.controller.queue.add_after(uid, _COUNTS_SECONDS if change.keeps(_progress) else 0.0)
 
     def _on_job_gone(self, job: Json, owners: Iterable[str]) -> None:
         who = identity(job)
         self._children.pop(who.uid, None)
         self._probed.pop(who.uid, None)
         for uid in owners:
-            self._departed.setdefault(uid, {})[job["metadata"]["name"]] = child_of(job)
+            self._departed.add(uid, job["metadata"]["name"], child_of(job))
         for flow in self._sources.flows.indexed(_NAMES, who.key):  # a name that is free again may be waited for
             self.controller.queue.add(identity(flow).uid)
 
@@ -173,7 +178,6 @@ class JobFlowController:
 
     def _view(self, uid: str, stored: Json) -> JobFlowView:
         sources, flow = self._sources, self._flow(uid, stored)
-        departed = self._seen_departed[uid] = tuple(self._departed.get(uid, {}).values())
         jobs = {identity(job).uid: job for job in sources.jobs.indexed(_FLOW, uid)}
         for key in _jobs_of(stored):
             namesake = sources.jobs.by_key(key)
@@ -182,11 +186,12 @@ class JobFlowController:
         templates = {
             entry.name: sources.templates.by_key(f"{flow.namespace}/{entry.name}") for entry in flow.spec.flows
         }
+        refusal = self._refusals.last(uid)
         view = JobFlowView(
             flow=flow,
             status=part(stored, "status"),
             jobs=[self._child(job) for job in jobs.values()],
-            departed=departed,
+            departed=self._departed.see(uid),
             templates={name: template for name, template in templates.items() if template is not None},
             commands=[Command.parse(item) for item in sources.commands.indexed(_TARGET, flow.key)],
             orders={
@@ -194,7 +199,7 @@ class JobFlowController:
                 for job in jobs
                 if sources.commands.count(_ASKED, job)
             },
-            refusal=self._refusals.get(uid, ""),
+            refusal=refusal[1] if refusal is not None else "",
         )
         return self._with_probes(uid, view)
 
@@ -241,48 +246,21 @@ class JobFlowController:
         return [*orders, *jobs[first:], *jobs[:first]]
 
     def _carried_out(self, uid: str, refused: NotAppliedError | None) -> None:
+        self._refusals.carried_out(uid, refused)
         if refused is None:
             self._tries.pop(uid, None)
-            if self._refusals.pop(uid, None) is not None:
-                self.controller.queue.add(uid)  # what was told of it is no longer so
-            self._forget_departed(uid)
-            return
-        if refused.part == f"create {JOBS.kind}":
+            self._departed.written_down(uid)
+        elif refused.part == f"create {JOBS.kind}":
             self._tries[uid] = self._tries.get(uid, 0) + 1
-        self._note(uid, refused)
-
-    def _note(self, uid: str, refused: NotAppliedError) -> None:
-        """Say what the server doesn't let us do, once; what passes by itself isn't worth a word."""
-        error, reason, stored = refused.error, _REASONS.get(refused.part), self._sources.flows.get(uid)
-        passing = error.conflict or (error.transient and error.code != 500)  # 500: a webhook that can't be called, too
-        if stored is None or reason is None or passing or self._refusals.get(uid) == error.message:
-            return
-        self._refusals[uid] = error.message
-        metadata = stored["metadata"]
-        ref = ObjectRef(resource=JOBFLOWS, namespace=metadata.get("namespace", ""), name=metadata["name"], uid=uid)
-        self._recorder.emit(Emit(ref=ref, type=EventType.WARNING, reason=reason, message=shorten(str(refused))))
-
-    def _forget_departed(self, uid: str) -> None:
-        """What the decision made of them is written down."""
-        held = self._departed.get(uid, {})
-        for child in self._seen_departed.pop(uid, ()):
-            if held.get(child.name) is child:
-                del held[child.name]
-        if not held:
-            self._departed.pop(uid, None)
 
     def _forget(self, uid: str) -> None:
         self._prober.want(uid, ())
         for job in [job for job, flows in self._probed.items() if uid in flows]:
             self._unprobe(job, uid)
-        for memory in (self._specs, self._departed, self._seen_departed, self._refusals, self._tries):
-            memory.pop(uid, None)
-
-
-_REASONS = {
-    f"create {JOBS.kind}": JobFlowReason.FAILED_CREATE,
-    f"delete {JOBS.kind}": JobFlowReason.FAILED_DELETE,
-}
+        self._departed.forget(uid)
+        self._refusals.forget(uid)
+        self._specs.pop(uid, None)
+        self._tries.pop(uid, None)
 
 
 def _standing(flow: Json) -> tuple[object, ...]:
@@ -290,6 +268,10 @@ def _standing(flow: Json) -> tuple[object, ...]:
     metadata, status = flow["metadata"], part(flow, "status")
     phase, kept = part(status, "state").get("phase"), part(metadata, "annotations").get(names.TTL_AFTER_FINISHED)
     return metadata.get("deletionTimestamp"), kept, flow.get("spec"), phase, status.get("ledger")
+
+
+def _spec(template: Json) -> object:
+    return template.get("spec")
 
 
 def _progress(job: Json) -> tuple[object, ...]:
@@ -320,12 +302,6 @@ def _entries(flow: Json) -> Iterable[str]:
     for entry in listed(part(flow, "spec"), "flows"):
         if isinstance(entry, dict) and isinstance(entry.get("name"), str):
             yield entry["name"]
-
-
-def _target_of(command: Json) -> Iterable[str]:
-    target = command.get("target") or {}
-    if target.get("kind") == JOBFLOWS.kind and target.get("apiVersion") == JOBFLOWS.api_version:
-        yield f"{command['metadata'].get('namespace', '')}/{target.get('name', '')}"
 
 
 def _asked_of(command: Json) -> Iterable[str]:

@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-import msgspec
-
 from vcbatch.api.loose import part
-from vcbatch.api.meta import ObjectMeta
-from vcbatch.api.reasons import shorten
 from vcbatch.api.resources import Resource
 from vcbatch.api.selectors import matches
-from vcbatch.core.machine import Emit, EventType, ObjectRef
 from vcbatch.core.workload.ownership import controller_uid
-from vcbatch.runtime.apply import NotAppliedError
-from vcbatch.runtime.cache import Cache
-from vcbatch.runtime.recorder import Recorder
+from vcbatch.runtime.cache import Cache, Change, metadata_of
 from vcbatch.seams.api import Api, ApiError, Json
 
 T = TypeVar("T")
@@ -27,13 +19,8 @@ _CONTROLLED = "UID of what controls it"
 _ORPHANED = "namespace of what nobody controls"
 
 
-def metadata_of(obj: Any) -> ObjectMeta:
-    """The metadata of a JSON object or of a trimmed struct."""
-    return msgspec.convert(obj["metadata"], ObjectMeta) if isinstance(obj, dict) else obj.metadata
-
-
 def index_owners(cache: Cache[Any]) -> None:
-    """Make `controlled` and `candidates` answer for that cache."""
+    """Make `controlled` and `orphans` answer for that cache."""
     cache.add_index(_CONTROLLED, lambda obj: [uid] if (uid := controller_uid(metadata_of(obj))) else [])
     cache.add_index(_ORPHANED, lambda obj: [] if controller_uid(metadata := metadata_of(obj)) else [metadata.namespace])
 
@@ -48,8 +35,17 @@ def orphans(cache: Cache[T], namespace: str) -> list[T]:
     return cache.indexed(_ORPHANED, namespace)
 
 
-def selecting(owners: Cache[Json], orphan: ObjectMeta) -> list[str]:
-    """The UIDs of the owners in the orphan's namespace that may adopt it."""
+def owners_of(owners: Cache[Json], change: Change[Any]) -> list[str]:
+    """The UIDs of the known owners that control what changed, or did before."""
+    uids = dict.fromkeys(controller_uid(metadata_of(held)) for held in (change.old, change.new) if held is not None)
+    return [uid for uid in uids if owners.get(uid) is not None]
+
+
+def adopters(owners: Cache[Json], change: Change[Any]) -> list[str]:
+    """The UIDs of the owners that may adopt what changed; none where it is gone or somebody controls it."""
+    orphan = metadata_of(change.new) if change.new is not None else None
+    if orphan is None or controller_uid(orphan):
+        return []
     return [
         owner["metadata"]["uid"]
         for owner in owners
@@ -70,53 +66,3 @@ async def read_again(api: Api, cache: Cache[Json], resource: Resource, stored: J
         return None
     cache.put(current)
     return cache.get(metadata["uid"])
-
-
-class OwnerRefusals:
-    """What the server doesn't let us do for an owner: said on it once, and remembered until a try went well.
-
-    `texts`: what is told of each part of a decision (`create Pod`), as a reason and how the message begins."""
-
-    def __init__(
-        self, resource: Resource, owners: Cache[Json], recorder: Recorder, texts: Mapping[str, tuple[str, str]]
-    ) -> None:
-        self._resource = resource
-        self._owners = owners
-        self._recorder = recorder
-        self._texts = texts
-        self._held: dict[str, tuple[str, str]] = {}
-        self.changed: Callable[[str], None] = lambda _uid: None
-        """Called with the owner's UID when a refusal is over."""
-
-    def of(self, uid: str) -> tuple[str, str] | None:
-        """The reason and the server's words."""
-        return self._held.get(uid)
-
-    def carried_out(self, uid: str, refused: NotAppliedError | None) -> None:
-        """Take note of how a decision went. What passes by itself isn't worth a word."""
-        if refused is None:
-            if self._held.pop(uid, None) is not None:
-                self.changed(uid)
-            return
-        owner, told = self._owners.get(uid), self._texts.get(refused.part)
-        error = refused.error
-        passing = error.conflict or (error.transient and error.code != 500)  # 500: a webhook that can't be called, too
-        if owner is None or told is None or passing or _is_leaving(error):
-            return
-        reason, begin = told
-        if self._held.get(uid) == (reason, error.message):
-            return
-        self._held[uid] = (reason, error.message)
-        metadata = owner["metadata"]
-        ref = ObjectRef(resource=self._resource, namespace=metadata["namespace"], name=metadata["name"], uid=uid)
-        message = shorten(f"{begin}{error.message}")
-        self._recorder.emit(Emit(ref=ref, type=EventType.WARNING, reason=reason, message=message))
-
-    def forget(self, uid: str) -> None:
-        self._held.pop(uid, None)
-
-
-def _is_leaving(error: ApiError) -> bool:
-    """Whether the namespace is being deleted, so that nothing can be made in it."""
-    causes = error.details.get("causes") or ()
-    return any(cause.get("reason") == "NamespaceTerminating" for cause in causes)

@@ -14,6 +14,7 @@ from vcbatch.core.machine import Decision
 from vcbatch.core.queue import QueueView, decide
 from vcbatch.runtime.apply import Applier
 from vcbatch.runtime.cache import Cache, Change, identity
+from vcbatch.runtime.controllers.command import target_of
 from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
 from vcbatch.runtime.meter import Meter
 from vcbatch.runtime.pace import Pace
@@ -29,6 +30,7 @@ _COUNT_SECONDS = 0.5
 _LONGEST_COUNT_SECONDS = 5.0
 _TARGET = "queue that it is for"
 _PARENT = "parent"
+_target_of = target_of(QUEUES)
 
 
 class QueueController:
@@ -68,12 +70,12 @@ class QueueController:
         return self.controller.part()
 
     def _on_queue(self, change: Change[Json]) -> None:
-        if _only_counts(change):
+        if change.keeps(_beside_counts):
             # Our own counts coming back, or what the scheduler says is allocated: no reason for the next counts.
             self._look_soon(change.current)
             return
         self.controller.queue.add(identity(change.current).uid)
-        if change.old is not None and change.new is not None and _state(change.old) == _state(change.new):
+        if change.keeps(_state):
             return
         for child in self._queues.indexed(_PARENT, change.current["metadata"]["name"]):
             self.controller.queue.add(identity(child).uid)
@@ -90,7 +92,7 @@ class QueueController:
             if not phases:
                 del self._phases[name]
         names = {_place(held)[0] for held in (change.old, change.new) if held is not None}
-        if change.old is not None and change.new is not None and _place(change.old) == _place(change.new):
+        if change.keeps(_place):
             return
         for name in names:
             queue = self._queues.by_key(name)
@@ -138,12 +140,12 @@ def _place(podgroup: Json) -> tuple[str, str]:
     )
 
 
-def _only_counts(change: Change[Json]) -> bool:
-    if change.old is None or change.new is None or _state(change.old) != _state(change.new):
-        return False
-    before, after = change.old["metadata"], change.new["metadata"]
-    fields = ("generation", "deletionTimestamp", "annotations", "labels")
-    return all(before.get(field) == after.get(field) for field in fields)
+def _beside_counts(queue: Json) -> tuple[object, ...]:
+    """What of a queue decides anything: its counts don't."""
+    metadata = queue["metadata"]
+    return _state(queue), *(
+        metadata.get(field) for field in ("generation", "deletionTimestamp", "annotations", "labels")
+    )
 
 
 def _parent_of(queue: Json) -> list[str]:
@@ -153,9 +155,3 @@ def _parent_of(queue: Json) -> list[str]:
 
 def _state(queue: Json) -> str:
     return (queue.get("status") or {}).get("state") or ""
-
-
-def _target_of(command: Json) -> list[str]:
-    target = command.get("target") or {}
-    ours = target.get("kind") == QUEUES.kind and target.get("apiVersion") == QUEUES.api_version
-    return [str(target.get("name", ""))] if ours else []

@@ -1,71 +1,74 @@
-"""What the server doesn't let us do for a job: said on the job once, and remembered until a try went well."""
+"""What the server doesn't let us do for an object: said on it once, and remembered until a try went well."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
-from vcbatch.api.reasons import JobReason, shorten
-from vcbatch.api.resources import JOBS, PERSISTENTVOLUMECLAIMS, PODS
-from vcbatch.core.machine import Emit, EventType, ObjectRef
+from vcbatch.api.reasons import shorten
+from vcbatch.api.resources import Resource
+from vcbatch.core.machine import Emit, EventType, ref_of
 from vcbatch.runtime.apply import NotAppliedError
-from vcbatch.runtime.cache import Cache
+from vcbatch.runtime.cache import Cache, metadata_of
 from vcbatch.runtime.recorder import Recorder
 from vcbatch.seams.api import Json
 
-_REASONS: Final = {
-    f"create {PODS.kind}": JobReason.FAILED_CREATE,
-    f"delete {PODS.kind}": JobReason.FAILED_DELETE,
-    f"ensure {PERSISTENTVOLUMECLAIMS.kind}": JobReason.PVC_ERROR,
-    f"mark {JOBS.kind}": JobReason.PVC_ERROR,
-    "ensure PodGroup": JobReason.POD_GROUP_ERROR,
-    "ensure Service": JobReason.PLUGIN_ERROR,
-    "ensure ConfigMap": JobReason.PLUGIN_ERROR,
-    "ensure Secret": JobReason.PLUGIN_ERROR,
-    "ensure NetworkPolicy": JobReason.PLUGIN_ERROR,
-    "write status of Job": JobReason.JOB_STATUS_ERROR,
-}
+
+class Told(NamedTuple):
+    """How it is told that a part of a decision (`create Pod`) was refused."""
+
+    reason: str
+    begins: str = ""
+    """What the server's words are put after; where it is empty, they come after the part that was refused."""
 
 
 class Refusals:
-    """By job UID and reason, in the server's words."""
+    """By the UID of the object that a decision was about, and by the reason that is given: the server's words."""
 
-    def __init__(self, jobs: Cache[Json], recorder: Recorder) -> None:
-        self._jobs = jobs
+    def __init__(self, resource: Resource, objects: Cache[Json], recorder: Recorder, told: Mapping[str, Told]) -> None:
+        self._resource = resource
+        self._objects = objects
         self._recorder = recorder
-        self._held: dict[str, dict[JobReason, str]] = {}
+        self._told = told
+        self._held: dict[str, dict[str, str]] = {}
+        self.over: Callable[[str], None] = lambda _uid: None
+        """Called with the UID of an object about which all was done after something had been refused."""
 
-    def of_pods(self, uid: str) -> str:
-        """Why the job's pods can't be created; empty once a try went well."""
-        return self._held.get(uid, {}).get(JobReason.FAILED_CREATE, "")
+    def of(self, uid: str, reason: str) -> str:
+        """Why what that reason stands for can't be done; empty once a try went well."""
+        return self._held.get(uid, {}).get(reason, "")
 
-    def of_claims(self, uid: str) -> str:
-        """Why the job's claims can't be."""
-        return self._held.get(uid, {}).get(JobReason.PVC_ERROR, "")
+    def last(self, uid: str) -> tuple[str, str] | None:
+        """The reason and the words of what was refused last."""
+        held = self._held.get(uid)
+        return next(reversed(held.items())) if held else None
 
-    def without_pods(self, namespace: str) -> Iterator[str]:
-        """The jobs of that namespace whose pods can't be created."""
-        for uid, held in self._held.items():
-            job = self._jobs.get(uid)
-            if JobReason.FAILED_CREATE in held and job and job["metadata"].get("namespace") == namespace:
-                yield uid
+    def with_reason(self, reason: str) -> list[str]:
+        """The objects for which something is refused that is told with that reason."""
+        return [uid for uid, held in self._held.items() if reason in held]
 
-    def note(self, uid: str, refused: NotAppliedError) -> None:
-        """Something was refused. What passes by itself isn't worth a word, and neither is what was said already."""
-        job = self._jobs.get(uid)
-        reason = _REASONS.get(refused.part)
-        # A server that answers 500 tells of what may not pass by itself: an admission webhook that can't be called.
-        passing = (refused.error.transient and refused.error.code != 500) or refused.error.conflict
-        if job is None or reason is None or passing:
-            return
-        held = self._held.setdefault(uid, {})
-        if held.get(reason) == refused.error.message:
-            return
-        held[reason] = refused.error.message
-        metadata = job["metadata"]
-        ref = ObjectRef(resource=JOBS, namespace=metadata.get("namespace", ""), name=metadata["name"], uid=uid)
-        self._recorder.emit(Emit(ref=ref, type=EventType.WARNING, reason=reason, message=shorten(str(refused))))
+    def carried_out(self, uid: str, refused: NotAppliedError | None) -> None:
+        """Take note of how a decision went."""
+        if refused is not None:
+            self._note(uid, refused)
+        elif self._held.pop(uid, None) is not None:
+            self.over(uid)
 
     def forget(self, uid: str) -> None:
-        """All went well, or the job is gone."""
+        """The object is gone."""
         self._held.pop(uid, None)
+
+    def _note(self, uid: str, refused: NotAppliedError) -> None:
+        """What passes by itself isn't worth a word, and neither is what was said already. Where the namespace is being
+        deleted, the object goes with it."""
+        stored, told, words = self._objects.get(uid), self._told.get(refused.part), refused.error.message
+        if stored is None or told is None or refused.passing or refused.error.namespace_terminating:
+            return
+        held = self._held.setdefault(uid, {})
+        said = held.pop(told.reason, None) == words
+        held[told.reason] = words
+        if said:
+            return
+        message = shorten(f"{told.begins}{words}" if told.begins else str(refused))
+        ref = ref_of(self._resource, metadata_of(stored))
+        self._recorder.emit(Emit(ref=ref, type=EventType.WARNING, reason=told.reason, message=message))

@@ -22,13 +22,14 @@ from vcbatch.runtime.cache import Cache, Change, identity
 from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
 from vcbatch.runtime.controllers.owned import (
     PODS_SECONDS,
-    OwnerRefusals,
+    adopters,
     controlled,
     index_owners,
     orphans,
+    owners_of,
     read_again,
-    selecting,
 )
+from vcbatch.runtime.controllers.refusals import Refusals, Told
 from vcbatch.runtime.controllers.vacated import VacatedNames
 from vcbatch.runtime.recorder import Recorder
 from vcbatch.runtime.supervise import Part
@@ -39,8 +40,8 @@ from vcbatch.seams.random import Random
 log = logging.getLogger(__name__)
 
 _TEXTS = {
-    f"create {PODS.kind}": (WorkloadReason.FAILED_CREATE, "Error creating: "),
-    f"delete {PODS.kind}": (WorkloadReason.FAILED_DELETE, "Error deleting: "),
+    f"create {PODS.kind}": Told(WorkloadReason.FAILED_CREATE, "Error creating: "),
+    f"delete {PODS.kind}": Told(WorkloadReason.FAILED_DELETE, "Error deleting: "),
 }
 
 
@@ -62,7 +63,7 @@ class ReplicaSetController:
         self._replica_sets = replica_sets
         self._pods = pods
         self._vacated = VacatedNames(clock=clock)
-        self._refusals = OwnerRefusals(REPLICASETS, replica_sets, recorder, _TEXTS)
+        self._refusals = Refusals(REPLICASETS, replica_sets, recorder, _TEXTS)
         self.controller = Controller(
             ControllerConfig(name="replicaset-controller"),
             self.decide,
@@ -71,7 +72,7 @@ class ReplicaSetController:
             random=random,
             carried_out=self._refusals.carried_out,
         )
-        self._refusals.changed = self.controller.queue.add
+        self._refusals.over = self.controller.queue.add
         index_owners(pods)
         index_owners(replica_sets)
         replica_sets.listen(self._on_replica_set)
@@ -81,19 +82,16 @@ class ReplicaSetController:
         return self.controller.part()
 
     def _on_replica_set(self, change: Change[Json]) -> None:
-        if change.old is None or change.new is None or _standing(change.old) != _standing(change.new):
+        if not change.keeps(_standing):
             self.controller.queue.add(identity(change.current).uid)
 
     def _on_pod(self, change: Change[Pod]) -> None:
         if change.new is None:
             self._vacated.add(identity(change.current).key)
-        for held in (change.old, change.new):
-            uid = controller_uid(held.metadata) if held is not None else ""
-            if uid and self._replica_sets.get(uid) is not None:
-                self.controller.queue.add_after(uid, PODS_SECONDS)
-        if change.new is not None and not controller_uid(change.new.metadata):
-            for uid in selecting(self._replica_sets, change.new.metadata):
-                self.controller.queue.add(uid)
+        for uid in owners_of(self._replica_sets, change):
+            self.controller.queue.add_after(uid, PODS_SECONDS)
+        for uid in adopters(self._replica_sets, change):
+            self.controller.queue.add(uid)
 
     async def decide(self, uid: str, now: datetime) -> Decision | None:
         stored = self._replica_sets.get(uid)
@@ -117,7 +115,7 @@ class ReplicaSetController:
     def _view(self, stored: Json) -> ReplicaSetView:
         replica_set = msgspec.convert(stored, ReplicaSet)
         metadata = replica_set.metadata
-        refusal = self._refusals.of(metadata.uid)
+        refusal = self._refusals.last(metadata.uid)
         return ReplicaSetView(
             replica_set=replica_set,
             status=part(stored, "status"),

@@ -14,21 +14,21 @@ from vcbatch.api.reasons import WorkloadReason
 from vcbatch.api.resources import CONTROLLERREVISIONS, PERSISTENTVOLUMECLAIMS, PODS, STATEFULSETS
 from vcbatch.api.storage import Claim
 from vcbatch.core.machine import Decision
-from vcbatch.core.workload.ownership import controller_uid, is_adoptable
+from vcbatch.core.workload.ownership import is_adoptable
 from vcbatch.core.workload.statefulset import StatefulSetView, decide, stateful_set_owner
 from vcbatch.runtime.apply import Applier
 from vcbatch.runtime.cache import Cache, Change, identity
 from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
 from vcbatch.runtime.controllers.owned import (
     PODS_SECONDS,
-    OwnerRefusals,
+    adopters,
     controlled,
     index_owners,
-    metadata_of,
     orphans,
+    owners_of,
     read_again,
-    selecting,
 )
+from vcbatch.runtime.controllers.refusals import Refusals, Told
 from vcbatch.runtime.controllers.vacated import VacatedNames
 from vcbatch.runtime.recorder import Recorder
 from vcbatch.runtime.supervise import Part
@@ -39,10 +39,12 @@ from vcbatch.seams.random import Random
 log = logging.getLogger(__name__)
 
 _TEXTS = {
-    f"create {PODS.kind}": (WorkloadReason.FAILED_CREATE, "Create Pod failed error: "),
-    f"create {PERSISTENTVOLUMECLAIMS.kind}": (WorkloadReason.FAILED_CREATE, "Create Claim failed error: "),
-    f"create {CONTROLLERREVISIONS.kind}": (WorkloadReason.FAILED_CREATE, "Create ControllerRevision failed error: "),
-    f"delete {PODS.kind}": (WorkloadReason.FAILED_DELETE, "Delete Pod failed error: "),
+    f"create {PODS.kind}": Told(WorkloadReason.FAILED_CREATE, "Create Pod failed error: "),
+    f"create {PERSISTENTVOLUMECLAIMS.kind}": Told(WorkloadReason.FAILED_CREATE, "Create Claim failed error: "),
+    f"create {CONTROLLERREVISIONS.kind}": Told(
+        WorkloadReason.FAILED_CREATE, "Create ControllerRevision failed error: "
+    ),
+    f"delete {PODS.kind}": Told(WorkloadReason.FAILED_DELETE, "Delete Pod failed error: "),
 }
 
 
@@ -69,7 +71,7 @@ class StatefulSetController:
         self._pods = pods
         self._claims = claims
         self._vacated = VacatedNames(clock=clock)
-        self._refusals = OwnerRefusals(STATEFULSETS, stateful_sets, recorder, _TEXTS)
+        self._refusals = Refusals(STATEFULSETS, stateful_sets, recorder, _TEXTS)
         self.controller = Controller(
             ControllerConfig(name="statefulset-controller"),
             self.decide,
@@ -82,7 +84,7 @@ class StatefulSetController:
         index_owners(revisions)
         stateful_sets.listen(self._on_stateful_set)
         pods.listen(self._on_pod)
-        revisions.listen(self._on_revision)
+        revisions.listen(self._look_at_owners)
         claims.listen(self._on_claim)
 
     def part(self) -> Part:
@@ -94,14 +96,9 @@ class StatefulSetController:
     def _on_pod(self, change: Change[Pod]) -> None:
         if change.new is None:
             self._vacated.add(identity(change.current).key)
-        for held in (change.old, change.new):
-            self._look_at_owner(controller_uid(held.metadata) if held is not None else "")
-        if change.new is not None and not controller_uid(change.new.metadata):
-            for uid in selecting(self._stateful_sets, change.new.metadata):
-                self.controller.queue.add(uid)
-
-    def _on_revision(self, change: Change[Json]) -> None:
-        self._look_at_owner(controller_uid(metadata_of(change.current)))
+        self._look_at_owners(change)
+        for uid in adopters(self._stateful_sets, change):
+            self.controller.queue.add(uid)
 
     def _on_claim(self, change: Change[Claim]) -> None:
         """A claim that goes may be in the way of a new pod."""
@@ -113,8 +110,8 @@ class StatefulSetController:
             if owner.get("namespace") == metadata.namespace and f"-{owner['name']}-" in metadata.name:
                 self.controller.queue.add(owner["uid"])
 
-    def _look_at_owner(self, uid: str) -> None:
-        if uid and self._stateful_sets.get(uid) is not None:
+    def _look_at_owners(self, change: Change[Pod] | Change[Json]) -> None:
+        for uid in owners_of(self._stateful_sets, change):
             self.controller.queue.add_after(uid, PODS_SECONDS)
 
     async def decide(self, uid: str, now: datetime) -> Decision | None:
