@@ -15,9 +15,13 @@ is here so that `--help` of the group imports nothing."""
 class LazyGroup(click.Group):
     """A group whose commands are named, in the order in which they are listed."""
 
-    def __init__(self, *args: object, commands_at: Commands, **kwargs: object) -> None:
+    def __init__(
+        self, *args: object, commands_at: Commands, sections: Mapping[str, str] | None = None, **kwargs: object
+    ) -> None:
+        """`sections`: the title that stands above the command with which a section of the list begins."""
         super().__init__(*args, **kwargs)  # type: ignore[arg-type]
         self._at = commands_at
+        self._sections = sections or {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self._at)
@@ -30,5 +34,29 @@ class LazyGroup(click.Group):
         return getattr(importlib.import_module(module), attribute or "command")
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in self._at.items()])
+        listed: dict[str, list[tuple[str, str]]] = {}
+        title, width = "Commands", max(map(len, self._at))
+        for name, (_, text) in self._at.items():
+            title = self._sections.get(name, title)
+            listed.setdefault(title, []).append((name.ljust(width), text))
+        for title, rows in listed.items():
+            with formatter.section(title):
+                formatter.write_dl(rows)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            meant = self.meant_by(args[0], ctx)
+            if not meant:
+                raise
+            message = f"{error.format_message()}\n\nDid you mean this?\n  {ctx.command_path} {meant}"
+            raise click.UsageError(message, ctx=error.ctx) from None
+
+    def meant_by(self, word: str, ctx: click.Context) -> str:
+        """The command that somebody may have meant by this word; empty where it is like none."""
+        import difflib
+
+        return next(iter(difflib.get_close_matches(word, self.list_commands(ctx), n=1, cutoff=0.6)), "")

@@ -17,29 +17,29 @@ _COMMANDS: Commands = {
     "down": ("vcbatch.cli.down", "Stop what `vcbatch up` started, and every process of its pods."),
     "status": ("vcbatch.cli.status", "Show the local server, its nodes, queues and jobs."),
     "run": ("vcbatch.cli.run.command", "Run a program as a job, and end with its exit code."),
+    "job": ("vcbatch.cli.resources.job", "List, explain, follow, suspend, move and cancel jobs."),
     "wait": ("vcbatch.cli.wait.command", "Wait until jobs and other objects are as asked."),
     "apply": ("vcbatch.cli.apply.command", "Make objects as files say, after showing what that changes."),
     "delete": ("vcbatch.cli.apply.delete", "Delete the objects that files describe."),
-    "job": ("vcbatch.cli.resources.job", "Show and steer jobs."),
     "queue": ("vcbatch.cli.resources.queue", "Show and steer queues."),
     "jobflow": ("vcbatch.cli.resources.flow", "Show flows of jobs."),
     "jobtemplate": ("vcbatch.cli.resources.template", "Show the templates of flows."),
     "cronjob": ("vcbatch.cli.resources.cron", "Show and steer jobs on a schedule."),
     "pod": ("vcbatch.cli.resources.pod", "Show the pods of jobs."),
     "hypernode": ("vcbatch.cli.resources.hypernode", "Show domains of the network."),
-    "cluster": ("vcbatch.cli.resources.cluster", "Show nodes, what is asked for of them, and who waits."),
+    "cluster": ("vcbatch.cli.resources.cluster", "Show nodes, what is asked for of them, and how jobs stand."),
     "doctor": ("vcbatch.cli.resources.doctor", "Check that everything works, and say what to do."),
-    "controllers": ("vcbatch.cli.controllers", "Run the controllers on a cluster."),
-    "scheduler": ("vcbatch.cli.scheduler", "Run the gang scheduler on a cluster."),
-    "webhooks": ("vcbatch.cli.webhooks", "Run the admission service of a cluster."),
-    "completion": ("vcbatch.cli.completion.command", "Print a script for completion in bash, zsh or fish."),
+    "lint": ("vcbatch.cli.lint.command", "Check manifests as a server would, without one."),
     "simulate": ("vcbatch.cli.simulate", "Say what the scheduler would do with given objects."),
     "snapshot": ("vcbatch.cli.snapshot", "Save what the scheduler sees of a cluster."),
     "replay": ("vcbatch.cli.replay", "Do again what the scheduler did, or would do in a changed cluster."),
-    "lint": ("vcbatch.cli.lint.command", "Check manifests as a server would, without one."),
     "config": ("vcbatch.cli.config", "Check a scheduling policy, or show what it comes to."),
+    "controllers": ("vcbatch.cli.controllers", "Run the controllers on a cluster."),
+    "scheduler": ("vcbatch.cli.scheduler", "Run the gang scheduler on a cluster."),
+    "webhooks": ("vcbatch.cli.webhooks", "Run the admission service of a cluster."),
     "crds": ("vcbatch.cli.crds", "Print or write the CustomResourceDefinitions."),
     "policies": ("vcbatch.cli.policies", "Print or write admission as policies, for clusters without webhooks."),
+    "completion": ("vcbatch.cli.completion.command", "Print a script for completion in bash, zsh or fish."),
 }
 
 _EXTRAS = {
@@ -61,7 +61,25 @@ class _ReaderGone(Exception):
     """Nobody reads the output any more."""
 
 
+_SECTIONS = {
+    "up": "On this machine",
+    "run": "Jobs",
+    "queue": "Queues, flows, schedules, nodes",
+    "doctor": "Check and foresee",
+    "controllers": "Run a cluster",
+    "completion": "Others",
+}
+"""Titles in the list of commands, by the first command below each."""
+
+
 class _Root(LazyGroup):
+    def meant_by(self, word: str, ctx: click.Context) -> str:
+        """Also what is a command of jobs: people leave `job` away."""
+        jobs = self.get_command(ctx, "job")
+        if isinstance(jobs, LazyGroup) and word in jobs.list_commands(ctx):
+            return f"job {word}"
+        return super().meant_by(word, ctx)
+
     def invoke(self, ctx: click.Context) -> object:
         try:
             return super().invoke(ctx)
@@ -72,6 +90,7 @@ class _Root(LazyGroup):
 @click.group(
     cls=_Root,
     commands_at=_COMMANDS,
+    sections=_SECTIONS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, "-V", "--version", message="vcbatch %(version)s")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 
+import click
 import pytest
 
-from vcbatch.cli.main import main
+from vcbatch.cli.main import cli, main
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
@@ -28,9 +29,33 @@ def test_a_missing_extra_is_named(
     assert "pip install 'vcbatch[local]'" in said
 
 
-def test_an_unknown_command_is_wrong_usage(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(monkeypatch, "upp") == 2
-    assert "No such command 'upp'" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        (["upp"], "vcbatch up"),
+        (["jobs", "list"], "vcbatch job"),
+        (["job", "lst"], "vcbatch job list"),
+        (["logs", "train"], "vcbatch job logs"),
+        (["queue", "dscribe", "a"], "vcbatch queue describe"),
+        (["xyzzy"], ""),
+    ],
+)
+def test_an_unknown_command_is_wrong_usage(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], typed: list[str], meant: str
+) -> None:
+    assert run(monkeypatch, *typed) == 2
+    said = capsys.readouterr().err
+    assert "No such command" in said
+    assert said.partition("Did you mean this?\n")[2].strip() == meant
+
+
+def test_every_command_is_listed_below_a_title(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(monkeypatch, "--help") == 0
+    listed = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line.startswith("  ")}
+    for name in cli.list_commands(click.Context(cli)):
+        assert name in listed
 
 
 def test_help_imports_no_subcommand(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

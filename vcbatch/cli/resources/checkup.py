@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final
@@ -77,17 +77,20 @@ class Setting:
     components: str
     now: datetime
     local: bool = False
-    """The server is a `vcbatch up`, which has everything in one process."""
+    """The server is a `vcbatch up`, which has everything in one process; `examine` finds that out."""
 
 
 async def examine(
     api: Api, setting: Setting, *, server: str, version: Callable[[], Awaitable[Json]]
 ) -> AsyncIterator[Finding]:
     """All checks, one after the other; where the server doesn't answer, that alone. `version` asks what it is."""
-    reached = await _connection(server, version)
-    yield reached
-    if reached.verdict is Verdict.FAILED:
+    try:
+        told = text(await version(), "gitVersion")
+    except ApiError as error:
+        yield _unreachable(server, error)
         return
+    yield _ok("connection", f"{server} answers, version {told or 'unknown'}; vcbatch {__version__}")
+    setting = replace(setting, local=names.LOCAL_SERVER_MARK in told)
     for check in (_kinds, _rights, _admission, _controllers, _scheduler, _queues, _nodes, _silence):
         try:
             async for finding in check(api, setting):
@@ -102,17 +105,11 @@ def _ok(about: str, message: str) -> Finding:
     return Finding(verdict=Verdict.OK, about=about, message=message)
 
 
-async def _connection(server: str, version: Callable[[], Awaitable[Json]]) -> Finding:
-    try:
-        told = await version()
-    except ApiError as error:
-        todo = "Log in again, or choose other credentials with --context."
-        if error.code != 401:
-            todo = "Is it running, and reachable from here? --kubeconfig and --context choose another server."
-        return Finding(verdict=Verdict.FAILED, about="connection", message=f"{server}: {error}", todo=todo)
-    return _ok(
-        "connection", f"{server} answers, version {text(told, 'gitVersion') or 'unknown'}; vcbatch {__version__}"
-    )
+def _unreachable(server: str, error: ApiError) -> Finding:
+    todo = "Log in again, or choose other credentials with --context."
+    if error.code != 401:
+        todo = "Is it running, and reachable from here? --kubeconfig and --context choose another server."
+    return Finding(verdict=Verdict.FAILED, about="connection", message=f"{server}: {error}", todo=todo)
 
 
 async def _kinds(api: Api, setting: Setting) -> AsyncIterator[Finding]:

@@ -36,12 +36,7 @@ def command(access: Access, components_namespace: str) -> int:
         finding = Finding(verdict=Verdict.FAILED, about="connection", message=str(error), todo=error.hint)
         say("\n".join(lines_of(finding, terminal)))
         return 1
-    setting = Setting(
-        namespace=access.namespace,
-        components=components_namespace,
-        now=access.now(),
-        local=_is_local(connection.server),
-    )
+    setting = Setting(namespace=access.namespace, components=components_namespace, now=access.now())
     failed = False
 
     async def work(api: Api) -> None:
@@ -53,17 +48,6 @@ def command(access: Access, components_namespace: str) -> int:
 
     access.once(work)
     return 1 if failed else 0
-
-
-def _is_local(server: str) -> bool:
-    from vcbatch.cli.state import StateDir, default_state_dir
-    from vcbatch.runtime.kubeconfig import KubeconfigError, load
-
-    state = StateDir(default_state_dir())
-    try:
-        return state.running() is not None and load(state.kubeconfig).server == server
-    except (KubeconfigError, OSError):
-        return False
 
 
 def lines_of(finding: Finding, terminal: Terminal) -> Iterator[str]:

@@ -134,8 +134,8 @@ _LIST_OPTIONS: Sequence[Callable[[Any], Any]] = (
 def list_command(kind: Kind, *, text: str = "") -> click.Command:
     """The command `list` of a kind that needs no options of its own."""
 
-    @access_options
     @list_options(namespaced=kind.resource.namespaced)
+    @access_options
     def listing(access: Access, asked: Asked) -> int:
         return show_list(access, kind, asked)
 
@@ -146,10 +146,10 @@ def get_command(kind: Kind) -> click.Command:
     """The command `get NAME...` of a kind."""
 
     @click.argument("names", nargs=-1, required=True, metavar="NAME...")
-    @access_options
     @format_option
     @click.option("-w", "--watch", is_flag=True, help="Go on and show what changes, until Ctrl-C. One name only.")
     @click.option("--no-headers", is_flag=True, help="Only the lines of a table.")
+    @access_options
     def getting(names: tuple[str, ...], access: Access, output: Format, watch: bool, no_headers: bool) -> int:
         if watch:
             if len(names) != 1:

@@ -152,7 +152,7 @@ def _composed(
     options: Mapping[str, Any],
 ) -> Json:
     """Raises `click.BadParameter` for what no job can be."""
-    from vcbatch.cli.run.place import here
+    from vcbatch.cli.run.place import here, on_this_machine
     from vcbatch.sdk.compose import Array, CannotCompose, Framework, Volume, Wish, compose
     from vcbatch.sdk.compose.wish import time_limit_seconds
 
@@ -162,7 +162,7 @@ def _composed(
         wish["command"], wish["python"], folder = here(program)
         wish["work_dir"] = str(Path(folder, options["work_dir"]))
     try:
-        return compose(
+        job = compose(
             Wish(
                 **wish,
                 volumes=tuple(map(Volume.parse, volumes)),
@@ -177,6 +177,7 @@ def _composed(
             raise CliError(f"{access.connection().server} is a cluster, so {error}", hint=hint, exit_code=2) from error
         flag = _FLAGS.get(error.option, f"--{error.option}")
         raise click.BadParameter(str(error), param_hint=flag) from error
+    return on_this_machine(job, access) if wish["local"] else job
 
 
 def _is_local(access: Access, *, needed: bool) -> bool:

@@ -6,19 +6,35 @@ import os
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
+from vcbatch.api import names
+from vcbatch.api.resources import NODES
 from vcbatch.cli.access import Access
 from vcbatch.cli.output import CliError
 from vcbatch.sdk.compose.program import Program
 
-_MARK = "+vcbatch"
-"""In the version that the local server gives."""
+Json = dict[str, Any]
 
 
 def is_local(access: Access) -> bool:
     """Whether the server is one of `vcbatch up`. Raises `CliError` where there is none."""
     version = access.once(lambda api: api.version())  # type: ignore[attr-defined]
-    return _MARK in str(version.get("gitVersion", ""))
+    return names.LOCAL_SERVER_MARK in str(version.get("gitVersion", ""))
+
+
+def on_this_machine(job: Json, access: Access) -> Json:
+    """The job such that none of its pods goes to a virtual node, where it would only pretend to run."""
+    virtual = f"{names.VIRTUAL_NODE}=true"
+    if not access.once(lambda api: api.list(NODES, label_selector=virtual)).items:
+        return job
+    real = {"key": names.VIRTUAL_NODE, "operator": "NotIn", "values": ["true"]}
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [real]}]}
+    for task in job["spec"]["tasks"]:
+        task["template"]["spec"]["affinity"] = {
+            "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}
+        }
+    return job
 
 
 def here(command: tuple[str, ...]) -> tuple[tuple[str, ...], str, str]:

@@ -12,6 +12,7 @@ import platform
 import re
 from collections.abc import Callable, Mapping, Sequence
 
+from vcbatch.api import names
 from vcbatch.api.resources import CRDS
 from vcbatch.local.apiserver.registry import Json, Reply, Served
 
@@ -40,7 +41,7 @@ def version() -> Json:
         "emulationMinor": API_MINOR,
         "minCompatibilityMajor": API_MAJOR,
         "minCompatibilityMinor": str(int(API_MINOR) - 1),
-        "gitVersion": f"v{API_MAJOR}.{API_MINOR}.1+vcbatch",
+        "gitVersion": f"v{API_MAJOR}.{API_MINOR}.1{names.LOCAL_SERVER_MARK}",
         "gitCommit": "",
         "gitTreeState": "clean",
         "buildDate": "1970-01-01T00:00:00Z",

@@ -17,8 +17,6 @@ getting = get_command(JOB)
 
 
 @click.command("list")
-@access_options
-@list_options(namespaced=True)
 @click.option("-q", "--queue", "queues", multiple=True, metavar="QUEUE", help="Only of this queue; may be repeated.")
 @click.option(
     "--phase",
@@ -28,6 +26,8 @@ getting = get_command(JOB)
     metavar="PHASE",
     help="Only in this phase; may be repeated.",
 )
+@list_options(namespaced=True)
+@access_options
 def listing(access: Access, asked: Asked, queues: tuple[str, ...], phases: tuple[JobPhase, ...]) -> int:
     """List jobs, with how many of their pods run or have succeeded and why they wait or failed."""
     return show_list(access, JOB, replace(asked, keep=_keep(queues, phases)))

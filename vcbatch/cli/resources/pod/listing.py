@@ -13,11 +13,11 @@ from vcbatch.cli.resources.listing import Asked, list_options, show_list
 
 
 @click.command("list")
-@access_options
-@list_options(namespaced=True)
 @click.option("-j", "--job", metavar="JOB", help="Only of this job.")
 @click.option("-t", "--task", metavar="TASK", help="Only of this task.")
 @click.option("-q", "--queue", metavar="QUEUE", help="Only of jobs in this queue.")
+@list_options(namespaced=True)
+@access_options
 def listing(access: Access, asked: Asked, job: str | None, task: str | None, queue: str | None) -> int:
     """List the pods of jobs, as kubectl shows pods."""
     chosen = ((names.JOB_NAME, job), (names.TASK_SPEC, task), (names.QUEUE_NAME, queue))
