@@ -1,8 +1,8 @@
 """What a cycle tells the world: phases, conditions, queue amounts, events and explanations, each only when it changed.
 
 Numbers in messages move all the time while nothing new happened, so a message alone is written again no sooner than
-`MESSAGE_EVERY` after the last, counts no sooner than `COUNTS_EVERY`; what a reader acts on (a phase, a condition's
-status or reason, another obstacle) is written at once.
+`MESSAGE_EVERY` after the last, and when its turn comes in a line (`message_line`); counts no sooner than
+`COUNTS_EVERY`. What a reader acts on (a phase, a condition's status or reason, another obstacle) is written at once.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from vcbatch.api.timestamps import format_time
 from vcbatch.scheduler.blockers import Blocker
 from vcbatch.scheduler.conditions import ConditionWriter, Status, counts, same_headlines
 from vcbatch.scheduler.figures import FigureBooks, Figures, GangFigures, GangShare
+from vcbatch.scheduler.message_line import MessageLine
 from vcbatch.scheduler.model import Job, Phase, Task, TaskStatus
 from vcbatch.scheduler.phases import next_phase, only_ending
 from vcbatch.scheduler.queue_amounts import QueueAmounts
@@ -37,7 +38,6 @@ from vcbatch.scheduler.session import Session
 
 MESSAGE_EVERY = timedelta(seconds=30)
 COUNTS_EVERY = timedelta(seconds=1)
-_AT_ONCE = timedelta(0)
 PODS_GRACE = timedelta(seconds=5)
 """How long a gang may lack pods before that is said: its controller is making them."""
 PODS_WITH_EVENTS = 1
@@ -59,6 +59,7 @@ class Reporter:
         self._lacking_since: dict[str, datetime] = {}
         self._deferred: dict[str, Job] = {}
         self._queues = QueueAmounts()
+        self.line = MessageLine()
         self._books = FigureBooks()
         self._weighed = -1
         self._total = b""
@@ -76,8 +77,15 @@ class Reporter:
             job = session.state.jobs.get(key)
             if job is not None:
                 due[key] = job
+        for uid in self.line.call(session.now):
+            job = session.state.job_of_group(uid)
+            if job is not None:
+                due[job.key] = job
         for job in sorted(due.values(), key=lambda job: job.key):
             writer.job(job)
+        turn = self.line.again(session.now)
+        if turn is not None:
+            writer.look_again(turn)
         writer.refused_binds()
         writer.evictions()
         updates, due = self._queues.updates(session.state, session.now)
@@ -106,11 +114,19 @@ class Reporter:
         """The PodGroup is gone."""
         self.explain(uid, None)
         self._gone.append(uid)
+        self.line.forget(uid)
         for known in (self._written_at, self._lacking_since):
             known.pop(uid, None)
 
     def written(self, uid: str, now: datetime) -> None:
         self._written_at[uid] = now
+        self.line.forget(uid)
+
+    def may_tell(self, uid: str, now: datetime) -> bool:
+        """Whether new numbers in a message may be written now; they have their turn otherwise."""
+        last = self._written_at.get(uid)
+        due = now if last is None or now < last else last + MESSAGE_EVERY
+        return self.line.take(uid, now, due=due)
 
     def may_write(self, uid: str, now: datetime, every: timedelta) -> datetime | None:
         """None where the last write is long enough ago, else when it will be."""
@@ -272,14 +288,7 @@ class _Writer:
         domain = self._domain(job)
         if (status == job.written and domain == job.domain) or job.group is None:
             return
-        wait = None
-        if status["phase"] == job.written.get("phase") and not news and domain == job.domain:
-            every = COUNTS_EVERY if same_headlines(status, job.written) else _AT_ONCE
-            if every and counts(status) == counts(job.written):
-                every = MESSAGE_EVERY
-            wait = self._reporter.may_write(job.uid, self._now, every)
-        if wait is not None:
-            self._again(job, wait)
+        if not news and domain == job.domain and not self._timely(job, status):
             return
         meta = job.group.metadata
         self._updates.append(
@@ -295,6 +304,17 @@ class _Writer:
         job.written = status
         job.domain = domain
         self._reporter.written(job.uid, self._now)
+
+    def _timely(self, job: Job, status: Status) -> bool:
+        """Whether a status that says nothing new but numbers, if that, may be written now."""
+        if status["phase"] != job.written.get("phase") or not same_headlines(status, job.written):
+            return True
+        if counts(status) == counts(job.written):
+            return self._reporter.may_tell(job.uid, self._now)
+        wait = self._reporter.may_write(job.uid, self._now, COUNTS_EVERY)
+        if wait is not None:
+            self._again(job, wait)
+        return wait is None
 
     def _domain(self, job: Job) -> str:
         """The name of the lowest domain of the network that has all places of a gang to which that matters; empty while
