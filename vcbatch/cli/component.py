@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from vcbatch._version import __version__
 from vcbatch.cli.component_options import ComponentOptions
+from vcbatch.cli.listening import listen
 from vcbatch.cli.options import LEVELS
 from vcbatch.cli.output import CliError
 from vcbatch.observe import logging as logs
@@ -97,7 +98,7 @@ async def _run(options: ComponentOptions, work: Work, election: LeaseConfig) -> 
             ready=[lambda: _unready(component, elector)],
             metrics=component.meter.exposition,
         )
-        _listen(server, options)
+        listen(server, health=options.healthz_address, metrics=options.listen_address)
         stack.callback(server.close)
         task = asyncio.ensure_future(_until_ended(component, elector, work, pulse))
         loop = asyncio.get_running_loop()
@@ -121,13 +122,6 @@ async def _until_ended(component: Component, elector: LeaderElector | None, work
         await (elector.run(lead) if elector is not None else lead())
     finally:
         beating.cancel()
-
-
-def _listen(server: HealthServer, options: ComponentOptions) -> None:
-    try:
-        server.start(health=options.healthz_address, metrics=options.listen_address)
-    except OSError as error:
-        raise CliError(f"can't listen: {error.strerror or error}") from error
 
 
 def _unready(component: Component, elector: LeaderElector | None) -> str:

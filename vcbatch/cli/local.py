@@ -30,6 +30,7 @@ from vcbatch.cli.admission import admission_services, ensure_webhooks, idle_noti
 from vcbatch.cli.definitions import ensure_definitions
 from vcbatch.cli.job_plugins import add_job_plugins
 from vcbatch.cli.kubelets import KubeletOptions, Kubelets
+from vcbatch.cli.listening import listen
 from vcbatch.cli.output import CliError, note
 from vcbatch.cli.plugin_files import load as load_plugins
 from vcbatch.cli.policy_file import read_policy
@@ -40,6 +41,7 @@ from vcbatch.local.apiserver.persistence import StateError
 from vcbatch.local.apiserver.server import EmbeddedServer, PortInUse
 from vcbatch.local.kubelet import SandboxUnavailableError
 from vcbatch.observe import logging as logs
+from vcbatch.observe.metrics import PrometheusMeter
 from vcbatch.runtime import memory
 from vcbatch.runtime.bootstrap import ensure_queues
 from vcbatch.runtime.clock import SystemClock
@@ -47,11 +49,13 @@ from vcbatch.runtime.control_plane import ControlPlane
 from vcbatch.runtime.extender import HttpConsultant
 from vcbatch.runtime.informers import Informers
 from vcbatch.runtime.kubeconfig import load
+from vcbatch.runtime.meter import Meter, NoMeter
 from vcbatch.runtime.policy_source import FollowedPolicy, OwnObject, PolicyFile
 from vcbatch.runtime.probes import Sockets
 from vcbatch.runtime.random import SystemRandom
 from vcbatch.runtime.recorder import Recorder
 from vcbatch.runtime.scheduler_loop import SchedulerLoop
+from vcbatch.runtime.serving import Address, HealthServer
 from vcbatch.runtime.supervise import Part, PartFailedError, Supervisor
 from vcbatch.runtime.workloads import Workloads
 from vcbatch.scheduler import Policy
@@ -86,6 +90,8 @@ class LocalOptions:
     plugins: tuple[Path, ...] = ()
     queue_gates: bool = False
     record_cycles: Path | None = None
+    listen_address: Address | None = None
+    """Where metrics are served; nowhere where None."""
 
 
 def run(options: LocalOptions, *, ready: Callable[[Report], None], to_log: bool) -> int:
@@ -161,9 +167,26 @@ class LocalProgram:
         self._options = options
         self._clock = SystemClock()
         self._random = SystemRandom()
+        self._meter: Meter = NoMeter()
 
     async def run(self, stop: asyncio.Event, ready: Callable[[Report], None]) -> None:
         """Start, call `ready`, and run until `stop`; then end in the opposite order, pods before the server."""
+        close = self._serve_metrics()
+        try:
+            await self._run(stop, ready)
+        finally:
+            close()
+
+    def _serve_metrics(self) -> Callable[[], None]:
+        """Serve them where that is asked for; returns what ends it."""
+        if self._options.listen_address is None:
+            return lambda: None
+        meter = self._meter = PrometheusMeter()
+        server = HealthServer(alive=[], ready=[], metrics=meter.exposition)
+        listen(server, health=None, metrics=self._options.listen_address)
+        return server.close
+
+    async def _run(self, stop: asyncio.Event, ready: Callable[[Report], None]) -> None:
         kubelets = await Kubelets.open(self._kubelet_options(), clock=self._clock, random=self._random)
         async with AsyncExitStack() as stack:
             server = await self._start_server()
@@ -171,7 +194,7 @@ class LocalProgram:
             await ensure_definitions(server.api)
             await self._set_up_webhooks(server)
             await ensure_queues(server.api, clock=self._clock, random=self._random)
-            informers = Informers(server.api, clock=self._clock, random=self._random)
+            informers = Informers(server.api, clock=self._clock, random=self._random, meter=self._meter)
             connection = load(server.kubeconfig)
             plane = ControlPlane(
                 server.api,
@@ -181,6 +204,7 @@ class LocalProgram:
                 random=self._random,
                 host=socket.gethostname(),
                 scheduler_names=_SCHEDULER_NAMES,
+                meter=self._meter,
                 asks=Sockets(local=True),
             )
             workloads = Workloads(
@@ -255,7 +279,7 @@ class LocalProgram:
             await self._ensure_lease(server)
             parse = partial(Policy.parse, extensions=load_plugins(self._options.plugins))
             source = PolicyFile(self._options.scheduler_conf, own=own)
-            followed = FollowedPolicy(source, parse, clock=self._clock, recorder=recorder)
+            followed = FollowedPolicy(source, parse, clock=self._clock, recorder=recorder, meter=self._meter)
         policy = None if followed is None else await followed.first()
         settings = SchedulerSettings(
             taken=self._clock.now(),
@@ -266,7 +290,14 @@ class LocalProgram:
         scheduler = recorded_scheduler(policy, settings, self._options.record_cycles)
         scheduler.consultant = HttpConsultant(clock=self._clock)
         loop = SchedulerLoop(
-            server.api, scheduler, informers, recorder, clock=self._clock, random=self._random, own=own
+            server.api,
+            scheduler,
+            informers,
+            recorder,
+            clock=self._clock,
+            random=self._random,
+            meter=self._meter,
+            own=own,
         )
         return loop, recorder, followed
 

@@ -11,14 +11,17 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from vcbatch.cli.feature_gates import QUEUE_GATES, feature_gates_option
-from vcbatch.cli.options import state_dir_option
+from vcbatch.cli.options import AddressType, state_dir_option
 from vcbatch.cli.output import CliError, say
 from vcbatch.cli.state import StateDir, default_state_dir
+
+if TYPE_CHECKING:
+    from vcbatch.runtime.serving import Address
 
 _DETACH_SECONDS = 60.0
 _EXIT_SECONDS = 10.0
@@ -58,6 +61,10 @@ _LAST_WORDS = 4096  # bytes
     "--record-cycles", type=click.Path(file_okay=False, path_type=Path), default=None, metavar="DIR",
     help="Record what the scheduler is told and decides in a ring of files there, for `vcbatch replay`.",
 )  # fmt: skip
+@click.option(
+    "--listen-address", type=AddressType(), default=None, metavar="HOST:PORT",
+    help="Serve /metrics of the controllers and the scheduler there.  [default: nowhere]",
+)  # fmt: skip
 @click.option("--ready-fd", type=int, default=None, hidden=True)
 def command(
     state_dir: Path,
@@ -70,6 +77,7 @@ def command(
     plugins: tuple[Path, ...],
     feature_gates: Mapping[str, bool],
     record_cycles: Path | None,
+    listen_address: Address | None,
     ready_fd: int | None,
 ) -> int:
     """Start an API server, the controllers, the scheduler and a kubelet on this machine.
@@ -89,6 +97,8 @@ def command(
             arguments += ["--feature-gates", f"{name}={str(on).lower()}"]
         if record_cycles is not None:
             arguments += ["--record-cycles", str(record_cycles.resolve())]
+        if listen_address is not None:
+            arguments += ["--listen-address", str(listen_address)]
         return _detached(state, arguments)
 
     from vcbatch.cli.local import LocalOptions, run
@@ -104,6 +114,7 @@ def command(
         plugins=plugins,
         queue_gates=feature_gates.get(QUEUE_GATES, False),
         record_cycles=record_cycles,
+        listen_address=listen_address,
     )
 
     def ready(report: dict[str, Any]) -> None:

@@ -39,6 +39,10 @@ class Address:
             raise AddressError(f"{text!r} is not HOST:PORT: an IPv6 address goes in brackets")
         return cls(host.strip("[]") or None, int(port))
 
+    def __str__(self) -> str:
+        host = self.host or ""
+        return f"[{host}]:{self.port}" if ":" in host else f"{host}:{self.port}"
+
 
 class Pulse:
     """Tells whether an event loop still turns. `run` is to run in it; `fault` may be asked from any thread."""

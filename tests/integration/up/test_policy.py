@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import socket
 import time
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -63,3 +65,28 @@ def _told(program: RunningVcbatch, reason: str) -> str:
             return items[0]["message"]
         time.sleep(0.5)
     raise AssertionError(f"no event {reason} in a minute")
+
+
+def test_metrics_are_served_where_that_is_asked_for(program: RunningVcbatch) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    program.arguments = ("--listen-address", address, *VIRTUAL)
+    program.up()
+    program.kubectl("apply", "-f", "-", stdin=job("j", "sleep 1", replicas=2)).ok()
+    program.kubectl("wait", "vcjob/j", "--for=jsonpath={.status.state.phase}=Completed", "--timeout=60s").ok()
+    with urllib.request.urlopen(f"http://{address}/metrics", timeout=10) as answer:
+        text = answer.read().decode()
+    for line in (
+        'volcano_queue_weight{queue_name="default"} 1.0',
+        'volcano_task_scheduling_latency_milliseconds_count{stage="Bound"} 2.0',
+        'volcano_schedule_attempts_total{result="scheduled"} 2.0',
+        'vcbatch_binds_total{result="bound"} 2.0',
+        'volcano_action_scheduling_latency_milliseconds_count{action="allocate"}',
+        "volcano_e2e_job_scheduling_latency_milliseconds_count 1.0",
+        'vcbatch_looks_total{controller=',
+    ):
+        assert line in text, text
+    taken = vcbatch("up", "--state-dir", str(program.state) + "-2", "--listen-address", address, *VIRTUAL, check=False)
+    assert taken.returncode == 1
+    assert f"can't listen on {address}: " in taken.stderr
