@@ -19,6 +19,8 @@ from tests.support.documents import DOCUMENTS, ROOT, commands, with_commands
 from tests.support.up import vcbatch
 
 LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
+PLACE = re.compile(r"`((?:crds|docs|examples|helm|tests|vcbatch|webhooks)/[\w./*-]*)`")
+MODULE = re.compile(r"`([\w/]+\.py)`")
 
 pytestmark = pytest.mark.kubectl
 
@@ -57,3 +59,14 @@ def test_links_of(document: Path) -> None:
         link for link in LINK.findall(document.read_text(encoding="utf-8")) if not (document.parent / link).exists()
     ]
     assert not broken
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.stem)
+def test_places_of(document: Path) -> None:
+    """What a document says of the code is where it says; a module without its folder is somewhere."""
+    text = document.read_text(encoding="utf-8")
+    wrong = [place for place in PLACE.findall(text) if not any(ROOT.glob(place))]
+    modules = (path for folder in ("vcbatch", "webhooks", "tests") for path in (ROOT / folder).rglob("*.py"))
+    known = {f"/{path.relative_to(ROOT)}" for path in modules}
+    wrong += [name for name in MODULE.findall(text) if not any(path.endswith(f"/{name}") for path in known)]
+    assert not wrong
