@@ -40,8 +40,9 @@ def rules() -> Iterator[Rule]:
             f"requestBody.spec.{field}: pods, counts and extended resources must be integers",
         )
     least = _compared("variables.deserved", "string(variables.guarantee[k])")
+    none = f"{_compared('variables.guarantee', chr(39) + '0' + chr(39))} == 0"
     yield _judged(
-        f"variables.guarantee.all(k, k in variables.deserved && {least} >= 0)",
+        f"variables.guarantee.all(k, k in variables.deserved ? {least} >= 0 : {none})",
         "requestBody.spec.deserved: must be >= guarantee",
     )
     most = _compared("variables.deserved", "string(variables.capability[k])")

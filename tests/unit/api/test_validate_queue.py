@@ -42,6 +42,7 @@ def hierarchy(path: str, weights: str) -> Queue:
 def test_a_queue_that_fits_has_no_faults() -> None:
     assert refusal(queue("q", capability={"cpu": 8}, deserved={"cpu": "4"}, guarantee={"resource": {"cpu": "1"}})) == ""
     assert refusal(queue("team-b", parent="team", deserved={"cpu": "4"}, guarantee={"resource": {"cpu": 1}})) == ""
+    assert refusal(queue("q", capability={"cpu": "100"}, guarantee={"resource": {"cpu": "0", "memory": "0"}})) == ""
     assert refusal(hierarchy("root/a/c", "1/2/0.5")) == ""
 
 

@@ -111,7 +111,7 @@ def _limits(queue: Queue) -> tuple[amounts.Amounts, amounts.Amounts, amounts.Amo
 
 
 def _amount_faults(queue: Queue) -> Iterator[Fault]:
-    """guarantee <= deserved <= capability, where deserved has to be given for what is guaranteed."""
+    """guarantee <= deserved <= capability, where what is guaranteed has to be deserved too."""
     spec = queue.spec
     yield from amounts.amount_faults(spec.capability, f"{_SPEC}.capability")
     yield from amounts.amount_faults(spec.deserved, f"{_SPEC}.deserved")
@@ -120,11 +120,11 @@ def _amount_faults(queue: Queue) -> Iterator[Fault]:
     for name, least in guarantee.items():
         field = f"{_SPEC}.deserved.{name}"
         got = deserved.get(name)
-        if got is None:
+        if got is None and least != ZERO:
             yield Fault(
                 field, f'{field}: Invalid value: "<nil>": deserved[{name}] must be >= guarantee[{name}]={least}'
             )
-        elif got < least:
+        elif got is not None and got < least:
             text = f"deserved[{name}]={got} must be >= guarantee[{name}]={least}"
             yield Fault(field, f'{field}: Invalid value: "{got}": {text}')
     for name, got in deserved.items():
