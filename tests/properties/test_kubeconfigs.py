@@ -40,11 +40,14 @@ WHOLE: dict[str, Any] = {
         {
             "name": "u",
             "user": {
+                "tokenFile": "token",
                 "token": SECRET,
                 "username": "me",
                 "password": SECRET,
                 "client-certificate-data": ENCODED,
                 "client-key-data": ENCODED,
+                "client-certificate": "client.pem",
+                "client-key": "client.key",
                 "as": "other",
                 "as-groups": ["a"],
                 "as-user-extra": {"scopes": ["view"]},
@@ -65,7 +68,21 @@ ODD = st.recursive(
     | st.integers(-(2**70), 2**70)
     | st.floats()
     | st.dates()
-    | st.sampled_from(["", "\x00", "é", "!!", "https://", "http://[", "https://x:99999999", "-----BEGIN"])
+    | st.sampled_from(
+        [
+            "",
+            "\x00",
+            "é",
+            "~nobody-of-this-name/x",
+            "..",
+            "/",
+            "!!",
+            "https://",
+            "http://[",
+            "https://x:99999999",
+            "-----BEGIN",
+        ]
+    )
     | st.text(st.characters(codec="utf-8", exclude_categories=["Cc"]), max_size=8),
     lambda below: st.lists(below, max_size=2) | st.dictionaries(st.text("ab-", max_size=4), below, max_size=2),
     max_leaves=4,
@@ -121,7 +138,19 @@ def said(text: str | bytes) -> str:
         return shown
 
 
+def changed(section: str, **values: Any) -> Any:
+    """The whole with these values in the one entry of a section."""
+    document = copy.deepcopy(WHOLE)
+    (entry,) = document[f"{section}s"]
+    entry[section].update(values)
+    return document
+
+
 @example(document=WHOLE)
+@example(document={**WHOLE, "users": 1})
+@example(document=changed("user", tokenFile="~nobody-of-this-name/x"))
+@example(document=changed("user", tokenFile="a\x00b"))
+@example(document=changed("cluster", **{"certificate-authority-data": "é"}))
 @given(mutants())
 def test_no_document_surprises(document: Any) -> None:
     shown = said(yaml.safe_dump(document))

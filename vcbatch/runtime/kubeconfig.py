@@ -7,7 +7,6 @@ of $KUBECONFIG merged (the first mention of a name wins), else ~/.kube/config, e
 from __future__ import annotations
 
 import base64
-import binascii
 import os
 import ssl
 import tempfile
@@ -261,14 +260,17 @@ def _pem(entry: _Entry, key: str) -> str | None:
     if data:
         try:
             return base64.b64decode(str(data), validate=True).decode()
-        except (binascii.Error, UnicodeDecodeError) as error:
+        except ValueError as error:
             raise KubeconfigError(f"{entry.file}: {key}-data isn't base64 of PEM text: {error}") from error
     path = entry.value.get(key)
     return _read(_beside(entry.file, str(path))) if path else None
 
 
 def _beside(file: Path, path: str) -> Path:
-    return (file.parent / Path(path).expanduser()).resolve()
+    try:
+        return (file.parent / Path(path).expanduser()).resolve()
+    except (ValueError, RuntimeError, OSError) as error:  # such as the home of nobody, or a circle of links
+        raise KubeconfigError(f"{file}: {path!r} is no path: {error}") from error
 
 
 def _read(path: Path) -> str:
