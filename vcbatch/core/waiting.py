@@ -63,9 +63,10 @@ class Limit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """Why a job isn't running as a whole.
+    """Why a job isn't running as a whole; as text, in some lines.
 
     Attributes:
+        phase: the job's.
         reason: of the closed vocabularies `WaitReason` and `JobReason`, where one of them was written.
         message: the sentence with the numbers; empty where nobody has said anything.
         since: when it came to be so.
@@ -80,6 +81,7 @@ class Waiting:
         expected_start: by when it starts at the latest, where the scheduler wrote that.
     """
 
+    phase: JobPhase
     reason: WaitReason | JobReason | None
     message: str
     since: datetime | None
@@ -91,6 +93,17 @@ class Waiting:
     limit: Limit | None = None
     enough: Sequence[Gang] = ()
     expected_start: datetime | None = None
+
+    def __str__(self) -> str:
+        why = f" ({self.reason})" if self.reason is not None else ""
+        lines = [f"{self.phase}{why}{f': {self.message}' if self.message else ''}"]
+        if self.position:
+            lines.append(f"number {self.position} of those that wait in queue {self.queue}")
+        if self.expected_start is not None:
+            lines.append(f"starts by {self.expected_start:%Y-%m-%d %H:%M:%S} UTC")
+        elif self.enough:
+            lines.append(f"starts once these have ended: {', '.join(gang.key for gang in self.enough)}")
+        return "\n".join(lines)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,8 +123,9 @@ def waiting_of(job: Json, around: Surroundings) -> Waiting:
     gang = gangs[own] if own is not None else None
     reason, message, since = _said(job, around.pod_groups[own] if own is not None else None)
     queue = gang.queue if gang is not None else str(part(job, "spec").get("queue") or names.DEFAULT_QUEUE)
-    if gang is None or phase_of(job) not in (JobPhase.PENDING, JobPhase.RESTARTING):
-        return Waiting(reason=reason, message=message, since=since, gang=gang, queue=queue)
+    phase = phase_of(job)
+    if gang is None or phase not in (JobPhase.PENDING, JobPhase.RESTARTING):
+        return Waiting(phase=phase, reason=reason, message=message, since=since, gang=gang, queue=queue)
     line = sorted((one for one in gangs if one.queue == queue and _in_line(one)), key=_turn)
     ahead = line[: line.index(gang)] if gang in line else []
     keeping = [one for one in gangs if one is not gang and _keeps_room(one, before=gang)]
@@ -120,6 +134,7 @@ def waiting_of(job: Json, around: Surroundings) -> Waiting:
     within = _below(limit.queue if limit is not None else queue, around.queues)
     holders = sorted((one for one in keeping if one.queue in within), key=_age)
     return Waiting(
+        phase=phase,
         reason=reason,
         message=message,
         since=since,

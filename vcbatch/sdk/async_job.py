@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Collection
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -47,13 +47,24 @@ class AsyncJobHandle(JobDisplay):
     async def _manifest(self) -> Json:
         with self._session.translated():
             api = await self._session.api()
-            manifest = await api.get(JOBS, self.name, namespace=self.namespace)
+            try:
+                manifest = await api.get(JOBS, self.name, namespace=self.namespace)
+            except ApiError as error:
+                if error.not_found and error.details.get("name"):
+                    raise self._absent() from error
+                raise
         self._is_ours(Job.from_manifest(manifest))
         return manifest
 
     def _is_ours(self, job: Job) -> None:
         if self.last is not None and self.last.uid and job.uid != self.last.uid:
             raise self._gone("it was deleted, and another has its name")
+
+    def _absent(self) -> NotFound:
+        if self.last is not None:
+            return self._gone("it was deleted")
+        hint = "client.jobs() lists those of a namespace, client.jobs(all_namespaces=True) all of them."
+        return NotFound(f"there is no job {self.namespace}/{self.name}", hint=hint, code=404, reason="NotFound")
 
     def _gone(self, why: str) -> NotFound:
         hint = "client.job(name) gives the one that has the name now."
@@ -79,6 +90,7 @@ class AsyncJobHandle(JobDisplay):
                 field_selector=f"metadata.name={self.name}",
                 clock=self._session.clock,
                 random=self._session.random,
+                on_trouble=self._session.trouble,
             )
             async with aclosing(batches):
                 async for batch in batches:
@@ -156,14 +168,15 @@ class AsyncJobHandle(JobDisplay):
 
     async def _too_late(self, wanted: Collection[JobPhase], seconds: float) -> WaitTimeout:
         job = self.last or await self.get()
-        why = ""
-        if not job.phase.finished:
-            try:
-                why = (await self.explain()).message
-            except ServerError:
-                why = job.status.message
+        why = job.status.message
+        with suppress(ServerError):
+            why = (await self.explain()).message
         said = f"job {self.namespace}/{self.name} isn't {_or(wanted)} after {seconds:g} s: it is {job.phase}"
-        return WaitTimeout(said, hint=why or "handle.explain() says what it waits for.", job=job)
+        if job.phase is JobPhase.RUNNING:
+            hint = "It goes on: handle.logs(follow=True) shows what it prints, handle.cancel() ends it."
+        else:
+            hint = "It goes on: handle.explain() says what it waits for, handle.cancel() ends it."
+        return WaitTimeout(said, hint=why or hint, job=job)
 
     async def result(self, *, timeout: float | None = None) -> Any:
         """Wait for the end: of a function's job what it returned, of any other the job. Raises `JobFailed` unless it is
@@ -181,13 +194,19 @@ class AsyncJobHandle(JobDisplay):
         follow: bool = False,
         tail: int | None = None,
         since: datetime | None = None,
-        tasks: Collection[str] | None = None,
-        containers: Collection[str] | None = None,
+        tasks: str | Collection[str] | None = None,
+        indices: int | Collection[int] | None = None,
+        containers: str | Collection[str] | None = None,
     ) -> AsyncGenerator[LogLine, None]:
         """The lines of all its pods: those that are there or, with `follow`, all that come until the job has ended.
-        `tail` is a number of lines of each container."""
+        `tail` is a number of lines of each container. `tasks`, `indices` (of the pods of a task) and `containers`
+        choose; what the job doesn't have raises `NotFound`."""
+        from vcbatch.sdk.log_choice import chosen
         from vcbatch.sdk.logs import follow_job
 
+        if tail is not None and tail < 0:
+            raise ValueError(f"tail={tail}: want 0 or more")
+        parts = chosen(self._seen(Job.from_manifest(await self._manifest())), tasks, indices, containers)
         with self._session.translated():
             lines = follow_job(
                 await self._session.api(),
@@ -196,8 +215,10 @@ class AsyncJobHandle(JobDisplay):
                 follow=follow,
                 tail=tail,
                 since=since,
-                tasks=tasks,
-                containers=containers,
+                tasks=parts.tasks,
+                indices=parts.indices,
+                containers=parts.containers,
+                on_trouble=self._session.trouble,
                 clock=self._session.clock,
                 random=self._session.random,
             )
@@ -235,26 +256,36 @@ class AsyncJobHandle(JobDisplay):
     # Acting
 
     async def suspend(self) -> None:
-        """Stop its pods until it is resumed; those that have succeeded stay. `wait(until="Aborted")` sees it done."""
+        """Stop its pods until it is resumed; those that have succeeded stay. `wait(until="Aborted")` sees it done.
+        Raises `JobEnded` where there is nothing left to suspend."""
         await self._ask(Action.ABORT_JOB)
 
     async def resume(self) -> None:
-        """Let a suspended job go on with what hadn't succeeded."""
+        """Let a suspended job go on with what hadn't succeeded. Raises `JobEnded` where it has ended."""
         await self._ask(Action.RESUME_JOB)
 
     async def restart(self) -> None:
-        """Stop all pods and start anew; it counts as one retry."""
+        """Stop all pods and start anew; it counts as one retry. Raises `JobEnded` where it has ended."""
         await self._ask(Action.RESTART_JOB)
 
     async def cancel(self) -> None:
-        """End it for good: it becomes Terminated, and stays to be looked at until it is deleted."""
-        await self._ask(Action.TERMINATE_JOB)
+        """End it for good: it becomes Terminated, and stays to be looked at until it is deleted. Nothing happens where
+        it has ended already."""
+        with suppress(JobEnded):
+            await self._ask(Action.TERMINATE_JOB)
 
     async def _ask(self, action: Action) -> None:
         manifest = await self._manifest()
+        self._must_go_on(Job.from_manifest(manifest), action)
         with self._session.translated():
             api = await self._session.api()
             await api.create(COMMANDS, command_for(JOBS, manifest, action), namespace=self.namespace)
+
+    def _must_go_on(self, job: Job, deed: str) -> None:
+        if job.phase.finished:
+            hint = "To run it again, submit it under another name: client.submit(job.replace(name=...))."
+            said = f"job {self.namespace}/{self.name} is {job.phase}: {deed} has no effect any more"
+            raise JobEnded(said, hint=hint, job=self._seen(job))
 
     async def delete(self) -> None:
         """Remove the job with all that belongs to it. Nothing happens where it is gone already."""
@@ -278,9 +309,9 @@ class AsyncJobHandle(JobDisplay):
 
     async def scale(self, task: str, replicas: int, *, min_available: int | None = None) -> Job:
         """Give a task so many pods, and the job another minimum where one is named: pods that are too many are taken
-        from the highest index. Raises `AdmissionDenied` where the result isn't valid."""
-        manifest = await self._manifest()
-        job = Job.from_manifest(manifest)
+        from the highest index. Raises `AdmissionDenied` where the result isn't valid, `JobEnded` where it has ended."""
+        job = Job.from_manifest(await self._manifest())
+        self._must_go_on(job, "scale")
         index = next((at for at, one in enumerate(job.tasks) if one.name == task), None)
         if index is None:
             known = ", ".join(one.name for one in job.tasks)
@@ -303,12 +334,13 @@ class AsyncJobHandle(JobDisplay):
 
 
 def wanted_phases(until: Phases) -> frozenset[JobPhase]:
-    """Raises `ValueError` for what is no phase."""
+    """The phases of these names, however they are capitalised. Raises `ValueError` for what is no phase."""
+    known = {phase.casefold(): phase for phase in JobPhase}
     given = {until} if isinstance(until, str) else set(until)
-    unknown = sorted(str(phase) for phase in given if phase not in set(JobPhase))
+    unknown = sorted(str(phase) for phase in given if str(phase).casefold() not in known)
     if unknown or not given:
-        raise ValueError(f"until={unknown}: want some of {', '.join(JobPhase)}")
-    return frozenset(JobPhase(phase) for phase in given)
+        raise ValueError(f"until: {', '.join(unknown) or 'nothing'} is no phase of a job: want {', '.join(JobPhase)}")
+    return frozenset(known[phase.casefold()] for phase in given)
 
 
 def _or(phases: Collection[JobPhase]) -> str:

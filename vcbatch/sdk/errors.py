@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
+from vcbatch.api.resources import NAMESPACES, QUEUES
 from vcbatch.seams.api import ApiError
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ class WaitTimeout(VcbatchError, TimeoutError):
 
 
 class JobEnded(VcbatchError):
-    """A job has ended, so that what was waited for can't happen any more. `job` is the job as it ended."""
+    """A job has ended, so that what was waited for or asked for can't happen any more. `job` is the job as it ended."""
 
     def __init__(self, message: str, *, hint: str = "", job: Job) -> None:
         super().__init__(message, hint=hint)
@@ -155,7 +156,7 @@ def _kind_of(error: ApiError) -> tuple[type[ServerError], str]:
     if error.not_found and not error.details.get("name"):
         return NotFound, "Does the cluster have vcbatch? `vcbatch crds | kubectl apply -f -` installs its definitions."
     if error.not_found:
-        return NotFound, "Is it in another namespace? Give it as namespace=..."
+        return NotFound, _missing(error)
     if error.already_exists:
         return AlreadyExists, "Choose another name, or delete the one that is there."
     if error.code == 409:
@@ -163,6 +164,16 @@ def _kind_of(error: ApiError) -> tuple[type[ServerError], str]:
     if error.transient:
         return Unavailable, "Is the server running, and reachable from here? Otherwise try again in a minute."
     return ServerError, ""
+
+
+def _missing(error: ApiError) -> str:
+    match error.details.get("kind"):
+        case NAMESPACES.plural:
+            return f"`kubectl create namespace {error.details.get('name')}` makes it."
+        case QUEUES.plural:
+            return "client.queues() lists those that there are."
+        case _:
+            return "Is it in another namespace? Give it as namespace=..."
 
 
 def _denied_by_webhook(message: str) -> bool:

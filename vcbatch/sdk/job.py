@@ -74,12 +74,16 @@ class JobHandle(JobDisplay):
         follow: bool = False,
         tail: int | None = None,
         since: datetime | None = None,
-        tasks: Collection[str] | None = None,
-        containers: Collection[str] | None = None,
+        tasks: str | Collection[str] | None = None,
+        indices: int | Collection[int] | None = None,
+        containers: str | Collection[str] | None = None,
     ) -> Iterator[LogLine]:
         """The lines of all its pods: those that are there or, with `follow`, all that come until the job has ended.
-        `tail` is a number of lines of each container."""
-        lines = self._handle.logs(follow=follow, tail=tail, since=since, tasks=tasks, containers=containers)
+        `tail` is a number of lines of each container. `tasks`, `indices` (of the pods of a task) and `containers`
+        choose; what the job doesn't have raises `NotFound`."""
+        lines = self._handle.logs(
+            follow=follow, tail=tail, since=since, tasks=tasks, indices=indices, containers=containers
+        )
         return self._portal.iterate(lines)
 
     def events(self) -> list[JobEvent]:
@@ -92,19 +96,21 @@ class JobHandle(JobDisplay):
         return self._portal.run(self._handle.explain())
 
     def suspend(self) -> None:
-        """Stop its pods until it is resumed; those that have succeeded stay. `wait(until="Aborted")` sees it done."""
+        """Stop its pods until it is resumed; those that have succeeded stay. `wait(until="Aborted")` sees it done.
+        Raises `JobEnded` where there is nothing left to suspend."""
         self._portal.run(self._handle.suspend())
 
     def resume(self) -> None:
-        """Let a suspended job go on with what hadn't succeeded."""
+        """Let a suspended job go on with what hadn't succeeded. Raises `JobEnded` where it has ended."""
         self._portal.run(self._handle.resume())
 
     def restart(self) -> None:
-        """Stop all pods and start anew; it counts as one retry."""
+        """Stop all pods and start anew; it counts as one retry. Raises `JobEnded` where it has ended."""
         self._portal.run(self._handle.restart())
 
     def cancel(self) -> None:
-        """End it for good: it becomes Terminated, and stays to be looked at until it is deleted."""
+        """End it for good: it becomes Terminated, and stays to be looked at until it is deleted. Nothing happens where
+        it has ended already."""
         self._portal.run(self._handle.cancel())
 
     def delete(self) -> None:
@@ -113,5 +119,5 @@ class JobHandle(JobDisplay):
 
     def scale(self, task: str, replicas: int, *, min_available: int | None = None) -> Job:
         """Give a task so many pods, and the job another minimum where one is named: pods that are too many are taken
-        from the highest index. Raises `AdmissionDenied` where the result isn't valid."""
+        from the highest index. Raises `AdmissionDenied` where the result isn't valid, `JobEnded` where it has ended."""
         return self._portal.run(self._handle.scale(task, replicas, min_available=min_available))

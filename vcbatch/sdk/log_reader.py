@@ -57,6 +57,9 @@ class LogLine:
     text: str
     time: datetime | None
 
+    def __str__(self) -> str:
+        return f"{self.task}/{self.index} │ {self.text}"
+
 
 Emit = Callable[[LogLine], Awaitable[None]]
 

@@ -25,6 +25,7 @@ from vcbatch.runtime.random import SystemRandom
 from vcbatch.sdk.log_reader import ContainerReader, LogApi, LogLine
 from vcbatch.sdk.pod_view import PodView
 from vcbatch.sdk.watching import Change, changes
+from vcbatch.seams.api import ApiError
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random
 
@@ -50,6 +51,7 @@ async def follow_job(
     indices: Collection[int] | None = None,
     clock: Clock | None = None,
     random: Random | None = None,
+    on_trouble: Callable[[ApiError], None] | None = None,
 ) -> AsyncGenerator[LogLine, None]:
     """The lines of all pods of a job.
 
@@ -60,7 +62,8 @@ async def follow_job(
     and `indices` among a task's pods.
 
     An `HttpApi` needs `ClientLimits.streams` for the gang's containers, up to `MAX_STREAMS`. Raises `ApiError`: 404 for
-    a job that doesn't exist, 403 where its logs may not be read, code 0 or 5xx for a server that stays out of reach.
+    a job that doesn't exist, 403 where its logs may not be read, code 0 or 5xx for a server that stays out of reach;
+    until then `on_trouble` is told.
     Close it (`contextlib.aclosing`) where it isn't read to its end.
     """
     clock, random = clock or SystemClock(), random or SystemRandom()
@@ -75,6 +78,7 @@ async def follow_job(
         indices=indices,
         clock=clock,
         random=random,
+        on_trouble=on_trouble,
     )
     lines = gang.follow() if follow else gang.read_once()
     async with aclosing(lines):
@@ -161,9 +165,11 @@ class _Gang:
         indices: Collection[int] | None,
         clock: Clock,
         random: Random,
+        on_trouble: Callable[[ApiError], None] | None,
     ) -> None:
         self._api = api
         self._job = job
+        self._on_trouble = on_trouble
         self._tail = tail
         self._since = since
         self._containers = containers
@@ -234,6 +240,7 @@ class _Gang:
             model=PodView,
             clock=self._clock,
             random=self._random,
+            on_trouble=self._on_trouble,
         )
         async with aclosing(pods) as batches:
             async for batch in batches:
@@ -251,6 +258,7 @@ class _Gang:
             model=_JobView,
             clock=self._clock,
             random=self._random,
+            on_trouble=self._on_trouble,
         )
         first = True
         async with aclosing(jobs) as batches:

@@ -30,6 +30,11 @@ class JobEvent:
     name: str
     count: int
 
+    def __str__(self) -> str:
+        time = f"{self.time:%Y-%m-%d %H:%M:%S} " if self.time is not None else ""
+        often = f" (×{self.count})" if self.count > 1 else ""
+        return f"{time}{self.type} {self.reason} {self.kind.lower()}/{self.name}: {self.message}{often}"
+
     @classmethod
     def read(cls, event: Mapping[str, Any]) -> JobEvent:
         series, about = part(event, "series"), part(event, "involvedObject")

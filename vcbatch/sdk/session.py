@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vcbatch.runtime.clock import SystemClock
+from vcbatch.runtime.local_server import running_server
 from vcbatch.runtime.random import SystemRandom
 from vcbatch.sdk.connecting import Place
-from vcbatch.sdk.errors import translated
+from vcbatch.sdk.errors import Unavailable, translated
+from vcbatch.seams.api import ApiError
 
 if TYPE_CHECKING:
     from vcbatch.runtime.client import HttpApi
 
+_log = logging.getLogger("vcbatch")
 _RETRIES = 4
 _WATCHES = 64
+_QUIET_SECONDS = 60.0
+"""How long nothing more is said of a server that can't be reached."""
 
 
 class Session:
@@ -28,6 +35,7 @@ class Session:
         self.random = SystemRandom()
         self._timeout = timeout
         self._api: HttpApi | None = None
+        self._told: float | None = None
 
     @property
     def server(self) -> str:
@@ -60,6 +68,25 @@ class Session:
         if api is not None:
             await api.close()
 
-    def translated(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def translated(self) -> Iterator[None]:
         """What the transport raises inside, as errors of the SDK."""
-        return translated(self.server)
+        try:
+            with translated(self.server):
+                yield
+        except Unavailable as error:
+            if error.code == 0 and self._is_down():
+                error.hint = f"vcbatch isn't running on {self.state_dir}: `vcbatch up --detach` starts it again."
+            raise
+
+    def trouble(self, error: ApiError) -> None:
+        """Say that something takes longer because the server can't be reached, once in a while."""
+        now = self.clock.monotonic()
+        if self._told is None or now - self._told >= _QUIET_SECONDS:
+            self._told = now
+            down = f" (vcbatch isn't running on {self.state_dir})" if self._is_down() else ""
+            _log.warning("%s doesn't answer%s: %s. Trying again ...", self.server, down, error)
+
+    def _is_down(self) -> bool:
+        """Whether the server would be on this machine, and isn't."""
+        return self.state_dir is not None and running_server(self.state_dir) is None

@@ -6,7 +6,7 @@ them by `vcbatch.runtime.watch`.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast
@@ -46,12 +46,14 @@ async def changes(
     field_selector: str = "",
     model: type[T] = dict,
     patience: float = PATIENCE,
+    on_trouble: Callable[[ApiError], None] | None = None,
 ) -> AsyncGenerator[Sequence[Change[T]], None]:
     """What exists, all of it in the first batch (which may be empty), then each change, without end.
 
     A watch that ends, goes silent or is cut is taken up where it was; where the server has forgotten that place (410),
     what exists is listed and compared, deletions included. A deletion comes before what took the object's name. Raises
-    `ApiError` for a refusal, and for a server that can't be reached for `patience` seconds.
+    `ApiError` for a refusal, and for a server that can't be reached for `patience` seconds; until then `on_trouble` is
+    told each time that trying again didn't help.
     """
     known: dict[str, T] = {}
     version = ""
@@ -99,6 +101,8 @@ async def changes(
                     continue
             elif not error.transient or clock.monotonic() - working >= patience:
                 raise
+            elif failures and on_trouble is not None:
+                on_trouble(error)
             retry_after = error.retry_after
         failures += 1
         await clock.sleep(max(_RECONNECT.delay(failures, random), retry_after or 0.0))

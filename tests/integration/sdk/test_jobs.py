@@ -49,6 +49,11 @@ def test_a_job_from_submission_to_its_result(client: Client):
     ended = handle.result(timeout=LONG)
     assert ended.phase is JobPhase.COMPLETED and ended.status.succeeded == 2
     assert [line.text for line in handle.logs(tail=1)] == ["done", "done"]
+    assert [str(line) for line in handle.logs(tasks="worker", indices=1)] == ["worker/1 │ 1", "worker/1 │ done"]
+    with pytest.raises(NotFound, match="no task 'work'"):
+        next(iter(handle.logs(tasks="work", follow=True)))
+    with pytest.raises(JobEnded, match="Completed"):
+        handle.suspend()
     assert {"Scheduled", "Started"} <= {event.reason for event in handle.events()}
     handle.delete()
     handle.delete()
@@ -70,7 +75,7 @@ def test_a_failure_tells_the_exit_codes(client: Client):
 
 def test_one_that_waits_says_why_and_can_be_suspended_and_resumed(client: Client):
     handle = client.submit(job("waits", "sleep 600", cpu=100_000))
-    handle.wait(until="Pending", timeout=LONG)
+    handle.wait(until="pending", timeout=LONG)
     while (waiting := handle.explain()).reason is None:
         pass
     assert waiting.reason in (WaitReason.IMPOSSIBLE, WaitReason.CLUSTER_OVERCOMMITTED)

@@ -178,3 +178,17 @@ def test_an_expected_start_survives_being_written(when: datetime) -> None:
     assert expected_start(f"x; {expected_to_start(when)}") == when.replace(microsecond=0)
     assert expected_start(f"x; {expected_to_start(when)}; room is kept") == when.replace(microsecond=0)
     assert expected_start("it is expected to start by and by") is None
+
+
+def test_as_text_it_is_what_a_person_asks_for() -> None:
+    groups = [group("first", phase="Running", at=1, cpu="2"), group(message=told(WaitReason.QUEUE_LIMIT, "2 short"))]
+    found = waiting_of(job(), Surroundings(pod_groups=groups, queues=[queue("q", cpu="4", held="2")]))
+    assert str(found).splitlines() == [
+        f"Pending (QueueLimit): {found.message}",
+        "number 1 of those that wait in queue q",
+        "starts once these have ended: n/first",
+    ]
+    soon = told(WaitReason.INSUFFICIENT, f"short; {expected_to_start(WHEN)}")
+    found = waiting_of(job(), Surroundings(pod_groups=[group(message=soon)]))
+    assert str(found).splitlines()[-1] == "starts by 2026-05-01 12:00:00 UTC"
+    assert str(waiting_of(job(phase="Completed"), Surroundings())) == "Completed"

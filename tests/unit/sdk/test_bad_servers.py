@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from vcbatch import AsyncClient, Forbidden, Job, JobPhase, NotFound, Task, Unavailable, WaitTimeout
+from vcbatch import AsyncClient, Forbidden, Job, JobEnded, JobPhase, NotFound, Task, Unavailable, WaitTimeout
 from vcbatch.runtime.kubeconfig import Connection
 from vcbatch.sdk.connecting import Place
 
@@ -180,6 +180,61 @@ async def test_another_job_of_the_same_name_is_another():
         uid = "v"
         with pytest.raises(NotFound, match="another"):
             await handle.cancel()
+
+
+@pytest.mark.parametrize("phase", ["Completed", "Failed", "Terminated"])
+async def test_a_job_that_has_ended_is_asked_nothing_more(phase: str):
+    methods: list[str] = []
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        methods.append(request.method)
+        return web.json_response(manifest(phase, 1))
+
+    async with served(handler) as client:
+        handle = client.job("a")
+        for deed in (handle.suspend(), handle.resume(), handle.restart(), handle.scale("w", 2)):
+            with pytest.raises(JobEnded, match=phase) as caught:
+                await deed
+            assert caught.value.job.phase == phase
+        await handle.cancel()
+    assert set(methods) == {"GET"}
+
+
+async def test_a_job_that_is_not_there_is_named_with_its_namespace():
+    found = True
+
+    async def handler(_: web.Request) -> web.StreamResponse:
+        if found:
+            return web.json_response(manifest("Running", 1))
+        body = {"kind": "Status", "code": 404, "reason": "NotFound", "message": "x", "details": {"name": "a"}}
+        return web.json_response(body, status=404)
+
+    async with served(handler) as client:
+        handle = client.job("a", namespace="research")
+        found = False
+        with pytest.raises(NotFound, match="there is no job research/a") as caught:
+            await handle.get()
+        assert "client.jobs(" in caught.value.hint
+        found = True
+        await handle.get()
+        found = False
+        with pytest.raises(NotFound, match="it was deleted"):
+            async for _ in handle.logs(follow=True):
+                pass
+
+
+async def test_a_server_that_stays_away_is_told_of_once(caplog: pytest.LogCaptureFixture):
+    async def handler(request: web.Request) -> web.StreamResponse:
+        if "watch" in request.query:
+            return status(503, "ServiceUnavailable")
+        return web.json_response({"metadata": {"resourceVersion": "1"}, "items": [manifest("Running", 1)]})
+
+    async with served(handler) as client:
+        with pytest.raises(WaitTimeout, match="Running") as caught:
+            await client.job("a").wait(timeout=1.5)
+        assert "cancel()" in caught.value.hint
+    (told,) = [record.getMessage() for record in caplog.records if record.name == "vcbatch"]
+    assert "doesn't answer" in told and "Trying again" in told
 
 
 async def test_what_may_not_be_read_is_left_out_of_an_explanation():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from datetime import UTC, datetime
 from html.parser import HTMLParser
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vcbatch.sdk.display import JobDisplay, html_of, live_display
+from vcbatch.sdk.log_reader import LogLine
 from vcbatch.sdk.models.job import Job
+from vcbatch.sdk.records import JobEvent
 
 
 class Shown(JobDisplay):
@@ -109,3 +112,13 @@ def test_in_a_notebook_one_output_is_updated(monkeypatch: pytest.MonkeyPatch):
     assert update is not None
     update()
     assert shown == [("new", handle), ("again", handle)]
+
+
+def test_lines_and_events_are_text_too():
+    when = datetime(2026, 5, 1, 12, 30, tzinfo=UTC)
+    line = LogLine(task="worker", index=3, pod="a-worker-3", container="main", restart=0, text="loss 0.5", time=when)
+    assert str(line) == "worker/3 │ loss 0.5"
+    event = JobEvent(
+        time=when, type="Warning", reason="BackOff", message="again", kind="Pod", name="a-worker-3", count=2
+    )
+    assert str(event) == "2026-05-01 12:30:00 Warning BackOff pod/a-worker-3: again (×2)"

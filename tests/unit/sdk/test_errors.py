@@ -61,6 +61,11 @@ def test_a_refusal_by_admission_names_its_fields():
     )
 
 
+@pytest.mark.parametrize(("kind", "hint"), [("namespaces", "create namespace x"), ("queues", "client.queues()")])
+def test_what_is_missing_is_looked_for_where_it_may_be(kind: str, hint: str):
+    assert hint in error_of(ApiError(404, "NotFound", "x", {"name": "x", "kind": kind}), "").hint
+
+
 def test_the_hint_is_part_of_the_text():
     assert str(VcbatchError("it is so", hint="Do that.")) == "it is so\n  Do that."
     assert str(VcbatchError("it is so")) == "it is so"

@@ -136,3 +136,33 @@ def test_a_refusal_is_raised_at_once():
             await told.task
 
     run(main())
+
+
+def test_trouble_is_told_once_trying_again_did_not_help():
+    async def main() -> None:
+        api = FakeApi()
+        heard: list[int] = []
+        failures = 1
+
+        async def list_(*_: Any, **__: Any) -> Any:
+            nonlocal failures
+            if failures:
+                failures -= 1
+                raise ApiError(503, "ServiceUnavailable", "not now")
+            return await listing()
+
+        async def listing() -> Any:
+            return await FakeApi.list(api, JOBS)
+
+        api.list = list_  # type: ignore[method-assign]
+        one = Told(api, on_trouble=lambda error: heard.append(error.code))
+        await asyncio.sleep(1)
+        assert (one.batches, heard) == ([[]], [])
+        failures = 3
+        two = Told(api, on_trouble=lambda error: heard.append(error.code))
+        await asyncio.sleep(60)
+        assert (two.batches, heard) == ([[]], [503, 503])
+        one.task.cancel()
+        two.task.cancel()
+
+    run(main())

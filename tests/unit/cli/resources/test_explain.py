@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from vcbatch.api.phases import JobPhase
 from vcbatch.api.quantity import parse_quantity
 from vcbatch.api.reasons import WaitReason
 from vcbatch.cli.resources.gangs import gangs_table
@@ -33,7 +34,9 @@ def gang(name: str, *, phase: str = "Running", queue: str = "q", priority: int =
 
 def waiting(reason: WaitReason, **more: Any) -> Waiting:
     mine = gang("mine", phase="Pending")
-    return Waiting(reason=reason, message="said", since=NOW, gang=mine, queue="q", position=2, **more)
+    return Waiting(
+        phase=JobPhase.PENDING, reason=reason, message="said", since=NOW, gang=mine, queue="q", position=2, **more
+    )
 
 
 def screen(given: Waiting) -> str:
