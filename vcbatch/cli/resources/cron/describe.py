@@ -11,8 +11,9 @@ import click
 
 from vcbatch.api.resources import CRONJOBS, JOBS
 from vcbatch.cli.access import Access, access_options
-from vcbatch.cli.output import say
+from vcbatch.cli.output import CliError, say
 from vcbatch.cli.resources.blocks import document, events_text, facts, labels_text, moment_text, objects_table, section
+from vcbatch.cli.resources.cron.preview import plan_of
 from vcbatch.cli.resources.fields import dig, moment, name_of, namespace_of, objects, text, uid_of, words
 from vcbatch.cli.resources.kinds import JOB
 from vcbatch.cli.resources.reading import events_of, owned_by, within_reach
@@ -58,13 +59,26 @@ def described(picture: CronPicture, terminal: Terminal, *, now: datetime) -> str
     )
 
 
+def _next(cron: Json, now: datetime) -> str | Cell:
+    """When it starts a job next, or why it never does."""
+    try:
+        plan, since, remarks = plan_of(cron, now=now)
+    except CliError as error:
+        return Cell(str(error), Tone.BAD)
+    slot = plan.slots.next(since) if plan is not None else None
+    if slot is None:
+        return Cell("; ".join(remarks) or "never", Tone.BAD)
+    return moment_text(slot, now)
+
+
 def _facts(cron: Json, now: datetime) -> Iterator[tuple[str, str | Cell]]:
     name = name_of(cron)
     yield "Name", f"{namespace_of(cron)}/{name}"
     yield "Schedule", f"{text(cron, 'spec', 'schedule')} ({text(cron, 'spec', 'timeZone') or 'UTC'})"
     if dig(cron, "spec", "suspend") is True:
         yield "Suspended", Cell(f"yes; vcbatch cronjob resume {name}", Tone.WAITING)
-    yield "Next", f"vcbatch cronjob preview {name}"
+    else:
+        yield "Next slot", _next(cron, now)
     yield "Concurrency", text(cron, "spec", "concurrencyPolicy") or "Allow"
     deadline = text(cron, "spec", "startingDeadlineSeconds")
     yield "Deadline", f"{deadline} s after the slot" if deadline else ""
