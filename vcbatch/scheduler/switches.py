@@ -39,6 +39,12 @@ class Switch(StrEnum):
 DEFAULT_OFF = frozenset({Switch.HIERARCHY, Switch.CLUSTER_ORDER})
 """Switches that are off where a policy doesn't name them; every other one is on."""
 
+ALWAYS_ON: Mapping[str, Sequence[Switch]] = {
+    "gang": (Switch.SUB_JOB_ORDER, Switch.SUB_JOB_READY, Switch.SUB_JOB_PIPELINED),
+    "priority": (Switch.SUB_JOB_ORDER,),
+}
+"""By plugin, what of it can't be turned off, as Volcano can. Switches of what no plugin does gate nothing anywhere."""
+
 HOOKS: Mapping[Switch, Sequence[str]] = {
     Switch.JOB_ORDER: ("job_key",),
     Switch.TASK_ORDER: ("task_key",),
@@ -48,12 +54,14 @@ HOOKS: Mapping[Switch, Sequence[str]] = {
     Switch.JOB_STARVING: ("job_starving",),
     Switch.JOB_ENQUEUED: ("enqueueable", "enqueued", "admission_needed"),
     Switch.PREDICATE: ("rejections", "caps", "task_rejections"),
-    Switch.NODE_ORDER: ("preferences", "scores", "task_scores"),
+    Switch.NODE_ORDER: ("preferences", "scores", "task_scores", "leaning"),
+    Switch.HYPER_NODE_ORDER: ("domain_scores",),
+    Switch.HYPER_NODE_GRADIENT: ("domain_order",),
     Switch.PREEMPTABLE: ("preemptable",),
     Switch.RECLAIMABLE: ("reclaimable",),
     Switch.PREEMPTIVE: ("preemptive",),
     Switch.OVERUSED: ("overused",),
     Switch.ALLOCATABLE: ("room", "room_of", "ledger", "barred"),
-    Switch.VICTIM: ("unwanted",),
+    Switch.VICTIM: ("unwanted", "movable"),
 }
 """The methods of a plugin that each switch gates, by their names; a switch that isn't here gates none."""
