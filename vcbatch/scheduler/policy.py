@@ -19,7 +19,7 @@ from vcbatch.scheduler.metrics_section import MetricsSection
 from vcbatch.scheduler.plugins import PLUGINS, UNSUPPORTED_PLUGINS
 from vcbatch.scheduler.plugins.base import Plugin
 from vcbatch.scheduler.policy_yaml import compose
-from vcbatch.scheduler.switches import ALWAYS_ON, DEFAULT_OFF, Switch
+from vcbatch.scheduler.switches import DEFAULT_OFF, Switch
 
 __all__ = ["BUILT_IN", "DEFAULT_POLICY", "Extensions", "PluginOption", "Policy", "PolicyError", "PolicyFault", "Tier"]
 
@@ -239,11 +239,6 @@ class _Reader:
         parsed = PluginOption(name=name, cls=cls, arguments=arguments, given=given, switches=switches)
         if parsed.enabled(Switch.HIERARCHY) and not cls.HIERARCHICAL:
             self.faults.add(f"{where}.{Switch.HIERARCHY}: plugin {name!r} has no hierarchical mode here; must be false")
-        for switch in ALWAYS_ON.get(name, ()):
-            if not parsed.enabled(switch):
-                self.faults.add(
-                    f"{where}.{switch}: what {name} says of gangs inside a gang always counts; must be true"
-                )
         return parsed
 
     def _switches(self, option: Mapping[str, Any], where: str) -> dict[Switch, bool]:

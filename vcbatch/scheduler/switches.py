@@ -39,12 +39,6 @@ class Switch(StrEnum):
 DEFAULT_OFF = frozenset({Switch.HIERARCHY, Switch.CLUSTER_ORDER})
 """Switches that are off where a policy doesn't name them; every other one is on."""
 
-ALWAYS_ON: Mapping[str, Sequence[Switch]] = {
-    "gang": (Switch.SUB_JOB_ORDER, Switch.SUB_JOB_READY, Switch.SUB_JOB_PIPELINED),
-    "priority": (Switch.SUB_JOB_ORDER,),
-}
-"""By plugin, what of it can't be turned off, as Volcano can. Switches of what no plugin does gate nothing anywhere."""
-
 HOOKS: Mapping[Switch, Sequence[str]] = {
     Switch.JOB_ORDER: ("job_key",),
     Switch.TASK_ORDER: ("task_key",),

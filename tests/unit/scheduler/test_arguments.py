@@ -13,12 +13,12 @@ from tests.unit.scheduler.cluster import Cluster, Json
 from tests.unit.scheduler.test_filters import Rules
 from vcbatch.api.node import Node
 from vcbatch.api.resources import NODES
-from vcbatch.scheduler import Policy, PolicyError
+from vcbatch.scheduler import Policy
 from vcbatch.scheduler.actions import ACTIONS
 from vcbatch.scheduler.plugins import PLUGINS
 from vcbatch.scheduler.plugins.base import Plugin
 from vcbatch.scheduler.policy_text import gates
-from vcbatch.scheduler.switches import ALWAYS_ON, HOOKS, Switch
+from vcbatch.scheduler.switches import HOOKS, Switch
 
 ZONE = "topology.kubernetes.io/zone"
 DB = {"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": ZONE}
@@ -199,13 +199,3 @@ def test_the_documents_name_every_argument() -> None:
 def test_a_switch_that_gates_something_gates_it_in_some_plugin(switch: Switch) -> None:
     assert any(gates(switch, cls) for cls in PLUGINS.values())
     assert not gates(switch, Plugin)
-
-
-@pytest.mark.parametrize(("plugin", "switch"), [(p, s) for p, switches in ALWAYS_ON.items() for s in switches])
-def test_what_cant_be_turned_off_is_refused(plugin: str, switch: Switch) -> None:
-    def policy(on: bool) -> Policy:
-        return Policy.build({"actions": "allocate", "tiers": [{"plugins": [{"name": plugin, switch.value: on}]}]})
-
-    assert policy(True).tiers[0].plugins[0].enabled(switch)
-    with pytest.raises(PolicyError, match=rf"plugins\[0\]\.{switch}: what {plugin} says .* must be true"):
-        policy(False)
