@@ -31,7 +31,7 @@ _BULK: Final = 16
 """From so many tasks on their places are found together."""
 _UNDISTURBED: Final = 2
 """After so many turns in which nobody else changed a node, also those of fewer are."""
-_AHEAD: Final = (64, 1024)
+_AHEAD: Final = (64, 1 << 14)
 """For how many tasks places are found ahead, at first and at most."""
 _DEEPER: Final = 8
 """How many times as many scores are computed of nodes of which not enough are known."""
@@ -149,6 +149,15 @@ class View:
                 self._leap(count - len(taken), taken)
         self._turns += 1
         return [int(self.rows[i]) for i in taken] if len(self.rows) != len(self.placer.nodes) else taken
+
+    def known(self, count: int) -> list[int] | None:
+        """What `take` chooses, of a view over all nodes, where that is known without another look; else None."""
+        self._refresh()
+        end = self._next + count
+        if end > len(self._ahead):
+            return None
+        taken, self._next = self._ahead[self._next : end], end
+        return taken
 
     def take_leaning(self, count: int, leaning: Leaning) -> list[int]:
         """`take`, with points that move with each task."""

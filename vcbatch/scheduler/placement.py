@@ -80,6 +80,14 @@ class Placer:
                 taken += self._on_idle(cls, count - len(taken), rows, leaning)
         return taken
 
+    def known(self, cls: TaskClass, count: int) -> list[int] | None:
+        """What `on_idle` answers for so many tasks anywhere, where that is known without another look; else None."""
+        view = self._views.get(cls.id)
+        rows = None if view is None else view.known(count)
+        if rows:
+            self.log.append((view, rows))
+        return rows
+
     def _on_idle(self, cls: TaskClass, count: int, within: Rows | None, leaning: Leaning | None) -> list[int]:
         if not len(self.nodes) or (within is not None and not len(within)):
             return []

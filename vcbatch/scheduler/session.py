@@ -36,6 +36,7 @@ from vcbatch.scheduler.plugins.base import (
     Verdict,
     Vote,
 )
+from vcbatch.scheduler.plugins.gang import Gang
 from vcbatch.scheduler.policy import PluginOption, Policy
 from vcbatch.scheduler.resources import Mask, Vector
 from vcbatch.scheduler.result import Bind, Eviction, Held
@@ -248,6 +249,14 @@ class Session:
     def ready_without_hope(self, job: Job) -> bool:
         """Whether the gang has its minimum without counting tasks that are yet to be placed."""
         return not self._ready or job.ready_count >= job.min_member
+
+    @property
+    def plain(self) -> bool:
+        """Whether gangs without minimums of roles start by their number alone, no plugin moves points with each task,
+        and a bind says where a pod goes and nothing else."""
+        counted = len(self._ready) == 1 and type(self._ready[0]).job_ready is Gang.job_ready
+        told = self._leaning or self._annotating or self._locking or self.gates is not None
+        return counted and not told
 
     def lacks_members(self, job: Job) -> bool:
         """Whether fewer members are placed, or could be at no cost, than the minimum; roles aside, as the phase goes
@@ -538,6 +547,17 @@ class Session:
         for plugin in self._annotating:
             told.update(plugin.binding_annotations(task, row))
         return told or None
+
+    def bind(self, tasks: Sequence[Task], rows: Sequence[int]) -> None:
+        """Bind alike pending tasks of a gang, which thereby starts, to what is free on these nodes; for what a
+        `Statement` needn't try first. Not for tasks with claims, nor where plugins tell pods things."""
+        self.state.shift(tasks, TaskStatus.BINDING, rows)
+        self.journal.append((tasks, None))
+        self.placed(tasks, 1, rows=rows)
+        self.binds += [Bind(t.namespace, t.name, t.uid, t.node) for t in tasks]
+        job = tasks[0].job
+        if job is not None:
+            job.runs = None
 
     def commit(self, statement: Statement) -> None:
         """Bind what the statement placed, and evict whom it evicts. Where the gang has its minimum only by tasks that

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from vcbatch.scheduler.actions.attempt import Attempt, Sheet
 from vcbatch.scheduler.actions.base import ERROR_CACHE, eligible, place_best_effort
 from vcbatch.scheduler.actions.domain_attempt import DomainAttempt
+from vcbatch.scheduler.actions.known_places import KnownPlaces
 from vcbatch.scheduler.actions.nominated import Promises, take_nominated
 from vcbatch.scheduler.actions.queue_line import QueueLine
 from vcbatch.scheduler.actions.sub_gangs import SubGangAttempt
@@ -49,40 +50,47 @@ class Allocate:
     )
 
     def execute(self, session: Session) -> None:
-        sheets: dict[str, Sheet] = {}
-        jobs: dict[str, _Heap] = {}
         given = session.policy.action_arguments.get("allocate", {})
         reservations = Reservations(session, most=given[RESERVATIONS]) if given.get(BACKFILL) else None
-        sleepers = _Sleepers(session, awake=set() if reservations is None else _firsts(session))
+        turns = _Turns(session, reservations)
+        line = QueueLine(session, map(session.state.queues.__getitem__, turns.jobs))
+        while (queue := line.take()) is not None:
+            if turns.serve(queue):
+                line.put_back(queue)
+        if reservations is not None:
+            reservations.close()
+
+
+class _Turns:
+    """The gangs that are to be placed, by queue, and what serving them goes by."""
+
+    def __init__(self, session: Session, reservations: Reservations | None) -> None:
+        self._session = session
+        self._reservations = reservations
+        self._promises = Promises(session)
+        self._known = KnownPlaces(session)
+        self._sheets: dict[str, Sheet] = {}
+        self.jobs: dict[str, _Heap] = {}
+        self._line_up()
+
+    def _line_up(self) -> None:
+        session = self._session
+        sleepers = _Sleepers(session, awake=set() if self._reservations is None else _firsts(session))
         for job in eligible(session):
             assert job.queue is not None  # noqa: S101 - eligible gangs have a queue
             if sleepers.sleeps(job, job.queue):
                 continue
             runs = session.runs(job)
             if runs or (session.gates is not None and session.gates.closed(job)):
-                sheets[job.key] = deque(runs)
-                jobs.setdefault(job.queue.name, []).append((session.job_key(job), job))
-        for heap in jobs.values():
+                self._sheets[job.key] = deque(runs)
+                self.jobs.setdefault(job.queue.name, []).append((session.job_key(job), job))
+        for heap in self.jobs.values():
             heapq.heapify(heap)
-        line = QueueLine(session, map(session.state.queues.__getitem__, jobs))
-        promises = Promises(session)
-        while (queue := line.take()) is not None:
-            if self._turn(session, queue, jobs[queue.name], sheets, reservations, promises):
-                line.put_back(queue)
-        if reservations is not None:
-            reservations.close()
 
-    def _turn(
-        self,
-        session: Session,
-        queue: Queue,
-        heap: _Heap,
-        sheets: dict[str, Sheet],
-        reservations: Reservations | None,
-        promises: Promises,
-    ) -> bool:
+    def serve(self, queue: Queue) -> bool:
         """Serve the queue's best gang, after those that others were evicted for at its queue's cost. False where the
         queue is through."""
+        session, reservations, heap = self._session, self._reservations, self.jobs[queue.name]
         reason = session.overused(queue)
         if reason is not None:
             session.closed_queues[queue.name] = reason
@@ -94,10 +102,10 @@ class Allocate:
         if refused is not None:
             session.blockers[job.key] = refused
             return True
-        for first in promises.before(job):
-            if sheets.get(first.key):
-                self._serve(session, first, sheets[first.key])
-        if self._serve(session, job, sheets[job.key]):
+        for first in self._promises.before(job):
+            if self._sheets.get(first.key):
+                self._place(first)
+        if self._place(job):
             heapq.heappush(heap, (session.job_key(job), job))
             return True
         if reservations is not None:
@@ -109,17 +117,20 @@ class Allocate:
             return False
         return True
 
-    def _serve(self, session: Session, job: Job, sheet: Sheet) -> bool:
+    def _place(self, job: Job) -> bool:
         """One turn of a gang. True where it started and has tasks left."""
+        session, sheet = self._session, self._sheets[job.key]
         job.parked = None
         session.attempted.append(job)
+        if self._known.take(job, sheet):
+            return False
         if session.gates is not None:
             session.gates.open(job)
         statement = Statement(session)
         take_nominated(session, job, sheet, statement)
         if not statement or not session.ready(job):
             _attempt(session, job, statement).work_off(sheet)
-        if session.ready(job) and (session.ready_without_hope(job) or self._hope(session, job)):
+        if session.ready(job) and (session.ready_without_hope(job) or _hope(session, job)):
             session.commit(statement)
             return bool(sheet)
         if statement and session.pipelined(job):
@@ -133,13 +144,14 @@ class Allocate:
             statement.discard()
         return False
 
-    def _hope(self, session: Session, job: Job) -> bool:
-        """Whether the members that ask for nothing, and that the minimum needs, would find a node now."""
-        trial = Statement(session)
-        place_best_effort(session, job, trial)
-        enough = session.ready_without_hope(job)
-        trial.discard()
-        return enough
+
+def _hope(session: Session, job: Job) -> bool:
+    """Whether the members that ask for nothing, and that the minimum needs, would find a node now."""
+    trial = Statement(session)
+    place_best_effort(session, job, trial)
+    enough = session.ready_without_hope(job)
+    trial.discard()
+    return enough
 
 
 def _attempt(session: Session, job: Job, statement: Statement) -> Attempt | DomainAttempt:

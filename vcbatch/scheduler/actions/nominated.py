@@ -81,6 +81,11 @@ class Promises:
         return first
 
 
+def is_nominated(session: Session, job: Job) -> bool:
+    """Whether places are remembered for pods of the gang."""
+    return _of(session, job) is not None
+
+
 def take_nominated(session: Session, job: Job, sheet: Sheet, statement: Statement) -> None:
     """Give the gang's pending pods the places that were found for them, on what is free or, where victims aren't gone
     yet, on what is being released, and take them off the sheet. A part of the gang of which one pod has no such place

@@ -1,0 +1,48 @@
+"""Gangs whose places are known already.
+
+As long as nobody else changes nodes, the next places of a class are found many at a time, whichever gangs they are for
+(`View`). A gang of such pods that needs all of them leaves nothing to weigh but its queue's room.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vcbatch.scheduler.actions.attempt import Sheet
+from vcbatch.scheduler.actions.nominated import is_nominated
+from vcbatch.scheduler.model import Job, Run
+
+if TYPE_CHECKING:
+    from vcbatch.scheduler.session import Session
+
+
+class KnownPlaces:
+    """Binds whole gangs to places that are known, with the outcome that `Attempt` has, in one step for all pods."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._usable = session.plain
+
+    def take(self, job: Job, sheet: Sheet) -> bool:
+        """Whether the gang was bound. Where it wasn't, nothing is changed: it is to be tried the long way."""
+        session = self._session
+        if not self._usable or len(sheet) != 1 or not self._needs_all_of(sheet[0], job):
+            return False
+        tasks, cls = sheet[0].tasks, sheet[0].cls
+        if cls.id in session.exhausted or cls.claiming or session.coupled(tasks):
+            return False
+        if tasks[0].nominated or is_nominated(session, job):
+            return False
+        if session.room_of(job, cls.request) < len(tasks):
+            return False
+        rows = session.placer.known(cls, len(tasks))
+        if rows is None:
+            return False
+        session.bind(tasks, rows)
+        sheet.clear()
+        return True
+
+    @staticmethod
+    def _needs_all_of(run: Run, job: Job) -> bool:
+        """Whether the gang, of which nothing is placed, starts once just these pods are."""
+        return len(run.tasks) == len(job.tasks) == job.min_member and not job.rules and not job.bound_to_domains
