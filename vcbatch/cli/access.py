@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 import click
 
 from vcbatch.api.duration import parse_nanoseconds
+from vcbatch.cli.completion.names import namespace_names
 from vcbatch.cli.reach import NO_LIMIT, Access
 
 __all__ = ["Access", "TimeoutType", "access_options"]
@@ -67,7 +68,13 @@ _OPTIONS = (
         help="Which server, and as whom; otherwise $KUBECONFIG, ~/.kube/config, or what `vcbatch up` runs.",
     ),
     click.option("--context", metavar="NAME", help="Context of the kubeconfig."),
-    click.option("-n", "--namespace", metavar="NAME", help="Namespace; otherwise that of the context."),
+    click.option(
+        "-n",
+        "--namespace",
+        metavar="NAME",
+        help="Namespace; otherwise that of the context.",
+        shell_complete=namespace_names,
+    ),
     click.option(
         "--request-timeout",
         metavar="TIME",

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,37 @@ def test_names_of_the_server(server: list[tuple[str, dict[str, Any]]]) -> None:
     assert (
         server[-1] == ("Job", {"chosen_namespace": "team", "context": "west"}) or server[-1][1]["namespace"] == "team"
     )
+
+
+NEW = {("queue create", "name"), ("cronjob trigger", "job_name")}
+"""What isn't there yet."""
+OTHERS = ("context", "containers", "container", "tasks", "task", "resource")
+"""What is no name of an object."""
+
+
+def commands(group: click.Group, *path: str) -> Iterator[tuple[str, click.Command]]:
+    for name in group.list_commands(click.Context(group)):
+        command = group.get_command(click.Context(group), name)
+        assert command is not None
+        if isinstance(command, click.Group):
+            yield from commands(command, *path, name)
+        else:
+            yield " ".join((*path, name)), command
+
+
+@pytest.mark.parametrize("group", ["job", "queue", "jobflow", "jobtemplate", "cronjob", "pod", "hypernode"])
+def test_every_name_of_an_object_can_be_completed(group: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr(names, "_names", lambda resource, _: asked.append(resource) or ["there"])
+    at = cli.get_command(click.Context(cli), group)
+    assert isinstance(at, click.Group)
+    for path, command in commands(at, group):
+        for parameter in command.params:
+            title = (parameter.metavar or parameter.name or "").strip(".").lower()
+            if title in ("name", "job", "queue") and (path, parameter.name) not in NEW and parameter.name not in OTHERS:
+                found = parameter.shell_complete(click.Context(command), "th")
+                assert [item.value for item in found] == ["there"], f"{path}: {parameter.name}"
+    assert asked
 
 
 def test_without_a_server_nothing_is_offered_and_nothing_said(

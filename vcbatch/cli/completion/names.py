@@ -18,7 +18,9 @@ _SECONDS = 1.5
 _MOST = 1000
 
 
-def _offered(resource: Resource) -> Offer:
+def names_of(resource: Resource) -> Offer:
+    """Offers the names of what there is of a kind, those left out that the argument has already."""
+
     def offer(ctx: click.Context, param: click.Parameter, incomplete: str) -> Sequence[str]:
         given = ctx.params.get(param.name or "")
         taken = set(given) if isinstance(given, tuple) else set()
@@ -27,15 +29,15 @@ def _offered(resource: Resource) -> Offer:
     return offer
 
 
-job_names: Offer = _offered(resources.JOBS)
-queue_names: Offer = _offered(resources.QUEUES)
-flow_names: Offer = _offered(resources.JOBFLOWS)
-template_names: Offer = _offered(resources.JOBTEMPLATES)
-cron_names: Offer = _offered(resources.CRONJOBS)
-pod_names: Offer = _offered(resources.PODS)
-hypernode_names: Offer = _offered(resources.HYPERNODES)
-namespace_names: Offer = _offered(resources.NAMESPACES)
-priority_class_names: Offer = _offered(resources.PRIORITYCLASSES)
+job_names: Offer = names_of(resources.JOBS)
+queue_names: Offer = names_of(resources.QUEUES)
+flow_names: Offer = names_of(resources.JOBFLOWS)
+template_names: Offer = names_of(resources.JOBTEMPLATES)
+cron_names: Offer = names_of(resources.CRONJOBS)
+pod_names: Offer = names_of(resources.PODS)
+hypernode_names: Offer = names_of(resources.HYPERNODES)
+namespace_names: Offer = names_of(resources.NAMESPACES)
+priority_class_names: Offer = names_of(resources.PRIORITYCLASSES)
 
 
 def _names(resource: Resource, ctx: click.Context) -> Sequence[str]:

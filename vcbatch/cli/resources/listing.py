@@ -13,6 +13,7 @@ import click
 from vcbatch.api.jsonpath import MalformedPath, Path, parse_path
 from vcbatch.api.resources import Resource
 from vcbatch.cli.access import Access, access_options
+from vcbatch.cli.completion.names import names_of
 from vcbatch.cli.output import note, say
 from vcbatch.cli.resources.columns import Column
 from vcbatch.cli.resources.fields import name_of
@@ -145,7 +146,7 @@ def list_command(kind: Kind, *, text: str = "") -> click.Command:
 def get_command(kind: Kind) -> click.Command:
     """The command `get NAME...` of a kind."""
 
-    @click.argument("names", nargs=-1, required=True, metavar="NAME...")
+    @click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=names_of(kind.resource))
     @format_option
     @click.option("-w", "--watch", is_flag=True, help="Go on and show what changes, until Ctrl-C. One name only.")
     @click.option("--no-headers", is_flag=True, help="Only the lines of a table.")

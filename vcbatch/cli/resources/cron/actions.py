@@ -9,6 +9,7 @@ import click
 
 from vcbatch.api.resources import CRONJOBS, JOBS
 from vcbatch.cli.access import Access, access_options
+from vcbatch.cli.completion.names import cron_names
 from vcbatch.cli.output import note, say
 from vcbatch.cli.resources.fields import dig, objects, uid_of, words
 from vcbatch.runtime.random import SystemRandom
@@ -20,7 +21,7 @@ _TOKEN = 5
 
 
 @click.command("suspend")
-@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=cron_names)
 @access_options
 def suspend(names: Sequence[str], access: Access) -> int:
     """Start nothing any more, until it is resumed. Jobs that run go on."""
@@ -28,7 +29,7 @@ def suspend(names: Sequence[str], access: Access) -> int:
 
 
 @click.command("resume")
-@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=cron_names)
 @access_options
 def resume(names: Sequence[str], access: Access) -> int:
     """Start jobs again. The last slot that came meanwhile starts at once, unless startingDeadlineSeconds is over."""
@@ -53,7 +54,7 @@ def _set(access: Access, names: Sequence[str], *, suspended: bool) -> int:
 
 
 @click.command("trigger")
-@click.argument("name")
+@click.argument("name", shell_complete=cron_names)
 @click.option("--name", "job_name", metavar="JOB", help="What the job is called.  [default: NAME-manual-xxxxx]")
 @access_options
 def trigger(name: str, access: Access, job_name: str | None) -> int:

@@ -11,6 +11,7 @@ import click
 
 from vcbatch.api.resources import CRONJOBS, JOBS
 from vcbatch.cli.access import Access, access_options
+from vcbatch.cli.completion.names import cron_names
 from vcbatch.cli.output import CliError, say
 from vcbatch.cli.resources.blocks import document, events_text, facts, labels_text, moment_text, objects_table, section
 from vcbatch.cli.resources.cron.preview import plan_of
@@ -34,7 +35,7 @@ class CronPicture:
 
 
 @click.command("describe")
-@click.argument("name")
+@click.argument("name", shell_complete=cron_names)
 @access_options
 def command(name: str, access: Access) -> int:
     """Show one schedule: when it started jobs last, which of them there are, events."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from vcbatch.cli.access import Access, access_options
+from vcbatch.cli.completion.names import cron_names
 from vcbatch.cli.output import CliError, age, note, say
 from vcbatch.cli.resources.fields import name_of
 from vcbatch.cli.table import Row, table
@@ -24,7 +25,7 @@ _MOST: Final = 1000
 
 
 @click.command("preview")
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=cron_names)
 @click.option(
     "-c", "--count", type=click.IntRange(1, _MOST), default=10, show_default=True, metavar="N", help="How many."
 )

@@ -11,6 +11,7 @@ import click
 
 from vcbatch.api.resources import JOBFLOWS, JOBS
 from vcbatch.cli.access import Access, access_options
+from vcbatch.cli.completion.names import flow_names
 from vcbatch.cli.output import say
 from vcbatch.cli.resources.blocks import document, events_text, facts, labels_text, moment_text, objects_table, section
 from vcbatch.cli.resources.fields import moment, name_of, namespace_of, text, uid_of, words
@@ -34,7 +35,7 @@ class FlowPicture:
 
 
 @click.command("describe")
-@click.argument("name")
+@click.argument("name", shell_complete=flow_names)
 @access_options
 def command(name: str, access: Access) -> int:
     """Show one flow: its graph, its jobs, why it stands still or failed, events."""

@@ -10,6 +10,7 @@ import click
 from vcbatch.api.phases import JobPhase
 from vcbatch.api.resources import JOBFLOWS
 from vcbatch.cli.access import Access, access_options
+from vcbatch.cli.completion.names import flow_names
 from vcbatch.cli.output import say
 from vcbatch.cli.resources.branches import branch
 from vcbatch.cli.resources.fields import name_of, text
@@ -30,7 +31,7 @@ _COLOURS: Final = {
 
 
 @click.command("graph")
-@click.argument("name")
+@click.argument("name", shell_complete=flow_names)
 @click.option("-o", "--output", type=click.Choice(["text", "dot"]), default="text", show_default=True)
 @access_options
 def command(name: str, access: Access, output: str) -> int:

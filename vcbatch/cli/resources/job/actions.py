@@ -10,6 +10,7 @@ import click
 from vcbatch.api.phases import Action, JobPhase
 from vcbatch.api.resources import JOBS
 from vcbatch.cli.access import Access, access_options
+from vcbatch.cli.completion.names import job_names
 from vcbatch.cli.output import CliError, say
 from vcbatch.cli.resources.fields import uid_of
 from vcbatch.cli.vcctl.bus import ask
@@ -22,7 +23,7 @@ _SUSPENDED: Final = (JobPhase.ABORTED, JobPhase.ABORTING)
 
 
 def _names(function: Any) -> Any:
-    return click.argument("names", nargs=-1, required=True, metavar="NAME...")(function)
+    return click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=job_names)(function)
 
 
 @click.command("suspend")

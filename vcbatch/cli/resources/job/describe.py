@@ -14,6 +14,7 @@ from vcbatch.api.phases import JobPhase
 from vcbatch.api.resources import JOBS, PODGROUPS, PODS
 from vcbatch.api.time_limit import time_limit
 from vcbatch.cli.access import Access, access_options
+from vcbatch.cli.completion.names import job_names
 from vcbatch.cli.output import age, say
 from vcbatch.cli.resources.blocks import (
     amounts,
@@ -63,7 +64,7 @@ class JobPicture:
 
 
 @click.command("describe")
-@click.argument("name")
+@click.argument("name", shell_complete=job_names)
 @access_options
 def command(name: str, access: Access) -> int:
     """Show one job: tasks, policies, retries, how its last pods failed, events."""

@@ -13,6 +13,7 @@ from vcbatch.api.phases import JobPhase
 from vcbatch.api.reasons import WaitReason
 from vcbatch.api.resources import JOBS
 from vcbatch.cli.access import Access, access_options
+from vcbatch.cli.completion.names import job_names
 from vcbatch.cli.output import age, say
 from vcbatch.cli.resources.blocks import amounts, document, facts, moment_text, section, width_of
 from vcbatch.cli.resources.fields import name_of
@@ -31,7 +32,7 @@ _SHOWN = 5
 
 
 @click.command("explain")
-@click.argument("name")
+@click.argument("name", shell_complete=job_names)
 @access_options
 def command(name: str, access: Access) -> int:
     """Say why a job waits, who is before it in its queue, and what would let it start.

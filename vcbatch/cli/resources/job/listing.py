@@ -10,6 +10,7 @@ import click
 
 from vcbatch.api.phases import JobPhase
 from vcbatch.cli.access import Access, access_options
+from vcbatch.cli.completion.names import queue_names
 from vcbatch.cli.resources.kinds import JOB, job_phase, job_queue
 from vcbatch.cli.resources.listing import Asked, get_command, list_options, show_list
 
@@ -17,7 +18,15 @@ getting = get_command(JOB)
 
 
 @click.command("list")
-@click.option("-q", "--queue", "queues", multiple=True, metavar="QUEUE", help="Only of this queue; may be repeated.")
+@click.option(
+    "-q",
+    "--queue",
+    "queues",
+    multiple=True,
+    metavar="QUEUE",
+    help="Only of this queue; may be repeated.",
+    shell_complete=queue_names,
+)
 @click.option(
     "--phase",
     "phases",

@@ -16,6 +16,7 @@ from vcbatch.api.names import DEFAULT_SCHEDULER, MOVING_JOB
 from vcbatch.api.phases import JobPhase
 from vcbatch.api.resources import JOBS, JOBTEMPLATES, QUEUES
 from vcbatch.cli.access import Access, access_options
+from vcbatch.cli.completion.names import job_names, queue_names
 from vcbatch.cli.output import CliError, note, say
 from vcbatch.cli.resources.fields import name_of, number, objects, text, uid_of, words
 from vcbatch.cli.resources.job.copies import manifest_of
@@ -37,8 +38,8 @@ _LONGEST_NAME: Final = 253
 
 
 @click.command("move")
-@click.argument("name")
-@click.argument("queue")
+@click.argument("name", shell_complete=job_names)
+@click.argument("queue", shell_complete=queue_names)
 @access_options
 def command(name: str, queue: str, access: Access) -> int:
     """Move a job that waits or is suspended to another queue.

@@ -9,6 +9,7 @@ import click
 from vcbatch.api.phases import Action, JobPhase
 from vcbatch.api.resources import JOBS
 from vcbatch.cli.access import Access, access_options
+from vcbatch.cli.completion.names import job_names, queue_names
 from vcbatch.cli.output import CliError, note, say
 from vcbatch.cli.resources.fields import uid_of
 from vcbatch.cli.resources.job.copies import manifest_of, name_again
@@ -25,9 +26,15 @@ _LOOK: Final = 0.2
 
 
 @click.command("requeue")
-@click.argument("name")
+@click.argument("name", shell_complete=job_names)
 @click.option("--name", "new_name", metavar="NEW", help="What the new job is called where NAME is finished.")
-@click.option("-q", "--queue", metavar="QUEUE", help="Another queue for the new job where NAME is finished.")
+@click.option(
+    "-q",
+    "--queue",
+    metavar="QUEUE",
+    help="Another queue for the new job where NAME is finished.",
+    shell_complete=queue_names,
+)
 @access_options
 def command(name: str, access: Access, new_name: str | None, queue: str | None) -> int:
     """Put a job back to the end of its queue, or run a finished one again.

@@ -13,6 +13,7 @@ from vcbatch.api.names import GPU_RESOURCE
 from vcbatch.api.quantity import ZERO, Quantity
 from vcbatch.api.resources import POD_USAGES, PODS
 from vcbatch.cli.access import Access, access_options
+from vcbatch.cli.completion.names import job_names
 from vcbatch.cli.output import note, say
 from vcbatch.cli.resources.fields import NONE, name_of, namespace_of, objects, quantities, text, words
 from vcbatch.cli.resources.nodes_table import ENDED
@@ -37,7 +38,7 @@ class Use:
 
 
 @click.command("top")
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=job_names)
 @click.option("-A", "--all-namespaces", is_flag=True, help="Jobs of every namespace.")
 @access_options
 def command(access: Access, name: str | None, all_namespaces: bool) -> int:

@@ -8,14 +8,15 @@ import click
 
 from vcbatch.api import names
 from vcbatch.cli.access import Access, access_options
+from vcbatch.cli.completion.names import job_names, queue_names
 from vcbatch.cli.resources.kinds import POD
 from vcbatch.cli.resources.listing import Asked, list_options, show_list
 
 
 @click.command("list")
-@click.option("-j", "--job", metavar="JOB", help="Only of this job.")
+@click.option("-j", "--job", metavar="JOB", help="Only of this job.", shell_complete=job_names)
 @click.option("-t", "--task", metavar="TASK", help="Only of this task.")
-@click.option("-q", "--queue", metavar="QUEUE", help="Only of jobs in this queue.")
+@click.option("-q", "--queue", metavar="QUEUE", help="Only of jobs in this queue.", shell_complete=queue_names)
 @list_options(namespaced=True)
 @access_options
 def listing(access: Access, asked: Asked, job: str | None, task: str | None, queue: str | None) -> int:

@@ -12,7 +12,8 @@ from vcbatch.api.phases import Action, QueueState
 from vcbatch.api.quantity import MalformedQuantity, parse_quantity
 from vcbatch.api.resources import QUEUES
 from vcbatch.cli.access import Access, access_options
-from vcbatch.cli.output import say
+from vcbatch.cli.completion.names import queue_names
+from vcbatch.cli.output import CliError, say
 from vcbatch.cli.resources.fields import uid_of
 from vcbatch.cli.resources.kinds import queue_state
 from vcbatch.cli.vcctl.bus import ask
@@ -46,7 +47,14 @@ class AmountsType(click.ParamType):
 
 @click.command("create")
 @click.argument("name")
-@click.option("--parent", default=ROOT_QUEUE, show_default=True, metavar="QUEUE", help="The queue above it.")
+@click.option(
+    "--parent",
+    default=ROOT_QUEUE,
+    show_default=True,
+    metavar="QUEUE",
+    help="The queue above it.",
+    shell_complete=queue_names,
+)
 @click.option("--weight", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", help="Its share.")
 @click.option("--capability", type=AmountsType(), metavar="RESOURCES", help="The most that it may hold.")
 @click.option("--deserved", type=AmountsType(), metavar="RESOURCES", help="What it may have back from others.")
@@ -85,7 +93,7 @@ def create(
 
 
 @click.command("delete")
-@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=queue_names)
 @access_options
 def delete(names: Sequence[str], access: Access) -> int:
     """Delete queues that nothing is in."""
@@ -101,7 +109,7 @@ def delete(names: Sequence[str], access: Access) -> int:
 
 
 @click.command("open")
-@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=queue_names)
 @access_options
 def open_(names: Sequence[str], access: Access) -> int:
     """Let queues take jobs again, and those that were closed with them."""
@@ -109,7 +117,7 @@ def open_(names: Sequence[str], access: Access) -> int:
 
 
 @click.command("close")
-@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=queue_names)
 @access_options
 def close(names: Sequence[str], access: Access) -> int:
     """Let queues, and those below them, take no more jobs. What is in them goes on."""
@@ -117,6 +125,9 @@ def close(names: Sequence[str], access: Access) -> int:
 
 
 def _turn(access: Access, names: Sequence[str], action: Action, wanted: QueueState, done: str) -> int:
+    if action is Action.CLOSE_QUEUE and ROOT_QUEUE in names:
+        raise CliError(f"queue {ROOT_QUEUE} can't be closed", hint="Close those below it: vcbatch queue tree")
+
     async def work(api: Api) -> None:
         for name in names:
             state = queue_state(await api.get(QUEUES, name))

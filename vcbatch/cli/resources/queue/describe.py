@@ -15,6 +15,7 @@ from vcbatch.api.phases import PodGroupPhase
 from vcbatch.api.quantity import ZERO
 from vcbatch.api.resources import PODGROUPS, QUEUES
 from vcbatch.cli.access import Access, access_options
+from vcbatch.cli.completion.names import queue_names
 from vcbatch.cli.output import say
 from vcbatch.cli.resources.blocks import document, events_text, facts, labels_text, moment_text, section
 from vcbatch.cli.resources.fields import NONE, dig, moment, name_of, number, text, words
@@ -44,7 +45,7 @@ class QueuePicture:
 
 
 @click.command("describe")
-@click.argument("name")
+@click.argument("name", shell_complete=queue_names)
 @access_options
 def command(name: str, access: Access) -> int:
     """Show one queue: its place, what it may hold and holds of each resource, who runs and who waits in it."""

@@ -10,6 +10,7 @@ import click
 
 from vcbatch.api.resources import JOBFLOWS, JOBTEMPLATES
 from vcbatch.cli.access import Access, access_options
+from vcbatch.cli.completion.names import template_names
 from vcbatch.cli.output import say
 from vcbatch.cli.resources.blocks import document, facts, labels_text, moment_text, section
 from vcbatch.cli.resources.fields import moment, name_of, namespace_of, number, objects, text, words
@@ -24,7 +25,7 @@ Json = dict[str, Any]
 
 
 @click.command("describe")
-@click.argument("name")
+@click.argument("name", shell_complete=template_names)
 @access_options
 def command(name: str, access: Access) -> int:
     """Show one template: its tasks, policies, and the flows that name it."""
