@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -18,6 +18,10 @@ class PodPhase(StrEnum):
     SUCCEEDED = "Succeeded"
     FAILED = "Failed"
     UNKNOWN = "Unknown"
+
+
+TERMINAL_PHASES: Final = (PodPhase.SUCCEEDED, PodPhase.FAILED)
+"""Those that a pod doesn't leave: all its containers have ended for good."""
 
 
 class ResourceRequirements(Wire):

@@ -17,7 +17,7 @@ from typing import Any, Final
 import msgspec
 
 from vcbatch.api.names import BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE
-from vcbatch.api.pod import Pod, PodPhase
+from vcbatch.api.pod import TERMINAL_PHASES, Pod
 from vcbatch.api.resources import PERSISTENTVOLUMECLAIMS, PERSISTENTVOLUMES, PODS, STORAGECLASSES
 from vcbatch.api.storage import BindingMode, Claim, PersistentVolume, StorageClass
 from vcbatch.local.kubelet.informer import Informer
@@ -283,7 +283,7 @@ class Provisioner:
         return any(
             volume.persistent_volume_claim is not None and volume.persistent_volume_claim.get("claimName") == claim
             for pod in pods.items
-            if pod.status.phase not in (PodPhase.SUCCEEDED, PodPhase.FAILED)
+            if pod.status.phase not in TERMINAL_PHASES
             for volume in pod.spec.volumes or ()
         )
 

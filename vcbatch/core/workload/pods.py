@@ -10,13 +10,12 @@ from typing import Final
 
 from vcbatch.api.loose import part
 from vcbatch.api.model import Json
-from vcbatch.api.pod import Pod, PodPhase
+from vcbatch.api.pod import TERMINAL_PHASES, Pod
 from vcbatch.api.reasons import PodConditionType
 from vcbatch.api.resources import PODS
 from vcbatch.api.timestamps import parse_time
 from vcbatch.core.workload.ownership import Owner
 
-_OVER: Final = (PodPhase.SUCCEEDED, PodPhase.FAILED)
 # No vowels and nothing that looks like another one (kubernetes `apimachinery/pkg/util/rand`).
 _LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 LONGEST_STEM: Final = 58
@@ -26,7 +25,7 @@ _HASH_DIGITS: Final = 10
 
 def is_over(pod: Pod) -> bool:
     """Whether all its containers have ended for good."""
-    return pod.status.phase in _OVER
+    return pod.status.phase in TERMINAL_PHASES
 
 
 def is_terminating(pod: Pod) -> bool:

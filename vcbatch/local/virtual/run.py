@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from vcbatch.api.pod import PodPhase
+from vcbatch.api.pod import TERMINAL_PHASES, PodPhase
 from vcbatch.api.reasons import ContainerReason, PodStatusReason
 from vcbatch.api.resources import PODS
 from vcbatch.local.kubelet import lifecycle
@@ -88,7 +88,7 @@ class PodRun:
         await self._clock.sleep(seconds)
         now = self._clock.now()
         self._stored = pod.get("status") or {}
-        if self._stored.get("phase") not in (PodPhase.SUCCEEDED, PodPhase.FAILED):
+        if self._stored.get("phase") not in TERMINAL_PHASES:
             self._states = self._states or lost_states(pod, now)
             codes = {n: self._pretence.stopped(c, grace_seconds=grace) for n, c in self._containers.items()}
             self._end_all(now, codes=codes)
@@ -195,7 +195,7 @@ class PodRun:
             start_time=self._started,
             verdict=self._verdict,
         )
-        if over and status["phase"] not in (PodPhase.SUCCEEDED, PodPhase.FAILED):
+        if over and status["phase"] not in TERMINAL_PHASES:
             status["phase"] = str(_final_phase(self._spec, self._states))
         if self._verdict is not None and self._verdict.reason == PodStatusReason.EVICTED:
             status["conditions"] = [*status["conditions"], disrupted(self._verdict, now)]

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from vcbatch.api.colocation import ColocationConfiguration
 from vcbatch.api.model import MalformedObject
-from vcbatch.api.pod import Pod, PodPhase
+from vcbatch.api.pod import TERMINAL_PHASES, Pod
 from vcbatch.core.colocation import ColocationView, decide
 from vcbatch.core.machine import Decision
 from vcbatch.runtime.apply import Applier
@@ -24,7 +24,6 @@ log = logging.getLogger(__name__)
 _NAMESPACE = "namespace"
 _QUIET_SECONDS = 1.0
 """A pod that just came is written by many."""
-_OVER = (PodPhase.SUCCEEDED, PodPhase.FAILED)
 
 
 class ColocationController:
@@ -76,7 +75,7 @@ class ColocationController:
         """The decision about the pod of that UID."""
         del now
         pod = self._pods.get(uid)
-        if pod is None or pod.status.phase in _OVER or pod.metadata.deletion_timestamp is not None:
+        if pod is None or pod.status.phase in TERMINAL_PHASES or pod.metadata.deletion_timestamp is not None:
             return None
         stored = self._configurations.indexed(_NAMESPACE, pod.metadata.namespace)
         configurations = [parsed for each in stored if (parsed := _parsed(each)) is not None]

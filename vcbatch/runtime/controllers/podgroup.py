@@ -11,7 +11,7 @@ import msgspec
 
 from vcbatch.api import names
 from vcbatch.api.model import MalformedObject
-from vcbatch.api.pod import Pod, PodPhase
+from vcbatch.api.pod import TERMINAL_PHASES, Pod
 from vcbatch.api.podgroup import PodGroup
 from vcbatch.api.resources import PODS, Resource
 from vcbatch.api.workload import WORKLOADS, Workload
@@ -30,7 +30,6 @@ from vcbatch.seams.random import Random
 log = logging.getLogger(__name__)
 
 _GROUP = "generated group"
-_OVER = (PodPhase.SUCCEEDED, PodPhase.FAILED)
 
 
 def follow_workloads(informers: Informers) -> dict[Resource, Cache[Workload]]:
@@ -178,7 +177,7 @@ def _waits(pod: Pod) -> bool:
 
 
 def _over(pod: Pod) -> bool:
-    return pod.metadata.deletion_timestamp is not None or pod.status.phase in _OVER
+    return pod.metadata.deletion_timestamp is not None or pod.status.phase in TERMINAL_PHASES
 
 
 def _owner_uid(key: str) -> str:

@@ -10,7 +10,7 @@ from datetime import datetime
 from vcbatch.api.model import MalformedObject
 from vcbatch.api.node import Node
 from vcbatch.api.node_shard import NodeShard
-from vcbatch.api.pod import Pod, PodPhase
+from vcbatch.api.pod import TERMINAL_PHASES, Pod
 from vcbatch.api.quantity import MalformedQuantity, parse_quantity
 from vcbatch.core.machine import Decision
 from vcbatch.core.sharding import NodeLoad, Sharding, decide
@@ -29,7 +29,6 @@ log = logging.getLogger(__name__)
 _ALL = "the nodes"
 _QUIET_SECONDS = 0.2
 _MIRROR = "kubernetes.io/config.mirror"
-_OVER = (PodPhase.SUCCEEDED, PodPhase.FAILED)
 
 ShardingFile = FollowedFile[Sharding]
 
@@ -94,7 +93,7 @@ class ShardingController:
         requested: Counter[str] = Counter()
         for pod in self._pods:
             mirrors = _MIRROR in (pod.metadata.annotations or {})
-            if pod.spec.node_name and pod.status.phase not in _OVER and not mirrors:
+            if pod.spec.node_name and pod.status.phase not in TERMINAL_PHASES and not mirrors:
                 requested[pod.spec.node_name] += _requests(pod)
         return [
             NodeLoad(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from vcbatch.api import quantities
-from vcbatch.api.pod import PodPhase
+from vcbatch.api.pod import TERMINAL_PHASES
 from vcbatch.api.podspec.amounts import is_native, service_class
 from vcbatch.api.quantity import ZERO, Quantity
 from vcbatch.api.resources import RESOURCEQUOTAS
@@ -52,7 +52,7 @@ def _shown(names: Iterable[str], amounts: Mapping[str, Quantity]) -> str:
 def usage(pod: Json) -> dict[str, Quantity]:
     """What a pod counts for under each name that a quota may use: the sum of its containers, or the largest of those
     that run before them, whichever is more. A finished pod is an object, and uses nothing."""
-    if (pod.get("status") or {}).get("phase") in (PodPhase.SUCCEEDED, PodPhase.FAILED):
+    if (pod.get("status") or {}).get("phase") in TERMINAL_PHASES:
         return {"count/pods": _ONE}
     spec = pod.get("spec") or {}
     counted = {"pods": _ONE, "count/pods": _ONE}
