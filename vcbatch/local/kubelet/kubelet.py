@@ -103,7 +103,7 @@ class Kubelet:
                     ("pods", pods.run()),
                     ("heartbeat", registration.run()),
                     ("memory", self._watch_memory()),
-                    ("logins", Logins(self._config.root, workers=self._workers.values).run()),
+                    ("logins", Logins(self._config.root, peers=self._workers.values).run()),
                 )
             ]
             await self._first_of(stop, pods.synced)

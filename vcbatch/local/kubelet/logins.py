@@ -17,15 +17,12 @@ import socket
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol, TypeVar
 
 from vcbatch.api.names import JOB_NAME, ssh_secret
-from vcbatch.api.pod import PodPhase
+from vcbatch.api.pod import TERMINAL_PHASES
 from vcbatch.local.kubelet.names import PodName, pod_name
 from vcbatch.seams.processes import ProcessStartError
-
-if TYPE_CHECKING:
-    from vcbatch.local.kubelet.worker import PodWorker
 
 Json = dict[str, Any]
 
@@ -92,12 +89,31 @@ def _quoted(text: str) -> str:
     return json.dumps(text).replace("'", "'\\''")
 
 
-class Logins:
-    """Serves the pods' `ssh` on a socket in the kubelet's directory. `workers` are the pods there are."""
+class LiveRun(Protocol):
+    """A run of a container that is under way."""
 
-    def __init__(self, root: Path, *, workers: Callable[[], Iterable[PodWorker]]) -> None:
+    async def run_on(self, argv: Sequence[str], streams: Sequence[int]) -> None: ...
+
+
+class Peer(Protocol):
+    """A pod on this machine."""
+
+    @property
+    def pod(self) -> Json: ...
+    @property
+    def address(self) -> str: ...
+    def live_run(self, container: str) -> LiveRun | None: ...
+
+
+P = TypeVar("P", bound=Peer)
+
+
+class Logins:
+    """Serves the pods' `ssh` on a socket in the kubelet's directory. `peers` are the pods there are."""
+
+    def __init__(self, root: Path, *, peers: Callable[[], Iterable[Peer]]) -> None:
         self._root = root
-        self._workers = workers
+        self._peers = peers
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
@@ -140,23 +156,23 @@ class Logins:
             return {"error": "the request isn't understood"}
         if len(descriptors) != _MAX_DESCRIPTORS or not isinstance(command, str | None):
             return {"error": "the request isn't understood"}
-        everybody = list(self._workers())
-        caller = next((worker for worker in everybody if worker.pod["metadata"]["uid"] == uid), None)
+        everybody = list(self._peers())
+        caller = next((peer for peer in everybody if peer.pod["metadata"]["uid"] == uid), None)
         if caller is None:
             return {"error": "this pod has ended"}
-        peers = [worker for worker in everybody if _job_of(worker.pod) == _job_of(caller.pod)]
+        peers = [peer for peer in everybody if _job_of(peer.pod) == _job_of(caller.pod)]
         target = find(host, caller=caller, peers=peers)
         if target is None:
             known = _may_come(host, pod_name(caller.pod))
             return {"wait": f"{host} isn't on this machine yet"} if known else {"stranger": host}
         return await self._start(target, host, command, descriptors)
 
-    async def _start(self, target: PodWorker, host: str, command: str | None, descriptors: Sequence[int]) -> Json:
+    async def _start(self, target: Peer, host: str, command: str | None, descriptors: Sequence[int]) -> Json:
         container = target.pod["spec"]["containers"][0]["name"]
         live = target.live_run(container)
         if live is None:
             phase = (target.pod.get("status") or {}).get("phase")
-            if phase in (PodPhase.SUCCEEDED, PodPhase.FAILED) or target.pod["metadata"].get("deletionTimestamp"):
+            if phase in TERMINAL_PHASES or target.pod["metadata"].get("deletionTimestamp"):
                 return {"error": f"connect to host {host} port 22: Connection refused (the pod has ended)"}
             return {"wait": f"container {container} of {target.pod['metadata']['name']} doesn't run"}
         shell = _login_shell()
@@ -167,12 +183,12 @@ class Logins:
         return {"started": True}
 
 
-def find(host: str, *, caller: PodWorker, peers: Iterable[PodWorker]) -> PodWorker | None:
+def find(host: str, *, caller: P, peers: Iterable[P]) -> P | None:
     """The pod of the caller's job that a name or an address means; where an older pod of that name is about to go, the
     newer one."""
     if host in ("localhost", "127.0.0.1", "::1"):
         return caller
-    named: list[PodWorker] = []
+    named: list[P] = []
     for peer in peers:
         name = pod_name(peer.pod)
         if host in (name.hostname, peer.address) or host in name.aliases(seen_from=name.namespace):

@@ -85,6 +85,20 @@ class Provision:
         )
         self._record.write_facts(self._facts)
 
+    async def fetch_objects(self, pod: Json) -> blueprint.Objects:
+        """What the pod names: the ConfigMaps and Secrets that exist, and where its claims are. Raises `ApiError`."""
+        namespace = pod["metadata"]["namespace"]
+        contents: dict[tuple[str, str], Mapping[str, bytes]] = {}
+        for kind, name in volumes.references(pod["spec"]):
+            found = await self._node.objects.fetch(kind, namespace, name)
+            if found is not None:
+                contents[kind, name] = found
+        claims = {
+            claim: await self._node.objects.claim_path(namespace, claim)
+            for claim in sorted(volumes.claim_names(pod["spec"]))
+        }
+        return blueprint.Objects(contents=contents, claims=claims)
+
     def make_volumes(self, pod: Json, objects: blueprint.Objects) -> None:
         """Those volumes that aren't made yet. Raises `VolumeError` and `ConfigError`."""
         if self._paths is None:

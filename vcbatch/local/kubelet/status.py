@@ -7,11 +7,11 @@ Sources: Kubernetes `pkg/kubelet/kubelet_pods.go` (getPhase, convertToAPIContain
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from vcbatch.api.pod import PodPhase
+from vcbatch.api.pod import TERMINAL_PHASES, PodPhase
 from vcbatch.api.podspec.restarts import is_sidecar, may_restart_all, restarts
 from vcbatch.api.reasons import ContainerReason, KubeletConditionReason, PodConditionType, shorten
 from vcbatch.api.timestamps import format_time, parse_time
@@ -136,7 +136,7 @@ def _conditions(spec: Json, states: States, now_phase: PodPhase, *, previous: Js
         if is_sidecar(c) and not is_ready(states.get(c["name"], FRESH))
     ]
     waiting_for = _uninitialized(spec, states)
-    terminal = now_phase in (PodPhase.SUCCEEDED, PodPhase.FAILED)
+    terminal = now_phase in TERMINAL_PHASES
     over = (
         KubeletConditionReason.POD_COMPLETED if now_phase is PodPhase.SUCCEEDED else KubeletConditionReason.POD_FAILED
     )
@@ -271,6 +271,17 @@ def disrupted(verdict: Verdict, now: datetime) -> Json:
         "lastProbeTime": None,
         "lastTransitionTime": format_time(now),
     }
+
+
+def closed_states(spec: Json, states: States) -> dict[str, ContainerState]:
+    """The states of a pod that has ended: a container that waits to be restarted will not run any more, and counts as
+    it ended last."""
+    closed = dict(states)
+    for container in spec.get("containers") or ():
+        state = states.get(container["name"], FRESH)
+        if isinstance(state.state, Waiting) and state.last is not None:
+            closed[container["name"]] = replace(state, state=state.last)
+    return closed
 
 
 def lost_states(pod: Json, now: datetime) -> dict[str, ContainerState]:

@@ -59,7 +59,7 @@ class Binary(bytes):
 
 def config_map_contents(obj: Json) -> dict[str, bytes]:
     """All keys of a ConfigMap, `data` and `binaryData`."""
-    found = {key: value.encode() for key, value in (obj.get("data") or {}).items()}
+    found: dict[str, bytes] = {key: value.encode() for key, value in (obj.get("data") or {}).items()}
     return found | {key: Binary(b64decode(value)) for key, value in (obj.get("binaryData") or {}).items()}
 
 

@@ -10,26 +10,26 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from vcbatch.api.pod import PodPhase
+from vcbatch.api.pod import TERMINAL_PHASES, PodPhase
 from vcbatch.api.reasons import ContainerReason, KubeletEvent, PodStatusReason
 from vcbatch.api.resources import PODS
-from vcbatch.core.machine import EventType
 from vcbatch.local.kubelet import blueprint, ending, lifecycle, records, volumes
 from vcbatch.local.kubelet.container_run import ContainerRun
 from vcbatch.local.kubelet.devices import DevicesUnavailableError
 from vcbatch.local.kubelet.environment import ConfigError
 from vcbatch.local.kubelet.lifecycle import FRESH, ContainerState, Ended, Running, Waiting
 from vcbatch.local.kubelet.node_services import NodeServices
+from vcbatch.local.kubelet.pod_events import PodEvents
 from vcbatch.local.kubelet.provision import Provision
 from vcbatch.local.kubelet.records import PodRecord, Run
+from vcbatch.local.kubelet.retry import Retry
 from vcbatch.local.kubelet.sandbox import Mode
-from vcbatch.local.kubelet.status import Verdict, changed, disrupted, lost_states, phase, pod_status
+from vcbatch.local.kubelet.status import Verdict, changed, closed_states, disrupted, lost_states, phase, pod_status
 from vcbatch.seams.api import ApiError, PatchKind
 from vcbatch.seams.processes import ProcessExit, ProcessRef, ProcessStartError
 
@@ -37,8 +37,6 @@ Json = dict[str, Any]
 log = logging.getLogger(__name__)
 
 _DEFAULT_GRACE = 30.0
-_FIRST_RETRY = 1.0
-_LONGEST_RETRY = 60.0
 
 
 class PodWorker:
@@ -57,10 +55,9 @@ class PodWorker:
         self._verdict: Verdict | None = None
         self._given = Provision(node, self._record)
         self._written: Json | None = None
-        self._retry_at: float | None = None
-        self._retry_pause = _FIRST_RETRY
+        self._retry = Retry(node.clock)
         self._refresh = False
-        self._told: set[str] = set()
+        self._events = PodEvents(node.events, lambda: self.pod)
 
     # What others tell a worker ---------------------------------------------------------------------------------------
 
@@ -82,7 +79,7 @@ class PodWorker:
     def objects_changed(self) -> None:
         """A ConfigMap or Secret that the pod reads has changed."""
         self._refresh = True
-        self._retry_at = None
+        self._retry.now()
         self._wake.set()
 
     @property
@@ -154,9 +151,8 @@ class PodWorker:
 
     async def _step(self) -> bool:
         self._wake.clear()
+        self._retry.look()
         now = self._node.clock.now()
-        if self._retry_at is not None and self._node.clock.monotonic() >= self._retry_at:
-            self._retry_at = None
         self._note_exits()
         if self._gone:
             return await self._vanish()
@@ -177,7 +173,7 @@ class PodWorker:
 
     def _already_over(self) -> bool:
         stored = (self._written or self.pod.get("status") or {}).get("phase")
-        return not self._live and not self._exits and stored in (PodPhase.SUCCEEDED, PodPhase.FAILED)
+        return not self._live and not self._exits and stored in TERMINAL_PHASES
 
     def _must_end(self, now: datetime) -> bool:
         """Whether the pod is to end now, whatever its containers would do."""
@@ -212,7 +208,7 @@ class PodWorker:
             self._back_off(backoff)
         for name in plan.end:
             self._end(name, self._grace())
-        if plan.start and self._retry_at is None:
+        if plan.start and not self._retry.waits:
             await self._start_all(plan.start)
         elif self._refresh and self._given.has_volumes:
             await self._guarded(self._refresh_volumes())
@@ -221,7 +217,7 @@ class PodWorker:
 
     async def _start_all(self, names: Any) -> None:
         try:
-            objects = await self._fetch_objects()
+            objects = await self._given.fetch_objects(self.pod)
             self._prepare(objects)
         except DevicesUnavailableError as error:
             self._verdict = Verdict(reason=PodStatusReason.UNEXPECTED_ADMISSION_ERROR, message=str(error))
@@ -238,29 +234,16 @@ class PodWorker:
             except (ConfigError, volumes.VolumeError, OSError) as error:
                 self._cannot_start(name, error)
 
-    async def _fetch_objects(self) -> blueprint.Objects:
-        namespace = self.pod["metadata"]["namespace"]
-        contents = {}
-        for kind, name in self.references:
-            found = await self._node.objects.fetch(kind, namespace, name)
-            if found is not None:
-                contents[kind, name] = found
-        claims = {
-            claim: await self._node.objects.claim_path(namespace, claim)
-            for claim in sorted(volumes.claim_names(self.pod["spec"]))
-        }
-        return blueprint.Objects(contents=contents, claims=claims)
-
     def _prepare(self, objects: blueprint.Objects) -> None:
         """Address, devices and volumes: once per pod, and on record before any of it is used."""
         if not self._given.exists:
             self._given.take_share(self.pod)
-            self._tell_without_effect()
+            self._events.without_effect(self._node.sandbox.mode)
         self._given.make_volumes(self.pod, objects)
 
     async def _refresh_volumes(self) -> None:
         self._refresh = False
-        self._given.refresh_volumes(self.pod, await self._fetch_objects())
+        self._given.refresh_volumes(self.pod, await self._given.fetch_objects(self.pod))
 
     async def _start(self, name: str, objects: blueprint.Objects) -> None:
         container, given = self._container(name), self._given
@@ -275,11 +258,10 @@ class PodWorker:
         )
         if self._node.sandbox.mode is not Mode.USERNS:
             needed, words = blueprint.linkable_mounts(self.pod, drawn.mounts)
-            if words:
-                self._tell_once("; ".join(words))
+            self._events.not_isolated(words)
             given.place_links(needed)
         self._node.hosts.write(self.pod["metadata"]["uid"])
-        self._tell_translations(drawn)
+        self._events.translated(drawn.translations)
         state = self._states.get(name, FRESH)
         began = lifecycle.started(state, Running(started_at=self._node.clock.now()))
         run = self._record.new_run(
@@ -294,7 +276,7 @@ class PodWorker:
             allotment=given.facts.allotment,
             node=self._node,
         )
-        self._retry_at, self._retry_pause = None, _FIRST_RETRY
+        self._retry.worked()
         try:
             async with self._node.starts:
                 ref = await self._node.processes.start(spec)
@@ -305,7 +287,7 @@ class PodWorker:
         self._follow(container, run, ref, fresh=True)
         image = container.get("image")
         note = f" as a process; its image {image} is not used" if image else " as a process"
-        self._event(KubeletEvent.STARTED, f"Started container {name}{note}", container=name)
+        self._events.tell(KubeletEvent.STARTED, f"Started container {name}{note}", container=name)
 
     def _start_failed(self, name: str, run: Run, error: ProcessStartError) -> None:
         now = self._node.clock.now()
@@ -325,7 +307,7 @@ class PodWorker:
                 container_id=self._container_id(name, run),
             ),
         )
-        self._event(KubeletEvent.FAILED, f"Error: {error}", container=name, warning=True)
+        self._events.warn(KubeletEvent.FAILED, f"Error: {error}", container=name)
         self._wake.set()
 
     def _cannot_start(self, name: str, error: Exception) -> None:
@@ -338,9 +320,8 @@ class PodWorker:
             self._states[name] = lifecycle.waiting(state, reason, message)
             event = KubeletEvent.FAILED if in_config else KubeletEvent.FAILED_MOUNT
             text = f"Error: {message}" if in_config else f"MountVolume.SetUp failed: {message}"
-            self._event(event, text, container=name, warning=True)
-        self._retry_at = self._node.clock.monotonic() + self._retry_pause
-        self._retry_pause = min(self._retry_pause * 2, _LONGEST_RETRY)
+            self._events.warn(event, text, container=name)
+        self._retry.later()
 
     def _back_off(self, backoff: lifecycle.Backoff) -> None:
         metadata = self.pod["metadata"]
@@ -353,7 +334,7 @@ class PodWorker:
             return
         self._states[backoff.container] = lifecycle.waiting(state, ContainerReason.CRASH_LOOP_BACK_OFF, message)
         text = f"Back-off restarting failed container {backoff.container} in pod {place}"
-        self._event(KubeletEvent.BACK_OFF, text, container=backoff.container, warning=True)
+        self._events.warn(KubeletEvent.BACK_OFF, text, container=backoff.container)
 
     # Following a run -------------------------------------------------------------------------------------------------
 
@@ -370,7 +351,7 @@ class PodWorker:
         name = container["name"]
 
         def tell(reason: str, message: str) -> None:
-            self._event(reason, message, container=name, warning=True)
+            self._events.warn(reason, message, container=name)
 
         def exited(process_exit: ProcessExit) -> None:
             self._exits.append((name, process_exit))
@@ -413,7 +394,7 @@ class PodWorker:
         kind = field.removesuffix("Probe")
         if not ok:
             text = f"{kind.capitalize()} probe failed: {message}"
-            self._event(KubeletEvent.UNHEALTHY, text, container=name, warning=True)
+            self._events.warn(KubeletEvent.UNHEALTHY, text, container=name)
         if field == "readinessProbe":
             self._states[name] = replace(state, state=replace(state.state, ready=ok))
         elif ok and field == "startupProbe":
@@ -422,7 +403,7 @@ class PodWorker:
         elif not ok:
             grace = float(container[field].get("terminationGracePeriodSeconds") or self._grace())
             text = f"Container {name} failed {kind} probe, will be restarted"
-            self._event(KubeletEvent.KILLING, text, container=name)
+            self._events.tell(KubeletEvent.KILLING, text, container=name)
             self._live[name].end(grace)
         self._wake.set()
 
@@ -440,13 +421,15 @@ class PodWorker:
     def _end(self, name: str, grace: float) -> None:
         live = self._live.get(name)
         if live is not None and live.end(grace):
-            self._event(KubeletEvent.KILLING, f"Stopping container {name}", container=name)
+            self._events.tell(KubeletEvent.KILLING, f"Stopping container {name}", container=name)
 
     async def _kill_to_restart(self, name: str) -> None:
         live = self._live.get(name)
         if live is not None and live.kill_at is None:
             live.kill_at = self._node.clock.monotonic()
-            self._event(KubeletEvent.KILLING, f"Stopping container {name}: all containers restart", container=name)
+            self._events.tell(
+                KubeletEvent.KILLING, f"Stopping container {name}: all containers restart", container=name
+            )
             await live.kill_if_overdue()
 
     async def kill_out_of_memory(self) -> None:
@@ -477,7 +460,7 @@ class PodWorker:
             )
         except ApiError as error:
             if not error.not_found and not error.conflict:
-                self._retry_at = self._node.clock.monotonic() + _FIRST_RETRY
+                self._retry.soon()
                 return False
         self._record.remove()
         return True
@@ -489,7 +472,7 @@ class PodWorker:
         over = self._must_be_over()
         if over and deleting and self._verdict is None and not self._finished():
             # A deleted pod ends in a terminal phase, so that whoever counts outcomes sees one (KEP-3329).
-            self._close_states()
+            self._states = closed_states(self.pod["spec"], self._states)
         previous = self._written or self.pod.get("status") or {}
         status = pod_status(
             spec=self.pod["spec"],
@@ -517,14 +500,7 @@ class PodWorker:
         return ending and not self._live
 
     def _finished(self) -> bool:
-        return phase(self.pod["spec"], self._states) in (PodPhase.SUCCEEDED, PodPhase.FAILED)
-
-    def _close_states(self) -> None:
-        """Containers that never ran, or wait to be restarted, will not run any more."""
-        for container in self.pod["spec"].get("containers") or ():
-            state = self._states.get(container["name"], FRESH)
-            if isinstance(state.state, Waiting) and state.last is not None:
-                self._states[container["name"]] = replace(state, state=state.last)
+        return phase(self.pod["spec"], self._states) in TERMINAL_PHASES
 
     async def _patch_status(self, status: Json) -> None:
         metadata = self.pod["metadata"]
@@ -543,7 +519,7 @@ class PodWorker:
                 return  # gone, or another pod of this name: the watch will say so
             raise
         self._written = stored.get("status") or status
-        self._retry_at = None
+        self._retry.now()
 
     async def _guarded(self, work: Any) -> None:
         """Do it, or look again later: a server that doesn't answer never ends a pod."""
@@ -551,8 +527,7 @@ class PodWorker:
             await work
         except (ApiError, OSError) as error:
             log.warning("pod %s/%s: %s", self.pod["metadata"]["namespace"], self.pod["metadata"]["name"], error)
-            self._retry_at = self._node.clock.monotonic() + self._retry_pause
-            self._retry_pause = min(self._retry_pause * 2, _LONGEST_RETRY)
+            self._retry.later()
 
     # Waiting ---------------------------------------------------------------------------------------------------------
 
@@ -577,8 +552,8 @@ class PodWorker:
     def _next_delay(self) -> float | None:
         now, monotonic = self._node.clock.now(), self._node.clock.monotonic()
         delays = [live.kill_at - monotonic for live in self._live.values() if live.kill_at is not None]
-        if self._retry_at is not None:
-            delays.append(self._retry_at - monotonic)
+        if (left := self._retry.left) is not None:
+            delays.append(left)
         deadline = self._deadline()
         if deadline is not None and self._verdict is None:
             delays.append((deadline - now).total_seconds())
@@ -592,7 +567,7 @@ class PodWorker:
 
     async def _take_over(self) -> None:
         """Find out what a former kubelet left of this pod, and go on from there."""
-        over = (self.pod.get("status") or {}).get("phase") in (PodPhase.SUCCEEDED, PodPhase.FAILED)
+        over = (self.pod.get("status") or {}).get("phase") in TERMINAL_PHASES
         if not self._given.restore(self.pod, over=over):
             self._states = lost_states(self.pod, self._node.clock.now())
             return
@@ -603,7 +578,7 @@ class PodWorker:
 
     async def _find_volumes(self) -> None:
         with contextlib.suppress(ConfigError, volumes.VolumeError):
-            self._prepare(await self._fetch_objects())
+            self._prepare(await self._given.fetch_objects(self.pod))
 
     async def _take_over_container(self, container: Json) -> None:
         name = container["name"]
@@ -636,27 +611,3 @@ class PodWorker:
 
     def _container_id(self, name: str, run: Run) -> str:
         return f"process://{self.pod['metadata']['uid']}/{name}/{run.number}"
-
-    def _event(self, reason: str, message: str, *, container: str = "", warning: bool = False) -> None:
-        kind = EventType.WARNING if warning else EventType.NORMAL
-        self._node.events.event(self.pod, type=kind, reason=reason, message=message, container=container)
-
-    def _tell_without_effect(self) -> None:
-        words = blueprint.without_effect(self.pod, self._node.sandbox.mode, uid=os.geteuid(), gid=os.getegid())
-        if words:
-            self._tell_once("; ".join(words))
-
-    def _tell_once(self, text: str) -> None:
-        if text not in self._told:
-            self._told.add(text)
-            self._event(KubeletEvent.NOT_ISOLATED, text, warning=True)
-
-    def _tell_translations(self, drawn: blueprint.Blueprint) -> None:
-        for translation in drawn.translations:
-            text = (
-                f"port {translation.asked} of {translation.host or 'this gang'} is taken on this machine:"
-                f" the gang uses {translation.given} instead"
-            )
-            if text not in self._told:
-                self._told.add(text)
-                self._event(KubeletEvent.PORT_REMAPPED, text)

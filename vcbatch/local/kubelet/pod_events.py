@@ -1,0 +1,62 @@
+"""What is told of one pod as events, and what of it only once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from vcbatch.api.reasons import KubeletEvent
+from vcbatch.core.machine import EventType
+from vcbatch.local.kubelet import blueprint
+from vcbatch.local.kubelet.events import EventRecorder
+from vcbatch.local.kubelet.ports import Translation
+from vcbatch.local.kubelet.sandbox import Mode
+
+Json = dict[str, Any]
+
+
+class PodEvents:
+    """Speaks of the pod that `pod` gives: the object changes while it runs."""
+
+    def __init__(self, recorder: EventRecorder, pod: Callable[[], Json]) -> None:
+        self._recorder = recorder
+        self._pod = pod
+        self._told: set[str] = set()
+
+    def tell(self, reason: str, message: str, *, container: str = "") -> None:
+        """Something went as it should."""
+        self._send(EventType.NORMAL, reason, message, container)
+
+    def warn(self, reason: str, message: str, *, container: str = "") -> None:
+        """Something didn't."""
+        self._send(EventType.WARNING, reason, message, container)
+
+    def without_effect(self, mode: Mode) -> None:
+        """What the pod asks for that this machine can't give it."""
+        self.not_isolated(blueprint.without_effect(self._pod(), mode, uid=os.geteuid(), gid=os.getegid()))
+
+    def not_isolated(self, words: Iterable[str]) -> None:
+        """Once for the same words; nothing where there are none."""
+        text = "; ".join(words)
+        if text and self._is_new(text):
+            self.warn(KubeletEvent.NOT_ISOLATED, text)
+
+    def translated(self, translations: Iterable[Translation]) -> None:
+        """Ports that the gang uses in place of those it asked for."""
+        for translation in translations:
+            text = (
+                f"port {translation.asked} of {translation.host or 'this gang'} is taken on this machine:"
+                f" the gang uses {translation.given} instead"
+            )
+            if self._is_new(text):
+                self.tell(KubeletEvent.PORT_REMAPPED, text)
+
+    def _is_new(self, text: str) -> bool:
+        if text in self._told:
+            return False
+        self._told.add(text)
+        return True
+
+    def _send(self, kind: EventType, reason: str, message: str, container: str) -> None:
+        self._recorder.event(self._pod(), type=kind, reason=reason, message=message, container=container)
