@@ -183,22 +183,24 @@ def test_rights_that_are_taken_away_and_given_back(plane: ControlPlane) -> None:
         before = [plane.call("GET", f"{bindings}/vcbatch-{part}") for part in (CONTROLLERS, SCHEDULER)]
         for binding in before:
             plane.call("DELETE", f"{bindings}/{binding['metadata']['name']}")
-        # Watches that are open stay open; those of a new server have to be allowed.
-        plane.programs[APISERVER].restart()
-        plane.wait_ready()
-        names += submit_gangs(plane, "rights-after")
-        both = (programs.controllers, programs.scheduler)
-        wait_until("both are refused", lambda: all("forbidden" in each.program.said() for each in both))
-        # What is refused again and again is tried again later and later.
-        tried = [_refused(each) for each in both]
-        wait_until(
-            "they go on trying",
-            lambda: all(_refused(each) > so_far for each, so_far in zip(both, tried, strict=True)),
-            timeout=180,
-        )
-        for binding in before:
-            kept = {"name": binding["metadata"]["name"]}
-            plane.call("POST", bindings, {**binding, "metadata": kept})
+        try:
+            # Watches that are open stay open; those of a new server have to be allowed.
+            plane.programs[APISERVER].restart()
+            plane.wait_ready()
+            names += submit_gangs(plane, "rights-after")
+            both = (programs.controllers, programs.scheduler)
+            wait_until("both are refused", lambda: all("forbidden" in each.program.said() for each in both))
+            # What is refused again and again is tried again later and later.
+            tried = [_refused(each) for each in both]
+            wait_until(
+                "they go on trying",
+                lambda: all(_refused(each) > so_far for each, so_far in zip(both, tried, strict=True)),
+                timeout=180,
+            )
+        finally:
+            for binding in before:
+                kept = {"name": binding["metadata"]["name"]}
+                plane.call("POST", bindings, {**binding, "metadata": kept})
         wait_completed(plane, names)
         programs.check()
         check_invariants(history, names, server_restarted=True)

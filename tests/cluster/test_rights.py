@@ -19,7 +19,7 @@ from tests.cluster.components import CONTROLLERS, NAMESPACE, RBAC, SCHEDULER, WE
 from tests.cluster.conftest import MakeControlPlane
 from tests.cluster.controlplane import ControlPlane
 from tests.cluster.processes import wait_until
-from vcbatch.api.names import SELECTED_NODE
+from vcbatch.api.names import SELECTED_NODE, TTL_AFTER_FINISHED
 
 Right = tuple[str, str, str]
 SSH = "vcbatch-ssh"
@@ -224,6 +224,12 @@ def _broad_run(plane: ControlPlane) -> None:
     _until_job(plane, "flow-step", "Running")
     _command(plane, "flow", "AbortJob", kind="JobFlow", api="flow.volcano.sh/v1alpha1")
     _until_job(plane, "flow-step", "Aborted")
+    # Another that goes when it has ended.
+    plane.kubectl("create", "-f", "-", stdin=json.dumps(_job_template("last", run="exit 0")))
+    brief = _job_flow("brief", "last")
+    brief["metadata"]["annotations"] = {TTL_AFTER_FINISHED: "0"}
+    plane.kubectl("create", "-f", "-", stdin=json.dumps(brief))
+    wait_until("the brief flow is gone", lambda: plane.request("GET", f"{_FLOW}/jobflows/brief")[0] == 404)
     wait_until("the claim is made", lambda: plane.call("GET", _CLAIMS)["items"])
     wait_until("the clock made a job", lambda: "ticks-" in json.dumps(plane.call("GET", f"{_BATCH}/jobs")))
     # Claims that wait for their first consumer: one finds a volume, the other's is to be made by a driver.
@@ -244,8 +250,8 @@ def _broad_run(plane: ControlPlane) -> None:
     _until_events_are_sent(plane)
 
 
-def _job_template(name: str) -> dict[str, Any]:
-    spec = {"minAvailable": 1, "tasks": [_task(replicas=1, run="sleep 600")]}
+def _job_template(name: str, *, run: str = "sleep 600") -> dict[str, Any]:
+    spec = {"minAvailable": 1, "tasks": [_task(replicas=1, run=run)]}
     return {
         "apiVersion": "flow.volcano.sh/v1alpha1", "kind": "JobTemplate", "metadata": {"name": name}, "spec": spec
     }  # fmt: skip
