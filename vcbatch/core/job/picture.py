@@ -12,10 +12,7 @@ from vcbatch.core.job.ledger import Ledger, Loss, Part, read_ledger
 from vcbatch.core.job.plan import Plan, plan_of
 from vcbatch.core.job.plugins import PluginSet, load
 from vcbatch.core.job.roster import Roster, roster_of
-from vcbatch.core.job.states import LIVE
 from vcbatch.core.job.view import JobView
-
-_SUSPENDABLE = LIVE | {JobPhase.ABORTING}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

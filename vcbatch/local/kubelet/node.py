@@ -32,7 +32,6 @@ from vcbatch.seams.clock import Clock
 Json = dict[str, Any]
 
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "AMD64": "amd64"}
-_GIB = 1 << 30
 
 
 def available_cpus() -> list[int]:
