@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Protocol
 
@@ -62,9 +62,9 @@ class WriteStatus:
     ref: ObjectRef
     resource_version: str
     status: Json
-    urgent: bool = True
-    """False where it brings nothing but new counts, on which nothing depends: while a thousand pods start, such writes
-    may be left to a later look, so that their number doesn't grow with the gang."""
+    may_wait: timedelta = timedelta(0)
+    """How long it may be left to later looks where it brings nothing that anybody acts on (new counts, while a thousand
+    pods start): so that what comes a moment later goes with it, and the writes of a gang don't grow with its size."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,14 +1,14 @@
 """Saying that pods have a node: on each pod of a small gang, once on the PodGroup for the rest of a large one.
 
 People look for the event `Scheduled` in `kubectl describe pod`, which is worth a write; a thousand of them aren't, and
-each pod's `spec.nodeName` and condition `PodScheduled` say the same.
+each pod's `spec.nodeName` and condition `PodScheduled` say the same, as its gang's phase and conditions do. So when
+hundreds of gangs start together, their PodGroups come first, and what is beyond the allowance isn't said.
 """
 
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from vcbatch.api import names, reasons
 from vcbatch.api.pod import Pod
@@ -16,6 +16,7 @@ from vcbatch.api.reasons import SchedulingEvent
 from vcbatch.api.resources import PODGROUPS, PODS
 from vcbatch.api.scheduling import PodGroupView
 from vcbatch.core.machine import Emit, EventType, ObjectRef, ref_of
+from vcbatch.runtime.allowance import Allowance
 from vcbatch.runtime.cache import Cache
 from vcbatch.runtime.recorder import Recorder
 from vcbatch.scheduler.result import Bind
@@ -23,13 +24,10 @@ from vcbatch.seams.clock import Clock
 
 _BURST = 16  # pods of a gang that are told of one by one,
 _REFILL_SECONDS = 30.0  # and one more in this time
+_BURST_OF_ALL = 256  # of all gangs together,
+_REFILL_SECONDS_OF_ALL = 0.25  # which is 14,400 in the hour that a server keeps events
+_KEPT_FOR_GANGS = _BURST_OF_ALL / 2
 _REMEMBERED = 4096
-
-
-@dataclass(slots=True)
-class _Allowance:
-    left: float
-    filled: float
 
 
 class Announcer:
@@ -43,7 +41,13 @@ class Announcer:
         self._gangs: dict[str, str] = {}  # pods on their way to a node, by UID -> their gang's key
         self._on_their_way: Counter[str] = Counter()
         self._untold: Counter[str] = Counter()
-        self._allowances: OrderedDict[str, _Allowance] = OrderedDict()
+        self._allowances: OrderedDict[str, Allowance] = OrderedDict()
+        self._of_all = Allowance(burst=_BURST_OF_ALL, seconds=_REFILL_SECONDS_OF_ALL, now=clock.monotonic())
+
+    def tell(self, event: Emit) -> None:
+        """An event of a cycle. All are told, but for gangs that start by the hundred."""
+        if event.reason != SchedulingEvent.SCHEDULED or self._of_all.take(now=self._clock.monotonic()):
+            self._recorder.emit(event)
 
     def trying(self, binds: Iterable[Bind]) -> None:
         for bind in binds:
@@ -76,23 +80,23 @@ class Announcer:
         del self._on_their_way[gang]
         untold = self._untold.pop(gang, 0)
         group = self._podgroups.by_key(gang)
-        if untold and group is not None:
+        if untold and group is not None and self._beside_gangs():
             meta = group.metadata
             ref = ref_of(PODGROUPS, meta)
             self._recorder.emit(_scheduled(ref, reasons.assigned_more(count=untold)))
 
     def _allowed(self, gang: str) -> bool:
         now = self._clock.monotonic()
-        allowance = self._allowances.setdefault(gang, _Allowance(left=_BURST, filled=now))
+        allowance = self._allowances.get(gang)
+        if allowance is None:
+            allowance = self._allowances[gang] = Allowance(burst=_BURST, seconds=_REFILL_SECONDS, now=now)
         self._allowances.move_to_end(gang)
         while len(self._allowances) > _REMEMBERED:
             self._allowances.popitem(last=False)
-        allowance.left = min(_BURST, allowance.left + (now - allowance.filled) / _REFILL_SECONDS)
-        allowance.filled = now
-        if allowance.left < 1:
-            return False
-        allowance.left -= 1
-        return True
+        return allowance.take(now=now) and self._beside_gangs()
+
+    def _beside_gangs(self) -> bool:
+        return self._of_all.take(now=self._clock.monotonic(), leave=_KEPT_FOR_GANGS)
 
 
 def _scheduled(ref: ObjectRef, message: str) -> Emit:

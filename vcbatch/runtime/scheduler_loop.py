@@ -125,7 +125,7 @@ class SchedulerLoop:
             clock=clock,
             meter=self._meter,
             random=random,
-            recorder=recorder,
+            tell=self._announcer.tell,
             pods=pods,
             podgroups=podgroups,
             queues=queues,

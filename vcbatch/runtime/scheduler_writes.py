@@ -1,20 +1,21 @@
 """What a scheduling cycle decided beside binds, written: statuses, conditions, evictions, events.
 
 Outside the cycle and only where something changed. Of several writes for one object the last counts, and they are
-made one after the other. What only counts (a PodGroup's pods by phase, what a queue holds) waits a moment for the next
-change, since a gang's pods start and end together.
+made one after the other. What nobody acts on (a PodGroup's pods by phase, that it has its places, what a queue holds)
+waits a moment for the next change, since a gang's pods start and end together.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from vcbatch.api.pod import Pod
-from vcbatch.api.reasons import PodConditionType, PodReason
+from vcbatch.api.podgroup import PodGroupPhase
+from vcbatch.api.reasons import PodConditionType, PodGroupConditionType, PodReason
 from vcbatch.api.resources import NODESHARDS, PODGROUPS, PODS, QUEUES
 from vcbatch.api.scheduling import PodGroupStatusView, PodGroupView, QueueView
 from vcbatch.api.timestamps import format_time
@@ -22,7 +23,6 @@ from vcbatch.core.machine import Emit, EventType, ref_of
 from vcbatch.runtime.cache import Cache
 from vcbatch.runtime.meter import Meter
 from vcbatch.runtime.pace import Pace
-from vcbatch.runtime.recorder import Recorder
 from vcbatch.runtime.workqueue import WorkQueue
 from vcbatch.scheduler import CycleResult
 from vcbatch.scheduler.result import (
@@ -47,6 +47,8 @@ Key = tuple[str, str]
 # Longer than the scheduler leaves between two counts of one object, so that the second replaces the first.
 _SETTLE_SECONDS = 1.2
 _LONGEST_SETTLE_SECONDS = 5.0
+# That a gang starts, once its places are bound: mostly its pods run by then, which is written at once.
+_START_SECONDS = 3.0
 _COUNTED = ("podgroup", "queue")
 _DECIDED_AGAIN = "podgroup"  # what couldn't be written is part of the next cycle's picture
 
@@ -62,7 +64,7 @@ class SchedulerWrites:
         clock: Clock,
         random: Random,
         meter: Meter,
-        recorder: Recorder,
+        tell: Callable[[Emit], None],
         pods: Cache[Pod],
         podgroups: Cache[PodGroupView],
         queues: Cache[QueueView],
@@ -75,7 +77,7 @@ class SchedulerWrites:
         self._api = api
         self._clock = clock
         self._meter = meter
-        self._recorder = recorder
+        self._tell = tell
         self._pods = pods
         self._podgroups = podgroups
         self._queues = queues
@@ -94,37 +96,45 @@ class SchedulerWrites:
         for removal in result.gate_removals:
             self._put("gate", removal.uid, self._open_gate, removal)
         for podgroup in result.podgroup_updates:
-            self._put("podgroup", podgroup.uid, self._update_podgroup, podgroup, settle=self._only_counts(podgroup))
+            self._put("podgroup", podgroup.uid, self._update_podgroup, podgroup, settle=self._settle(podgroup))
         for condition in result.pod_conditions:
             self._put("condition", condition.uid, self._set_condition, condition)
         for queue in result.queue_statuses:
-            self._put("queue", queue.uid, self._update_queue, queue, settle=True)
+            self._put("queue", queue.uid, self._update_queue, queue, settle=_SETTLE_SECONDS)
         if result.node_shard is not None:
             self._put("node-shard", result.node_shard.uid, self._update_shard, result.node_shard)
         for event in result.events:
-            self._recorder.emit(_emit(event))
+            self._tell(_emit(event))
 
     def _put(
-        self, kind: str, uid: str, act: Callable[[Any], Awaitable[None]], what: object, *, settle: bool = False
+        self, kind: str, uid: str, act: Callable[[Any], Awaitable[None]], what: object, *, settle: float = 0.0
     ) -> None:
+        """`settle`: seconds in which a newer one may take its place."""
         key = (kind, uid)
         held = key in self._pending
         self._pending[key] = lambda: act(what)
         if not settle:
             self._queue.add(key)
         elif not held:
-            self._queue.add_after(key, self._pace.wait(key, now=self._clock.monotonic()) or _SETTLE_SECONDS)
+            self._queue.add_after(key, self._pace.wait(key, now=self._clock.monotonic()) or settle)
 
-    def _only_counts(self, update: PodGroupUpdate) -> bool:
-        """Whether nothing is new but how many pods are in which phase."""
+    def _settle(self, update: PodGroupUpdate) -> float:
+        """How long the update may wait: not at all, unless nothing is new but that the gang has its places, or how many
+        of its pods are in which phase."""
         held = self._podgroups.get(update.uid)
-        noted = (held.metadata.annotations if held is not None else None) or {}
-        return (
-            held is not None
-            and all(noted.get(key) == value for key, value in (update.annotations or {}).items())
-            and held.status.phase == update.status.get("phase")
-            and (held.status.conditions or []) == (update.status.get("conditions") or [])
-        )
+        if held is None:
+            return 0.0
+        noted = held.metadata.annotations or {}
+        told = _troubles(held.status.conditions)
+        if any(noted.get(key) != value for key, value in (update.annotations or {}).items()) or any(
+            trouble not in told for trouble in _troubles(update.status.get("conditions"))
+        ):
+            return 0.0
+        before, after = held.status.phase, update.status.get("phase")
+        begun = sum(update.status.get(key, 0) for key in ("running", "succeeded", "failed"))
+        if before == PodGroupPhase.INQUEUE and after in (PodGroupPhase.INQUEUE, PodGroupPhase.RUNNING):
+            return _START_SECONDS if begun < held.spec.min_member else 0.0
+        return _SETTLE_SECONDS if before == after else 0.0
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -254,6 +264,15 @@ class SchedulerWrites:
 
 
 _STATUS_KEYS = tuple(field.encode_name for field in msgspec.structs.fields(PodGroupStatusView))
+
+
+def _troubles(conditions: Sequence[Json] | None) -> list[Json]:
+    """The conditions that say why a gang doesn't start."""
+    return [
+        condition
+        for condition in conditions or ()
+        if condition.get("status") == "True" and condition.get("type") != PodGroupConditionType.SCHEDULED
+    ]
 
 
 def _emit(event: EventRecord) -> Emit:

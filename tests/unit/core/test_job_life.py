@@ -121,7 +121,7 @@ def test_only_news_is_urgent() -> None:
     def urgent() -> bool:
         status = world.look().status
         assert status is not None
-        return status.urgent
+        return not status.may_wait
 
     pods = world.pods()
     world.start_pod(pods["j-w-0"])

@@ -91,6 +91,28 @@ def test_the_last_words_of_an_older_attempt_say_nothing_of_this_one() -> None:
     assert status.status["ledger"]["losses"][-1]["cause"] == "Deleted"
 
 
+def test_a_pod_that_went_before_it_was_written_down_that_it_was_there_is_lost_as_well() -> None:
+    world = World(binds=False)
+    world.submit(job_object(tasks=[task("w", 2)]))
+    world.look()
+    world.schedule()
+    world.look()
+    assert len(world.pods()) == 2
+    assert "ledger" not in world.job()["status"]
+    world.evict("j-w-1")
+    assert after(world, gone(world, "j-w-1"))["cause"] == "Preempted"
+
+
+def test_a_pod_that_a_restart_took_is_not_lost() -> None:
+    world = running(task("w", 2), policies=[{"exitCode": 3, "action": "RestartPod"}])
+    world.end_pod("j-w-1", 3)
+    world.look()
+    assert world.phase() == "Restarting"
+    known, old = losses(world), gone(world, "j-w-1")
+    decision = decide(replace(world.view(), departed=[old]), now=world.now)
+    assert decision.status is None or decision.status.status["ledger"]["losses"] == known
+
+
 # Restarts of a part --------------------------------------------------------------------------------------------------
 
 

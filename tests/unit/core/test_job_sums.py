@@ -290,7 +290,10 @@ def test_a_status_says_everything_once() -> None:
     assert whole == {
         "foreign": "stays",
         "state": {"phase": "Failed", "reason": "PodFailed", "message": "why", "lastTransitionTime": now},
-        "conditions": [{"status": "Failed", "lastTransitionTime": now}],
+        "conditions": [
+            {"status": "Pending", "lastTransitionTime": EARLIER},
+            {"status": "Failed", "lastTransitionTime": now},
+        ],
         "minAvailable": 5,
         "taskStatusCount": {"a": {"phase": {"Pending": 1, "Running": 2}}},
         "pending": 1,

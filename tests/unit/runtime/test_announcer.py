@@ -9,8 +9,9 @@ from tests.support.virtual_time import SeededRandom, VirtualClock, run
 from vcbatch.api import names
 from vcbatch.api.meta import ObjectMeta
 from vcbatch.api.pod import Pod
-from vcbatch.api.resources import EVENTS
+from vcbatch.api.resources import EVENTS, PODGROUPS
 from vcbatch.api.scheduling import PodGroupView
+from vcbatch.core.machine import Emit, EventType, ObjectRef
 from vcbatch.runtime.announcer import Announcer
 from vcbatch.runtime.cache import Cache
 from vcbatch.runtime.recorder import Recorder
@@ -84,6 +85,30 @@ def test_a_gang_whose_pods_come_one_by_one_is_bounded_too_and_gets_more_with_tim
         before = sum(kind == "Pod" for kind, _, _ in await stage.events())
         stage.place(stage.gang("g", 4))
         assert sum(kind == "Pod" for kind, _, _ in await stage.events()) == before + 4
+
+    run(main())
+
+
+def test_of_hundreds_of_gangs_that_start_together_their_podgroups_speak_first() -> None:
+    async def main() -> None:
+        stage = _Stage()
+        for number in range(300):
+            name = f"g{number}"
+            binds = stage.gang(name, 20)
+            ref = ObjectRef(resource=PODGROUPS, namespace="ns", name=name, uid=name)
+            stage.announcer.tell(Emit(ref=ref, type=EventType.NORMAL, reason="Scheduled", message="is ready"))
+            stage.place(binds)
+        told = await stage.events()
+        ready = sum(message == "is ready" for _, _, message in told)
+        assert len(told) == 256
+        assert ready >= 128, "half of it is theirs"
+        ref = ObjectRef(resource=PODGROUPS, namespace="ns", name="g0", uid="g0")
+        waits = Emit(ref=ref, type=EventType.WARNING, reason="Unschedulable", message="waits")
+        stage.announcer.tell(waits)
+        assert (await stage.events())[-1] == ("PodGroup", "Unschedulable", "waits"), "trouble is always told"
+        await asyncio.sleep(60)
+        stage.place(stage.gang("later", 2))
+        assert [kind for kind, _, _ in await stage.events()][-2:] == ["Pod", "Pod"]
 
     run(main())
 

@@ -1,4 +1,4 @@
-"""Counts of a job's pods are written less and less often while they change; everything else at once."""
+"""Counts of a job's pods are written soon, and less and less often while they change; everything else at once."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ class _Controller:
             self._sources.pods.put(msgspec.convert(pod, Pod))
         decision = await self._controller.decide(self._world.job()["metadata"]["uid"], self._world.now)
         assert decision is not None
-        if decision.status is not None:
-            self._world.change(JOBS, "j", lambda job: job.update(status=decision.status.status))
+        if (status := decision.status) is not None:
+            self._world.change(JOBS, "j", lambda job: job.update(status=status.status))
         return decision
 
 
@@ -88,7 +88,7 @@ def test_counts_are_written_at_growing_distances() -> None:
             if decision.status is None:
                 assert decision.look_again_at is not None
                 assert world.now < decision.look_again_at <= world.now + timedelta(milliseconds=500)
-        assert written == 2
+        assert written == 1
         world.now += timedelta(milliseconds=500)
         await controller.look()
         assert world.job()["status"]["running"] == 10
@@ -102,7 +102,7 @@ def test_news_is_written_at_once() -> None:
         world = _starting()
         controller = _Controller(world)
         world.start_pod(world.pods()["j-w-1"])
-        assert (await controller.look()).status is not None
+        assert (await controller.look()).status is None
         world.end_pod("j-w-1", 3)
         assert (await controller.look()).status is not None
         assert world.job()["status"]["ledger"]["losses"]
@@ -115,9 +115,64 @@ def test_a_clock_that_is_set_back_holds_nothing_up() -> None:
         world = _starting()
         controller = _Controller(world)
         world.start_pod(world.pods()["j-w-1"])
+        assert (await controller.look()).status is None
+        for _ in range(2):
+            world.now -= timedelta(hours=1)
+            assert (await controller.look()).status is None
+            world.now += timedelta(milliseconds=250)
+            assert (await controller.look()).status is not None
+            world.start_pod(world.pods()["j-w-2"])
+
+    run(scenario())
+
+
+def test_a_new_job_is_pending_before_long() -> None:
+    async def scenario() -> None:
+        world = World(binds=False)
+        world.submit(job_object(tasks=[task("w", 2)]))
+        controller = _Controller(world)
+        first = await controller.look()
+        assert first.status is None
+        assert [ensure.resource for ensure in first.ensures] == [PODGROUPS]
+        assert first.look_again_at == world.now + timedelta(milliseconds=500)
+        world.now += timedelta(milliseconds=500)
         assert (await controller.look()).status is not None
-        world.now -= timedelta(hours=1)
-        world.start_pod(world.pods()["j-w-2"])
+        assert world.phase() == "Pending"
+
+    run(scenario())
+
+
+def test_a_job_is_pending_before_it_has_pods_and_what_is_seen_of_them_goes_with_the_next_news() -> None:
+    async def scenario() -> None:
+        world = World(binds=False)
+        world.submit(job_object(tasks=[task("w", 2)]))
+        controller = _Controller(world)
+        ensure = (await controller.look()).ensures[0]
+        world.put(PODGROUPS, {**ensure.body, "status": {"phase": "Inqueue"}})
+        creating = await controller.look()
+        assert creating.status is not None
+        assert len(creating.creates) == 2
+        assert world.job()["status"]["pending"] == 2
+        for create in creating.creates:
+            world.put(PODS, create.body)
+        assert (await controller.look()).status is None
+        for pod in world.pods().values():
+            world.start_pod(pod)
         assert (await controller.look()).status is not None
+        assert world.phase() == "Running"
+        assert world.job()["status"]["ledger"]["tasks"]["w"]["seen"] == "0-1"
+
+    run(scenario())
+
+
+def test_what_a_new_job_is_told_is_remembered_at_once() -> None:
+    async def scenario() -> None:
+        world = World(binds=False)
+        world.submit(job_object(tasks=[task("w", 2)], queue="nowhere"))
+        controller = _Controller(world)
+        decision = await controller.look()
+        assert [event.reason for event in decision.events] == ["QueueNotFound"]
+        assert decision.status is not None
+        assert not (await controller.look()).events
 
     run(scenario())

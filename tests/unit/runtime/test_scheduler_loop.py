@@ -225,6 +225,52 @@ def gate_removal(server: FakeApi) -> CycleResult:
     return CycleResult(gate_removals=[GateRemoval("ns", "p", uid(server, PODS, "p"))])
 
 
+PLACED = {"type": "Scheduled", "status": "True"}
+WAITS = {"type": "Unschedulable", "status": "True", "reason": "NotEnoughResources"}
+
+
+def test_that_a_gang_starts_is_written_with_its_pods_and_trouble_at_once():
+    async def main() -> None:
+        server, scheduler = world(), Scripted()
+        body: dict[str, Any] = {"metadata": {"name": "g", "namespace": "ns"}, "spec": {"minMember": 2}}
+        group = server.seed(PODGROUPS, {**body, "status": {"phase": "Inqueue"}})
+        steps: list[tuple[dict[str, Any], bool]] = [
+            ({"phase": "Inqueue", "conditions": [PLACED]}, False),
+            ({"phase": "Running", "conditions": [PLACED]}, False),
+            ({"phase": "Running", "conditions": [PLACED], "running": 1}, False),
+            ({"phase": "Running", "conditions": [PLACED], "running": 2}, True),
+            ({"phase": "Running", "conditions": [PLACED], "running": 1}, False),
+            ({"phase": "Running", "conditions": [PLACED, WAITS], "running": 1}, True),
+            ({"phase": "Inqueue", "conditions": [PLACED, WAITS]}, True),
+        ]
+        async with looping(server, scheduler) as loop:
+            for status, at_once in steps:
+                version = server.objects[(PODGROUPS, "ns", "g")]["metadata"]["resourceVersion"]
+                update = PodGroupUpdate("ns", "g", group["metadata"]["uid"], version, status)
+                scheduler.results.append(CycleResult(podgroup_updates=[update]))
+                loop.cycle()
+                await asyncio.sleep(0.1)
+                assert (server.objects[(PODGROUPS, "ns", "g")]["status"] == status) is at_once, status
+
+    run(main())
+
+
+def test_a_gang_whose_pods_are_long_in_starting_has_its_places_soon():
+    async def main() -> None:
+        server, scheduler = world(), Scripted()
+        body: dict[str, Any] = {"metadata": {"name": "g", "namespace": "ns"}, "status": {"phase": "Inqueue"}}
+        meta = server.seed(PODGROUPS, body)["metadata"]
+        status = {"phase": "Inqueue", "conditions": [PLACED]}
+        update = PodGroupUpdate("ns", "g", meta["uid"], meta["resourceVersion"], status)
+        scheduler.results.append(CycleResult(podgroup_updates=[update]))
+        async with looping(server, scheduler) as loop:
+            loop.cycle()
+            await asyncio.sleep(4)
+            assert server.objects[(PODGROUPS, "ns", "g")]["status"] == status
+
+    run(main())
+
+
 def test_the_gate_of_a_pod_with_room_in_its_queue_is_taken_off():
     def script(server: FakeApi) -> CycleResult:
         server.objects[(PODS, "ns", "p")]["spec"]["schedulingGates"] = [{"name": QUEUE_ALLOCATION_GATE}]

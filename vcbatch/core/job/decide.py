@@ -16,7 +16,7 @@ from vcbatch.core.job.budget import Charge, charge, wait_after
 from vcbatch.core.job.commands import Inbox, read_inbox
 from vcbatch.core.job.counts import Counts, count
 from vcbatch.core.job.explain import explain, tell
-from vcbatch.core.job.ledger import observe
+from vcbatch.core.job.ledger import has_only_seen_more, observe, read_ledger
 from vcbatch.core.job.picture import Picture, Stimulus, look, suspended_by_hand
 from vcbatch.core.job.plan import by_priority, priority_of
 from vcbatch.core.job.plugins import PluginFailedError
@@ -34,8 +34,13 @@ _QUEUE_RECHECK = timedelta(seconds=10)
 _PLUGIN_RETRY = timedelta(seconds=60)
 
 _COUNTS = frozenset({"pending", "running", "succeeded", "failed", "terminating", "unknown", "taskStatusCount"})
-"""What of the status may wait. The ledger may not: a pod that succeeded and was deleted before that was written down
-would run again."""
+_COUNTS_WAIT = timedelta(seconds=0.25)
+_BEGINNING = _COUNTS | {"state", "conditions", "minAvailable", "controlledResources"}
+_BEGINNING_WAITS = timedelta(seconds=0.5)
+_SEEN_WAITS = timedelta(seconds=2)
+"""Mostly the pods run by then, which is written at once. A pod that is made and lost while nobody looks is made anew,
+with no policy asked, if the controller ends in that time as well."""
+_AT_ONCE = timedelta(0)
 
 
 def decide(view: JobView, *, now: datetime) -> Decision:
@@ -112,13 +117,18 @@ def _follow(picture: Picture, stimulus: Stimulus, inbox: Inbox, verdict: Verdict
     status = _status(picture, phase, _existing(picture, acts, counts), explanation, entered=entered)
     ended = picture.ledger.version != picture.view.job.status.version
     acted = entered or ended or stimulus.told or bool(stimulus.targets)
+    said = [*tell(picture, stimulus, inbox, verdict, acted=acted and not exhausted), *told]
+    if status is not None and (said or (picture.fresh and acts.creates)):
+        status = replace(
+            status, may_wait=_AT_ONCE
+        )  # what is told is remembered, and a job is Pending before it has pods
     return Decision(
         status=status,
         marks=acts.marks,
         ensures=acts.ensures,
         deletes=[*inbox.deletes, *(_delete_pod(member) for member in acts.killed), *acts.deletes, *_expiry(picture)],
         creates=acts.creates,
-        events=[*tell(picture, stimulus, inbox, verdict, acted=acted and not exhausted), *told],
+        events=said,
         look_again_at=_next_look(picture, inbox, verdict, phase),
     )
 
@@ -219,8 +229,27 @@ def _status(
         ref=ref_of(JOBS, job),
         resource_version=job.metadata.resource_version,
         status=decided,
-        urgent=not changed <= _COUNTS,
+        may_wait=_may_wait(picture, changed, phase, explanation),
     )
+
+
+def _may_wait(picture: Picture, changed: set[str], phase: JobPhase, explanation: Explanation) -> timedelta:
+    """How long the status may be left to later looks. What the ledger says of pods may not, but that they exist: a pod
+    that succeeded and was deleted before that was written down would run again."""
+    if "ledger" in changed and not has_only_seen_more(picture.ledger, read_ledger(picture.plan)):
+        return _AT_ONCE
+    others = changed - {"ledger"}
+    if others <= _COUNTS:
+        return _COUNTS_WAIT if others else _SEEN_WAITS
+    if others <= _BEGINNING and _only_begins(picture, phase, explanation):
+        return _BEGINNING_WAITS
+    return _AT_ONCE
+
+
+def _only_begins(picture: Picture, phase: JobPhase, explanation: Explanation) -> bool:
+    """Whether all that a first status would say is that the job was taken up. Claims that were seen are to be
+    remembered before anything is done about them."""
+    return picture.fresh and phase is JobPhase.PENDING and not (explanation.reason or picture.view.job.spec.volumes)
 
 
 def _expiry(picture: Picture) -> Iterable[Delete]:

@@ -7,8 +7,8 @@ job's status, and written before anything is done about it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from vcbatch.api import job as api
@@ -213,6 +213,14 @@ def read_ledger(plan: Plan) -> Ledger:
     )
 
 
+def has_only_seen_more(ledger: Ledger, before: Ledger) -> bool:
+    """Whether all that a look added to the stored ledger is that pods exist."""
+    if any(not before.tasks[name].seen <= record.seen for name, record in ledger.tasks.items()):
+        return False
+    tasks = {name: replace(record, seen=before.tasks[name].seen) for name, record in ledger.tasks.items()}
+    return replace(ledger, tasks=tasks) == before
+
+
 def observe(ledger: Ledger, *, plan: Plan, roster: Roster, departed: Roster) -> list[Loss]:
     """Bring the ledger of a live attempt up to date and return what was lost since it was written. `departed` are pods
     that are no more, as they were last: a pod that is evicted, or lost with its node, is often gone before it is seen.
@@ -229,6 +237,7 @@ def observe(ledger: Ledger, *, plan: Plan, roster: Roster, departed: Roster) -> 
                 loss = _observe_member(record, member)
                 if loss:
                     losses.append(loss)
+        record.seen |= _made_lately(departed.places[name], ledger)
         for index in sorted(record.seen - members.keys()):
             record.seen.discard(index)
             if index not in record.done and index not in record.failed and index not in record.evicted:
@@ -237,6 +246,16 @@ def observe(ledger: Ledger, *, plan: Plan, roster: Roster, departed: Roster) -> 
                 losses.append(_vanished(plan, name, index, last=current))
             record.evicted.discard(index)
     return losses
+
+
+def _made_lately(departed: Mapping[int, Member], ledger: Ledger) -> set[int]:
+    """Indices of pods that went before it was written down that they existed: every restart writes that down of the
+    pods before it, so these were made since the last one."""
+    return {
+        index
+        for index, member in departed.items()
+        if member.version >= ledger.version and member.retry_count >= ledger.retry_count and not ledger.doomed(member)
+    }
 
 
 def _observe_member(record: TaskRecord, member: Member) -> Loss | None:

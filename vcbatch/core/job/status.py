@@ -42,14 +42,15 @@ def build(
     now: datetime,
 ) -> Json:
     """The status that follows. `entered`: the phase begins now, so it gets its time and its place at the end of the
-    log, which has each phase once. Zero values are left out, as in Volcano's; fields of others are kept."""
+    log, which has each phase once and begins with Pending. Zero values are left out, as in Volcano's; fields of others
+    are kept."""
     stored = plan.job.status.dump()
     state: Json = {"phase": str(phase)}
     if explanation.reason:
         state["reason"] = explanation.reason
     if explanation.message:
         state["message"] = explanation.message
-    conditions: list[Json] = stored.get("conditions") or []
+    conditions: list[Json] = stored.get("conditions") or _begun(plan.job, phase)
     if entered:
         state["lastTransitionTime"] = format_time(now)
         conditions = [condition for condition in conditions if condition.get("status") != phase]
@@ -67,6 +68,14 @@ def build(
             "ledger": ledger.dump(),
         }
     )
+
+
+def _begun(job: Job, phase: JobPhase) -> list[Json]:
+    """The log of a job that had gone on before anything was written of it."""
+    began = job.metadata.creation_timestamp
+    if job.status.state.phase or phase is JobPhase.PENDING or not began:
+        return []
+    return [{"status": str(JobPhase.PENDING), "lastTransitionTime": began}]
 
 
 def _since(job: Job, phase: JobPhase) -> str | None:

@@ -110,9 +110,10 @@ class JobController:
         self._clock = clock
         self._looked: dict[str, float] = {}  # job UID -> when it was last looked at
         self._settled: dict[str, _Settled] = {}  # job UID -> that its last look found nothing to do
-        # Looks that only progress asks for, and writes of counts while nothing else about a job changes; by job UID.
+        # Looks that only progress asks for, and writes of what only informs; by job UID.
         self._looks: Pace[str] = Pace(first=_REST_SECONDS, limit=_LONGEST_REST_SECONDS)
         self._counts: Pace[str] = Pace(first=_COUNTS_SECONDS, limit=_LONGEST_COUNTS_SECONDS)
+        self._unwritten: dict[str, float] = {}  # job UID -> since when its status says less than there is to say
         self._vacated = VacatedNames(clock=clock)
         self._departed: Departed[Pod] = Departed()
         self._refusals = Refusals(JOBS, sources.jobs, recorder, _TOLD)
@@ -240,6 +241,7 @@ class JobController:
         if stored is None:
             self._looked.pop(uid, None)
             self._settled.pop(uid, None)
+            self._unwritten.pop(uid, None)
             self._refusals.forget(uid)
             self._departed.forget(uid)
             return None
@@ -280,12 +282,17 @@ class JobController:
         return Decision(events=[told], look_again_at=now + _PLUGIN_RETRY)
 
     def _paced(self, uid: str, decision: Decision, now: datetime) -> Decision:
-        """Leave a status that brings new counts only to a later look where the last one was written just now."""
-        if decision.status is None or decision.status.urgent:
+        """Leave a status that only informs to a later look: for a moment, since more is often to come that can't wait,
+        and for longer where the last one was written just now."""
+        if decision.status is None or not decision.status.may_wait:
+            self._unwritten.pop(uid, None)
             return decision
-        wait = self._counts.wait(uid, now=now.timestamp())
+        at = now.timestamp()
+        since = self._unwritten[uid] = min(self._unwritten.get(uid, at), at)
+        wait = max(since + decision.status.may_wait.total_seconds() - at, self._counts.wait(uid, now=at))
         if wait <= 0:
-            self._counts.acted(uid, now=now.timestamp())
+            del self._unwritten[uid]
+            self._counts.acted(uid, now=at)
             return decision
         due = now + timedelta(seconds=wait)
         return replace(decision, status=None, look_again_at=min(due, decision.look_again_at or due))

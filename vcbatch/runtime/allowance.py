@@ -1,0 +1,24 @@
+"""So much at once, and a little more with time."""
+
+from __future__ import annotations
+
+
+class Allowance:
+    """`burst` at once, and one more every `seconds`. Times are the caller's, of a clock that never goes back."""
+
+    __slots__ = ("_burst", "_filled", "_left", "_seconds")
+
+    def __init__(self, *, burst: float, seconds: float, now: float) -> None:
+        self._burst = burst
+        self._seconds = seconds
+        self._left = burst
+        self._filled = now
+
+    def take(self, *, now: float, leave: float = 0.0) -> bool:
+        """Take one, where that leaves at least so much; whether there was one."""
+        self._left = min(self._burst, self._left + (now - self._filled) / self._seconds)
+        self._filled = now
+        if self._left - 1 < leave:
+            return False
+        self._left -= 1
+        return True
