@@ -39,7 +39,9 @@ def check(file: Path, extensions: Extensions) -> int:
         note(f"{count} {'fault' if count == 1 else 'faults'}: the scheduler would go on with its last good policy")
         return 1
     plugins = sum(len(tier.plugins) for tier in policy.tiers)
-    say(f"{file}: fine ({len(policy.actions)} actions, {plugins} plugins in {len(policy.tiers)} tiers)")
+    parts = ((len(policy.actions), "action"), (plugins, "plugin"), (len(policy.tiers), "tier"))
+    counted = ", ".join(f"{count} {thing}{'' if count == 1 else 's'}" for count, thing in parts)
+    say(f"{file}: fine ({counted})")
     return 0
 
 

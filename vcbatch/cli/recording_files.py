@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import IO, Any, cast
 
 from vcbatch.cli.documents import LARGEST_FILE
 from vcbatch.cli.output import CliError
@@ -14,6 +15,7 @@ from vcbatch.scheduler.simulation.recording import Recording
 from vcbatch.scheduler.simulation.world import WorldError
 
 _CHUNK = 1 << 20
+_GZIP = b"\x1f\x8b"
 
 
 def read_recording(path: Path) -> Recording:
@@ -26,8 +28,10 @@ def read_recording(path: Path) -> Recording:
         return Recording.read(_lines(path))
     except WorldError as error:
         raise CliError(f"{path}: not a snapshot: {error}") from error
-    except (OSError, zlib.error) as error:
-        raise CliError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+    except zlib.error as error:
+        raise CliError(f"{path}: its compressed data is damaged: {error}") from error
+    except OSError as error:
+        raise CliError(f"{path}: {error.strerror or error}") from error
 
 
 def _lines(path: Path) -> Iterator[Mapping[str, Any]]:
@@ -40,17 +44,24 @@ def _lines(path: Path) -> Iterator[Mapping[str, Any]]:
 
 
 def _unpacked(path: Path) -> Iterator[bytes]:
+    """The text, also of a file that somebody unpacked."""
     total = 0
-    unpacker = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
     with path.open("rb") as stream:
-        while data := stream.read(_CHUNK):
-            while data and not unpacker.eof:
-                out = unpacker.decompress(data, _CHUNK)
-                data = unpacker.unconsumed_tail
-                total += len(out)
-                if total > LARGEST_FILE:
-                    raise CliError(f"{path}: larger than {LARGEST_FILE} bytes")
-                yield out
+        packed = stream.read(len(_GZIP)) == _GZIP
+        stream.seek(0)
+        for out in _inflated(stream) if packed else iter(partial(stream.read, _CHUNK), b""):
+            total += len(out)
+            if total > LARGEST_FILE:
+                raise CliError(f"{path}: larger than {LARGEST_FILE} bytes")
+            yield out
+
+
+def _inflated(stream: IO[bytes]) -> Iterator[bytes]:
+    unpacker = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+    while data := stream.read(_CHUNK):
+        while data and not unpacker.eof:
+            yield unpacker.decompress(data, _CHUNK)
+            data = unpacker.unconsumed_tail
 
 
 def _decoded(line: bytes, path: Path) -> Mapping[str, Any]:

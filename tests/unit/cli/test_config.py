@@ -47,7 +47,7 @@ def test_a_policy_that_works_is_said_to(tmp_path: Path):
     file = written(tmp_path / "policy.yaml", POLICY)
     result = run("check", file)
     assert result.return_value == 0
-    assert result.stdout == f"{file}: fine (1 actions, 1 plugins in 1 tiers)\n"
+    assert result.stdout == f"{file}: fine (1 action, 1 plugin, 1 tier)\n"
 
 
 def test_every_fault_is_a_line_that_an_editor_jumps_to(tmp_path: Path):

@@ -146,6 +146,30 @@ def test_what_if_goes_from_the_end_of_a_recording(tmp_path: Path):
     assert found["before"]["taskStatusCounts"]["ns/a"] == {"Bound": 2}
 
 
+def test_a_file_that_somebody_unpacked_is_read_too(snapshot: Path, tmp_path: Path):
+    plain = tmp_path / "snapshot.jsonl"
+    plain.write_bytes(gzip.decompress(snapshot.read_bytes()))
+    found = told(run(plain, "-o", "json"))
+    assert found.pop("name") == "snapshot.jsonl"
+    packed = told(run(snapshot, "-o", "json"))
+    assert packed.pop("name") == "snapshot.jsonl.gz"
+    assert found == packed
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"hello", "not a snapshot: Expecting value"),
+        (b"\x1f\x8b\x08\x00" + b"\xff" * 64, "its compressed data is damaged: "),
+        (b"\x00\xff", "not a snapshot: "),
+    ],
+)
+def test_it_is_said_why_it_is_no_snapshot(tmp_path: Path, data: bytes, said: str):
+    path = tmp_path / "file"
+    path.write_bytes(data + b"\n")
+    assert str(run(path).exception).startswith(f"{path}: {said}")
+
+
 @pytest.mark.parametrize("data", [b"", b"hello", b'{"a": 1}', b"\x1f\x8b\x08\x00broken"])
 def test_what_is_no_snapshot_is_refused(tmp_path: Path, data: bytes):
     path = tmp_path / "file"
