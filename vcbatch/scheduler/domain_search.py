@@ -202,7 +202,7 @@ class DomainSearch:
         if sub is not None:
             return self.placeable(self._runs(job, sub), room)[domains] >= self.missing_of(job, sub)
         enough = self.placeable(self._session.runs(job), room)[domains] >= self.missing(job)
-        for position, rule in enumerate(job.rules):
+        for position, rule in enumerate(job.rules if self._session.judges_readiness else ()):
             lacking = rule.least - whole_subs(job, position, PLACED)
             if lacking > 0:
                 subs = sorted({run.sub for run in self._session.runs(job) if run.sub and run.sub[0] == position})

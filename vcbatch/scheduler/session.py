@@ -89,7 +89,7 @@ class Session:
         self._failures: dict[tuple[object, ...], Blocker] = {}
         self._failures_at = (0, 0)
         self.eligible: list[Job] | None = None
-        """The gangs whose tasks may be placed; None until somebody asks, and again after an admission."""
+        """The gangs whose tasks may be placed; None until somebody asks, and after each admission or eviction."""
         self.admitted: list[Job] = []
         self.attempted: list[Job] = []
         self.wake_at: datetime | None = None
@@ -245,6 +245,11 @@ class Session:
     def votes_on_holding(self) -> bool:
         """Whether some plugin votes on what is held; where none does, everything found is."""
         return any(self._pipelined)
+
+    @property
+    def judges_readiness(self) -> bool:
+        """Whether some plugin says when a gang is ready; where none does, each of its pods is of use alone."""
+        return bool(self._ready)
 
     def ready_without_hope(self, job: Job) -> bool:
         """Whether the gang has its minimum without counting tasks that are yet to be placed."""
@@ -566,7 +571,9 @@ class Session:
         victims = statement.victims
         if job is not None and not victims and not self.ready_without_hope(job):
             self._hopeful.append((job, statement))
-        self._evicted += victims
+        if victims:
+            self._evicted += victims
+            self.eligible = None  # whoever loses pods may have too few left
         binds, evictions = statement.commit()
         self.binds.extend(binds)
         self.evictions.extend(evictions)

@@ -212,6 +212,46 @@ def test_a_queue_s_limit_is_told_as_such() -> None:
     assert "queue small" in said.message
 
 
+def test_a_gang_grows_by_what_its_queue_has_room_for() -> None:
+    """The next task in order is too large for the queue; those behind it aren't."""
+    cluster = cluster_with({"a": 4})
+    cluster.queue("small", capability={"cpu": "8"})
+    cluster.gang("g", 0, minimum=1, queue="small", networkTopology=SOFT)
+    cluster.pod("g", 0, cpu="2", role="ps")
+    cluster.pod("g", 1, cpu="8", role="ps")
+    for index in (2, 3):
+        cluster.pod("g", index, cpu="3", role="worker")
+    cluster.cycle()
+    assert cluster.placed("g").keys() == {"g-ps-0", "g-worker-2", "g-worker-3"}
+
+
+def test_what_the_queue_refuses_in_one_domain_another_may_not_need() -> None:
+    """In the first rack the large member uses up the queue's room; in the second it finds no node, and the gang can do
+    without it."""
+    cluster = Cluster()
+    for name, cpu in (("a", "8"), ("b", "2")):
+        cluster.node(name, cpu=cpu)
+        send(cluster, hyper_node(f"rack-{name}", 1, nodes=[name]))
+    cluster.queue("small", capability={"cpu": "3"})
+    cluster.gang("g", 0, minimum=2, queue="small", networkTopology=hard(1))
+    cluster.pod("g", 0, cpu="3", role="large")
+    cluster.pod("g", 1, cpu="1", role="small")
+    cluster.pod("g", 2, cpu="1", role="small")
+    cluster.cycle()
+    assert cluster.placed("g") == {"g-small-1": "b", "g-small-2": "b"}
+
+
+def test_without_a_say_about_gangs_each_pod_is_of_use_alone() -> None:
+    """Where no plugin says when a gang is ready, domains needn't hold all that it would need."""
+    cluster = Cluster(Policy.build({"actions": "allocate", "tiers": [{"plugins": [{"name": "predicates"}]}]}))
+    racks(cluster, {"a": 1})
+    rule = {"name": "w", "matchLabelKeys": ["part"], "subGroupSize": 1, "minSubGroups": 2}
+    cluster.gang("g", 0, minimum=2, networkTopology=SOFT, subGroupPolicy=[rule])
+    cluster.pod("g", 0, part=0)
+    cluster.cycle()
+    assert cluster.placed("g").keys() == {"g-worker-0"}
+
+
 def test_the_domain_of_a_gang_is_written_as_it_changes() -> None:
     cluster = cluster_with({"a": 2, "b": 2}, s=["a", "b"])
     cluster.gang("g", 3, minimum=2, cpu="8", networkTopology=hard(2))

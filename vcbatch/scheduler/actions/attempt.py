@@ -29,8 +29,9 @@ class Attempt:
         self.statement = statement
         self.domain = domain
         self.blocker: Blocker | None = None
-        self.limited = False
-        """Whether the queue's room was what ended it, which is the same in every domain."""
+        self._refused = self._unplaced = False
+        """Whether the queue, and whether the nodes, had no room for some of its tasks."""
+        self._began = statement.mark()
         self._failed_roles: set[str] = set()
         self._indivisible = job.min_member >= len(job.tasks) and session.votes_on_holding
         """It needs every one of its tasks: what one can't get, the others needn't try for."""
@@ -42,6 +43,7 @@ class Attempt:
             run = sheet.popleft()
             if run.role and run.role in self._failed_roles:
                 continue
+            mark = self.statement.mark()
             left, failed = self._place(run)
             if self._futile:
                 return
@@ -52,7 +54,7 @@ class Attempt:
                 self._failed_roles.add(run.role)
                 if not self._may_continue():
                     return
-            elif self.session.ready(self.job):
+            elif self.statement.mark() > mark and self.session.ready(self.job):
                 return
 
     def _place(self, run: Run) -> tuple[list[Any], bool]:
@@ -70,8 +72,7 @@ class Attempt:
             room = session.room_of(job, run.cls.request)
             needed = min(len(tasks) - done, session.tasks_until_ready(job, run.role))
             if room < 1 or (room < needed and self._indivisible):
-                self.fail(self.queue_limit(job.queue, tasks[done], needed))
-                self.limited = True
+                self.fail(self.queue_limit(job.queue, tasks[done], needed), by_queue=True)
                 self._futile = self._indivisible
                 return [], False
             want = min(needed, room)
@@ -182,8 +183,18 @@ class Attempt:
     def placed(self) -> int:
         return self.job.ready_count + self.job.waiting_count
 
-    def fail(self, blocker: Blocker) -> None:
+    @property
+    def limited(self) -> bool:
+        """Whether it is the queue's room that keeps it from more, which is the same in every domain: of a gang that
+        needs all its tasks the queue refused one, or of another one all that are left."""
+        return self._refused and (self._indivisible or not (self._unplaced or self.statement.mark() > self._began))
+
+    def fail(self, blocker: Blocker, *, by_queue: bool = False) -> None:
         """The first failure of an attempt is what the gang waits for."""
+        if by_queue:
+            self._refused = True
+        else:
+            self._unplaced = True
         if self.blocker is None:
             self.blocker = blocker
         if self.domain is None:

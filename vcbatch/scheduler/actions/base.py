@@ -35,7 +35,7 @@ class Action(Protocol):
 def eligible(session: Session) -> list[Job]:
     """The gangs whose tasks may be placed: admitted, valid, in a queue that exists. What keeps the others from it is
     noted. Where the policy has no admission, pending gangs are admitted here. Found once for all actions after the last
-    admission, since placing makes no gang valid or invalid."""
+    admission and the last eviction, since placing makes no gang valid or invalid."""
     if session.eligible is None:
         session.eligible = _eligible(session)
     return session.eligible

@@ -109,8 +109,7 @@ class SubGangAttempt(Attempt):
             return 0
         room = session.room_of(job, run.cls.request)
         if room < want:
-            self.fail(self.queue_limit(job.queue, run.tasks[0], want))
-            self.limited = True
+            self.fail(self.queue_limit(job.queue, run.tasks[0], want), by_queue=True)
             return 0
         coupled = session.coupled(run.tasks)
         done = 0
