@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import cmp_to_key
 from typing import Any
 
-from tests.oracle.oracle import ALLOCATED, Amounts, Job, Json, Oracle, Queue, Task, amounts, plus
+from tests.oracle.near import NearOracle
+from tests.oracle.oracle import ALLOCATED, Amounts, Job, Json, Queue, Task, amounts, plus
 from tests.oracle.quota import Gang, Quota, Spec
 
 HELD = (*ALLOCATED, "Pipelined")
@@ -24,7 +25,7 @@ class Saved:
     pushed: set[tuple[str, str]]
 
 
-class Books(Oracle):
+class Books(NearOracle):
     """The world of one cycle, of which copies are kept and brought back, and who may have what of it."""
 
     def __init__(self, world: Json, document: Json) -> None:
@@ -125,6 +126,11 @@ class Books(Oracle):
         if "capacity" not in self.plugins:
             return super()._allocatable(queue, task)
         return queue.open and self._quota().allocatable(queue.name, _no_pods(task.request))
+
+    def _room_for(self, queue: Queue, task: Task, asked: Amounts) -> bool:
+        if "capacity" not in self.plugins:
+            return super()._room_for(queue, task, asked)
+        return queue.open and self._quota().allocatable(queue.name, _no_pods(asked))
 
     def _may_enqueue(self, job: Job) -> bool:
         if not super()._may_enqueue(job):

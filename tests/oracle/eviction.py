@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tests.oracle.books import Saved
 from tests.oracle.oracle import Job, Json, Node, Queue, Task, plus
 from tests.oracle.victims import Victims
 
@@ -17,7 +18,7 @@ class Evictions(Victims):
         return [j for j in self._eligible() if self._starving(j)]
 
     def _waiting(self, job: Job) -> list[Task]:
-        return self._task_order([t for t in job.tasks if t.status == "Pending" and not t.best_effort])
+        return self._task_order([t for t in job.tasks if t.status == "Pending"])
 
     def _by_queue(self, jobs: list[Job]) -> list[tuple[Queue, list[Job]]]:
         queues = {j.queue.name: j.queue for j in jobs}.values()
@@ -26,7 +27,7 @@ class Evictions(Victims):
     # In the own queue ------------------------------------------------------------------------------------------------
 
     def _preempt(self) -> None:
-        for _, jobs in self._by_queue(self._starved()):
+        for _, jobs in self._by_queue([j for j in self._starved() if not self._near(j)]):
             left = list(jobs)
             while left:
                 job = min(left, key=self._job_key)
@@ -40,10 +41,38 @@ class Evictions(Victims):
     def _preempt_for(self, job: Job) -> None:
         saved = self._save()
         tasks = self._waiting(job)
+        hopeless = False
         while self._starving(job) and tasks:
-            self._preempt_task(tasks.pop(0), within=False)
-        if not self._pipelined(job):
+            task = tasks.pop(0)
+            if not self._preempt_task(task, within=False) and self._needs_all(job):
+                if not task.best_effort:
+                    self._restore(saved)
+                    return
+                hopeless = hopeless or not self._peaceful(task)
+        self._settle(job, saved, hopeless=hopeless, reclaim=False)
+
+    def _settle(self, job: Job, saved: Saved, *, hopeless: bool, reclaim: bool) -> None:
+        """Leave it at that where the gang can start by it, and nobody goes for nothing."""
+        in_vain = hopeless and len(self.evicted) > len(saved.evicted)
+        if in_vain or not self._pipelined(job) or self._struck_back(job, saved, reclaim=reclaim):
             self._restore(saved)
+
+    def _struck_back(self, job: Job, saved: Saved, *, reclaim: bool) -> bool:
+        """Whether one of those that went could at once have pods of the gang evicted in its turn."""
+        places = [t for t in job.tasks if t.status == "Pipelined" and self._preemptable(t)]
+        for victim in (self.tasks[uid] for uid in self.evicted[len(saved.evicted) :]):
+            lost = victim.job
+            if lost is None or lost is job or not self._starving(lost):
+                continue
+            if reclaim and not (self._reclaimable(job.queue) and self._preemptive(lost.queue, victim.request)):
+                continue
+            lent = [t for t in places if reclaim or t.best_effort or not victim.best_effort]
+            if self._victims(victim, lent, reclaim=reclaim):
+                return True
+        return False
+
+    def _needs_all(self, job: Job) -> bool:
+        return "gang" in self.plugins and job.minimum >= len(job.tasks)
 
     def _preempt_task(self, task: Task, *, within: bool) -> bool:
         if self._peaceful(task):
@@ -54,6 +83,8 @@ class Evictions(Victims):
         def candidate(victim: Task) -> bool:
             job = victim.job
             if job is None or victim.status not in ("Bound", "Running") or not self._preemptable(victim):
+                return False
+            if task.best_effort and not victim.best_effort:
                 return False
             if within:
                 return job is mine
@@ -67,7 +98,7 @@ class Evictions(Victims):
     # In other queues -------------------------------------------------------------------------------------------------
 
     def _reclaim(self) -> None:
-        for queue, jobs in self._by_queue(self._starved()):
+        for queue, jobs in self._by_queue([j for j in self._starved() if not self._confined(j)]):
             left = list(jobs)
             while left and not self._overused(queue):
                 job = min(left, key=self._job_key)
@@ -77,12 +108,16 @@ class Evictions(Victims):
     def _reclaim_for(self, job: Job) -> None:
         saved = self._save()
         tasks = self._waiting(job)
+        hopeless = False
         while self._starving(job) and tasks:
             task = tasks.pop(0)
-            if not self._peaceful(task) and self._preemptive(job.queue, task.request):
-                self._reclaim_task(task)
-        if not self._pipelined(job):
-            self._restore(saved)
+            allowed = not self._peaceful(task) and (task.best_effort or self._preemptive(job.queue, task.request))
+            if not (allowed and self._reclaim_task(task)) and self._needs_all(job):
+                if not task.best_effort:
+                    self._restore(saved)
+                    return
+                hopeless = hopeless or allowed
+        self._settle(job, saved, hopeless=hopeless, reclaim=True)
 
     def _reclaim_task(self, task: Task) -> bool:
         assert task.job is not None
@@ -91,6 +126,8 @@ class Evictions(Victims):
         def candidate(victim: Task) -> bool:
             job = victim.job
             if job is None or victim.status != "Running" or not self._preemptable(victim):
+                return False
+            if task.best_effort and not victim.best_effort:
                 return False
             lent = job.queue is not mine.queue and self._reclaimable(job.queue)
             return lent and (job.key, mine.key) not in self.pushed
@@ -132,7 +169,7 @@ class Evictions(Victims):
     def _make_room(self, node: Node, task: Task, candidate: Filter, *, reclaim: bool) -> bool:
         assert task.job is not None
         candidates = [t for t in node.tasks if candidate(t)]
-        if reclaim and not candidates:
+        if reclaim and not candidates and not task.best_effort:
             return False
         victims = self._victims(task, candidates, reclaim=reclaim)
         room = node.future()
@@ -146,7 +183,7 @@ class Evictions(Victims):
                 self._restore(saved)
                 return False
             self._evict(victims.pop(0), task.job)
-        self._place(task, node, free=False)
+        self._place(task, node, free=False, cleared=len(self.evicted) > len(saved.evicted))
         return True
 
     def _settled(self, node: Node, task: Task, *, reclaim: bool) -> bool:

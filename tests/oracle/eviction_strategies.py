@@ -6,6 +6,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from tests.oracle.strategies import near, networks, parts
+
 Json = dict[str, Any]
 
 CLASSES = {"low": 1, "mid": 5, "high": 10}
@@ -94,6 +96,8 @@ def worlds(draw: st.DrawFn) -> Json:
         "pods": [],
         "podDisruptionBudgets": [],
     }
+    if draw(st.booleans()):
+        world["hyperNodes"] = draw(networks([node["metadata"]["name"] for node in world["nodes"]]))
     room = {n["metadata"]["name"]: _room(n) for n in world["nodes"]}
     running = draw(st.integers(2, 5))
     for g in range(running + draw(st.integers(1, 3))):
@@ -162,6 +166,10 @@ def _gang(draw: st.DrawFn, world: Json, g: int, room: dict[str, list[int]] | Non
     spec: Json = {"minMember": least, "queue": draw(st.sampled_from(leaves))}
     if draw(st.integers(0, 3)) == 0:
         spec["minTaskMember"] = {role: draw(st.integers(0, size)) for role, size in sizes.items()}
+    size = draw(st.sampled_from([0, 0, 0, 1, 2]))
+    if size:
+        spec["subGroupPolicy"] = [parts(size, draw(st.integers(0, 2)))]
+    near(draw, world, spec)
     if draw(st.integers(0, 3)) == 0:
         spec["minResources"] = {"cpu": draw(st.sampled_from(["1", "4"])), "memory": "2Gi"}
     classes = (*CLASSES, "mid", "high", "high", PEACEFUL) if room is None else ("low", "low", *CLASSES)
@@ -184,6 +192,8 @@ def _gang(draw: st.DrawFn, world: Json, g: int, room: dict[str, list[int]] | Non
     for role, size in sizes.items():
         cpu, port = draw(st.sampled_from(CPUS)), draw(st.integers(0, 7)) == 0
         asked = {"cpu": str(cpu), "memory": f"{draw(st.sampled_from([1, 2]))}Gi"}
+        if draw(st.integers(0, 7)) == 0:
+            asked = {}
         container: Json = {"name": "main", "resources": {"requests": asked}}
         if port:
             container["ports"] = [{"containerPort": 80, "hostPort": 8080}]
@@ -212,7 +222,7 @@ def _pod(
         "name": f"g{g}-{role}-{i}",
         "namespace": "ns",
         "uid": f"pod-{g}-{role}-{i}",
-        "labels": {"gang": f"g{g}"},
+        "labels": {"gang": f"g{g}", "role": role, "part": str(i // 2)},
         "annotations": {"scheduling.k8s.io/group-name": f"g{g}", "volcano.sh/task-spec": role},
     }
     spec: Json = dict(template)
@@ -235,7 +245,7 @@ def _pod(
 def _takes(room: list[int], template: Json) -> bool:
     """Takes the pod's part off the room of a node, if there is so much."""
     asked = template["containers"][0]["resources"]["requests"]
-    needs = [int(asked["cpu"]), int(asked["memory"].removesuffix("Gi")), 1]
+    needs = [int(asked.get("cpu", 0)), int(asked.get("memory", "0Gi").removesuffix("Gi")), 1]
     if any(a > b for a, b in zip(needs, room, strict=True)):
         return False
     room[:] = [b - a for a, b in zip(needs, room, strict=True)]

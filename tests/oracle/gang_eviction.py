@@ -1,13 +1,17 @@
-"""Pods that are evicted for a gang as a whole, on a cluster without HyperNodes, and phases when the cycle ends."""
+"""Pods that are evicted for a gang as a whole, domain by domain, and phases when the cycle ends."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import inf
 
 from tests.oracle.eviction import Evictions
+from tests.oracle.near import Domain, Part
 from tests.oracle.oracle import READY, Amounts, Job, Task, plus
+
+DOMAINS = 8
+"""In how many domains a gang is looked for room at most."""
 
 
 @dataclass
@@ -40,13 +44,29 @@ class EvictionOracle(Evictions):
                     self._make_room_for(job, reclaim=reclaim)
 
     def _make_room_for(self, job: Job, *, reclaim: bool) -> None:
-        tasks = self._waiting(job)
+        parts = self._asking(job)
+        tasks = [t for part in parts.values() for t in part]
         if not tasks or any(self._peaceful(t) for t in tasks):
             return
         need = _sum(tasks)
         if reclaim and not self._preemptive(job.queue, need):
             return
-        bundles = self._sorted(self._bundles(job, reclaim=reclaim), job, need, reclaim=reclaim)
+        for domain in [d for tier in self._tiers(job, tasks) for d in sorted(tier, key=lambda d: d.name)][:DOMAINS]:
+            if self._in_domain(job, parts, domain, need, reclaim=reclaim):
+                return
+
+    def _asking(self, job: Job) -> dict[Part | None, list[Task]]:
+        """Part by part those that wait for room; only the first part of a gang that could do without."""
+        parts: dict[Part | None, list[Task]] = {}
+        for task in self._task_order(self._pending(job)):
+            parts.setdefault(job.part_of(task), []).append(task)
+        return dict(list(parts.items())[:1]) if self._ready(job) else parts
+
+    def _in_domain(
+        self, job: Job, parts: Mapping[Part | None, list[Task]], domain: Domain, need: Amounts, *, reclaim: bool
+    ) -> bool:
+        tasks = [t for part in parts.values() for t in part]
+        bundles = self._sorted(self._bundles(job, domain, reclaim=reclaim), job, need, reclaim=reclaim)
         flat = [t for b in bundles for t in b.tasks]
         allowed = self._unified(tasks[0], flat, reclaim=reclaim)
         kept: list[Bundle] = []
@@ -57,34 +77,53 @@ class EvictionOracle(Evictions):
         chosen: list[Task] = []
         for bundle in self._sorted(kept, job, need, reclaim=reclaim):
             chosen += bundle.tasks
-            if not self._enough(need, chosen):
+            if not self._enough(need, chosen, domain):
                 continue
             saved = self._save()
-            if self._trial(job, tasks, chosen):
-                if reclaim and self._comes_back(tasks, chosen):
+            if self._trial(job, parts, chosen, domain):
+                if reclaim and self._comes_back([t for t in tasks if t.node], chosen):
                     self._restore(saved)
-                    continue
-                return
+                    return False
+                return True
+        return False
 
-    def _enough(self, need: Amounts, victims: list[Task]) -> bool:
+    def _enough(self, need: Amounts, victims: list[Task], domain: Domain) -> bool:
         room = _sum(victims)
         for node in self.nodes:
-            room = plus(plus(room, node.idle()), node.sum("Releasing"))
+            if node.name in domain.nodes:
+                room = plus(plus(room, node.idle()), node.sum("Releasing"))
         return all(v <= room.get(n, 0.0) + 0.1 for n, v in need.items())
 
-    def _trial(self, job: Job, tasks: list[Task], victims: list[Task]) -> bool:
+    def _trial(self, job: Job, parts: Mapping[Part | None, list[Task]], victims: list[Task], domain: Domain) -> bool:
+        """With these gone, whether parts of the gang that it can start with find places, each whole."""
         saved = self._save()
+        grown = self._ready(job)
         for victim in victims:
             self._evict(victim, job)
-        for task in tasks:
-            found = self._choose(task)
-            if found is None or not self._allocatable(job.queue, task):
-                self._restore(saved)
-                return False
-            self._place(task, found[0], free=False)
-        if not self._pipelined(job):
+        for part, tasks in parts.items():
+            if self._part_fits(job, part, tasks, domain) and (grown or self._pipelined(job)):
+                return True
+        self._restore(saved)
+        return False
+
+    def _part_fits(self, job: Job, part: Part | None, tasks: list[Task], domain: Domain) -> bool:
+        inner = [domain]
+        if part is not None and job.rules[part[0]].get("networkTopology"):
+            inner = self._domains_for(job, part, domain)
+        for one in inner:
+            saved = self._save()
+            with self._in(one):
+                whole = all(self._promised(job, task) for task in tasks)
+            if whole and (part is None or job.in_part(part, *READY, "Pipelined") >= job.rules[part[0]]["subGroupSize"]):
+                return True
             self._restore(saved)
+        return False
+
+    def _promised(self, job: Job, task: Task) -> bool:
+        found = self._choose(task)
+        if found is None or not self._allocatable(job.queue, task):
             return False
+        self._place(task, found[0], free=False, cleared=True)
         return True
 
     def _comes_back(self, tasks: list[Task], victims: list[Task]) -> bool:
@@ -114,22 +153,30 @@ class EvictionOracle(Evictions):
                 return given["volcano.sh/preemptable"] == "true"
         return True
 
-    def _bundles(self, job: Job, *, reclaim: bool) -> list[Bundle]:
+    def _bundles(self, job: Job, domain: Domain, *, reclaim: bool) -> list[Bundle]:
         out: list[Bundle] = []
+        there = [t for n in self.nodes if n.name in domain.nodes for t in n.tasks]
         for of in self.jobs.values():
-            here = [t for n in self.nodes for t in n.tasks if t.job is of and self._may_lose(t, job, reclaim=reclaim)]
+            here = [t for t in there if t.job is of and self._may_lose(t, job, reclaim=reclaim)]
             here.sort(key=lambda t: (t.priority, t.uid))
             surplus = of.count(*READY) - of.minimum
             roles = {r: of.count(*READY, role=r) - least for r, least in self._roles(of).items()}
+            spare = [of.whole_parts(i, *READY) - rule["minSubGroups"] for i, rule in enumerate(of.rules)]
+            broken = {p for p in map(of.part_of, of.tasks) if p and of.in_part(p, *READY) < _size(of, p)}
             safe: list[Task] = []
             rest: list[Task] = []
             for task in here:
+                part = of.part_of(task)
+                intact = part if part is not None and part not in broken else None
                 if surplus < 0:
                     safe.append(task)
-                elif len(safe) < surplus and roles.get(task.role, 1) > 0:
+                elif len(safe) < surplus and roles.get(task.role, 1) > 0 and (intact is None or spare[intact[0]] > 0):
                     safe.append(task)
                     if task.role in roles:
                         roles[task.role] -= 1
+                    if intact is not None:
+                        spare[intact[0]] -= 1
+                        broken.add(intact)
                 else:
                     rest.append(task)
             out += [Bundle(of, tasks, whole) for tasks, whole in ((safe, False), (rest, True)) if tasks]
@@ -168,15 +215,22 @@ class EvictionOracle(Evictions):
         return {job.key: self._phase(job) for job in self.jobs.values()}
 
     def _phase(self, job: Job) -> str:
+        """When the cycle ends, what was only held for a gang is given back."""
         there = sum(1 for t in job.tasks if t.status == "Releasing" and t.node)
         scheduled = job.count("Running", "Bound", "Failed", "Succeeded") + there
         ends = scheduled >= job.minimum and not job.count("Pending", "Pipelined")
-        enough = job.count(*READY) + self._hoped(job) >= job.minimum
+        given_back = sum(1 for t in job.tasks if t.status in ("Pending", "Pipelined", "Allocated") and t.best_effort)
+        stays = job.count(*(status for status in READY if status != "Allocated"))
+        enough = stays + given_back >= job.minimum
         if "gang" in self.plugins and job.tasks and not enough and not ends and job.count("Running"):
             return "Unknown"
         if scheduled >= job.minimum:
             return "Completed" if scheduled == job.count("Succeeded", "Failed") else "Running"
         return "Inqueue" if job.phase == "Inqueue" else "Pending"
+
+
+def _size(job: Job, part: Part) -> int:
+    return int(job.rules[part[0]]["subGroupSize"])
 
 
 def _sum(tasks: list[Task]) -> Amounts:

@@ -53,6 +53,8 @@ class Task:
     ports: frozenset[int]
     labels: Mapping[str, str]
     claims: Sequence[str] = ()
+    cleared: bool = False
+    """Whether others were evicted for the place that it is promised."""
 
     @property
     def best_effort(self) -> bool:
@@ -71,6 +73,7 @@ class Job:
     min_resources: Amounts | None
     phase: str
     rules: Sequence[Json] = ()
+    topology: Json | None = None
     tasks: list[Task] = field(default_factory=list)
 
     def part_of(self, task: Task) -> tuple[int, tuple[str, ...]] | None:
@@ -188,6 +191,7 @@ class Oracle:
                 min_resources=None if minimum is None else amounts(minimum),
                 phase=(group.get("status") or {}).get("phase") or "Pending",
                 rules=spec.get("subGroupPolicy") or (),
+                topology=spec.get("networkTopology"),
             )
         self.claims = Claims(world)
         by_name = {n.name: n for n in self.nodes}
@@ -407,9 +411,13 @@ class Oracle:
         asked = {"cpu": 0.0, "memory": 0.0, **task.request}
         return all(_at_most(v, free.get(n, 0.0)) for n, v in asked.items())
 
+    def _open(self) -> list[Node]:
+        """The nodes that are looked at."""
+        return self.nodes
+
     def _choose(self, task: Task) -> tuple[Node, bool] | None:
         """The node, and whether it is free now."""
-        passing = [n for n in self.nodes if self._passes(n, task)]
+        passing = [n for n in self._open() if self._passes(n, task)]
         if task.best_effort:
             groups = [(passing, True)]
         else:
@@ -521,8 +529,7 @@ class Oracle:
                 dropped.add(queue.name)
                 continue
             job = min((j for j in jobs if j.queue is queue), key=self._job_key)
-            attempt = self._attempt_parts if job.rules else self._attempt
-            placed = attempt(job, waiting[job.key])
+            placed = self._serve(job, waiting[job.key])
             if self._ready(job) and (self._ready(job, hope=False) or self._hope(job)):
                 bound = [t for t in placed if t.status == "Allocated"]
                 for task in bound:
@@ -536,6 +543,10 @@ class Oracle:
                 for task in placed:
                     self._undo(task)
             del waiting[job.key]
+
+    def _serve(self, job: Job, sheet: list[Task]) -> list[Task]:
+        """One turn of a gang; what it placed. What stays on the sheet is for another turn."""
+        return (self._attempt_parts if job.rules else self._attempt)(job, sheet)
 
     def _hope(self, job: Job) -> bool:
         placed = self._fill_in(job)
@@ -604,7 +615,7 @@ class Oracle:
         while mine and len(got) < short:
             alike = [mine[0]]
             for task in mine[1:]:
-                if _kind(task) != _kind(mine[0]):
+                if kind(task) != kind(mine[0]):
                     break
                 alike.append(task)
             want = min(short - len(got), len(alike))
@@ -651,10 +662,10 @@ class Oracle:
             return job.count(*READY) + rest >= job.minimum
         return all(job.count(*ALLOCATED, role=r) >= job.role_minimums[r] for r in failed if r in job.role_minimums)
 
-    def _place(self, task: Task, node: Node, free: bool) -> None:
+    def _place(self, task: Task, node: Node, free: bool, *, cleared: bool = False) -> None:
         self.claims.give(self.claims.volumes(task, node.name, self._users()) or {})
         task.status = "Allocated" if free else "Pipelined"
-        task.node = node.name
+        task.node, task.cleared = node.name, cleared
         node.tasks.append(task)
         assert task.job is not None
         task.job.queue.allocated = plus(task.job.queue.allocated, task.request)
@@ -677,6 +688,10 @@ class Oracle:
         return placed
 
     def _backfill(self) -> None:
+        for job in self.jobs.values():
+            for task in job.tasks:
+                if task.status == "Pipelined" and task.best_effort and not task.cleared:
+                    self._undo(task)
         eligible = [j for j in self._eligible() if self._hoped(j)]
         for queue in sorted(self.queues.values(), key=self._queue_key):
             for job in sorted((j for j in eligible if j.queue is queue), key=self._job_key):
@@ -686,7 +701,7 @@ class Oracle:
                         task.status = "Binding"
 
 
-def _kind(task: Task) -> tuple[Any, ...]:
+def kind(task: Task) -> tuple[Any, ...]:
     """Tasks of one kind are placed together."""
     tolerations = tuple(tuple(sorted(t.items())) for t in task.tolerations)
     request = tuple(sorted(task.request.items()))

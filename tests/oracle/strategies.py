@@ -155,6 +155,34 @@ def storage(draw: st.DrawFn, names: list[str]) -> Json:
 
 
 @st.composite
+def networks(draw: st.DrawFn, names: list[str]) -> list[Json]:
+    """HyperNodes: racks of tier 1 with some of the nodes, of which some are below spines of tier 2 or 3."""
+    out: list[Json] = []
+
+    def add(name: str, tier: int, kind: str, members: list[str]) -> None:
+        listed = [{"type": kind, "selector": {"exactMatch": {"name": member}}} for member in members]
+        meta = {"name": name, "uid": f"hyper-{name}"}
+        out.append({"metadata": meta, "spec": {"tier": tier, "members": listed}})
+
+    rack_of = {name: draw(st.integers(0, 2)) for name in names}
+    racks = [r for r in (1, 2) if r in rack_of.values()]
+    for rack in racks:
+        add(f"r{rack}", 1, "Node", [name for name in names if rack_of[name] == rack])
+    if racks and draw(st.booleans()):
+        below = racks if draw(st.booleans()) else racks[:1]
+        add("s", draw(st.integers(2, 3)), "HyperNode", [f"r{rack}" for rack in below])
+    return out
+
+
+topologies = st.one_of(
+    st.none(),
+    st.just({"mode": "soft"}),
+    st.integers(1, 4).map(lambda tier: {"mode": "hard", "highestTierAllowed": tier}),
+)
+"""What a gang may say of the network."""
+
+
+@st.composite
 def worlds(draw: st.DrawFn) -> Json:
     """Nodes, queues and gangs, some of which run already."""
     world: Json = {
@@ -166,9 +194,25 @@ def worlds(draw: st.DrawFn) -> Json:
     }
     if draw(st.integers(0, 2)) == 0:
         world |= draw(storage([node["metadata"]["name"] for node in world["nodes"]]))
+    elif draw(st.booleans()):
+        world["hyperNodes"] = draw(networks([node["metadata"]["name"] for node in world["nodes"]]))
     for g in range(draw(st.integers(1, 5))):
         _gang(draw, world, g)
     return world
+
+
+def parts(size: int, least: int) -> Json:
+    """Gangs of this size inside a gang, of the pods of its first role; so many of them it needs."""
+    selector = {"matchLabels": {"role": "t0"}}
+    keys = {"labelSelector": selector, "matchLabelKeys": ["part"]}
+    return {"name": "parts", **keys, "subGroupSize": size, "minSubGroups": least}
+
+
+def near(draw: st.DrawFn, world: Json, spec: Json) -> None:
+    """Gangs, and those inside them, may have to be near together where there is a network."""
+    for one in (spec, *spec.get("subGroupPolicy", ())):
+        if "hyperNodes" in world and (topology := draw(topologies)):
+            one["networkTopology"] = topology
 
 
 def _gang(draw: st.DrawFn, world: Json, g: int) -> None:
@@ -183,15 +227,8 @@ def _gang(draw: st.DrawFn, world: Json, g: int) -> None:
     size = draw(st.sampled_from([0, 0, 0, 1, 2]))
     if size:
         least = draw(st.integers(0, 2))
-        spec["subGroupPolicy"] = [
-            {
-                "name": "parts",
-                "labelSelector": {"matchLabels": {"role": "t0"}},
-                "matchLabelKeys": ["part"],
-                "subGroupSize": size,
-                "minSubGroups": least,
-            }
-        ]
+        spec["subGroupPolicy"] = [parts(size, least)]
+    near(draw, world, spec)
     if draw(st.integers(0, 2)) == 0:
         spec["minResources"] = {"cpu": draw(st.sampled_from(["1", "6"])), "memory": "2Gi"}
     if draw(st.integers(0, 2)) == 0:

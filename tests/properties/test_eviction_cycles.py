@@ -25,6 +25,7 @@ from vcbatch.scheduler.statement import Statement
 
 Json = dict[str, Any]
 SETTINGS = settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+FEWER = settings(SETTINGS, max_examples=15)
 ROUNDS = 60
 PRIORITIES = {"low": 1, "mid": 5, "high": 10}
 
@@ -199,6 +200,36 @@ def test_evictions_end_where_nothing_else_happens(world: World, policy: Policy) 
             break
     for _ in range(3):
         assert not play.cycle().evictions
+
+
+ROUNDS_AWAKE = 16
+
+
+def settle(play: Play) -> int:
+    """Cycles until nothing is left to do; how many pods were evicted."""
+    evictions = 0
+    for _ in range(ROUNDS):
+        result = play.cycle()
+        play.carry_out(result)
+        evictions += len(result.evictions)
+        if not result.evictions and not result.binds and not play.scheduler.dirty:
+            break
+    return evictions
+
+
+@FEWER
+@given(worlds, policies())
+def test_evictions_end_though_something_else_changes_all_the_time(world: World, policy: Policy) -> None:
+    """Whatever changes, and has nothing to do with it, wakes those up who could be evicted for. In the second half of
+    such changes no more is evicted than in the first: it doesn't go on for ever."""
+    play = Play(world, policy)
+    settle(play)
+    evicted: list[int] = []
+    for number in range(ROUNDS_AWAKE):
+        play.node("n0", event="MODIFIED", cpu=str(world.nodes[0]), labels={"unused": str(number)})
+        evicted.append(settle(play))
+    half = ROUNDS_AWAKE // 2
+    assert sum(evicted[half:]) <= max(sum(evicted[:half]), 3)
 
 
 @SETTINGS

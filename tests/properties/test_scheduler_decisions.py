@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.oracle.oracle import Oracle
+from tests.oracle.near import NearOracle
 from tests.oracle.strategies import policies, worlds
 from tests.oracle.worlds import NOW, objects, run
 from vcbatch.api.resources import PODS
@@ -31,10 +31,10 @@ FULL = Policy.build(
 )
 
 
-def _oracle(world: Json, document: Json) -> Oracle:
+def _oracle(world: Json, document: Json) -> NearOracle:
     actions = [a.strip() for a in document["actions"].split(",")]
     options = [(p["name"], p.get("arguments") or {}) for t in document["tiers"] for p in t["plugins"]]
-    return Oracle(world, actions, options).run()
+    return NearOracle(world, actions, options).run()
 
 
 @WORLDS

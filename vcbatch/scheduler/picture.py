@@ -51,6 +51,7 @@ class Picture:
         refused: by pod UID, the binds that were refused since the last cycle, and why.
         victims: who could be evicted; None while no action of the policy evicts.
         inputs: grows when something changed that no pod can: nodes, queues, priorities, PodGroups.
+        failed_evictions: UIDs of gangs of which an eviction couldn't be carried out since somebody took note.
         waiting: the gangs with a PodGroup that have pending tasks or aren't admitted yet, as of the last `settle`.
         queue_gates: whether pods may wait for room in their queue behind its scheduling gate.
         facts: the objects that only some plugins read.
@@ -77,6 +78,7 @@ class Picture:
         self.memory: dict[str, Any] = {}
         self.victims: VictimTable | None = None
         self.inputs: int = 0
+        self.failed_evictions: set[str] = set()
         self.touched: dict[str, Job] = {}
         self.refused: dict[str, str] = {}
         self.waiting: dict[str, Job] = {}
@@ -335,6 +337,8 @@ class Picture:
         task.status = status_of(task.pod)
         self._enter(task)
         self.inputs += 1
+        if task.job is not None:
+            self.failed_evictions.add(task.job.uid)
 
     def count_devices(self, *, capacity: bool) -> QueueDevices:
         """Keep what queues hold of devices by claim from now on; `capacity` as in `QueueDevices`."""

@@ -294,6 +294,32 @@ tiers:
 # What is said ---------------------------------------------------------------------------------------------------------
 
 
+def test_nobody_goes_for_a_gang_of_which_a_pod_that_asks_for_nothing_has_no_place() -> None:
+    """It needs all of them, whichever comes first."""
+    for roles in (("idle", "busy"), ("busy", "idle")):
+        found = cluster()
+        running(found, "old", 4)
+        found.gang("new", 0, minimum=2, priorityClassName="high")
+        for index, role in enumerate(roles):
+            nowhere = {"cpu": None, "nodeSelector": {"zone": "nowhere"}} if role == "idle" else {}
+            found.pod("new", index, role=role, **nowhere)
+        assert evicted(found.cycle()) == []
+
+
+def test_who_lost_pods_in_a_cycle_is_too_few_for_the_rest_of_it() -> None:
+    """A pod that asks for nothing isn't put anywhere for a gang that can't be whole any more."""
+    found = cluster()
+    found.gang("old", 4, minimum=5, priorityClassName="low")
+    found.pod("old", 4, cpu=None, role="idle", nodeSelector={"zone": "late"})
+    for index in range(4):
+        found.change(f"old-worker-{index}", phase="Running", node="n0")
+    found.node("n1", cpu="0", labels={"zone": "late"})
+    found.gang("new", 4, priorityClassName="high")
+    result = found.cycle()
+    assert len(evicted(result)) == 4
+    assert not [held for held in result.held if held.name.startswith("old-")]
+
+
 def test_victims_and_their_gang_are_told_for_whom() -> None:
     found = cluster()
     running(found, "old", 4)

@@ -127,3 +127,47 @@ def test_a_share_that_is_no_whole_number_of_pods_does_not_go_to_and_fro() -> Non
             for gang in ("old", "new"):
                 found.run(gang)
         assert count <= 1
+
+
+ANY = POLICY.replace("proportion", "capacity")
+
+
+def pushers(prevent: str) -> Cluster:
+    """Two queues that deserve less cpu than a pod takes, and more memory than all of them: so each may always take from
+    the other, which always holds too much."""
+    found = Cluster(Policy.parse(ANY.format(prevent=prevent)))
+    found.node("n0", cpu="6")
+    for queue in ("one", "two"):
+        found.queue(queue, deserved={"cpu": "3", "memory": "64Gi"})
+        found.gang(queue, 1, cpu="4", queue=queue)
+    found.cycle()
+    found.run("one")
+    return found
+
+
+def wake_ups(found: Cluster, rounds: int) -> int:
+    """How many pods are evicted while gangs that have nothing to do with it come and go. Victims come back at once."""
+    evictions = 0
+    for number in range(rounds):
+        found.gang(f"passer-by-{number}", 1)
+        for _ in range(3):
+            for eviction in found.cycle().evictions:
+                evictions += 1
+                gang = eviction.name.partition("-")[0]
+                found.delete(eviction.name)
+                found.pod(gang, 0, cpu="4")
+            for gang in ("one", "two", f"passer-by-{number}"):
+                found.run(gang)
+        found.delete_gang(f"passer-by-{number}")
+    return evictions
+
+
+def test_nobody_is_evicted_who_could_take_the_place_back_at_once() -> None:
+    assert wake_ups(pushers("true"), 20) == 0
+
+
+def test_gangs_that_push_each_other_out_leave_off_for_twice_as_long_each_time() -> None:
+    found = pushers("false")
+    first = wake_ups(found, 16)
+    assert 2 <= first <= 10
+    assert wake_ups(found, 48) <= 4, "of four times as many rounds"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 MINIMIZE: Final = "minimizeVictims"
 PREVENT: Final = "preventTakeBack"
-SPARING = {MINIMIZE: Argument(default=False), PREVENT: Argument(default=False)}
+SPARING = {MINIMIZE: Argument(default=False), PREVENT: Argument(default=True)}
 """Arguments of both that spare victims, beyond what Volcano does."""
 
 
@@ -33,16 +33,25 @@ class GangRelief:
 
     def serve(self, job: Job) -> bool:
         """Evict for the gang until it has its minimum, promised places counted; whether anybody goes. Where one task of
-        a gang that needs them all gets no place the others aren't asked."""
+        a gang that needs them all gets no place nobody does: one that asks for nothing would count all the same."""
         session = self.session
         self.relief.begin(self.retaliation.untouchable(job))
         statement = Statement(session)
         indivisible = session.votes_on_holding and job.min_member >= len(job.tasks)
+        hopeless = False
         for task in waiting_tasks(session, job):
             if not session.starving(job):
                 break
-            if not (self.may_have(task) and self.relief.find(statement, task)) and indivisible:
-                break
+            allowed = self.may_have(task)
+            if allowed and self.relief.find(statement, task):
+                continue
+            if indivisible and not task.cls.best_effort:
+                statement.discard()
+                return False
+            hopeless = hopeless or (indivisible and allowed)
+        if hopeless and statement.victims:
+            statement.discard()
+            return False
         if statement and session.pipelined(job) and self.retaliation.permits(statement, job):
             note_promise(session, job, statement)
             session.commit(statement)

@@ -49,6 +49,8 @@ class Reclaim:
 
 
 def _may_have(session: Session, task: Task) -> bool:
-    """Whether pods of other queues may be evicted for the task now."""
+    """Whether pods of other queues may be evicted for the task now. One that asks for nothing needs no share."""
     queue = None if task.job is None else task.job.queue
-    return may_preempt(task) and queue is not None and session.preemptive(queue, task.cls.request)
+    if queue is None or not may_preempt(task):
+        return False
+    return task.cls.best_effort or session.preemptive(queue, task.cls.request)

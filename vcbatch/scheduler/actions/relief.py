@@ -96,7 +96,7 @@ class Relief:
             return False
         if job.uid in self._spared:
             return False
-        if task.cls.best_effort and not victim.cls.best_effort and self.terms.kind is EvictionKind.PREEMPT:
+        if task.cls.best_effort and not victim.cls.best_effort:
             return False
         if self.terms.kind is EvictionKind.RECLAIM:
             return victim.status is TaskStatus.RUNNING and job.queue is not own.queue and reclaimable(job.queue)
@@ -138,7 +138,7 @@ class Relief:
     def _help(self, statement: Statement, task: Task, row: int, *, coupled: bool) -> Victims | None:
         """None once the task is promised its place, else who there was that couldn't make room."""
         fits = self.fits(task, row, coupled=coupled)
-        if fits and self.terms.kind is EvictionKind.PREEMPT:
+        if fits and (self.terms.kind is EvictionKind.PREEMPT or task.cls.best_effort):
             self.promise(statement, task, row, nominated=False)
             return None
         there = self.victims(task, row)
@@ -218,7 +218,7 @@ class Relief:
         needed = cls.needed
         room = session.nodes.future()[needed] + self._bound(pool, job, cls, count).amounts(needed, count)
         mask &= (cls.need < room + EPS).all(axis=0)
-        if self.terms.kind is EvictionKind.RECLAIM:
+        if self.terms.kind is EvictionKind.RECLAIM and not cls.best_effort:
             mask &= pool.on(count)
         return mask
 
@@ -239,7 +239,7 @@ class Relief:
             lenders = [q.row for q in session.state.queues.values() if q is not job.queue and reclaimable(q)]
             jobs = np.isin(queues, lenders)
         pool = table.candidates(running=self.terms.kind is EvictionKind.RECLAIM, jobs=jobs)
-        if task.cls.best_effort and self.terms.kind is EvictionKind.PREEMPT:
+        if task.cls.best_effort:
             pool = pool.only(table.best_effort()[pool.classes])
         return pool
 

@@ -1,8 +1,10 @@
 """Against evictions that lead nowhere: gangs that push each other out in turn, and searches that found nothing before.
 
-On a picture in which only pods come and go, a gang evicts nobody of those that had it evicted, so evictions make up a
-graph without a cycle; and a gang evicts another once more only after it got further by it. So evictions end. A new or
-changed node, queue, priority or PodGroup starts a new graph.
+A gang evicts nobody of those that had it evicted, so evictions make up a graph without a cycle; and a gang evicts
+another once more only after it got further by it. On a picture in which only pods come and go, that holds for ever, so
+evictions end. Nodes, queues, priorities and PodGroups that change may make it right to evict all the same, and may have
+nothing to do with it: so the first such change ends it, and each time that one has the other evicted again it takes
+twice as many changes.
 """
 
 from __future__ import annotations
@@ -19,22 +21,46 @@ if TYPE_CHECKING:
     from vcbatch.scheduler.session import Session
 
 _MEMORY: Final = "evictions"
+_LONGEST: Final = 10
+"""How often the time for which somebody is left alone is doubled at most."""
+_FEW: Final = 64
+"""So many more gangs than before are remembered before those that are gone are looked for."""
 _Stamp = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Rest:
+    """What may not happen again before the inputs are at `until`, having happened so many `times`."""
+
+    until: int
+    times: int
+
+    @staticmethod
+    def after(last: _Rest | None, inputs: int) -> _Rest:
+        """Twice as long as the last one; a single change is enough after the first."""
+        times = 0 if last is None else last.times
+        return _Rest(inputs + 2 ** min(times, _LONGEST), times + 1)
 
 
 @dataclass(slots=True)
 class _Memory:
     """What evictions led to so far.
 
-    `evicted`: by the UID of a gang's PodGroup those that it had evicted, as of `inputs`. `tried`: how many members a
-    gang had when others were last evicted for it, until it got more. `asleep`: by kind and gang, the stamp as of which
-    nobody could be evicted for it.
+    `evictors`: by the UID of a gang's PodGroup those that had it evicted. `tried`: by that of a gang that others were
+    evicted for, how many members it had then, until it gets more. `asleep`: by kind and gang, the stamp as of which
+    nobody could be evicted for it. `inputs` are those of the state as of which this is kept, `swept` is how many gangs
+    were left when those that are gone were last forgotten.
     """
 
     inputs: int = -1
-    evicted: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
-    tried: dict[str, int] = field(default_factory=dict[str, int])
+    swept: int = 0
+    evictors: dict[str, dict[str, _Rest]] = field(default_factory=dict[str, dict[str, "_Rest"]])
+    tried: dict[str, tuple[int, _Rest]] = field(default_factory=dict[str, tuple[int, "_Rest"]])
     asleep: dict[tuple[EvictionKind, str], _Stamp] = field(default_factory=dict[tuple[EvictionKind, str], _Stamp])
+
+    def holds(self, rest: _Rest) -> bool:
+        """Whether it isn't over."""
+        return rest.until > self.inputs
 
 
 class Retaliation:
@@ -48,17 +74,32 @@ class Retaliation:
         state = session.state
         memory: _Memory = state.memory.setdefault(_MEMORY, _Memory())
         self._memory = memory
+        for uid in state.failed_evictions:
+            for other in memory.evictors.pop(uid, ()):
+                memory.tried.pop(other, None)
+        state.failed_evictions.clear()
         if memory.inputs != state.inputs:
             memory.inputs = state.inputs
-            memory.evicted.clear()
-            memory.tried.clear()
             memory.asleep.clear()
-        for uid, had in list(memory.tried.items()):
+            if len(memory.evictors) > 2 * memory.swept + _FEW:
+                self._sweep()
+        for uid, (had, _) in list(memory.tried.items()):
             job = state.job_of_group(uid)
             if job is None or job.ready_count > had:
                 del memory.tried[uid]
         self._stamps: dict[str, _Stamp] = {}
         self._repeatable = all(p.VICTIMS_BY_STANDING for tier in session.judges(kind) for p in tier)
+
+    def _sweep(self) -> None:
+        """Forget gangs that are gone."""
+        memory, known = self._memory, self._session.state.job_of_group
+        for uid, above in list(memory.evictors.items()):
+            left = {other: rest for other, rest in above.items() if known(other) is not None}
+            if left and known(uid) is not None:
+                memory.evictors[uid] = left
+            else:
+                del memory.evictors[uid]
+        memory.swept = len(memory.evictors)
 
     def sleeps(self, job: Job) -> bool:
         """Whether nobody could be evicted for the gang before, and nothing has changed since that could help."""
@@ -75,24 +116,28 @@ class Retaliation:
         victims = [task for task in statement.victims if task.job is not None and task.job is not job]
         gangs = {task.job.uid for task in victims if task.job is not None}
         memory = self._memory
-        if job.uid in memory.tried and not memory.evicted.get(job.uid, set()).isdisjoint(gangs):
+        _, rest = memory.tried.get(job.uid, (0, None))
+        if rest is not None and memory.holds(rest) and any(job.uid in memory.evictors.get(uid, ()) for uid in gangs):
             return False
         if self._prevent and any(self._strikes_back(victim, job) for victim in victims):
             return False
         if gangs:
-            memory.evicted.setdefault(job.uid, set()).update(gangs)
-            memory.tried[job.uid] = job.ready_count
+            memory.tried[job.uid] = (job.ready_count, _Rest.after(rest, memory.inputs))
+        for uid in gangs:
+            above = memory.evictors.setdefault(uid, {})
+            above[job.uid] = _Rest.after(above.get(job.uid), memory.inputs)
         return True
 
     def untouchable(self, job: Job) -> frozenset[str]:
         """The UIDs of the gangs that had this one's pods evicted, or another's that had, and so on."""
+        memory = self._memory
         seen: set[str] = set()
         left = [job.uid]
-        while left and self._memory.evicted:
-            uid = left.pop()
-            above = {other for other, gangs in self._memory.evicted.items() if uid in gangs} - seen
-            seen |= above
-            left.extend(above)
+        while left:
+            above = memory.evictors.get(left.pop(), {})
+            found = {uid for uid, rest in above.items() if memory.holds(rest)} - seen
+            seen |= found
+            left.extend(found)
         return frozenset(seen - {job.uid})
 
     def _strikes_back(self, victim: Task, job: Job) -> bool:
