@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import Any, ParamSpec, Self, TypeVar, overload
+from typing import Any, ParamSpec, Self, TypeVar, Unpack, overload
 
 from vcbatch.api.phases import Action
 from vcbatch.api.resources import COMMANDS, JOBS, QUEUES
 from vcbatch.sdk.async_job import AsyncJobHandle
 from vcbatch.sdk.connecting import Place, configured, local
-from vcbatch.sdk.errors import Unavailable, VcbatchError
+from vcbatch.sdk.errors import Conflict, Unavailable, VcbatchError
 from vcbatch.sdk.functions.async_calls import AsyncFunctionHandle, AsyncMapHandle, folder_of
 from vcbatch.sdk.functions.folder import MOST_CALLS, Call, CallFolder, SharedFolder
 from vcbatch.sdk.functions.task import TaskFunction, as_task, job_of
 from vcbatch.sdk.models.job import Job
-from vcbatch.sdk.models.queue import Queue
+from vcbatch.sdk.models.queue import Queue, QueueChanges
 from vcbatch.sdk.records import command_for
 from vcbatch.sdk.replacing import replaced
 from vcbatch.sdk.session import Session
@@ -25,6 +26,8 @@ from vcbatch.seams.api import ApiError
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+_UPDATE_TRIES = 8
 
 
 class AsyncClient:
@@ -196,6 +199,14 @@ class AsyncClient:
         """Raises `AdmissionDenied` where it isn't valid and `AlreadyExists` where its name is taken."""
         with self._session.translated():
             return Queue.from_manifest(await (await self._session.api()).create(QUEUES, queue.to_manifest()))
+
+    async def update_queue(self, name: str, **changes: Unpack[QueueChanges]) -> Queue:
+        """Change these fields of a queue as it is now, whoever changes others meanwhile. Raises `AdmissionDenied` where
+        the result isn't valid."""
+        for _ in range(_UPDATE_TRIES - 1):
+            with suppress(Conflict):
+                return await self.replace_queue((await self.queue(name)).replace(**changes))
+        return await self.replace_queue((await self.queue(name)).replace(**changes))
 
     async def replace_queue(self, queue: Queue) -> Queue:
         """Store a queue that was read and changed. Raises `Conflict` where somebody else changed it meanwhile; the

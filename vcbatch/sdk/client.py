@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, ParamSpec, Self, TypeVar, overload
+from typing import Any, ParamSpec, Self, TypeVar, Unpack, overload
 
 from vcbatch.sdk.async_client import AsyncClient
 from vcbatch.sdk.connecting import Place, local
@@ -13,7 +13,7 @@ from vcbatch.sdk.functions.calls import FunctionHandle, MapHandle
 from vcbatch.sdk.functions.folder import SharedFolder
 from vcbatch.sdk.job import JobHandle
 from vcbatch.sdk.models.job import Job
-from vcbatch.sdk.models.queue import Queue
+from vcbatch.sdk.models.queue import Queue, QueueChanges
 from vcbatch.sdk.portal import Portal
 
 P = ParamSpec("P")
@@ -141,6 +141,11 @@ class Client:
     def create_queue(self, queue: Queue) -> Queue:
         """Raises `AdmissionDenied` where it isn't valid and `AlreadyExists` where its name is taken."""
         return self._portal.run(self._async.create_queue(queue))
+
+    def update_queue(self, name: str, **changes: Unpack[QueueChanges]) -> Queue:
+        """Change these fields of a queue as it is now, whoever changes others meanwhile. Raises `AdmissionDenied` where
+        the result isn't valid."""
+        return self._portal.run(self._async.update_queue(name, **changes))
 
     def replace_queue(self, queue: Queue) -> Queue:
         """Store a queue that was read and changed. Raises `Conflict` where somebody else changed it meanwhile."""

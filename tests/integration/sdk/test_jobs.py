@@ -13,6 +13,7 @@ from vcbatch import (
     AlreadyExists,
     AsyncClient,
     Client,
+    Conflict,
     Job,
     JobEnded,
     JobFailed,
@@ -145,7 +146,10 @@ def test_queues_are_made_changed_closed_and_deleted(client: Client):
     client.create_queue(Queue(name="laboratory", weight=2, capability={"cpu": "4"}))
     queue = client.queue("laboratory")
     assert (queue.weight, queue.capability["cpu"]) == (2, "4")
-    assert client.replace_queue(queue.replace(weight=3)).weight == 3
+    changed = client.update_queue("laboratory", weight=3)
+    assert (changed.weight, changed.capability) == (3, queue.capability)
+    with pytest.raises(Conflict):
+        client.replace_queue(queue.replace(weight=4))
     client.close_queue("laboratory")
     while client.queue("laboratory").status.state != "Closed":
         pass

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from vcbatch import AsyncClient, Forbidden, Job, JobEnded, JobPhase, NotFound, Task, Unavailable, WaitTimeout
+from vcbatch import AsyncClient, Conflict, Forbidden, Job, JobEnded, JobPhase, NotFound, Task, Unavailable, WaitTimeout
 from vcbatch.runtime.kubeconfig import Connection
 from vcbatch.sdk.connecting import Place
 
@@ -235,6 +235,31 @@ async def test_a_server_that_stays_away_is_told_of_once(caplog: pytest.LogCaptur
         assert "cancel()" in caught.value.hint
     (told,) = [record.getMessage() for record in caplog.records if record.name == "vcbatch"]
     assert "doesn't answer" in told and "Trying again" in told
+
+
+@pytest.mark.parametrize(("others", "works"), [(0, True), (7, True), (8, False)])
+async def test_a_queue_is_changed_whoever_else_writes_to_it(others: int, works: bool):
+    """So many times, another has changed the queue between our look and our write."""
+    version, written = 1, {"weight": 1, "priority": 5}
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        nonlocal version, written, others
+        metadata = {"name": "q", "resourceVersion": str(version), "generation": version}
+        if request.method == "PUT":
+            if others:
+                others, version, written = others - 1, version + 1, {**written, "priority": version}
+                return status(409, "Conflict")
+            written = (await request.json())["spec"]
+        return web.json_response({"metadata": metadata, "spec": written})
+
+    async with served(handler) as client:
+        if works:
+            changed = await client.update_queue("q", weight=3)
+            assert (changed.weight, changed.priority) == (3, written["priority"])
+        else:
+            with pytest.raises(Conflict):
+                await client.update_queue("q", weight=3)
+    assert (written["weight"], others) == (3 if works else 1, 0)
 
 
 async def test_what_may_not_be_read_is_left_out_of_an_explanation():

@@ -4,12 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TypedDict
 
 from vcbatch.api.loose import part
 from vcbatch.api.resources import QUEUES
 from vcbatch.sdk.models.codecs import COUNT, FLAG, LABELS, QUANTITIES, TEXT
 from vcbatch.sdk.models.status import QueueStatus
 from vcbatch.sdk.models.wire import Quantity, Wire, at
+
+
+class QueueChanges(TypedDict, total=False):
+    """What of a queue is to be another."""
+
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    parent: str | None
+    weight: int | None
+    priority: int | None
+    reclaimable: bool | None
+    capability: Mapping[str, Quantity]
+    deserved: Mapping[str, Quantity]
+    guarantee: Mapping[str, Quantity]
+    dequeue_strategy: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
