@@ -6,7 +6,7 @@ from vcbatch.api.model import Object, OwnerReference
 
 
 class Command(Object):
-    """Do `action` to `target`, a Job of the same namespace or a Queue. There is no spec and no status."""
+    """Do `action` to `target`, a Job or JobFlow of the same namespace or a Queue. There is no spec and no status."""
 
     action: str = ""
     target: OwnerReference | None = None

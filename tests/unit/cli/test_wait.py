@@ -67,3 +67,15 @@ def test_kinds_have_their_own_phases() -> None:
         of("finished", "queue")
     with pytest.raises(MalformedCondition, match="'deployment' is no kind: want job, jobflow"):
         kind_of("deployment")
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("finished", "is finished"),
+        ("jsonpath={.status.running}=3", "has {.status.running}=3"),
+        ("condition=Ready", "has Ready=true"),
+    ],
+)
+def test_what_came_true_is_a_sentence(given: str, told: str) -> None:
+    assert f"{of(given).verb} {of(given).said}" == told

@@ -75,15 +75,15 @@ async def _all(waiting: dict[str, asyncio.Task[str]], wishes: list[Condition], s
             left = None if deadline is None else max(deadline - asyncio.get_running_loop().time(), 0.0)
             done, pending = await asyncio.wait(pending, timeout=left, return_when=asyncio.FIRST_COMPLETED)
             if not done:
-                for task in sorted(pending, key=lambda task: by_task[task][0]):
-                    note(f"{by_task[task][0]} isn't {by_task[task][1].said} after {seconds:g} s")
+                for name, wish in sorted((by_task[task] for task in pending), key=lambda waited: waited[0]):
+                    note(f"{name} {wish.verb}n't {wish.said} after {seconds:g} s")
                 return TIMED_OUT
             for task in done:
                 name, wish = by_task[task]
                 if trouble := task.result():
                     note(f"{name} {trouble}")
                     return 1
-                say(f"{name} is {wish.said}")
+                say(f"{name} {wish.verb} {wish.said}")
         return 0
     finally:
         for task in pending:
