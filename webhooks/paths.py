@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Final
 
 from vcbatch.api.admission import Operation
-from vcbatch.api.resources import CRONJOBS, HYPERNODES, JOBFLOWS, JOBS, PODGROUPS, PODS, QUEUES, Resource
+from vcbatch.api.resources import CRONJOBS, HYPERNODES, JOBFLOWS, JOBS, JOBTEMPLATES, PODGROUPS, PODS, QUEUES, Resource
 
 CREATE, UPDATE, DELETE = Operation.CREATE, Operation.UPDATE, Operation.DELETE
 
@@ -52,6 +52,8 @@ PATHS: Final = MappingProxyType(
             _path(PODS, CREATE, mutates=True),
             _path(PODS, CREATE),
             _path(JOBFLOWS, CREATE, UPDATE),
+            # Volcano asks about none: then whoever may not submit to a queue has a flow do it.
+            _path(JOBTEMPLATES, CREATE, UPDATE),
             _path(CRONJOBS, CREATE, UPDATE),
             _path(HYPERNODES, CREATE, UPDATE),
         )

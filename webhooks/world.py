@@ -16,7 +16,18 @@ from vcbatch.api.admission import Operation, Request
 from vcbatch.api.model import Json, MalformedObject
 from vcbatch.api.names import SYSTEM_PRIORITY_CLASSES
 from vcbatch.api.queue import ROOT, Queue
-from vcbatch.api.resources import CRONJOBS, JOBS, NAMESPACES, PODGROUPS, PRIORITYCLASSES, QUEUES, Resource
+from vcbatch.api.resources import (
+    CRONJOBS,
+    JOBFLOWS,
+    JOBS,
+    JOBTEMPLATES,
+    NAMESPACES,
+    PODGROUPS,
+    PRIORITYCLASSES,
+    QUEUES,
+    Resource,
+)
+from vcbatch.api.submission import submitted
 from vcbatch.runtime.cache import Cache, Change
 from vcbatch.runtime.informers import Informers
 from vcbatch.runtime.time_zones import time_zones
@@ -24,7 +35,7 @@ from vcbatch.seams.api import Api, ApiError
 
 log = logging.getLogger(__name__)
 
-_LOOKS_UP = frozenset({JOBS, CRONJOBS, QUEUES, PODGROUPS})
+_LOOKS_UP = frozenset({JOBS, CRONJOBS, JOBFLOWS, JOBTEMPLATES, QUEUES, PODGROUPS})
 _MOST_READS = 16
 
 
@@ -120,6 +131,8 @@ def _named(request: Request) -> set[tuple[Resource, str]]:
     spec = loose.part(request.object or {}, "spec")
     if request.resource == PODGROUPS:
         named = [(QUEUES, spec.get("queue"))]
+    elif request.resource in (JOBFLOWS, JOBTEMPLATES):
+        named = [(QUEUES, queue) for _, queue in submitted(request.resource, request.object, ())]
     elif request.resource == QUEUES:
         named = [(QUEUES, request.name if request.operation is Operation.DELETE else spec.get("parent"))]
     else:

@@ -40,11 +40,13 @@ from vcbatch.api import names
 from vcbatch.api.admission import Operation, Request
 from vcbatch.api.model import Json
 from vcbatch.api.queue import Queue
-from vcbatch.api.resources import CRONJOBS, HYPERNODES, JOBFLOWS, JOBS, PODGROUPS, PODS, QUEUES
+from vcbatch.api.resources import CRONJOBS, HYPERNODES, JOBFLOWS, JOBS, JOBTEMPLATES, PODGROUPS, PODS, QUEUES
 
 HERE = Path(__file__).parent
 ABSENT = "(absent)"
-RESOURCES = {each.plural: each for each in (JOBS, QUEUES, PODGROUPS, PODS, CRONJOBS, JOBFLOWS, HYPERNODES)}
+RESOURCES = {
+    each.plural: each for each in (JOBS, QUEUES, PODGROUPS, PODS, CRONJOBS, JOBFLOWS, JOBTEMPLATES, HYPERNODES)
+}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -55,6 +55,7 @@ SPECS: dict[str, Json] = {
                "guarantee": {"resource": {"cpu": "1"}}},
     "podgroups": {"queue": "default", "minMember": 1, "subGroupPolicy": [{"name": "s", "networkTopology": {}}]},
     "jobflows": {"flows": [{"name": "a"}, {"name": "b", "dependsOn": {"targets": ["a"]}}]},
+    "jobtemplates": JOB_SPEC,
     "hypernodes": {"tier": 1, "members": [{"type": "Node", "selector": {"regexMatch": {"pattern": "a.*"}}}]},
     "pods": POD,
 }  # fmt: skip

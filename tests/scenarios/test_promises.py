@@ -24,7 +24,7 @@ _ALL = [
     *(f"A.4-{number}" for number in range(1, 7)),
     *(f"A.5-{number}" for number in range(1, 11)),
     *(f"J{number}" for number in range(1, 39)),
-    *(f"ask-{number}" for number in (*range(1, 23), "22b", *range(25, 29), 32, 33)),
+    *(f"ask-{number}" for number in (*range(1, 23), "22b", *range(25, 29), 32, 33, 38)),
 ]
 
 

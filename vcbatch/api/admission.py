@@ -21,10 +21,11 @@ from vcbatch.api.loose import part
 from vcbatch.api.model import Json, MalformedObject
 from vcbatch.api.names import Plugin
 from vcbatch.api.podgroup import PodGroup
-from vcbatch.api.queue import DEFAULT, Queue
+from vcbatch.api.queue import Queue
 from vcbatch.api.queue_gate import gated_pod
 from vcbatch.api.resource_groups import ResourceGroup, default_pod
 from vcbatch.api.resources import CRONJOBS, HYPERNODES, JOBFLOWS, JOBS, JOBTEMPLATES, PODGROUPS, PODS, QUEUES, Resource
+from vcbatch.api.submission import submitted
 from vcbatch.api.supported import THIS_VERSION, Unsupported
 from vcbatch.api.validate import DEFAULT_RULES, Fault, QueueRules
 
@@ -33,6 +34,9 @@ MUTATED: Final = (JOBS, QUEUES, PODGROUPS, PODS)
 
 REVIEWED: Final = (JOBS, QUEUES, PODGROUPS, CRONJOBS, JOBFLOWS, JOBTEMPLATES, HYPERNODES, PODS)
 """What `review` has rules for."""
+
+MOST_QUEUES: Final = 100
+"""How many queues one write may begin to submit to: whether the user may is asked of the API server for each."""
 
 
 class Operation(StrEnum):
@@ -144,29 +148,21 @@ def review(request: Request, lookup: Lookup, settings: Settings = DEFAULT_SETTIN
 
 
 def submissions(request: Request, settings: Settings = DEFAULT_SETTINGS) -> tuple[str, ...]:
-    """The queues that the write submits something to, for who asks whether the user may: of a new job, of a PodGroup
-    that is new or moved, of a CronJob's jobs, of a pod that names the queue of the PodGroup made for it."""
-    queues = _queues_of(request.resource, request.object, settings)
-    before = _queues_of(request.resource, request.old, settings)
+    """The queues that the write submits something to, and didn't before, for who asks whether the user may. A job's
+    own queue can't be changed."""
     if request.operation is Operation.DELETE or (request.resource == JOBS and request.old is not None):
         return ()
-    return tuple(sorted(queues - before))
+    return tuple(sorted(_new_submissions(request, settings)))
 
 
-def _queues_of(resource: Resource, given: Json | None, settings: Settings) -> set[str]:
-    if given is None:
-        return set()
-    spec = part(given, "spec")
-    if resource == PODS:
-        ours = spec.get("schedulerName") in settings.schedulers
-        name = part(part(given, "metadata"), "annotations").get(names.SCHEDULING_QUEUE_NAME) if ours else None
-    elif resource in (JOBS, PODGROUPS):
-        name = spec.get("queue") or DEFAULT
-    elif resource == CRONJOBS:
-        name = part(part(spec, "jobTemplate"), "spec").get("queue") or DEFAULT
-    else:
-        name = None
-    return {name} if isinstance(name, str) and name else set()
+def _new_submissions(request: Request, settings: Settings) -> dict[str, str]:
+    """Queues that no field named before, with the first field that names each."""
+    before = {queue for _, queue in submitted(request.resource, request.old, settings.schedulers)}
+    now: dict[str, str] = {}
+    for place, queue in submitted(request.resource, request.object, settings.schedulers):
+        if queue not in before:
+            now.setdefault(queue, place)
+    return now
 
 
 def _warnings(request: Request, settings: Settings) -> Iterator[str]:
@@ -208,7 +204,8 @@ def _faults(request: Request, lookup: Lookup, settings: Settings) -> list[Fault]
     if resource == PODS:
         return _pod_faults(given, settings) if request.operation is Operation.CREATE else []
     if resource == JOBFLOWS:
-        return validate.jobflow_faults(JobFlow.parse(given), old=JobFlow.parse(old) if old is not None else None)
+        faults = validate.jobflow_faults(JobFlow.parse(given), old=JobFlow.parse(old) if old is not None else None)
+        return [*faults, *_of_jobs_to_come(request, lookup, settings)]
     if old is not None and part(given, "spec") == part(old, "spec"):
         return []  # labels, owners and finalizers stay editable, whatever rules there were when it was made
     if resource == PODGROUPS:
@@ -216,10 +213,27 @@ def _faults(request: Request, lookup: Lookup, settings: Settings) -> list[Fault]
         return validate.podgroup_faults(PodGroup.parse(given), lookup, old=before)
     if resource == CRONJOBS:
         cron_job = CronJob.parse(given)
-        return validate.cronjob_faults(cron_job, lookup, schedulers=settings.schedulers)
+        faults = validate.cronjob_faults(cron_job, lookup, schedulers=settings.schedulers)
+        return [*faults, *_of_jobs_to_come(request, lookup, settings)]
+    if resource == JOBTEMPLATES:
+        # No more is asked of it: a flow may lay over it what it lacks.
+        return _of_jobs_to_come(request, lookup, settings)
     if resource == HYPERNODES:
         return validate.hypernode_faults(HyperNode.parse(given))
     return []
+
+
+def _of_jobs_to_come(request: Request, lookup: Lookup, settings: Settings) -> list[Fault]:
+    """Queues that don't take what would be made, and would say so only then. One that doesn't exist yet may by then."""
+    queues = _new_submissions(request, settings)
+    if len(queues) > MOST_QUEUES:
+        text = f"spec.flows: jobs for {len(queues)} queues, want at most {MOST_QUEUES} new ones at a time"
+        return [Fault("spec.flows", text, validate.Cause.TOO_MANY)]
+    return [
+        fault
+        for queue, place in queues.items()
+        for fault in validate.namespace_faults(queue, request.namespace, lookup, place)
+    ]
 
 
 def _job_faults(given: Json, old: Json | None, lookup: Lookup, settings: Settings) -> list[Fault]:

@@ -12,7 +12,7 @@ from tests.support.virtual_time import VirtualClock
 from vcbatch.api import admission
 from vcbatch.api.admission import Operation, Request
 from vcbatch.api.model import Json
-from vcbatch.api.resources import CRONJOBS, JOBS, PODGROUPS, PODS, QUEUES, Resource
+from vcbatch.api.resources import CRONJOBS, JOBFLOWS, JOBS, JOBTEMPLATES, PODGROUPS, PODS, QUEUES, Resource
 from vcbatch.runtime.meter import NoMeter
 from vcbatch.seams.api import ApiError
 from webhooks.access import SubjectAccess
@@ -78,9 +78,28 @@ async def test_nobody_is_let_where_it_cant_be_asked() -> None:
     assert (refused["allowed"], refused["status"]["code"]) == (False, 503)
 
 
+def test_a_flow_is_for_so_many_queues_that_they_can_be_asked_about() -> None:
+    most = flow(*(f"q{number}" for number in range(admission.MOST_QUEUES)))
+    many = flow(*(f"q{number}" for number in range(admission.MOST_QUEUES + 1)))
+    for number, entry in enumerate([*most["spec"]["flows"], *many["spec"]["flows"]]):
+        entry["name"] = f"t{number}"
+    faults = [
+        admission.review(
+            Request(resource=JOBFLOWS, operation=Operation.CREATE, name="f", namespace="ns", object=made),
+            KnownWorld(known=[]),
+        ).message
+        for made in (most, many)
+    ]
+    assert faults == ["", "spec.flows: jobs for 101 queues, want at most 100 new ones at a time"]
+
+
 def pod(scheduler: str) -> Json:
     annotations = {"scheduling.volcano.sh/queue-name": "a"}
     return {"metadata": {"annotations": annotations}, "spec": {"schedulerName": scheduler}}
+
+
+def flow(*queues: str) -> Json:
+    return {"spec": {"flows": [{"name": "t", "patch": {"jobSpec": {"queue": queue}}} for queue in queues]}}
 
 
 @pytest.mark.parametrize(
@@ -93,6 +112,13 @@ def pod(scheduler: str) -> Json:
         (PODGROUPS, {"spec": {"queue": "a"}}, {"spec": {"queue": "a"}}, ()),
         (CRONJOBS, {"spec": {"jobTemplate": {"spec": {"queue": "a"}}}}, None, ("a",)),
         (CRONJOBS, {"spec": {"jobTemplate": {"spec": {}}}}, None, ("default",)),
+        (JOBTEMPLATES, {"spec": {"queue": "a"}}, None, ("a",)),
+        (JOBTEMPLATES, {"spec": {}}, None, ("default",)),
+        (JOBTEMPLATES, {"spec": {"queue": "a"}}, {"spec": {"queue": "b"}}, ("a",)),
+        (JOBTEMPLATES, {"spec": {"queue": "a", "maxRetry": 1}}, {"spec": {"queue": "a"}}, ()),
+        (JOBFLOWS, flow("b", "", "a"), None, ("a", "b")),
+        (JOBFLOWS, flow("b", "", "a"), flow("b"), ("a",)),
+        (JOBFLOWS, {"spec": {"flows": [{"name": "t"}, None, {"patch": []}]}}, None, ()),
         (PODS, pod("volcano"), None, ("a",)),
         (PODS, pod("default-scheduler"), None, ()),
         (QUEUES, {"spec": {}}, None, ()),

@@ -1,5 +1,6 @@
 """Whether an object can work: pure rules, each with all its faults at once."""
 
+from vcbatch.api.validate.access import namespace_faults
 from vcbatch.api.validate.cronjob import cronjob_faults
 from vcbatch.api.validate.fault import Cause, Fault, sentence
 from vcbatch.api.validate.hypernode import hypernode_faults
@@ -33,6 +34,7 @@ __all__ = [
     "job_warnings",
     "jobflow_faults",
     "jobflow_warnings",
+    "namespace_faults",
     "order_faults",
     "pod_faults",
     "podgroup_faults",
