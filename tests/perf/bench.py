@@ -382,8 +382,8 @@ def retention(jobs: int = 10_000) -> list[Figure]:
 
 
 def commands(jobs: int = 10_000) -> list[Figure]:
-    """What `vcctl job list` costs who types it."""
-    start, long = bench_cli.start_up(), bench_cli.long_list(jobs)
+    """What `vcctl job list` costs who types it, and the SDK who imports it."""
+    start, long, imported = bench_cli.start_up(), bench_cli.long_list(jobs), bench_cli.sdk_import()
     return [
         Figure(
             what="`vcctl job list`", value=start.seconds * 1000, unit="ms", aim=150.0,
@@ -394,6 +394,10 @@ def commands(jobs: int = 10_000) -> list[Figure]:
             yardstick=f"{long.cpu:.2f} s CPU",
         ),
         Figure(what="its memory", value=long.memory / 1e6, unit="MB", aim=300.0),
+        Figure(
+            what="`from vcbatch import Client, task` and Python", value=imported.cpu * 1000, unit="ms CPU", aim=200.0,
+            yardstick=f"{imported.seconds * 1000:.0f} ms, {imported.memory / 1e6:.0f} MB",
+        ),
     ]  # fmt: skip
 
 

@@ -1,4 +1,5 @@
-"""What Volcano's commands cost who types them: how long one takes to start, and how it bears ten thousand jobs.
+"""What Volcano's commands cost who types them: how long one takes to start, and how it bears ten thousand jobs. And
+what a program pays for importing the SDK.
 
 Whole processes against a small HTTP server in this one, so that the figures are the command's alone. Times of the
 processor are told beside those on the clock, which others on the machine make longer.
@@ -48,6 +49,16 @@ def long_list(jobs: int) -> Cost:
     with _serving(jobs) as url:
         costs = [_cost("job", "list", "--master", url) for _ in range(3)]
     return min(costs, key=lambda cost: cost.seconds)
+
+
+def sdk_import() -> Cost:
+    """A program that imports the names of the SDK and ends, the median of some runs."""
+    costs = [_process([sys.executable, "-c", _IMPORT]) for _ in range(_RUNS)]
+    return Cost(
+        seconds=statistics.median(cost.seconds for cost in costs),
+        cpu=statistics.median(cost.cpu for cost in costs),
+        memory=max(cost.memory for cost in costs),
+    )
 
 
 @contextmanager
@@ -118,23 +129,25 @@ def _job(number: int) -> Json:
 
 
 # The most that it held is told by the process itself: what its parent is told counts the parent too.
-_COMMAND = """
+_TELL_MOST = """
 import atexit, re, sys
 from pathlib import Path
-from vcbatch.cli.vcctl.main import vcctl
 status = Path("/proc/self/status")
 most = lambda: re.search(r"VmHWM:\\s+(\\d+)", status.read_text())[1] if status.exists() else "0"
 atexit.register(lambda: print(most(), file=sys.stderr))
-vcctl()
 """
+_COMMAND = f"{_TELL_MOST}from vcbatch.cli.vcctl.main import vcctl; vcctl()"
+_IMPORT = f"{_TELL_MOST}from vcbatch import AsyncClient, Client, Job, Queue, Task, task"
 
 
 def _cost(*arguments: str) -> Cost:
+    return _process([sys.executable, "-c", _COMMAND, *arguments])
+
+
+def _process(command: list[str]) -> Cost:
     """Raises `CalledProcessError` where the command fails."""
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    done = subprocess.run(
-        [sys.executable, "-c", _COMMAND, *arguments], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-    )
+    done = subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     seconds, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return Cost(seconds=seconds, cpu=cpu, memory=int(done.stderr) * 1024)
