@@ -35,7 +35,7 @@ _PLUGIN_RETRY = timedelta(seconds=60)
 
 _COUNTS = frozenset({"pending", "running", "succeeded", "failed", "terminating", "unknown", "taskStatusCount"})
 _COUNTS_WAIT = timedelta(seconds=0.25)
-_BEGINNING = _COUNTS | {"state", "conditions", "minAvailable", "controlledResources"}
+_BEGINNING = _COUNTS | {"state", "conditions", "minAvailable"}
 _BEGINNING_WAITS = timedelta(seconds=0.5)
 _SEEN_WAITS = timedelta(seconds=2)
 """Mostly the pods run by then, which is written at once. A pod that is made and lost while nobody looks is made anew,
@@ -247,9 +247,8 @@ def _may_wait(picture: Picture, changed: set[str], phase: JobPhase, explanation:
 
 
 def _only_begins(picture: Picture, phase: JobPhase, explanation: Explanation) -> bool:
-    """Whether all that a first status would say is that the job was taken up. Claims that were seen are to be
-    remembered before anything is done about them."""
-    return picture.fresh and phase is JobPhase.PENDING and not (explanation.reason or picture.view.job.spec.volumes)
+    """Whether all that a first status would say is that the job was taken up."""
+    return picture.fresh and phase is JobPhase.PENDING and not explanation.reason
 
 
 def _expiry(picture: Picture) -> Iterable[Delete]:

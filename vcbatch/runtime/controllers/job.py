@@ -283,8 +283,8 @@ class JobController:
 
     def _paced(self, uid: str, decision: Decision, now: datetime) -> Decision:
         """Leave a status that only informs to a later look: for a moment, since more is often to come that can't wait,
-        and for longer where the last one was written just now."""
-        if decision.status is None or not decision.status.may_wait:
+        and for longer where the last one was written just now. A job that is held up by a refusal waits for nothing."""
+        if decision.status is None or not decision.status.may_wait or self._refusals.last(uid):
             self._unwritten.pop(uid, None)
             return decision
         at = now.timestamp()
