@@ -105,6 +105,7 @@ bench: $(VENV)/.ready
 # PROFILES chooses among jobs x pods, e.g. PROFILES="--profile 20x500"; both runs take some 20 minutes on 2 quiet cores.
 bench-cluster: $(VENV)/.ready
 	$(PY) -m tests.cluster.bench $(PROFILES)
+	$(PY) -m tests.cluster.bench_latency
 	$(PY) -m tests.cluster.bench_scale
 
 # FILES="vcbatch/core/job/ledger.py" chooses; an interrupted run goes on where it was. MUTANTS at a time.
