@@ -1,0 +1,43 @@
+"""Queues, gangs and tasks stand in one order each: whoever is asked first, and however often."""
+
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.oracle.eviction_strategies import policies, worlds
+from tests.oracle.worlds import NOW, scheduler
+from vcbatch.scheduler import Policy
+from vcbatch.scheduler.session import Session
+from vcbatch.scheduler.static_nodes import StaticCache
+
+Json = dict[str, Any]
+
+
+@settings(deadline=None, max_examples=60)
+@given(worlds(), policies(), st.randoms(use_true_random=False))
+def test_every_order_is_total_and_always_the_same(world: Json, document: Json, chance: random.Random) -> None:
+    policy = Policy.build(document)
+    state = scheduler(world, policy)._state
+    state.settle()
+    session = Session(state, policy, StaticCache(), now=NOW, uid="s")
+
+    def shuffled(items: list[Any]) -> list[Any]:
+        return chance.sample(items, len(items))
+
+    queues, jobs = list(state.queues.values()), [job for job in state.jobs.values() if job.group is not None]
+    for items, key in ((queues, session.queue_key), (jobs, session.job_key)):
+        ordered = sorted(shuffled(items), key=key)
+        assert sorted(shuffled(items), key=key) == ordered
+        keys = [key(item) for item in ordered]
+        assert all(one < other for one, other in pairwise(keys)), "nobody stands beside another"
+    for job in jobs:
+        tasks = list(job.tasks.values())
+        assert session.ordered(shuffled(tasks)) == session.ordered(shuffled(tasks))
+    victims = [task for task in state.tasks.values() if task.job is not None and task.job.queue is not None]
+    for actor in victims[:3]:
+        assert session.victim_order(shuffled(victims), actor) == session.victim_order(shuffled(victims), actor)
