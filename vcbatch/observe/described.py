@@ -1,7 +1,7 @@
 """The metrics that there are: names, help texts, labels and buckets.
 
 Those with the prefix `volcano` have the names, labels, units and buckets of Volcano's scheduler, so that its dashboards
-show them (https://github.com/volcano-sh/volcano, pkg/scheduler/metrics).
+show them (https://github.com/volcano-sh/volcano, pkg/scheduler/metrics, pkg/controllers/metrics).
 """
 
 from __future__ import annotations
@@ -82,6 +82,10 @@ COUNTERS: dict[str, Described] = {
     "eviction_transactions": _volcano("Evictions, as Volcano counts them.", "action"),
     "schedule_attempts": _volcano("Pods placed (scheduled), not placed (unschedulable), refused (error).", "result"),
     "total_preemption_attempts": _of_objects("Cycles with evictions."),
+    "job_completed_phase_count": _of_objects("Times that a job was Completed.", "job_name", "queue_name"),
+    "job_failed_phase_count": _of_objects("Times that a job was Failed.", "job_name", "queue_name"),
+    "jobflow_succeed_phase_count": _of_objects("Flows of a namespace that succeeded.", "jobflow_namespace"),
+    "jobflow_failed_phase_count": _of_objects("Flows of a namespace that failed.", "jobflow_namespace"),
     "job_retry_counts": _of_objects("Cycles in which a gang was tried and has to wait.", "job_id"),
     "scheduler_writes_failed": Described(help="Writes of the scheduler that were refused.", labels=("kind",)),
     "admission_reviews": Described(help="Admission reviews answered.", labels=("path", "allowed")),
@@ -105,6 +109,10 @@ GAUGES: dict[str, Described] = {
     "queue_overused": _of_objects(
         "1 where a queue holds all (proportion), or more (capacity) than it deserves.", "queue_name"
     ),
+    **{
+        f"queue_pod_group_{phase}_count": _of_objects(f"PodGroups of a queue that are {phase}.", "queue_name")
+        for phase in ("pending", "running", "unknown", "inqueue", "completed")
+    },
     "job_share": _of_objects("The dominant share of a gang.", "job_ns", "job_id"),
     "unschedule_task_count": _of_objects("Pods that a gang lacks for its minimum.", "job_id"),
     "e2e_job_scheduling_duration": _of_objects("From a gang's creation to its last placement, milliseconds.", *_GANG),

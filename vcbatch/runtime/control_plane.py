@@ -44,6 +44,7 @@ from vcbatch.runtime.controllers.jobtemplate import JobTemplateController
 from vcbatch.runtime.controllers.podgroup import PodGroupController, follow_workloads
 from vcbatch.runtime.controllers.queue import QueueController
 from vcbatch.runtime.controllers.sharding import ShardingController, ShardingFile
+from vcbatch.runtime.end_metrics import EndMetrics
 from vcbatch.runtime.fabric_manager import FabricManager
 from vcbatch.runtime.followed_file import FollowedFile
 from vcbatch.runtime.handlers import CustomResources, CustomResourceSource, Feed
@@ -156,6 +157,7 @@ class ControlPlane:
             random=random,
             meter=meter,
         )
+        self.ends = EndMetrics(meter, jobs=custom[JOBS], flows=custom[JOBFLOWS])
         self.job_templates = JobTemplateController(
             custom[JOBTEMPLATES], custom[JOBS], applier, clock=clock, random=random, meter=meter
         )

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from vcbatch.api.command import Command
 from vcbatch.api.model import MalformedObject
+from vcbatch.api.phases import PodGroupPhase
 from vcbatch.api.queue import DEFAULT, Queue
 from vcbatch.api.resources import QUEUES
 from vcbatch.core.machine import Decision
@@ -16,7 +17,7 @@ from vcbatch.runtime.apply import Applier
 from vcbatch.runtime.cache import Cache, Change, identity
 from vcbatch.runtime.controllers.command import target_of
 from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
-from vcbatch.runtime.meter import Meter
+from vcbatch.runtime.meter import Meter, NoMeter
 from vcbatch.runtime.pace import Pace
 from vcbatch.runtime.supervise import Part
 from vcbatch.seams.api import Json
@@ -28,6 +29,8 @@ log = logging.getLogger(__name__)
 # A gang that starts moves its PodGroup through three phases in a moment; the counts are written once for all of it.
 _COUNT_SECONDS = 0.5
 _LONGEST_COUNT_SECONDS = 5.0
+# Volcano's gauges. A PodGroup that no scheduler has looked at is in none of them.
+_GAUGES = {phase.value: f"queue_pod_group_{phase.lower()}_count" for phase in PodGroupPhase}
 _TARGET = "queue that it is for"
 _PARENT = "parent"
 _target_of = target_of(QUEUES)
@@ -50,6 +53,7 @@ class QueueController:
         self._queues = queues
         self._commands = commands
         self._clock = clock
+        self._meter = meter or NoMeter()
         self._counts: Pace[str] = Pace(first=_COUNT_SECONDS, limit=_LONGEST_COUNT_SECONDS)  # by queue UID
         self._phases: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self.controller = Controller(
@@ -74,6 +78,8 @@ class QueueController:
             # Our own counts coming back, or what the scheduler says is allocated: no reason for the next counts.
             self._look_soon(change.current)
             return
+        if change.old is None or change.new is None:
+            self._tell(change.current["metadata"]["name"], there=change.new is not None)
         self.controller.queue.add(identity(change.current).uid)
         if change.keeps(_state):
             return
@@ -97,7 +103,17 @@ class QueueController:
         for name in names:
             queue = self._queues.by_key(name)
             if queue is not None:
+                self._tell(name, there=True)
                 self._look_soon(queue)
+
+    def _tell(self, name: str, *, there: bool) -> None:
+        """The gauges of a queue, or that it has none any more."""
+        phases = self._phases.get(name, {})
+        for phase, gauge in _GAUGES.items():
+            if there:
+                self._meter.gauge(gauge, phases.get(phase, 0), queue_name=name)
+            else:
+                self._meter.forget(gauge, queue_name=name)
 
     def _look_soon(self, queue: Json) -> None:
         uid = identity(queue).uid
