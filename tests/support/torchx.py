@@ -1,0 +1,104 @@
+"""torchx as it is released, in an environment of its own, typed as its users type it."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+CONSTRAINTS = ROOT / "constraints-torchx.txt"
+_RELEASE = "torchx[kubernetes]"
+_STATE = re.compile(r"^ *State: (\w+)$", re.MULTILINE)
+_REPLICA = re.compile(r"^[ *]*(\w+)\[(\d+)\]:(\w+)", re.MULTILINE)
+
+
+def environment() -> Path:
+    """The folder of its programs, made once per machine below the user's cache. Skips where its packages can't be had,
+    but fails in continuous integration."""
+    digest = hashlib.sha256(CONSTRAINTS.read_bytes() + sys.version.encode()).hexdigest()[:12]
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "vcbatch"
+    folder, ready = base / f"torchx-{digest}", base / f"torchx-{digest}" / ".ready"
+    base.mkdir(parents=True, exist_ok=True)
+    with (base / f"torchx-{digest}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not ready.exists():
+            install = [
+                "-m",
+                "pip",
+                "install",
+                "--quiet",
+                "--disable-pip-version-check",
+                "-c",
+                str(CONSTRAINTS),
+                _RELEASE,
+            ]
+            for command in ([sys.executable, "-m", "venv", "--clear", folder], [folder / "bin" / "python", *install]):
+                done = subprocess.run(command, capture_output=True, text=True, timeout=540, check=False)
+                if done.returncode:
+                    (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(f"no torchx: {done.stderr}")
+            ready.touch()
+    return folder / "bin"
+
+
+class Torchx:
+    """Its command line, for one namespace of one server."""
+
+    def __init__(self, programs: Path, kubeconfig: Path, namespace: str, folder: Path) -> None:
+        self.namespace = namespace
+        self._torchx = programs / "torchx"
+        # It lists the namespace of the kubeconfig's current context, which has to name one.
+        config = yaml.safe_load(kubeconfig.read_text())
+        for context in config["contexts"]:
+            context["context"]["namespace"] = namespace
+        own = folder / "kubeconfig"
+        own.touch(mode=0o600)
+        own.write_text(yaml.safe_dump(config))
+        self._folder = folder
+        self._environment = {**os.environ, "HOME": str(folder), "KUBECONFIG": str(own)}
+        self._environment.pop("PYTHONPATH", None)
+
+    def __call__(self, *arguments: str) -> str:
+        """What a command printed."""
+        done = subprocess.run(
+            [self._torchx, *arguments],
+            cwd=self._folder,
+            env=self._environment,
+            capture_output=True,
+            text=True,
+            timeout=180,
+            check=False,
+        )
+        assert done.returncode == 0, f"torchx {' '.join(arguments)}\n{done.stdout}{done.stderr}"
+        return done.stdout
+
+    def run(self, *command: str, replicas: int) -> str:
+        """Submit an app of the component `utils.sh`, which runs `command` in a shell; its handle."""
+        config = f"queue=default,namespace={self.namespace}"
+        component = ["utils.sh", "--image", "example.com/app", "--num_replicas", str(replicas)]
+        said = self("run", "--scheduler", "kubernetes", "-cfg", config, "--workspace=", *component, "--", *command)
+        return said.split()[-1]
+
+    def state(self, app: str) -> str:
+        found = _STATE.search(self("status", app))
+        assert found is not None
+        return found[1]
+
+    def replicas(self, app: str) -> dict[str, str]:
+        """The state of each replica."""
+        return {f"{role}/{index}": state for role, index, state in _REPLICA.findall(self("status", app))}
+
+    def apps(self) -> dict[str, str]:
+        """What it lists, by handle."""
+        rows = (line.split() for line in self("list", "--scheduler", "kubernetes").splitlines())
+        return {row[0]: row[1] for row in rows if len(row) == 2 and row[0].startswith("kubernetes://")}
+
+    def log(self, app: str) -> list[str]:
+        return sorted(self("log", f"{app}/sh").splitlines())
