@@ -291,9 +291,6 @@ tiers:
         assert evicted(result) == []
 
 
-# What is said ---------------------------------------------------------------------------------------------------------
-
-
 def test_nobody_goes_for_a_gang_of_which_a_pod_that_asks_for_nothing_has_no_place() -> None:
     """It needs all of them, whichever comes first."""
     for roles in (("idle", "busy"), ("busy", "idle")):
@@ -318,6 +315,9 @@ def test_who_lost_pods_in_a_cycle_is_too_few_for_the_rest_of_it() -> None:
     result = found.cycle()
     assert len(evicted(result)) == 4
     assert not [held for held in result.held if held.name.startswith("old-")]
+
+
+# What is said ---------------------------------------------------------------------------------------------------------
 
 
 def test_victims_and_their_gang_are_told_for_whom() -> None:

@@ -145,21 +145,35 @@ def pushers(prevent: str) -> Cluster:
     return found
 
 
+def cycles(found: Cluster, count: int) -> int:
+    """How many pods are evicted in so many cycles. Who is bound runs; victims are back once others have places."""
+    gone: list[str] = []
+    evictions = 0
+    for _ in range(count):
+        result = found.cycle()
+        for gang in found.groups:
+            found.run(gang)
+        for gang in gone:
+            found.pod(gang, 0, cpu="4")
+        gone = [eviction.name.partition("-")[0] for eviction in result.evictions]
+        for eviction in result.evictions:
+            found.delete(eviction.name)
+        evictions += len(gone)
+    return evictions
+
+
 def wake_ups(found: Cluster, rounds: int) -> int:
-    """How many pods are evicted while gangs that have nothing to do with it come and go. Victims come back at once."""
+    """The same while gangs that have nothing to do with it come and go."""
     evictions = 0
     for number in range(rounds):
         found.gang(f"passer-by-{number}", 1)
-        for _ in range(3):
-            for eviction in found.cycle().evictions:
-                evictions += 1
-                gang = eviction.name.partition("-")[0]
-                found.delete(eviction.name)
-                found.pod(gang, 0, cpu="4")
-            for gang in ("one", "two", f"passer-by-{number}"):
-                found.run(gang)
+        evictions += cycles(found, 4)
         found.delete_gang(f"passer-by-{number}")
     return evictions
+
+
+def test_gangs_push_each_other_out_no_further_than_once_while_nothing_else_changes() -> None:
+    assert cycles(pushers("false"), 20) == 1
 
 
 def test_nobody_is_evicted_who_could_take_the_place_back_at_once() -> None:
