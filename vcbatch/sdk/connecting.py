@@ -81,8 +81,9 @@ def _configuration() -> Iterator[None]:
     try:
         yield
     except NothingConfigured as error:
+        said = "no cluster is configured (by $KUBECONFIG, ~/.kube/config or as in a pod) and vcbatch isn't running here"
         hint = "For this machine: Client.local(), or `vcbatch up`. For a cluster: Client(kubeconfig=...)."
-        raise NotConfigured(str(error), hint=hint) from error
+        raise NotConfigured(said, hint=hint) from error
     except KubeconfigError as error:
         hint = "Look at it with `kubectl config view`, or choose another: Client(kubeconfig=..., context=...)."
         raise NotConfigured(str(error), hint=hint) from error

@@ -181,6 +181,15 @@ def test_a_server_that_does_not_run_is_not_configured(tmp_path: Path):
         Client.local(state_dir=tmp_path, start=False)
 
 
+def test_without_any_server_it_is_said_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    for name in ("HOME", "XDG_STATE_HOME"):
+        monkeypatch.setenv(name, str(tmp_path))
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    with pytest.raises(NotConfigured, match="vcbatch isn't running here") as caught:
+        Client()
+    assert "Client.local()" in caught.value.hint and "--kubeconfig" not in str(caught.value)
+
+
 def test_kubeconfig_and_context_are_those_of_kubectl(state_dir: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("KUBECONFIG", str(state_dir / "kubeconfig"))
     with Client(namespace="other") as client:
