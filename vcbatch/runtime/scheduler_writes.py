@@ -48,7 +48,7 @@ Key = tuple[str, str]
 _SETTLE_SECONDS = 1.2
 _LONGEST_SETTLE_SECONDS = 5.0
 # That a gang starts, once its places are bound: mostly its pods run by then, which is written at once.
-_START_SECONDS = 3.0
+_START_SECONDS = 5.0
 _COUNTED = ("podgroup", "queue")
 _DECIDED_AGAIN = "podgroup"  # what couldn't be written is part of the next cycle's picture
 

@@ -265,7 +265,7 @@ def test_a_gang_whose_pods_are_long_in_starting_has_its_places_soon():
         scheduler.results.append(CycleResult(podgroup_updates=[update]))
         async with looping(server, scheduler) as loop:
             loop.cycle()
-            await asyncio.sleep(4)
+            await asyncio.sleep(6)
             assert server.objects[(PODGROUPS, "ns", "g")]["status"] == status
 
     run(main())

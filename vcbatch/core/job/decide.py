@@ -34,7 +34,7 @@ _QUEUE_RECHECK = timedelta(seconds=10)
 _PLUGIN_RETRY = timedelta(seconds=60)
 
 _COUNTS = frozenset({"pending", "running", "succeeded", "failed", "terminating", "unknown", "taskStatusCount"})
-_COUNTS_WAIT = timedelta(seconds=0.25)
+_COUNTS_WAIT = timedelta(seconds=1)
 _BEGINNING = _COUNTS | {"state", "conditions", "minAvailable"}
 _BEGINNING_WAITS = timedelta(seconds=0.5)
 _SEEN_WAITS = timedelta(seconds=2)
