@@ -30,6 +30,8 @@ class Books(NearOracle):
 
     def __init__(self, world: Json, document: Json) -> None:
         self.tiers: Sequence[Sequence[Json]] = [tier["plugins"] for tier in document["tiers"]]
+        given: Sequence[Json] = document.get("configurations") or ()
+        self.prevents_take_back = {one["name"] for one in given if one["arguments"].get("preventTakeBack")}
         self.raw: dict[str, Json] = {}
         self.tasks: dict[str, Task] = {}
         self.evicted: list[str] = []

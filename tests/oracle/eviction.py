@@ -58,7 +58,9 @@ class Evictions(Victims):
             self._restore(saved)
 
     def _struck_back(self, job: Job, saved: Saved, *, reclaim: bool) -> bool:
-        """Whether one of those that went could at once have pods of the gang evicted in its turn."""
+        """Whether one of those that went could at once have pods of the gang evicted in its turn, where that counts."""
+        if ("reclaim" if reclaim else "preempt") not in self.prevents_take_back:
+            return False
         places = [t for t in job.tasks if t.status == "Pipelined" and self._preemptable(t)]
         for victim in (self.tasks[uid] for uid in self.evicted[len(saved.evicted) :]):
             lost = victim.job
@@ -111,7 +113,8 @@ class Evictions(Victims):
         hopeless = False
         while self._starving(job) and tasks:
             task = tasks.pop(0)
-            allowed = not self._peaceful(task) and (task.best_effort or self._preemptive(job.queue, task.request))
+            worthy = job.minimum >= len(job.tasks) if task.best_effort else self._preemptive(job.queue, task.request)
+            allowed = worthy and not self._peaceful(task)
             if not (allowed and self._reclaim_task(task)) and self._needs_all(job):
                 if not task.best_effort:
                     self._restore(saved)

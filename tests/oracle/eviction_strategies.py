@@ -66,7 +66,10 @@ def policies(draw: st.DrawFn) -> Json:
         for plugin in tier["plugins"]:
             if plugin["name"] == "capacity" and plugin.get("enableHierarchy"):
                 plugin["arguments"] = {"ancestorReclaimLevel": draw(st.integers(0, 2))}
-    return {"actions": draw(st.sampled_from(ACTIONS)), "tiers": tiers}
+    configurations = [
+        {"name": name, "arguments": {"preventTakeBack": True}} for name in ("preempt", "reclaim") if draw(st.booleans())
+    ]
+    return {"actions": draw(st.sampled_from(ACTIONS)), "tiers": tiers, "configurations": configurations}
 
 
 @st.composite

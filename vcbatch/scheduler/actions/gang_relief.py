@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 MINIMIZE: Final = "minimizeVictims"
 PREVENT: Final = "preventTakeBack"
-SPARING = {MINIMIZE: Argument(default=False), PREVENT: Argument(default=True)}
+SPARING = {MINIMIZE: Argument(default=False), PREVENT: Argument(default=False)}
 """Arguments of both that spare victims, beyond what Volcano does."""
 
 

@@ -49,8 +49,11 @@ class Reclaim:
 
 
 def _may_have(session: Session, task: Task) -> bool:
-    """Whether pods of other queues may be evicted for the task now. One that asks for nothing needs no share."""
-    queue = None if task.job is None else task.job.queue
-    if queue is None or not may_preempt(task):
+    """Whether pods of other queues may be evicted for the task now. One that asks for nothing needs no share; where its
+    gang can do without it, backfill finds it a place."""
+    job = task.job
+    if job is None or job.queue is None or not may_preempt(task):
         return False
-    return task.cls.best_effort or session.preemptive(queue, task.cls.request)
+    if task.cls.best_effort:
+        return job.min_member >= len(job.tasks)
+    return session.preemptive(job.queue, task.cls.request)
