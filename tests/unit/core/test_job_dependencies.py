@@ -109,7 +109,9 @@ def test_waiting_in_vain_is_a_failed_job_that_says_so() -> None:
     world.settle()
     assert world.phase() == "Failed"
     message = world.job()["status"]["state"]["message"]
-    assert message.startswith("0 of 4 pods succeeded and 1 failed, 3 could never start (b and c)")
+    assert message.startswith(
+        "pod j-a-0 exited with code 1; 0 of 4 pods succeeded and 1 failed, 3 could never start (b"
+    )
     assert set(world.pods()) == {"j-a-0"}
 
 
