@@ -32,9 +32,6 @@ from vcbatch.api.validate import DEFAULT_RULES, Fault, QueueRules
 MUTATED: Final = (JOBS, QUEUES, PODGROUPS, PODS)
 """What `mutate` has defaults for, on CREATE."""
 
-REVIEWED: Final = (JOBS, QUEUES, PODGROUPS, CRONJOBS, JOBFLOWS, JOBTEMPLATES, HYPERNODES, PODS)
-"""What `review` has rules for."""
-
 MOST_QUEUES: Final = 100
 """How many queues one write may begin to submit to: whether the user may is asked of the API server for each."""
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from vcbatch.api.model import MalformedObject
+from vcbatch.api.names import MIRROR_POD
 from vcbatch.api.node import Node
 from vcbatch.api.node_shard import NodeShard
 from vcbatch.api.pod import TERMINAL_PHASES, Pod
@@ -28,7 +29,6 @@ log = logging.getLogger(__name__)
 
 _ALL = "the nodes"
 _QUIET_SECONDS = 0.2
-_MIRROR = "kubernetes.io/config.mirror"
 
 ShardingFile = FollowedFile[Sharding]
 
@@ -92,7 +92,7 @@ class ShardingController:
     def _loads(self) -> list[NodeLoad]:
         requested: Counter[str] = Counter()
         for pod in self._pods:
-            mirrors = _MIRROR in (pod.metadata.annotations or {})
+            mirrors = MIRROR_POD in (pod.metadata.annotations or {})
             if pod.spec.node_name and pod.status.phase not in TERMINAL_PHASES and not mirrors:
                 requested[pod.spec.node_name] += _requests(pod)
         return [

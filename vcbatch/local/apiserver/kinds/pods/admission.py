@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 
+from vcbatch.api.names import MIRROR_POD
 from vcbatch.api.podspec.defaults import containers
 from vcbatch.api.resources import PRIORITYCLASSES, Resource
 from vcbatch.local.apiserver.errors import StatusError, forbidden
@@ -18,7 +19,6 @@ _SERVICE_ACCOUNTS = Resource(group="", version="v1", plural="serviceaccounts", k
 _RUNTIME_CLASSES = Resource(
     group="node.k8s.io", version="v1", plural="runtimeclasses", kind="RuntimeClass", namespaced=False
 )
-_MIRROR = "kubernetes.io/config.mirror"
 _TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105 - a path
 _TOKEN_VOLUME = "kube-api-access-"  # noqa: S105 - a name
 _TOKEN_SECONDS = 3607
@@ -32,7 +32,7 @@ def admit(pod: Json, ctx: RequestContext) -> None:
     """Complete a pod that is being created. Raises `StatusError` where admission refuses it."""
     spec = pod["spec"]
     limits.default_amounts(pod, ctx)
-    if _MIRROR not in ((pod.get("metadata") or {}).get("annotations") or {}):
+    if MIRROR_POD not in ((pod.get("metadata") or {}).get("annotations") or {}):
         _service_account(pod, spec, ctx)
     _priority(pod, spec, ctx)
     _runtime_class(pod, spec, ctx)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from vcbatch.api import faults
+from vcbatch.api.names import MIRROR_POD, POD_DELETION_COST
 from vcbatch.api.podspec.amounts import service_class
 from vcbatch.api.podspec.defaults import pod_defaults, spec_defaults
 from vcbatch.api.podspec.spec import spec_faults
@@ -87,19 +88,15 @@ def _check(pod: Json, old: Json | None, _ctx: RequestContext) -> list[FieldError
     return found
 
 
-_MIRROR = "kubernetes.io/config.mirror"
-_DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
-
-
 def _annotation_faults(pod: Json, spec: Json) -> list[FieldError]:
     annotations = dig(pod, "metadata", "annotations") or {}
     found: list[FieldError] = []
-    if _MIRROR in annotations and not spec.get("nodeName"):
+    if MIRROR_POD in annotations and not spec.get("nodeName"):
         detail = "must set spec.nodeName if mirror pod annotation is set"
-        found.append(faults.invalid(f"metadata.annotations[{_MIRROR}]", annotations[_MIRROR], detail))
-    cost = annotations.get(_DELETION_COST)
+        found.append(faults.invalid(f"metadata.annotations[{MIRROR_POD}]", annotations[MIRROR_POD], detail))
+    cost = annotations.get(POD_DELETION_COST)
     if cost is not None and not _is_int32(cost):
-        found.append(faults.invalid(f"metadata.annotations[{_DELETION_COST}]", cost, "must be a 32bit integer"))
+        found.append(faults.invalid(f"metadata.annotations[{POD_DELETION_COST}]", cost, "must be a 32bit integer"))
     return found
 
 
