@@ -244,6 +244,8 @@ INDEX_IGNORED_FAILURES: Final = "batch.kubernetes.io/job-index-ignored-failure-c
 """Annotation: how many more did, which the pod failure policy lets pass."""
 SCHEDULED_TIMESTAMP: Final = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 """Annotation of a CronJob's Job: the slot."""
+INSTANTIATE: Final = "cronjob.kubernetes.io/instantiate"
+"""Annotation of a Job that somebody made of a CronJob at once (`kubectl create job --from`): `manual`."""
 KUBERNETES_JOB_CONTROLLER: Final = "kubernetes.io/job-controller"
 """`spec.managedBy` of a Job that Kubernetes' own controller is to run, as of one without."""
 ENV_COMPLETION_INDEX: Final = "JOB_COMPLETION_INDEX"

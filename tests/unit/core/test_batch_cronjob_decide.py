@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
+
 from vcbatch.api.batch_job import BatchJob
 from vcbatch.api.cronjob import BatchCronJob
 from vcbatch.api.resources import BATCH_CRONJOBS, BATCH_JOBS
@@ -119,6 +121,26 @@ def test_replace_deletes_the_pods_too() -> None:
     decision = look(job("tick-1", age=1), concurrencyPolicy="Replace")
     assert [(delete.ref.name, delete.propagation) for delete in decision.deletes] == [("tick-1", "Background")]
     assert len(decision.creates) == 1
+
+
+@pytest.mark.parametrize("policy", ["Forbid", "Replace"])
+def test_what_somebody_started_at_once_is_left_alone(policy: str) -> None:
+    """`kubectl create job --from=cronjob/tick`: no slot waits for it, and none ends it."""
+    by_hand = job("now")
+    by_hand["metadata"]["annotations"] = {"cronjob.kubernetes.io/instantiate": "manual"}
+    decision = look(by_hand, concurrencyPolicy=policy)
+    assert [create.body["metadata"]["name"] for create in decision.creates] == [NAME]
+    assert not decision.deletes
+    after = look(by_hand, job(NAME), concurrencyPolicy=policy)
+    assert after.status is not None
+    assert [entry["name"] for entry in after.status.status["active"]] == [NAME]
+
+
+def test_what_somebody_started_at_once_becomes_history() -> None:
+    by_hand = job("now", end="Complete", age=1)
+    by_hand["metadata"]["annotations"] = {"cronjob.kubernetes.io/instantiate": "manual"}
+    decision = look(by_hand, job(NAME), successfulJobsHistoryLimit=0)
+    assert [delete.ref.name for delete in decision.deletes] == ["now"]
 
 
 def test_history_is_cut_by_outcome() -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final
 
+from vcbatch.api import names
 from vcbatch.api.batch_job import BatchJob
 from vcbatch.api.cron import Calendar, Every
 from vcbatch.api.cronjob import AnyCronJob, ObjectReference
@@ -33,9 +34,10 @@ class Children:
     """Jobs by what became of them, each list from the oldest to the newest. Only `foreign` has jobs of others."""
 
     running: Sequence[AnyJob]
-    """Unfinished, also where suspended: an aborted job may be resumed."""
+    """Unfinished, also where suspended: an aborted job may be resumed. A job that somebody made of the CronJob at once
+    isn't in here: no slot waits for it, and none replaces it."""
     ending: Sequence[AnyJob]
-    """Unfinished and being deleted: their pods may still run."""
+    """Of those, the ones that are being deleted: their pods may still run."""
     completed: Sequence[AnyJob]
     failed: Sequence[AnyJob]
     """Failed or Terminated; neither list has those that are being deleted."""
@@ -63,7 +65,7 @@ def children_of(view: CronJobView) -> Children:
     foreign: dict[str, AnyJob] = {}
     for job in sorted(view.jobs, key=_age):
         (own if is_controlled(job, view.cron_job) else foreign)[job.name] = job
-    unfinished = [job for job in own.values() if outcome_of(job) is None]
+    unfinished = [job for job in own.values() if outcome_of(job) is None and not _by_hand(job)]
     finished = [job for job in own.values() if outcome_of(job) is not None and not job.metadata.deletion_timestamp]
     return Children(
         running=[job for job in unfinished if not job.metadata.deletion_timestamp],
@@ -85,6 +87,10 @@ def slot_of(job: AnyJob) -> datetime | None:
     """The slot that the job was made for; None for one that was made by hand."""
     annotation = (KUBERNETES if isinstance(job, BatchJob) else VOLCANO).slot
     return read_time(job.metadata.annotations.get(annotation))
+
+
+def _by_hand(job: AnyJob) -> bool:
+    return job.metadata.annotations.get(names.INSTANTIATE) == "manual"
 
 
 def job_name(cron_job: AnyCronJob, slot: datetime, rule: Calendar | Every) -> str:
