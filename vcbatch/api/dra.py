@@ -33,6 +33,25 @@ class Pool(Wire):
     resource_slice_count: int = 0
 
 
+class Counter(Wire):
+    value: str | int | float = 0
+
+
+class CounterSet(Wire):
+    """Counters by name, which the devices of a pool take from."""
+
+    name: str = ""
+    counters: dict[str, Counter] | None = None
+
+
+class CounterConsumption(Wire):
+    """What a device takes of the counters of one set while it is given away."""
+
+    counter_set: str = ""
+    counters: dict[str, Counter] | None = None
+    compatibility_groups: list[str] | None = None
+
+
 class SliceDevice(Wire):
     """`attributes` and `capacity` by name, which may have a domain."""
 
@@ -43,7 +62,7 @@ class SliceDevice(Wire):
     node_name: str | None = None
     node_selector: dict[str, Any] | None = None
     all_nodes: bool | None = None
-    consumes_counters: list[dict[str, Any]] | None = None
+    consumes_counters: list[CounterConsumption] | None = None
     allow_multiple_allocations: bool | None = None
     binding_conditions: list[str] | None = None
 
@@ -56,6 +75,7 @@ class ResourceSliceSpec(Wire):
     all_nodes: bool | None = None
     per_device_node_selection: bool | None = None
     devices: list[SliceDevice] | None = None
+    shared_counters: list[CounterSet] | None = None
 
 
 class ResourceSlice(Wire):

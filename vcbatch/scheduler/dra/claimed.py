@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vcbatch.api.dra import DeviceClass, ResourceClaim, ResourceSlice
+from vcbatch.scheduler.dra.counters import CounterId
 from vcbatch.scheduler.dra.inventory import Device, DeviceId, Inventory, reached
 from vcbatch.scheduler.dra.search import STEPS_PER_SECOND, Found, OutOfSteps, Picked, Search, fault_of
 from vcbatch.scheduler.facts import Facts
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
 CANNOT_ALLOCATE: Final = "node(s) couldn't serve all resourceclaims"
 ELSEWHERE: Final = "node(s) didn't reach the devices of a resourceclaim"
 NOT_SUPPORTED: Final = (
-    "node(s) whose devices for a resourceclaim share counters, are given to several or wait for conditions, "
-    "which is not supported"
+    "node(s) whose devices for a resourceclaim take counters that their pool lacks or that go by compatibility groups, "
+    "are given to several or wait for conditions, which is not supported"
 )
 GIVEN_UP: Final = "node(s) on which the search for devices was given up"
 _MOST_ANSWERS: Final = 1 << 14
@@ -70,6 +71,8 @@ class ClaimedDevices:
         self._seen: object = None
         self._given: dict[str, _Given] = {}
         self._taken: dict[DeviceId, int] = {}
+        self._drawn: dict[CounterId, int] = {}
+        """What is taken of counters, in thousandths."""
         self._keys: dict[object, int] = {}
         self._key_of: npt.NDArray[np.intp] = np.zeros(0, dtype=np.intp)
         self._answers: dict[tuple[bytes, int], str] = {}
@@ -98,22 +101,23 @@ class ClaimedDevices:
             self._key_of = np.zeros(len(self._infos), dtype=np.intp)
 
     def _take_stock(self) -> None:
-        seen = (self._facts.stamp(ResourceSlice), self._facts.stamp(ResourceClaim), frozenset(self._given))
+        stamps = (self._facts.stamp(ResourceSlice), self._facts.stamp(DeviceClass))
+        seen = (stamps, self._facts.stamp(ResourceClaim), frozenset(self._given))
         if self._stamps is not None and seen == self._seen:
             return
         self._seen = seen
-        stamps = (self._facts.stamp(ResourceSlice), self._facts.stamp(DeviceClass))
         if stamps != self._stamps:
             self._stamps = stamps
             self._inventory = Inventory(self._facts.of(ResourceSlice).values(), self._labels)
             self._keys.clear()
             self._answers.clear()
-        self._taken = {}
+        self._taken, self._drawn = {}, {}
         for claim in self._facts.of(ResourceClaim).values():
             allocation = claim.status.allocation
             for result in (allocation.devices.results or ()) if allocation is not None else ():
-                if not result.admin_access:
-                    self._taken[DeviceId(result.driver, result.pool, result.device)] = 1
+                device = DeviceId(result.driver, result.pool, result.device)
+                if not result.admin_access and device not in self._taken:
+                    self._take(device, 1)
         for given in self._given.values():
             self._count(given.picks, 1)
         self._key_of = np.array([self._key(info) for info in self._infos], dtype=np.intp)
@@ -121,11 +125,29 @@ class ClaimedDevices:
     def _count(self, picks: Sequence[Picked], step: int) -> None:
         for pick in picks:
             if not pick.admin:
-                self._taken[pick.device.id] = self._taken.get(pick.device.id, 0) + step
+                self._take(pick.device.id, step)
+
+    def _take(self, device: DeviceId, step: int) -> None:
+        before = self._taken.get(device, 0)
+        self._taken[device] = before + step
+        if before == 0 or before + step == 0:
+            for counter, amount in self._inventory.draws(device):
+                self._drawn[counter] = self._drawn.get(counter, 0) + step * amount
+
+    def _left(self, counter: CounterId) -> int:
+        return self._inventory.counters.get(counter, 0) - self._drawn.get(counter, 0)
 
     def _key(self, info: NodeInfo) -> int:
         """The number of the node's devices and their states: nodes with the same serve the same claims."""
-        free = tuple((d.kind, self._is_taken(d.id)) for d in self._devices(info))
+        number: dict[CounterId, int] = {}
+        free = tuple(
+            (
+                d.kind,
+                self._is_taken(d.id),
+                tuple((number.setdefault(c, len(number)), amount, self._left(c)) for c, amount in d.draws),
+            )
+            for d in self._devices(info)
+        )
         state = (free, frozenset(d.kind for d in self._inventory.refused(info.name, info.row)))
         return self._keys.setdefault(state, len(self._keys))
 
@@ -244,7 +266,8 @@ class ClaimedDevices:
     def _search(self, info: NodeInfo, claims: Sequence[ResourceClaim]) -> Found | None:
         classes = self._facts.of(DeviceClass)
         steps = self.seconds * STEPS_PER_SECOND
-        return Search(self._inventory, self._devices(info), self._is_taken, classes, steps=steps).run(claims)
+        devices = self._devices(info)
+        return Search(self._inventory, devices, self._is_taken, self._left, classes, steps=steps).run(claims)
 
     # What is decided --------------------------------------------------------------------------------------------------
 
@@ -281,7 +304,7 @@ class ClaimedDevices:
                     self._changed(given.picks, row)
 
     def _changed(self, picks: Sequence[Picked], row: int) -> None:
-        if all(pick.device.local for pick in picks):
+        if all(self._inventory.concerns_one_node(pick.device) for pick in picks):
             self._key_of[row] = self._key(self._infos[row])
         else:
             self._key_of = np.array([self._key(info) for info in self._infos], dtype=np.intp)

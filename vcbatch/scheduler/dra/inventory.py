@@ -10,6 +10,7 @@ from vcbatch.api.dra import DeviceSelector, ResourceSlice, SliceDevice
 from vcbatch.api.node import Taint
 from vcbatch.api.pod import Toleration
 from vcbatch.scheduler.dra import expressions
+from vcbatch.scheduler.dra.counters import CounterId, Draws, draws_of, sizes
 from vcbatch.scheduler.node_labels import NodeLabels
 from vcbatch.scheduler.resources import Mask
 from vcbatch.scheduler.selectors import HARD_EFFECTS, NodeAffinity, tolerates
@@ -24,7 +25,8 @@ class DeviceId(NamedTuple):
 @dataclass(frozen=True, eq=False, slots=True)
 class Device:
     """One device. `view` is what expressions see of it, `kind` the number of those that look the same; `selector` is
-    that of the nodes that reach it, None where it is on one node or reached from all."""
+    that of the nodes that reach it, None where it is on one node or reached from all. `draws` is what it takes of
+    counters."""
 
     id: DeviceId
     kind: int
@@ -32,6 +34,7 @@ class Device:
     taints: tuple[Taint, ...]
     local: bool
     selector: Mapping[str, Any] | None
+    draws: Draws = ()
 
     def attribute(self, name: str) -> Any:
         """The value of a fully qualified attribute; None without it."""
@@ -55,8 +58,8 @@ class _Places:
 
 class Inventory:
     """Devices by the nodes that reach them. Only pools count of which every slice of the newest generation is seen.
-    Devices that share counters, are given to several at once, or wait for conditions aren't supported: nobody gets
-    them, and they are kept apart."""
+    Devices that are given to several at once, wait for conditions, or take counters in ways that can't be followed
+    aren't supported: nobody gets them, and they are kept apart."""
 
     def __init__(self, slices: Iterable[ResourceSlice], labels: NodeLabels) -> None:
         self._labels = labels
@@ -64,7 +67,12 @@ class Inventory:
         self._matches: dict[tuple[str, int], bool] = {}
         self._given = _Places()
         self._refused = _Places()
-        for made in sorted(_complete(slices), key=lambda s: s.metadata.name):
+        self._draws: dict[DeviceId, Draws] = {}
+        self._homes: dict[tuple[str, str], set[str]] = {}
+        complete = sorted(_complete(slices), key=lambda s: s.metadata.name)
+        self.counters: Mapping[CounterId, int] = sizes(complete)
+        """How much there is of each, in thousandths."""
+        for made in complete:
             for device in made.spec.devices or ():
                 self._add(made, device)
 
@@ -74,6 +82,7 @@ class Inventory:
         view = _view(spec.driver, device)
         kind = self._kinds.setdefault(repr((view, device.taints)), len(self._kinds))
         node, selector = where.node_name, where.node_selector
+        draws = draws_of(made, device, self.counters)
         one = Device(
             DeviceId(spec.driver, spec.pool.name, device.name),
             kind,
@@ -81,8 +90,12 @@ class Inventory:
             tuple(Taint(t.get("key", ""), t.get("value", ""), t.get("effect", "")) for t in device.taints or ()),
             bool(node),
             None if node or where.all_nodes else selector,
+            draws or (),
         )
-        places = self._refused if _unsupported(device) else self._given
+        if one.draws:
+            self._draws[one.id] = one.draws
+            self._homes.setdefault((spec.driver, spec.pool.name), set()).add(node or "")
+        places = self._refused if draws is None or _unsupported(device) else self._given
         if node:
             places.local.setdefault(node, []).append(one)
         elif where.all_nodes:
@@ -98,10 +111,13 @@ class Inventory:
         """The devices that the node reaches and nobody gets, as they are handed out in ways that aren't supported."""
         return self._refused.on(node, row)
 
-    @property
-    def shared(self) -> bool:
-        """Whether some device is reached from several nodes."""
-        return bool(self._given.shared)
+    def draws(self, device: DeviceId) -> Draws:
+        """What the device takes of counters while it is given to somebody."""
+        return self._draws.get(device, ())
+
+    def concerns_one_node(self, device: Device) -> bool:
+        """Whether it makes no difference on any other node to whom the device is given."""
+        return device.local and len(self._homes.get(device.id[:2], ())) < 2
 
     def chosen(self, selectors: Sequence[DeviceSelector], device: Device) -> bool:
         """Whether all the selectors choose the device."""
@@ -136,7 +152,8 @@ def _complete(slices: Iterable[ResourceSlice]) -> Iterable[ResourceSlice]:
 
 
 def _unsupported(device: SliceDevice) -> bool:
-    return bool(device.consumes_counters or device.allow_multiple_allocations or device.binding_conditions)
+    grouped = any(consumed.compatibility_groups for consumed in device.consumes_counters or ())
+    return bool(grouped or device.allow_multiple_allocations or device.binding_conditions)
 
 
 def _view(driver: str, device: SliceDevice) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 from vcbatch.api.dra import DeviceClass, DeviceConstraint, DeviceRequest, ResourceClaim
 from vcbatch.api.pod import Toleration
 from vcbatch.scheduler.dra import expressions
+from vcbatch.scheduler.dra.counters import CounterId, Draws
 from vcbatch.scheduler.dra.inventory import Device, DeviceId, Inventory
 
 STEPS_PER_SECOND: Final = 20_000
@@ -62,13 +63,14 @@ class _Slot(NamedTuple):
 
 
 class Search:
-    """For one node: its devices, and those that are taken."""
+    """For one node: its devices, those that are taken, and what is left of the counters that devices take from."""
 
     def __init__(
         self,
         inventory: Inventory,
         devices: Sequence[Device],
         taken: Callable[[DeviceId], bool],
+        left: Callable[[CounterId], int],
         classes: Mapping[str, DeviceClass],
         *,
         steps: int,
@@ -76,9 +78,11 @@ class Search:
         self._inventory = inventory
         self._devices = devices
         self._is_taken = taken
+        self._left = left
         self._classes = classes
         self._steps = steps
         self._used: set[DeviceId] = set()
+        self._drawn: dict[CounterId, int] = {}
 
     def run(self, claims: Sequence[ResourceClaim]) -> Found | None:
         """Devices for all of the claims; None where there aren't. Raises `OutOfSteps`."""
@@ -148,28 +152,39 @@ class Search:
             return then()
         slot = slots[len(picked)]
         admin = bool(slot.wanted.admin_access)
-        tried: set[int] = set()
+        tried: set[tuple[int, Draws]] = set()
         after = slots[len(picked) + 1 : len(picked) + 2]
         alone = not slot.again and not (after and after[0].again)
         for place in range(start if slot.again else 0, len(slot.devices)):
             device = slot.devices[place]
             self._step()
-            if not admin and (device.id in self._used or self._is_taken(device.id)):
+            if not admin and not self._free(device):
                 continue
-            if alone and device.kind in tried:
+            if alone and (device.kind, device.draws) in tried:
                 continue  # one that looks the same led nowhere
             pick = Picked(slot.request, device, admin)
             if not _agree(pick, picked, constraints):
                 continue
             picked.append(pick)
             if not admin:
-                self._used.add(device.id)
+                self._use(device, 1)
             if self._fill(slots, picked, constraints, place + 1, then):
                 return True
             picked.pop()
-            self._used.discard(device.id)
-            tried.add(device.kind)
+            if not admin:
+                self._use(device, -1)
+            tried.add((device.kind, device.draws))
         return False
+
+    def _free(self, device: Device) -> bool:
+        if device.id in self._used or self._is_taken(device.id):
+            return False
+        return all(self._left(counter) - self._drawn.get(counter, 0) >= amount for counter, amount in device.draws)
+
+    def _use(self, device: Device, step: int) -> None:
+        self._used.add(device.id) if step > 0 else self._used.discard(device.id)
+        for counter, amount in device.draws:
+            self._drawn[counter] = self._drawn.get(counter, 0) + step * amount
 
     def _step(self) -> None:
         self._steps -= 1
