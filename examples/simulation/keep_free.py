@@ -10,7 +10,7 @@ class KeepFree(Plugin):
         self._infos = session.nodes.infos
 
     def rejections(self, profile):
-        kept = np.array([info.labels.get("reserve") == "yes" for info in self._infos])
+        kept = np.array([info.labels.get("reserve") == "yes" for info in self._infos], dtype=bool)
         return [Rejection("node(s) are reserved", kept)]
 
 

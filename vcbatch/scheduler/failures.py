@@ -2,34 +2,102 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import FrameType, TracebackType
+from typing import NamedTuple
 
 from vcbatch.scheduler.model import Job, Task
+from vcbatch.scheduler.plugins.checked import WrongAnswer
 from vcbatch.scheduler.policy import Extensions
 from vcbatch.scheduler.result import PluginFailure
 
+_LONGEST = 200
+_OWN = "vcbatch."
+
 
 def blame(error: BaseException, extensions: Extensions) -> PluginFailure | None:
-    """Whose error it is; None where none of these plugins and actions was being called."""
-    names: dict[object, str] = {cls: name for name, cls in extensions.plugins.items()}
-    names.update({type(action): name for name, action in extensions.actions.items()})
+    """Whose error it is, of several that called each other that of the innermost; None where none of these plugins and
+    actions was being called."""
+    names = _names(extensions)
     frames = list(_frames(error.__traceback__))
-    for at, (frame, _) in enumerate(frames):
-        called: object = frame.f_locals.get("self")
-        name = names.get(called.__class__)
-        if name is None:
-            continue
-        file = frame.f_code.co_filename
-        line = next(line for inner, line in reversed(frames) if inner.f_code.co_filename == file)
+    if isinstance(error, WrongAnswer):
         return PluginFailure(
-            name=name,
-            hook=frame.f_code.co_name,
-            place=f"{file}:{line}",
-            error=f"{type(error).__name__}: {error}"[:200],
-            gang=_gang([outer for outer, _ in frames[: at + 1]]),
+            name=_name(error.plugin, names),
+            hook=error.hook,
+            place=error.place,
+            did="returned",
+            error=str(error)[:_LONGEST],
+            gang=_first_gang(error.asked) or _gang([frame for frame, _ in frames]),
         )
-    return None
+    called = _called(frames, names)
+    return called and PluginFailure(
+        name=called.name,
+        hook=called.hook,
+        place=called.place,
+        error=f"{type(error).__name__}: {error}"[:_LONGEST],
+        gang=_gang([outer for outer, _ in frames[: called.at + 1]]),
+    )
+
+
+def busy(innermost: FrameType | None, extensions: Extensions) -> tuple[str, str]:
+    """The plugin or action of the user's own that is being called, and where it is, in words; empty where none is."""
+    frames: list[tuple[FrameType, int]] = []
+    frame = innermost
+    while frame is not None:
+        frames.append((frame, frame.f_lineno))
+        frame = frame.f_back
+    called = _called(frames[::-1], _names(extensions))
+    return ("", "") if called is None else (called.name, f"{called.name}.{called.hook} ({called.place})")
+
+
+class _Called(NamedTuple):
+    """`at` is the index of the frame in which the call began."""
+
+    name: str
+    hook: str
+    place: str
+    at: int
+
+
+def _called(frames: Sequence[tuple[FrameType, int]], names: Mapping[object, str]) -> _Called | None:
+    """Of several that called each other the innermost; the frames begin with the outermost."""
+    files = _files(names)
+    owners = [
+        _name(frame.f_locals.get("self"), names) or files.get(frame.f_code.co_filename, "") for frame, _ in frames
+    ]
+    at = next((at for at in range(len(owners) - 1, -1, -1) if owners[at]), None)
+    if at is None:
+        return None
+    name = owners[at]
+    while at and owners[at - 1] == name:
+        at -= 1
+    code = frames[at][0].f_code
+    line = next(line for inner, line in reversed(frames) if inner.f_code.co_filename == code.co_filename)
+    return _Called(name, code.co_name, f"{code.co_filename}:{line}", at)
+
+
+def _names(extensions: Extensions) -> Mapping[object, str]:
+    """By class."""
+    plugins: dict[object, str] = {cls: name for name, cls in extensions.plugins.items()}
+    return {**plugins, **{type(action): name for name, action in extensions.actions.items()}}
+
+
+def _name(called: object, names: Mapping[object, str]) -> str:
+    """The name by which the policy has the class of this object, or one that it is made of; empty where it has none."""
+    return next((names[cls] for cls in type(called).__mro__ if cls in names), "")
+
+
+def _files(names: Mapping[object, str]) -> Mapping[str, str]:
+    """By file in which classes are defined the name of one: what else stands there, such as a class whose objects a
+    plugin answers with, is of nobody else. Our own files aren't among them."""
+    found: dict[str, str] = {}
+    for cls, name in names.items():
+        module = getattr(cls, "__module__", "")
+        file = getattr(sys.modules.get(module), "__file__", None)
+        if file is not None and not module.startswith(_OWN):
+            found.setdefault(file, name)
+    return found
 
 
 def _frames(traceback: TracebackType | None) -> Iterator[tuple[FrameType, int]]:
@@ -42,9 +110,15 @@ def _gang(frames: list[FrameType]) -> str:
     """The gang that the innermost call was about: of a hook only what it was given counts."""
     for frame in reversed(frames):
         arguments = frame.f_code.co_varnames[: frame.f_code.co_argcount]
-        for name in arguments:
-            value: object = frame.f_locals.get(name)
-            job = value.job if isinstance(value, Task) else value
-            if isinstance(job, Job):
-                return job.key
+        gang = _first_gang(frame.f_locals.get(name) for name in arguments)
+        if gang:
+            return gang
+    return ""
+
+
+def _first_gang(values: Iterable[object]) -> str:
+    for value in values:
+        job = value.job if isinstance(value, Task) else value
+        if isinstance(job, Job):
+            return job.key
     return ""

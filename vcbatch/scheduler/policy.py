@@ -18,6 +18,7 @@ from vcbatch.scheduler.facts import Facts
 from vcbatch.scheduler.metrics_section import MetricsSection
 from vcbatch.scheduler.plugins import PLUGINS, UNSUPPORTED_PLUGINS
 from vcbatch.scheduler.plugins.base import Plugin
+from vcbatch.scheduler.plugins.checked import checked
 from vcbatch.scheduler.policy_yaml import compose
 from vcbatch.scheduler.switches import DEFAULT_OFF, Switch
 
@@ -148,7 +149,7 @@ class _Reader:
         self.faults = Faults()
         self._extensions = extensions
         self._named: set[str] = set()
-        self._plugins = {**PLUGINS, **extensions.plugins}
+        self._plugins = {**PLUGINS, **{name: checked(cls) for name, cls in extensions.plugins.items()}}
         self._actions = {**ACTIONS, **extensions.actions}
 
     def policy(self, document: Mapping[str, Any]) -> Policy:

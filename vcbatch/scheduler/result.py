@@ -143,8 +143,8 @@ class EventRecord(NamedTuple):
 
 
 class PluginFailure(NamedTuple):
-    """A plugin or an action of the user's own raised. `gang` is the key of the gang about which it was asked, empty
-    where it wasn't about one."""
+    """A plugin or an action of the user's own raised, or returned what it may not, as `did` says. `gang` is the key of
+    the gang about which it was asked, empty where it wasn't about one."""
 
     name: str
     hook: str
@@ -152,11 +152,12 @@ class PluginFailure(NamedTuple):
     """File and line."""
     error: str
     gang: str
+    did: str = "raised"
 
     @property
     def sentence(self) -> str:
         """All of it, for people."""
-        return f"{self.name}.{self.hook} ({self.place}) raised {self.error}"
+        return f"{self.name}.{self.hook} ({self.place}) {self.did} {self.error}"
 
 
 class Shortage(NamedTuple):
@@ -233,4 +234,5 @@ class CycleResult:
     figures: Figures = field(default_factory=Figures)
     look_again_at: datetime | None = None
     failures: Sequence[PluginFailure] = ()
-    """What plugins and actions of the user's own raised: the gangs concerned were set aside, or nothing was decided."""
+    """What plugins and actions of the user's own got wrong: the gangs concerned were set aside, or nothing was
+    decided."""

@@ -1,44 +1,78 @@
-"""The plugin that the documentation shows does what it says."""
+"""The plugin and the action that the documentation shows do what it says."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
+
+import pytest
 
 from tests.unit.scheduler.cluster import Cluster
-from vcbatch.scheduler import Scheduler
+from vcbatch.cli.plugin_files import load
+from vcbatch.scheduler import Policy, PolicyError
+from vcbatch.scheduler.policy import Extensions
 
-PAGE = Path(__file__).parents[3] / "docs" / "scheduler.md"
+PAGE = Path(__file__).parents[3] / "docs" / "own-plugins.md"
+TEXT = """
+actions: "enqueue, allocate, tidy-up"
+tiers:
+- plugins:
+  - name: gang
+  - name: predicates
+  - name: keep-free
+    arguments: {label: kept}
+"""
 
 
-def _example() -> Scheduler:
-    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    (example,) = [block for block in blocks if "(Plugin)" in block]
-    names: dict[str, Any] = {}
-    exec(compile(example, str(PAGE), "exec"), names)  # our own page
-    return names["scheduler"]
+@pytest.fixture
+def own(tmp_path: Path) -> Extensions:
+    (example,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    file = tmp_path / "mine.py"
+    file.write_text(example)
+    return load([file])
 
 
-def test_the_documented_plugin_filters_and_scores() -> None:
-    cluster = Cluster()
-    cluster.scheduler = _example()
-    cluster.queue("default")
+def test_the_documented_plugin_filters_and_scores(own: Extensions) -> None:
+    cluster = Cluster(Policy.parse(TEXT, extensions=own))
     cluster.node("a", memory="8Gi")
-    cluster.node("b", memory="64Gi", labels={"reserve": "yes"})
+    cluster.node("b", memory="64Gi", labels={"kept": ""})
     cluster.node("c", memory="32Gi")
     cluster.gang("g", 3)
     cluster.cycle()
     assert cluster.placed("g") == {"g-worker-0": "a", "g-worker-1": "c", "g-worker-2": "c"}
 
 
-def test_the_documented_plugin_says_why_not() -> None:
-    cluster = Cluster()
-    cluster.scheduler = _example()
-    cluster.queue("default")
-    cluster.node("b", labels={"reserve": "yes"})
+def test_the_documented_plugin_says_why_not(own: Extensions) -> None:
+    cluster = Cluster(Policy.parse(TEXT, extensions=own))
+    cluster.node("b", labels={"kept": ""})
     cluster.gang("g", 1)
     told = cluster.cycle().pod_conditions
     assert [c.message for c in told] == [
         "Impossible: 0/1 nodes are unavailable: 1 node(s) are reserved. no node passes the constraints of g-worker-0"
+    ]
+
+
+def test_the_documented_plugin_has_nothing_against_a_cluster_without_nodes(own: Extensions) -> None:
+    cluster = Cluster(Policy.parse(TEXT, extensions=own))
+    cluster.gang("g", 1)
+    assert cluster.cycle().failures == ()
+
+
+def test_its_arguments_are_checked(own: Extensions) -> None:
+    with pytest.raises(PolicyError, match=r"weight: must be at least 0, got -1"):
+        Policy.parse(TEXT.replace("label: kept", "weight: -1"), extensions=own)
+
+
+def test_the_documented_action_evicts(own: Extensions) -> None:
+    cluster = Cluster(Policy.parse(TEXT, extensions=own))
+    cluster.node("a")
+    cluster.gang("g", 2)
+    cluster.cycle()
+    cluster.run("g")
+    assert not cluster.cycle().evictions
+    cluster.node("a", event="MODIFIED", labels={"drain": "now"})
+    evictions = cluster.cycle().evictions
+    assert [(e.name, e.reason, e.message) for e in evictions] == [
+        ("g-worker-0", "tidy-up", "a is to be empty"),
+        ("g-worker-1", "tidy-up", "a is to be empty"),
     ]

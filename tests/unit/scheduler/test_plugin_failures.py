@@ -11,6 +11,7 @@ import pytest
 
 from tests.unit.scheduler.cluster import Cluster
 from vcbatch.scheduler import Policy
+from vcbatch.scheduler.actions.allocate import Allocate
 from vcbatch.scheduler.arguments import NO_ARGUMENTS
 from vcbatch.scheduler.plugins.base import Plugin
 from vcbatch.scheduler.policy import Extensions
@@ -181,3 +182,27 @@ def test_our_own_errors_are_not_blamed_on_anybody(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("vcbatch.scheduler.actions.allocate.Allocate.execute", Walk.execute)
     with pytest.raises(RuntimeError, match="lost"):
         made.cycle()
+
+
+class Twice:
+    """An action of the user's own that has allocate's work done."""
+
+    arguments = NO_ARGUMENTS
+
+    def execute(self, session: Any) -> None:
+        Allocate().execute(session)
+
+
+def test_of_an_action_and_a_plugin_that_it_has_asked_the_plugin_is_blamed():
+    made = cluster(KeyOfBad, actions={"twice": Twice()})
+    made.scheduler.set_policy(
+        Policy.parse(
+            "actions: twice\ntiers: [{plugins: [{name: gang}, {name: mine}, {name: predicates}]}]",
+            extensions=Extensions(plugins={"mine": KeyOfBad}, actions={"twice": Twice()}),
+        )
+    )
+    made.gang("bad", 1)
+    made.gang("good", 1)
+    result = made.cycle()
+    assert [(f.name, f.hook, f.gang) for f in result.failures] == [("mine", "job_key", "ns/bad")]
+    assert [bind.name for bind in result.binds] == ["good-worker-0"]
