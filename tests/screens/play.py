@@ -6,8 +6,10 @@
     2> a line on standard error
     [1]
 
-`SCREEN=80` types it at a terminal of that width; without it the output is a pipe. Colours are shown as `{green}…{/}`.
-Writes to the server stand last. `python -m tests.screens.play` writes the files anew; read the difference.
+`SCREEN=80` types it at a terminal of that width; without it the output is a pipe. `DENIED=jobs,pods/log` are kinds that
+the user may do nothing with. Colours are shown as `{green}…{/}`. Writes to the server stand last.
+
+`python -m tests.screens.play` writes the files anew; read the difference.
 """
 
 from __future__ import annotations
@@ -55,9 +57,10 @@ class Screen(io.TextIOWrapper):
         return written.getvalue().decode()
 
 
-def objects() -> list[dict[str, Any]]:
-    """The recorded cluster: a `vcbatch up` with queues, jobs, a flow and a schedule."""
-    return [json.loads(line) for line in (HERE / "world.jsonl").read_text(encoding="utf-8").splitlines()]
+def objects(session: str = "") -> list[dict[str, Any]]:
+    """The recorded cluster: a `vcbatch up` with queues, jobs, a flow and a schedule; and what only this session has."""
+    files = [HERE / "world.jsonl", *(HERE / "worlds").glob(f"{session}.jsonl")]
+    return [json.loads(line) for file in files for line in file.read_text(encoding="utf-8").splitlines()]
 
 
 def sessions() -> list[Path]:
@@ -66,7 +69,7 @@ def sessions() -> list[Path]:
 
 def transcript(session: Path) -> str:
     """Type every line of the session; what came back."""
-    with served_cluster(objects()) as cluster, _kubeconfig(cluster.url) as file:
+    with served_cluster(objects(session.stem)) as cluster, _kubeconfig(cluster.url) as file:
         lines = session.read_text(encoding="utf-8").splitlines()
         return "\n".join(_typed(line, cluster, file) for line in lines if line and line[0] != "#")
 
@@ -100,6 +103,7 @@ def _typed(line: str, cluster: Cluster, kubeconfig: str) -> str:
         variables[name] = value
     assert arguments.pop(0) == "vcbatch", line
     cluster.writes.clear()
+    cluster.broken = set(filter(None, variables.pop("DENIED", "").split(",")))
     width = int(variables.pop("SCREEN", "0"))
     code, out, err = call(arguments, kubeconfig, width=width, **variables)
     assert not width or all(len(_plain(row)) <= max(width, 80) for row in out.splitlines() if " " not in _plain(row))

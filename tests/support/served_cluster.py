@@ -39,13 +39,17 @@ def served_cluster(objects: Sequence[Json]) -> Iterator[Cluster]:
 
 
 def _answer(cluster: Cluster, asked: Asked) -> Answer:
-    version, namespace, plural, name = _address(asked.path)
-    if plural in cluster.broken:
-        return refused(403, "Forbidden", f'{plural} is forbidden: User "eve" cannot list resource "{plural}"')
-    found = [one for one in cluster.objects if _is(one, version, plural, namespace)]
-    one = next((each for each in found if name and each["metadata"]["name"] == name), None)
+    version, namespace, plural, name, subresource = _address(asked.path)
     group = version.partition("/")[0] if "/" in version else ""
     full = f"{plural}.{group}" if group else plural
+    resource = f"{plural}/{subresource}" if subresource else plural
+    if resource in cluster.broken:
+        verb = _VERBS.get(asked.method) or ("get" if name else "list")
+        where = f'in the namespace "{namespace}"' if namespace else "at the cluster scope"
+        right = f'cannot {verb} resource "{resource}" in API group "{group}" {where}'
+        return refused(403, "Forbidden", f'{full} is forbidden: User "eve" {right}')
+    found = [one for one in cluster.objects if _is(one, version, plural, namespace)]
+    one = next((each for each in found if name and each["metadata"]["name"] == name), None)
     if asked.method != "GET":
         cluster.writes.append((asked.method, asked.path, asked.json() if asked.body else None))
     if asked.method == "POST":
@@ -67,13 +71,17 @@ def _answer(cluster: Cluster, asked: Asked) -> Answer:
     return Answer(body=one)
 
 
-def _address(path: str) -> tuple[str, str, str, str]:
+_VERBS = {"POST": "create", "DELETE": "delete", "PATCH": "patch", "PUT": "update"}
+
+
+def _address(path: str) -> tuple[str, str, str, str, str]:
     parts = path.strip("/").split("/")
     version, rest = ("/".join(parts[1:3]), parts[3:]) if parts[0] == "apis" else (parts[1], parts[2:])
     namespace = ""
     if rest[0] == "namespaces" and len(rest) > 2:
         namespace, rest = rest[1], rest[2:]
-    return version, namespace, rest[0], rest[1] if len(rest) > 1 else ""
+    name, subresource, *_ = [*rest[1:], "", ""]
+    return version, namespace, rest[0], name, subresource
 
 
 def _is(one: Json, version: str, plural: str, namespace: str) -> bool:

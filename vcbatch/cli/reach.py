@@ -128,6 +128,7 @@ def _url(server: str) -> str:
     return url.rstrip("/")
 
 
+_ANONYMOUS = "system:anonymous"
 _CLUSTER_WIDE = frozenset(one.plural for one in (QUEUES, HYPERNODES, NODES, NAMESPACES))
 
 
@@ -142,8 +143,17 @@ def _refuse(error: ApiError, server: str) -> NoReturn:
     elif error.code == 401:
         message = f"{server} doesn't know you: {error}"
         hint = "Log in again, or choose other credentials with --context."
-    elif error.code == 403:
+    elif (missing := error.missing_right) is not None and missing.user == _ANONYMOUS:
+        message = f"{server} takes you for nobody, who may not {missing.what}"
+        hint = "Look at the user of the kubeconfig's context, or choose another with --context."
+    elif missing is not None:
+        message, hint = str(missing), missing.remedy
+        if not missing.namespace and missing.plural not in _CLUSTER_WIDE:
+            hint += "\n  -n NAMESPACE asks for what is in one namespace alone."
+    elif error.code == 403 and str(error).startswith("forbidden: "):  # a path that is no resource's
         hint = "`kubectl auth can-i --list` shows what you may do; whoever runs the cluster can give you the right."
+    elif error.code == 403:
+        hint = "That isn't about your rights: the cluster's own rules refuse it."
     elif error.not_found and not error.details.get("name"):
         message = f"{server} doesn't have this kind of object: {error}"
         hint = "If it is a cluster without vcbatch: `vcbatch crds | kubectl apply -f -` installs the definitions."

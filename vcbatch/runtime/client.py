@@ -208,22 +208,44 @@ class HttpApi(RestApi):
     ) -> aiohttp.ClientWebSocketResponse:
         """A WebSocket, for commands in containers. Raises `ApiError`."""
         authorization = await self._authorization()
+        headers = {"Authorization": authorization} if authorization is not None else {}
         server = self._connection.server.replace("http", "ws", 1)
         try:
             return await self._opened().ws_connect(
                 server + path,
                 params=query,
                 protocols=protocols,
-                headers={"Authorization": authorization} if authorization is not None else {},
+                headers=headers,
                 heartbeat=30.0,
                 max_msg_size=self._limits.max_line,
                 proxy=self._connection.proxy_url,
                 server_hostname=self._server_name,
             )
         except aiohttp.WSServerHandshakeError as error:
-            raise wire.error_from(error.status, b"") from error
+            raise await self._why_no_socket(path, query, headers, error.status) from error
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise no_answer(error) from error
+
+    async def _why_no_socket(
+        self, path: str, query: Sequence[tuple[str, str]], headers: Mapping[str, str], code: int
+    ) -> ApiError:
+        """The refusal of a WebSocket in the server's words. A handshake that fails loses them, so that the same is
+        asked once more without one, which a server refuses for the same reason and never carries out."""
+        timeout = aiohttp.ClientTimeout(total=self._limits.request_timeout, sock_connect=self._limits.connect_timeout)
+        try:
+            async with self._opened().get(
+                self._connection.server + path,
+                params=query,
+                headers=headers,
+                timeout=timeout,
+                allow_redirects=False,
+                proxy=self._connection.proxy_url,
+                server_hostname=self._server_name,
+            ) as response:
+                data = await _read(response, MAX_REFUSAL) if response.status == code else b""
+        except (aiohttp.ClientError, TimeoutError, OSError, ApiError):
+            data = b""
+        return refusal(self._connection, code, data, retry_after=None)
 
     async def _authorization(self) -> str | None:
         try:

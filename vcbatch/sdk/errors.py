@@ -145,14 +145,18 @@ def error_of(error: ApiError, server: str) -> ServerError:
     kind, hint = _kind_of(error)
     if error.code == 0:
         message = f"{server} doesn't answer: {message}"
+    elif error.missing_right is not None:
+        message = error.sentence
     return kind(message, hint=hint, code=error.code, reason=error.reason)
 
 
 def _kind_of(error: ApiError) -> tuple[type[ServerError], str]:
     if error.code == 401:
         return Forbidden, "Log in again, or choose other credentials with Client(context=...)."
+    if (missing := error.missing_right) is not None:
+        return Forbidden, missing.remedy
     if error.code == 403:
-        return Forbidden, "Whoever runs the cluster can give you the right; `kubectl auth can-i --list` shows yours."
+        return Forbidden, "That isn't about your rights: the cluster's own rules refuse it."
     if error.not_found and not error.details.get("name"):
         return NotFound, "Does the cluster have vcbatch? `vcbatch crds | kubectl apply -f -` installs its definitions."
     if error.not_found:

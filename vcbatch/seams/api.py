@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from vcbatch.api.resources import Resource
+from vcbatch.api.rights import MissingRight, missing_right
 
 T = TypeVar("T")
 Json = dict[str, Any]
@@ -58,6 +59,16 @@ class ApiError(Exception):
 
     def __str__(self) -> str:
         return self.message
+
+    @property
+    def missing_right(self) -> MissingRight | None:
+        """What the user would have to be allowed; None for any other refusal."""
+        return missing_right(self.message) if self.code == 403 else None
+
+    @property
+    def sentence(self) -> str:
+        """For a person: the right that is missing, where that is why, else the server's own words."""
+        return str(self.missing_right or self.message)
 
     @property
     def not_found(self) -> bool:

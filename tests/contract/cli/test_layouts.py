@@ -139,4 +139,6 @@ def test_podgroups_that_cant_be_read_are_named(cluster: Cluster):
         _, out, _ = call(["vcctl", "queue", "get", "-n", "default"], cluster.url)
     finally:
         cluster.broken.clear()
-    assert out.startswith("Failed to get queue: failed to list podgroup for queue default with err: podgroups is")
+    assert out.startswith(
+        "Failed to get queue: failed to list podgroup for queue default with err: podgroups.scheduling.volcano.sh is"
+    )

@@ -102,6 +102,12 @@ def test_an_address_of_another_kind_is_refused():
         Access(server="ftp://x").connection()
 
 
+DENIED = (
+    'jobs.batch.volcano.sh is forbidden: User "eve" cannot list resource "jobs" in API group "batch.volcano.sh" '
+    "at the cluster scope"
+)
+
+
 @pytest.mark.parametrize(
     ("answer", "said", "hint"),
     [
@@ -116,7 +122,19 @@ def test_an_address_of_another_kind_is_refused():
             "with --namespace",
         ),
         (refused(401, "Unauthorized", "Unauthorized"), "doesn't know you", "Log in"),
-        (refused(403, "Forbidden", "eve can't get jobs"), "eve can't get jobs", "can-i"),
+        (
+            refused(403, "Forbidden", DENIED),
+            "eve may not list jobs.batch.volcano.sh in the whole cluster",
+            "ClusterRole",
+        ),
+        (refused(403, "Forbidden", DENIED), "eve may not list jobs", "\n  -n NAMESPACE asks for"),
+        (
+            refused(403, "Forbidden", DENIED.replace("eve", "system:anonymous")),
+            "takes you for nobody, who may not list jobs.batch.volcano.sh in the whole cluster",
+            "kubeconfig's context",
+        ),
+        (refused(403, "Forbidden", 'forbidden: User "eve" cannot get path "/x"'), 'cannot get path "/x"', "can-i"),
+        (refused(403, "Forbidden", "exceeded quota: q, requested: pods=1"), "exceeded quota: q", "own rules"),
         (refused(409, "Conflict", "changed"), "changed", "try again"),
         (refused(409, "AlreadyExists", "there"), "there", "another name"),
         (refused(422, "Invalid", "spec.x: no"), "spec.x: no", ""),

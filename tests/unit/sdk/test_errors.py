@@ -51,6 +51,14 @@ def test_each_refusal_is_the_error_that_it_is(error: ApiError, kind: type[Server
     assert made.hint or type(made) is ServerError
 
 
+def test_a_missing_right_is_told_with_what_gives_it():
+    words = 'cannot create resource "jobs" in API group "batch.volcano.sh" in the namespace "ci"'
+    error = error_of(ApiError(403, "Forbidden", f'jobs.batch.volcano.sh is forbidden: User "eve" {words}'), "")
+    assert type(error) is Forbidden
+    assert error.message == "eve may not create jobs.batch.volcano.sh in namespace ci"
+    assert "{apiGroups: [batch.volcano.sh], resources: [jobs], verbs: [create]}" in error.hint
+
+
 def test_a_refusal_by_admission_names_its_fields():
     error = error_of(ApiError(422, "Invalid", "all of it", CAUSES), "")
     assert isinstance(error, AdmissionDenied)

@@ -77,7 +77,7 @@ async def _carry_out(api: Api, steps: Sequence[Step]) -> None:
         try:
             await carry_out(cast("RestApi", api), step)
         except ApiError as error:
-            told = f"{step.manifest.place()}: {step.title}: {error}"
+            told = f"{step.manifest.place()}: {step.title}: {error.sentence}"
             hint = f"{done} of {len(steps)} were done. Applying the same files again does the rest."
             raise CliError(told, hint=hint) from error
         say(f"{step.title} {'created' if step.before is None else 'changed'}")

@@ -97,7 +97,7 @@ async def examine(
                 yield finding
         except ApiError as error:
             yield Finding(
-                verdict=Verdict.WARNING, about=check.__name__.strip("_"), message=f"can't be checked: {error}"
+                verdict=Verdict.WARNING, about=check.__name__.strip("_"), message=f"can't be checked: {error.sentence}"
             )
 
 

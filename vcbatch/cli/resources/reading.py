@@ -16,7 +16,17 @@ Json = dict[str, Any]
 async def within_reach(
     api: Api, resource: Resource, *, namespace: str | None = None, label_selector: str = "", field_selector: str = ""
 ) -> Sequence[Json]:
-    """The objects; none, and a word on stderr, where they may not be read or the server doesn't have the kind."""
+    """The objects; none, and a word on stderr, where they can't be read."""
+    found = await readable(
+        api, resource, namespace=namespace, label_selector=label_selector, field_selector=field_selector
+    )
+    return found or ()
+
+
+async def readable(
+    api: Api, resource: Resource, *, namespace: str | None = None, label_selector: str = "", field_selector: str = ""
+) -> Sequence[Json] | None:
+    """The objects; None, and a word on stderr, where they may not be read or the server doesn't have the kind."""
     try:
         listing = await api.list(
             resource, namespace=namespace, label_selector=label_selector, field_selector=field_selector
@@ -24,8 +34,8 @@ async def within_reach(
     except ApiError as error:
         if error.code not in (403, 404):
             raise
-        note(f"without {resource.plural}, which can't be read: {error}")
-        return ()
+        note(f"without {resource.plural}: {error.sentence}")
+        return None
     return listing.items
 
 

@@ -185,7 +185,7 @@ class _Following:
         try:
             await ask(self._api, JOBS, self._name, Action.TERMINATE_JOB, namespace=self._namespace, at=self._namespace)
         except ApiError as error:
-            note(f"{self._name} can't be cancelled: {error}")
+            note(f"{self._name} can't be cancelled: {error.sentence}")
             self._cancelled = False
             return
         self._writer.aside(f"{self._name} is being cancelled; Ctrl-C leaves it to that")
@@ -212,7 +212,7 @@ class _Following:
             await show(follow_job(self._api, namespace=self._namespace, name=self._name), style, self._writer)
         except ApiError as error:
             if not error.not_found:
-                self._writer.aside(f"the log can't be read: {error}")
+                self._writer.aside(f"the log can't be read: {error.sentence}")
 
     async def _result(self) -> int:
         if self._gone:

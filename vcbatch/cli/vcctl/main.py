@@ -17,6 +17,7 @@ from vcbatch.cli.output import CliError, note, say
 from vcbatch.cli.terminal import clean
 from vcbatch.cli.vcctl.flags import HELP, FlagError, Given, parse
 from vcbatch.cli.vcctl.tree import Command, Path, alike, find, help_text, title, usage
+from vcbatch.seams.api import ApiError
 
 FAILED = 255
 WRONG_USAGE = 1
@@ -57,7 +58,13 @@ def _done(path: Path, given: Given) -> int:
         return attrgetter(function)(import_module(module))(given)
     except CliError as error:
         chain = "".join(f" {command.name}" for command in reversed(path[1:]))
-        return _failed(f"Failed to{chain}: {clean(str(error))}", error)
+        return _failed(f"Failed to{chain}: {clean(_words(error))}", error)
+
+
+def _words(error: CliError) -> str:
+    """Scripts look for the server's own words in what isn't allowed."""
+    cause = error.__cause__
+    return cause.message if isinstance(cause, ApiError) and cause.code == 403 else str(error)
 
 
 def _failed(sentence: str, error: CliError) -> int:

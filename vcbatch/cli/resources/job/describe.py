@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from vcbatch.api import names
+from vcbatch.api.loose import part
 from vcbatch.api.phases import JobPhase
 from vcbatch.api.resources import JOBS, PODGROUPS, PODS
 from vcbatch.api.time_limit import time_limit
@@ -38,7 +39,7 @@ from vcbatch.cli.resources.kinds import (
     out_of_retries,
     toned,
 )
-from vcbatch.cli.resources.reading import events_of, owned_by, within_reach
+from vcbatch.cli.resources.reading import events_of, owned_by, readable, within_reach
 from vcbatch.cli.table import Row, table
 from vcbatch.cli.terminal import Terminal, Tone, terminal_of, wrap
 from vcbatch.core.usage import pod_usage
@@ -55,10 +56,12 @@ _OWN_KEYS = ("requests.", "limits.", "count/", "pods")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobPicture:
-    """A job with what belongs to it. `pod_group` is None where there is none, or it can't be read."""
+    """A job with what belongs to it. `pod_group` is None where there is none; `gang_known` says whether that is so, or
+    it can't be read."""
 
     job: Json
     pod_group: Json | None = None
+    gang_known: bool = True
     pods: Sequence[Json] = ()
     events: Sequence[Json] = ()
 
@@ -72,12 +75,12 @@ def command(name: str, access: Access) -> int:
     async def fetch(api: Api) -> JobPicture:
         job = await api.get(JOBS, name, namespace=access.namespace)
         selector = f"metadata.name={names.pod_group_name(name, uid_of(job))}"
-        groups = await within_reach(api, PODGROUPS, namespace=access.namespace, field_selector=selector)
+        groups = await readable(api, PODGROUPS, namespace=access.namespace, field_selector=selector)
         selector = f"{names.JOB_NAME}={name}"
         pods = owned_by(await within_reach(api, PODS, namespace=access.namespace, label_selector=selector), uid_of(job))
         group = groups[0] if groups else None
-        events = await events_of(api, job, *groups)
-        return JobPicture(job=job, pod_group=group, pods=pods, events=events)
+        events = await events_of(api, job, *(groups or ()))
+        return JobPicture(job=job, pod_group=group, gang_known=groups is not None, pods=pods, events=events)
 
     say(described(access.once(fetch), terminal_of(), now=access.now()))
     return 0
@@ -135,7 +138,8 @@ def _maker(job: Json) -> str:
 def _gang(picture: JobPicture) -> str:
     needs = gang_text(number(picture.job, "spec", "minAvailable"), job_size(picture.job))
     if picture.pod_group is None:
-        return f"{needs}; no PodGroup yet" if job_phase(picture.job) == JobPhase.PENDING else needs
+        awaited = picture.gang_known and job_phase(picture.job) == JobPhase.PENDING
+        return f"{needs}; no PodGroup yet" if awaited else needs
     gang = gang_of(picture.pod_group, {})
     asks = amounts(gang.asks)
     return f"{needs}{f' ({asks})' if asks else ''}; PodGroup {name_of(picture.pod_group)} is {gang.phase}"
@@ -197,8 +201,13 @@ def _in_state(job: Json, task: Json, state: str) -> int:
 
 
 def _asks(task: Json) -> str:
-    usage = pod_usage(dig(task, "template", "spec") or {})
-    return amounts({key: amount for key, amount in usage.items() if not key.startswith(_OWN_KEYS)}) or NONE
+    return pod_asks(part(part(task, "template"), "spec")) or NONE
+
+
+def pod_asks(spec: Json) -> str:
+    """What a pod asks for, each resource once."""
+    usage = pod_usage(spec)
+    return amounts({key: amount for key, amount in usage.items() if not key.startswith(_OWN_KEYS)})
 
 
 def policies_text(job: Json) -> str:

@@ -95,7 +95,7 @@ async def _made(api: Api, kept: Json, name: str, queue: str, namespace: str) -> 
         if there is not None:
             raise _another(name) from error
         raise CliError(
-            f"queue {queue} doesn't take the job: {error}",
+            f"queue {queue} doesn't take the job: {error.sentence}",
             hint=f"It is kept as jobtemplate {kept_name(name)}; `vcbatch job move {name} QUEUE` goes on with it.",
         ) from error
 

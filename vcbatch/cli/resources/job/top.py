@@ -55,7 +55,7 @@ def command(access: Access, name: str | None, all_namespaces: bool) -> int:
         except ApiError as error:
             if error.code not in (403, 404, 503):
                 raise
-            why = "the cluster has no metrics API" if error.code == 404 else str(error)
+            why = "the cluster has no metrics API" if error.code == 404 else error.sentence
             note(f"what is used isn't measured: {why}")
             return pods, None
         return pods, {(namespace_of(one), name_of(one)): _measured(one) for one in measured}

@@ -16,7 +16,7 @@ from vcbatch.cli.resources.blocks import width_of
 from vcbatch.cli.resources.branches import branch
 from vcbatch.cli.resources.kinds import queue_state
 from vcbatch.cli.resources.queue.books import Books, Entry, books_of
-from vcbatch.cli.resources.reading import queues_in_reach, within_reach
+from vcbatch.cli.resources.reading import within_reach
 from vcbatch.cli.terminal import Terminal, Tone, cells, cut, terminal_of
 from vcbatch.seams.api import Api
 
@@ -42,10 +42,10 @@ def command(access: Access, resource: str | None) -> int:
     A bar is as long as what the queue may hold: its capability, or that of the nearest queue above that has one, or all
     that the cluster has.
     """
-    from vcbatch.api.resources import NODES, PODGROUPS
+    from vcbatch.api.resources import NODES, PODGROUPS, QUEUES
 
     async def fetch(api: Api) -> tuple[Books, Sequence[Json]]:
-        queues = await queues_in_reach(api)
+        queues = (await api.list(QUEUES)).items
         return books_of(queues, await within_reach(api, PODGROUPS)), await within_reach(api, NODES)
 
     books, nodes = access.once(fetch)

@@ -1,0 +1,64 @@
+"""Rights that somebody lacks, read from the sentence in which an API server refuses (403).
+
+The sentence is Kubernetes' own (`staging/src/k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/errors.go`); what
+admission, a quota or a namespace that ends refuses has others.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+_REFUSAL: Final = re.compile(
+    r'User "(?P<user>[^"]*)" cannot (?P<verb>\S+) resource "(?P<plural>[^"/]+)(?:/(?P<subresource>[^"]+))?" '
+    r'in API group "(?P<group>[^"]*)" (?:in the namespace "(?P<namespace>[^"]*)"|at the cluster scope)'
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MissingRight:
+    """What would have to be allowed. `namespace` is empty for all of them, and for kinds that have none."""
+
+    user: str
+    verb: str
+    plural: str
+    subresource: str = ""
+    group: str = ""
+    namespace: str = ""
+
+    def __str__(self) -> str:
+        """`jane may not list jobs.batch.volcano.sh in namespace research`."""
+        return f"{self.user or 'this user'} may not {self.what}"
+
+    @property
+    def what(self) -> str:
+        """`list jobs.batch.volcano.sh in namespace research`."""
+        where = f"in namespace {self.namespace}" if self.namespace else "in the whole cluster"
+        return f"{self.verb} {self._kind} {where}"
+
+    @property
+    def rule(self) -> str:
+        """The rule of RBAC that allows it, as YAML in one line."""
+        resource = f"{self.plural}/{self.subresource}" if self.subresource else self.plural
+        group = self.group or '""'
+        return f"{{apiGroups: [{group}], resources: [{resource}], verbs: [{self.verb}]}}"
+
+    @property
+    def remedy(self) -> str:
+        """Who can allow it, and how."""
+        role = "a Role there" if self.namespace else "a ClusterRole"
+        return f"Ask whoever runs the cluster for {role} with this rule:\n    {self.rule}"
+
+    @property
+    def _kind(self) -> str:
+        resource = f"{self.plural}/{self.subresource}" if self.subresource else self.plural
+        return f"{resource}.{self.group}" if self.group and not self.subresource else resource
+
+
+def missing_right(refusal: str) -> MissingRight | None:
+    """The right that the sentence names; None where it says something else."""
+    found = _REFUSAL.search(refusal)
+    if found is None:
+        return None
+    return MissingRight(**{name: value or "" for name, value in found.groupdict().items()})
