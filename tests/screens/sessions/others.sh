@@ -14,6 +14,10 @@ vcbatch cronjob resume nightly
 vcbatch pod list -j waits-too
 SCREEN=80 vcbatch pod list -j waits-too -o wide
 vcbatch pod list -t w -q vision -o name
+vcbatch pod get waits-too-w-0
+SCREEN=80 vcbatch pod describe waits-too-w-0
+SCREEN=80 vcbatch pod describe fails-r2-w-0
+vcbatch pod describe nope
 vcbatch hypernode list
 vcbatch hypernode tree
 SCREEN=80 vcbatch cluster

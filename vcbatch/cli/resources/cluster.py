@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ import click
 
 from vcbatch.api.names import GPU_RESOURCE
 from vcbatch.api.quantity import ZERO, Quantity
-from vcbatch.api.resources import JOBS, NODES, PODS, QUEUES
+from vcbatch.api.resources import HYPERNODES, JOBS, NODES, PODS, QUEUES
 from vcbatch.cli.access import Access, access_options
 from vcbatch.cli.output import say
 from vcbatch.cli.resources.blocks import document, facts, section
@@ -19,7 +19,7 @@ from vcbatch.cli.resources.fields import quantities
 from vcbatch.cli.resources.kinds import job_phase, queue_state
 from vcbatch.cli.resources.nodes_table import loads_of, node_state, nodes_table, on_node
 from vcbatch.cli.resources.queue.tree import shown
-from vcbatch.cli.resources.reading import within_reach
+from vcbatch.cli.resources.reading import readable, within_reach
 from vcbatch.cli.table import Row, table
 from vcbatch.cli.terminal import Terminal, terminal_of
 from vcbatch.core.usage import pod_usage
@@ -32,13 +32,14 @@ _NODES_SHOWN = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterPicture:
-    """All that counts here."""
+    """All that counts here; None is what can't be read."""
 
     server: str
-    nodes: Sequence[Json] = ()
+    nodes: Sequence[Json] | None = ()
     pods: Sequence[Json] = ()
-    queues: Sequence[Json] = ()
-    jobs: Sequence[Json] = ()
+    queues: Sequence[Json] | None = ()
+    jobs: Sequence[Json] | None = ()
+    hypernodes: Sequence[Json] = ()
 
 
 @click.command("cluster")
@@ -50,10 +51,11 @@ def command(access: Access, show_all: bool) -> int:
     async def fetch(api: Api) -> ClusterPicture:
         return ClusterPicture(
             server=access.connection().server,
-            nodes=await within_reach(api, NODES),
+            nodes=await readable(api, NODES),
             pods=await within_reach(api, PODS),
-            queues=await within_reach(api, QUEUES),
-            jobs=await within_reach(api, JOBS),
+            queues=await readable(api, QUEUES),
+            jobs=await readable(api, JOBS),
+            hypernodes=await within_reach(api, HYPERNODES),
         )
 
     say(cluster_text(access.once(fetch), terminal_of(), show_all=show_all))
@@ -63,37 +65,51 @@ def command(access: Access, show_all: bool) -> int:
 def cluster_text(picture: ClusterPicture, terminal: Terminal, *, show_all: bool = False) -> str:
     """The screen."""
     loads = loads_of(picture.pods)
-    ready = sum(node_state(node).text == "Ready" for node in picture.nodes)
+    nodes = picture.nodes or ()
+    ready = sum(node_state(node).text == "Ready" for node in nodes)
     most = None if show_all else _NODES_SHOWN
     return document(
         [
             facts(
                 [
                     ("Server", picture.server),
-                    ("Nodes", f"{ready} of {len(picture.nodes)} are ready"),
-                    ("Queues", _counted(queue_state(queue) for queue in picture.queues)),
-                    ("Jobs", _counted(job_phase(job) for job in picture.jobs)),
+                    ("Nodes", f"{ready} of {len(nodes)} are ready" if picture.nodes is not None else ""),
+                    ("Queues", _counted(picture.queues, queue_state)),
+                    ("Network", _network(picture.hypernodes)),
+                    ("Jobs", _counted(picture.jobs, job_phase)),
                 ],
                 terminal,
             ),
-            section("Resources", _totals(picture, terminal), terminal),
-            nodes_table(picture.nodes, loads, most=most, terminal=terminal) if picture.nodes else "",
+            section("Resources", _totals(nodes, picture.pods, terminal), terminal),
+            nodes_table(nodes, loads, most=most, terminal=terminal) if nodes else "",
         ]
     )
 
 
-def _counted(words: Any) -> str:
-    counts = Counter(words)
+def _network(hypernodes: Sequence[Json]) -> str:
+    if not hypernodes:
+        return ""
+    from vcbatch.cli.resources.hypernode.network import flaw_of, tiers_text
+
+    flawed = sum(bool(flaw_of(one)) for one in hypernodes)
+    return f"{tiers_text(hypernodes)}{f'; {flawed} with a flaw' if flawed else ''}"
+
+
+def _counted(objects: Sequence[Json] | None, word: Callable[[Json], str]) -> str:
+    """How many are in each state; empty where that isn't known."""
+    if objects is None:
+        return ""
+    counts = Counter(map(word, objects))
     return ", ".join(f"{count} {word}" for word, count in sorted(counts.items())) or "none"
 
 
-def _totals(picture: ClusterPicture, terminal: Terminal) -> str:
+def _totals(nodes: Sequence[Json], pods: Sequence[Json], terminal: Terminal) -> str:
     has: dict[str, Quantity] = {}
-    for node in picture.nodes:
+    for node in nodes:
         for name, amount in quantities(node, "status", "allocatable").items():
             has[name] = has.get(name, ZERO) + amount
     asked: dict[str, Quantity] = {}
-    for pod in picture.pods:
+    for pod in pods:
         if on_node(pod):
             for name, amount in pod_usage(pod["spec"]).items():
                 asked[name] = asked.get(name, ZERO) + amount

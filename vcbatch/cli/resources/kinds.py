@@ -256,7 +256,8 @@ def _pod_ready(pod: Json, _: datetime) -> str:
     return f"{summary.ready}/{summary.containers}"
 
 
-def _pod_status(pod: Json, _: datetime) -> Cell:
+def pod_status(pod: Json) -> Cell:
+    """In one word, as kubectl says it."""
     word = summarise(pod).reason
     phase = text(pod, "status", "phase")
     return Cell(word, Tone.BAD if phase == "Failed" else _TONES.get(phase))
@@ -279,7 +280,7 @@ POD: Final = Kind(
     columns=(
         NAME,
         Column(name="READY", cell=_pod_ready),
-        Column(name="STATUS", cell=_pod_status),
+        Column(name="STATUS", cell=lambda pod, _: pod_status(pod)),
         Column(name="RESTARTS", cell=_restarts),
         AGE,
         Column(name="NODE", cell=_at("spec", "nodeName")),

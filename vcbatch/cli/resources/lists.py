@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vcbatch.cli.resources.kinds import CRONJOB, HYPERNODE, JOBFLOW, JOBTEMPLATE, QUEUE
+from vcbatch.cli.resources.kinds import CRONJOB, HYPERNODE, JOBFLOW, JOBTEMPLATE, POD, QUEUE
 from vcbatch.cli.resources.listing import get_command, list_command
 
 queues = list_command(QUEUE)
@@ -13,5 +13,6 @@ jobtemplates = list_command(JOBTEMPLATE)
 jobtemplate = get_command(JOBTEMPLATE)
 cronjobs = list_command(CRONJOB)
 cronjob = get_command(CRONJOB)
+pod = get_command(POD)
 hypernodes = list_command(HYPERNODE)
 hypernode = get_command(HYPERNODE)

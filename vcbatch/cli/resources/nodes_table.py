@@ -36,6 +36,14 @@ class Load:
         self.gpus = self.gpus + usage.get(GPU_RESOURCE, ZERO)
         self.pods += 1
 
+    def __add__(self, other: Load) -> Load:
+        return Load(
+            cpu=self.cpu + other.cpu,
+            memory=self.memory + other.memory,
+            gpus=self.gpus + other.gpus,
+            pods=self.pods + other.pods,
+        )
+
 
 def on_node(pod: Json) -> str:
     """The node whose room it takes; empty where it has none, or has ended."""
@@ -61,7 +69,12 @@ def node_state(node: Json) -> Cell:
 
 
 def nodes_table(
-    nodes: Sequence[Json], loads: Mapping[str, Load], *, most: int | None = None, terminal: Terminal = PLAIN
+    nodes: Sequence[Json],
+    loads: Mapping[str, Load],
+    *,
+    most: int | None = None,
+    indent: str = "",
+    terminal: Terminal = PLAIN,
 ) -> str:
     """A line a node: what is asked for of what it has. GPUs only where there are any. At most so many lines."""
     rows: list[Row] = [("NODE", "STATUS", "CPU", "MEMORY", "GPU", "PODS")]
@@ -74,21 +87,22 @@ def nodes_table(
             (
                 name_of(node),
                 node_state(node),
-                f"{_cores(load.cpu)}/{has.get('cpu', ZERO).value()}",
+                asked_of(load.cpu, has.get("cpu", ZERO)),
                 f"{gibibytes(load.memory)}/{gibibytes(has.get('memory', ZERO))} GiB",
-                f"{load.gpus.value()}/{has.get(GPU_RESOURCE, ZERO).value()}",
+                asked_of(load.gpus, has.get(GPU_RESOURCE, ZERO)),
                 f"{load.pods}/{has.get('pods', ZERO).value()}",
             )
         )
     if not gpus:
         rows = [[*row[:4], row[5]] for row in rows]
-    lines = table(rows, terminal=terminal)
+    lines = table(rows, indent=indent, terminal=terminal)
     hidden = len(nodes) - len(shown)
-    return f"{lines}\n... and {hidden} more, see --all" if hidden else lines
+    return f"{lines}\n{indent}... and {hidden} more, see --all" if hidden else lines
 
 
-def _cores(amount: Quantity) -> str:
-    return f"{amount.milli() / 1000:g}"
+def asked_of(asked: Quantity, has: Quantity) -> str:
+    """`7.5/96`: how much is asked for of what there is, where these are pieces."""
+    return f"{asked.milli() / 1000:g}/{has.value()}"
 
 
 def gibibytes(amount: Quantity) -> str:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from vcbatch.api.quantity import ZERO, parse_quantity
 from vcbatch.cli.resources.flow.graph import dot, graph
 from vcbatch.cli.resources.flow.nodes import layers, nodes_of, tree
+from vcbatch.cli.resources.hypernode.network import network_of
 from vcbatch.cli.resources.hypernode.tree import tree_text
 from vcbatch.cli.resources.queue.books import books_of
 from vcbatch.cli.resources.queue.tree import bar, default_resource, shown, tree_lines
@@ -161,7 +162,7 @@ def test_every_domain_is_drawn_even_in_a_circle(members: dict[str, list[str]]) -
         }
         for name, inside in members.items()
     }
-    lines = tree_text(domains, PLAIN).split("\n")[1:]
+    lines = tree_text(network_of(domains.values()), PLAIN).split("\n")[1:]
     first_words = [line.strip("│├└─ ").split(" ")[0] for line in lines]
     assert set(first_words) == set(members)
     assert sum("Nodes like /gpu-.*/" in line for line in lines) == len(members)

@@ -9,6 +9,7 @@ from vcbatch.cli.lazy import Commands, LazyGroup
 _COMMANDS: Commands = {
     "list": ("vcbatch.cli.resources.lists:hypernodes", "List HyperNodes."),
     "get": ("vcbatch.cli.resources.lists:hypernode", "Show HyperNodes by name."),
+    "describe": ("vcbatch.cli.resources.hypernode.describe", "Show all that is known of one HyperNode."),
     "tree": ("vcbatch.cli.resources.hypernode.tree", "Show which domains lie in which."),
 }
 

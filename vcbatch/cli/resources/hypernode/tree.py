@@ -2,82 +2,83 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
-
 import click
 
-from vcbatch.api.hypernode import MemberType
-from vcbatch.api.loose import part
-from vcbatch.api.resources import HYPERNODES
+from vcbatch.api.names import GPU_RESOURCE
 from vcbatch.cli.access import Access, access_options
 from vcbatch.cli.output import note, say
+from vcbatch.cli.resources.blocks import document, width_of
 from vcbatch.cli.resources.branches import branch
-from vcbatch.cli.resources.fields import name_of, number, objects, text
+from vcbatch.cli.resources.hypernode.members import patterns
+from vcbatch.cli.resources.hypernode.network import Network, flaw_of, read_network, tier_of
+from vcbatch.cli.resources.nodes_table import asked_of
 from vcbatch.cli.table import Row, table
-from vcbatch.cli.terminal import Terminal, terminal_of
-from vcbatch.seams.api import Api
+from vcbatch.cli.terminal import Terminal, Tone, terminal_of, wrap
 
-Json = dict[str, Any]
+_NAMED = 5
 
 
 @click.command("tree")
 @access_options
 def command(access: Access) -> int:
-    """Show the HyperNodes below those that they are members of, with their tiers and how many nodes each has."""
-
-    async def fetch(api: Api) -> Sequence[Json]:
-        return (await api.list(HYPERNODES)).items
-
-    domains = access.once(fetch)
-    if not domains:
+    """Show which HyperNodes lie in which: their tiers, how many nodes each has, and what is asked for of these."""
+    network = access.once(lambda api: read_network(api))
+    if not network.hypernodes:
         note("No hypernodes: the scheduler takes all nodes for equally near to each other.")
         return 0
-    say(tree_text({name_of(domain): domain for domain in domains}, terminal_of()))
+    say(tree_text(network, terminal_of()))
     return 0
 
 
-def tree_text(domains: Mapping[str, Json], terminal: Terminal) -> str:
-    """Members that are named one by one are below their domain; those chosen by a pattern are told by it."""
-    children = {name: [one for one in _named(domain) if one in domains] for name, domain in domains.items()}
-    inside = {child for name, below in children.items() for child in below if child != name}
-    rows: list[Row] = [("HYPERNODE", "TIER", "NODES", "MEMBERS")]
+def tree_text(network: Network, terminal: Terminal) -> str:
+    """The tree, below it what keeps it from being one, and the nodes that are in none of it."""
+    return document([_tree(network, terminal), "\n".join(_flaws(network, terminal)), _outside(network)])
+
+
+def _tree(network: Network, terminal: Terminal) -> str:
+    inside = {child for name, place in network.places.items() for child in place.children if child != name}
+    rows: list[Row] = [("HYPERNODE", "TIER", "NODES", "CPU", "GPU", "MEMBERS")]
     shown: set[str] = set()
 
     def walk(name: str, lasts: tuple[bool, ...]) -> None:
-        domain = domains[name]
         again = name in shown
         shown.add(name)
-        tier = " ".join(filter(None, (str(number(domain, "spec", "tier")), text(domain, "spec", "tierName"))))
-        members = "see above" if again else ", ".join(_patterns(domain))
-        head = branch(lasts, terminal)[0] + name
-        rows.append((head, tier, str(number(domain, "status", "nodeCount")), members))
-        if not again:
-            for child in children[name]:
-                walk(child, (*lasts, child == children[name][-1]))
+        hypernode, load = network.hypernodes[name], network.asked(name)
+        rows.append(
+            (
+                branch(lasts, terminal)[0] + name,
+                tier_of(hypernode),
+                str(network.size(name)),
+                asked_of(load.cpu, network.has(name, "cpu")),
+                asked_of(load.gpus, network.has(name, GPU_RESOURCE)),
+                "see above" if again else ", ".join(patterns(hypernode)),
+            )
+        )
+        children = network.places[name].children
+        for child in () if again else children:
+            walk(child, (*lasts, child == children[-1]))
 
-    for name in [*(name for name in domains if name not in inside), *domains]:
+    for name in [*sorted(network.places.keys() - inside), *sorted(network.places)]:
         if name not in shown:  # of a circle, that it is one shows by "see above"
             walk(name, ())
-    return table(rows, terminal=terminal, right=(2,), flexible=(3,))
+    left_out = ({3, 4} if not network.nodes else set[int]()) | (set[int]() if network.has_gpus else {4})
+    kept = [at for at in range(len(rows[0])) if at not in left_out]
+    right = [place for place, at in enumerate(kept) if at in (2, 3, 4)]
+    return table([[row[at] for at in kept] for row in rows], terminal=terminal, right=right, flexible=[len(kept) - 1])
 
 
-def _named(domain: Json) -> Iterator[str]:
-    for member in objects(domain, "spec", "members"):
-        if text(member, "type") == MemberType.HYPERNODE and (name := text(member, "selector", "exactMatch", "name")):
-            yield name
+def _flaws(network: Network, terminal: Terminal) -> list[str]:
+    return [
+        terminal.paint(line, Tone.BAD)
+        for name, hypernode in sorted(network.hypernodes.items())
+        if (flaw := flaw_of(hypernode))
+        for line in wrap(f"{name}: {flaw}", width_of(terminal), hang="  ")
+    ]
 
 
-def _patterns(domain: Json) -> Iterator[str]:
-    """What it has beside HyperNodes by name."""
-    by_name = 0
-    for member in objects(domain, "spec", "members"):
-        kind, selector = text(member, "type"), part(member, "selector")
-        if pattern := text(selector, "regexMatch", "pattern"):
-            yield f"{kind}s like /{pattern}/"
-        elif selector.get("labelMatch"):
-            yield f"{kind}s by labels"
-        elif kind == MemberType.NODE:
-            by_name += 1
-    if by_name:
-        yield f"{by_name} nodes by name"
+def _outside(network: Network) -> str:
+    names = network.outside()
+    if not names:
+        return ""
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"In no hypernode: {', '.join(names[:_NAMED])}{more}"

@@ -1,0 +1,21 @@
+# Of each kind of command one, by somebody who may not.
+DENIED=jobs vcbatch job list
+DENIED=jobs vcbatch job list -A
+DENIED=jobs vcbatch job get train
+DENIED=jobs vcbatch job describe train
+DENIED=jobs vcbatch job delete train
+DENIED=jobs vcbatch job requeue fails-r2
+DENIED=commands vcbatch job suspend train
+DENIED=pods,podgroups,queues vcbatch job describe train
+DENIED=podgroups,queues vcbatch job explain train
+DENIED=pods/log vcbatch job logs waits-too --index 0
+DENIED=pods/exec vcbatch job exec waits-too -- true
+DENIED=jobs vcbatch job list -w
+DENIED=jobs vcbatch wait train --for completed
+DENIED=pods vcbatch job top
+DENIED=queues vcbatch queue tree
+DENIED=queues vcbatch queue create x
+DENIED=queues vcbatch queue delete vision
+DENIED=nodes,queues vcbatch cluster
+DENIED=cronjobs vcbatch cronjob suspend nightly
+DENIED=jobs vcbatch cronjob trigger nightly

@@ -1,0 +1,48 @@
+"""How a HyperNode names its members."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from vcbatch.api.hypernode import MemberType
+from vcbatch.api.loose import listed, part
+from vcbatch.cli.resources.blocks import labels_text
+from vcbatch.cli.resources.fields import objects, text, words
+
+Json = dict[str, Any]
+
+
+def patterns(hypernode: Json) -> Iterator[str]:
+    """In short, for a line of a tree: what it has beside HyperNodes by name."""
+    by_name = 0
+    for member in objects(hypernode, "spec", "members"):
+        kind, selector = text(member, "type"), part(member, "selector")
+        if pattern := text(selector, "regexMatch", "pattern"):
+            yield f"{kind}s like /{pattern}/"
+        elif selector.get("labelMatch"):
+            yield f"{kind}s by labels"
+        elif kind == MemberType.NODE:
+            by_name += 1
+    if by_name:
+        yield f"{by_name} node{'' if by_name == 1 else 's'} by name"
+
+
+def in_full(hypernode: Json) -> Iterator[str]:
+    """All of them, each with what chooses it."""
+    for member in objects(hypernode, "spec", "members"):
+        kind, selector = text(member, "type"), part(member, "selector")
+        if pattern := text(selector, "regexMatch", "pattern"):
+            yield f"{kind}s like /{pattern}/"
+        elif chosen := part(selector, "labelMatch"):
+            yield f"{kind}s with {_labels(chosen)}"
+        else:
+            yield f"{kind} {text(selector, 'exactMatch', 'name')}"
+
+
+def _labels(selector: Json) -> str:
+    told = labels_text(words(selector, "matchLabels"))
+    for one in objects(selector, "matchExpressions"):
+        key, operator, values = text(one, "key"), text(one, "operator"), ", ".join(map(str, listed(one, "values")))
+        told += f"{', ' if told else ''}{key} {operator}{f' ({values})' if values else ''}"
+    return told or "no labels, which chooses none"
