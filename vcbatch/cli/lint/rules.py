@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
+from typing import Any
 
 from vcbatch.api import admission
 from vcbatch.api.admission import Operation, Request
@@ -105,6 +106,7 @@ def _judged(manifest: Manifest, resource: Resource, world: Files) -> Iterator[Co
     unknown = pruning.prune(given, schema)
     for path in unknown:
         yield _complaint(manifest, f"unknown field {path!r}{_meant(path, schema)}", field=path)
+    written = copy.deepcopy(given)
     given["metadata"] = given["metadata"] if isinstance(given.get("metadata"), dict) else {}
     namespace = (manifest.namespace or _NAMESPACE) if resource.namespaced else ""
     if namespace:
@@ -117,7 +119,10 @@ def _judged(manifest: Manifest, resource: Resource, world: Files) -> Iterator[Co
     assert defaulted is not None  # noqa: S101 - an object was given
     pruning.apply_defaults(defaulted, schema)
     misfits = [*validation.validate_schema(defaulted, schema), *validate_lists(defaulted, schema)]
-    for fault in misfits:
+    # What is derived of a field that doesn't fit is nothing that somebody could mend.
+    derived = {_dotted(path) for path in _paths(defaulted)} - {_dotted(path) for path in _paths(written)}
+    mendable = [fault for fault in misfits if _dotted(fault.field) not in derived] or misfits
+    for fault in mendable:
         yield _complaint(manifest, str(fault), field=fault.field)
     asked = Request(
         resource=resource, operation=Operation.CREATE, name=manifest.name, namespace=namespace, object=defaulted
@@ -127,7 +132,7 @@ def _judged(manifest: Manifest, resource: Resource, world: Files) -> Iterator[Co
     for fault in verdict.faults:
         field = fault.field.removeprefix("requestBody.")
         # What has the wrong type can't be judged at all, which then is said without a field.
-        if not misfits or (field and _dotted(field) not in told):
+        if not misfits or (field and _dotted(field) not in told | derived):
             yield _complaint(manifest, str(fault), field=field)
     for warning in verdict.warnings:
         field = warning.partition(": ")[0]
@@ -154,6 +159,18 @@ def _complaint(manifest: Manifest, message: str, *, field: str = "", severity: S
         field=field,
         message=message,
     )
+
+
+def _paths(value: Any, path: str = "") -> Iterator[str]:
+    """The path of everything in an object."""
+    if path:
+        yield path
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _paths(inner, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from _paths(inner, f"{path}[{index}]")
 
 
 def _dotted(field: str) -> str:
