@@ -163,6 +163,15 @@ def test_the_job_on_a_cluster(tmp_path: Path):
         job_of(function.options(image=None), count=1, token=TOKEN, folder=folder)
 
 
+def test_on_this_machine_a_function_keeps_off_nodes_that_only_pretend(tmp_path: Path):
+    function = divide.options(image=None)
+    folder = CallFolder.at(TOKEN, state_dir=tmp_path, shared=None)
+    manifest: Any = job_of(function, count=2, token=TOKEN, folder=folder).to_manifest()
+    affinity = manifest["spec"]["tasks"][0]["template"]["spec"]["affinity"]["nodeAffinity"]
+    (term,) = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    assert term["matchExpressions"] == [{"key": names.VIRTUAL_NODE, "operator": "NotIn", "values": ["true"]}]
+
+
 def test_without_a_folder_that_both_sides_see_a_cluster_is_refused():
     with pytest.raises(VcbatchError, match="both see") as caught:
         CallFolder.at(TOKEN, state_dir=None, shared=None)

@@ -12,6 +12,7 @@ from vcbatch.api import names
 from vcbatch.api.resources import NODES
 from vcbatch.cli.access import Access
 from vcbatch.cli.output import CliError
+from vcbatch.sdk.compose.place import off_virtual_nodes
 from vcbatch.sdk.compose.program import Program
 
 Json = dict[str, Any]
@@ -28,12 +29,8 @@ def on_this_machine(job: Json, access: Access) -> Json:
     virtual = f"{names.VIRTUAL_NODE}=true"
     if not access.once(lambda api: api.list(NODES, label_selector=virtual)).items:
         return job
-    real = {"key": names.VIRTUAL_NODE, "operator": "NotIn", "values": ["true"]}
-    terms = {"nodeSelectorTerms": [{"matchExpressions": [real]}]}
     for task in job["spec"]["tasks"]:
-        task["template"]["spec"]["affinity"] = {
-            "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}
-        }
+        task["template"]["spec"]["affinity"] = off_virtual_nodes()
     return job
 
 

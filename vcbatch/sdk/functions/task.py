@@ -13,6 +13,7 @@ from typing import Any, Generic, ParamSpec, TypedDict, TypeVar, Unpack, cast, ov
 
 from vcbatch.api import names
 from vcbatch.api.phases import Action, Event
+from vcbatch.sdk.compose.place import off_virtual_nodes
 from vcbatch.sdk.errors import VcbatchError
 from vcbatch.sdk.frameworks import env as env_plugin
 from vcbatch.sdk.functions.folder import Call, CallFolder, SharedFolder
@@ -182,6 +183,7 @@ def job_of(function: TaskFunction[..., Any], *, count: int, token: str, folder: 
         env={"PYTHONUNBUFFERED": "1", **settings.env},
         resources=asked if asked.requests else None,
         working_dir=None if folder.remote else str(Path.cwd()),
+        extra={} if folder.remote else {"template": {"spec": {"affinity": off_virtual_nodes()}}},
     )
     slug = re.sub(r"[^a-z0-9]+", "-", function.name.lower()).strip("-")[:30] or "function"
     annotations = {names.CALL_FOLDER: token}
