@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import string
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -144,6 +145,46 @@ def test_an_array_counts_as_its_user_does(tmp_path: Any) -> None:
         env = {**os.environ, "VC_TASK_INDEX": str(index)}
         seen.append(subprocess.run(shown, env=env, capture_output=True, text=True, check=True).stdout.strip())
     assert seen == ["5", "8", "11"]
+
+
+def member(folder: Path, script: str, retries: int) -> subprocess.Popen[str]:
+    """A member of an array as its container starts it."""
+    spec = composed("sh", "-c", script, array=Array.parse("4-9"), max_retries=retries)["spec"]
+    (task,) = spec["tasks"]
+    command = [word.replace("$$(", "$(") for word in task["template"]["spec"]["containers"][0]["command"]]
+    env = {**os.environ, "VC_TASK_INDEX": "3"}
+    return subprocess.Popen(
+        command, env=env, cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+    )
+
+
+@pytest.mark.parametrize(
+    ("retries", "works", "tries", "code"), [(0, 2, 1, 7), (1, 3, 2, 7), (2, 3, 3, 0), (5, 2, 2, 0)]
+)
+def test_a_member_of_an_array_is_tried_again_by_itself(
+    tmp_path: Path, retries: int, works: int, tries: int, code: int
+) -> None:
+    done = member(tmp_path, f'echo "$VC_ARRAY_INDEX" >> seen; test $(grep -c . seen) -ge {works} || exit 7', retries)
+    _, said = done.communicate(timeout=60)
+    assert done.returncode == code
+    assert (tmp_path / "seen").read_text() == "7\n" * tries
+    told = [f"try {number} of {retries + 1} ended with exit code 7" for number in range(1, tries)]
+    assert said.splitlines() == told
+
+
+def test_the_retries_of_an_array_are_not_those_of_the_job() -> None:
+    spec = composed("./member.sh", array=Array.parse("0-3"), max_retries=5)["spec"]
+    assert spec["maxRetry"] == 1
+    assert spec["policies"] == [{"event": "PodEvicted", "action": "RestartPod"}]
+
+
+def test_a_member_that_is_ended_is_not_tried_again(tmp_path: Path) -> None:
+    """Whoever ends a container signals its first process alone."""
+    done = member(tmp_path, "trap 'exit 9' TERM; echo started; while :; do sleep 0.1; done", 5)
+    assert done.stdout is not None and done.stdout.readline() == "started\n"
+    done.terminate()
+    _, said = done.communicate(timeout=60)
+    assert (done.returncode, said) == (9, "")
 
 
 @pytest.mark.parametrize(("per_node", "hosts", "ranks"), [(1, "a.j,b.j", "2"), (4, "a.j:4,b.j:4", "8")])

@@ -31,7 +31,8 @@ def compose(wish: Wish) -> Json:
     """The Job that does what is wished for, such that admission takes it.
 
     A failure ends the whole job and costs one of `max_retries`, with which it starts anew; in an array it concerns the
-    member alone. What the infrastructure takes away is made again at no cost. Raises `CannotCompose`.
+    member alone, whose own the retries are. What the infrastructure takes away is made again at no cost. Raises
+    `CannotCompose`.
     """
     _check(wish)
     program = Program.of(wish.command)
@@ -44,7 +45,7 @@ def compose(wish: Wish) -> Json:
         "schedulerName": names.DEFAULT_SCHEDULER,
         "queue": wish.queue or DEFAULT,
         "minAvailable": count if array is None else 1,
-        "maxRetry": wish.max_retries + 1,
+        "maxRetry": wish.max_retries + 1 if array is None else 1,
         "plugins": {plugin.value: arguments for plugin, arguments in ({Plugin.ENV: []} | shape.plugins).items()},
         "policies": _policies(wish),
         "tasks": [_task(wish, program, role) for role in shape.roles],
@@ -121,7 +122,7 @@ def _is_amount(text: str) -> bool:
 def _policies(wish: Wish) -> list[Json]:
     restart = Action.RESTART_JOB if wish.array is None else Action.RESTART_POD
     policies: list[Json] = [{"event": Event.POD_EVICTED.value, "action": restart.value}]
-    if wish.array is None or wish.max_retries:
+    if wish.array is None:
         # Without retries left, the restart that this asks for is refused and the job fails at once.
         policies.append({"event": Event.POD_FAILED.value, "action": restart.value})
     return policies

@@ -68,9 +68,21 @@ def _array(wish: Wish, program: Program, array: Array, framework: Framework) -> 
         text = f"members of an array know nothing of each other, so that {framework} has nothing to join"
         raise CannotCompose("framework", text)
     index = f"{names.ENV_TASK_INDEX} * {array.step} + {array.first}"
-    script = f'export {names.ENV_ARRAY_INDEX}=$(({index})); exec "$@"'
+    run = _tries(1 + wish.max_retries) if wish.max_retries else 'exec "$@"'
+    script = f"export {names.ENV_ARRAY_INDEX}=$(({index})); {run}"
     words = shell(script, _literal(program.words(wish.python)))
     return Shape(roles=[Role(name="array", replicas=array.count, command=words)])
+
+
+def _tries(most: int) -> str:
+    """Start the shell's arguments again until they end well, so many times at most; the exit code is the last one's. A
+    signal that ends the shell ends them, and none follows."""
+    return (
+        'stop=; pid=; try=1; trap \'stop=1; [ -z "$pid" ] || kill -TERM "$pid"\' TERM; while :; do "$@" & pid=$!; '
+        'wait "$pid"; code=$?; while kill -0 "$pid" 2>/dev/null; do wait "$pid"; code=$?; done; '
+        f'[ "$code" -ne 0 ] && [ -z "$stop" ] && [ "$try" -lt {most} ] || exit "$code"; '
+        f'echo "try $try of {most} ended with exit code $code" >&2; try=$((try + 1)); done'
+    )
 
 
 def _none(wish: Wish, program: Program) -> Shape:

@@ -159,7 +159,7 @@ class Wish:
     time_limit: int | None = None
     """Seconds."""
     max_retries: int = 0
-    """How often the job is started again after a failure of its own; a failed member, in an array, all together."""
+    """How often the job is started again after a failure of its own; in an array, how often each member is."""
     work_dir: str = ""
     python: str = "python"
     local: bool = False
