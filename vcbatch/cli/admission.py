@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from vcbatch.api import admission
 from vcbatch.api.admission import Settings
+from vcbatch.api.loose import listed, part
 from vcbatch.api.model import MalformedObject
 from vcbatch.api.names import DEFAULT_SCHEDULER, KUBE_SCHEDULER, SYSTEM_PRIORITY_CLASSES
 from vcbatch.api.queue import Queue
-from vcbatch.api.resources import JOBS, NAMESPACES, PODS, PRIORITYCLASSES, QUEUES, Resource
+from vcbatch.api.resources import (
+    BATCH_CRONJOBS,
+    BATCH_JOBS,
+    CRONJOBS,
+    DEPLOYMENTS,
+    JOBS,
+    JOBTEMPLATES,
+    NAMESPACES,
+    PODS,
+    PRIORITYCLASSES,
+    QUEUES,
+    REPLICASETS,
+    STATEFULSETS,
+    Resource,
+)
 from vcbatch.local.apiserver.admission import AdmissionRequest, Answer, Asked, Service
 from vcbatch.local.apiserver.kinds.admission import MUTATING, VALIDATING
 from vcbatch.local.apiserver.registry import RequestContext
@@ -27,18 +42,17 @@ from webhooks.service import AdmissionService
 
 Json = dict[str, Any]
 
-# Kinds that are stored for tools which expect them, while no controller acts on them.
-_WITHOUT_CONTROLLER = frozenset(
-    {
-        ("", "replicationcontrollers"),
-        ("apps", "deployments"),
-        ("apps", "replicasets"),
-        ("apps", "statefulsets"),
-        ("apps", "daemonsets"),
-        ("batch", "jobs"),
-        ("batch", "cronjobs"),
-    }
-)
+_WITHOUT_CONTROLLER: Final = frozenset({("", "replicationcontrollers"), ("apps", "daemonsets")})
+"""Kinds that are stored for tools which expect them, while no controller acts on them."""
+_POD_SPECS: Final[Mapping[Resource, str]] = {
+    PODS: "spec",
+    DEPLOYMENTS: "spec.template.spec",
+    REPLICASETS: "spec.template.spec",
+    STATEFULSETS: "spec.template.spec",
+    BATCH_JOBS: "spec.template.spec",
+    BATCH_CRONJOBS: "spec.jobTemplate.spec.template.spec",
+}
+_JOB_SPECS: Final[Mapping[Resource, str]] = {JOBS: "spec", CRONJOBS: "spec.jobTemplate.spec", JOBTEMPLATES: "spec"}
 
 _MANAGED_BY: Final = "app.kubernetes.io/managed-by"
 _US: Final = "vcbatch-up"
@@ -198,25 +212,30 @@ def idle_notices(
     """Warnings for what is stored and would then wait for ever without a word."""
 
     def notices(request: AdmissionRequest) -> Sequence[str]:
-        resource, spec = request.resource, (request.object or {}).get("spec")
+        resource = request.resource
         if (resource.group, resource.plural) in _WITHOUT_CONTROLLER:
-            return [f"nothing acts on a {resource.kind} here: it is stored, and no pods are made; submit a vcjob"]
-        if resource not in (PODS, JOBS) or not isinstance(spec, dict):
-            return []
+            return [f"nothing acts on a {resource.kind} here: it is stored, and no pods are made; use a Deployment"]
         known = " or ".join(scheduler_names)
         return [
             f"{path}: no scheduler {name!r} runs here, so that its pods will wait; use {known}"
-            for path, name in _schedulers(spec)
+            for path, name in _schedulers(resource, request.object or {})
             if name not in scheduler_names
         ]
 
     return notices
 
 
-def _schedulers(spec: Json) -> Iterator[tuple[str, str]]:
-    """The schedulers that a pod or a job names, with the fields that do."""
-    if name := spec.get("schedulerName"):
-        yield "spec.schedulerName", str(name)
-    for index, task in enumerate(spec.get("tasks") or ()):
-        if name := ((task.get("template") or {}).get("spec") or {}).get("schedulerName"):
-            yield f"spec.tasks[{index}].template.spec.schedulerName", str(name)
+def _schedulers(resource: Resource, body: Json) -> Iterator[tuple[str, str]]:
+    """The schedulers that a pod, a job, or what makes them names, with the fields that do."""
+    for path in (_POD_SPECS.get(resource), _JOB_SPECS.get(resource)):
+        if path is not None and (name := _at(body, path).get("schedulerName")):
+            yield f"{path}.schedulerName", str(name)
+    if (path := _JOB_SPECS.get(resource)) is None:
+        return
+    for index, task in enumerate(listed(_at(body, path), "tasks")):
+        if name := _at(task, "template.spec").get("schedulerName"):
+            yield f"{path}.tasks[{index}].template.spec.schedulerName", str(name)
+
+
+def _at(body: Json, path: str) -> Json:
+    return functools.reduce(part, path.split("."), body)

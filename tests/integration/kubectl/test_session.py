@@ -257,9 +257,20 @@ def test_run_starts_a_plain_pod(kubectl: Call) -> None:
 
 
 def test_what_nothing_will_act_on_is_said_when_it_is_created(kubectl: Call) -> None:
-    made = kubectl("create", "deployment", "d", "--image=none")
+    daemons = """
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: d}
+spec:
+  selector: {matchLabels: {a: d}}
+  template: {metadata: {labels: {a: d}}, spec: {containers: [{name: main, image: busybox}]}}
+"""
+    made = kubectl("create", "-f", "-", stdin=daemons)
     assert "created" in made.ok()
-    assert "Warning: nothing acts on a Deployment here" in made.err
+    assert "Warning: nothing acts on a DaemonSet here" in made.err
+    made = kubectl("create", "job", "k", "--image=busybox", "--", "true")
+    assert "created" in made.ok()
+    assert "Warning" not in made.err
     other = job().replace("  minAvailable: 2", "  minAvailable: 2\n  schedulerName: elsewhere")
     made = kubectl("create", "-f", "-", stdin=other)
     assert "created" in made.ok()

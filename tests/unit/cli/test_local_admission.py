@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import copy
+from typing import Any
+
+import pytest
+
 from tests.support.virtual_time import VirtualClock
-from tests.unit.apiserver.core.servers import configure, server, virtual, webhook
+from tests.unit.apiserver.core.servers import Answer, configure, server, virtual, webhook
 from vcbatch.api.resources import JOBS, QUEUES
 from vcbatch.cli.admission import admission_services, ensure_webhooks, idle_notices, remove_webhooks
 from vcbatch.cli.definitions import ensure_definitions
 from vcbatch.local.apiserver.kinds.admission import MUTATING, VALIDATING
 from vcbatch.seams.api import ApiError
 
+Json = dict[str, Any]
+OTHER: Json = {"schedulerName": "other", "restartPolicy": "Always", "containers": [{"name": "c", "image": "i"}]}
 JOB = {
     "apiVersion": "batch.volcano.sh/v1alpha1",
     "kind": "Job",
@@ -19,6 +26,11 @@ JOB = {
         "tasks": [{"name": "t", "replicas": 1, "template": {"spec": {"containers": [{"name": "c", "image": "i"}]}}}],
     },
 }
+
+
+def told(answer: Answer) -> list[str]:
+    """The warnings that came with an answer."""
+    return [value.removeprefix('299 - "').removesuffix('"') for name, value in answer.headers if name == "Warning"]
 
 
 @virtual
@@ -78,3 +90,54 @@ async def test_what_nothing_will_act_on_is_warned_of() -> None:
         answer = await client.post("/api/v1/namespaces/default/pods", pod)
 
         assert ("Warning", "spec.schedulerName") in [(name, value[7:25]) for name, value in answer.headers]
+
+
+@pytest.mark.parametrize(
+    ("place", "body", "field"),
+    [
+        ("apps/v1/namespaces/default/deployments", {"template": {"spec": OTHER}}, "spec.template.spec"),
+        ("batch/v1/namespaces/default/jobs", {"template": {"spec": OTHER}}, "spec.template.spec"),
+        (
+            "batch/v1/namespaces/default/cronjobs",
+            {"schedule": "@daily", "jobTemplate": {"spec": {"template": {"spec": OTHER}}}},
+            "spec.jobTemplate.spec.template.spec",
+        ),
+        (
+            "batch.volcano.sh/v1alpha1/namespaces/default/cronjobs",
+            {"schedule": "@daily", "jobTemplate": {"spec": {"tasks": [{"name": "w", "template": {"spec": OTHER}}]}}},
+            "spec.jobTemplate.spec.tasks[0].template.spec",
+        ),
+    ],
+)
+@virtual
+async def test_a_scheduler_that_isnt_here_is_told_where_it_is_named(place: str, body: Json, field: str) -> None:
+    spec: Json = copy.deepcopy(body)
+    if place.startswith("batch/"):
+        pods = spec["jobTemplate"]["spec"] if "jobTemplate" in spec else spec
+        pods["template"]["spec"]["restartPolicy"] = "Never"
+    if place.startswith("apps"):
+        spec |= {"selector": {"matchLabels": {"a": "b"}}}
+        spec["template"]["metadata"] = {"labels": {"a": "b"}}
+    async with server(notices=idle_notices(["volcano"])) as client:
+        await ensure_definitions(client.kernel.api)
+        group, version, *_, plural = place.split("/")
+        kind = {"deployments": "Deployment", "jobs": "Job", "cronjobs": "CronJob"}[plural]
+        body = {"apiVersion": f"{group}/{version}", "kind": kind, "metadata": {"name": "x"}, "spec": spec}
+        answer = await client.post(f"/apis/{place}", body)
+        assert answer.code == 201, answer.body
+        assert told(answer) == [
+            f"{field}.schedulerName: no scheduler 'other' runs here, so that its pods will wait; use volcano"
+        ]
+
+
+@virtual
+async def test_kinds_without_a_controller_are_warned_of_and_no_others() -> None:
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    body = {"metadata": {"name": "x"}, "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": template}}
+    async with server(notices=idle_notices()) as client:
+        made = {
+            kind: told(await client.post(f"/apis/apps/v1/namespaces/default/{kind}", copy.deepcopy(body)))
+            for kind in ("daemonsets", "deployments", "replicasets", "statefulsets")
+        }
+    warned = "nothing acts on a DaemonSet here: it is stored, and no pods are made; use a Deployment"
+    assert made == {"daemonsets": [warned], "deployments": [], "replicasets": [], "statefulsets": []}
