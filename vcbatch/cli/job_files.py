@@ -21,19 +21,19 @@ _UID = "simulated"
 """Of a job that the API server has never seen; its PodGroup is called so."""
 
 
-def members_of(document: Json, priority_classes: Mapping[str, int], *, source: str) -> tuple[Json, list[Json]]:
-    """The PodGroup, and all pods.
+def members_of(document: Json, priority_classes: Mapping[str, int], *, source: object) -> tuple[Json, list[Json]]:
+    """The PodGroup, and all pods; `source` says where the job is written.
 
     Raises:
         CliError: the job isn't one, or has more pods than are worth a try.
     """
     meta = {"namespace": "default", "uid": _UID, **document.get("metadata", {})}
-    where = f"{source}: job {meta['namespace']}/{meta.get('name')}"
+    name = f"job {meta['namespace']}/{meta.get('name')}"
     try:
         job = Job.parse(default_job({**document, "metadata": meta}))
         plan = plan_of(job)
         if plan.replicas > _MOST_PODS:
-            raise CliError(f"{where}: at most {_MOST_PODS} pods, got {plan.replicas}")
+            raise CliError(f"{source}: {name}: at most {_MOST_PODS} pods, got {plan.replicas}")
         made = ensure(plan, None, priority_classes, out={})
         assert made is not None  # noqa: S101 - there is none yet
         plugins = load(plan)
@@ -43,5 +43,5 @@ def members_of(document: Json, priority_classes: Mapping[str, int], *, source: s
             for create in creates(plan, read_ledger(plan), plugins, task=task, indices=range(task.replicas))
         ]
     except (MalformedObject, ValueError, KeyError, TypeError) as error:
-        raise CliError(f"{where}: {error}") from error
+        raise CliError(f"{source}: {name}: {error}") from error
     return made.body, pods

@@ -13,6 +13,7 @@ import click
 
 from vcbatch.api.resources import PODS
 from vcbatch.cli.documents import documents
+from vcbatch.cli.origin import Origin
 from vcbatch.cli.outcome_text import text_of
 from vcbatch.cli.output import CliError, note, say
 from vcbatch.cli.plugin_files import extensions_option
@@ -171,12 +172,17 @@ def _changed(
     for what in removed:
         collected.remove(what)
     for path in added:
-        for document in documents(path):
+        for number, document in enumerate(documents(path), start=1):
             if document.get("kind") == PODS.kind and isinstance(document.get("spec"), Mapping):
                 document = {**document, "spec": {"schedulerName": scheduler_name, **document["spec"]}}
-            collected.add(document, source=str(path))
+            collected.add(document, source=Origin(path, number))
     collected.say_ignored()
-    return collected.lists()
+    lists = collected.lists()
+    try:
+        World.read(lists)
+    except WorldError as error:
+        raise CliError(collected.placed(error)) from error
+    return lists
 
 
 def _difference(before: Outcome, after: Outcome) -> Json:

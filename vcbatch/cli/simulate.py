@@ -15,6 +15,7 @@ from vcbatch.api.names import DEFAULT_SCHEDULER
 from vcbatch.api.queue import DEFAULT
 from vcbatch.api.timestamps import parse_time
 from vcbatch.cli.documents import documents
+from vcbatch.cli.origin import Origin
 from vcbatch.cli.outcome_text import text_of
 from vcbatch.cli.output import CliError, complain, say
 from vcbatch.cli.plugin_files import extensions_option
@@ -127,15 +128,20 @@ def _runs(files: tuple[Path, ...], options: _Options) -> Iterator[_Run]:
     collected = Collected()
     objects = cases = 0
     for path in files:
-        for document in documents(path):
+        for number, document in enumerate(documents(path), start=1):
+            origin = Origin(path, number)
             if Recording.recognises(document):
                 raise CliError(f"{path}: a snapshot", hint=f"Use `vcbatch replay {path}`.")
             if Case.recognises(document):
                 cases += 1
-                yield *Case.label(document), True, lambda document=document: _case(document, options)
+                yield (
+                    *Case.label(document),
+                    True,
+                    lambda document=document, origin=origin: _case(document, origin, options),
+                )
             else:
                 objects += 1
-                collected.add(document, source=str(path))
+                collected.add(document, source=origin)
     if not objects and not cases:
         raise CliError(f"{', '.join(map(str, files))}: no objects and no cases")
     if objects:
@@ -143,15 +149,25 @@ def _runs(files: tuple[Path, ...], options: _Options) -> Iterator[_Run]:
         yield "name", ",".join(path.stem for path in files), False, lambda: _world(collected, options)
 
 
-def _case(document: Json, options: _Options) -> Outcome:
-    case = Case.read(document, policy=options.policy)
+def _case(document: Json, origin: Origin, options: _Options) -> Outcome:
+    try:
+        case = Case.read(document, policy=options.policy)
+    except WorldError as error:
+        field = f"{error.key}[{error.index}].{error.field}".rstrip(".") if error.key else ""
+        raise WorldError(f"{origin.place(field)}: {error}") from error
+    except PolicyError as error:
+        raise WorldError(f"{origin}: {error}") from error
     return _run(case.world, case.policy, options, now=options.at or MOMENT, share=case.share)
 
 
 def _world(collected: Collected, options: _Options) -> Outcome:
     now = options.at or datetime.now(UTC)
     lists = completed(collected.lists(), scheduler_names=options.names, now=now)
-    return _run(World.read(lists, scheduler_name=options.names[0]), options.policy, options, now=now)
+    try:
+        world = World.read(lists, scheduler_name=options.names[0])
+    except WorldError as error:
+        raise WorldError(collected.placed(error)) from error
+    return _run(world, options.policy, options, now=now)
 
 
 def _run(world: World, policy: Policy | None, options: _Options, *, now: datetime, share: Share = WHOLE) -> Outcome:

@@ -15,11 +15,12 @@ from typing import Any, cast
 from vcbatch.api.names import GROUP_NAME
 from vcbatch.api.resources import JOBS, PODS
 from vcbatch.cli.job_files import members_of
+from vcbatch.cli.origin import Origin
 from vcbatch.cli.output import CliError, note
 from vcbatch.core.machine import ObjectRef
 from vcbatch.core.podgroup import GroupView, decide
 from vcbatch.core.queue import bootstrap
-from vcbatch.scheduler.simulation.world import BY_KEY, BY_KIND
+from vcbatch.scheduler.simulation.world import BY_KEY, BY_KIND, WorldError
 
 Json = Mapping[str, Any]
 Lists = dict[str, list[Json]]
@@ -36,8 +37,10 @@ class Collected:
     objects: dict[str, dict[str, Json]] = field(default_factory=dict[str, dict[str, Json]])
     ignored: Counter[str] = field(default_factory=Counter[str])
     """Kinds that the scheduler doesn't read, and how often they came."""
-    jobs: dict[str, tuple[str, Json]] = field(default_factory=dict[str, tuple[str, Json]])
-    """By `namespace/name`: the file and the job, whose PodGroup and pods are made where they aren't there."""
+    jobs: dict[str, tuple[Origin, Json]] = field(default_factory=dict[str, tuple[Origin, Json]])
+    """By `namespace/name`: the job and where it is written; its PodGroup and pods are made where they aren't there."""
+    origins: dict[tuple[str, str], Origin] = field(default_factory=dict[tuple[str, str], Origin])
+    """Where objects are written, by key of their kind and name as in `objects`."""
 
     @staticmethod
     def of(lists: Mapping[str, Sequence[Json]]) -> Collected:
@@ -49,7 +52,7 @@ class Collected:
             }
         )
 
-    def add(self, document: Json, *, source: str) -> None:
+    def add(self, document: Json, *, source: Origin) -> None:
         """Take one object in. Raises `CliError` where it isn't one."""
         kind, version = document.get("kind"), document.get("apiVersion")
         if not isinstance(kind, str) or not isinstance(version, str):
@@ -74,8 +77,15 @@ class Collected:
             known["namespace"] = "default"
         name = f"{known.get('namespace', '')}/{known['name']}"
         self.objects.setdefault(read.key, {})[name] = {**document, "metadata": known}
+        self.origins[read.key, name] = source
 
-    def _add_job(self, document: Json, source: str) -> None:
+    def placed(self, error: WorldError) -> str:
+        """What is wrong with one of these objects, with the place where it is written, as far as that is known."""
+        names = list(self.objects.get(error.key, ()))
+        origin = self.origins.get((error.key, names[error.index])) if 0 <= error.index < len(names) else None
+        return str(error) if origin is None else f"{origin.place(error.field)}: {error}"
+
+    def _add_job(self, document: Json, source: Origin) -> None:
         meta = document.get("metadata")
         if not isinstance(meta, Mapping) or not isinstance(cast("Json", meta).get("name"), str):
             raise CliError(f"{source}: a Job without metadata.name")
@@ -110,7 +120,9 @@ class Collected:
     def lists(self) -> Lists:
         """Everything, by kind. Raises `CliError` for a job that can't be one."""
         lists = {key: list(found.values()) for key, found in self.objects.items()}
-        classes = {str(c["metadata"]["name"]): int(c.get("value") or 0) for c in lists.get("priorityClasses", ())}
+        values = {str(c["metadata"]["name"]): c.get("value", 0) for c in lists.get("priorityClasses", ())}
+        # One of another type is refused when the world is read.
+        classes = {name: value for name, value in values.items() if isinstance(value, int)}
         for source, job in self.jobs.values():
             group, pods = members_of(job, classes, source=source)
             if f"{group['metadata']['namespace']}/{group['metadata']['name']}" not in self.objects.get(_GROUPS, {}):

@@ -292,3 +292,69 @@ def test_what_is_no_job_is_named(write: Any, spoilt: Json, said: str):
     error = run(write(node("a"), {**job("bad", replicas=1), **spoilt})).exception
     assert isinstance(error, CliError)
     assert said in str(error)
+
+
+BROKEN = """\
+apiVersion: v1
+kind: Node
+metadata: {name: a}
+---
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: PodGroup
+metadata: {name: g}
+spec:
+  queue: default
+  minMember: two
+"""
+LISTED = """\
+apiVersion: v1
+kind: List
+items:
+- apiVersion: v1
+  kind: Pod
+  metadata: {name: p}
+- apiVersion: v1
+  kind: Pod
+  metadata:
+    labels: {a: b}
+"""
+CASES = """\
+{"id": "one", "policy": "actions: allocate", "nodes": []}
+
+{"id": "two", "policy": "actions: allocate", "nodes": [{"metadata": {"name": 7}}]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (BROKEN, ":10: podGroups[0] default/g: Expected `int`, got `str` - at `$.spec.minMember`"),
+        (BROKEN.replace("two", "2").replace("kind: PodGroup", "kin: PodGroup"), ":5: neither a Kubernetes object"),
+        (LISTED, ":7: a Pod without metadata.name"),
+        (CASES, ":3: nodes[0] 7: Expected `str`, got `int` - at `$.metadata.name`"),
+    ],
+    ids=["a field", "no kind", "an item of a list", "a line of JSON"],
+)
+def test_what_is_wrong_is_said_with_its_line(tmp_path: Path, text: str, said: str):
+    path = tmp_path / "world"
+    path.write_text(text)
+    result = run(str(path))
+    told = str(result.exception) if isinstance(result.exception, CliError) else result.stderr
+    assert f"{path}{said}" in told
+
+
+def test_a_priority_that_is_no_number_is_refused_with_its_line(tmp_path: Path):
+    path = tmp_path / "world.yaml"
+    path.write_text(yaml.safe_dump(job("a", replicas=1)) + "---\n" + PRIORITY)
+    result = run(str(path))
+    told = str(result.exception) if isinstance(result.exception, CliError) else result.stderr
+    lines = path.read_text().splitlines()
+    assert f"{path}:{lines.index('value: high') + 1}: priorityClasses[0] high: Expected `int`, got `str`" in told
+
+
+PRIORITY = """\
+apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata: {name: high}
+value: high
+"""

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from vcbatch.api.timestamps import format_time
 from vcbatch.scheduler.model import Phase
-from vcbatch.scheduler.result import Bind, Eviction, Explanation, Held, PluginFailure
+from vcbatch.scheduler.result import Bind, ClosestDomain, Eviction, Explanation, Held, PluginFailure
 
 _SCHEDULED = ("Running", "Bound", "Succeeded", "Failed", "Releasing")
 
@@ -125,5 +126,15 @@ def reason_json(why: Explanation) -> dict[str, Any]:
         "nodes": dict(why.nodes or {}),
         "position": why.position,
         "ahead": list(why.ahead),
+        "closestDomain": _closest(why.closest),
+        "expectedStart": "" if why.expected_start is None else format_time(why.expected_start),
     }
     return told | {name: value for name, value in more.items() if value}
+
+
+def _closest(domain: ClosestDomain | None) -> dict[str, Any]:
+    return (
+        {}
+        if domain is None
+        else {"name": domain.name, "tier": domain.tier, "needed": domain.needed, "room": domain.room}
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
@@ -20,7 +21,17 @@ BY_KIND: Mapping[tuple[str, str], Read] = {(read.resource.group, read.resource.k
 
 
 class WorldError(ValueError):
-    """An object that can't be read: says which, which field, what was given and what is allowed."""
+    """An object that can't be read: says which, which field, what was given and what is allowed.
+
+    `key` and `index` are its place among the lists, empty and -1 where it isn't about one of them; `field` is the path
+    of what is wrong in it, as far as it is known.
+    """
+
+    def __init__(self, text: str, *, key: str = "", index: int = -1, field: str = "") -> None:
+        super().__init__(text)
+        self.key = key
+        self.index = index
+        self.field = field
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,20 +55,28 @@ class World:
                 raise WorldError(f"{key}: the scheduler doesn't read these; allowed: {', '.join(sorted(BY_KEY))}")
         return World(
             tuple(
-                (read.resource, _decoded(read, raw, f"{read.key}[{i}]", scheduler_name))
+                (read.resource, _decoded(read, raw, i, scheduler_name))
                 for read in BY_KEY.values()
                 for i, raw in enumerate(lists.get(read.key, ()))
             )
         )
 
 
-def _decoded(read: Read, raw: object, where: str, scheduler_name: str) -> msgspec.Struct:
+def _decoded(read: Read, raw: object, index: int, scheduler_name: str) -> msgspec.Struct:
+    where = f"{read.key}[{index}]"
     if not isinstance(raw, Mapping):
-        raise WorldError(f"{where}: must be a mapping, got {_short(raw)}")
+        raise WorldError(f"{where}: must be a mapping, got {_short(raw)}", key=read.key, index=index)
     try:
         return msgspec.convert(_filled(read, cast("Json", raw), scheduler_name), read.struct)
     except msgspec.ValidationError as error:
-        raise WorldError(f"{where} {_name(cast('Json', raw))}: {error}") from error
+        text = f"{where} {_name(cast('Json', raw))}: {error}"
+        raise WorldError(text, key=read.key, index=index, field=_field(str(error))) from error
+
+
+def _field(said: str) -> str:
+    """The path that msgspec names at the end of what it says, up to a list of which it doesn't say which item."""
+    path = re.search(r"`\$([^`]*)`$", said)
+    return path[1].partition("[...]")[0].lstrip(".") if path is not None else ""
 
 
 def _filled(read: Read, raw: Json, scheduler_name: str) -> dict[str, Any]:
