@@ -165,3 +165,19 @@ def test_a_pod_that_failed_and_is_gone_is_still_waited_after() -> None:
         assert len(world.api.all(PODS)) == 1
 
     run(scenario())
+
+
+def test_a_pod_never_has_the_name_of_one_that_is_gone() -> None:
+    async def scenario() -> None:
+        world = _World()
+        uid = await world.job()
+        await world.rest(uid)
+        used = [pod["metadata"]["name"] for pod in world.api.all(PODS)]
+        for parallelism in (0, 1, 0, 1):
+            await world.api.patch(BATCH_JOBS, "j", {"spec": {"parallelism": parallelism}}, namespace="ns")
+            await world.rest(uid)
+            used += [pod["metadata"]["name"] for pod in world.api.all(PODS)]
+            await world.clock.sleep(10)
+        assert len(used) == len(set(used)) == 3
+
+    run(scenario())

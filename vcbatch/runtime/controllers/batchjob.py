@@ -30,7 +30,7 @@ from vcbatch.runtime.controllers.owned import (
     read_again,
 )
 from vcbatch.runtime.controllers.refusals import Refusals, Told
-from vcbatch.runtime.controllers.vacated import VacatedNames
+from vcbatch.runtime.controllers.vacated import CHOSEN_NAME_RESTS_SECONDS, VacatedNames
 from vcbatch.runtime.recorder import Recorder
 from vcbatch.runtime.supervise import Part
 from vcbatch.seams.api import Api, ApiError, Json
@@ -65,7 +65,7 @@ class BatchJobController:
         self._api = api
         self._jobs = jobs
         self._pods = pods
-        self._vacated = VacatedNames(clock=clock)
+        self._vacated = VacatedNames(rests=CHOSEN_NAME_RESTS_SECONDS, clock=clock)
         self._lost: dict[str, dict[str, datetime]] = {}  # Job UID -> pod UID -> when it failed; pods that are deleted
         self._refusals = Refusals(BATCH_JOBS, jobs, recorder, _TEXTS)
         self.controller = Controller(

@@ -29,7 +29,7 @@ from vcbatch.runtime.controllers.command import target_of
 from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
 from vcbatch.runtime.controllers.departed import Departed
 from vcbatch.runtime.controllers.refusals import Refusals, Told
-from vcbatch.runtime.controllers.vacated import VacatedNames
+from vcbatch.runtime.controllers.vacated import GIVEN_NAME_RESTS_SECONDS, VacatedNames
 from vcbatch.runtime.meter import Meter
 from vcbatch.runtime.pace import Pace
 from vcbatch.runtime.recorder import Recorder
@@ -114,7 +114,7 @@ class JobController:
         self._looks: Pace[str] = Pace(first=_REST_SECONDS, limit=_LONGEST_REST_SECONDS)
         self._counts: Pace[str] = Pace(first=_COUNTS_SECONDS, limit=_LONGEST_COUNTS_SECONDS)
         self._unwritten: dict[str, float] = {}  # job UID -> since when its status says less than there is to say
-        self._vacated = VacatedNames(clock=clock)
+        self._vacated = VacatedNames(rests=GIVEN_NAME_RESTS_SECONDS, clock=clock)
         self._departed: Departed[Pod] = Departed()
         self._refusals = Refusals(JOBS, sources.jobs, recorder, _TOLD)
         self.controller = Controller(

@@ -30,7 +30,7 @@ from vcbatch.runtime.controllers.owned import (
     read_again,
 )
 from vcbatch.runtime.controllers.refusals import Refusals, Told
-from vcbatch.runtime.controllers.vacated import VacatedNames
+from vcbatch.runtime.controllers.vacated import CHOSEN_NAME_RESTS_SECONDS, VacatedNames
 from vcbatch.runtime.recorder import Recorder
 from vcbatch.runtime.supervise import Part
 from vcbatch.seams.api import Api, Json
@@ -62,7 +62,7 @@ class ReplicaSetController:
         self._api = api
         self._replica_sets = replica_sets
         self._pods = pods
-        self._vacated = VacatedNames(clock=clock)
+        self._vacated = VacatedNames(rests=CHOSEN_NAME_RESTS_SECONDS, clock=clock)
         self._refusals = Refusals(REPLICASETS, replica_sets, recorder, _TEXTS)
         self.controller = Controller(
             ControllerConfig(name="replicaset-controller"),

@@ -29,7 +29,7 @@ from vcbatch.runtime.controllers.owned import (
     read_again,
 )
 from vcbatch.runtime.controllers.refusals import Refusals, Told
-from vcbatch.runtime.controllers.vacated import VacatedNames
+from vcbatch.runtime.controllers.vacated import GIVEN_NAME_RESTS_SECONDS, VacatedNames
 from vcbatch.runtime.recorder import Recorder
 from vcbatch.runtime.supervise import Part
 from vcbatch.seams.api import Api, Json
@@ -70,7 +70,7 @@ class StatefulSetController:
         self._revisions = revisions
         self._pods = pods
         self._claims = claims
-        self._vacated = VacatedNames(clock=clock)
+        self._vacated = VacatedNames(rests=GIVEN_NAME_RESTS_SECONDS, clock=clock)
         self._refusals = Refusals(STATEFULSETS, stateful_sets, recorder, _TEXTS)
         self.controller = Controller(
             ControllerConfig(name="statefulset-controller"),

@@ -1,6 +1,9 @@
-"""Names of pods that are just gone, and must not be taken again too soon.
+"""Names of pods that are gone, and must not be taken again too soon.
 
-Whoever waits for a deletion by name may look twice and see two different pods: `kubectl delete` reads the object, lists
+A name that can be any is left alone for as long as people speak of the pod that had it: two pods of one name share
+their events, and one that somebody deleted would seem to be back.
+
+Where the name is given, it is only left for a moment. Whoever waits for a deletion by name may look twice and see two different pods: `kubectl delete` reads the object, lists
 it by name, and then waits until that name is gone, whoever has it by then (kubectl `pkg/cmd/delete` and
 `cmd/wait/delete.go`: the UID is compared in the first read only). A successor that appears between the two looks makes
 it wait until that one goes. On one machine a pod ends and is replaced within a few milliseconds, so it happens.
@@ -17,14 +20,19 @@ from vcbatch.api.resources import PODS
 from vcbatch.core.machine import Create, Decision
 from vcbatch.seams.clock import Clock
 
-NAME_RESTS_SECONDS: Final = 0.25
-"""How long a name stays free: several times what lies between the two looks."""
+GIVEN_NAME_RESTS_SECONDS: Final = 0.25
+"""Several times what lies between the two looks."""
+CHOSEN_NAME_RESTS_SECONDS: Final = 3600.0
+"""As long as events are kept."""
+_MOST: Final = 20_000
+"""Names that are remembered, some 3 MB."""
 
 
 class VacatedNames:
-    """Holds back the creation of pods whose names are too young."""
+    """Which names have to rest for `rests` seconds from when they were vacated. A restart forgets them."""
 
-    def __init__(self, *, clock: Clock) -> None:
+    def __init__(self, *, rests: float, clock: Clock) -> None:
+        self._rests = rests
         self._clock = clock
         self._gone: OrderedDict[str, float] = OrderedDict()  # namespace/name -> when it was seen to be gone
 
@@ -47,13 +55,13 @@ class VacatedNames:
         due = [self._gone[key] for create in decision.creates if (key := _key(create)) in self._gone]
         if not due:
             return decision
-        left = timedelta(seconds=max(min(due) + NAME_RESTS_SECONDS - self._clock.monotonic(), 0.0))
+        left = timedelta(seconds=max(min(due) + self._rests - self._clock.monotonic(), 0.0))
         creates = [create for create in decision.creates if _key(create) not in self._gone]
         return replace(decision, creates=creates, look_again_at=min(now + left, decision.look_again_at or now + left))
 
     def _forget(self) -> None:
-        oldest = self._clock.monotonic() - NAME_RESTS_SECONDS
-        while self._gone and next(iter(self._gone.values())) <= oldest:
+        oldest = self._clock.monotonic() - self._rests
+        while self._gone and (len(self._gone) > _MOST or next(iter(self._gone.values())) <= oldest):
             self._gone.popitem(last=False)
 
 
