@@ -76,7 +76,10 @@ COUNTERS: dict[str, Described] = {
     "looks": Described(help="Looks at objects by controllers.", labels=("controller", "result")),
     "binds": Described(help="Pods bound, or refused for good.", labels=("result",)),
     "policy_reloads": Described(help="Scheduling policies that came into force, or were refused.", labels=("result",)),
-    "plugin_failures": Described(help="Errors raised by plugins and actions of the user's own.", labels=("plugin",)),
+    "plugin_failures": Described(help="Errors of plugins and actions of the user's own.", labels=("plugin",)),
+    "plugin_slow": Described(
+        help="Cycles that took longer than 5 s because of a plugin or an action of the user's own.", labels=("plugin",)
+    ),
     "cycles": Described(help="Scheduling cycles."),
     "evictions": Described(help="Pods that were evicted for others.", labels=("action",)),
     "eviction_transactions": _volcano("Evictions, as Volcano counts them.", "action"),
@@ -143,6 +146,9 @@ DURATIONS: dict[str, Described] = {
     ),
     "scheduling_stage_duration_milliseconds": _volcano(
         "Duration of binding a pod's claims (PreBind) and of binding it (Bind).", "stage", buckets=_STAGE_MS
+    ),
+    "controller_job_to_pod_creation_latency_milliseconds": _volcano(
+        "From a job's creation until a pod of it was made.", buckets=_TASK_MS
     ),
     "admission_seconds": Described(help="Time to answer an admission review.", labels=("path",)),
     "look_seconds": Described(help="Duration of a look, writes included.", labels=("controller",)),

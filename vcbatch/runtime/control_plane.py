@@ -44,6 +44,7 @@ from vcbatch.runtime.controllers.jobtemplate import JobTemplateController
 from vcbatch.runtime.controllers.podgroup import PodGroupController, follow_workloads
 from vcbatch.runtime.controllers.queue import QueueController
 from vcbatch.runtime.controllers.sharding import ShardingController, ShardingFile
+from vcbatch.runtime.creation_metrics import CreationMetrics
 from vcbatch.runtime.end_metrics import EndMetrics
 from vcbatch.runtime.fabric_manager import FabricManager
 from vcbatch.runtime.followed_file import FollowedFile
@@ -158,6 +159,7 @@ class ControlPlane:
             meter=meter,
         )
         self.ends = EndMetrics(meter, jobs=custom[JOBS], flows=custom[JOBFLOWS])
+        self._creations = CreationMetrics(meter, jobs=custom[JOBS], pods=pods)
         self.job_templates = JobTemplateController(
             custom[JOBTEMPLATES], custom[JOBS], applier, clock=clock, random=random, meter=meter
         )
@@ -261,7 +263,8 @@ class ControlPlane:
             self.colocation,
             *([self.node_shards] if self.node_shards is not None else []),
         )
-        parts = [controller.part() for controller in controllers]
+        timing = Part(name="timing the creation of pods", run=self._creations.run)
+        parts = [timing, *(controller.part() for controller in controllers)]
         return [
             *(Part(name=part.name, run=self._after_sync(part)) for part in parts),
             Part(name="sending the controllers' events", run=self.recorder.run),
