@@ -63,6 +63,13 @@ def test_a_new_queue_opens() -> None:
     assert _status(_queue()) == {"state": "Open"}
 
 
+def test_a_queue_opens_though_its_parent_is_missing() -> None:
+    view = QueueView(queue=_queue(parent="nobody"), parent=None)
+    decision = decide(view, now=START)
+    assert decision.status is not None
+    assert (decision.status.status, list(decision.marks)) == ({"state": "Open"}, [])
+
+
 def test_counts_are_written_when_they_change() -> None:
     counts = {"Pending": 1, "Running": 2, "Inqueue": 3, "Unknown": 4, "Completed": 5}
     written = _status(_queue({"state": "Open"}), **counts)
@@ -161,6 +168,15 @@ def test_queues_close_and_open_with_their_parent(mortal: bool) -> None:
     assert tree.states() == {"root": "Open", "p": "Closed", "c1": "Closed", "c2": "Closed", "g": "Closed"}
     tree.command("OpenQueue", "p")
     assert tree.states() == {"root": "Open", "p": "Open", "c1": "Open", "c2": "Closed", "g": "Open"}
+    assert tree.events == [
+        "CloseQueue queue c2 is Closed, as a Command asked for",
+        "CloseQueue queue p is Closed, as a Command asked for",
+        "CloseQueue queue c1 is Closed, since its parent p is Closed",
+        "CloseQueue queue g is Closed, since its parent c1 is Closed",
+        "OpenQueue queue p is Open, as a Command asked for",
+        "OpenQueue queue c1 is Open, since its parent p is Open",
+        "OpenQueue queue g is Open, since its parent c1 is Open",
+    ]
     tree.command("OpenQueue", "c2")
     assert set(tree.states().values()) == {"Open"}
 

@@ -33,7 +33,8 @@ def decide(view: QueueView, *, now: datetime) -> Decision:
         return Decision(marks=[_mark(queue, closed_by_parent=False)], look_again_at=now)
     marks = list(_marks(view, inbox))
     empty = not any(number for phase, number in view.pod_groups.items() if phase != PodGroupPhase.COMPLETED)
-    state = rule_of(queue.status.state, _action(view, inbox)).decide(empty)
+    action = _action(view, inbox)
+    state = rule_of(queue.status.state, action).decide(empty)
     stored = queue.status.dump()
     decided = _with_counts({**stored, "state": str(state)}, view.pod_groups)
     status = WriteStatus(ref=ref_of(QUEUES, queue), resource_version=queue.metadata.resource_version, status=decided)
@@ -41,7 +42,7 @@ def decide(view: QueueView, *, now: datetime) -> Decision:
         status=None if decided == stored else status,
         marks=marks,
         deletes=inbox.deletes,
-        events=list(_events(queue, inbox, state)),
+        events=list(_events(view, inbox, action, state)),
         look_again_at=now if inbox.more else None,
     )
 
@@ -93,14 +94,21 @@ def _was_closed_by_parent(view: QueueView) -> bool:
     return _closed_by_parent(view.queue) and view.queue.status.state not in SHUT and not parent_shut
 
 
-def _events(queue: Queue, inbox: Inbox, state: QueueState) -> Iterator[Emit]:
+def _events(view: QueueView, inbox: Inbox, action: Action, state: QueueState) -> Iterator[Emit]:
+    queue, parent = view.queue, view.parent
     ref = ref_of(QUEUES, queue)
     for why in inbox.rejected:
         yield Emit(ref=ref, type=EventType.WARNING, reason=JobReason.COMMAND_REJECTED, message=why)
-    if inbox.action is not None and state != queue.status.state:  # or the same Command is seen a second time
-        reason = QueueReason.OPEN_QUEUE if inbox.action is Action.OPEN_QUEUE else QueueReason.CLOSE_QUEUE
-        message = f"queue {queue.name} is {state}, as a Command asked for"
-        yield Emit(ref=ref, type=EventType.NORMAL, reason=reason, message=message)
+    if state == queue.status.state:  # or the same Command is seen a second time
+        return
+    if inbox.action is not None:
+        because = "as a Command asked for"
+    elif parent is not None and action is not Action.SYNC_QUEUE and (state in SHUT) != (queue.status.state in SHUT):
+        because = f"since its parent {parent.name} is {parent.status.state}"
+    else:
+        return
+    reason = QueueReason.OPEN_QUEUE if action is Action.OPEN_QUEUE else QueueReason.CLOSE_QUEUE
+    yield Emit(ref=ref, type=EventType.NORMAL, reason=reason, message=f"queue {queue.name} is {state}, {because}")
 
 
 def _with_counts(status: Json, pod_groups: Mapping[str, int]) -> Json:
