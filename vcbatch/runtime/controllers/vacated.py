@@ -3,10 +3,11 @@
 A name that can be any is left alone for as long as people speak of the pod that had it: two pods of one name share
 their events, and one that somebody deleted would seem to be back.
 
-Where the name is given, it is only left for a moment. Whoever waits for a deletion by name may look twice and see two different pods: `kubectl delete` reads the object, lists
-it by name, and then waits until that name is gone, whoever has it by then (kubectl `pkg/cmd/delete` and
-`cmd/wait/delete.go`: the UID is compared in the first read only). A successor that appears between the two looks makes
-it wait until that one goes. On one machine a pod ends and is replaced within a few milliseconds, so it happens.
+Where the name is given, it is only left for a moment. Whoever waits for a deletion by name may look twice and see two
+different pods: `kubectl delete` reads the object, lists it by name, and then waits until that name is gone, whoever has
+it by then (kubectl `pkg/cmd/delete` and `cmd/wait/delete.go`: the UID is compared in the first read only). A successor
+that appears between the two looks makes it wait until that one goes. On one machine a pod ends and is replaced within a
+few milliseconds, so it happens.
 """
 
 from __future__ import annotations
