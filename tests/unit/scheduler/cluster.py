@@ -51,15 +51,15 @@ class Cluster:
         self._send(PRIORITYCLASSES, PriorityClassView, "ADDED", {"metadata": meta, "value": value})
 
     def gang(self, name: str, size: int, *, minimum: int | None = None, phase: str = "Inqueue", **given: Any) -> None:
-        """A PodGroup with so many pods of one kind. `pod` is merged into their spec, `labels` and `annotations` are the
-        PodGroup's; other keywords go into its spec; `cpu` is what each pod asks for."""
+        """A PodGroup with so many pods of one kind. `pod` is merged into their spec, `labels`, `annotations` and
+        `created` are the PodGroup's; other keywords go into its spec; `cpu` is what each pod asks for."""
         pod, cpu = given.pop("pod", {}), given.pop("cpu", "1")
         raw = {
             "metadata": {
                 "name": name,
                 "namespace": "ns",
                 "uid": f"group-{name}",
-                "creationTimestamp": f"2026-05-01T00:00:{len(self.groups):02}Z",
+                "creationTimestamp": given.pop("created", f"2026-05-01T00:00:{len(self.groups):02}Z"),
                 "labels": given.pop("labels", {}),
                 "annotations": given.pop("annotations", {}),
             },
