@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pty
 import select
 import signal
+import struct
+import termios
 import time
 from pathlib import Path
 
@@ -163,10 +166,74 @@ def test_on_a_terminal_ctrl_c_asks(shell: Shell, keys: bytes, code: int, told: s
     shell.run("job", "cancel", name)
 
 
-def _take_terminal() -> None:
-    import fcntl
-    import termios
+def test_a_terminal_reaches_into_a_pod(shell: Shell) -> None:
+    """Typed keys, the window's size, Ctrl-C, the end of input and the exit code; and the terminal is itself again."""
+    shell.run("run", "--detach", "--name", "inside", "--", "sleep", "600")
+    assert shell.run("wait", "inside", "--for", "running").code == 0
+    master, slave = pty.openpty()
+    try:
+        _resize(master, columns=90, rows=25)
+        before = termios.tcgetattr(slave)
+        running = shell.start(
+            *("job", "exec", "-it", "inside", "--", "sh", "-c", "PS1='ready ' exec sh -i"),
+            stdin=slave, stdout=slave, stderr=slave, text=False, start_new_session=True, preexec_fn=_take_terminal,
+        )  # fmt: skip
+        _until(master, b"ready ")
+        os.write(master, b"stty size\r")
+        assert b"25 90" in _until(master, b"ready ")
+        _resize(master, columns=100, rows=30)
+        _resized(master, b"30 100")
+        os.write(master, b"echo in; cat\r")
+        _until(master, b"in\r\n")
+        os.write(master, b"\x03")
+        _until(master, b"ready ")
+        os.write(master, b"echo code $?; cat; exit 7\r")
+        _until(master, b"code 130")
+        os.write(master, b"\x04")
+        assert running.wait(PATIENCE) == 7
+        assert termios.tcgetattr(slave) == before
+    finally:
+        os.close(master)
+        os.close(slave)
 
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_terminal_is_itself_again_where_the_command_is_ended(shell: Shell, number: signal.Signals) -> None:
+    name = f"ended-{number}"
+    shell.run("run", "--detach", "--name", name, "--", "sleep", "600")
+    assert shell.run("wait", name, "--for", "running").code == 0
+    master, slave = pty.openpty()
+    try:
+        before = termios.tcgetattr(slave)
+        running = shell.start(
+            *("job", "exec", "-it", name, "--", "sh", "-c", "echo here; sleep 600"),
+            stdin=slave, stdout=slave, stderr=slave, text=False, start_new_session=True, preexec_fn=_take_terminal,
+        )  # fmt: skip
+        _until(master, b"here")
+        assert termios.tcgetattr(slave) != before
+        running.send_signal(number)
+        assert running.wait(PATIENCE) == 128 + number
+        assert termios.tcgetattr(slave) == before
+    finally:
+        os.close(master)
+        os.close(slave)
+
+
+def _resize(fd: int, *, columns: int, rows: int) -> None:
+    fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+
+def _resized(fd: int, size: bytes) -> None:
+    """Until the other side has this size, which it is told beside what is typed."""
+    deadline = time.monotonic() + PATIENCE
+    seen = b""
+    while size not in seen:
+        assert time.monotonic() < deadline, seen
+        os.write(fd, b"stty size\r")
+        seen = _until(fd, b"ready ")
+
+
+def _take_terminal() -> None:
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 

@@ -148,7 +148,8 @@ async def _converse(remote: RemoteCommand, *, stdin: bool, tty: bool) -> int:
             async for stream, data in remote.output():
                 emit(2 if stream == STDERR else 1, data)
     except NotRunError as error:
-        raise CliError(str(error), exit_code=_NOT_RUN) from error
+        hint = "It has to be a program of the container's image."
+        raise CliError(str(error), hint=hint, exit_code=_NOT_RUN) from error
     else:
         assert remote.exit_code is not None  # noqa: S101 - `output` ends with it, or raises
         return remote.exit_code

@@ -11,21 +11,30 @@ import termios
 import tty
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Final
+from typing import Final, NoReturn
 
 _PIECE: Final = 64 * 1024
 
 
 @contextmanager
 def raw_terminal() -> Iterator[None]:
-    """Keys go to the other side as they are pressed, Ctrl-C too; whatever happens, the terminal is itself again."""
+    """Keys go to the other side as they are pressed, Ctrl-C too; whatever happens, a signal that ends us too, the
+    terminal is itself again."""
     fd = sys.stdin.fileno()
     before = termios.tcgetattr(fd)
+    handlers = {number: signal.signal(number, _end) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
         tty.setraw(fd)
         yield
     finally:
-        termios.tcsetattr(fd, termios.TCSADRAIN, before)
+        with suppress(termios.error):  # the terminal may be gone
+            termios.tcsetattr(fd, termios.TCSADRAIN, before)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+
+def _end(number: int, _: object) -> NoReturn:
+    sys.exit(128 + number)
 
 
 def window() -> tuple[int, int]:
