@@ -246,6 +246,9 @@ class _Tree:
             if any(amount > limit.get(name, ZERO) for name, amount in wanted.items()):
                 text = f"sum of children's {which} ({amounts.shown(wanted)})"
                 over = f"{text} exceeds parent's {which} limit ({amounts.shown(limit)})"
+                unnamed = sorted(name for name, amount in wanted.items() if amount > ZERO and name not in limit)
+                if unnamed:
+                    over += f"; of what its {which} doesn't name its children have none: {', '.join(unnamed)}"
                 yield Fault(f"spec.{which}", f"parent queue {parent.name} validation failed: {over}")
 
     def _ancestors(self) -> list[Queue]:
