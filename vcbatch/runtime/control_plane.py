@@ -172,6 +172,7 @@ class ControlPlane:
             custom[PODGROUPS],
             follow_workloads(informers),
             applier,
+            self.recorder,
             clock=clock,
             random=random,
             meter=meter,

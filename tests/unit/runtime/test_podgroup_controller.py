@@ -2,30 +2,50 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from typing import Any
+
 from tests.fakes.api import FakeApi
 from tests.support.virtual_time import SeededRandom, VirtualClock, run
 from vcbatch.api.names import GROUP_NAME
 from vcbatch.api.pod import Pod
-from vcbatch.api.resources import PODGROUPS, PODS, REPLICASETS
+from vcbatch.api.resources import EVENTS, PODGROUPS, PODS, REPLICASETS, Resource
 from vcbatch.api.workload import Workload
 from vcbatch.runtime.apply import Applier
 from vcbatch.runtime.cache import Cache
 from vcbatch.runtime.controllers.podgroup import PodGroupController
 from vcbatch.runtime.recorder import Recorder
+from vcbatch.seams.api import ApiError, Json
+
+
+class _Api(FakeApi):
+    def __init__(self) -> None:
+        super().__init__()
+        self.reads: list[str] = []
+        self.refusal: ApiError | None = None
+
+    async def get(self, resource: Resource, name: str, **options: Any) -> Any:
+        self.reads.append(resource.plural)
+        return await super().get(resource, name, **options)
+
+    async def create(self, resource: Resource, body: Json, *, namespace: str | None = None) -> Json:
+        if resource == PODGROUPS and self.refusal is not None:
+            raise self.refusal
+        return await super().create(resource, body, namespace=namespace)
 
 
 class _World:
     def __init__(self) -> None:
-        self.api = FakeApi()
+        self.api = _Api()
         self.pods: Cache[Pod] = Cache(model=Pod)
         self.podgroups: Cache[dict] = Cache()
         self.replica_sets: Cache[Workload] = Cache(model=Workload)
         clock, random = VirtualClock(), SeededRandom(1)
-        recorder = Recorder(self.api, clock=clock, random=random, component="test")
+        self.recorder = Recorder(self.api, clock=clock, random=random, component="test")
         self.applier = Applier(
             self.api,
             {PODS: self.pods, PODGROUPS: self.podgroups},
-            recorder,
+            self.recorder,
             clock=clock,
             random=SeededRandom(1),
             without_status=[PODGROUPS],
@@ -37,6 +57,7 @@ class _World:
             self.podgroups,
             {REPLICASETS: self.replica_sets},
             self.applier,
+            self.recorder,
             clock=clock,
             random=random,
         )
@@ -129,6 +150,24 @@ def test_a_workload_that_no_watch_has_told_of_yet_is_asked_for() -> None:
     run(scenario())
 
 
+def test_what_is_known_isnt_asked_for_and_one_pod_is_read_for_all() -> None:
+    async def scenario() -> None:
+        world = _World()
+        owner = await world.replica_set(group_min_member="3")
+        world.replica_sets.replace(await world.api.list(REPLICASETS, model=Workload))
+        for name in ("a", "b", "c"):
+            await world.add(name, owner=owner)
+        for _ in range(3):
+            await world.look(owner["metadata"]["uid"])
+            await world.list_pods()
+        assert [write for write in world.api.writes if write[1] == "podgroups"] == [
+            ("create", "podgroups", f"podgroup-{owner['metadata']['uid']}")
+        ]
+        assert world.api.reads == ["pods"]
+
+    run(scenario())
+
+
 def test_an_edit_of_the_workload_reaches_the_group_and_its_end_ends_it() -> None:
     async def scenario() -> None:
         world = _World()
@@ -151,5 +190,40 @@ def test_an_edit_of_the_workload_reaches_the_group_and_its_end_ends_it() -> None
         await world.list_pods()
         await world.look(uid)
         assert world.api.writes[-1] == ("delete", "podgroups", f"podgroup-{uid}")
+
+    run(scenario())
+
+
+def test_pods_whose_group_isnt_taken_are_told_once_and_again_when_there_is_news() -> None:
+    async def scenario() -> None:
+        world = _World()
+        owner = await world.replica_set()
+        for number in range(12):
+            await world.add(f"p-{number:02}", owner=owner)
+        key = f"ns/podgroup-{owner['metadata']['uid']}"
+
+        async def told_after(refusal: ApiError | None) -> Counter[str]:
+            world.api.refusal = refusal
+            await world.controller.controller.look(key)
+            world.api.refusal = None
+            await world.recorder.flush()
+            return Counter(event["message"].rpartition(": ")[2] for event in world.api.all(EVENTS))
+
+        shut = ApiError(403, "Forbidden", "the queue is Closed")
+        assert await told_after(shut) == {"the queue is Closed": 10}
+        assert await told_after(shut) == {"the queue is Closed": 10}
+        assert await told_after(ApiError(500, "InternalError", "no webhook")) == {
+            "the queue is Closed": 10,
+            "no webhook": 10,
+        }
+        event = world.api.all(EVENTS)[0]
+        assert (event["reason"], event["type"], event["involvedObject"]["name"]) == (
+            "FailedScheduling",
+            "Warning",
+            "p-00",
+        )
+        assert event["message"] == "no PodGroup can be made for it: the queue is Closed"
+        await told_after(None)
+        assert [group["metadata"]["name"] for group in world.api.all(PODGROUPS)] == [key.partition("/")[2]]
 
     run(scenario())

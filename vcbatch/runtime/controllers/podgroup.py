@@ -13,15 +13,18 @@ from vcbatch.api import names
 from vcbatch.api.model import MalformedObject
 from vcbatch.api.pod import TERMINAL_PHASES, Pod
 from vcbatch.api.podgroup import PodGroup
-from vcbatch.api.resources import PODS, Resource
+from vcbatch.api.reasons import SchedulingEvent
+from vcbatch.api.resources import PODGROUPS, PODS, Resource
 from vcbatch.api.workload import WORKLOADS, Workload
 from vcbatch.core.machine import Decision, ref_of
 from vcbatch.core.podgroup import GroupView, decide, generated_name, needs_sample
-from vcbatch.runtime.apply import Applier
+from vcbatch.runtime.apply import Applier, NotAppliedError
 from vcbatch.runtime.cache import Cache, Change, identity
 from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
+from vcbatch.runtime.controllers.refusals import Refusals, Told
 from vcbatch.runtime.informers import Informers
 from vcbatch.runtime.meter import Meter
+from vcbatch.runtime.recorder import Recorder
 from vcbatch.runtime.supervise import Part
 from vcbatch.seams.api import Api, ApiError, Json
 from vcbatch.seams.clock import Clock
@@ -30,6 +33,9 @@ from vcbatch.seams.random import Random
 log = logging.getLogger(__name__)
 
 _GROUP = "generated group"
+_TOLD = {f"ensure {PODGROUPS.kind}": Told(SchedulingEvent.FAILED_SCHEDULING, "no PodGroup can be made for it: ")}
+_MOST_TOLD = 10
+"""How many pods of a gang get an event."""
 
 
 def follow_workloads(informers: Informers) -> dict[Resource, Cache[Workload]]:
@@ -52,6 +58,7 @@ class PodGroupController:
         podgroups: Cache[Json],
         workloads: Mapping[Resource, Cache[Workload]],
         applier: Applier,
+        recorder: Recorder,
         *,
         clock: Clock,
         random: Random,
@@ -64,6 +71,7 @@ class PodGroupController:
         self._pods = pods
         self._podgroups = podgroups
         self._workloads = workloads if inherit_owner_annotations else {}
+        self._refusals = Refusals(PODS, pods, recorder, _TOLD)
         self.controller = Controller(
             ControllerConfig(name="podgroup-controller", workers=4),
             self.decide,
@@ -71,6 +79,7 @@ class PodGroupController:
             clock=clock,
             random=random,
             meter=meter,
+            carried_out=self._carried_out,
         )
         pods.add_index(_GROUP, self._group_of)
         pods.listen(self._on_pod)
@@ -84,6 +93,8 @@ class PodGroupController:
     # What happened
 
     def _on_pod(self, change: Change[Pod]) -> None:
+        if change.new is None:
+            self._refusals.forget(change.current.metadata.uid)
         if change.new is None or _over(change.new) or _waits(change.new):
             self._look(*self._group_of(change.current))
 
@@ -107,9 +118,7 @@ class PodGroupController:
 
     async def decide(self, key: str, now: datetime) -> Decision | None:
         """The decision about the generated group of that key (`namespace/name`)."""
-        members = sorted(
-            (pod for pod in self._pods.indexed(_GROUP, key) if not _over(pod)), key=lambda pod: pod.metadata.name
-        )
+        members = self._members(key)
         stored = self._podgroups.by_key(key)
         if not members and stored is None:
             return None
@@ -127,6 +136,17 @@ class PodGroupController:
         if needs_sample(view):
             view = replace(view, sample=await self._sample(members))
         return decide(view, now=now)
+
+    def _carried_out(self, key: str, refused: NotAppliedError | None) -> None:
+        """Pods whose group isn't taken (its queue is closed, or not for their namespace) would wait without a word."""
+        members = self._members(key)
+        for pod in members if refused is None else members[:_MOST_TOLD]:
+            self._refusals.carried_out(pod.metadata.uid, refused)
+
+    def _members(self, key: str) -> list[Pod]:
+        """The pods of that group that aren't over, by name."""
+        found = (pod for pod in self._pods.indexed(_GROUP, key) if not _over(pod))
+        return sorted(found, key=lambda pod: pod.metadata.name)
 
     async def _workload(self, key: str, members: Sequence[Pod]) -> Workload | None:
         """What the pods belong to. Read from the server where it isn't known yet: a gang must not begin as one of 1."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from vcbatch.api.reasons import shorten
 from vcbatch.api.resources import Resource
@@ -11,7 +11,6 @@ from vcbatch.core.machine import Emit, EventType, ref_of
 from vcbatch.runtime.apply import NotAppliedError
 from vcbatch.runtime.cache import Cache, metadata_of
 from vcbatch.runtime.recorder import Recorder
-from vcbatch.seams.api import Json
 
 
 class Told(NamedTuple):
@@ -25,7 +24,7 @@ class Told(NamedTuple):
 class Refusals:
     """By the UID of the object that a decision was about, and by the reason that is given: the server's words."""
 
-    def __init__(self, resource: Resource, objects: Cache[Json], recorder: Recorder, told: Mapping[str, Told]) -> None:
+    def __init__(self, resource: Resource, objects: Cache[Any], recorder: Recorder, told: Mapping[str, Told]) -> None:
         self._resource = resource
         self._objects = objects
         self._recorder = recorder
