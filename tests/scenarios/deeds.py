@@ -281,7 +281,7 @@ async def _create(body: Json, world: World) -> None:
 
 async def _command(about: Json, action: str, world: World) -> None:
     kind = next(kind for kind in ("job", "queue", "flow") if kind in about)
-    resource, name = {"job": JOBS, "queue": QUEUES, "flow": JOBFLOWS}[kind], about[kind]
+    resource, name = await _found(f"{'jobflow' if kind == 'flow' else kind}/{about[kind]}", world)
     stored = await world.api.get(resource, name, namespace=place(resource, world))
     to = {"apiVersion": stored["apiVersion"], "kind": resource.kind, "name": name, "uid": stored["metadata"]["uid"]}
     body = {

@@ -23,6 +23,7 @@ def test_each_path_has_one_configuration_with_volcanos_name() -> None:
     names = {document["metadata"]["name"] for document in SHIPPED}
     assert names == {f"volcano-admission-service{path.replace('/', '-')}" for path in PATHS}
     assert len(names) == len(SHIPPED)
+    assert len({webhook["name"] for document in SHIPPED for webhook in document["webhooks"]}) == len(SHIPPED)
 
 
 def test_what_is_asked_is_what_is_served() -> None:
