@@ -55,10 +55,12 @@ class Gang:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """The nearest queue whose capability leaves no room, and by how much it is short."""
+    """A queue whose capability leaves no room, and by how much it is short. `ever`: whether it would leave enough once
+    all that it holds has ended."""
 
     queue: str
     short_by: Amounts
+    ever: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +78,7 @@ class Waiting:
         ahead: those before it.
         holders: the gangs that hold what it waits for: those in the queue of `limit`, else in its own; oldest first.
             For a gang that waits for admission, those that were admitted and have yet to start are among them.
-        limit: where a queue's capability leaves no room.
+        limit: where a queue's capability leaves no room: the nearest one where it never will, else the nearest.
         enough: of the holders, those whose end would leave room below `limit`; empty where none would.
         expected_start: by when it starts at the latest, where the scheduler wrote that.
     """
@@ -101,6 +103,8 @@ class Waiting:
             lines.append(f"number {self.position} of those that wait in queue {self.queue}")
         if self.expected_start is not None:
             lines.append(f"starts by {self.expected_start:%Y-%m-%d %H:%M:%S} UTC")
+        elif self.limit is not None and not self.limit.ever:
+            lines.append(f"never starts as things are: it asks for more than queue {self.limit.queue} may hold")
         elif self.enough:
             lines.append(f"starts once these have ended: {', '.join(gang.key for gang in self.enough)}")
         return "\n".join(lines)
@@ -144,7 +148,7 @@ def waiting_of(job: Json, around: Surroundings) -> Waiting:
         ahead=ahead,
         holders=holders,
         limit=limit,
-        enough=_enough(holders, limit) if limit is not None else (),
+        enough=_enough(holders, limit) if limit is not None and limit.ever else (),
         expected_start=expected_start(message),
     )
 
@@ -226,25 +230,33 @@ def _age(gang: Gang) -> tuple[float, str]:
 
 def _limit(gang: Gang, keeping: Sequence[Gang], queues: Sequence[Json]) -> Limit | None:
     by_name = {str(part(queue, "metadata").get("name", "")): queue for queue in queues}
+    found: list[Limit] = []
     for name in _upwards(gang.queue, by_name):
-        queue = by_name[name]
-        held = amounts_of(part(part(queue, "status"), "allocated"))
         below = _below(name, queues)
-        for admitted in (one for one in keeping if not one.holds and one.queue in below):
-            for resource, amount in admitted.asks.items():
-                held[resource] = held.get(resource, ZERO) + amount
-        most = amounts_of(part(part(queue, "spec"), "capability"))
-        short: dict[str, Quantity] = {}
-        for resource, limit in most.items():
-            # A limit of zero is no limit for cpu and memory (docs/queues.md).
-            if not limit and resource in ("cpu", "memory"):
-                continue
-            lack = held.get(resource, ZERO) + gang.asks.get(resource, ZERO) - limit
-            if gang.asks.get(resource) and lack > ZERO:
-                short[resource] = lack
-        if short:
-            return Limit(queue=name, short_by=short)
-    return None
+        admitted = [one for one in keeping if not one.holds and one.queue in below]
+        if (limit := _limit_of(by_name[name], name, gang, admitted)) is not None:
+            found.append(limit)
+    return next((limit for limit in found if not limit.ever), found[0] if found else None)
+
+
+def _limit_of(queue: Json, name: str, gang: Gang, admitted: Sequence[Gang]) -> Limit | None:
+    held = amounts_of(part(part(queue, "status"), "allocated"))
+    for one in admitted:
+        for resource, amount in one.asks.items():
+            held[resource] = held.get(resource, ZERO) + amount
+    most = {
+        resource: limit
+        for resource, limit in amounts_of(part(part(queue, "spec"), "capability")).items()
+        # A limit of zero is no limit for cpu and memory (docs/queues.md).
+        if gang.asks.get(resource) and (limit or resource not in ("cpu", "memory"))
+    }
+    too_large = {resource: gang.asks[resource] - limit for resource, limit in most.items()}
+    too_large = {resource: amount for resource, amount in too_large.items() if amount > ZERO}
+    if too_large:
+        return Limit(queue=name, short_by=too_large, ever=False)
+    short = {resource: held.get(resource, ZERO) + gang.asks[resource] - limit for resource, limit in most.items()}
+    short = {resource: amount for resource, amount in short.items() if amount > ZERO}
+    return Limit(queue=name, short_by=short) if short else None
 
 
 def _upwards(name: str, by_name: Mapping[str, Json]) -> Iterator[str]:

@@ -125,6 +125,29 @@ def test_nothing_would_be_enough_for_a_gang_that_is_larger_than_the_queue() -> N
     groups = [group("small", phase="Running", cpu="1"), group(cpu="100", message=told(WaitReason.IMPOSSIBLE, "never"))]
     found = waiting_of(job(), Surroundings(pod_groups=groups, queues=[queue("q", cpu="10", held="1")]))
     assert found.limit is not None and not found.enough
+    assert not found.limit.ever and found.limit.short_by == {"cpu": parse_quantity("90")}
+
+
+def test_a_queue_that_can_never_hold_a_gang_is_named_before_one_that_is_full() -> None:
+    groups = [
+        group("small", phase="Running", cpu="6"),
+        group(phase="Pending", cpu="8", message=told(WaitReason.QUEUE_LIMIT, "4 left of 10")),
+    ]
+    queues = [queue("q", parent="top", cpu="10", held="6"), queue("top", cpu="7", held="6")]
+    found = waiting_of(job(), Surroundings(pod_groups=groups, queues=queues))
+    assert found.limit is not None and not found.enough
+    assert (found.limit.queue, found.limit.ever, found.limit.short_by) == ("top", False, {"cpu": parse_quantity("1")})
+    assert "never starts as things are: it asks for more than queue top may hold" in str(found)
+
+
+@given(asks=st.integers(1, 20), held=st.integers(0, 20), most=st.integers(1, 20))
+def test_a_gang_fits_some_time_exactly_where_the_whole_queue_would_be_enough(asks: int, held: int, most: int) -> None:
+    given_group = group(phase="Pending", cpu=str(asks), message=told(WaitReason.QUEUE_LIMIT, "short"))
+    found = waiting_of(
+        job(), Surroundings(pod_groups=[given_group], queues=[queue("q", cpu=str(most), held=str(held))])
+    )
+    assert (found.limit is None) == (asks + held <= most)
+    assert found.limit is None or found.limit.ever == (asks <= most)
 
 
 def test_what_was_admitted_keeps_room_from_what_was_not() -> None:

@@ -10,7 +10,7 @@ from vcbatch.api.quantity import parse_quantity
 from vcbatch.api.reasons import WaitReason
 from vcbatch.cli.resources.gangs import gangs_table
 from vcbatch.cli.resources.job.explain import explained
-from vcbatch.cli.terminal import PLAIN
+from vcbatch.cli.terminal import PLAIN, Terminal
 from vcbatch.core.waiting import Gang, Limit, Waiting
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
@@ -54,11 +54,20 @@ def test_one_that_keeps_room_and_never_starts_is_named_once() -> None:
 
 
 def test_what_can_never_start_is_told_whose_limit_it_is() -> None:
-    limit = Limit(queue="top", short_by={"cpu": parse_quantity("2")})
-    assert "more than queue top may ever hold" in screen(waiting(WaitReason.IMPOSSIBLE, limit=limit))
+    limit = Limit(queue="top", short_by={"cpu": parse_quantity("2")}, ever=False)
+    for reason in (WaitReason.IMPOSSIBLE, WaitReason.QUEUE_LIMIT):
+        said = screen(waiting(reason, limit=limit))
+        assert "more than queue top may ever hold" in said
+        assert "Too large: cpu 2, above the capability of queue top\nStarts:    never, as things are\n" in said
     of_nodes = screen(waiting(WaitReason.IMPOSSIBLE))
     assert "for nodes that there are" in of_nodes and "may ever hold" not in of_nodes
-    assert "Starts" not in of_nodes
+    assert "Starts: never" in of_nodes
+
+
+def test_a_command_to_type_is_in_one_piece() -> None:
+    long = Limit(queue="q" * 40, short_by={"cpu": parse_quantity("2")}, ever=False)
+    said = explained(JOB, waiting(WaitReason.QUEUE_LIMIT, limit=long), Terminal(width=80), now=NOW)
+    assert f"if it is yours:\n    vcbatch queue describe {'q' * 40}\n" in said
 
 
 def test_columns_in_which_all_are_alike_are_left_out() -> None:

@@ -88,15 +88,19 @@ def _facts(waiting: Waiting, now: datetime) -> Iterator[tuple[str, str | Cell]]:
     pods = "1 pod" if gang.pods == 1 else f"{gang.pods} pods at once"
     yield "Needs", f"{pods}{f': {amounts(gang.asks)}' if amounts(gang.asks) else ''}"
     yield "Queue", _place(waiting)
-    if waiting.limit is not None:
-        yield "Short by", f"{amounts(waiting.limit.short_by)}, below the capability of queue {waiting.limit.queue}"
+    limit = waiting.limit
+    if limit is not None:
+        title, how = ("Short by", "below") if limit.ever else ("Too large", "above")
+        yield title, f"{amounts(limit.short_by)}, {how} the capability of queue {limit.queue}"
     if waiting.expected_start is not None:
         yield "Starts", f"by {moment_text(waiting.expected_start, now)}"
     elif waiting.enough:
         others = any(gang not in waiting.holders for gang in waiting.ahead)
         turn = ", and those ahead of it had their turn" if others else ""
         yield "Starts", f"once {_and([gang.key for gang in waiting.enough])} {_end(waiting.enough)}{turn}"
-    elif waiting.reason is not WaitReason.IMPOSSIBLE:
+    elif waiting.reason is WaitReason.IMPOSSIBLE or (limit is not None and not limit.ever):
+        yield "Starts", Cell("never, as things are", Tone.BAD)
+    else:
         yield "Starts", "nobody can say when: that takes time limits on the jobs that run"
 
 
@@ -120,4 +124,9 @@ def _and(words: Sequence[str]) -> str:
 
 def _advice(job: Json, waiting: Waiting, terminal: Terminal) -> Iterator[str]:
     for sentence in remedies(job, waiting):
-        yield from wrap(sentence, width_of(terminal), indent="  ", hang="    ")
+        lines = wrap(sentence, width_of(terminal), indent="  ", hang="    ")
+        words, _, command = sentence.rpartition(": ")
+        if len(lines) > 1 and command.startswith(("vcbatch ", "kubectl ")):
+            # In one piece, to be copied.
+            lines = [*wrap(f"{words}:", width_of(terminal), indent="  ", hang="    "), f"    {command}"]
+        yield from lines

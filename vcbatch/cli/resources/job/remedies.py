@@ -109,7 +109,7 @@ def _sentences(phase: JobPhase, waiting: Waiting) -> tuple[str, ...]:
             return ()
         case _:
             pass
-    if waiting.reason is WaitReason.IMPOSSIBLE and waiting.limit is not None:
+    if waiting.limit is not None and not waiting.limit.ever:
         return _LARGER_THAN_QUEUE
     known = _FOR.get(waiting.reason) if waiting.reason is not None else None
     if known is not None:
