@@ -214,12 +214,25 @@ class SchedulingEvent(StrEnum):
     EVICT = "Evict"
 
 
+class NodeShardReason(StrEnum):
+    """Reasons of events on a NodeShard."""
+
+    TOO_FEW_NODES = "TooFewNodes"
+
+
+class ConfigurationEvent(StrEnum):
+    """Reasons of the controllers' events about their own configuration, on their Lease."""
+
+    REFUSED = "ConfigurationRefused"
+
+
 class PolicyEvent(StrEnum):
     """Reasons of the scheduler's events about its own policy: on the ConfigMap, or on its Lease."""
 
     APPLIED = "PolicyApplied"
     REFUSED = "PolicyRefused"
     PLUGIN_FAILED = "PluginFailed"
+    PLUGIN_SLOW = "PluginSlow"
 
 
 class PodGroupConditionType(StrEnum):

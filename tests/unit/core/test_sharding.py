@@ -60,6 +60,22 @@ def test_the_fields_of_old_mean_the_same() -> None:
     assert found == {"v": ["c"]}
 
 
+def test_the_limit_is_for_all_nodes_however_many_there_are() -> None:
+    many = [NodeLoad(name=f"n{number:03}", utilisation=0.1) for number in range(120)]
+    assert {name: len(found) for name, found in shards(parse_sharding(TWO), many).items()} == {
+        "volcano": 2,
+        "agent-scheduler": 2,
+    }
+
+
+def test_a_scheduler_with_fewer_nodes_than_it_is_to_have_is_told_of() -> None:
+    decision = decide(parse_sharding(TWO), nodes(a=0.9), [stored("volcano"), stored("agent-scheduler", "a")])
+    (event,) = decision.events
+    assert (event.ref.uid, event.type, event.reason) == ("volcano-uid", "Warning", "TooFewNodes")
+    assert event.message == "0 nodes are for scheduler volcano, and its minNodes is 1"
+    assert not decide(parse_sharding(TWO), nodes(a=0.1), [stored("volcano", "a"), stored("agent-scheduler")]).events
+
+
 def test_a_share_at_the_border_is_rounded() -> None:
     found = shards(parse_sharding(TWO), nodes(a=0.604, b=0.606))
     assert found == {"volcano": ["a"], "agent-scheduler": ["b"]}

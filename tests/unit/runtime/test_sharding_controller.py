@@ -9,7 +9,7 @@ from tests.fakes.api import FakeApi
 from tests.support.virtual_time import SeededRandom, VirtualClock, run
 from vcbatch.api.node import Node
 from vcbatch.api.pod import Pod
-from vcbatch.api.resources import NODES, NODESHARDS, PODS
+from vcbatch.api.resources import EVENTS, NODES, NODESHARDS, PODS
 from vcbatch.core.sharding import parse_sharding
 from vcbatch.runtime.apply import Applier
 from vcbatch.runtime.cache import Cache
@@ -36,8 +36,8 @@ class _World:
         self.shards: Cache[Json] = Cache()
         self.nodes: Cache[Node] = Cache(model=Node)
         self.pods: Cache[Pod] = Cache(model=Pod)
-        recorder = Recorder(self.api, clock=self.clock, random=random, component="test")
-        self.applier = Applier(self.api, {NODESHARDS: self.shards}, recorder, clock=self.clock, random=random)
+        self.recorder = Recorder(self.api, clock=self.clock, random=random, component="test")
+        self.applier = Applier(self.api, {NODESHARDS: self.shards}, self.recorder, clock=self.clock, random=random)
         self.controller = ShardingController(
             self.configuration, self.shards, self.nodes, self.pods, self.applier, clock=self.clock, random=random
         )
@@ -96,5 +96,29 @@ def test_another_configuration_takes_the_shards_of_the_old_away(tmp_path: Path) 
         world.configuration.look()
         assert await world.shards_after_a_look() == {"other": ["a"]}
         assert waiting == 1
+
+    run(scenario())
+
+
+def test_that_nodes_are_missing_is_told_once(tmp_path: Path) -> None:
+    few = "schedulerConfigs: [{name: volcano, policies: [{name: node-limit, arguments: {minNodes: 2}}]}]\n"
+
+    async def scenario() -> None:
+        world = _World(tmp_path, few)
+        await world.node("a")
+
+        async def told_after_a_look() -> int:
+            assert await world.controller.controller.look("")
+            await world.recorder.flush()
+            return sum(event["count"] for event in world.api.all(EVENTS))
+
+        assert await told_after_a_look() == 0, "the NodeShard was only just made"
+        assert await told_after_a_look() == 1
+        assert await told_after_a_look() == 1
+        await world.node("b")
+        await told_after_a_look()
+        await world.api.delete(NODES, "b")
+        world.nodes.replace(await world.api.list(NODES, model=Node))
+        assert await told_after_a_look() == 2
 
     run(scenario())

@@ -6,13 +6,14 @@ the weighted scores, then up to the limit.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, assert_never
 
 from vcbatch.api.node_shard import NodeShard
+from vcbatch.api.reasons import NodeShardReason
 from vcbatch.api.resources import NODESHARDS
-from vcbatch.core.machine import Create, Decision, Delete, Mark, ref_of
+from vcbatch.core.machine import Create, Decision, Delete, Emit, EventType, Mark, ref_of
 from vcbatch.core.sharding.config import AllocationRate, NodeLimit, SchedulerShare, Sharding, Warmup
 
 _DIGITS: Final = 2
@@ -55,7 +56,24 @@ def decide(sharding: Sharding, nodes: Sequence[NodeLoad], stored: Sequence[NodeS
             for name, desired in wanted.items()
             if name not in existing
         ],
+        events=list(_too_few(sharding, wanted, existing)),
     )
+
+
+def _too_few(
+    sharding: Sharding, wanted: Mapping[str, Sequence[str]], existing: Mapping[str, NodeShard]
+) -> Iterator[Emit]:
+    for scheduler in sharding.schedulers:
+        limits = [each.policy for each in scheduler.policies if isinstance(each.policy, NodeLimit)]
+        least = max((limit.least for limit in limits), default=0)
+        found = len(wanted[scheduler.name])
+        if found < least and scheduler.name in existing:
+            yield Emit(
+                ref=ref_of(NODESHARDS, existing[scheduler.name]),
+                type=EventType.WARNING,
+                reason=NodeShardReason.TOO_FEW_NODES,
+                message=f"{found} nodes are for scheduler {scheduler.name}, and its minNodes is {least}",
+            )
 
 
 def shards(sharding: Sharding, nodes: Sequence[NodeLoad]) -> dict[str, list[str]]:

@@ -13,9 +13,9 @@ from vcbatch.api.node import Node
 from vcbatch.api.node_shard import NodeShard
 from vcbatch.api.pod import TERMINAL_PHASES, Pod
 from vcbatch.api.quantity import MalformedQuantity, parse_quantity
-from vcbatch.core.machine import Decision
+from vcbatch.core.machine import Decision, Emit
 from vcbatch.core.sharding import NodeLoad, Sharding, decide
-from vcbatch.runtime.apply import Applier
+from vcbatch.runtime.apply import Applier, NotAppliedError
 from vcbatch.runtime.cache import Cache, Change
 from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
 from vcbatch.runtime.followed_file import FollowedFile
@@ -53,6 +53,9 @@ class ShardingController:
         self._node_shards = node_shards
         self._nodes = nodes
         self._pods = pods
+        # Events of the last look that was carried out: what is still so isn't news.
+        self._told: frozenset[Emit] = frozenset()
+        self._telling: frozenset[Emit] = frozenset()
         self.controller = Controller(
             ControllerConfig(name="sharding-controller", workers=1),
             self.decide,
@@ -60,6 +63,7 @@ class ShardingController:
             clock=clock,
             random=random,
             meter=meter,
+            carried_out=self._carried_out,
         )
         configuration.listen(self._soon)
         node_shards.listen(self._on_node_shard)
@@ -87,7 +91,14 @@ class ShardingController:
         del key
         sharding = self._configuration.current
         stored = [parsed for each in self._node_shards if (parsed := _parsed(each)) is not None]
-        return replace(decide(sharding, self._loads(), stored), look_again_at=now + sharding.period)
+        decision = decide(sharding, self._loads(), stored)
+        self._telling = frozenset(decision.events)
+        news = [event for event in decision.events if event not in self._told]
+        return replace(decision, events=news, look_again_at=now + sharding.period)
+
+    def _carried_out(self, _: str, refused: NotAppliedError | None) -> None:
+        if refused is None:
+            self._told = self._telling
 
     def _loads(self) -> list[NodeLoad]:
         requested: Counter[str] = Counter()
