@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from vcbatch.api.names import CONTROLLERS_LEASE, DEFAULT_SCHEDULER
+from vcbatch.api.resources import LEASES
 from vcbatch.cli.component import Component, run_component
 from vcbatch.cli.component_options import BoolType, ComponentOptions, component_options
 from vcbatch.cli.job_plugins import add_job_plugins
@@ -18,9 +19,11 @@ from vcbatch.core.sharding import parse_sharding
 from vcbatch.runtime import memory
 from vcbatch.runtime.bootstrap import ensure_queues
 from vcbatch.runtime.clock import SystemClock
+from vcbatch.runtime.configuration_trouble import ConfigurationTrouble
 from vcbatch.runtime.control_plane import ControlPlane
 from vcbatch.runtime.followed_file import ConfigurationError, FollowedFile
 from vcbatch.runtime.informers import Informers
+from vcbatch.runtime.own_object import OwnObject
 from vcbatch.runtime.supervise import Part, Supervisor, never
 
 T = TypeVar("T")
@@ -57,6 +60,7 @@ def command(
     add_job_plugins()
     discovery = _followed(controller_conf, parse_discovery)
     sharding = _followed(sharding_conf, parse_sharding)
+    common = ComponentOptions(**options)
 
     async def work(component: Component) -> None:
         informers = Informers(component.api, clock=component.clock, random=component.random, meter=component.meter)
@@ -73,9 +77,14 @@ def command(
             discovery=discovery,
             sharding=sharding,
         )
-        await _work(component, informers, plane)
+        telling: list[Part] = []
+        if common.leader_elect:
+            own = OwnObject(component.api, LEASES, common.leader_elect_resource_namespace, CONTROLLERS_LEASE)
+            trouble = ConfigurationTrouble(filter(None, (discovery, sharding)), plane.recorder, own)
+            telling.append(Part(name="telling of configurations", run=trouble.run))
+        await _work(component, informers, plane, telling)
 
-    return run_component(ComponentOptions(**options), work, name=CONTROLLERS_LEASE)
+    return run_component(common, work, name=CONTROLLERS_LEASE)
 
 
 def _followed(path: Path | None, parse: Callable[[Any], T]) -> FollowedFile[T] | None:
@@ -87,11 +96,11 @@ def _followed(path: Path | None, parse: Callable[[Any], T]) -> FollowedFile[T] |
         raise CliError(str(error)) from error
 
 
-async def _work(component: Component, informers: Informers, plane: ControlPlane) -> None:
+async def _work(component: Component, informers: Informers, plane: ControlPlane, telling: Sequence[Part]) -> None:
     async def follow() -> None:
         # Pods are listed after the jobs: older pods than jobs would look like lost ones.
         await plane.listed()
-        await supervisor.run(*informers.parts(), *plane.parts(), Part(name="readiness", run=ready))
+        await supervisor.run(*informers.parts(), *plane.parts(), *telling, Part(name="readiness", run=ready))
 
     async def ready() -> None:
         await ensure_queues(component.api, clock=component.clock, random=component.random)

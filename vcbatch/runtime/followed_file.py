@@ -45,13 +45,19 @@ class FollowedFile(Generic[T]):
         self.path = path
         self._parse = parse
         self._clock = clock
-        self._seen = self._read()
+        self._seen: bytes | None = self._read()
         self.current = self._parsed(self._seen)
+        self._fault = ""  # why what the file says now isn't in force
         self._listeners: list[Callable[[], None]] = []
+        self._fault_listeners: list[Callable[[str], None]] = []
 
     def listen(self, listener: Callable[[], None]) -> None:
         """Call it with every change from now on."""
         self._listeners.append(listener)
+
+    def listen_to_faults(self, listener: Callable[[str], None]) -> None:
+        """Call it with why the file can't be used, each time that it becomes so or the reason is another one."""
+        self._fault_listeners.append(listener)
 
     async def follow(self) -> None:
         """Look at the file now and then, until cancelled."""
@@ -63,16 +69,30 @@ class FollowedFile(Generic[T]):
         """Take the file over where it has changed. Content is compared: a mounted ConfigMap is a link."""
         try:
             content = self._read()
-            if content == self._seen:
-                return
-            self._seen = content
+        except ConfigurationError as error:
+            self._seen = None
+            self._refuse(str(error))
+            return
+        if content == self._seen:
+            return
+        self._seen = content
+        try:
             self.current = self._parsed(content)
         except ConfigurationError as error:
-            log.error("the last good configuration holds: %s", error)
+            self._refuse(str(error))
             return
+        self._fault = ""
         log.info("%s was read again", self.path)
         for listener in self._listeners:
             listener()
+
+    def _refuse(self, fault: str) -> None:
+        if fault == self._fault:
+            return
+        self._fault = fault
+        log.error("the last good configuration holds: %s", fault)
+        for listener in self._fault_listeners:
+            listener(fault)
 
     def _read(self) -> bytes:
         return read_bounded(self.path)

@@ -5,16 +5,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from vcbatch.api.names import POLICY_KEY
 from vcbatch.api.reasons import PolicyEvent
-from vcbatch.api.resources import CONFIGMAPS, Resource
+from vcbatch.api.resources import CONFIGMAPS
 from vcbatch.core.machine import Emit, EventType, ObjectRef
 from vcbatch.runtime.followed_file import ConfigurationError, read_bounded
 from vcbatch.runtime.meter import Meter, NoMeter
+from vcbatch.runtime.own_object import OwnObject
 from vcbatch.runtime.recorder import Recorder
 from vcbatch.scheduler import Policy, PolicyError
 from vcbatch.seams.api import Api, ApiError, Json
@@ -40,26 +40,6 @@ class PolicySource(Protocol):
     async def about(self) -> ObjectRef | None:
         """The object that events about the policy are about; None where there is none."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class OwnObject:
-    """An object of the scheduler's own, such as its Lease: what is to be said of a file is said there."""
-
-    api: Api
-    resource: Resource
-    namespace: str
-    name: str
-
-    async def ref(self) -> ObjectRef | None:
-        """None where it can't be read."""
-        try:
-            found = await self.api.get(self.resource, self.name, namespace=self.namespace)
-        except ApiError:
-            return None
-        return ObjectRef(
-            resource=self.resource, namespace=self.namespace, name=self.name, uid=str(found["metadata"].get("uid", ""))
-        )
 
 
 class PolicyFile:

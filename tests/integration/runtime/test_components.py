@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 from tests.integration.up.manifests import job
-from vcbatch.api.resources import JOBS, LEASES, NAMESPACES, PODS, QUEUES
+from vcbatch.api.resources import EVENTS, JOBS, LEASES, NAMESPACES, NODESHARDS, PODS, QUEUES
 from vcbatch.cli.recording_files import read_recording
 from vcbatch.local.apiserver.server import EmbeddedServer
 from vcbatch.local.virtual import VirtualKubelet, VirtualNode
@@ -221,6 +221,25 @@ async def test_the_scheduler_works_in_its_context_and_for_the_names_it_is_given(
         await submit(cluster, job("theirs", "true", schedulerName="three"))
         await until(phase_of(cluster, "ours"), lambda phase: phase == "Completed")
         await until(phase_of(cluster, "theirs"), lambda phase: phase == "Pending")
+
+
+async def test_a_configuration_that_cant_be_used_is_told_on_the_lease(cluster: EmbeddedServer, tmp_path: Path):
+    sharding = tmp_path / "sharding.yaml"
+    sharding.write_text("schedulerConfigs: [{name: volcano}]\n")
+
+    async def shards() -> list[str]:
+        return [each["metadata"]["name"] for each in (await cluster.api.list(NODESHARDS)).items]
+
+    async def refusals() -> list[str]:
+        events = (await cluster.api.list(EVENTS, namespace="volcano-system")).items
+        return [event["message"] for event in events if event["reason"] == "ConfigurationRefused"]
+
+    with component("controllers", cluster, tmp_path / "log", "--sharding-conf", str(sharding)):
+        await until(shards, lambda found: found == ["volcano"])
+        sharding.write_text("schedulerConfigs: []\n")
+        (told,) = await until(refusals, lambda found: found != [])
+        assert told.startswith(f"the last good configuration holds: {sharding}: schedulerConfigs: nothing there")
+        assert await shards() == ["volcano"]
 
 
 async def test_a_server_that_comes_back_is_followed_again(server: EmbeddedServer, tmp_path: Path):
