@@ -120,20 +120,20 @@ class StatefulSetController:
             self._refusals.forget(uid)
             return None
         try:
-            view = self._view(stored)
+            view = self._view(stored, now)
             owner = stateful_set_owner(view.stateful_set)
             if any(is_adoptable(owner, each.metadata) for each in (*view.pods, *view.revisions)):
                 stored = await read_again(self._api, self._stateful_sets, STATEFULSETS, stored)
                 if stored is None:
                     return None
-                view = self._view(stored)
+                view = self._view(stored, now)
         except msgspec.ValidationError as error:
             # Nothing can be decided on it until somebody changes it, and that is an event.
             log.warning("a StatefulSet or a ControllerRevision of it can't be read: %s", error, extra={"uid": uid})
             return Decision()
-        return self._vacated.hold(decide(view, now=now), now=now)
+        return decide(view, now=now)
 
-    def _view(self, stored: Json) -> StatefulSetView:
+    def _view(self, stored: Json, now: datetime) -> StatefulSetView:
         stateful_set = msgspec.convert(stored, StatefulSet)
         uid, namespace = stateful_set.metadata.uid, stateful_set.metadata.namespace
         revisions = [*controlled(self._revisions, uid), *orphans(self._revisions, namespace)]
@@ -144,4 +144,5 @@ class StatefulSetController:
             revisions=[msgspec.convert(each, ControllerRevision) for each in revisions],
             claim=lambda name: self._claims.by_key(f"{namespace}/{name}"),
             taken=lambda name: self._revisions.by_key(f"{namespace}/{name}") is not None,
+            free_at=lambda name: self._vacated.free_at(f"{namespace}/{name}", now=now),
         )

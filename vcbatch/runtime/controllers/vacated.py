@@ -48,6 +48,12 @@ class VacatedNames:
         self._forget()
         return key in self._gone
 
+    def free_at(self, key: str, *, now: datetime) -> datetime | None:
+        """When that name will have rested; None where it has."""
+        if key not in self:
+            return None
+        return now + timedelta(seconds=max(self._gone[key] + self._rests - self._clock.monotonic(), 0.0))
+
     def hold(self, decision: Decision, *, now: datetime) -> Decision:
         """The decision without the creations that come too early, and with a look at the time of the first of them."""
         self._forget()

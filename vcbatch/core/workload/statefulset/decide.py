@@ -18,6 +18,7 @@ from vcbatch.core.workload.statefulset.identity import (
     claim_body,
     claim_name,
     identity_mark,
+    pod_name,
     retention_mark,
     stateful_pod,
 )
@@ -77,8 +78,15 @@ def decide(view: StatefulSetView, *, now: datetime) -> Decision:
         deletes=[*deletes, *outdated(kept.mine, used, stateful_set.spec.revision_history_limit)],
         creates=creates,
         events=list(_events(owner, creates, deletes)),
-        look_again_at=next_available(row.pods, stateful_set.spec.min_ready_seconds, now=now),
+        look_again_at=_look_again_at(view, row, now),
     )
+
+
+def _look_again_at(view: StatefulSetView, row: Row, now: datetime) -> datetime | None:
+    """When a pod counts as available, or the name of a missing one is free."""
+    moments = [view.free_at(pod_name(view.stateful_set, ordinal)) for ordinal, pod in row.seats.items() if pod is None]
+    moments.append(next_available(row.pods, view.stateful_set.spec.min_ready_seconds, now=now))
+    return min((moment for moment in moments if moment is not None), default=None)
 
 
 def _status(stateful_set: StatefulSet, row: Row, current: str, update: Chosen, now: datetime) -> Json:
@@ -115,7 +123,10 @@ def _write(view: StatefulSetView, status: Json) -> WriteStatus | None:
 
 
 def _startable(view: StatefulSetView, ordinal: int) -> bool:
-    """Whether none of the pod's claims is on its way out: that of a pod which was condemned goes with it."""
+    """Whether its name is free, and none of the pod's claims is on its way out: that of a pod which was condemned goes
+    with it."""
+    if view.free_at(pod_name(view.stateful_set, ordinal)) is not None:
+        return False
     for template in view.stateful_set.spec.volume_claim_templates or ():
         held = view.claim(claim_name(view.stateful_set, template, ordinal))
         if held is not None and held.metadata.deletion_timestamp is not None:

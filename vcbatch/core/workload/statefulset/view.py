@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Final
 
 from vcbatch.api import names
@@ -32,6 +33,8 @@ class StatefulSetView:
     """The claim of that name in its namespace."""
     taken: Callable[[str], bool] = lambda _name: False
     """Whether there is a ControllerRevision with that name in its namespace."""
+    free_at: Callable[[str], datetime | None] = lambda _name: None
+    """When that name may be a pod's again, which a pod had a moment ago; None where it may be now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
