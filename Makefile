@@ -108,7 +108,7 @@ fuzz: $(VENV)/.ready
 bench: $(VENV)/.compiled
 	$(PY) -m tests.perf.bench
 
-# PROFILES chooses among jobs x pods, e.g. PROFILES="--profile 20x500"; both runs take some 20 minutes on 2 quiet cores.
+# PROFILES chooses among jobs x pods, e.g. PROFILES="--profile 20x500"; both runs take some 25 minutes on 2 quiet cores.
 bench-cluster: $(VENV)/.compiled
 	$(PY) -m tests.cluster.bench $(PROFILES)
 	$(PY) -m tests.cluster.bench_latency

@@ -41,7 +41,7 @@ from vcbatch.runtime.random import SystemRandom
 from vcbatch.runtime.watch import Reflector
 
 console = Console(highlight=False, width=160)
-PROFILES = ("500x20", "20x500", "1x2000", "2000x1")
+PROFILES = ("500x20", "20x500", "1x10000", "10000x1")
 _COMMAND = "sleep 36000"
 
 

@@ -10,7 +10,9 @@ import gc
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime, timedelta
+from multiprocessing import get_context
 from typing import Any
 
 import psutil
@@ -25,6 +27,8 @@ from vcbatch.scheduler import DEFAULT_POLICY, Policy, Scheduler
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 SHAPES = {"1,250 gangs of 8": (1250, 8), "156 of 64": (156, 64), "10 of 1,000": (10, 1000), "10,000 of 1": (10_000, 1)}
 """Ten thousand waiting pods as gangs x pods."""
+AIMS = {"1,250 gangs of 8": 100_000, "156 of 64": 500_000}
+"""Pods a second."""
 POLICIES = {
     "proportion": DEFAULT_POLICY,
     "capacity hierarchy of 200 queues": DEFAULT_POLICY.replace(
@@ -135,6 +139,12 @@ def _timed(scheduler: Scheduler, now: datetime) -> tuple[float, int]:
     spent = time.process_time() - began
     gc.unfreeze()
     return spent, len(result.binds)
+
+
+def alone(shape: str, name: str) -> dict[str, Any]:
+    """`placing` in a new process, whose memory is its own."""
+    with ProcessPoolExecutor(max_workers=1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(placing, shape, name).result()
 
 
 def placing(shape: str, name: str, **world: int) -> dict[str, Any]:
