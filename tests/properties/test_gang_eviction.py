@@ -12,8 +12,6 @@ from hypothesis import strategies as st
 from tests.unit.scheduler.cluster import Cluster
 from vcbatch.scheduler import CycleResult, Policy
 from vcbatch.scheduler.model import TaskStatus
-from vcbatch.scheduler.session import Session
-from vcbatch.scheduler.static_nodes import StaticCache
 
 PRIORITIES = {"low": 1, "mid": 5, "high": 10}
 PREEMPT = """
@@ -194,13 +192,3 @@ def test_evictions_come_to_an_end(world: tuple[list[int], list[Gang]], policy: s
             pod(made, found[name], int(index))
     else:
         raise AssertionError("it never comes to rest")
-
-
-@SETTINGS
-@given(worlds())
-def test_gangs_from_the_last_are_in_their_order_reversed(world: tuple[list[int], list[Gang]]) -> None:
-    made = build(world, PREEMPT)
-    state = made.scheduler._state
-    session = Session(state, Policy.parse(PREEMPT), StaticCache(), now=made.now, uid="test")
-    jobs = list(state.jobs.values())
-    assert list(session.from_last(jobs)) == sorted(jobs, key=session.job_key, reverse=True)

@@ -12,6 +12,10 @@ from hypothesis import strategies as st
 from tests.oracle.eviction_strategies import policies, worlds
 from tests.oracle.worlds import NOW, scheduler
 from vcbatch.scheduler import Policy
+from vcbatch.scheduler.gang_order import Gangs
+from vcbatch.scheduler.model import Job
+from vcbatch.scheduler.plugins.priority import Priority
+from vcbatch.scheduler.policy import Extensions
 from vcbatch.scheduler.session import Session
 from vcbatch.scheduler.static_nodes import StaticCache
 
@@ -41,3 +45,30 @@ def test_every_order_is_total_and_always_the_same(world: Json, document: Json, c
     victims = [task for task in state.tasks.values() if task.job is not None and task.job.queue is not None]
     for actor in victims[:3]:
         assert session.victim_order(shuffled(victims), actor) == session.victim_order(shuffled(victims), actor)
+
+
+class HighestLast(Priority):
+    """Built on one of ours, of which it overrides how one gang stands."""
+
+    def job_key(self, job: Job) -> float:
+        return job.priority
+
+
+MINE = Extensions(plugins={"mine": HighestLast})
+
+
+@settings(deadline=None, max_examples=60)
+@given(worlds(), policies(), st.booleans())
+def test_gangs_from_the_last_are_in_their_order_reversed(world: Json, document: Json, own: bool) -> None:
+    """Before anything is decided, and after all of it was."""
+    if own:
+        document["tiers"][0]["plugins"].insert(0, {"name": "mine"})
+    policy = Policy.build(document, extensions=MINE)
+    state = scheduler(world, policy)._state
+    state.settle()
+    session = Session(state, policy, StaticCache(), now=NOW, uid="s")
+    for step in (None, *policy.steps):
+        if step is not None:
+            step[1].execute(session)
+        jobs = [job for job in state.jobs.values() if job.group is not None]
+        assert list(session.from_last(Gangs.of(jobs))) == sorted(jobs, key=session.job_key, reverse=True)

@@ -155,6 +155,7 @@ class Job:
     __slots__ = (
         "blocker",
         "counts",
+        "creation",
         "domain",
         "group",
         "key",
@@ -173,6 +174,7 @@ class Job:
         "tasks",
         "told",
         "topology",
+        "uid",
         "written",
     )
 
@@ -180,6 +182,8 @@ class Job:
         self.key = key
         self.row = row
         self.group: PodGroupView | None = None
+        self.creation = ""
+        self.uid = ""
         self.queue: Queue | None = None
         self.tasks: dict[str, Task] = {}
         self.counts = [0] * STATUSES
@@ -225,13 +229,11 @@ class Job:
     def role_minimums(self) -> dict[str, int]:
         return (self.group.spec.min_task_member if self.group else None) or {}
 
-    @property
-    def creation(self) -> str:
-        return (self.group.metadata.creation_timestamp if self.group else None) or ""
-
-    @property
-    def uid(self) -> str:
-        return self.group.metadata.uid if self.group else ""
+    def be_of(self, group: PodGroupView | None) -> None:
+        """This is its PodGroup now; None where it has none any more."""
+        self.group = group
+        self.creation = (group.metadata.creation_timestamp if group else None) or ""
+        self.uid = group.metadata.uid if group else ""
 
     @property
     def allocated_count(self) -> int:

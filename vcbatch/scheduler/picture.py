@@ -182,6 +182,7 @@ class Picture:
         self.jobs_table.allocated_count[job.row] = job.allocated_count
         if self.victims is not None:
             self.jobs_table.ready_count[job.row] = job.ready_count
+            self.jobs_table.pending_best_effort[job.row] = job.pending_best_effort
 
     def _progress(self, task: Task, status: TaskStatus) -> None:
         """A pod went on where it is: no room came or went, so nobody who waits for room has to be asked again."""

@@ -21,6 +21,7 @@ from vcbatch.scheduler.consultant import Consultant, Nobody
 from vcbatch.scheduler.domain_search import DomainSearch, Purpose
 from vcbatch.scheduler.domains import Domain
 from vcbatch.scheduler.figures import Measured
+from vcbatch.scheduler.gang_order import GangKey, Gangs, last_first
 from vcbatch.scheduler.gates import Gates
 from vcbatch.scheduler.laps import Laps, NoLaps, Part
 from vcbatch.scheduler.model import Job, Phase, Queue, Run, Task, TaskStatus
@@ -121,7 +122,7 @@ class Session:
         self.gangs_share_places = any(_has(plugin, "job_key") for plugin in moving)
         """Whether serving one gang may move others back in the order."""
         self._standings: dict[str, tuple[Any, ...]] = {}
-        self._job_keys = [p.job_key for p in self._flat(Switch.JOB_ORDER, "job_key")]
+        self._job_keys = [GangKey.of(p) for p in self._flat(Switch.JOB_ORDER, "job_key")]
         self._task_keys = [p.task_key for p in self._flat(Switch.TASK_ORDER, "task_key")]
         self._queue_orders = self._flat(Switch.QUEUE_ORDER, "queue_key")
         self._queue_keys = [p.queue_key for p in self._queue_orders]
@@ -163,12 +164,12 @@ class Session:
 
     def job_key(self, job: Job) -> tuple[Any, ...]:
         """Sorts gangs of a queue, best first; total, by creation and UID at last."""
-        return (*[key(job) for key in self._job_keys], job.creation, job.uid, job.key)
+        return (*[key.one(job) for key in self._job_keys], job.creation, job.uid, job.key)
 
-    def from_last(self, jobs: Sequence[Job]) -> Iterator[Job]:
+    def from_last(self, gangs: Gangs) -> Iterator[Job]:
         """Gangs against their order, the last first. Of many only those that are taken are put in order: plugins are
         asked about a gang as long as it is among equals that may be next. Until it is through nothing may be placed."""
-        return _from_last(jobs, [*self._job_keys, _creation, _uid])
+        return last_first(gangs, self._job_keys)
 
     def queue_key(self, queue: Queue) -> tuple[Any, ...]:
         """Sorts queues, best first."""
@@ -668,34 +669,6 @@ class Leanings:
     def placed(self, row: int) -> None:
         for leaning in self._leanings:
             leaning.placed(row)
-
-
-def _creation(job: Job) -> str:
-    return job.creation
-
-
-def _uid(job: Job) -> tuple[str, str]:
-    return job.uid, job.key
-
-
-def _from_last(jobs: Sequence[Job], keys: Sequence[Callable[[Job], Any]]) -> Iterator[Job]:
-    """Gangs by these keys, the greatest first; a key is looked at where those before it are equal."""
-    if len(jobs) < 2 or not keys:
-        yield from jobs
-        return
-    key, *others = keys
-    values = list(map(key, jobs))
-    distinct = set(values)
-    if len(distinct) == 1:
-        yield from _from_last(jobs, others)
-    elif len(distinct) == len(jobs):
-        yield from (jobs[at] for at in sorted(range(len(jobs)), key=values.__getitem__, reverse=True))
-    else:
-        equal: dict[Any, list[Job]] = {value: [] for value in distinct}
-        for value, job in zip(values, jobs, strict=True):
-            equal[value].append(job)
-        for value in sorted(distinct, reverse=True):
-            yield from _from_last(equal[value], others)
 
 
 def _made(option: PluginOption) -> Plugin:

@@ -178,7 +178,8 @@ class ClusterState(Picture):
             return
         self._strangers.groups.pop(group.metadata.key, None)
         job = self._job(group.metadata.key)
-        before, job.group = job.group, group
+        before = job.group
+        job.be_of(group)
         if before is None or before.metadata.uid != group.metadata.uid:
             if before is not None:
                 self._by_group_uid.pop(before.metadata.uid, None)
@@ -259,7 +260,7 @@ class ClusterState(Picture):
         if job is None or job.group is None or job.group.metadata.uid != group.metadata.uid:
             return
         self._by_group_uid.pop(group.metadata.uid, None)
-        job.group = None
+        job.be_of(None)
         self._regroup(job, ())
         self._enqueue_in(job, None)
         self.touched[job.key] = job

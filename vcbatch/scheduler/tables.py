@@ -156,7 +156,7 @@ class JobTable:
         has_minimum: whether minResources is there; [J].
         queue: row of the queue in the current cycle, -1 for none; [J].
         phase, min_member, allocated_count, priority: as in Job; [J].
-        ready_count: as in Job, kept only while victims are; [J].
+        ready_count, pending_best_effort: as in Job, kept only while victims are; [J].
     """
 
     __slots__ = (
@@ -169,6 +169,7 @@ class JobTable:
         "has_minimum",
         "min_member",
         "minimum",
+        "pending_best_effort",
         "phase",
         "priority",
         "queue",
@@ -192,6 +193,7 @@ class JobTable:
         self.allocated_count: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self.priority: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self.ready_count: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        self.pending_best_effort: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
 
     @property
     def allocated(self) -> Matrix:
@@ -233,7 +235,7 @@ class JobTable:
         self.has_minimum[row] = False
         self.queue[row] = -1
         self.phase[row] = self.min_member[row] = self.allocated_count[row] = 0
-        self.priority[row] = self.ready_count[row] = 0
+        self.priority[row] = self.ready_count[row] = self.pending_best_effort[row] = 0
         self._free.append(row)
 
     def pad(self, dims: int) -> None:
@@ -248,7 +250,7 @@ class JobTable:
         old = self.queue.shape[0]
         self.has_minimum = np.concatenate([self.has_minimum, np.zeros(rows - old, dtype=bool)])
         self.queue = np.concatenate([self.queue, np.full(rows - old, -1, dtype=np.int64)])
-        for name in ("phase", "min_member", "allocated_count", "priority", "ready_count"):
+        for name in ("phase", "min_member", "allocated_count", "priority", "ready_count", "pending_best_effort"):
             setattr(self, name, np.concatenate([getattr(self, name), np.zeros(rows - old, dtype=np.int64)]))
 
     def set_minimum(self, row: int, minimum: Vector | None) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.unit.scheduler.cluster import Cluster
-from vcbatch.scheduler.actions.bundles import Bundle, amount_of, bundles_of, spared
+from vcbatch.scheduler.actions.bundles import ending, spared, sparing
 from vcbatch.scheduler.model import Job
 
 ROLES = {"ps": 1, "worker": 3}
@@ -57,7 +57,8 @@ def test_tells_how_much_of_what_ends_is_of_use() -> None:
     job = gang([(role, {"priority": i}) for i, role in enumerate(order)], minimum=4, minTaskMember=ROLES)
     tasks = list(job.tasks.values())
     need = 2 * tasks[0].cls.request
-    safe, whole = bundles_of(job, tasks, need=need, total=amount_of(tasks))
+    can_go, rest = spared(job, tasks)
+    safe, whole = sparing(job, can_go), ending(job, rest, need=need)
     assert (safe.safe, safe.worth) == (True, math.inf)
     assert not whole.safe
     assert whole.worth == pytest.approx(1 / 3)
@@ -98,7 +99,7 @@ def test_parts_that_are_broken_already_are_free() -> None:
 def test_bundles_count_only_what_may_be_taken() -> None:
     job = gang([("worker", {"priority": i}) for i in range(4)], minimum=4)
     tasks = list(job.tasks.values())
-    (only,) = bundles_of(job, tasks[:2], need=tasks[0].cls.request, total=amount_of(tasks))
-    assert isinstance(only, Bundle)
+    _, rest = spared(job, tasks[:2])
+    only = ending(job, rest, need=tasks[0].cls.request)
     assert only.worth == pytest.approx(1 / 4)
     assert np.array_equal(only.amount, 2 * tasks[0].cls.request)

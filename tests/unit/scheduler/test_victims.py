@@ -43,6 +43,9 @@ def agrees(state: ClusterState) -> None:
     total = found.amounts(np.array([0]), len(state.nodes))[0]
     for info in state.nodes.infos:
         assert total[info.row] == sum(r[0] for row, _, _, r in expected.values() if row == info.row)
+    for job in state.jobs.values():
+        counted = state.jobs_table.ready_count[job.row], state.jobs_table.pending_best_effort[job.row]
+        assert counted == (job.ready_count, job.pending_best_effort)
     running = table.candidates(running=True, jobs=everybody)
     assert {table.tasks[seat].status.name for seat in running.seats if table.tasks[seat]} <= {"RUNNING"}  # type: ignore[union-attr]
 
@@ -59,6 +62,8 @@ def test_deltas_leave_what_a_new_look_finds(given_deeds: list[tuple[str, int, in
         name = f"g{which % 2}-worker-{which}"
         known = state.tasks.get(f"pod-{name}") if name in found.pods else None
         match deed:
+            case "pod" if name not in found.pods and where == 2:
+                found.pod(f"g{which % 2}", which, cpu=None)
             case "pod" if name not in found.pods:
                 kept = {"notes": {"volcano.sh/preemptable": "false"}} if where == 3 else {}
                 found.pod(f"g{which % 2}", which, cpu=str(1 + where), nodeName=f"n{where}", priority=where, **kept)

@@ -6,7 +6,7 @@ go together or not at all, since part of them would be of no use to it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,17 +43,15 @@ class Bundle:
         return (self.job.uid, self.tasks[0].uid, len(self.tasks))
 
 
-def bundles_of(job: Job, candidates: Iterable[Task], *, need: Vector, total: Vector) -> list[Bundle]:
-    """The bundles of one gang: what it can spare of the candidates, and the rest. `need` is what they are wanted for,
-    `total` what all of the gang's pods ask for, both [R]."""
-    safe, rest = spared(job, candidates)
-    found: list[Bundle] = []
-    if safe:
-        found.append(Bundle(job, safe, safe=True, amount=amount_of(safe), worth=float("inf")))
-    if rest:
-        amount = amount_of(rest)
-        found.append(Bundle(job, rest, safe=False, amount=amount, worth=worth(amount, total, need)))
-    return found
+def sparing(job: Job, tasks: Sequence[Task]) -> Bundle:
+    """Pods that the gang can spare."""
+    return Bundle(job, tasks, safe=True, amount=amount_of(tasks), worth=float("inf"))
+
+
+def ending(job: Job, tasks: Sequence[Task], *, need: Vector) -> Bundle:
+    """Pods without which the gang ends. `need` is what they are wanted for, [R]."""
+    amount = amount_of(tasks)
+    return Bundle(job, tasks, safe=False, amount=amount, worth=worth(amount, amount_of(job.tasks.values()), need))
 
 
 def spared(job: Job, candidates: Iterable[Task]) -> tuple[list[Task], list[Task]]:
@@ -81,10 +79,12 @@ def worth(local: Vector, total: Vector, need: Vector) -> float:
     return float((np.minimum(local, need)[wanted] / need[wanted]).sum()) / lost
 
 
-def amount_of(tasks: Sequence[Task]) -> Vector:
+def amount_of(tasks: Collection[Task]) -> Vector:
     """What the tasks take together, [R]; there must be one at least."""
     times: dict[int, int] = {}
     classes = {task.cls.id: task.cls for task in tasks}
+    if len(classes) == 1:
+        return next(iter(classes.values())).request * len(tasks)
     for task in tasks:
         times[task.cls.id] = times.get(task.cls.id, 0) + 1
     return np.sum([times[number] * cls.request for number, cls in classes.items()], axis=0)

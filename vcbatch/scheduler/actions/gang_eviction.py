@@ -7,7 +7,6 @@ gone, the waiting gang has its minimum: that is tried on the picture before anyt
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -100,7 +99,7 @@ class _Search:
     def relieve(self, job: Job, queue: Queue) -> None:
         """Evict for a gang where that gives it its minimum. One that is like another that nobody's eviction helped is
         not looked at as long as nobody else was evicted."""
-        if not self.pool.jobs(job):
+        if not self.pool.gangs(job).jobs:
             return
         trial = GangTrial(self.session, job)
         if not trial.tasks or not all(map(may_preempt, trial.tasks)):
@@ -134,7 +133,7 @@ class _Relief:
         eviction = GangEviction(self._kind, self._job, trial.need)
         if self._kind is EvictionKind.RECLAIM and not session.preemptive(self._queue, trial.need):
             return False
-        victims = VictimGangs(session, eviction, self._pool.jobs(self._job))
+        victims = VictimGangs(session, eviction, self._pool.gangs(self._job))
         most = self._pool.amounts(self._job, trial.resources)
         for domain in self._domains():
             room = Room(session, trial, domain.rows)
@@ -162,7 +161,7 @@ class _Relief:
         tries = _Tries()
         while True:
             statement.discard()  # bundles are chosen, and plugins asked, on the picture as it is
-            chunk = list(islice(source, max(_FIRST_CHUNK, len(asked))))
+            chunk = room.filling(source, least=max(_FIRST_CHUNK, len(asked) // 2))
             if not chunk:
                 last = len(taken) > tries.futile and room.may_do() and self._placed(statement, taken, domain)
                 return self._settled(statement, taken, tries.futile, domain) if last else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -46,7 +46,7 @@ class GangTrial:
     @property
     def resources(self) -> Rows:
         """The columns in which any of its pods is compared with a node, ascending."""
-        return np.unique(np.concatenate([run.cls.needed for run in self.runs]))
+        return np.array(sorted({r for run in self.runs for r in run.cls.needed.tolist()}), dtype=np.intp)
 
     def place(self, statement: Statement, domain: Domain) -> bool:
         """Promise places in the domain to all pending pods; what of it is free and what is being released makes no
@@ -147,9 +147,20 @@ class Room:
         rows = [self._session.state.row_of(task) for task in bundle.tasks]
         for task, row in zip(bundle.tasks, rows, strict=True):
             self._future[:, row] += sign * task.cls.request[self._resources]
-        changed = np.unique(np.array(rows, dtype=np.intp))
+        changed = np.array(sorted(set(rows)), dtype=np.intp)
         for slots, (cls, columns, _) in zip(self._slots, self._wanted, strict=True):
             slots[changed] = self._slots_of(cls, columns, changed)
+
+    def filling(self, source: Iterator[Bundle], *, least: int) -> list[Bundle]:
+        """The next `least` bundles, and more as far as it takes more for what the gang asks for to be there in sum."""
+        found: list[Bundle] = []
+        free = self._free
+        for bundle in source:
+            found.append(bundle)
+            free = free + bundle.amount[self._resources]
+            if len(found) >= least and fits(self._need, free):
+                break
+        return found
 
     def may_do(self, more: Floats | None = None) -> bool:
         """Whether the gang may fit, `more` being free as well, [K, N], as `GangTrial.resources`: what all of it asks

@@ -205,6 +205,11 @@ class Plugin:
         """Where a gang stands in its queue."""
         return 0
 
+    def job_keys(self, rows: Rows) -> Floats | None:
+        """`job_key` of many gangs, by their rows in the job table; [len(rows)]. None where `job_key` is to be asked for
+        each, as it is of a class that overrides nothing but it."""
+        return None
+
     def task_key(self, task: Task) -> float:
         """Where a task stands in its gang."""
         return 0

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vcbatch.scheduler.classes import TaskClass
+from vcbatch.scheduler.columns import Floats, Rows
 from vcbatch.scheduler.model import Job, Queue, Task
 from vcbatch.scheduler.plugins.base import EvictionKind, Plugin
 from vcbatch.scheduler.plugins.drf_hierarchy import SharesTree
@@ -50,6 +51,9 @@ class DominantResourceFairness(Plugin):
 
     def job_key(self, job: Job) -> float:
         return self._shares[job.row]
+
+    def job_keys(self, rows: Rows) -> Floats:
+        return np.array(self._shares)[rows]
 
     def _holding(self, job: Job) -> list[float]:
         held = self._now.get(job.row)

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from vcbatch.scheduler.classes import TaskClass
+from vcbatch.scheduler.columns import Floats, Rows
 from vcbatch.scheduler.model import Job, Task, TaskStatus
 from vcbatch.scheduler.plugins.base import EvictionKind, GangEviction, Plugin, Vote
 from vcbatch.scheduler.resources import Mask
@@ -35,10 +38,18 @@ class Gang(Plugin):
 
     def open(self, session: Session) -> None:
         self._table = session.state.jobs_table
+        self._counted = session.state.victims is not None
 
     def job_key(self, job: Job) -> float:
         """Gangs that still need members before those that would only grow; by their number alone, whatever roles."""
         return 0 if job.ready_count + job.pending_best_effort < job.min_member else 1
+
+    def job_keys(self, rows: Rows) -> Floats | None:
+        if not self._counted:
+            return None
+        table = self._table
+        enough = table.ready_count[rows] + table.pending_best_effort[rows] >= table.min_member[rows]
+        return enough.astype(np.float64)
 
     def job_valid(self, job: Job) -> str | None:
         for role, minimum in enforced_roles(job).items():

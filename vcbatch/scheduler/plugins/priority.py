@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from vcbatch.scheduler.classes import TaskClass
+from vcbatch.scheduler.columns import Floats, Rows
 from vcbatch.scheduler.model import Job, Task
 from vcbatch.scheduler.plugins.base import EvictionKind, GangEviction, Plugin
 from vcbatch.scheduler.resources import Mask
@@ -23,6 +26,9 @@ class Priority(Plugin):
 
     def job_key(self, job: Job) -> float:
         return -job.priority
+
+    def job_keys(self, rows: Rows) -> Floats:
+        return -self._table.priority[rows].astype(np.float64)
 
     def task_key(self, task: Task) -> float:
         return -task.priority
