@@ -1,5 +1,5 @@
-"""Telling of plugins of the user's own that fail: in the log and the metrics each time, as an event on the scheduler's
-Lease where no gang is concerned, whose PodGroup says it otherwise."""
+"""Telling of plugins of the user's own that fail or take long: in the log and the metrics each time, as an event on the
+scheduler's Lease where no gang is concerned, whose PodGroup says it otherwise."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class PluginTrouble:
         self._recorder = recorder
         self._own = own
         self._meter = meter
-        self._untold: dict[str, PluginFailure] = {}
+        self._untold: dict[str, PolicyEvent] = {}
         self._wake = asyncio.Event()
 
     def failed(self, failures: Iterable[PluginFailure]) -> None:
@@ -34,8 +34,16 @@ class PluginTrouble:
             log.error("a plugin failed, %s: %s", whom, failure.sentence)
             self._meter.count("plugin_failures", plugin=failure.name)
             if not failure.gang:
-                self._untold[failure.sentence] = failure
-                self._wake.set()
+                self._tell(PolicyEvent.PLUGIN_FAILED, f"nothing is decided until it is tried again: {failure.sentence}")
+
+    def slow(self, name: str, where: str) -> None:
+        """A cycle has waited for this one, which was here; the log has said so already."""
+        self._meter.count("plugin_slow", plugin=name)
+        self._tell(PolicyEvent.PLUGIN_SLOW, f"nothing else was decided while a cycle waited for {where}")
+
+    def _tell(self, reason: PolicyEvent, message: str) -> None:
+        self._untold[message] = reason
+        self._wake.set()
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -46,8 +54,5 @@ class PluginTrouble:
             ref = None if self._own is None else await self._own.ref()
             if ref is None:
                 continue
-            for sentence in told:
-                message = f"nothing is decided until it is tried again: {sentence}"
-                self._recorder.emit(
-                    Emit(ref=ref, type=EventType.WARNING, reason=PolicyEvent.PLUGIN_FAILED, message=message)
-                )
+            for message, reason in told.items():
+                self._recorder.emit(Emit(ref=ref, type=EventType.WARNING, reason=reason, message=message))

@@ -41,6 +41,7 @@ from vcbatch.runtime.informers import Informers
 from vcbatch.runtime.meter import Meter, NoMeter
 from vcbatch.runtime.pause import pause
 from vcbatch.runtime.plugin_trouble import PluginTrouble
+from vcbatch.runtime.plugin_watch import PluginWatch
 from vcbatch.runtime.policy_source import OwnObject
 from vcbatch.runtime.recorder import Recorder
 from vcbatch.runtime.scheduler_writes import SchedulerWrites
@@ -136,6 +137,7 @@ class SchedulerLoop:
         )
         self._informers = informers
         self._trouble = PluginTrouble(recorder, own, meter=self._meter)
+        self._watch = PluginWatch(self._trouble.slow)
         self._told = CycleMetrics(self._meter, scheduler)
         scheduler.laps = CycleLaps(clock, self._meter)
         self._usage = UsageSource(
@@ -235,7 +237,8 @@ class SchedulerLoop:
     def cycle(self) -> float:
         """One cycle, its results handed on. Returns the seconds it took."""
         started = self._clock.monotonic()
-        result = self.scheduler.cycle(self._clock.now())
+        with self._watch.over(self.scheduler.policy.extensions):
+            result = self.scheduler.cycle(self._clock.now())
         spent = self._clock.monotonic() - started
         self._look_again = result.look_again_at
         self._told.of(result, now=self._clock.now(), seconds=spent)

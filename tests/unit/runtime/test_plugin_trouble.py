@@ -42,3 +42,23 @@ def test_what_concerns_no_gang_is_an_event_on_the_lease(caplog: pytest.LogCaptur
         await asyncio.gather(task, return_exceptions=True)
 
     run(main())
+
+
+def test_what_takes_long_is_an_event_on_the_lease_too():
+    async def main() -> None:
+        server, meter = FakeApi(), PrometheusMeter()
+        server.seed(LEASES, {"metadata": {"name": "lease", "namespace": "ns"}})
+        recorder = Recorder(server, clock=VirtualClock(), random=SeededRandom(1), component="volcano")
+        trouble = PluginTrouble(recorder, OwnObject(server, LEASES, "ns", "lease"), meter=meter)
+        task = asyncio.ensure_future(trouble.run())
+        trouble.slow("mine", "mine.open (mine.py:3)")
+        await asyncio.sleep(1)
+        await recorder.flush()
+        [event] = server.all(EVENTS)
+        said = "nothing else was decided while a cycle waited for mine.open (mine.py:3)"
+        assert (event["type"], event["reason"], event["message"]) == ("Warning", "PluginSlow", said)
+        assert meter.registry.get_sample_value("vcbatch_plugin_slow_total", {"plugin": "mine"}) == 1
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    run(main())
