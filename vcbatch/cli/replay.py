@@ -217,7 +217,15 @@ def _difference_text(before: Outcome, after: Outcome) -> str:
 
 
 def _totals(outcome: Outcome) -> str:
-    return f"{len(outcome.binds)} pods bound, {len(outcome.evicted)} evicted, {len(outcome.reasons)} gangs wait"
+    return f"{_pods(len(outcome.binds))} bound, {len(outcome.evicted)} evicted, {_wait(len(outcome.reasons))}"
+
+
+def _pods(count: int) -> str:
+    return f"{count} pod{'' if count == 1 else 's'}"
+
+
+def _wait(count: int) -> str:
+    return "1 gang waits" if count == 1 else f"{count} gangs wait"
 
 
 def _gang_change(before: Outcome, after: Outcome, gang: str) -> list[str]:
@@ -227,10 +235,12 @@ def _gang_change(before: Outcome, after: Outcome, gang: str) -> list[str]:
         ("evicted", _count(before.evicted, before, gang), _count(after.evicted, after, gang)),
     ):
         if was != now:
-            told.append(f"  {word}: {was} → {now} pods")
+            told.append(f"  {word}: {was} → {_pods(now)}")
     was, now = _why(before, gang), _why(after, gang)
     if was != now:
         told.append(f"  waits: {was or 'no'} → {now or 'no'}")
+        if now:
+            told.append(f"    {after.reasons[gang].message}")
     return [gang, *told] if told else []
 
 

@@ -75,13 +75,23 @@ def test_what_if_there_were_another_node(snapshot: Path):
     assert found["bindsNoMore"] == {}
     text = run(snapshot, "--what-if", added(snapshot, node("n2"))).stdout
     assert text == (
-        "before: 2 pods bound, 0 evicted, 1 gangs wait\n"
+        "before: 2 pods bound, 0 evicted, 1 gang waits\n"
         "after:  4 pods bound, 0 evicted, 0 gangs wait\n"
         "\n"
         "ns/b\n"
         "  bound: 0 → 2 pods\n"
         "  waits: InsufficientResources → no\n"
     )
+
+
+def test_what_if_somebody_submitted_too_much(snapshot: Path):
+    text = run(
+        snapshot, "--what-if", added(snapshot, _in("ns", group("c", 1)), _in("ns", pod("c-0", "c", gpus=9)))
+    ).stdout
+    assert text.startswith(
+        "before: 2 pods bound, 0 evicted, 1 gang waits\nafter:  2 pods bound, 0 evicted, 2 gangs wait\n"
+    )
+    assert "ns/c\n  waits: no → Impossible\n    c-0: 0/1 nodes are unavailable: 1 Insufficient nvidia.com/gpu." in text
 
 
 def test_what_if_somebody_submitted_more(snapshot: Path):
