@@ -159,7 +159,7 @@ def _refusal(manifest: Manifest, error: ApiError) -> Refusal:
     undeclared = _UNDECLARED.search(str(error))
     if undeclared is not None:
         return Refusal(manifest=manifest, message=f"unknown field {undeclared[1]!r}", field=undeclared[1])
-    return Refusal(manifest=manifest, message=str(error), field=str(first.get("field") or ""))
+    return Refusal(manifest=manifest, message=error.sentence, field=str(first.get("field") or ""))
 
 
 # -- how it is shown ------------------------------------------------------------------------------------------------

@@ -12,8 +12,8 @@ from vcbatch.api import names
 from vcbatch.api.resources import NODES
 from vcbatch.cli.access import Access
 from vcbatch.cli.output import CliError
-from vcbatch.sdk.compose.place import off_virtual_nodes
 from vcbatch.sdk.compose.program import Program
+from vcbatch.sdk.real_nodes import off_virtual_nodes
 
 Json = dict[str, Any]
 

@@ -13,13 +13,13 @@ from typing import Any, Generic, ParamSpec, TypedDict, TypeVar, Unpack, cast, ov
 
 from vcbatch.api import names
 from vcbatch.api.phases import Action, Event
-from vcbatch.sdk.compose.place import off_virtual_nodes
 from vcbatch.sdk.errors import VcbatchError
 from vcbatch.sdk.frameworks import env as env_plugin
 from vcbatch.sdk.functions.folder import Call, CallFolder, SharedFolder
 from vcbatch.sdk.models.job import Job, Task
 from vcbatch.sdk.models.parts import Policy, Resources, Volume
 from vcbatch.sdk.models.wire import Quantity
+from vcbatch.sdk.real_nodes import off_virtual_nodes
 
 P = ParamSpec("P")
 R = TypeVar("R")

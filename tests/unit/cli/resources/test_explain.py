@@ -48,7 +48,7 @@ def test_one_that_keeps_room_and_never_starts_is_named_once() -> None:
     limit = Limit(queue="q", short_by={"cpu": parse_quantity("2")})
     said = screen(waiting(WaitReason.QUEUE_LIMIT, ahead=[stuck], holders=[stuck], enough=[stuck], limit=limit))
     assert "Starts:   once n/stuck ends\n" in said
-    assert "n/stuck keeps room, and can't start as things are: vcbatch job explain stuck" in said
+    assert "n/stuck keeps room, and can't start as things are:\n    vcbatch job explain stuck -n n\n" in said
     assert "Ahead of it" not in said
     assert "Held in queue q\n  JOB       PHASE     PODS   AGE   NEEDS\n  n/stuck   Inqueue      2   5m    cpu 4" in said
 

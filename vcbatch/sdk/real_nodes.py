@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from vcbatch.api import names
-from vcbatch.api.model import Json
+from vcbatch.api.loose import Json
 
 
 def off_virtual_nodes() -> Json:
