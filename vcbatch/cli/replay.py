@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from vcbatch.api.reasons import read_wait
 from vcbatch.api.resources import PODS
 from vcbatch.cli.documents import documents
 from vcbatch.cli.origin import Origin
@@ -240,7 +241,7 @@ def _gang_change(before: Outcome, after: Outcome, gang: str) -> list[str]:
     if was != now:
         told.append(f"  waits: {was or 'no'} → {now or 'no'}")
         if now:
-            told.append(f"    {after.reasons[gang].message}")
+            told.append(f"    {read_wait(after.reasons[gang].message)[1]}")
     return [gang, *told] if told else []
 
 
