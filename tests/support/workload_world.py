@@ -238,7 +238,9 @@ class WorkloadWorld:
         self._clock.seconds += seconds
 
     def settle(self, *resources: Resource, rounds: int = 200) -> None:
-        """Everybody hears and looks, and every pod starts or goes, until nothing changes any more."""
+        """Everybody hears and looks, and every pod starts or goes, until nothing changes any more, also a moment later:
+        the name of a pod that went has to rest."""
+        quiet = 0
         for _ in range(rounds):
             before = self.api.version
             self.hear()
@@ -247,7 +249,8 @@ class WorkloadWorld:
             for pod in self.pods():
                 self.finish(pod) if "deletionTimestamp" in pod["metadata"] else self.ready(pod)
             self.pass_time(1.0)
-            if self.api.version == before:
+            quiet = quiet + 1 if self.api.version == before else 0
+            if quiet == 2:
                 return
         raise AssertionError("it doesn't come to rest")
 
