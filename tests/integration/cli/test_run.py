@@ -66,6 +66,22 @@ def test_a_failure_is_tried_again_and_its_log_is_followed(shell: Shell) -> None:
     assert "and 1 restart" in said.err
 
 
+def test_a_followed_log_ends_with_how_the_job_failed(shell: Shell) -> None:
+    shell.run("run", "--detach", "--name", "fails", "--", "sh", "-c", "echo said; exit 4")
+    followed = shell.run("job", "logs", "-f", "fails")
+    assert (followed.code, followed.out) == (0, "said\n")
+    assert followed.err.splitlines()[-1].endswith("pod fails-worker-0 exited with code 4 on node local")
+
+
+def test_a_member_of_an_array_is_tried_again_and_stops_no_other(shell: Shell) -> None:
+    script = "at=at$VC_ARRAY_INDEX; echo try; [ $at = at2 ] && exit 6; [ -e $at ] || { touch $at; exit 3; }"
+    said = shell.run("run", "--array", "1-3", "--max-retries", "1", "--name", "tried", "--", "sh", "-c", script)
+    assert said.code == 6, said
+    assert sum(line.endswith(" try") for line in said.out.splitlines()) == 6
+    assert said.out.count("try 1 of 2 ended with exit code 3") == 2
+    assert "2 of 3 pods succeeded and 1 failed" in said.err
+
+
 def test_one_that_fails_ends_the_gang_at_once(shell: Shell) -> None:
     said = shell.run("run", "--nodes", "2", "--", "sh", "-c", "[ $VC_TASK_INDEX = 0 ] && exit 5; sleep 600")
     assert said.code == 5, said

@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from vcbatch.api.loose import part
+from vcbatch.api.phases import JobPhase
 from vcbatch.api.resources import JOBS
 from vcbatch.cli.access import Access, TimeoutType, access_options
 from vcbatch.cli.completion.names import job_names
-from vcbatch.cli.output import CliError
+from vcbatch.cli.output import CliError, note
 from vcbatch.cli.resources.fields import number, objects, text
+from vcbatch.cli.resources.kinds import job_phase
 from vcbatch.cli.terminal import terminal_of
+from vcbatch.seams.api import ApiError
 
 if TYPE_CHECKING:
     from vcbatch.runtime.client import HttpApi
@@ -141,6 +144,21 @@ async def _show(api: HttpApi, namespace: str, asked: _Asked) -> None:
             waiting.cancel()
             with suppress(asyncio.CancelledError):
                 await waiting
+    if asked.follow:
+        await _say_how_it_ended(api, job)
+
+
+async def _say_how_it_ended(api: HttpApi, job: Json) -> None:
+    """Of a job that is completed its log says enough."""
+    from vcbatch.cli.logs.watch import finished
+    from vcbatch.cli.run.outcome import sentence
+
+    try:
+        last: Json = await api.get(JOBS, job["metadata"]["name"], namespace=job["metadata"]["namespace"])
+    except ApiError:  # it is gone, which was said, or the server is
+        return
+    if finished(last) and job_phase(last) != JobPhase.COMPLETED:
+        note(sentence(last, now=datetime.now(UTC)))
 
 
 def _check(job: Json, asked: _Asked) -> None:
