@@ -154,6 +154,8 @@ def _refuse(error: ApiError, server: str) -> NoReturn:
         hint = "`kubectl auth can-i --list` shows what you may do; whoever runs the cluster can give you the right."
     elif error.code == 403:
         hint = "That isn't about your rights: the cluster's own rules refuse it."
+    elif error.code == 400 and "field label not supported" in message:
+        hint = "Servers know metadata.name and metadata.namespace of every kind, of pods some more; -l selects by labels."
     elif error.not_found and not error.details.get("name"):
         message = f"{server} doesn't have this kind of object: {error}"
         hint = "If it is a cluster without vcbatch: `vcbatch crds | kubectl apply -f -` installs the definitions."

@@ -136,6 +136,7 @@ DENIED = (
         (refused(403, "Forbidden", 'forbidden: User "eve" cannot get path "/x"'), 'cannot get path "/x"', "can-i"),
         (refused(403, "Forbidden", "exceeded quota: q, requested: pods=1"), "exceeded quota: q", "own rules"),
         (refused(409, "Conflict", "changed"), "changed", "try again"),
+        (refused(400, "BadRequest", "field label not supported: spec.queue"), "spec.queue", "-l selects by labels"),
         (refused(409, "AlreadyExists", "there"), "there", "another name"),
         (refused(422, "Invalid", "spec.x: no"), "spec.x: no", ""),
         (refused(503, "ServiceUnavailable", "overloaded"), "503 ServiceUnavailable", "in a minute"),
