@@ -7,11 +7,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
 from vcbatch.api import admission
 from vcbatch.api.admission import Settings
+from vcbatch.api.apps import PodManagement
 from vcbatch.api.loose import listed, part
 from vcbatch.api.model import MalformedObject
-from vcbatch.api.names import DEFAULT_SCHEDULER, KUBE_SCHEDULER, SYSTEM_PRIORITY_CLASSES
+from vcbatch.api.names import DEFAULT_SCHEDULER, GROUP_MIN_MEMBER, KUBE_SCHEDULER, SYSTEM_PRIORITY_CLASSES
 from vcbatch.api.queue import Queue
 from vcbatch.api.resources import (
     BATCH_CRONJOBS,
@@ -28,6 +31,8 @@ from vcbatch.api.resources import (
     STATEFULSETS,
     Resource,
 )
+from vcbatch.api.workload import Workload
+from vcbatch.core.podgroup.wanted import min_member
 from vcbatch.local.apiserver.admission import AdmissionRequest, Answer, Asked, Service
 from vcbatch.local.apiserver.kinds.admission import MUTATING, VALIDATING
 from vcbatch.local.apiserver.registry import RequestContext
@@ -52,6 +57,7 @@ _POD_SPECS: Final[Mapping[Resource, str]] = {
     BATCH_JOBS: "spec.template.spec",
     BATCH_CRONJOBS: "spec.jobTemplate.spec.template.spec",
 }
+_WORKLOADS: Final = (DEPLOYMENTS, REPLICASETS, STATEFULSETS, BATCH_JOBS)
 _JOB_SPECS: Final[Mapping[Resource, str]] = {JOBS: "spec", CRONJOBS: "spec.jobTemplate.spec", JOBTEMPLATES: "spec"}
 
 _MANAGED_BY: Final = "app.kubernetes.io/managed-by"
@@ -212,15 +218,16 @@ def idle_notices(
     """Warnings for what is stored and would then wait for ever without a word."""
 
     def notices(request: AdmissionRequest) -> Sequence[str]:
-        resource = request.resource
+        resource, body = request.resource, request.object or {}
         if (resource.group, resource.plural) in _WITHOUT_CONTROLLER:
             return [f"nothing acts on a {resource.kind} here: it is stored, and no pods are made; use a Deployment"]
         known = " or ".join(scheduler_names)
-        return [
+        unknown = [
             f"{path}: no scheduler {name!r} runs here, so that its pods will wait; use {known}"
-            for path, name in _schedulers(resource, request.object or {})
+            for path, name in _schedulers(resource, body)
             if name not in scheduler_names
         ]
+        return [*unknown, *_gangs_too_large(resource, body)]
 
     return notices
 
@@ -235,6 +242,27 @@ def _schedulers(resource: Resource, body: Json) -> Iterator[tuple[str, str]]:
     for index, task in enumerate(listed(_at(body, path), "tasks")):
         if name := _at(task, "template.spec").get("schedulerName"):
             yield f"{path}.tasks[{index}].template.spec.schedulerName", str(name)
+
+
+def _gangs_too_large(resource: Resource, body: Json) -> Iterator[str]:
+    """Workloads that ask for a gang of more pods than they ever have at a time."""
+    if resource not in _WORKLOADS:
+        return
+    wanted = min_member(msgspec.convert(body, Workload))
+    spec = part(body, "spec")
+    most = spec.get("parallelism" if resource == BATCH_JOBS else "replicas", 1)
+    if resource == BATCH_JOBS and spec.get("completions") is not None:
+        most = min(most, spec["completions"])
+    if wanted > most > 0:
+        yield (
+            f"metadata.annotations[{GROUP_MIN_MEMBER}]: a gang of {wanted} never starts, since there are at most "
+            f"{most} pods at a time"
+        )
+    elif resource == STATEFULSETS and wanted > 1 and spec.get("podManagementPolicy") != PodManagement.PARALLEL:
+        yield (
+            f"spec.podManagementPolicy: a gang of {wanted} never starts, since each pod is made when the one before "
+            f"it runs; use {PodManagement.PARALLEL}"
+        )
 
 
 def _at(body: Json, path: str) -> Json:

@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.virtual_time import VirtualClock
 from tests.unit.apiserver.core.servers import Answer, configure, server, virtual, webhook
+from vcbatch.api.names import GROUP_MIN_MEMBER
 from vcbatch.api.resources import JOBS, QUEUES
 from vcbatch.cli.admission import admission_services, ensure_webhooks, idle_notices, remove_webhooks
 from vcbatch.cli.definitions import ensure_definitions
@@ -141,3 +142,53 @@ async def test_kinds_without_a_controller_are_warned_of_and_no_others() -> None:
         }
     warned = "nothing acts on a DaemonSet here: it is stored, and no pods are made; use a Deployment"
     assert made == {"daemonsets": [warned], "deployments": [], "replicasets": [], "statefulsets": []}
+
+
+AT_MOST_3 = (
+    "metadata.annotations[scheduling.volcano.sh/group-min-member]: a gang of 4 never starts, since there are at most 3 "
+    "pods at a time"
+)
+ONE_BY_ONE = (
+    "spec.podManagementPolicy: a gang of 2 never starts, since each pod is made when the one before it runs; use "
+    "Parallel"
+)
+
+
+@pytest.mark.parametrize(
+    ("place", "kind", "members", "spec", "said"),
+    [
+        ("apps/v1", "Deployment", 3, {"replicas": 3}, []),
+        ("apps/v1", "Deployment", 4, {"replicas": 3}, [AT_MOST_3]),
+        ("apps/v1", "ReplicaSet", 4, {"replicas": 3}, [AT_MOST_3]),
+        ("apps/v1", "Deployment", 4, {"replicas": 0}, []),
+        ("apps/v1", "StatefulSet", 4, {"replicas": 3, "podManagementPolicy": "Parallel"}, [AT_MOST_3]),
+        ("apps/v1", "StatefulSet", 3, {"replicas": 3, "podManagementPolicy": "Parallel"}, []),
+        ("apps/v1", "StatefulSet", 1, {"replicas": 3}, []),
+        (
+            "apps/v1",
+            "StatefulSet",
+            2,
+            {"replicas": 3},
+            [ONE_BY_ONE],
+        ),
+        ("batch/v1", "Job", 4, {"parallelism": 9, "completions": 3}, [AT_MOST_3]),
+        ("batch/v1", "Job", 4, {"parallelism": 3}, [AT_MOST_3]),
+        ("batch/v1", "Job", 4, {"parallelism": 4, "completions": 9}, []),
+    ],
+)
+@virtual
+async def test_a_gang_that_can_never_start_is_warned_of(
+    place: str, kind: str, members: int, spec: Json, said: list[str]
+) -> None:
+    pods: Json = {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}
+    body: Json = {"template": {"spec": pods}, **spec}
+    if kind != "Job":
+        pods["restartPolicy"] = "Always"
+        body["template"]["metadata"] = {"labels": {"a": "b"}}
+        body["selector"] = {"matchLabels": {"a": "b"}}
+    metadata = {"name": "x", "annotations": {GROUP_MIN_MEMBER: str(members)}}
+    async with server(notices=idle_notices()) as client:
+        path = f"/apis/{place}/namespaces/default/{kind.lower()}s"
+        answer = await client.post(path, {"apiVersion": place, "kind": kind, "metadata": metadata, "spec": body})
+        assert answer.code == 201, answer.body
+        assert told(answer) == said
