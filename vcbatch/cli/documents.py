@@ -79,6 +79,10 @@ def _parsed(text: str, path: Path) -> Iterator[object]:
         for document in yaml.load_all(text, Loader=yaml.CSafeLoader):
             refuse_bombs(document, text)
             yield document
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = f"{path}:{mark.line + 1}:{mark.column + 1}" if mark is not None else str(path)
+        raise CliError(f"{place}: not valid YAML: {error.problem or error.context}") from error
     except (yaml.YAMLError, RecursionError) as error:
         raise CliError(f"{path}: not valid YAML: {error}") from error
 
@@ -94,7 +98,9 @@ def _json(text: str, path: Path) -> Iterator[object]:
             return
         try:
             document, at = decoder.raw_decode(text, at)
-        except (json.JSONDecodeError, RecursionError) as error:
+        except json.JSONDecodeError as error:
+            raise CliError(f"{path}:{error.lineno}:{error.colno}: not valid JSON: {error.msg}") from error
+        except RecursionError as error:
             raise CliError(f"{path}: not valid JSON: {error}") from error
         yield document
 

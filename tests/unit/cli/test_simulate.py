@@ -331,9 +331,36 @@ CASES = """\
         (BROKEN, ":10: podGroups[0] default/g: Expected `int`, got `str` - at `$.spec.minMember`"),
         (BROKEN.replace("two", "2").replace("kind: PodGroup", "kin: PodGroup"), ":5: neither a Kubernetes object"),
         (LISTED, ":7: a Pod without metadata.name"),
+        (
+            BROKEN.replace("{name: a}", "{name: a}\nstatus:\n  allocatable:\n    cpu: many"),
+            ":6: nodes[0] a: status.allocatable.cpu: must be a quantity such as 2, 500m or 8Gi, got 'many'",
+        ),
+        (
+            BROKEN.replace("minMember: two", "minMember: 2\n  minResources: {cpu: 1x}"),
+            ":11: podGroups[0] default/g: spec",
+        ),
+        (
+            LISTED.replace(
+                "metadata: {name: p}",
+                "metadata: {name: p}\n  spec: {containers: [{resources: {requests: {cpu: lots}}}]}",
+            ).partition("- apiVersion: v1\n  kind: Pod\n  metadata:\n")[0],
+            ":7: pods[0] default/p: spec.containers[0].resources.requests.cpu: must be a quantity",
+        ),
+        ("a: [\n  b: }", ":2:6: not valid YAML: "),
+        ('{"a":\n 1 2}', ":2:4: not valid JSON: "),
         (CASES, ":3: nodes[0] 7: Expected `str`, got `int` - at `$.metadata.name`"),
     ],
-    ids=["a field", "no kind", "an item of a list", "a line of JSON"],
+    ids=[
+        "a field",
+        "no kind",
+        "an item of a list",
+        "an amount",
+        "an amount of a gang",
+        "an amount of a container",
+        "no YAML",
+        "no JSON",
+        "a line of JSON",
+    ],
 )
 def test_what_is_wrong_is_said_with_its_line(tmp_path: Path, text: str, said: str):
     path = tmp_path / "world"

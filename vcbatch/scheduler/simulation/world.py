@@ -12,6 +12,7 @@ import msgspec
 from vcbatch.api.names import DEFAULT_SCHEDULER
 from vcbatch.api.resources import PODS, Resource
 from vcbatch.scheduler.reads import MEASURED, READS, Read
+from vcbatch.scheduler.simulation.amounts import no_amount
 
 Json = Mapping[str, Any]
 
@@ -66,11 +67,16 @@ def _decoded(read: Read, raw: object, index: int, scheduler_name: str) -> msgspe
     where = f"{read.key}[{index}]"
     if not isinstance(raw, Mapping):
         raise WorldError(f"{where}: must be a mapping, got {_short(raw)}", key=read.key, index=index)
+    where = f"{where} {_name(cast('Json', raw))}"
     try:
-        return msgspec.convert(_filled(read, cast("Json", raw), scheduler_name), read.struct)
+        made = msgspec.convert(_filled(read, cast("Json", raw), scheduler_name), read.struct)
     except msgspec.ValidationError as error:
-        text = f"{where} {_name(cast('Json', raw))}: {error}"
-        raise WorldError(text, key=read.key, index=index, field=_field(str(error))) from error
+        raise WorldError(f"{where}: {error}", key=read.key, index=index, field=_field(str(error))) from error
+    fault = no_amount(read.key, cast("Json", raw))
+    if fault is not None:
+        field, said = fault
+        raise WorldError(f"{where}: {field}: {said}", key=read.key, index=index, field=field)
+    return made
 
 
 def _field(said: str) -> str:
