@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -77,3 +78,12 @@ def test_columns_in_which_all_are_alike_are_left_out() -> None:
     assert header(gang("a"), gang("b")) == ["JOB", "PHASE", "PODS", "AGE", "NEEDS"]
     assert header(gang("a", queue="below"), gang("b")) == ["JOB", "QUEUE", "PHASE", "PODS", "AGE", "NEEDS"]
     assert header(gang("a", priority=1), gang("b")) == ["JOB", "PHASE", "PODS", "PRIORITY", "AGE", "NEEDS"]
+
+
+def test_when_it_starts_is_foreseen_for_the_first_of_a_queue() -> None:
+    second = waiting(WaitReason.INSUFFICIENT)
+    assert "Starts: nobody can say when: that is foreseen for the first of a queue alone\n" in screen(second)
+    first = replace(second, position=1)
+    assert "Starts: nobody can say when: that takes time limits on the jobs that run\n" in screen(first)
+    told = replace(first, expected_start=NOW + timedelta(minutes=10))
+    assert "Starts: by 2026-06-01 12:10:00 UTC (in 10m)\n" in screen(told)

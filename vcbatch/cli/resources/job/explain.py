@@ -100,6 +100,8 @@ def _facts(waiting: Waiting, now: datetime) -> Iterator[tuple[str, str | Cell]]:
         yield "Starts", f"once {_and([gang.key for gang in waiting.enough])} {_end(waiting.enough)}{turn}"
     elif waiting.reason is WaitReason.IMPOSSIBLE or (limit is not None and not limit.ever):
         yield "Starts", Cell("never, as things are", Tone.BAD)
+    elif waiting.position > 1:
+        yield "Starts", "nobody can say when: that is foreseen for the first of a queue alone"
     else:
         yield "Starts", "nobody can say when: that takes time limits on the jobs that run"
 
