@@ -35,8 +35,8 @@ class _Api(FakeApi):
 
 
 class _World:
-    def __init__(self) -> None:
-        self.api = _Api()
+    def __init__(self, api: _Api | None = None) -> None:
+        self.api = api or _Api()
         self.pods: Cache[Pod] = Cache(model=Pod)
         self.podgroups: Cache[dict] = Cache()
         self.replica_sets: Cache[Workload] = Cache(model=Workload)
@@ -225,5 +225,27 @@ def test_pods_whose_group_isnt_taken_are_told_once_and_again_when_there_is_news(
         assert event["message"] == "no PodGroup can be made for it: the queue is Closed"
         await told_after(None)
         assert [group["metadata"]["name"] for group in world.api.all(PODGROUPS)] == [key.partition("/")[2]]
+
+    run(scenario())
+
+
+def test_a_group_that_went_while_nobody_looked_is_made_anew() -> None:
+    """Of a program that has just started: it may hear of the workload before it hears of the pods."""
+
+    async def scenario() -> None:
+        world = _World()
+        owner = await world.replica_set()
+        await world.add("a", owner=owner)
+        uid = owner["metadata"]["uid"]
+        for _ in range(2):
+            await world.look(uid)
+        await world.api.delete(PODGROUPS, f"podgroup-{uid}", namespace="ns")
+
+        started = _World(world.api)
+        started.replica_sets.replace(await world.api.list(REPLICASETS, model=Workload))
+        await started.list_pods()
+        assert started.waiting() == 1
+        await started.look(uid)
+        assert (await world.api.get(PODGROUPS, f"podgroup-{uid}", namespace="ns"))["spec"]["minMember"] == 1
 
     run(scenario())

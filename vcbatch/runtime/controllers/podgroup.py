@@ -95,8 +95,12 @@ class PodGroupController:
     def _on_pod(self, change: Change[Pod]) -> None:
         if change.new is None:
             self._refusals.forget(change.current.metadata.uid)
+        keys = self._group_of(change.current)
         if change.new is None or _over(change.new) or _waits(change.new):
-            self._look(*self._group_of(change.current))
+            self._look(*keys)
+        elif change.old is None:
+            # Its group may have gone while nobody was there to see it.
+            self._look(*(key for key in keys if self._podgroups.by_key(key) is None))
 
     def _on_podgroup(self, change: Change[Json]) -> None:
         key = identity(change.current).key
