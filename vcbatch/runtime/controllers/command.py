@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from functools import partial
 
 from vcbatch.api.command import Command
 from vcbatch.api.loose import part
@@ -38,7 +39,8 @@ def target_of(resource: Resource) -> Callable[[Json], list[str]]:
 
 
 class CommandController:
-    """Looks at every Command; those to an object of `targets` that exists are its own affair."""
+    """Looks at every Command, and again when its target goes; those to an object of `targets` that exists are its own
+    affair."""
 
     def __init__(
         self,
@@ -61,12 +63,21 @@ class CommandController:
             meter=meter,
         )
         commands.listen(self._on_command)
+        for resource, cache in targets.items():
+            commands.add_index(_index(resource), target_of(resource))
+            cache.listen(partial(self._on_target, resource))
 
     def part(self) -> Part:
         return self.controller.part()
 
     def _on_command(self, change: Change[Json]) -> None:
         self.controller.queue.add(identity(change.current).uid)
+
+    def _on_target(self, resource: Resource, change: Change[Json]) -> None:
+        """Who goes leaves the Commands that it didn't take."""
+        if change.new is None:
+            for command in self._commands.indexed(_index(resource), identity(change.current).key):
+                self.controller.queue.add(identity(command).uid)
 
     async def decide(self, uid: str, now: datetime) -> Decision | None:
         stored = self._commands.get(uid)
@@ -88,3 +99,7 @@ class CommandController:
                 key = f"{command.namespace}/{target.name}" if resource.namespaced else target.name
                 return cache.by_key(key) is not None
         return False
+
+
+def _index(resource: Resource) -> str:
+    return f"{resource.kind} that it is for"
