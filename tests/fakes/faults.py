@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from enum import StrEnum
 from random import Random
 from typing import Any
 
+from vcbatch.api.resources import PODS, Resource
 from vcbatch.seams.api import Api, ApiError, WatchEvent
 
 
@@ -85,25 +86,46 @@ def refuse(fault: Fault) -> None:
 
 
 class CrashingApi:
-    """Kills the program (`Crash`) at the `at`-th write, before it is made, or after it where `after` says so."""
+    """Kills the program (`Crash`) at the `at`-th write, before it is made, or after it where `after` says so; never
+    where `at` is None. A program that is dead reads and writes nothing more, whatever of it still runs. Kinds in
+    `uncounted` are written without a thought of death."""
 
-    def __init__(self, api: Api, *, at: int, after: bool = False) -> None:
+    def __init__(
+        self, api: Api, *, at: int | None, after: bool = False, uncounted: frozenset[Resource] = frozenset()
+    ) -> None:
         self._api = api
-        self._left = at
+        self._at = at
         self._after = after
+        self._uncounted = uncounted
+        self.dead = False
+        self.tried: list[tuple[str, str, str]] = []
+        """The writes that were counted, the deadly one included, as `(verb, plural, name)`."""
 
     def __getattr__(self, verb: str) -> Callable[..., Any]:
         real = getattr(self._api, verb)
-        if verb not in WRITES:
+        if verb in ("watch", "watch_list"):
             return real
 
         async def call(*args: Any, **kwargs: Any) -> Any:
-            self._left -= 1
-            if self._left < 0 and not self._after:
+            if self.dead:
+                raise Crash
+            if verb not in WRITES or (args and args[0] in self._uncounted):
+                return await real(*args, **kwargs)
+            self.dead = len(self.tried) == self._at
+            self.tried.append((verb, *_about(args, kwargs)))
+            if self.dead and not self._after:
                 raise Crash
             answer = await real(*args, **kwargs)
-            if self._left < 0:
+            if self.dead:
                 raise Crash
             return answer
 
         return call
+
+
+def _about(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, str]:
+    """The kind and name that a write is about."""
+    if not args:  # a binding
+        return PODS.plural, kwargs["name"]
+    resource, what = args[:2]
+    return resource.plural, what["metadata"]["name"] if isinstance(what, Mapping) else what

@@ -14,6 +14,7 @@ from typing import Any
 
 from tests.scenarios.deeds import node
 from tests.scenarios.history import History
+from tests.support.plain_watches import PlainWatches
 from tests.support.virtual_time import SeededRandom, VirtualClock
 from vcbatch.api.names import DEFAULT_SCHEDULER
 from vcbatch.api.queue import DEFAULT, QueueState
@@ -26,40 +27,17 @@ from vcbatch.local.provisioner import Provisioner
 from vcbatch.local.virtual import VirtualKubelet
 from vcbatch.runtime.bootstrap import ensure_queues
 from vcbatch.runtime.control_plane import ControlPlane
-from vcbatch.runtime.handlers import Feed
 from vcbatch.runtime.informers import Informers
 from vcbatch.runtime.kubeconfig import Connection
 from vcbatch.runtime.recorder import Recorder
 from vcbatch.runtime.scheduler_loop import SchedulerLoop
 from vcbatch.runtime.supervise import Part, Supervisor
-from vcbatch.runtime.watch import Reflector
 from vcbatch.runtime.workloads import Workloads
 from vcbatch.scheduler import Policy, Scheduler
-from vcbatch.seams import Api, ApiError, Clock, Random
+from vcbatch.seams import Api, ApiError
 
 Json = dict[str, Any]
 _ONE_NODE = {"name": "large", "cpu": "64", "memory": "256Gi"}
-
-
-class _Watches:
-    """Custom resources by watches of our own, in place of kopf."""
-
-    def __init__(self, api: Api, feeds: Sequence[Feed], *, clock: Clock, random: Random) -> None:
-        self.listed = asyncio.Event()
-        self.watching = asyncio.Event()
-        self._reflectors = [Reflector(api, feed.resource, feed.cache, clock=clock, random=random) for feed in feeds]
-
-    async def audit(self) -> None:
-        for reflector in self._reflectors:
-            await reflector.synced.wait()
-        self.listed.set()
-        self.watching.set()
-        await asyncio.Event().wait()
-
-    async def watch(self) -> None:
-        async with asyncio.TaskGroup() as group:
-            for reflector in self._reflectors:
-                group.create_task(reflector.run())
 
 
 class _PretendedServers:
@@ -171,7 +149,7 @@ class SimulatedWorld:
             informers,
             clock=clock,
             random=random,
-            followed_by=lambda feeds: _Watches(api, feeds, clock=clock, random=random),
+            followed_by=lambda feeds: PlainWatches(api, feeds, clock=clock, random=random),
             asks=_PretendedServers(self.api),
         )
         workloads = Workloads(api, informers, clock=clock, random=random)
