@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 from vcbatch.api.resources import HYPERNODES, NAMESPACES, NODES, QUEUES
 from vcbatch.cli.output import CliError
 from vcbatch.cli.state import StateDir, default_state_dir
+from vcbatch.cli.terminal import clean
+from vcbatch.cli.trouble import silence
 from vcbatch.runtime.kubeconfig import CertificateRefusedError, Connection, KubeconfigError, NothingConfigured, load
 from vcbatch.runtime.rest import NO_CREDENTIALS, ClientLimits
 from vcbatch.seams.api import Api, ApiError
@@ -134,14 +136,14 @@ _CLUSTER_WIDE = frozenset(one.plural for one in (QUEUES, HYPERNODES, NODES, NAME
 
 def _refuse(error: ApiError, server: str) -> NoReturn:
     """Raise the `CliError` that says what the refusal is to a person, and what to do next."""
-    message, hint = str(error), ""
+    message, hint = clean(str(error)), ""
     if error.code == 0:
-        message = f"{server} doesn't answer: {error}"
+        message = silence(server, error)
         hint = "Is it running, and reachable from here? --kubeconfig and --context choose another server."
     elif error.code == 401 and error.reason == NO_CREDENTIALS:
         hint = "Look at the user of the kubeconfig's context, or choose another with --context."
     elif error.code == 401:
-        message = f"{server} doesn't know you: {error}"
+        message = f"{server} doesn't know you: {message}"
         hint = "Log in again, or choose other credentials with --context."
     elif (missing := error.missing_right) is not None and missing.user == _ANONYMOUS:
         message = f"{server} takes you for nobody, who may not {missing.what}"
@@ -155,9 +157,11 @@ def _refuse(error: ApiError, server: str) -> NoReturn:
     elif error.code == 403:
         hint = "That isn't about your rights: the cluster's own rules refuse it."
     elif error.code == 400 and "field label not supported" in message:
-        hint = "Servers know metadata.name and metadata.namespace of every kind, of pods some more; -l selects by labels."
+        hint = (
+            "Servers know metadata.name and metadata.namespace of all kinds, of pods some more; -l selects by labels."
+        )
     elif error.not_found and not error.details.get("name"):
-        message = f"{server} doesn't have this kind of object: {error}"
+        message = f"{server} doesn't have this kind of object: {message}"
         hint = "If it is a cluster without vcbatch: `vcbatch crds | kubectl apply -f -` installs the definitions."
     elif error.not_found and error.details.get("kind") not in _CLUSTER_WIDE:
         hint = "Is it in another namespace? Choose one with --namespace."
@@ -166,6 +170,6 @@ def _refuse(error: ApiError, server: str) -> NoReturn:
     elif error.conflict:
         hint = "Somebody else changed it at the same time; try again."
     elif error.transient:
-        message = f"{server} can't serve this now ({error.code} {error.reason}): {error}"
+        message = silence(server, error)
         hint = "Try again in a minute."
     raise CliError(message, hint=hint) from error

@@ -316,8 +316,9 @@ def selectors(label_selector: str, field_selector: str) -> dict[str, str]:
 
 def no_answer(error: Exception, *, sent: bool = True) -> ApiError:
     """What a connection's trouble is to the caller."""
-    reason = "Timeout" if isinstance(error, TimeoutError) else "ConnectionLost"
-    return (ApiError if sent else Unsent)(0, reason, str(error) or type(error).__name__)
+    if isinstance(error, TimeoutError):
+        return (ApiError if sent else Unsent)(0, "Timeout", str(error) or "it took too long")
+    return (ApiError if sent else Unsent)(0, "ConnectionLost", str(error) or type(error).__name__)
 
 
 def no_credentials(connection: Connection, error: Exception) -> ApiError:

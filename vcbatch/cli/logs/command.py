@@ -20,6 +20,7 @@ from vcbatch.cli.output import CliError, note
 from vcbatch.cli.resources.fields import number, objects, text
 from vcbatch.cli.resources.kinds import job_phase
 from vcbatch.cli.terminal import terminal_of
+from vcbatch.cli.trouble import Trouble
 from vcbatch.seams.api import ApiError
 
 if TYPE_CHECKING:
@@ -110,11 +111,12 @@ def command(
     )
     from vcbatch.sdk.logs import MAX_STREAMS
 
-    access.streaming(lambda api: _show(api, access.namespace, asked), streams=MAX_STREAMS)
+    server = access.connection().server
+    access.streaming(lambda api: _show(api, access.namespace, asked, server=server), streams=MAX_STREAMS)
     return 0
 
 
-async def _show(api: HttpApi, namespace: str, asked: _Asked) -> None:
+async def _show(api: HttpApi, namespace: str, asked: _Asked, *, server: str) -> None:
     from vcbatch.cli.logs.lines import Layout, Style, Writer, show
     from vcbatch.cli.logs.watch import finished, say_why
     from vcbatch.sdk.logs import follow_job
@@ -135,6 +137,7 @@ async def _show(api: HttpApi, namespace: str, asked: _Asked) -> None:
         containers=asked.containers or None,
         tasks=asked.tasks or None,
         indices=asked.indices,
+        on_trouble=Trouble(server, writer.aside),
     )
     waiting = asyncio.create_task(say_why(api, job)) if asked.follow and not finished(job) else None
     try:

@@ -19,6 +19,8 @@ from vcbatch.cli.resources.columns import Column
 from vcbatch.cli.resources.fields import name_of
 from vcbatch.cli.resources.formats import Format, FormatType, Printer, Shape
 from vcbatch.cli.terminal import terminal_of
+from vcbatch.cli.trouble import Trouble
+from vcbatch.seams.api import ApiError
 
 if TYPE_CHECKING:
     from vcbatch.runtime.client import HttpApi
@@ -182,7 +184,8 @@ def show_list(access: Access, kind: Kind, asked: Asked) -> int:
     namespace = None if everywhere else access.namespace
     printer = _printer(kind, asked)
     if asked.watch:
-        access.streaming(lambda api: _follow(api, kind, namespace, printer, asked, clock=access.now))
+        server = access.connection().server
+        access.streaming(lambda api: _follow(api, kind, namespace, printer, asked, server=server, clock=access.now))
         return 0
 
     async def fetch(api: Api) -> Sequence[Json]:
@@ -205,11 +208,27 @@ def show_list(access: Access, kind: Kind, asked: Asked) -> int:
 
 
 async def _follow(
-    api: HttpApi, kind: Kind, namespace: str | None, printer: Printer, asked: Asked, *, clock: Callable[[], datetime]
+    api: HttpApi,
+    kind: Kind,
+    namespace: str | None,
+    printer: Printer,
+    asked: Asked,
+    *,
+    server: str,
+    clock: Callable[[], datetime],
 ) -> None:
+    """Without end. A server that never answered is an error at once; one that goes away is waited for."""
     from vcbatch.runtime.clock import SystemClock
     from vcbatch.runtime.random import SystemRandom
     from vcbatch.sdk.watching import changes
+
+    first = True
+    told = Trouble(server)
+
+    def trouble(error: ApiError) -> None:
+        if first:
+            raise error
+        told(error)
 
     batches = changes(
         api,
@@ -219,8 +238,8 @@ async def _follow(
         namespace=namespace,
         label_selector=asked.label_selector,
         field_selector=asked.field_selector,
+        on_trouble=trouble,
     )
-    first = True
     async for batch in batches:
         now = clock()
         kept = [change for change in batch if asked.keep is None or asked.keep(change.object)]

@@ -133,10 +133,11 @@ def command(
             ways.say()
         return 0
     note(f"job {name} submitted to queue {made['spec']['queue']}")
+    server = access.connection().server
     from vcbatch.cli.run.follow import follow
     from vcbatch.sdk.logs import MAX_STREAMS
 
-    return access.streaming(lambda api: follow(api, made, ways=ways), streams=MAX_STREAMS)
+    return access.streaming(lambda api: follow(api, made, ways=ways, server=server), streams=MAX_STREAMS)
 
 
 def _composed(

@@ -21,6 +21,7 @@ from vcbatch.cli.resources.kinds import job_phase
 from vcbatch.cli.run.outcome import exit_code, sentence
 from vcbatch.cli.run.progress import Foot, standing
 from vcbatch.cli.terminal import terminal_of
+from vcbatch.cli.trouble import Trouble
 from vcbatch.cli.vcctl.bus import ask
 from vcbatch.sdk.logs import follow_job
 from vcbatch.seams.api import ApiError
@@ -43,10 +44,10 @@ class Choice(StrEnum):
     GO_ON = "go on"
 
 
-async def follow(api: HttpApi, job: Json, *, ways: Ways) -> int:
+async def follow(api: HttpApi, job: Json, *, ways: Ways, server: str) -> int:
     """Show the job's log until it ends; the exit code of `vcbatch run`. The first Ctrl-C asks what is to become of the
     job, where there is somebody to ask, and leaves it alone where there isn't; the second leaves it alone."""
-    following = _Following(api, job, ways)
+    following = _Following(api, job, ways, server)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, following.interrupt, number)
@@ -70,7 +71,7 @@ class Ways:
 
 
 class _Following:
-    def __init__(self, api: HttpApi, job: Json, ways: Ways) -> None:
+    def __init__(self, api: HttpApi, job: Json, ways: Ways, server: str) -> None:
         self._api = api
         self._job = job
         self._name: str = job["metadata"]["name"]
@@ -84,6 +85,7 @@ class _Following:
         self._asks = sys.stdin.isatty() and sys.stderr.isatty()
         self.foot = Foot(sys.stderr, terminal_of(sys.stderr))
         self._writer = Writer(sys.stdout, before=self.foot.clear, after=self.foot.draw)
+        self._trouble = Trouble(server, self._writer.aside)
 
     def interrupt(self, number: int) -> None:
         self._signals.append(number)
@@ -209,7 +211,8 @@ class _Following:
         layout = Layout.of(self._job, tasks=None, indices=None, containers=None)
         style = Style(layout=layout if layout.speakers > 1 else None, terminal=terminal_of(sys.stdout))
         try:
-            await show(follow_job(self._api, namespace=self._namespace, name=self._name), style, self._writer)
+            lines = follow_job(self._api, namespace=self._namespace, name=self._name, on_trouble=self._trouble)
+            await show(lines, style, self._writer)
         except ApiError as error:
             if not error.not_found:
                 self._writer.aside(f"the log can't be read: {error.sentence}")

@@ -13,6 +13,7 @@ from vcbatch.api.resources import JOBS
 from vcbatch.cli.access import Access, TimeoutType, access_options
 from vcbatch.cli.completion.names import job_names
 from vcbatch.cli.output import note, say
+from vcbatch.cli.trouble import Trouble
 from vcbatch.cli.wait.conditions import DEFAULTS, Condition, Kind, MalformedCondition, condition, kind_of
 
 if TYPE_CHECKING:
@@ -56,8 +57,9 @@ def command(access: Access, what: tuple[str, ...], wanted: str | None, timeout: 
 
     async def work(api: HttpApi) -> int:
         namespace = access.namespace
+        told = Trouble(access.connection().server)
         waiting = {
-            f"{kind.words[0]} {name}": asyncio.create_task(_one(api, kind, name, wish, namespace))
+            f"{kind.words[0]} {name}": asyncio.create_task(_one(api, kind, name, wish, namespace, told))
             for kind, name, wish in asked
         }
         return await _all(waiting, [wish for _, _, wish in asked], seconds)
@@ -91,7 +93,7 @@ async def _all(waiting: dict[str, asyncio.Task[str]], wishes: list[Condition], s
         await asyncio.gather(*pending, return_exceptions=True)
 
 
-async def _one(api: HttpApi, kind: Kind, name: str, wish: Condition, namespace: str) -> str:
+async def _one(api: HttpApi, kind: Kind, name: str, wish: Condition, namespace: str, told: Trouble) -> str:
     """Empty once the condition holds, else why it never can."""
     from vcbatch.runtime.clock import SystemClock
     from vcbatch.runtime.random import SystemRandom
@@ -104,6 +106,7 @@ async def _one(api: HttpApi, kind: Kind, name: str, wish: Condition, namespace: 
         field_selector=f"metadata.name={name}",
         clock=SystemClock(),
         random=SystemRandom(),
+        on_trouble=told,
     )
     obj: Json | None = None
     async with aclosing(batches) as stream:

@@ -1,0 +1,39 @@
+"""What is said while a command that goes on can't reach its server."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+from vcbatch.cli.output import note
+from vcbatch.cli.terminal import clean
+from vcbatch.seams.api import ApiError
+
+_QUIET_SECONDS: Final = 60.0
+"""How long nothing more is said of it."""
+
+
+class Trouble:
+    """Tells, once in a while, that the server doesn't answer and that it is tried again."""
+
+    def __init__(
+        self, server: str, tell: Callable[[str], None] = note, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._server = server
+        self._tell = tell
+        self._clock = clock
+        self._told: float | None = None
+
+    def __call__(self, error: ApiError) -> None:
+        now = self._clock()
+        if self._told is None or now - self._told >= _QUIET_SECONDS:
+            self._told = now
+            self._tell(f"{silence(self._server, error)}. Trying again ...")
+
+
+def silence(server: str, error: ApiError) -> str:
+    """That a server doesn't answer, or can't serve anybody now, and what there is instead of an answer."""
+    if error.code == 0:
+        return f"{server} doesn't answer: {clean(str(error))}"
+    return f"{server} can't serve this now ({error.code} {error.reason}): {clean(str(error))}"
