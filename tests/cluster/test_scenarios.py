@@ -24,7 +24,6 @@ from vcbatch.scheduler.policy import DEFAULT_POLICY
 LACKS: Mapping[Capability, str] = {
     Capability.CLOCK: "the clock of a real machine stays as it is",
     Capability.PATIENCE: "takes minutes of real time",
-    Capability.PROMPT: "pods take a moment to end",
     Capability.SOCKETS: "pods only pretend to run",
 }
 PLANES = 3

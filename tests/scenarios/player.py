@@ -109,8 +109,6 @@ class Capability(StrEnum):
     """One part can be killed while the others go on."""
     PATIENCE = "patience"
     """Minutes cost nothing."""
-    PROMPT = "prompt"
-    """A pod that is told to end is gone before the scheduler looks again."""
     PRETENDED = "pretended"
     """Nobody but the scenario writes what became of a container."""
     SOCKETS = "sockets"

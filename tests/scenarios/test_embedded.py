@@ -28,7 +28,6 @@ pytestmark = pytest.mark.xdist_group("scenarios on the embedded server")
 LACKS = {
     Capability.CLOCK: "the clock of a real machine stays as it is",
     Capability.PATIENCE: "takes minutes of real time",
-    Capability.PROMPT: "pods take a moment to end",
     Capability.KUBERNETES: "nothing acts on Kubernetes' own workloads here",
 }
 PROGRAMS = 6

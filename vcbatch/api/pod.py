@@ -90,6 +90,7 @@ class PodSpec(Wire):
     resource_claims: list[dict[str, Any]] | None = None
     restart_policy: str = "Always"
     active_deadline_seconds: int | None = None
+    termination_grace_period_seconds: int | None = None
     host_network: bool = False
 
 

@@ -5,19 +5,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from vcbatch.scheduler.model import HOLDING, Phase, TaskStatus
+from vcbatch.scheduler.promises import Promise
 from vcbatch.scheduler.state import ClusterState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assumed:
     """`binds` by the pod's UID, the node's name; `evictions` the UIDs of pods; `phases` by `namespace/name`, of
-    PodGroups whose phase isn't the one that was last seen."""
+    PodGroups whose phase isn't the one that was last seen. `nominations` by the pod's UID, the node that is kept for
+    it, where the pod doesn't say so yet; `promises` by `namespace/name` of the PodGroup, until when its pods have
+    theirs."""
 
     binds: Mapping[str, str] = field(default_factory=dict[str, str])
     evictions: Sequence[str] = ()
     phases: Mapping[str, str] = field(default_factory=dict[str, str])
+    nominations: Mapping[str, str] = field(default_factory=dict[str, str])
+    promises: Mapping[str, datetime] = field(default_factory=dict[str, datetime])
 
 
 def assumed(state: ClusterState) -> Assumed:
@@ -31,6 +37,8 @@ def assumed(state: ClusterState) -> Assumed:
             for key, job in state.jobs.items()
             if job.group is not None and job.phase is not Phase.parse(job.group.status.phase)
         },
+        nominations={uid: task.nominated for uid, task in tasks if task.nominating},
+        promises={key: promise.until for key, promise in state.promised.items() if promise is not None},
     )
 
 
@@ -53,3 +61,11 @@ def assume(state: ClusterState, what: Assumed) -> None:
         if job is not None:
             state.set_phase(job, Phase.parse(phase))
             state.touched[key] = job
+    for uid, node in what.nominations.items():
+        task = state.tasks.get(uid)
+        if task is not None:
+            task.nominate(node)
+    for key, until in what.promises.items():
+        job = state.jobs.get(key)
+        if job is not None:
+            state.promised[key] = Promise.to(job, until=until)

@@ -89,6 +89,7 @@ class Task:
         "namespace",
         "node",
         "nominated",
+        "nominating",
         "pod",
         "preemptable",
         "priority",
@@ -115,7 +116,9 @@ class Task:
         self.status = TaskStatus.PENDING
         self.node = ""
         self.nominated = ""
-        """The node on which others were evicted for it (`status.nominatedNodeName`): it is asked first."""
+        """The node that is kept for it (`status.nominatedNodeName`), empty where none is."""
+        self.nominating = False
+        """Whether that was decided here and isn't seen yet."""
         self.role = ""
         self.sub: SubKey | None = None
         self.priority = 1
@@ -129,6 +132,10 @@ class Task:
         self.told = False
         self.seat = -1
         """Its row in the victim table; -1 where it isn't in it."""
+
+    def nominate(self, node: str) -> None:
+        """Decide which node is kept for it."""
+        self.nominated, self.nominating = node, True
 
 
 class Job:
@@ -258,8 +265,7 @@ class Job:
 
 
 class Run:
-    """Consecutive pending tasks of one gang and sub-gang, in task order, that are alike in class, role and the node
-    that was kept for them."""
+    """Consecutive pending tasks of one gang and sub-gang, in task order, that are alike in class and role."""
 
     __slots__ = ("cls", "role", "sub", "tasks")
 

@@ -130,17 +130,6 @@ class Placer:
         view = View(self, cls, self.static(cls), rows, promising=promising)
         return view.take(count) if leaning is None else view.take_leaning(count, leaning)
 
-    def at(self, cls: TaskClass, row: int, count: int, *, promising: bool) -> int:
-        """How many of up to `count` tasks the node of this row takes, on what is free or on what will be."""
-        rows = np.array([row], dtype=np.intp)
-        if promising and not len(np.intersect1d(rows, self._releasing_rows())):
-            return 0
-        slots = self.score(cls, self.static(cls).mask, rows, 0, promising=promising, depth=1)[1][0]
-        taken = int(min(count, max(slots, 0)))
-        if taken:
-            self.log.append((None, (row,)))
-        return taken
-
     def one(
         self, task: Task, *, only: int | None = None, within: Rows | None = None, leaning: Leaning | None = None
     ) -> tuple[int, bool] | None:

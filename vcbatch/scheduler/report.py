@@ -44,6 +44,7 @@ PODS_WITH_EVENTS = 1
 """How many pods of a gang get a FailedScheduling event; the PodGroup's own event tells the rest, so that a gang of
 any size costs the same."""
 
+_NO_LONGER_KEPT = "the place that was kept for it is no longer"
 _WORDS = [status.wire for status in TaskStatus]
 
 
@@ -166,7 +167,8 @@ class _Writer:
         self._conditions_by = ConditionWriter(transition=session.uid, time=format_time(session.now))
         self._held = held
         self._places = {h.uid: h.node for h in held}
-        self._nominated = {h.uid for h in held if h.nominated}
+        tasks = [self._state.tasks[uid] for uid in session.nominations]
+        self._nominating = {task.job.key for task in tasks if task.job is not None}
         self._updates: list[PodGroupUpdate] = []
         self._conditions: list[PodConditionUpdate] = []
         self._events: list[EventRecord] = []
@@ -225,7 +227,9 @@ class _Writer:
         self._write(job, self._conditions_by.status(job, phase, waits=waiting, reason=why, ready=ready), news=news)
         self._tell(job, blocker if waits else None, message, ready=ready)
         self._measure(job, group, blocker if waits else None, ready=ready)
-        if blocker is not None and blocker.reason is not WaitReason.NOT_ENOUGH_PODS:
+        if lacks_pods:
+            blocker = None
+        if blocker is not None or job.key in self._nominating:
             self._pod_conditions(job, blocker)
 
     def _measure(self, job: Job, group: PodGroupView, blocker: Blocker | None, *, ready: bool) -> None:
@@ -353,22 +357,20 @@ class _Writer:
                 )
             )
 
-    def _pod_conditions(self, job: Job, blocker: Blocker) -> None:
-        """Each waiting pod says once that it waits and why; it says so again only when it is another reason."""
-        kind = "/".join(blocker.kind)
+    def _pod_conditions(self, job: Job, blocker: Blocker | None) -> None:
+        """Each waiting pod says once that it waits and why; it says so again only when it is another reason, or when
+        another node is kept for it; only that where there is no blocker."""
         waiting = [t for t in job.tasks.values() if t.status is TaskStatus.PENDING and not t.gated]
         nominated = {t.uid: node for t in waiting if (node := self._nomination(t)) is not None}
-        news = [t for t in waiting if t.uid in nominated or (t.condition != kind and (t.told or not t.condition))]
-        for task in waiting:
-            task.condition, task.told = kind, True
-            if task.uid in nominated:
-                task.nominated = nominated[task.uid]
-        if nominated:
-            job.runs = None
-            self._state.changed = True  # where it goes is decided by it
+        news = [t for t in waiting if t.uid in nominated]
+        if blocker is not None:
+            kind = "/".join(blocker.kind)
+            news = [t for t in waiting if t.uid in nominated or (t.condition != kind and (t.told or not t.condition))]
+            for task in waiting:
+                task.condition, task.told = kind, True
         if not news:
             return
-        why = _pod_message(blocker)
+        why = _NO_LONGER_KEPT if blocker is None else _pod_message(blocker)
         for nth, task in enumerate(sorted(news, key=lambda t: t.name)):
             place = self._places.get(task.uid)
             message = why if place is None else reasons.possibly_assigned(node=place, once=reasons.ONCE_RELEASED)
@@ -386,11 +388,13 @@ class _Writer:
                 self._pod_event(task, message)
 
     def _nomination(self, task: Task) -> str | None:
-        """The node that the pod is to say is kept for it, from which others are evicted, empty where none is any more;
-        None where it says so already."""
-        place = self._places.get(task.uid, "")
-        kept = place if task.uid in self._nominated or place == task.nominated else ""
-        return None if kept == task.nominated else kept
+        """The node that the pod is to say is kept for it, empty where none is any more; None where it says so
+        already."""
+        node = self._session.nominations.get(task.uid)
+        if node is None and task.nominated and task.job is not None and task.job.key not in self._state.promised:
+            task.nominate("")  # its bind failed
+            return ""
+        return node
 
     def evictions(self) -> None:
         """Each pod that is evicted is told for whom, and its gang how many it loses."""

@@ -16,7 +16,8 @@ from vcbatch.api.pod import Pod
 from vcbatch.api.resources import Resource
 from vcbatch.api.scheduling import PodGroupView, PriorityClassView, QueueView
 from vcbatch.api.storage import Claim, CsiNode, PersistentVolume, StorageClass
-from vcbatch.scheduler.actions import EVICTING
+from vcbatch.scheduler.actions import ADMITTING, EVICTING
+from vcbatch.scheduler.actions.base import eligible
 from vcbatch.scheduler.assumed import Assumed, assume, assumed
 from vcbatch.scheduler.consultant import Consultant
 from vcbatch.scheduler.failures import blame
@@ -234,6 +235,8 @@ class Scheduler:
                 state, self._policy, self._cache, now=now, uid=uid, consultant=self.consultant, laps=self.laps
             )
             for name, action in self._policy.steps:
+                if session.promises.open and name != ADMITTING:
+                    session.promises.keep(eligible(session))
                 action.execute(session)
                 self.laps.lap(Part.ACTION, name)
             held = session.close()

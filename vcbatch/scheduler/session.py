@@ -39,6 +39,7 @@ from vcbatch.scheduler.plugins.base import (
 )
 from vcbatch.scheduler.plugins.gang import Gang
 from vcbatch.scheduler.policy import PluginOption, Policy
+from vcbatch.scheduler.promises import Promises
 from vcbatch.scheduler.resources import Mask, Vector
 from vcbatch.scheduler.result import Bind, Eviction, Held
 from vcbatch.scheduler.state import ClusterState
@@ -80,6 +81,9 @@ class Session:
         self.binds: list[Bind] = []
         self.held: list[Statement] = []
         """Statements of gangs that wait for releasing resources: kept until the cycle ends."""
+        self.promises = Promises(self)
+        self.nominations: Mapping[str, str] = {}
+        """Once the cycle ended: by pod UID the node that it is to say is kept for it, empty where none is any more."""
         self.blockers: dict[str, Blocker] = {}
         """By gang key: why it didn't start in this cycle."""
         self.closed_queues: dict[str, str] = {}
@@ -211,11 +215,11 @@ class Session:
             t for t in job.tasks.values() if t.status is TaskStatus.PENDING and not t.gated and not t.cls.best_effort
         ]
         runs: list[Run] = []
-        cls = role = sub = nominated = None
+        cls = role = sub = None
         tasks: list[Task] = []
         for task in self.ordered(pending):
-            if task.cls is not cls or task.role != role or task.sub != sub or task.nominated != nominated:
-                cls, role, sub, nominated, tasks = task.cls, task.role, task.sub, task.nominated, []
+            if task.cls is not cls or task.role != role or task.sub != sub:
+                cls, role, sub, tasks = task.cls, task.role, task.sub, []
                 runs.append(Run(cls, role, sub, tasks))
             tasks.append(task)
         return runs
@@ -566,8 +570,9 @@ class Session:
             job.runs = None
 
     def commit(self, statement: Statement) -> None:
-        """Bind what the statement placed, and evict whom it evicts. Where the gang has its minimum only by tasks that
-        are yet to be placed, that is looked at again when the cycle ends."""
+        """Bind what the statement placed, and evict whom it evicts; what it promises then is kept until the gang takes
+        it. Where the gang has its minimum only by tasks that are yet to be placed, that is looked at again when the
+        cycle ends."""
         job = statement.job
         victims = statement.victims
         if job is not None and not victims and not self.ready_without_hope(job):
@@ -575,6 +580,7 @@ class Session:
         if victims:
             self._evicted += victims
             self.eligible = None  # whoever loses pods may have too few left
+            statement.nominate()
         binds, evictions = statement.commit()
         self.binds.extend(binds)
         self.evictions.extend(evictions)
@@ -598,13 +604,15 @@ class Session:
                 self._laps.lap(Part.PLUGIN_CLOSED, name)
         if self.gates is not None:
             self.gates.close()
+        given_up = self.promises.settle()
         held = [place for statement in self.held for place in statement.held()]
+        self.nominations = self.promises.remember(held)
         for statement in reversed(self.held):
             job = statement.job
             statement.discard()
             if job is not None:
                 job.runs = None
-        if not held:
+        if not held and not given_up:
             self._park()
         for task in self._evicted:
             self.state.evicted(task)

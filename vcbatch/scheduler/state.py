@@ -29,6 +29,7 @@ from vcbatch.scheduler.model import (
 )
 from vcbatch.scheduler.network_topology import NetworkTopology
 from vcbatch.scheduler.picture import Picture
+from vcbatch.scheduler.promises import Promise
 from vcbatch.scheduler.reading import (
     domain_of,
     index_of,
@@ -55,6 +56,8 @@ class ClusterState(Picture):
         self.scheduler_names = frozenset(scheduler_names)
         self._strangers = Strangers(self.scheduler_names)
         self.default_queue = default_queue
+        self.promised: dict[str, Promise | None] = {}
+        """The gangs of which pods say that nodes are kept for them; None where no cycle has looked at it yet."""
         self._by_group_uid: dict[str, Job] = {}
 
     # Pods ------------------------------------------------------------------------------------------------------------
@@ -87,15 +90,22 @@ class ClusterState(Picture):
         self._drop_pod(known)
         if status in FINISHED_STATUSES and not self._ours(pod):
             return
-        self._add_pod(pod, status, condition=known.condition)
+        nominated = known.nominated if known.nominating else None
+        self._add_pod(pod, status, condition=known.condition, nominated=nominated)
 
-    @staticmethod
-    def _nominate(task: Task, pod: Pod) -> None:
-        """Take over which node is kept for the pod, which is no reason to try it again by itself."""
-        if task.nominated != pod.status.nominated_node_name:
-            task.nominated = pod.status.nominated_node_name
-            if task.job is not None:
-                task.job.runs = None
+    def _nominate(self, task: Task, pod: Pod) -> None:
+        """Take over which node the pod says is kept for it, which is no reason to try it again by itself. What was
+        decided since isn't undone by an object from before."""
+        said = pod.status.nominated_node_name
+        if task.nominating:
+            task.nominating = task.nominated != said
+        elif task.nominated != said:
+            task.nominated = said
+            self._note_promise(task)
+
+    def _note_promise(self, task: Task) -> None:
+        if task.nominated and task.job is not None and task.status is TaskStatus.PENDING:
+            self.promised.setdefault(task.job.key, None)
 
     def delete_pod(self, uid: str) -> None:
         """A pod is gone."""
@@ -122,7 +132,7 @@ class ClusterState(Picture):
             and known.preemptable == preemptable(pod.metadata)
         )
 
-    def _add_pod(self, pod: Pod, status: TaskStatus, *, condition: str = "") -> None:
+    def _add_pod(self, pod: Pod, status: TaskStatus, *, condition: str = "", nominated: str | None = None) -> None:
         meta = pod.metadata
         key = self._job_key(pod) if self._ours(pod) else ""
         job = self._job(key) if key else None
@@ -131,7 +141,10 @@ class ClusterState(Picture):
         task = Task(uid=meta.uid, namespace=meta.namespace, name=meta.name, cls=cls, job=job, pod=pod)
         task.status = status
         task.node = "" if status in OFF_NODE else pod.spec.node_name
-        task.nominated = pod.status.nominated_node_name
+        if nominated is None:
+            task.nominated = pod.status.nominated_node_name
+        else:
+            task.nominate(nominated)
         task.role = note(meta, names.TASK_SPEC)
         task.priority = priority_of(pod)
         task.preemptable = preemptable(meta)
@@ -147,6 +160,7 @@ class ClusterState(Picture):
             job.tasks[task.uid] = task
             if job.group is None:
                 self._changed_hands(key)
+        self._note_promise(task)
         self._enter(task)
 
     def _drop_pod(self, task: Task) -> None:

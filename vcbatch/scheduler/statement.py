@@ -44,13 +44,27 @@ class Statement:
     def __bool__(self) -> bool:
         return bool(self._done)
 
-    def allocate(self, tasks: Sequence[Task], rows: Sequence[int]) -> None:
-        """Place alike pending tasks on what is free."""
-        self._place(tasks, rows, TaskStatus.ALLOCATED)
+    def allocate(self, tasks: Sequence[Task], rows: Sequence[int], *, nominated: bool = False) -> None:
+        """Place alike pending tasks on what is free; `nominated` where it is kept for them beyond the cycle."""
+        self._place(tasks, rows, TaskStatus.ALLOCATED, nominated=nominated)
 
     def pipeline(self, tasks: Sequence[Task], rows: Sequence[int], *, nominated: bool = False) -> None:
-        """Promise alike pending tasks what is being released; `nominated` where pods were evicted for them."""
+        """Hold what is being released for alike pending tasks; `nominated` where it is kept for them beyond the
+        cycle."""
         self._place(tasks, rows, TaskStatus.PIPELINED, nominated=nominated)
+
+    def nominate(self) -> None:
+        """Keep all its places beyond the cycle, save those of tasks that ask for nothing: these need no room."""
+        self._done = [
+            done._replace(nominated=True)
+            if isinstance(done, _Placement) and not done.tasks[0].cls.best_effort
+            else done
+            for done in self._done
+        ]
+
+    def places(self) -> dict[str, int]:
+        """The rows of the nodes on which it placed tasks, by their UID."""
+        return {t.uid: row for placed in self._placements() for t, row in zip(placed.tasks, placed.rows, strict=True)}
 
     def evict(self, task: Task, *, reason: str, message: str) -> None:
         """Have a pod that is bound or runs end. `reason` is the action's name, `message` says for whom."""

@@ -12,10 +12,12 @@ from vcbatch.scheduler.actions.reclaim import Reclaim
 from vcbatch.scheduler.actions.shuffle import Shuffle
 from vcbatch.scheduler.plugins.base import EvictionKind
 
+ADMITTING = "enqueue"
+"""The action that lets gangs in, and places nobody."""
 ACTIONS: dict[str, Action] = {
     "allocate": Allocate(),
     "backfill": Backfill(),
-    "enqueue": Enqueue(),
+    ADMITTING: Enqueue(),
     "gangpreempt": GangEvict(EvictionKind.PREEMPT),
     "gangreclaim": GangEvict(EvictionKind.RECLAIM),
     "preempt": Preempt(),

@@ -10,7 +10,6 @@ from vcbatch.scheduler.actions.attempt import Attempt, Sheet
 from vcbatch.scheduler.actions.base import ERROR_CACHE, eligible, place_best_effort
 from vcbatch.scheduler.actions.domain_attempt import DomainAttempt
 from vcbatch.scheduler.actions.known_places import KnownPlaces
-from vcbatch.scheduler.actions.nominated import Promises, take_nominated
 from vcbatch.scheduler.actions.queue_line import QueueLine
 from vcbatch.scheduler.actions.sub_gangs import SubGangAttempt
 from vcbatch.scheduler.arguments import Argument, ArgumentSpec
@@ -57,6 +56,7 @@ class Allocate:
         while (queue := line.take()) is not None:
             if turns.serve(queue):
                 line.put_back(queue)
+        turns.serve_promised()
         if reservations is not None:
             reservations.close()
 
@@ -67,9 +67,9 @@ class _Turns:
     def __init__(self, session: Session, reservations: Reservations | None) -> None:
         self._session = session
         self._reservations = reservations
-        self._promises = Promises(session)
         self._known = KnownPlaces(session)
         self._sheets: dict[str, Sheet] = {}
+        self._tried: set[str] = set()
         self.jobs: dict[str, _Heap] = {}
         self._line_up()
 
@@ -81,15 +81,14 @@ class _Turns:
             if sleepers.sleeps(job, job.queue):
                 continue
             runs = session.runs(job)
-            if runs or (session.gates is not None and session.gates.closed(job)):
+            if runs or session.promises.to(job) or (session.gates is not None and session.gates.closed(job)):
                 self._sheets[job.key] = deque(runs)
                 self.jobs.setdefault(job.queue.name, []).append((session.job_key(job), job))
         for heap in self.jobs.values():
             heapq.heapify(heap)
 
     def serve(self, queue: Queue) -> bool:
-        """Serve the queue's best gang, after those that others were evicted for at its queue's cost. False where the
-        queue is through."""
+        """Serve the queue's best gang. False where the queue is through."""
         session, reservations, heap = self._session, self._reservations, self.jobs[queue.name]
         reason = session.overused(queue)
         if reason is not None:
@@ -102,9 +101,6 @@ class _Turns:
         if refused is not None:
             session.blockers[job.key] = refused
             return True
-        for first in self._promises.before(job):
-            if self._sheets.get(first.key):
-                self._place(first)
         if self._place(job):
             heapq.heappush(heap, (session.job_key(job), job))
             return True
@@ -117,17 +113,32 @@ class _Turns:
             return False
         return True
 
+    def serve_promised(self) -> None:
+        """Serve the gangs whose promised places were held while their queues had no turn for them."""
+        for job in self._session.promises.waiting:
+            if job.key not in self._tried:
+                self._place(job)
+
     def _place(self, job: Job) -> bool:
         """One turn of a gang. True where it started and has tasks left."""
-        session, sheet = self._session, self._sheets[job.key]
+        self._tried.add(job.key)
+        with self._session.promises.aside(job):
+            return self._turn(job)
+
+    def _turn(self, job: Job) -> bool:
+        session = self._session
         job.parked = None
         session.attempted.append(job)
+        if session.promises.to(job):
+            statement = session.promises.take(job)
+            sheet = self._sheets[job.key] = deque(session.runs(job))
+        else:
+            statement, sheet = Statement(session), self._sheets[job.key]
         if self._known.take(job, sheet):
             return False
         if session.gates is not None:
             session.gates.open(job)
-        statement = Statement(session)
-        take_nominated(session, job, sheet, statement)
+        promised = statement.mark()
         if not statement or not session.ready(job):
             _attempt(session, job, statement).work_off(sheet)
         if session.ready(job) and (session.ready_without_hope(job) or _hope(session, job)):
@@ -141,7 +152,9 @@ class _Turns:
                 placed=job.ready_count + job.waiting_count,
             )
         else:
-            statement.discard()
+            statement.take_back(promised)
+            if statement:
+                session.promises.give_back(job, statement)
         return False
 
 

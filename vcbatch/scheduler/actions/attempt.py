@@ -93,36 +93,7 @@ class Attempt:
         return [], False
 
     def some(self, run: Run, start: int, want: int, *, coupled: bool) -> int:
-        """Place up to `want` tasks, on free resources first, on those being released then; on the node that was kept
-        for them before any other. Returns how many."""
-        row = self._kept_row(run)
-        kept = 0 if row is None else self._at(run, start, want, row, coupled=coupled)
-        return kept + self._anywhere(run, start + kept, want - kept, coupled=coupled) if kept < want else kept
-
-    def _kept_row(self, run: Run) -> int | None:
-        """The row of the node that others were evicted from for these tasks, where it is still there."""
-        node = run.tasks[0].nominated
-        row = self.session.state.row(node) if node else None
-        return row if row is None or self.domain is None or row in self.domain.rows else None
-
-    def _at(self, run: Run, start: int, want: int, row: int, *, coupled: bool) -> int:
-        """Place up to `want` tasks on one node."""
-        placer, statement = self.session.placer, self.statement
-        if coupled:
-            task = run.tasks[start]
-            found = self.session.place_for(task, only=row)
-            if found is not None:
-                (statement.allocate if found[1] else statement.pipeline)([task], [row])
-            return 0 if found is None else 1
-        free = placer.at(run.cls, row, want, promising=False)
-        if free:
-            statement.allocate(run.tasks[start : start + free], [row] * free)
-        later = placer.at(run.cls, row, want - free, promising=True) if free < want else 0
-        if later:
-            statement.pipeline(run.tasks[start + free : start + free + later], [row] * later)
-        return free + later
-
-    def _anywhere(self, run: Run, start: int, want: int, *, coupled: bool) -> int:
+        """Place up to `want` tasks, on free resources first, on those being released then. Returns how many."""
         placer, statement = self.session.placer, self.statement
         within = self._within()
         leaning = self.session.leaning(self.job, run.sub, run.cls, self.domain)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from vcbatch.scheduler.actions.base import ERROR_CACHE, eligible, place_best_effort
 from vcbatch.scheduler.model import Job, Queue
+from vcbatch.scheduler.result import WaitReason
 from vcbatch.scheduler.statement import Statement
 
 if TYPE_CHECKING:
@@ -43,5 +44,8 @@ class Backfill:
             return
         if session.ready(job) and session.ready_without_hope(job):
             session.commit(statement)
+            blocker = session.blockers.get(job.key)
+            if blocker is not None and blocker.reason is WaitReason.WAITING_FOR_RELEASE and not job.waiting_count:
+                del session.blockers[job.key]  # what it was to wait for were places for these
         else:
             session.held.append(statement)

@@ -14,7 +14,6 @@ import numpy as np
 from vcbatch.scheduler.actions.base import eligible
 from vcbatch.scheduler.actions.bundles import Bundle
 from vcbatch.scheduler.actions.gang_trial import GangTrial, Room
-from vcbatch.scheduler.actions.nominated import nominate
 from vcbatch.scheduler.actions.starving import may_preempt
 from vcbatch.scheduler.actions.victim_gangs import VictimGangs, VictimPool
 from vcbatch.scheduler.arguments import Argument, Arguments, ArgumentSpec
@@ -109,7 +108,9 @@ class _Search:
         special = special or any(self.session.coupled(run.tasks) for run in trial.runs)
         if not special and alike in self._futile:
             return
-        if _Relief(self, job, queue, trial).find():
+        with self.session.promises.aside(job):
+            found = _Relief(self, job, queue, trial).find()
+        if found:
             self._futile.clear()
         elif not special:
             self._futile.add(alike)
@@ -276,9 +277,7 @@ class _Relief:
     def _decide(self, statement: Statement) -> None:
         session, job = self._session, self._job
         victims = statement.victims
-        lenders = frozenset(v.job.queue.name for v in victims if v.job is not None and v.job.queue is not None)
         session.commit(statement)
-        nominate(session, job, self._trial.domains, [task for task in self._trial.tasks if task.node], lenders)
         session.blockers[job.key] = Blocker(
             reason=WaitReason.WAITING_FOR_RELEASE,
             text=f"it fits once {len(victims)} pods that are evicted for it are gone; their places are kept for it",

@@ -34,6 +34,10 @@ class GangRelief:
     def serve(self, job: Job) -> bool:
         """Evict for the gang until it has its minimum, promised places counted; whether anybody goes. Where one task of
         a gang that needs them all gets no place nobody does: one that asks for nothing would count all the same."""
+        with self.session.promises.aside(job):
+            return self._serve(job)
+
+    def _serve(self, job: Job) -> bool:
         session = self.session
         self.relief.begin(self.retaliation.untouchable(job))
         statement = Statement(session)

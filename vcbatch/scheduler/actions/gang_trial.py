@@ -37,8 +37,6 @@ class GangTrial:
         self.need: Vector = sum(
             (len(run.tasks) * run.cls.request for run in self.runs), start=np.zeros(len(session.dims))
         )
-        self.domains: dict[SubKey | None, str] = {}
-        """By gang inside the gang, where it was placed last."""
         missing = job.min_member - job.ready_count - job.waiting_count - job.pending_best_effort
         self.count = max(missing, 1) if job.rules else len(self.tasks)
         """How many of them have to be placed at least."""
@@ -74,7 +72,6 @@ class GangTrial:
             if all(self._run(statement, run, rows) for run in runs) and (
                 key is None or _members(job, key) >= job.rules[key[0]].size
             ):
-                self.domains[key] = inner.name
                 return True
             statement.take_back(mark)
         return False
@@ -89,13 +86,13 @@ class GangTrial:
                 found = self._session.place_for(task, within=within)
                 if found is None:
                     return False
-                statement.pipeline([task], [found[0]], nominated=True)
+                statement.pipeline([task], [found[0]])
             return True
         for task in tasks:
             rows = placer.on_idle(run.cls, 1, within=within) or placer.on_releasing(run.cls, 1, within=within)
             if not rows:
                 return False
-            statement.pipeline([task], rows, nominated=True)
+            statement.pipeline([task], rows)
             # A promise leaves what is free there to be promised again, as far as all of it will be.
             placer.returned(rows)
         return True

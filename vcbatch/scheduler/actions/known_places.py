@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vcbatch.scheduler.actions.attempt import Sheet
-from vcbatch.scheduler.actions.nominated import is_nominated
 from vcbatch.scheduler.model import Job, Run
 
 if TYPE_CHECKING:
@@ -30,8 +29,6 @@ class KnownPlaces:
             return False
         tasks, cls = sheet[0].tasks, sheet[0].cls
         if cls.id in session.exhausted or cls.claiming or session.coupled(tasks):
-            return False
-        if tasks[0].nominated or is_nominated(session, job):
             return False
         if session.room_of(job, cls.request) < len(tasks):
             return False

@@ -75,6 +75,8 @@ class Settings:
             "binds": dict(self.assumed.binds),
             "evictions": list(self.assumed.evictions),
             "phases": dict(self.assumed.phases),
+            "nominations": dict(self.assumed.nominations),
+            "promises": {key: until.isoformat() for key, until in self.assumed.promises.items()},
         }
 
     @staticmethod
@@ -84,7 +86,13 @@ class Settings:
             raise WorldError(f"format: must be {FORMAT!r}, got {line.get('format')!r}")
         try:
             pairs = frozenset((str(key), str(value)) for key, value in line["nodeLabels"])
-            assumed = Assumed(binds=line["binds"], evictions=line["evictions"], phases=line["phases"])
+            assumed = Assumed(
+                binds=line["binds"],
+                evictions=line["evictions"],
+                phases=line["phases"],
+                nominations=line["nominations"],
+                promises={key: parse_time(until) for key, until in line["promises"].items()},
+            )
             return Settings(
                 taken=parse_time(line["taken"]),
                 policy=line["policy"],
@@ -163,6 +171,9 @@ class Recording:
         for uid, node in what.binds.items():
             if uid in pods:
                 pods[uid] = {**pods[uid], "spec": {**pods[uid].get("spec", {}), "nodeName": node}}
+        for uid, node in what.nominations.items():
+            if uid in pods:
+                pods[uid] = {**pods[uid], "status": {**pods[uid].get("status", {}), "nominatedNodeName": node}}
         for uid in what.evictions:
             pods.pop(uid, None)
         for uid, group in groups.items():
