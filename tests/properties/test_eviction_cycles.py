@@ -147,14 +147,23 @@ class Play(Cluster):
         for bind in result.binds:
             self.change(bind.name, phase="Running")
         for eviction in result.evictions:
-            raw = self.pods[eviction.name]
-            self.delete(eviction.name)
-            self.lives[eviction.name] += 1
-            again = {**raw, "spec": {k: v for k, v in raw["spec"].items() if k != "nodeName"}}
-            again["metadata"] = {**raw["metadata"], "uid": f"{raw['metadata']['uid']}-{self.lives[eviction.name]}"}
-            again["status"] = {"phase": "Pending"}
-            self.pods[eviction.name] = again
-            self._send(PODS, Pod, "ADDED", again)
+            self.come_back(eviction.name, self.end(eviction.name))
+
+    def end(self, name: str) -> Json:
+        """A pod is gone; returns what it was."""
+        raw = self.pods[name]
+        self.delete(name)
+        return raw
+
+    def come_back(self, name: str, raw: Json) -> None:
+        """Its controller makes it again."""
+        self.lives[name] += 1
+        kept = {k: v for k, v in raw["metadata"].items() if k != "deletionTimestamp"}
+        again = {**raw, "spec": {k: v for k, v in raw["spec"].items() if k != "nodeName"}}
+        again["metadata"] = {**kept, "uid": f"pod-{name}-{self.lives[name]}"}
+        again["status"] = {"phase": "Pending"}
+        self.pods[name] = again
+        self._send(PODS, Pod, "ADDED", again)
 
     @property
     def state(self) -> Any:
