@@ -100,7 +100,8 @@ def _line(error: BaseException, path: Path) -> str:
     """Where in the file it was raised."""
     if isinstance(error, SyntaxError):
         return f":{error.lineno}"
-    lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if Path(f.filename) == path]
+    here = path.absolute()
+    lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if Path(f.filename) == here]
     return f":{lines[-1]}" if lines else ""
 
 
@@ -126,7 +127,12 @@ def _plugin(name: str, found: object) -> type[Plugin]:
 
 
 def _action(name: str, found: object) -> Action:
-    made = found() if isinstance(found, type) else found
+    try:
+        made = found() if isinstance(found, type) else found
+    except Exception as error:  # whatever the code of somebody else raises
+        raise UnusableExtension(
+            f"action {name!r} can't be made without arguments: {type(error).__name__}: {error}"
+        ) from error
     if not callable(getattr(made, "execute", None)) or not isinstance(getattr(made, "arguments", None), ArgumentSpec):
         raise UnusableExtension(
             f"action {name!r} must have a method execute(session) and an ArgumentSpec `arguments`, got {found!r}"

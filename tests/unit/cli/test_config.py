@@ -93,6 +93,10 @@ def test_plugins_and_actions_of_a_file_may_be_named(tmp_path: Path):
         ("PLUGINS = 3\n", "PLUGINS must be a dict with names as keys, got 3"),
         ("PLUGINS = {'x': int}\n", "plugin 'x' must be a subclass of vcbatch.scheduler.plugins.base.Plugin"),
         ("ACTIONS = {'x': object}\n", "action 'x' must have a method execute(session) and an ArgumentSpec"),
+        (
+            "class Walk:\n    def __init__(self, x):\n        pass\nACTIONS = {'x': Walk}\n",
+            "action 'x' can't be made without arguments: TypeError: ",
+        ),
         (MINE.replace('"mine"', '"gang"'), "plugin 'gang' is one of vcbatch's own names"),
         (MINE.replace('"walk"', '"allocate"'), "action 'allocate' is one of vcbatch's own names"),
         (
@@ -107,6 +111,13 @@ def test_a_file_that_cannot_be_used_is_named(tmp_path: Path, code: str, said: st
     assert isinstance(error, CliError)
     assert str(error).startswith(str(mine))
     assert said in str(error)
+
+
+def test_a_file_that_is_named_from_where_one_stands_has_lines_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    written(tmp_path / "mine.py", "x = 1\nimport nowhere\n")
+    monkeypatch.chdir(tmp_path)
+    error = run("show", "--plugin", "mine.py").exception
+    assert str(error) == "mine.py:2: ModuleNotFoundError: No module named 'nowhere'"
 
 
 def test_what_is_installed_may_be_named_and_what_is_broken_is_left_out(
