@@ -166,3 +166,46 @@ def test_the_key_of_a_config_map(data: Any, key: str, said: str):
 def test_what_names_no_config_map_is_refused(text: str):
     with pytest.raises(ValueError, match="is not of the form"):
         PolicyConfigMap.parse(FakeApi(), text)
+
+
+def test_a_file_is_followed_however_it_is_replaced(tmp_path: Path):
+    path = tmp_path / "policy.yaml"
+    path.write_text(GOOD)
+
+    async def script(followed: Followed) -> None:
+        (tmp_path / "new").write_text(OTHER)
+        (tmp_path / "new").rename(path)
+        await asyncio.sleep(3)
+        assert followed.taken[-1].actions == ("enqueue", "allocate"), "renamed into its place, as editors do"
+        for name, text in (("..1", GOOD), ("..2", OTHER)):
+            (tmp_path / name).mkdir()
+            (tmp_path / name / "policy.yaml").write_text(text)
+        data = tmp_path / "..data"
+        data.symlink_to("..1")
+        path.unlink()
+        path.symlink_to("..data/policy.yaml")
+        await asyncio.sleep(3)
+        assert followed.taken[-1].actions == ("allocate",)
+        (tmp_path / "..tmp").symlink_to("..2")
+        (tmp_path / "..tmp").rename(data)
+        await asyncio.sleep(3)
+        assert followed.taken[-1].actions == ("enqueue", "allocate"), "a mounted ConfigMap: a link that moves"
+        assert followed.metric("policy_reloads_total", result="refused") is None
+
+    following(PolicyFile(path), script, server=FakeApi())
+
+
+def test_a_config_map_that_goes_leaves_the_last_good_and_may_come_back_as_it_was():
+    server = FakeApi()
+    config_map(server, GOOD)
+
+    async def script(followed: Followed) -> None:
+        server.remove(CONFIGMAPS, "conf", "ns")
+        await asyncio.sleep(3)
+        assert followed.policy.fault.startswith("ConfigMap ns/conf: ")
+        assert (followed.metric("policy_refused"), len(followed.taken)) == (1, 1)
+        config_map(server, GOOD)
+        await asyncio.sleep(3)
+        assert (followed.policy.fault, followed.metric("policy_refused")) == ("", 0)
+
+    following(PolicyConfigMap.parse(server, "ns/conf"), script, server=server)
