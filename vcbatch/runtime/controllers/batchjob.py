@@ -4,10 +4,12 @@ and the view that its decision is made on."""
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Final
 
 from vcbatch.api.batch_job import BatchJob
+from vcbatch.api.meta import ObjectMeta
 from vcbatch.api.model import MalformedObject
 from vcbatch.api.pod import Pod
 from vcbatch.api.reasons import BatchJobReason
@@ -17,7 +19,7 @@ from vcbatch.core.batchjob.decide import owner_of
 from vcbatch.core.batchjob.pods import ended_at, is_tracked
 from vcbatch.core.batchjob.tries import is_setback
 from vcbatch.core.machine import Decision
-from vcbatch.core.workload.ownership import controller_uid, is_adoptable
+from vcbatch.core.workload.ownership import Owner, controller_uid
 from vcbatch.runtime.apply import Applier
 from vcbatch.runtime.cache import Cache, Change, identity
 from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
@@ -27,7 +29,7 @@ from vcbatch.runtime.controllers.owned import (
     controlled,
     index_owners,
     orphans,
-    read_again,
+    view_for_adoption,
 )
 from vcbatch.runtime.controllers.refusals import Refusals, Told
 from vcbatch.runtime.controllers.vacated import CHOSEN_NAME_RESTS_SECONDS, VacatedNames
@@ -125,17 +127,12 @@ class BatchJobController:
             self._refusals.forget(uid)
             return await self._strays(uid)
         try:
-            view = self._view(stored)
+            view = await view_for_adoption(self._api, self._jobs, stored, self._view, _claims)
         except MalformedObject as error:
             # Nothing can be decided on it until somebody changes it, and that is an event.
             log.warning("a Job can't be read: %s", error, extra={"uid": uid})
             return Decision()
-        if any(is_adoptable(owner_of(view.job), pod.metadata) for pod in view.pods):
-            current = await read_again(self._api, self._jobs, BATCH_JOBS, stored)
-            if current is None:
-                return None
-            view = self._view(current)
-        return decide(view, now=now)
+        return decide(view, now=now) if view is not None else None
 
     def _view(self, stored: Json) -> BatchJobView:
         job = BatchJob.parse(stored)
@@ -172,3 +169,7 @@ class BatchJobController:
                 raise
             return False
         return found["metadata"]["uid"] == uid
+
+
+def _claims(view: BatchJobView) -> tuple[Owner, Iterable[ObjectMeta]]:
+    return owner_of(view.job), (pod.metadata for pod in view.pods)

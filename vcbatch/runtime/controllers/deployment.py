@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from datetime import datetime
 
 import msgspec
 
 from vcbatch.api.apps import Deployment, ReplicaSet, StrategyType
 from vcbatch.api.loose import part
+from vcbatch.api.meta import ObjectMeta
 from vcbatch.api.pod import Pod
 from vcbatch.api.reasons import DeploymentConditionReason
 from vcbatch.api.resources import DEPLOYMENTS, REPLICASETS
 from vcbatch.core.machine import Decision
 from vcbatch.core.workload.deployment import DeploymentView, decide, deployment_owner
-from vcbatch.core.workload.ownership import controller_uid, is_adoptable
+from vcbatch.core.workload.ownership import Owner, controller_uid
 from vcbatch.core.workload.pods import is_over
 from vcbatch.runtime.apply import Applier
 from vcbatch.runtime.cache import Cache, Change, identity, metadata_of
@@ -25,7 +27,7 @@ from vcbatch.runtime.controllers.owned import (
     index_owners,
     orphans,
     owners_of,
-    read_again,
+    view_for_adoption,
 )
 from vcbatch.runtime.controllers.refusals import Refusals, Told
 from vcbatch.runtime.recorder import Recorder
@@ -101,18 +103,12 @@ class DeploymentController:
             self._refusals.forget(uid)
             return None
         try:
-            view = self._view(stored)
-            owner = deployment_owner(view.deployment)
-            if any(is_adoptable(owner, each.metadata) for each in view.replica_sets):
-                stored = await read_again(self._api, self._deployments, DEPLOYMENTS, stored)
-                if stored is None:
-                    return None
-                view = self._view(stored)
+            view = await view_for_adoption(self._api, self._deployments, stored, self._view, _claims)
         except msgspec.ValidationError as error:
             # Nothing can be decided on it until somebody changes it, and that is an event.
             log.warning("a Deployment or a ReplicaSet of it can't be read: %s", error, extra={"uid": uid})
             return Decision()
-        return decide(view, now=now)
+        return decide(view, now=now) if view is not None else None
 
     def _view(self, stored: Json) -> DeploymentView:
         deployment = msgspec.convert(stored, Deployment)
@@ -132,3 +128,7 @@ class DeploymentController:
 
     def _left(self, replica_set: ReplicaSet) -> int:
         return sum(not is_over(pod) for pod in controlled(self._pods, replica_set.metadata.uid))
+
+
+def _claims(view: DeploymentView) -> tuple[Owner, Iterable[ObjectMeta]]:
+    return deployment_owner(view.deployment), (each.metadata for each in view.replica_sets)

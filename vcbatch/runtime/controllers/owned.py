@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from vcbatch.api.loose import part
+from vcbatch.api.meta import ObjectMeta
 from vcbatch.api.resources import Resource
 from vcbatch.api.selectors import matches
-from vcbatch.core.workload.ownership import controller_uid
+from vcbatch.core.workload.ownership import Owner, controller_uid, is_adoptable
 from vcbatch.runtime.cache import Cache, Change, metadata_of
 from vcbatch.seams.api import Api, ApiError, Json
 
@@ -54,8 +56,24 @@ def adopters(owners: Cache[Json], change: Change[Any]) -> list[str]:
     ]
 
 
-async def read_again(api: Api, cache: Cache[Json], resource: Resource, stored: Json) -> Json | None:
-    """The owner as the server has it now, before it adopts anything; None where it is gone."""
+async def view_for_adoption(
+    api: Api,
+    owners: Cache[Json],
+    stored: Json,
+    view: Callable[[Json], T],
+    claims: Callable[[T], tuple[Owner, Iterable[ObjectMeta]]],
+) -> T | None:
+    """What `view` makes of an owner; where that is to adopt one of what it `claims`, of the owner as the server has it
+    now. None where it is gone."""
+    seen = view(stored)
+    owner, candidates = claims(seen)
+    if not any(is_adoptable(owner, metadata) for metadata in candidates):
+        return seen
+    current = await _read_again(api, owners, owner.resource, stored)
+    return view(current) if current is not None else None
+
+
+async def _read_again(api: Api, cache: Cache[Json], resource: Resource, stored: Json) -> Json | None:
     metadata = stored["metadata"]
     try:
         current = await api.get(resource, metadata["name"], namespace=metadata["namespace"])

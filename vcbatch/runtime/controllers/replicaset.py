@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from collections.abc import Iterable
 from datetime import datetime
 
 import msgspec
 
 from vcbatch.api.apps import ReplicaSet
 from vcbatch.api.loose import part
+from vcbatch.api.meta import ObjectMeta
 from vcbatch.api.pod import Pod
 from vcbatch.api.reasons import WorkloadReason
 from vcbatch.api.resources import PODS, REPLICASETS
 from vcbatch.core.machine import Decision
-from vcbatch.core.workload.ownership import controller_uid, is_adoptable
+from vcbatch.core.workload.ownership import Owner, controller_uid
 from vcbatch.core.workload.pods import is_active
 from vcbatch.core.workload.replicaset import Refusal, ReplicaSetView, decide, replica_set_owner
 from vcbatch.runtime.apply import Applier
@@ -27,7 +29,7 @@ from vcbatch.runtime.controllers.owned import (
     index_owners,
     orphans,
     owners_of,
-    read_again,
+    view_for_adoption,
 )
 from vcbatch.runtime.controllers.refusals import Refusals, Told
 from vcbatch.runtime.controllers.vacated import CHOSEN_NAME_RESTS_SECONDS, VacatedNames
@@ -99,18 +101,12 @@ class ReplicaSetController:
             self._refusals.forget(uid)
             return None
         try:
-            view = self._view(stored)
-            owner = replica_set_owner(view.replica_set)
-            if any(is_adoptable(owner, pod.metadata) for pod in view.pods):
-                stored = await read_again(self._api, self._replica_sets, REPLICASETS, stored)
-                if stored is None:
-                    return None
-                view = self._view(stored)
+            view = await view_for_adoption(self._api, self._replica_sets, stored, self._view, _claims)
         except msgspec.ValidationError as error:
             # Nothing can be decided on it until somebody changes it, and that is an event.
             log.warning("a ReplicaSet can't be read: %s", error, extra={"uid": uid})
             return Decision()
-        return decide(view, now=now)
+        return decide(view, now=now) if view is not None else None
 
     def _view(self, stored: Json) -> ReplicaSetView:
         replica_set = msgspec.convert(stored, ReplicaSet)
@@ -137,6 +133,10 @@ class ReplicaSetController:
             for pod in controlled(self._pods, uid)
             if pod.spec.node_name and is_active(pod)
         )
+
+
+def _claims(view: ReplicaSetView) -> tuple[Owner, Iterable[ObjectMeta]]:
+    return replica_set_owner(view.replica_set), (pod.metadata for pod in view.pods)
 
 
 def _standing(replica_set: Json) -> tuple[object, ...]:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from datetime import datetime
+from functools import partial
 
 import msgspec
 
 from vcbatch.api.apps import ControllerRevision, StatefulSet
 from vcbatch.api.loose import part
+from vcbatch.api.meta import ObjectMeta
 from vcbatch.api.pod import Pod
 from vcbatch.api.reasons import WorkloadReason
 from vcbatch.api.resources import CONTROLLERREVISIONS, PERSISTENTVOLUMECLAIMS, PODS, STATEFULSETS
 from vcbatch.api.storage import Claim
 from vcbatch.core.machine import Decision
-from vcbatch.core.workload.ownership import is_adoptable
+from vcbatch.core.workload.ownership import Owner
 from vcbatch.core.workload.statefulset import StatefulSetView, decide, stateful_set_owner
 from vcbatch.runtime.apply import Applier
 from vcbatch.runtime.cache import Cache, Change, identity
@@ -26,7 +29,7 @@ from vcbatch.runtime.controllers.owned import (
     index_owners,
     orphans,
     owners_of,
-    read_again,
+    view_for_adoption,
 )
 from vcbatch.runtime.controllers.refusals import Refusals, Told
 from vcbatch.runtime.controllers.vacated import GIVEN_NAME_RESTS_SECONDS, VacatedNames
@@ -120,18 +123,14 @@ class StatefulSetController:
             self._refusals.forget(uid)
             return None
         try:
-            view = self._view(stored, now)
-            owner = stateful_set_owner(view.stateful_set)
-            if any(is_adoptable(owner, each.metadata) for each in (*view.pods, *view.revisions)):
-                stored = await read_again(self._api, self._stateful_sets, STATEFULSETS, stored)
-                if stored is None:
-                    return None
-                view = self._view(stored, now)
+            view = await view_for_adoption(
+                self._api, self._stateful_sets, stored, partial(self._view, now=now), _claims
+            )
         except msgspec.ValidationError as error:
             # Nothing can be decided on it until somebody changes it, and that is an event.
             log.warning("a StatefulSet or a ControllerRevision of it can't be read: %s", error, extra={"uid": uid})
             return Decision()
-        return decide(view, now=now)
+        return decide(view, now=now) if view is not None else None
 
     def _view(self, stored: Json, now: datetime) -> StatefulSetView:
         stateful_set = msgspec.convert(stored, StatefulSet)
@@ -146,3 +145,7 @@ class StatefulSetController:
             taken=lambda name: self._revisions.by_key(f"{namespace}/{name}") is not None,
             free_at=lambda name: self._vacated.free_at(f"{namespace}/{name}", now=now),
         )
+
+
+def _claims(view: StatefulSetView) -> tuple[Owner, Iterable[ObjectMeta]]:
+    return stateful_set_owner(view.stateful_set), (each.metadata for each in (*view.pods, *view.revisions))
