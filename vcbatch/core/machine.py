@@ -125,12 +125,15 @@ class Create:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Emit:
-    """A core/v1 Event about `ref`, sent after everything else succeeded."""
+    """A core/v1 Event about `ref`."""
 
     ref: ObjectRef
     type: EventType
     reason: str
     message: str
+    after: Create | Delete | None = None
+    """What of this decision it tells of: it is sent as soon as just that succeeded, whatever becomes of the rest.
+    Without it, after everything else."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

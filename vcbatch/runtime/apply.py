@@ -1,4 +1,5 @@
-"""Carrying a decision out: status, marks, ensures, deletes, creates, events, in this order and no other.
+"""Carrying a decision out: status, marks, ensures, deletes, creates, events, in this order and no other. An event that
+tells of a single deletion or creation is sent with it.
 
 The order is what makes a crash between any two writes harmless: what a decision remembers is stored before it acts,
 and every act names the UID it is about, so that the same or the next decision can be carried out again on top.
@@ -18,7 +19,7 @@ import msgspec
 
 from vcbatch.api.resources import Resource
 from vcbatch.api.timestamps import format_time
-from vcbatch.core.machine import Create, Decision, Delete, Ensure, Mark, ObjectRef, WriteStatus, strip_unchanged
+from vcbatch.core.machine import Create, Decision, Delete, Emit, Ensure, Mark, ObjectRef, WriteStatus, strip_unchanged
 from vcbatch.runtime.cache import Cache, deleting
 from vcbatch.runtime.recorder import Recorder
 from vcbatch.seams.api import Api, ApiError, Json
@@ -112,10 +113,21 @@ class Applier:
         await self._mark_all(decision.marks, versions)
         for ensure in decision.ensures:
             await self._ensure(ensure)
-        await self._all("delete", decision.deletes, self._delete, lambda delete: delete.ref.resource)
-        await self._create_slowly(decision.creates)
+        told = {id(event.after): event for event in decision.events if event.after is not None}
+
+        async def delete_one(delete: Delete) -> None:
+            await self._delete(delete)
+            self._tell(told.get(id(delete)))
+
+        async def create_one(create: Create) -> None:
+            await self._create(create)
+            self._tell(told.get(id(create)))
+
+        await self._all("delete", decision.deletes, delete_one, lambda delete: delete.ref.resource)
+        await self._create_slowly(decision.creates, create_one)
         for event in decision.events:
-            self._recorder.emit(event)
+            if event.after is None:
+                self._tell(event)
 
     # The parts
 
@@ -240,13 +252,17 @@ class Applier:
         elif held is not None:
             cache.amend(deleting(held, at=format_time(self._clock.now())))
 
-    async def _create_slowly(self, creates: Sequence[Create]) -> None:
+    def _tell(self, event: Emit | None) -> None:
+        if event is not None:
+            self._recorder.emit(event)
+
+    async def _create_slowly(self, creates: Sequence[Create], create_one: Callable[[Create], Awaitable[None]]) -> None:
         """1, then 2, 4, 8 …, never two turns side by side: what refuses one (a quota, an admission rule) refuses the
         rest unasked. As the Kubernetes Job controller does (`slowStartBatch`)."""
         done, size = 0, 1
         while done < len(creates):
             batch = _of_one_turn(creates[done : done + size])
-            await self._all("create", batch, self._create, lambda create: create.resource, already=done)
+            await self._all("create", batch, create_one, lambda create: create.resource, already=done)
             done += len(batch)
             size *= 2
 

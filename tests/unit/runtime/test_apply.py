@@ -14,7 +14,7 @@ from tests.fakes.api import FakeApi
 from tests.fakes.faults import Crash, CrashingApi, Fault, FaultyApi, by_chance
 from tests.support.virtual_time import SeededRandom, VirtualClock, run
 from vcbatch.api.pod import Pod
-from vcbatch.api.resources import CONFIGMAPS, JOBS, PODGROUPS, PODS, SECRETS, Resource
+from vcbatch.api.resources import CONFIGMAPS, EVENTS, JOBS, PODGROUPS, PODS, SECRETS, Resource
 from vcbatch.core.machine import (
     Create,
     Decision,
@@ -236,6 +236,35 @@ def test_a_quota_costs_one_request_and_not_a_thousand():
     refused, error = run(main())
     assert refused == 1
     assert "exceeded quota" in str(error)
+
+
+def test_what_was_done_is_told_although_the_rest_is_refused():
+    class Full(FakeApi):
+        """Has room for two pods."""
+
+        async def create(self, resource, body, *, namespace=None):
+            if resource == PODS and len(self.all(PODS)) == 2:
+                raise ApiError(403, "Forbidden", "exceeded quota")
+            return await super().create(resource, body, namespace=namespace)
+
+    def told(message: str, after: Create | Delete | None) -> Emit:
+        return Emit(ref=job_ref(), type=EventType.NORMAL, reason="Told", message=message, after=after)
+
+    async def main() -> list[str]:
+        server = Full()
+        server.seed(PODS, {**pod("old-0"), "metadata": {**pod("old-0")["metadata"], "uid": "old-uid"}})
+        world = World(server)
+        await world.read()
+        delete = Delete(ref=ref(PODS, "old-0", "old-uid"))
+        creates = [Create(resource=PODS, body=pod(f"new-{index}")) for index in range(4)]
+        events = [told("all of it", None), told("deleted", delete)]
+        events += [told(f"created {index}", create) for index, create in enumerate(creates)]
+        with pytest.raises(NotAppliedError):
+            await world.applier.carry_out(Decision(deletes=[delete], creates=creates, events=events))
+        await world.recorder.flush()
+        return sorted(event["message"] for event in server.all(EVENTS))
+
+    assert run(main()) == ["created 0", "created 1", "deleted"]
 
 
 def test_a_turn_begins_when_the_one_before_it_is_made():

@@ -263,11 +263,11 @@ def _judged(look: _Look, now: datetime) -> Decision | None:
 
 def _stop(look: _Look, ending: Ending) -> Decision:
     """Written down first, so that a crash between any two writes is followed by the rest."""
-    active = [pod for pod in look.pods if is_active(pod)]
+    deletes = [Delete(ref=ref_of(PODS, pod.metadata)) for pod in look.pods if is_active(pod)]
     return replace(
         _counted(look, ending=ending),
-        deletes=[Delete(ref=ref_of(PODS, pod.metadata)) for pod in active],
-        events=[_deleted(look.job, pod) for pod in active],
+        deletes=deletes,
+        events=[_deleted(look.job, delete) for delete in deletes],
     )
 
 
@@ -282,11 +282,12 @@ def _removals(look: _Look, pods: Sequence[Pod]) -> Decision:
         if _runs_untracked(pod) and pod.metadata.uid not in removed
     ]
     counted = _counted(look, ending=None)
+    deletes = [Delete(ref=ref_of(PODS, pod.metadata)) for pod in pods]
     return replace(
         counted,
         marks=[*counted.marks, *again, *_untrack(pods)],
-        deletes=[Delete(ref=ref_of(PODS, pod.metadata)) for pod in pods],
-        events=[_deleted(look.job, pod) for pod in pods],
+        deletes=deletes,
+        events=[_deleted(look.job, delete) for delete in deletes],
     )
 
 
@@ -319,15 +320,16 @@ def _completed(job: BatchJob, succeeded: int) -> list[Emit]:
 
 
 def _created(job: BatchJob, create: Create) -> Emit:
-    return _told(job, BatchJobReason.SUCCESSFUL_CREATE, f"Created pod: {create.body['metadata']['name']}")
+    text = f"Created pod: {create.body['metadata']['name']}"
+    return _told(job, BatchJobReason.SUCCESSFUL_CREATE, text, after=create)
 
 
-def _deleted(job: BatchJob, pod: Pod) -> Emit:
-    return _told(job, BatchJobReason.SUCCESSFUL_DELETE, f"Deleted pod: {pod.metadata.name}")
+def _deleted(job: BatchJob, delete: Delete) -> Emit:
+    return _told(job, BatchJobReason.SUCCESSFUL_DELETE, f"Deleted pod: {delete.ref.name}", after=delete)
 
 
-def _told(job: BatchJob, reason: BatchJobReason, message: str) -> Emit:
-    return Emit(ref=ref_of(BATCH_JOBS, job), type=EventType.NORMAL, reason=reason, message=message)
+def _told(job: BatchJob, reason: BatchJobReason, message: str, *, after: Create | Delete | None = None) -> Emit:
+    return Emit(ref=ref_of(BATCH_JOBS, job), type=EventType.NORMAL, reason=reason, message=message, after=after)
 
 
 def _warned(job: BatchJob, reason: str, message: str) -> Emit:

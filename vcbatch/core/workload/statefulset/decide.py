@@ -176,7 +176,7 @@ def _events(owner: Owner, creates: Sequence[Create], deletes: Sequence[Delete]) 
     name = owner.metadata.name
     for delete in deletes:
         text = f"Delete Pod {delete.ref.name} in StatefulSet {name} successful"
-        yield Emit(ref=owner.ref, type=EventType.NORMAL, reason=WorkloadReason.SUCCESSFUL_DELETE, message=text)
+        yield _told(owner, WorkloadReason.SUCCESSFUL_DELETE, text, after=delete)
     for create in creates:
         made = create.body["metadata"]["name"]
         if create.resource == PODS:
@@ -186,4 +186,8 @@ def _events(owner: Owner, creates: Sequence[Create], deletes: Sequence[Delete]) 
             text = f"Create Claim {made} Pod {pod} in StatefulSet {name} success"
         else:
             continue
-        yield Emit(ref=owner.ref, type=EventType.NORMAL, reason=WorkloadReason.SUCCESSFUL_CREATE, message=text)
+        yield _told(owner, WorkloadReason.SUCCESSFUL_CREATE, text, after=create)
+
+
+def _told(owner: Owner, reason: WorkloadReason, message: str, *, after: Create | Delete) -> Emit:
+    return Emit(ref=owner.ref, type=EventType.NORMAL, reason=reason, message=message, after=after)
