@@ -357,9 +357,11 @@ def _by_count(nodes: Rows, taken: Sequence[int]) -> Iterator[tuple[int, Rows]]:
             yield 0, nodes
         return
     times = Counter(taken)
-    counts = np.array([times[node] for node in nodes.tolist()], dtype=np.intp)
-    for count in np.unique(counts).tolist():
-        yield count, nodes[counts == count]
+    by_count: dict[int, list[int]] = {}
+    for node in nodes.tolist():
+        by_count.setdefault(times[node], []).append(node)
+    for count in sorted(by_count):
+        yield count, np.array(by_count[count], dtype=np.intp)
 
 
 def bonus_of(preferences: Sequence[Preference], rows: Rows, candidates: Mask) -> Floats | None:
