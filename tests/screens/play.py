@@ -22,12 +22,12 @@ import re
 import shlex
 import sys
 import tempfile
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from tests.support.kubeconfigs import kubeconfig
 from tests.support.served_cluster import Cluster, served_cluster
 from vcbatch.cli.access import Access
 from vcbatch.cli.main import main
@@ -69,7 +69,8 @@ def sessions() -> list[Path]:
 
 def transcript(session: Path) -> str:
     """Type every line of the session; what came back."""
-    with served_cluster(objects(session.stem)) as cluster, _kubeconfig(cluster.url) as file:
+    with served_cluster(objects(session.stem)) as cluster, tempfile.TemporaryDirectory() as folder:
+        file = kubeconfig(Path(folder), cluster.url)
         lines = session.read_text(encoding="utf-8").splitlines()
         return "\n".join(_typed(line, cluster, file) for line in lines if line and line[0] != "#")
 
@@ -120,19 +121,6 @@ def _plain(text: str) -> str:
 def _painted(text: str) -> str:
     shown = re.sub(r"\x1b\[(\d+)m", lambda code: f"{{{_TONES.get(code[1], '/')}}}", text)
     return shown if not shown or shown.endswith("\n") else f"{shown}%\n"
-
-
-@contextlib.contextmanager
-def _kubeconfig(url: str) -> Iterator[str]:
-    document = {
-        "current-context": "here",
-        "contexts": [{"name": "here", "context": {"cluster": "here", "namespace": "default"}}],
-        "clusters": [{"name": "here", "cluster": {"server": url}}],
-    }
-    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
-        file.write(json.dumps(document))
-        file.flush()
-        yield file.name
 
 
 if __name__ == "__main__":

@@ -97,7 +97,7 @@ class _Root(LazyGroup):
 def cli() -> None:
     """Gang-scheduled batch jobs for machine-learning training, with Volcano's API.
 
-    Start with `vcbatch up`, then use kubectl.
+    Start with `vcbatch up`, then use `vcbatch run`, or kubectl.
     """
 
 

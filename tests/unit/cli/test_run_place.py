@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.screens.play import call
+from tests.support.kubeconfigs import kubeconfig
+from tests.support.scripted_http import Answer, scripted
 from tests.support.served_cluster import served_cluster
 from vcbatch.api.names import VIRTUAL_NODE
 from vcbatch.cli.access import Access
@@ -31,3 +35,12 @@ def test_no_program_goes_where_it_would_only_pretend_to_run(virtual: bool) -> No
             required = affinity["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
             (expression,) = required["nodeSelectorTerms"][0]["matchExpressions"]
             assert expression == {"key": VIRTUAL_NODE, "operator": "NotIn", "values": ["true"]}
+
+
+def test_on_a_cluster_a_program_needs_an_image_and_is_told_so(tmp_path: Path) -> None:
+    with scripted(lambda _: Answer(body={"gitVersion": "v1.36.0"})) as served:
+        code, out, err = call(["run", "train.py"], kubeconfig(tmp_path, served.url))
+    assert (code, out) == (2, "")
+    assert f"error: on a cluster a program needs an image that has it: {served.url} is one\n" in err
+    assert "--image" in err and "vcbatch up" in err
+    assert {asked.path for asked in served.asked} == {"/version"}

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from tests.screens.play import call
+from tests.support.kubeconfigs import kubeconfig
 from tests.support.scripted_http import Answer, Asked, refused, scripted
 from vcbatch.cli.trouble import Trouble
 from vcbatch.seams.api import ApiError
@@ -22,14 +23,6 @@ def test_trouble_is_told_once_in_a_while_and_in_one_harmless_line() -> None:
     assert said == ["https://there doesn't answer: refused\N{REPLACEMENT CHARACTER}[31m by it. Trying again ..."] * 2
     Trouble("https://there", said.append)(ApiError(503, "ServiceUnavailable", "busy"))
     assert said[2] == "https://there can't serve this now (503 ServiceUnavailable): busy. Trying again ..."
-
-
-def kubeconfig(folder: Path, url: str) -> str:
-    file = folder / "kubeconfig"
-    cluster = {"name": "x", "cluster": {"server": url}}
-    contexts = [{"name": "x", "context": {"cluster": "x"}}]
-    file.write_text(json.dumps({"current-context": "x", "contexts": contexts, "clusters": [cluster]}))
-    return str(file)
 
 
 def test_a_list_that_is_followed_fails_at_once_where_nobody_ever_answered(tmp_path: Path) -> None:

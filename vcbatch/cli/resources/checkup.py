@@ -91,7 +91,7 @@ async def examine(
         return
     yield _ok("connection", f"{server} answers, version {told or 'unknown'}; vcbatch {__version__}")
     setting = replace(setting, local=names.LOCAL_SERVER_MARK in told)
-    for check in (_kinds, _rights, _admission, _controllers, _scheduler, _queues, _nodes, _silence):
+    for check in (_kinds, _rights, _admission, _controllers, _scheduler, _queues, _nodes, _jobs):
         try:
             async for finding in check(api, setting):
                 yield finding
@@ -270,7 +270,7 @@ async def _nodes(api: Api, setting: Setting) -> AsyncIterator[Finding]:
         yield _ok("nodes", f"{len(ready)} of {len(nodes)} are ready")
 
 
-async def _silence(api: Api, setting: Setting) -> AsyncIterator[Finding]:
+async def _jobs(api: Api, setting: Setting) -> AsyncIterator[Finding]:
     """Whether somebody acts on what is there: what no Lease proves."""
     jobs = (await api.list(JOBS, namespace=setting.namespace)).items
     mute = [name_of(job) for job in jobs if not text(job, "status", "state", "phase") and _old(job, setting)]

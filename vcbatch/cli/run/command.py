@@ -75,7 +75,7 @@ _FLAGS: Final[Mapping[str, str]] = {
     default=0,
     show_default=True,
     metavar="N",
-    help="How often it starts again after a failure.",
+    help="How often it starts again after a failure; in an array, each member.",
 )
 @click.option("--detach", is_flag=True, help="Submit it and return.")
 @click.option("--dry-run", is_flag=True, help="Show the job, and submit nothing.")
@@ -174,8 +174,8 @@ def _composed(
         )
     except CannotCompose as error:
         if error.option == "image":
-            hint = "Name one with --image, or run it on this machine: `vcbatch up --detach`."
-            raise CliError(f"{access.connection().server} is a cluster, so {error}", hint=hint, exit_code=2) from error
+            hint = "Name one with --image. To run it on this machine: vcbatch up --detach, and the KUBECONFIG it tells."
+            raise CliError(f"{error}: {access.connection().server} is one", hint=hint, exit_code=2) from error
         flag = _FLAGS.get(error.option, f"--{error.option}")
         raise click.BadParameter(str(error), param_hint=flag) from error
     return on_this_machine(job, access) if wish["local"] else job
