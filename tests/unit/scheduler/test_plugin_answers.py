@@ -10,7 +10,9 @@ import pytest
 
 from tests.unit.scheduler.cluster import Cluster
 from vcbatch.scheduler import Policy
+from vcbatch.scheduler.plugins import PLUGINS
 from vcbatch.scheduler.plugins.base import Cap, Normalise, Plugin, Preference, Rejection
+from vcbatch.scheduler.plugins.checked import WrongAnswer, checked
 from vcbatch.scheduler.policy import Extensions
 
 TEXT = """
@@ -143,6 +145,13 @@ def test_a_vote_that_is_a_number_is_none() -> None:
     assert (failure.hook, failure.error, failure.gang) == ("job_pipelined", "1; must be a Vote", "ns/g")
 
 
+def test_keys_of_many_gangs_are_looked_at() -> None:
+    plugin = answering("job_keys", np.zeros(1))
+    asked = checked(plugin)({})
+    with pytest.raises(WrongAnswer, match=r"an array of float64 \[1\]; must be None, or an array of numbers \[2\]"):
+        asked.job_keys(np.arange(2))
+
+
 class Moves(Plugin):
     """Wants somebody moved who isn't among those that it was asked about."""
 
@@ -221,8 +230,16 @@ def test_what_a_plugin_answers_with_is_its_own_too() -> None:
     assert failure.gang == "ns/g"
 
 
-def test_plugins_of_ours_are_not_looked_at() -> None:
-    from vcbatch.scheduler.plugins import PLUGINS
-    from vcbatch.scheduler.plugins.checked import checked
+def test_a_check_is_there_for_every_method_that_answers() -> None:
+    """Those without one return nothing, an object of their own, or what names their mode or their books."""
+    without = {
+        *("open", "close", "placed", "moved", "enqueued", "reserve", "leaning", "queue_kin"),
+        *("of_mode", "ignored_resources", "config_maps"),
+    }
+    methods = {name for name in vars(Plugin) if name[0] != "_" and callable(getattr(Plugin, name))}
+    looked_at = {name for name in methods if checked(made := answering(name, None)) is not made}
+    assert methods - looked_at == without
 
+
+def test_plugins_of_ours_are_not_looked_at() -> None:
     assert all(checked(cls) is cls for cls in PLUGINS.values())

@@ -219,6 +219,11 @@ def _order(plugin: _Checked, answer: Any, about: Sequence[Any]) -> str:
     return "" if fine else "None, or a list of arrays of numbers that are among those given"
 
 
+def _keys(plugin: _Checked, answer: Any, about: Sequence[Any]) -> str:
+    count = len(about[0])
+    return "" if answer is None or _array(answer, (count,)) else f"None, or an array of numbers [{count}]"
+
+
 def _possible(plugin: _Checked, answer: Any, about: Sequence[Any]) -> str:
     count = len(about[3].jobs)
     return "" if answer is None or _array(answer, (count,), mask=True) else f"None, or an array of bool [{count}]"
@@ -233,6 +238,7 @@ def _texts(plugin: _Checked, answer: Any, about: Sequence[Any]) -> str:
 
 _CHECKS: Final[Mapping[str, _Check]] = {
     "job_key": _number,
+    "job_keys": _keys,
     "task_key": _number,
     "queue_key": _numbers,
     "victim_queue_key": _numbers,
