@@ -50,7 +50,8 @@ from vcbatch.runtime.extender import HttpConsultant
 from vcbatch.runtime.informers import Informers
 from vcbatch.runtime.kubeconfig import load
 from vcbatch.runtime.meter import Meter, NoMeter
-from vcbatch.runtime.policy_source import FollowedPolicy, OwnObject, PolicyFile
+from vcbatch.runtime.own_object import OwnObject
+from vcbatch.runtime.policy_source import FollowedPolicy, PolicyFile
 from vcbatch.runtime.probes import Sockets
 from vcbatch.runtime.random import SystemRandom
 from vcbatch.runtime.recorder import Recorder

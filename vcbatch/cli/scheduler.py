@@ -26,7 +26,8 @@ from vcbatch.runtime import memory
 from vcbatch.runtime.bootstrap import ensure_queues
 from vcbatch.runtime.extender import HttpConsultant
 from vcbatch.runtime.informers import Informers
-from vcbatch.runtime.policy_source import FollowedPolicy, OwnObject, PolicyConfigMap, PolicyFile, PolicySource
+from vcbatch.runtime.own_object import OwnObject
+from vcbatch.runtime.policy_source import FollowedPolicy, PolicyConfigMap, PolicyFile, PolicySource
 from vcbatch.runtime.recorder import Recorder
 from vcbatch.runtime.scheduler_loop import LoopConfig, SchedulerLoop
 from vcbatch.runtime.supervise import Part, Supervisor, never

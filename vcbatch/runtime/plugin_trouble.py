@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from vcbatch.api.reasons import PolicyEvent
 from vcbatch.core.machine import Emit, EventType
 from vcbatch.runtime.meter import Meter
-from vcbatch.runtime.policy_source import OwnObject
+from vcbatch.runtime.own_object import OwnObject
 from vcbatch.runtime.recorder import Recorder
 from vcbatch.scheduler.result import PluginFailure
 

@@ -39,10 +39,10 @@ from vcbatch.runtime.device_binder import DeviceBinder
 from vcbatch.runtime.held_back import HeldBack
 from vcbatch.runtime.informers import Informers
 from vcbatch.runtime.meter import Meter, NoMeter
+from vcbatch.runtime.own_object import OwnObject
 from vcbatch.runtime.pause import pause
 from vcbatch.runtime.plugin_trouble import PluginTrouble
 from vcbatch.runtime.plugin_watch import PluginWatch
-from vcbatch.runtime.policy_source import OwnObject
 from vcbatch.runtime.recorder import Recorder
 from vcbatch.runtime.scheduler_writes import SchedulerWrites
 from vcbatch.runtime.supervise import Part

@@ -10,8 +10,8 @@ from tests.fakes.api import FakeApi
 from tests.support.virtual_time import SeededRandom, VirtualClock, run
 from vcbatch.api.resources import EVENTS, LEASES
 from vcbatch.observe.metrics import PrometheusMeter
+from vcbatch.runtime.own_object import OwnObject
 from vcbatch.runtime.plugin_trouble import PluginTrouble
-from vcbatch.runtime.policy_source import OwnObject
 from vcbatch.runtime.recorder import Recorder
 from vcbatch.scheduler.result import PluginFailure
 

@@ -12,7 +12,8 @@ from tests.fakes.api import FakeApi
 from tests.support.virtual_time import SeededRandom, VirtualClock, run
 from vcbatch.api.resources import CONFIGMAPS, EVENTS, LEASES
 from vcbatch.observe.metrics import PrometheusMeter
-from vcbatch.runtime.policy_source import FollowedPolicy, OwnObject, PolicyConfigMap, PolicyFile
+from vcbatch.runtime.own_object import OwnObject
+from vcbatch.runtime.policy_source import FollowedPolicy, PolicyConfigMap, PolicyFile
 from vcbatch.runtime.recorder import Recorder
 from vcbatch.scheduler import Policy
 
