@@ -143,8 +143,8 @@ class PodGroupController:
 
     def _carried_out(self, key: str, refused: NotAppliedError | None) -> None:
         """Pods whose group isn't taken (its queue is closed, or not for their namespace) would wait without a word."""
-        members = self._members(key)
-        for pod in members if refused is None else members[:_MOST_TOLD]:
+        members = self._pods.indexed(_GROUP, key) if refused is None else self._members(key)[:_MOST_TOLD]
+        for pod in members:
             self._refusals.carried_out(pod.metadata.uid, refused)
 
     def _members(self, key: str) -> list[Pod]:
