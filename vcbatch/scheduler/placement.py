@@ -57,6 +57,10 @@ class Placer:
             always=self._always,
         )
 
+    def release(self) -> None:
+        """Let go of what it found out about classes, as each of these views names it."""
+        vars(self).clear()
+
     def _grouped(self, within: Rows | None) -> Sequence[Rows | None]:
         """Those of the rows `within` (None: all) that are asked together, group after group."""
         if self.groups is None:

@@ -246,10 +246,13 @@ class Scheduler:
                 raise
             if session is not None:
                 session.abandon()
+                session.release()
             return failure
         if session.binds or session.admitted or session.evictions:
             state.changed = True  # what was decided moves shares and limits, by which more may be decided
-        return self._told(session, held, now)
+        result = self._told(session, held, now)
+        session.release()
+        return result
 
     def _told(self, session: Session, held: list[Held], now: datetime) -> CycleResult:
         """What was decided, with what there is to say about it; that alone can still fail, and is said in the next

@@ -632,6 +632,13 @@ class Session:
             state.set_phase(job, Phase.PENDING)
         state.nodes.leaving = None
 
+    def release(self) -> None:
+        """Let go of everything, so that it is freed at once. A session, its plugins and its statements name each other,
+        and arrays of thousands of nodes would lie about until the garbage collector, which counts objects and not
+        bytes, sees to them."""
+        self.placer.release()
+        vars(self).clear()
+
     def _retract(self) -> None:
         """Take back what was bound of gangs that didn't get their minimum after all."""
         taken: set[str] = set()
