@@ -163,6 +163,8 @@ class _Reader:
         limiting = {option.name for tier in tiers for option in tier.plugins if option.enabled(Switch.ALLOCATABLE)}
         if {"capacity", "proportion"} <= limiting:
             self.faults.add("policy.tiers: capacity and proportion both say what queues deserve; name one of them")
+        for i, tier in enumerate(tiers):
+            self._refuse_idle(tier, actions, f"policy.tiers[{i}]")
         arguments, given = self._configurations(document.get("configurations"))
         metrics = self.faults.of(lambda: MetricsSection.read(document.get("metrics")), None)
         self.faults.check()
@@ -271,6 +273,14 @@ class _Reader:
         drf = names.get("drf")
         if drf is not None and drf.enabled(Switch.HIERARCHY) and "proportion" in names:
             self.faults.add(f"{where}.plugins: drf with {Switch.HIERARCHY} and proportion must not share a tier")
+
+    def _refuse_idle(self, tier: Tier, actions: Sequence[str], where: str) -> None:
+        for option in tier.plugins:
+            if option.cls.ACTS_IN and option.cls.ACTS_IN not in actions:
+                self.faults.add(
+                    f"{where}.plugins: {option.name} acts in the action {option.cls.ACTS_IN}, which policy.actions "
+                    "must name too"
+                )
 
     def _configurations(self, value: object) -> tuple[dict[str, Arguments], dict[str, Mapping[str, Any]]]:
         by_action: dict[str, Arguments] = {}

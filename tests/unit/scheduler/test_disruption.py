@@ -206,3 +206,12 @@ def test_a_refused_bind_is_nothing_to_the_others_where_another_node_takes_the_me
     result = cluster.cycle()
     assert [bind.name for bind in result.binds] == ["g-worker-1"]
     assert not result.evictions
+
+
+def test_giving_places_back_takes_the_action_that_does_it() -> None:
+    text = "actions: enqueue, allocate\ntiers: [{plugins: [{name: gang}, {name: stale-gang}]}]"
+    with pytest.raises(
+        PolicyError, match=r"line 2, .*: stale-gang acts in the action shuffle, which policy.actions must"
+    ):
+        Policy.parse(text)
+    Policy.parse(text.replace("allocate", "allocate, shuffle"))

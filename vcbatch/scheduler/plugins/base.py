@@ -176,6 +176,9 @@ class Plugin:
     """Whether `couples` is true at most of tasks with inter-pod terms or claims, and where pods on nodes have such
     terms."""
 
+    ACTS_IN: ClassVar[str] = ""
+    """The action without which the plugin decides nothing: a policy that names the plugin alone is refused."""
+
     barring: bool = False
     """Whether `barred` has anything to say in this cycle."""
 

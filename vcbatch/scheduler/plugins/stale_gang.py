@@ -27,6 +27,7 @@ class StaleGang(Plugin):
     that member. Only gangs that changed are looked at in a cycle."""
 
     ARGUMENTS = ArgumentSpec(named={_REFUSED_BIND: Argument(default=False)}, structured={_GRACE: duration("10m")})
+    ACTS_IN: ClassVar[str] = "shuffle"
     UNWANTED: ClassVar[str] = "its gang has had fewer pods than its minimum for longer than the policy allows"
 
     def open(self, session: Session) -> None:
