@@ -61,6 +61,8 @@ class Promises:
         self._session = session
         self._kept: dict[str, Statement] = {}
         """By gang what is held for it, until it is its turn; empty where nothing can be."""
+        self._lowest: dict[str, int] = {}
+        """By queue the lowest priority of a gang for which anything was held."""
         self._began = False
 
     # During the cycle -------------------------------------------------------------------------------------------------
@@ -106,11 +108,12 @@ class Promises:
     def aside(self, job: Job) -> Generator[None]:
         """For as long as the gang is served: nothing is held for gangs of its queue with lower priority. Afterwards it
         is again, but for what this gang took, which is promised to it from now on."""
-        jobs = self._session.state.jobs
-        below = [key for key in self._kept if jobs[key].queue is job.queue and jobs[key].priority < job.priority]
-        if not below:
+        lowest = self._lowest.get(job.queue_name)
+        if lowest is None or job.priority <= lowest:
             yield
             return
+        jobs = self._session.state.jobs
+        below = [key for key in self._kept if jobs[key].queue is job.queue and jobs[key].priority < job.priority]
         before: dict[str, int] = {}
         for key in reversed(below):
             before |= self._kept[key].places()
@@ -144,6 +147,7 @@ class Promises:
         if job.bound_to_domains and not (statement.size == len(tasks) and self._together(job)):
             statement.discard()
         self._kept[job.key] = statement
+        self._lowest[job.queue_name] = min(self._lowest.get(job.queue_name, job.priority), job.priority)
         job.runs = job.parked = None
 
     def _together(self, job: Job) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.unit.scheduler.domains import hard, racks
 from tests.unit.scheduler.slow_cluster import SlowCluster
 from vcbatch.scheduler import CycleResult, Policy, Scheduler, WaitReason
 from vcbatch.scheduler.promises import OVERDUE
@@ -57,14 +58,14 @@ def evicted(result: CycleResult) -> list[str]:
 
 
 def helped(action: str, **given: Any) -> SlowCluster:
-    """A pod runs where there is room for one; an older gang of another queue waits, as does one of the queue that the
-    pod is of; and then somebody comes for whom the pod has to go."""
+    """A pod runs where there is room for one. Older gangs wait, of a queue that comes first, of the pod's own and of
+    that of the gang that comes then, for which the pod has to go."""
     found = world(action, **given)
-    running(found, "old", 1, cpu="4", queue="lender" if action.endswith("reclaim") else "default")
-    found.gang("older", 1, cpu="4", priorityClassName="low", queue="lender", pod={"preemptionPolicy": "Never"})
-    found.gang("equal", 1, cpu="4", priorityClassName="high", pod={"preemptionPolicy": "Never"}, queue="lender")
-    found.gang("new", 1, cpu="4", priorityClassName="high")
-    found.gang("other", 1, cpu="4", priorityClassName="high", queue="other", pod={"preemptionPolicy": "Never"})
+    lender = "lender" if action.endswith("reclaim") else "other"
+    running(found, "old", 1, cpu="4", queue=lender)
+    for name, queue in (("first", "default"), ("mate", lender), ("peer", "other")):
+        found.gang(name, 1, cpu="4", priorityClassName="high", queue=queue, pod={"preemptionPolicy": "Never"})
+    found.gang("new", 1, cpu="4", priorityClassName="high", queue="other")
     assert evicted(found.step()) == ["old-worker-0"]
     assert found.says("new-worker-0") == "n0"
     return found
@@ -108,9 +109,9 @@ def test_a_scheduler_that_has_just_come_up_keeps_it(action: str) -> None:
 @EVICTING
 def test_an_object_from_before_does_not_undo_it(action: str) -> None:
     found = world(action)
-    running(found, "old", 1, cpu="4", queue="lender" if action.endswith("reclaim") else "default")
-    found.gang("older", 1, cpu="4", queue="other", pod={"preemptionPolicy": "Never"})
-    found.gang("new", 1, cpu="4", priorityClassName="high")
+    running(found, "old", 1, cpu="4", queue="lender" if action.endswith("reclaim") else "other")
+    found.gang("first", 1, cpu="4", pod={"preemptionPolicy": "Never"})
+    found.gang("new", 1, cpu="4", priorityClassName="high", queue="other")
     (eviction,) = found.cycle().evictions
     found.change("new-worker-0")
     assert not found.cycle().binds
@@ -125,10 +126,10 @@ def test_an_object_from_before_does_not_undo_it(action: str) -> None:
 def test_what_is_free_is_kept_for_the_gang_as_well(action: str) -> None:
     """One of its pods has room at once, and is of no use without the other."""
     found = world(action, nodes=2)
-    running(found, "old", 1, cpu="4")
-    found.gang("new", 2, cpu="4", priorityClassName="high")
+    running(found, "old", 1, cpu="4", queue="other")
+    found.gang("new", 2, cpu="4", priorityClassName="high", queue="other")
     assert evicted(found.step()) == ["old-worker-0"]
-    found.gang("quick", 1, cpu="4", queue="other", pod={"preemptionPolicy": "Never"})
+    found.gang("quick", 1, cpu="4", pod={"preemptionPolicy": "Never"})
     assert not found.step().binds
     found.restart()
     assert not found.step().binds
@@ -139,13 +140,13 @@ def test_what_is_free_is_kept_for_the_gang_as_well(action: str) -> None:
 def test_the_place_of_a_pod_of_the_same_gang_is_kept() -> None:
     """The gang has started, and needs the pod that went as well as the one that it went for."""
     found = world("preempt", cpu="2")
-    found.gang("one", 0, minimum=3, phase="Running")
+    found.gang("one", 0, minimum=3, phase="Running", queue="other")
     for index in range(2):
         found.pod("one", index, role="small", priority=1, nodeName="n0")
         found.change(f"one-small-{index}", phase="Running")
     found.pod("one", 0, role="large", priority=9)
     assert evicted(found.step()) == ["one-small-1"]
-    found.gang("quick", 1, queue="other", pod={"preemptionPolicy": "Never"})
+    found.gang("quick", 1, pod={"preemptionPolicy": "Never"})
     assert found.says("one-large-0") == "n0"
     found.end_all()
     found.pod("one", 1, role="small", priority=1)
@@ -157,9 +158,26 @@ def test_the_place_of_a_pod_of_the_same_gang_is_kept() -> None:
 
 def test_it_is_kept_though_its_queue_has_all_it_deserves_with_it() -> None:
     found = helped("preempt")
-    found.queue("default", event="MODIFIED", deserved={"cpu": "4", "memory": "64Gi"}, weight=1)
+    found.queue("other", event="MODIFIED", deserved={"cpu": "2", "memory": "64Gi"})
     found.end_all()
     assert [bind.name for bind in found.step().binds] == ["new-worker-0"]
+
+
+def test_a_gang_near_together_has_its_domain_again_after_a_restart() -> None:
+    found = world("gangpreempt", nodes=0)
+    racks(found, {"a": 2, "b": 2}, spines={"s": ["a", "b"]})
+    found.queue("other", event="MODIFIED", deserved={"cpu": "32", "memory": "256Gi"})
+    running(found, "old", 32, queue="other", minimum=32)
+    found.gang("first", 16, pod={"preemptionPolicy": "Never"})
+    found.gang("new", 12, priorityClassName="high", queue="other", networkTopology=hard(1))
+    assert found.step().evictions
+    (rack,) = {found.says(f"new-worker-{i}").split("-")[0] for i in range(12)}
+    found.restart()
+    racks(found, {"a": 2, "b": 2}, spines={"s": ["a", "b"]})
+    assert not found.step().binds
+    found.end_all()
+    found.step()
+    assert {node.split("-")[0] for node in found.placed("new").values()} == {rack}
 
 
 # Given up ------------------------------------------------------------------------------------------------------------
@@ -183,7 +201,8 @@ def test_a_gang_of_higher_priority_takes_it_and_has_it_promised(action: str) -> 
 def test_a_gang_of_higher_priority_that_cannot_use_it_leaves_it(action: str) -> None:
     found = helped(action)
     found.priority("highest", 20)
-    found.gang("large", 2, cpu="4", priorityClassName="highest", pod={"preemptionPolicy": "Never"})
+    given = {"priorityClassName": "highest", "queue": "other", "pod": {"preemptionPolicy": "Never"}}
+    found.gang("large", 2, cpu="4", **given)
     assert not found.step().binds
     assert found.says("new-worker-0") == "n0"
     found.end_all()
@@ -219,7 +238,7 @@ def test_a_node_that_goes_takes_the_promise_with_it(action: str) -> None:
     assert not found.scheduler._state.promised
 
 
-@pytest.mark.parametrize("change", [{"queue": "other"}, {"priorityClassName": "low"}])
+@pytest.mark.parametrize("change", [{"queue": "default"}, {"priorityClassName": "low"}])
 def test_a_gang_that_changes_is_promised_nothing(change: Json) -> None:
     found = helped("preempt")
     found.groups["new"]["spec"] |= change
