@@ -82,6 +82,8 @@ def command(
 
     count = asyncio.run(work())
     say(f"{path}: {count} objects")
+    if policy_file is None and scheduler_configmap is None:
+        note("with the built-in policy; name the scheduler's with --policy or --scheduler-configmap where it has one")
     return 0
 
 

@@ -65,6 +65,7 @@ async def test_a_cluster_is_saved_without_its_secrets_and_scheduled_from_the_fil
     code, out, err = await vcbatch("snapshot", file, *options)
     assert code == 0, err
     assert out.startswith(f"{file}: ")
+    assert "built-in policy" not in err
     text = gzip.decompress(file.read_bytes()).decode()
     assert "hunter2" not in text
     assert "secret-command" not in text
@@ -77,6 +78,11 @@ async def test_a_cluster_is_saved_without_its_secrets_and_scheduled_from_the_fil
     assert code == 0, err
     assert "default/g\n  bound: 2 → 0 pods\n  waits: no → " in out
 
+    code, _, err = await vcbatch("snapshot", file, "--kubeconfig", server.kubeconfig)
+    assert (code, err) == (
+        0,
+        "with the built-in policy; name the scheduler's with --policy or --scheduler-configmap where it has one\n",
+    )
     code, _, err = await vcbatch("snapshot", file, "--kubeconfig", server.kubeconfig, "--scheduler-configmap", "a/b")
     assert code == 1
     assert err.startswith("error: --scheduler-configmap a/b: ConfigMap a/b: ")
