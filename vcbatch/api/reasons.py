@@ -499,6 +499,8 @@ class DefinitionReason(StrEnum):
 
 EVICTION_BY_API: Final = "EvictionByEvictionAPI"
 """`reason` of the DisruptionTarget condition of a pod that the Eviction API takes away."""
+POD_GC: Final = "DeletionByPodGC"
+"""`reason` of the DisruptionTarget condition of a pod whose node is gone."""
 
 
 # What the kubelet says -----------------------------------------------------------------------------------------------

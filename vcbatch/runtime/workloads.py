@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+from vcbatch.api.node import Node
 from vcbatch.api.pod import Pod
 from vcbatch.api.resources import (
     BATCH_CRONJOBS,
     BATCH_JOBS,
     CONTROLLERREVISIONS,
     DEPLOYMENTS,
+    NODES,
     PERSISTENTVOLUMECLAIMS,
     PODS,
     REPLICASETS,
@@ -26,6 +28,7 @@ from vcbatch.runtime.controllers.cronjob import CronJobController
 from vcbatch.runtime.controllers.deployment import DeploymentController
 from vcbatch.runtime.controllers.replicaset import ReplicaSetController
 from vcbatch.runtime.controllers.statefulset import StatefulSetController
+from vcbatch.runtime.controllers.stranded import StrandedPodController
 from vcbatch.runtime.informers import Informers
 from vcbatch.runtime.recorder import Recorder
 from vcbatch.runtime.supervise import Part
@@ -37,8 +40,8 @@ _FOLLOWED: Final = (BATCH_CRONJOBS, BATCH_JOBS, DEPLOYMENTS, REPLICASETS, STATEF
 
 
 class Workloads:
-    """The controllers of Deployments, ReplicaSets, StatefulSets, Jobs and CronJobs. Two of a kind would fight over
-    pods: never on a cluster."""
+    """The controllers of Deployments, ReplicaSets, StatefulSets, Jobs and CronJobs, and of pods whose node is gone. Two
+    of a kind would fight over pods: never on a cluster."""
 
     def __init__(self, api: Api, informers: Informers, *, clock: Clock, random: Random, host: str = "") -> None:
         self._informers = informers
@@ -85,6 +88,9 @@ class Workloads:
                 clock=clock,
                 random=random,
                 kinds=KUBERNETES,
+            ),
+            StrandedPodController(
+                api, informers.follow(NODES, Node), pods, hands("pod-garbage-collector")[0], clock=clock, random=random
             ),
         )
 
