@@ -207,6 +207,26 @@ def test_answers_that_can_be_used_are_used() -> None:
     assert sorted(cluster.placed("g").values()) == ["n3", "n3", "n3"]
 
 
+class Keeps(Plugin):
+    """Has names of its own for what it keeps."""
+
+    nodes: Any = ()
+
+    def open(self, session: Any) -> None:
+        self.nodes = session.nodes
+        self.count = len(self.nodes)
+
+    def rejections(self, profile: Any) -> Any:
+        return [Rejection("node(s) are first", np.arange(len(self.nodes)) == 0)]
+
+
+def test_a_plugin_may_call_what_it_keeps_as_it_likes() -> None:
+    cluster = made(Keeps)
+    cluster.gang("g", 1)
+    assert cluster.cycle().failures == ()
+    assert cluster.placed("g") == {"g-worker-0": "n2"}
+
+
 class Tilt:
     """Says points that move, and fails."""
 

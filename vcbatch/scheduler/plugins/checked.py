@@ -52,12 +52,13 @@ def checked(cls: type[Plugin]) -> type[Plugin]:
 class _Checked(Plugin):
     """Knows how long answers about all nodes have to be."""
 
-    nodes = 0
+    answers_about = 0
+    """So many nodes. The name is none that a plugin would use for something of its own."""
 
 
 def _opened(method: Callable[..., None]) -> Callable[..., None]:
     def opened(plugin: _Checked, session: Session) -> None:
-        plugin.nodes = len(session.nodes)
+        plugin.answers_about = len(session.nodes)
         method(plugin, session)
 
     return opened
@@ -169,19 +170,19 @@ def _listed(answer: Any, kind: type, fine: Callable[[Any], bool]) -> bool:
 
 def _rejections(plugin: _Checked, answer: Any, about: Sequence[Any]) -> str:
     def is_one(one: Any) -> bool:
-        return isinstance(one.reason, str) and _array(one.nodes, (plugin.nodes,), mask=True)
+        return isinstance(one.reason, str) and _array(one.nodes, (plugin.answers_about,), mask=True)
 
     fine = _listed(answer, Rejection, is_one)
-    return "" if fine else f"a list of Rejection(str, array of bool [{plugin.nodes}])"
+    return "" if fine else f"a list of Rejection(str, array of bool [{plugin.answers_about}])"
 
 
 def _preferences(plugin: _Checked, answer: Any, about: Sequence[Any]) -> str:
     def is_one(one: Any) -> bool:
-        points = _array(one.raw, (plugin.nodes,)) and bool(np.isfinite(one.raw).all())
+        points = _array(one.raw, (plugin.answers_about,)) and bool(np.isfinite(one.raw).all())
         return points and _is_number(one.weight) and isinstance(one.normalise, Normalise)
 
     fine = _listed(answer, Preference, is_one)
-    return "" if fine else f"a list of Preference(array of finite numbers [{plugin.nodes}], number, Normalise)"
+    return "" if fine else f"a list of Preference(array of finite numbers [{plugin.answers_about}], number, Normalise)"
 
 
 def _caps(plugin: _Checked, answer: Any, about: Sequence[Any]) -> str:
