@@ -168,7 +168,8 @@ class GarbageCollector:
                 self._drop_owners(dependent, lambda uid: uid == owner.uid)
                 continue
             if not dependent.deleting:
-                await self._delete(dependent, "Foreground" if self._engine.store.dependents(dependent.uid) else "")
+                deep = self._engine.store.dependents(dependent.uid)
+                await self._delete(dependent, "Foreground" if deep else _policy_of(dependent))
             blocked = blocked or (blocks and self._exists(dependent))
         return blocked
 
@@ -181,7 +182,7 @@ class GarbageCollector:
         references: list[Json] = record.decode()["metadata"].get("ownerReferences", [])
         absent = {one.get("uid", "") for one in references if self._is_absent(record, one)}
         if len(absent) == len({one.get("uid", "") for one in references}):
-            await self._delete(record, "")
+            await self._delete(record, _policy_of(record))
         elif absent:
             self._drop_owners(record, lambda uid: uid in absent)
 
@@ -219,6 +220,13 @@ class GarbageCollector:
         if entry is not None:
             ctx = self._engine.context(namespace=record.namespace or None, user=_USER)
             self._writer.change(entry, record.name, edit, ctx)
+
+
+def _policy_of(record: Record) -> str:
+    """Its own dependents follow, whatever its kind's default is (the Jobs of a CronJob would leave their pods behind),
+    unless somebody asked for something else before."""
+    finalizers = record.decode()["metadata"].get("finalizers", ())
+    return "" if ORPHAN in finalizers or FOREGROUND in finalizers else "Background"
 
 
 _USER = "system:serviceaccount:kube-system:generic-garbage-collector"

@@ -62,6 +62,41 @@ async def test_in_the_background_all_descendants_follow() -> None:
         assert [one["name"] for one in shared["ownerReferences"]] == ["other"]
 
 
+JOBS = "/apis/batch/v1/namespaces/default/jobs"
+JOB = {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}}
+
+
+@pytest.mark.parametrize("policy", ["Background", "Foreground"])
+@virtual
+async def test_what_jobs_own_goes_with_the_owner_of_the_jobs(policy: str) -> None:
+    """Although a Job that is deleted without a word leaves its dependents behind."""
+    async with server() as client:
+        root = await client.make("root")
+        metadata = {"name": "j", "ownerReferences": [owner(root)]}
+        made = await client.post(JOBS, {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": JOB})
+        assert made.code == 201, made.body
+        reference = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": made.body["metadata"]["uid"]}
+        await client.make("of-the-job", ownerReferences=[reference])
+        await client.delete(f"{CONFIGMAPS}/root", {"propagationPolicy": policy})
+        await settle()
+        assert await left(client) == set()
+
+
+@virtual
+async def test_a_job_that_was_to_leave_its_dependents_does() -> None:
+    async with server() as client:
+        root = await client.make("root")
+        metadata = {"name": "j", "ownerReferences": [owner(root)], "finalizers": ["orphan"]}
+        made = await client.post(JOBS, {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": JOB})
+        assert made.code == 201, made.body
+        reference = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": made.body["metadata"]["uid"]}
+        await client.make("of-the-job", ownerReferences=[reference])
+        await client.delete(f"{CONFIGMAPS}/root")
+        await settle()
+        assert await left(client) == {"of-the-job"}
+        assert not await exists(client, f"{JOBS}/j")
+
+
 @virtual
 async def test_in_the_foreground_the_owner_goes_last() -> None:
     async with server() as client:
