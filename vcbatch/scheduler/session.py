@@ -628,6 +628,8 @@ class Session:
                         state.spare(task, before)
                 elif task.status in _PLACED:
                     state.shift([task], TaskStatus.PENDING, [state.row_of(task)])
+            if before is None and tasks[0].job is not None:
+                tasks[0].job.runs = None
         for job in self.admitted:
             state.set_phase(job, Phase.PENDING)
         state.nodes.leaving = None

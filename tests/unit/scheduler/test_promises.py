@@ -11,7 +11,10 @@ import pytest
 from tests.unit.scheduler.domains import hard, racks
 from tests.unit.scheduler.slow_cluster import SlowCluster
 from vcbatch.scheduler import CycleResult, Policy, Scheduler, WaitReason
+from vcbatch.scheduler.actions.base import eligible
 from vcbatch.scheduler.promises import OVERDUE
+from vcbatch.scheduler.session import Session
+from vcbatch.scheduler.static_nodes import StaticCache
 
 Json = dict[str, Any]
 POLICY = """
@@ -307,6 +310,22 @@ def test_a_nomination_by_nobody_holds_nothing_up() -> None:
     assert not found.step().binds
     assert found.says("stale-worker-0") == ""
     assert [bind.name for bind in found.step().binds] == ["quick-worker-0"]
+
+
+def test_a_cycle_that_comes_to_nothing_leaves_it_as_it_was() -> None:
+    found = helped("preempt")
+    found.end_all()
+    state = found.scheduler._state
+    state.settle()
+    session = Session(state, found.scheduler.policy, StaticCache(), now=found.now, uid="spoilt")
+    session.promises.keep(eligible(session))
+    assert not session.runs(state.jobs["ns/new"])
+    session.abandon()
+    for name in ("first", "mate", "peer"):
+        found.delete_gang(name)
+    found.now += OVERDUE + timedelta(seconds=30)
+    found.step()
+    assert found.placed("new") == {"new-worker-0": "n0"}, "as any gang that fits"
 
 
 # What is said --------------------------------------------------------------------------------------------------------
