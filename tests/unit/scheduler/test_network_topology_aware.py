@@ -144,6 +144,17 @@ def test_pods_without_a_topology_fill_domains_that_are_in_use(enabled: bool, cho
     assert list(cluster.placed("g").values()) == [chosen]
 
 
+def test_pods_that_ask_for_nothing_go_near_the_gang_s_other_pods() -> None:
+    cluster = Cluster(policy())
+    racks(cluster, {"a": 2, "b": 2})
+    used(cluster, b_1=2)
+    cluster.gang("g", 1, minimum=2, cpu="1", networkTopology=SOFT)
+    cluster.pod("g", 1, cpu=None)
+    cluster.cycle()
+    assert len(cluster.placed("g")) == 2
+    assert racks_of(cluster, "g") == {"b"}
+
+
 def test_nodes_near_the_gang_s_other_pods() -> None:
     """Racks a, b below spine s, rack c below none: the tiers are 1, 2 and 3."""
     cluster = Cluster(policy())

@@ -88,17 +88,18 @@ def place_best_effort(session: Session, job: Job, statement: Statement) -> None:
         if isinstance(home, Blocker):
             session.blockers.setdefault(job.key, home)
             continue
-        row = None if task.cls.unsupported else _node(session, task, home)
+        row = None if task.cls.unsupported else _node(session, job, task, home)
         if row is None:
             session.blockers.setdefault(job.key, no_node(session, task, unplaced=1, placed=job.ready_count))
         else:
             statement.allocate([task], [row])
 
 
-def _node(session: Session, task: Task, home: Domain | None) -> int | None:
+def _node(session: Session, job: Job, task: Task, home: Domain | None) -> int | None:
     within = None if home is None else home.rows
+    leaning = session.leaning(job, task.sub, task.cls, home)
     if session.coupled([task]):
-        found = session.place_for(task, within=within)
+        found = session.place_for(task, within=within, leaning=leaning)
         return None if found is None else found[0]
-    rows = session.placer.on_idle(task.cls, 1, within=within)
+    rows = session.placer.on_idle(task.cls, 1, within=within, leaning=leaning)
     return rows[0] if rows else None
