@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 
 from tests.support.job_lives import ask, phase_of, run_pods, submit
-from tests.support.lives import Stage, Story, assert_alike, assert_deaths_change_nothing, misfortunes, tell
+from tests.support.lives import Death, Stage, Story, assert_alike, assert_deaths_change_nothing, misfortunes, tell
 from vcbatch.api.resources import COMMANDS, CRONJOBS, JOBS, PODGROUPS, PODS, QUEUES
 
 
@@ -38,6 +38,20 @@ async def _several_at_once(stage: Stage) -> None:
     await stage.rest()
     assert (phase_of(stage), stage.names(COMMANDS)) == ("Aborted", [])
     ask(stage, JOBS, "j", "ResumeJob")
+    await run_pods(stage)
+    assert (phase_of(stage), stage.names(COMMANDS)) == ("Running", [])
+    assert stage.get(JOBS, "j")["status"]["retryCount"] == 1
+
+
+async def _one_that_can_t_be_removed(stage: Stage) -> None:
+    """What it asks for is done once, however long it stays. The job waits with it."""
+    submit(stage, maxRetry=9)
+    await run_pods(stage)
+    stage.server.kept.add(COMMANDS)
+    ask(stage, JOBS, "j", "RestartJob")
+    await stage.pass_time(0.5)
+    assert (phase_of(stage), stage.names(COMMANDS)) == ("Pending", ["j-restartjob"])
+    stage.server.kept.clear()
     await run_pods(stage)
     assert (phase_of(stage), stage.names(COMMANDS)) == ("Running", [])
     assert stage.get(JOBS, "j")["status"]["retryCount"] == 1
@@ -98,3 +112,15 @@ def test_neither_does_late_news_and_dying_often(name: str) -> None:
         assert_alike(tell(story, **misfortune), whole, str(misfortune))
 
     check()
+
+
+def test_one_that_can_t_be_removed_is_carried_out_once() -> None:
+    """Its deletion is tried again and again, so the deaths are those around the first try."""
+    whole = tell(_one_that_can_t_be_removed)
+    first = next(
+        number for number, (verb, plural, _) in enumerate(whole.writes) if (verb, plural) == ("delete", "commands")
+    )
+    for number in range(first - 2, first + 5):
+        for after in (False, True):
+            told = tell(_one_that_can_t_be_removed, deaths=[Death(number, after)])
+            assert_alike(told, whole, f"died {after=} at {number}, {whole.writes[number]}")

@@ -130,10 +130,12 @@ STORIES: dict[str, tuple[Story, int]] = {
 }
 
 
+@pytest.mark.parametrize("late", ["nothing", PODS.plural, PODGROUPS.plural, REPLICASETS.plural])
 @pytest.mark.parametrize("name", STORIES)
-def test_dying_at_any_write_changes_nothing(name: str) -> None:
+def test_dying_at_any_write_changes_nothing(name: str, late: str) -> None:
+    """Whatever of what belongs together is heard of last."""
     story, least = STORIES[name]
-    assert_deaths_change_nothing(story, least=least)
+    assert_deaths_change_nothing(story, least=least, lags={late: 2.0})
 
 
 @pytest.mark.parametrize("name", STORIES)

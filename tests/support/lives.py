@@ -12,7 +12,7 @@ import copy
 import re
 import tempfile
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import chain, repeat
@@ -21,22 +21,21 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.fakes.api import FakeApi
 from tests.fakes.faults import CrashingApi
+from tests.fakes.server import LateApi, Server
 from tests.support import virtual_time
 from tests.support.plain_watches import PlainWatches
 from tests.support.virtual_time import SeededRandom, VirtualClock
 from vcbatch.api.names import CRONJOB_SCHEDULED_TIMESTAMP
 from vcbatch.api.queue import DEFAULT, ROOT
 from vcbatch.api.resources import EVENTS, QUEUES, Resource
-from vcbatch.api.timestamps import format_time
 from vcbatch.core.hypernode import parse_discovery
 from vcbatch.runtime.control_plane import ControlPlane
 from vcbatch.runtime.followed_file import FollowedFile
 from vcbatch.runtime.informers import Informers
 from vcbatch.runtime.kubeconfig import Connection
 from vcbatch.runtime.supervise import Supervisor
-from vcbatch.seams.api import Api, Json, Listing, WatchEvent
+from vcbatch.seams.api import Api, Json
 
 Story = Callable[["Stage"], Awaitable[None]]
 Write = tuple[str, str, str]
@@ -45,7 +44,7 @@ Write = tuple[str, str, str]
 NAMESPACE = "ns"
 _QUIET_SECONDS = 20
 """Longer than anything in the controllers waits before it writes what it could write now."""
-_FOREGROUND = "foregroundDeletion"
+_STORM = 1000
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _LASTING_TIMES = (CRONJOB_SCHEDULED_TIMESTAMP, "lastScheduleTime")
 _PASSING = ("resourceVersion", "runningDuration", "ranSeconds")
@@ -73,93 +72,6 @@ class End:
     deaths: int
 
 
-class Server(FakeApi):
-    """With creation times, generations and the garbage collector, whose part `collect` does. UIDs are alike in every
-    telling: they say which of the objects of its name it is."""
-
-    def __init__(self, clock: VirtualClock) -> None:
-        super().__init__()
-        self._clock = clock
-        self._named: Counter[tuple[Resource, str]] = Counter()
-        self.stillborn: set[str] = set()
-        """UIDs of what was made for an owner that was gone already: nobody can know before, and it is collected."""
-        self.happened: dict[int, float] = {}
-        """When each version came to be."""
-
-    def seed(self, resource: Resource, body: Json) -> Json:
-        name = body["metadata"]["name"]
-        self._named[resource, name] += 1
-        uid = f"{name}-{resource.plural}-{self._named[resource, name]}"
-        created = {"creationTimestamp": format_time(self._clock.now()), "generation": 1, "uid": uid}
-        owners = _owners(body)
-        if owners and all(self._with_uid(owner) is None for owner in owners):
-            self.stillborn.add(uid)
-        return super().seed(resource, {**body, "metadata": {**created, **body["metadata"]}})
-
-    def remove(self, resource: Resource, name: str, namespace: str = "") -> None:
-        super().remove(resource, name, namespace)
-        self.happened[self.version] = self._clock.monotonic()
-
-    async def delete(self, resource: Resource, name: str, **options: Any) -> None:
-        stored = self.objects.get((resource, options.get("namespace") or "", name))
-        named = stored is not None and options.get("uid") in (None, stored["metadata"]["uid"])
-        if stored is None or not named or options.get("propagation") != "Foreground" or not self._dependents(stored):
-            await super().delete(resource, name, **options)
-            return
-        self.writes.append(("delete", resource.plural, name))
-        if not stored["metadata"].get("deletionTimestamp"):
-            marks = {"deletionTimestamp": format_time(self._clock.now()), "finalizers": [_FOREGROUND]}
-            self._store("MODIFIED", resource, {**stored, "metadata": {**stored["metadata"], **marks}})
-
-    def collect(self) -> None:
-        """Remove what has no owner left or whose owner goes, and owners that waited for it."""
-        for (resource, namespace, name), stored in list(self.objects.items()):
-            there = [self._with_uid(uid) for uid in _owners(stored)]
-            if there and all(owner is None or _goes(owner) for owner in there):
-                self.remove(resource, name, namespace)
-        for (resource, namespace, name), stored in list(self.objects.items()):
-            if _goes(stored) and not self._dependents(stored):
-                self.remove(resource, name, namespace)
-
-    def _store(self, event: str, resource: Resource, body: Json) -> Json:
-        metadata = body["metadata"]
-        before = self.objects.get((resource, metadata.get("namespace", ""), metadata["name"]))
-        if before is not None and before.get("spec") != body.get("spec"):
-            metadata = body["metadata"] = {**metadata, "generation": metadata["generation"] + 1}
-        stored = super()._store(event, resource, body)
-        self.happened[self.version] = self._clock.monotonic()
-        return stored
-
-    def _with_uid(self, uid: str) -> Json | None:
-        return next((stored for stored in self.objects.values() if stored["metadata"]["uid"] == uid), None)
-
-    def _dependents(self, owner: Json) -> list[Json]:
-        return [stored for stored in self.objects.values() if owner["metadata"]["uid"] in _owners(stored)]
-
-
-class LateApi:
-    """`vcbatch.seams.Api` that tells of each kind in `lags` (by plural) so many seconds late, in lists and watches.
-    Reads of one object, and answers to writes, are as they are."""
-
-    def __init__(self, server: Server, lags: Mapping[str, float]) -> None:
-        self._server = server
-        self._lags = lags
-
-    def __getattr__(self, verb: str) -> Callable[..., Any]:
-        return getattr(self._server, verb)
-
-    async def list(self, resource: Resource, **options: Any) -> Listing[Any]:
-        listing = await self._server.list(resource, **options)
-        await asyncio.sleep(self._lags.get(resource.plural, 0.0))
-        return listing
-
-    async def watch(self, resource: Resource, **options: Any) -> AsyncIterator[WatchEvent[Any]]:
-        async for event in self._server.watch(resource, **options):
-            due = self._server.happened[int(event.resource_version)] + self._lags.get(resource.plural, 0.0)
-            await asyncio.sleep(max(due - asyncio.get_running_loop().time(), 0.0))
-            yield event
-
-
 class Stage:
     """Where a story is played. What its methods do is done by people and other programs, at once and unhurt."""
 
@@ -169,7 +81,8 @@ class Stage:
         self.clock = VirtualClock()
         self.server = Server(self.clock)
         self._random = SeededRandom(1)
-        self._lags = lags or {}
+        self.lags: Mapping[str, float] = lags or {}
+        """By plural, how many seconds late the lives that begin from now on hear of things."""
         self._discovery = discovery
         self._deaths: Iterator[Death | None] = chain(deaths, repeat(None))
         self._apis: list[CrashingApi] = []
@@ -247,13 +160,14 @@ class Stage:
     async def _tick(self, seconds: float) -> None:
         await self.clock.sleep(seconds)
         self.server.collect()
+        assert len(self.writes) < _STORM, f"a storm of writes: {self.writes[-10:]}"
         if self._life is not None and self._life.done():
             self._life.result()
 
     async def _live(self) -> None:
         for death in self._deaths:
             at, after = (death.at, death.after) if death is not None else (None, False)
-            late: Any = LateApi(self.server, self._lags)
+            late: Any = LateApi(self.server, self.lags)
             api: Any = CrashingApi(late, at=at, after=after, uncounted=frozenset({EVENTS}))
             self._apis.append(api)
             try:
@@ -292,15 +206,22 @@ def tell(
         return virtual_time.run(_tell(story, deaths, lags or {}, path if discovery else None))
 
 
-def assert_deaths_change_nothing(story: Story, *, least: int, slack: int = 4, discovery: str = "") -> None:
+def assert_deaths_change_nothing(
+    story: Story,
+    *,
+    least: int,
+    slack: int = 4,
+    discovery: str = "",
+    lags: Mapping[str, float] | None = None,
+) -> None:
     """Tell the story once undisturbed, where it takes `least` writes or more; once for every death at one of them; and
     once to a program that never makes more than one write in its life. A death may cost `slack` writes more."""
-    whole = tell(story, discovery=discovery)
+    whole = tell(story, discovery=discovery, lags=lags)
     assert len(whole.writes) >= least, whole.writes
     assert not whole.afterwards, "written for nothing"
     for number, write in enumerate(whole.writes):
         for after in (False, True):
-            told = tell(story, deaths=[Death(number, after)], discovery=discovery)
+            told = tell(story, deaths=[Death(number, after)], discovery=discovery, lags=lags)
             assert told.deaths == 1
             where = f"died {'after' if after else 'instead of'} write {number}, {write}"
             assert_alike(told, whole, where)
@@ -329,11 +250,10 @@ def _unlike(told: Any, whole: Any, path: str = "") -> list[str]:
 
 def misfortunes(*resources: Resource) -> st.SearchStrategy[Mapping[str, Any]]:
     """Deaths, and how late news of these kinds come; as arguments of `tell`."""
-    deaths = st.lists(st.builds(Death, st.integers(0, 4), st.booleans()), max_size=5)
     late = st.sampled_from([0.0, 0.05, 0.4, 2.0, 7.0])
-    return st.fixed_dictionaries(
-        {"deaths": deaths, "lags": st.fixed_dictionaries({resource.plural: late for resource in resources})}
-    )
+    lags = st.fixed_dictionaries({resource.plural: late for resource in resources})
+    deaths = st.lists(st.builds(Death, st.integers(0, 4), st.booleans()), max_size=5)
+    return st.fixed_dictionaries({"deaths": deaths, "lags": lags})
 
 
 async def _tell(story: Story, deaths: Iterable[Death], lags: Mapping[str, float], discovery: Path | None) -> End:
@@ -391,14 +311,6 @@ def _lasting(value: Any, key: str = "") -> Any:
 def _says(value: Any) -> bool:
     """A count of zero says as much as none at all."""
     return not (type(value) is int and value == 0)
-
-
-def _owners(stored: Json) -> list[str]:
-    return [reference["uid"] for reference in stored["metadata"].get("ownerReferences") or ()]
-
-
-def _goes(stored: Json) -> bool:
-    return _FOREGROUND in (stored["metadata"].get("finalizers") or ())
 
 
 def _namespace(resource: Resource) -> str:
