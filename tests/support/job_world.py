@@ -88,6 +88,8 @@ class World:
     """Why the server refuses to create pods; it lets them through where this is empty."""
     claim_refusal: str = ""
     """The same of claims."""
+    group_refusal: str = ""
+    """The same of PodGroups."""
     crash_at: int | None = None
     """The controller dies instead of its write of this number (counted from 0 over all looks), once."""
     crashes: int = 0
@@ -188,6 +190,7 @@ class World:
             priority_classes=self.priority_classes,
             refusal=self.refusal,
             claim_refusal=self.claim_refusal,
+            group_refusal=self.group_refusal,
             commands=[
                 Command.parse(command)
                 for command in self.all(COMMANDS)
@@ -255,7 +258,8 @@ class World:
         key = (ensure.resource, ensure.body["metadata"]["name"])
         stored = self.objects.get(key)
         if stored is None:
-            if ensure.resource is PERSISTENTVOLUMECLAIMS and self.claim_refusal:
+            refusals = {PERSISTENTVOLUMECLAIMS: self.claim_refusal, PODGROUPS: self.group_refusal}
+            if refusals.get(ensure.resource):
                 return
             body = ensure.body
             if ensure.keys is not None:

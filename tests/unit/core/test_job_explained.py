@@ -156,6 +156,18 @@ def test_a_gang_that_finds_no_place() -> None:
     assert state(world) == ("Running", "", "")
 
 
+def test_a_gang_that_is_refused() -> None:
+    """The queue of a suspended job was closed, and the job is resumed."""
+    world = submitted()
+    world.group_refusal = "queue default is Closed"
+    world.settle()
+    assert state(world) == ("Pending", "PodGroupError", "queue default is Closed")
+    assert not settled_events(world), "told by the one who was refused"
+    world.group_refusal = ""
+    world.run(until=lambda: world.phase() == "Running")
+    assert state(world) == ("Running", "", "")
+
+
 def test_pods_that_are_refused_come_before_a_gang_that_is_not_whole() -> None:
     world = submitted()
     world.refusal = "exceeded quota: small"

@@ -72,6 +72,8 @@ def _explain_waiting(picture: Picture, stored: Explanation) -> tuple[Explanation
         return Explanation(JobReason.BACK_OFF, message), []
     if picture.without_claims:
         return _explain_claims(picture, stored)
+    if view.group_refusal:
+        return Explanation(JobReason.POD_GROUP_ERROR, reasons.shorten(view.group_refusal)), []
     if trouble := _uncreated(picture):
         return trouble, []  # comes first, since the gang can't be complete without
     trouble = events.pod_group_trouble(view.pod_group)

@@ -47,3 +47,5 @@ class JobView:
     """Why the last try to create a pod of this job failed, in the server's words; empty once a try went well."""
     claim_refusal: str = ""
     """The same of a claim."""
+    group_refusal: str = ""
+    """The same of its PodGroup."""

@@ -265,7 +265,7 @@ class JobController:
     def _note_settled(self, uid: str, view: JobView, decision: Decision, now: datetime) -> None:
         """Remember that there is nothing to do: the same picture gives the same decision, so until something in it
         changes, or time does its part, another look costs nothing, however many pods the job has."""
-        if decision.nothing_to_do and not (view.departed or view.refusal or view.claim_refusal):
+        if decision.nothing_to_do and not (view.departed or view.refusal or view.claim_refusal or view.group_refusal):
             until = min(now + _LONGEST_SETTLED, decision.look_again_at or datetime.max.replace(tzinfo=UTC))
             self._settled[uid] = _Settled(decision, since=now, until=until)
 
@@ -318,6 +318,7 @@ class JobController:
             commands=[Command.parse(item) for item in sources.commands.indexed(_TARGET, job.key)],
             refusal=self._refusals.of(job.uid, JobReason.FAILED_CREATE),
             claim_refusal=self._refusals.of(job.uid, JobReason.PVC_ERROR),
+            group_refusal=self._refusals.of(job.uid, JobReason.POD_GROUP_ERROR),
         )
 
     def _pod_group(self, job: Job) -> PodGroup | None:
