@@ -1,7 +1,7 @@
 """Gangs that are to be near together: every domain of the network is tried by brute force, the nearest first.
 
-No plugin gives points here: of the domains of one tier the first by name that takes a gang is the one; where none has
-the room now, one that will have it is.
+Of the domains of one tier the first by name that takes a gang is the one, where no plugin gives them points; where none
+has the room now, one that will have it is.
 """
 
 from __future__ import annotations
@@ -171,7 +171,11 @@ class NearOracle(Oracle):
     ) -> Iterator[list[Domain]]:
         """Near ones first; of a tier those that have the room now before the others."""
         for _, of in groupby(self._domains_for(job, part, within), key=lambda d: d.tier):
-            yield sorted(of, key=lambda d: not self._now(job, tasks, d, part))
+            yield sorted(of, key=lambda d: (not self._now(job, tasks, d, part), -self._fullness(job, tasks, d)))
+
+    def _fullness(self, job: Job, tasks: Sequence[Task], domain: Domain) -> float:
+        """The fuller ones are tried first."""
+        return 0.0
 
     def _serve(self, job: Job, sheet: list[Task]) -> list[Task]:
         if not self._near(job):

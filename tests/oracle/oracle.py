@@ -1,7 +1,7 @@
 """What the scheduler should decide, said a second time: one task after the other, plain numbers, no arrays, no caches.
 
 Written from the rules and from nothing of the scheduler's code, so that a mistake has to be made twice to pass. It
-reads the same objects and knows the built-in plugins; pods that ask about other pods are outside of it.
+reads the same objects and knows the plugins of the default policy; others are in `plugins.py`.
 """
 
 from __future__ import annotations
@@ -52,6 +52,7 @@ class Task:
     tolerations: Sequence[Json]
     ports: frozenset[int]
     labels: Mapping[str, str]
+    affinity: Json = field(default_factory=dict)
     claims: Sequence[str] = ()
     cleared: bool = False
     """Whether others were evicted for the place that it is promised."""
@@ -235,6 +236,7 @@ class Oracle:
             tolerations=spec.get("tolerations") or (),
             ports=frozenset(p["hostPort"] for c in spec["containers"] for p in c.get("ports") or () if "hostPort" in p),
             labels=meta.get("labels") or {},
+            affinity=spec.get("affinity") or {},
             claims=sorted(v["persistentVolumeClaim"]["claimName"] for v in spec.get("volumes") or ()),
         )
 
@@ -705,7 +707,8 @@ def kind(task: Task) -> tuple[Any, ...]:
     """Tasks of one kind are placed together."""
     tolerations = tuple(tuple(sorted(t.items())) for t in task.tolerations)
     request = tuple(sorted(task.request.items()))
-    return (task.role, request, tuple(sorted(task.selector.items())), tolerations, task.ports, tuple(task.claims))
+    nodes = (tuple(sorted(task.selector.items())), tolerations, repr(task.affinity))
+    return (task.role, request, nodes, task.ports, tuple(task.claims))
 
 
 def _at_most(left: float, right: float) -> bool:

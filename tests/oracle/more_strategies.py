@@ -1,0 +1,244 @@
+"""Random worlds for plugins beyond the default policy's: what nodes, queues and pods say besides."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from hypothesis import strategies as st
+
+from tests.oracle.plugins import HARD, SOFT
+from tests.oracle.strategies import near, networks, policies, worlds
+from tests.oracle.worlds import NOW
+
+Json = dict[str, Any]
+GROUP = "volcano.sh/nodegroup-name"
+LIMITS = "volcano.sh/nodegroup-resource-limits"
+GROUPS = ("a", "b", "c")
+COUNTED = ("volcano.sh/gpu-memory", "volcano.sh/gpu-number", "volcano.sh/vgpu-number")
+"""What a node has of these is a sum that pods take part of, as of any resource, besides what each card takes."""
+LOADS = (0.07, 0.13, 0.22, 0.31, 0.43, 0.83)
+"""Near each other, so that what was placed since turns their order round."""
+
+
+@st.composite
+def _policies(draw: st.DrawFn) -> Json:
+    """Any policy of the others, or one in which little else than the plugin that is looked at decides."""
+    if draw(st.integers(0, 2)) == 0:
+        return draw(policies())
+    plugins = ["gang", "predicates", *(["nodeorder"] if draw(st.booleans()) else [])]
+    return {"actions": "allocate, backfill", "tiers": [{"plugins": [{"name": name} for name in plugins]}]}
+
+
+@st.composite
+def grouped(draw: st.DrawFn) -> tuple[Json, Json]:
+    """A world with groups of nodes, and a policy that goes by them."""
+    world, policy = draw(worlds()), draw(_policies())
+    for node in world["nodes"]:
+        group = draw(st.sampled_from([*GROUPS, *GROUPS, None]))
+        if group:
+            node["metadata"]["labels"][GROUP] = group
+    for i, queue in enumerate(world["queues"]):
+        if draw(st.integers(0, 3)):
+            near = {HARD: draw(_some(GROUPS, least=1)), SOFT: draw(_some(GROUPS))}
+            far = {HARD: draw(_some(GROUPS, most=1)), SOFT: draw(_some(GROUPS, most=1))}
+            queue["spec"]["affinity"] = {"nodeGroupAffinity": near, "nodeGroupAntiAffinity": far}
+        if i and draw(st.booleans()):
+            queue["spec"]["parent"] = "q0"
+        if draw(st.integers(0, 2)) == 0:
+            limits = {group: {"cpu": draw(st.sampled_from(["1", "3", "5"]))} for group in draw(_some(GROUPS))}
+            said = "{" if draw(st.integers(0, 5)) == 0 else json.dumps(limits)
+            queue["metadata"]["annotations"] = {LIMITS: said}
+    arguments = {"strict": draw(st.booleans()), "enablePreferredOrder": draw(st.booleans())}
+    _add(policy, {"name": "nodegroup", "arguments": arguments, "enableHierarchy": draw(st.booleans())})
+    return world, policy
+
+
+def _some(names: Iterable[str], *, least: int = 0, most: int = 2) -> st.SearchStrategy[list[str]]:
+    return st.lists(st.sampled_from(sorted(names)), unique=True, min_size=least, max_size=most)
+
+
+@st.composite
+def measured(draw: st.DrawFn) -> tuple[Json, Json]:
+    """A world in which it is known what nodes really use, and a policy that goes by it."""
+    world, policy = draw(worlds()), draw(_policies())
+    now = NOW.timestamp()
+    world["moment"], world["young"], world["nodeUsages"] = now, [], []
+    for node in world["nodes"]:
+        node["status"]["capacity"] = node["status"]["allocatable"]
+        if draw(st.integers(0, 4)):
+            usage = {"cpu": draw(st.sampled_from(LOADS)), "memory": draw(st.sampled_from(LOADS))}
+            at = now - draw(st.sampled_from([10, 299, 301]))
+            world["nodeUsages"].append({"metadata": {"name": node["metadata"]["name"]}, **usage, "observedAt": at})
+    for pods in _roles(world):
+        limits = draw(st.sampled_from([None, {"cpu": "4"}, {"cpu": "3", "memory": "6Gi"}]))
+        for pod in pods:
+            resources = pod["spec"]["containers"][0]["resources"]
+            if limits and resources["requests"]:
+                pod["spec"]["containers"] = [
+                    {**pod["spec"]["containers"][0], "resources": {**resources, "limits": limits}}
+                ]
+            if pod["status"]["phase"] == "Running":
+                young = draw(st.booleans())
+                pod["status"]["startTime"] = "2026-05-31T23:59:45Z" if young else "2026-05-31T23:00:00Z"
+                world["young"] += [pod["metadata"]["uid"]] if young else []
+    arguments = {
+        "usage.weight": draw(st.integers(1, 5)),
+        "cpu.weight": draw(st.integers(1, 3)),
+        "memory.weight": draw(st.integers(0, 1)),
+        "thresholds.cpu": draw(st.sampled_from([80, 50])),
+        "estimator.burst_ratio": draw(st.sampled_from([0, 1.5])),
+        "estimator.risk_factor": draw(st.sampled_from([0.5, 1.3, 3])),
+        "estimator.risk_threshold": draw(st.sampled_from([0, 2])),
+    }
+    _add(policy, {"name": "usage", "arguments": arguments})
+    return world, policy
+
+
+@st.composite
+def networked(draw: st.DrawFn) -> tuple[Json, Json]:
+    """A world with a network, and a policy that fills its domains. Gangs that go by it need all their pods, and there
+    are no nodes outside of HyperNodes then: the rules don't say whether domains get points for pods that a gang could
+    do without, and how near such nodes are."""
+    world, policy = draw(worlds()), draw(_policies())
+    for key in ("pvcs", "pvs", "storageClasses"):
+        world.pop(key, None)
+    world["hyperNodes"] = draw(networks([node["metadata"]["name"] for node in world["nodes"]]))
+    for pod in world["pods"]:
+        pod["spec"].pop("volumes", None)
+    for group in world["podGroups"]:
+        group["spec"].pop("subGroupPolicy", None)
+        group["spec"].pop("networkTopology", None)
+        near(draw, world, group["spec"])
+        if "networkTopology" in group["spec"]:
+            mine = f"pod-{group['metadata']['name'].removeprefix('g')}-"
+            group["spec"]["minMember"] = sum(pod["metadata"]["uid"].startswith(mine) for pod in world["pods"])
+    if any("networkTopology" in group["spec"] for group in world["podGroups"]):
+        _add_rack(world)
+    if not any(plugin["name"] == "gang" for plugin in policy["tiers"][0]["plugins"]):
+        policy["tiers"][0]["plugins"].append({"name": "gang"})
+    arguments = {
+        "weight": draw(st.integers(1, 2)),
+        "hypernode.binpack.cpu": draw(st.integers(0, 2)),
+        "hypernode.binpack.resources": draw(st.sampled_from(["", "nvidia.com/gpu"])),
+        "hypernode.binpack.normal-pod.enable": draw(st.booleans()),
+        "hypernode.binpack.normal-pod.fading": draw(st.sampled_from([0, 0.5, 1])),
+    }
+    _add(policy, {"name": "network-topology-aware", "arguments": arguments})
+    return world, policy
+
+
+def _add_rack(world: Json) -> None:
+    """One with the nodes that are in none."""
+    known = {m["selector"]["exactMatch"]["name"] for h in world["hyperNodes"] for m in h["spec"]["members"]}
+    others = [node["metadata"]["name"] for node in world["nodes"] if node["metadata"]["name"] not in known]
+    members = [{"type": "Node", "selector": {"exactMatch": {"name": name}}} for name in others]
+    if members:
+        meta = {"name": "r3", "uid": "hyper-r3"}
+        world["hyperNodes"].append({"metadata": meta, "spec": {"tier": 1, "members": members}})
+
+
+@st.composite
+def carded(draw: st.DrawFn) -> tuple[Json, Json]:
+    """A world whose nodes have cards that pods share, none of which runs yet, and a policy that hands them out."""
+    world, policy = _without_network(draw(worlds())), draw(_policies())
+    mode = draw(st.sampled_from(["GPUSharing", "GPUNumber", "VGPU"]))
+    for pod in world["pods"]:
+        pod["status"] = {"phase": "Pending"}
+        pod["spec"].pop("nodeName", None)
+        pod["metadata"].pop("deletionTimestamp", None)
+    for node in world["nodes"]:
+        status = node["status"]
+        number = draw(st.integers(0, 3))
+        if mode == "VGPU":
+            cards = [f"c{i},{draw(st.integers(1, 3))},{draw(st.sampled_from([8, 16]))},T,true," for i in range(number)]
+            node["metadata"]["annotations"] = {"volcano.sh/node-vgpu-register": "".join(f"{card}:" for card in cards)}
+            status["allocatable"]["volcano.sh/vgpu-number"] = "100"
+        elif number:
+            said = {"volcano.sh/gpu-number": str(number), "volcano.sh/gpu-memory": str(number * 8)}
+            status["allocatable"] |= said
+            bad = draw(_some([str(i) for i in range(number)], most=1))
+            node["metadata"]["annotations"] = {"volcano.sh/gpu-unhealthy-ids": ",".join(bad)}
+        status["capacity"] = status["allocatable"]
+    for pods in _roles(world):
+        limits = draw(_shares(mode))
+        for pod in pods:
+            (container,) = pod["spec"]["containers"]
+            asks = container["resources"]["requests"]
+            counted = {name: amount for name, amount in limits.items() if name in COUNTED}
+            resources = {"requests": {**asks, **counted}, "limits": limits} if asks else {"requests": {}}
+            pod["spec"]["containers"] = [{**container, "resources": resources}]
+    order = draw(st.sampled_from(["", "binpack", "spread"]))
+    arguments = {f"deviceshare.{mode}Enable": True, "deviceshare.SchedulePolicy": order}
+    _add(policy, {"name": "deviceshare", "arguments": arguments})
+    return world, policy
+
+
+@st.composite
+def _shares(draw: st.DrawFn, mode: str) -> Json:
+    """What a pod wants of cards."""
+    if draw(st.integers(0, 3)) == 0:
+        return {}
+    if mode == "GPUSharing":
+        return {"volcano.sh/gpu-memory": draw(st.sampled_from(["2", "3", "5", "9"]))}
+    if mode == "GPUNumber":
+        return {"volcano.sh/gpu-number": draw(st.sampled_from(["1", "2"]))}
+    out = {"volcano.sh/vgpu-number": draw(st.sampled_from(["1", "1", "2"]))}
+    memory = draw(st.sampled_from([None, {"memory": "3"}, {"memory": "7"}, {"memory-percentage": "30"}]))
+    cores = draw(st.sampled_from([None, {"cores": "40"}, {"cores": "100"}, {"cores": "50"}]))
+    return out | {f"volcano.sh/vgpu-{name}": value for said in (memory, cores) for name, value in (said or {}).items()}
+
+
+def _without_network(world: Json) -> Json:
+    world.pop("hyperNodes", None)
+    for group in world["podGroups"]:
+        group["spec"].pop("networkTopology", None)
+        for rule in group["spec"].get("subGroupPolicy", ()):
+            rule.pop("networkTopology", None)
+    return world
+
+
+@st.composite
+def related(draw: st.DrawFn) -> tuple[Json, Json]:
+    """A world in which pods want some others near and some far."""
+    world, policy = _without_network(draw(worlds())), draw(_policies())
+    for node in world["nodes"]:
+        if draw(st.integers(0, 3)) == 0:
+            del node["metadata"]["labels"]["zone"]
+    gangs = [group["metadata"]["name"] for group in world["podGroups"]]
+    for pods in _roles(world):
+        if draw(st.booleans()):
+            affinity = draw(_affinity(gangs))
+            for pod in pods:
+                pod["spec"]["affinity"] = affinity
+    return world, policy
+
+
+@st.composite
+def _affinity(draw: st.DrawFn, gangs: list[str]) -> Json:
+    def term() -> Json:
+        key, values = draw(st.sampled_from([("role", ["t0", "t1"]), ("gang", gangs)]))
+        labels = {key: draw(st.sampled_from(values))}
+        place = draw(st.sampled_from(["zone", "kubernetes.io/hostname"]))
+        return {"labelSelector": {"matchLabels": labels}, "topologyKey": place}
+
+    def side() -> Json:
+        soft = [{"weight": draw(st.integers(1, 9)), "podAffinityTerm": term()} for _ in range(draw(st.integers(0, 2)))]
+        hard = [term() for _ in range(draw(st.sampled_from([0, 1, 1, 2])))]
+        return {HARD: hard, SOFT: soft}
+
+    sides = draw(st.sampled_from([("podAffinity",), ("podAntiAffinity",), ("podAffinity", "podAntiAffinity")]))
+    return {name: side() for name in sides}
+
+
+def _roles(world: Json) -> list[list[Json]]:
+    """The pods of each role of each gang."""
+    roles: dict[str, list[Json]] = {}
+    for pod in world["pods"]:
+        roles.setdefault(pod["metadata"]["name"].rpartition("-")[0], []).append(pod)
+    return list(roles.values())
+
+
+def _add(policy: Json, plugin: Json) -> None:
+    policy["tiers"].append({"plugins": [plugin]})

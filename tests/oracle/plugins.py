@@ -1,0 +1,419 @@
+"""Plugins of the oracle beyond the default policy's, each read from its section of the rules.
+
+A plugin says whether a node takes a task, and what points nodes get that are candidates together.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tests.oracle.near import HELD, Domain, NearOracle
+from tests.oracle.oracle import ALLOCATED, Amounts, Job, Json, Node, Task, amounts, plus
+
+HARD = "requiredDuringSchedulingIgnoredDuringExecution"
+SOFT = "preferredDuringSchedulingIgnoredDuringExecution"
+MIB = 1024.0 * 1024.0
+
+
+class Rules:
+    """A plugin without an opinion."""
+
+    def __init__(self, oracle: NearOracle, world: Json, given: Json) -> None:
+        self.oracle = oracle
+        self.given = given
+
+    def passes(self, node: Node, task: Task) -> bool:
+        return True
+
+    def points(self, nodes: Sequence[Node], task: Task) -> list[float]:
+        return [0.0] * len(nodes)
+
+    def fullness(self, job: Job, tasks: Sequence[Task], domain: Domain) -> float:
+        return 0.0
+
+    def placed(self, node: Node, task: Task) -> None:
+        """The task goes to the node."""
+
+    def gone(self, node: Node, task: Task) -> None:
+        """It is taken back."""
+
+
+class NodeGroups(Rules):
+    """nodegroup: which group of nodes a queue may use, and how much of it."""
+
+    def __init__(self, oracle: NearOracle, world: Json, given: Json) -> None:
+        super().__init__(oracle, world, given)
+        self._queues = {q["metadata"]["name"]: q for q in world["queues"]}
+
+    def _affinity(self, queue: str) -> Json | None:
+        """Its own, or where queues inherit, that of the nearest queue above which has one."""
+        found = self._queues[queue]["spec"].get("affinity")
+        above = self._queues[queue]["spec"].get("parent")
+        if found or not above or not self.given.get("enableHierarchy"):
+            return found
+        return self._affinity(above)
+
+    def passes(self, node: Node, task: Task) -> bool:
+        assert task.job is not None
+        queue = task.job.queue.name
+        group, affinity = node.labels.get("volcano.sh/nodegroup-name"), self._affinity(queue)
+        limits = self._limits(queue)
+        if limits is None:
+            return False
+        if group is None:
+            return not affinity and not self.given.get("strict", True)
+        if not affinity:
+            return False
+        near, far = affinity.get("nodeGroupAffinity") or {}, affinity.get("nodeGroupAntiAffinity") or {}
+        wanted = group in near.get(HARD, []) or group in near.get(SOFT, [])
+        if not ((wanted and group not in far.get(HARD, [])) or group in far.get(SOFT, [])):
+            return False
+        return self._within(amounts(limits.get(group)), queue, group, task)
+
+    def _limits(self, queue: str) -> Json | None:
+        """By group; None where what the queue says of them can't be read."""
+        notes = self._queues[queue]["metadata"].get("annotations") or {}
+        try:
+            return json.loads(notes.get("volcano.sh/nodegroup-resource-limits", "{}"))
+        except ValueError:
+            return None
+
+    def _within(self, limits: Amounts, queue: str, group: str, task: Task) -> bool:
+        held: Amounts = dict(task.request)
+        for node in self.oracle.nodes:
+            for other in node.tasks:
+                mine = other.job is not None and other.job.queue.name == queue
+                if node.labels.get("volcano.sh/nodegroup-name") == group and mine:
+                    held = plus(held, other.request if other.status in (*ALLOCATED, "Pipelined") else {})
+        return all(held.get(name, 0.0) < most + 0.1 for name, most in limits.items())
+
+    def points(self, nodes: Sequence[Node], task: Task) -> list[float]:
+        assert task.job is not None
+        affinity = self._affinity(task.job.queue.name) or {}
+        near, far = affinity.get("nodeGroupAffinity") or {}, affinity.get("nodeGroupAntiAffinity") or {}
+        liked: list[str] = near.get(SOFT, [])
+        out: list[float] = []
+        for node in nodes:
+            group, total = node.labels.get("volcano.sh/nodegroup-name", ""), 0.0
+            if group in near.get(HARD, []):
+                total += 100
+            if group in liked:
+                place = liked.index(group) if self.given.get("enablePreferredOrder") else 0
+                total += 50 * (len(liked) - place) / len(liked)
+            out.append(-1.0 if group in far.get(SOFT, []) else total)
+        return out
+
+
+class Load(Rules):
+    """usage: nodes by what is really in use, and by what was placed since that was measured."""
+
+    def __init__(self, oracle: NearOracle, world: Json, given: Json) -> None:
+        super().__init__(oracle, world, given)
+        now = world["moment"]
+        self._real = {u["metadata"]["name"]: u for u in world["nodeUsages"] if now - u["observedAt"] <= 300}
+        self._pods = {p["metadata"]["uid"]: p for p in world["pods"]}
+        self._young = set(world["young"])
+
+    def passes(self, node: Node, task: Task) -> bool:
+        real = self._real.get(node.name)
+        if real is None:
+            return True
+        return (
+            100 * real["cpu"] <= self.given.get("thresholds.cpu", 80)
+            and 100 * real["memory"] <= self.given.get("thresholds.mem", 80)
+        )  # fmt: skip
+
+    def points(self, nodes: Sequence[Node], task: Task) -> list[float]:
+        return [self._points(node) for node in nodes]
+
+    def _points(self, node: Node) -> float:
+        real = self._real.get(node.name)
+        if real is None:
+            return 0.0
+        weights = {"cpu": self.given.get("cpu.weight", 1), "memory": self.given.get("memory.weight", 1)}
+        free = 0.0
+        for name, weight in weights.items():
+            shadow = sum(self._estimate(t, name) for t in node.tasks if self._counts(t))
+            free += (1 - min(real[name] + shadow / node.alloc[name], 1.0)) * weight
+        return 100 * self.given.get("usage.weight", 5) * free / sum(weights.values())
+
+    def _counts(self, task: Task) -> bool:
+        return task.status in ("Allocated", "Binding", "Bound") or (
+            task.status == "Running" and task.uid in self._young
+        )
+
+    def _estimate(self, task: Task, name: str) -> float:
+        risk = max(self.given["estimator.risk_factor"], 1) if self.given["estimator.risk_threshold"] <= 0 else 1
+        if task.best_effort:
+            return {"cpu": 250.0, "memory": 200 * MIB}[name] * risk
+        asked, limit = task.request.get(name, 0.0), 0.0
+        for container in self._pods[task.uid]["spec"]["containers"]:
+            limit += amounts((container.get("resources") or {}).get("limits")).get(name, 0.0)
+        ratio, burst = self.given.get("estimator.request_ratio", 0.7), self.given.get("estimator.burst_ratio", 0)
+        return max(0.0, min((asked * ratio + (max(limit - asked, 0.0)) * burst) * risk, limit or asked))
+
+
+class Neighbours:
+    """Inter-pod affinity, of the filters and of the scores: which pods a pod wants near, and which not."""
+
+    def __init__(self, oracle: NearOracle) -> None:
+        self._oracle = oracle
+
+    def _others(self) -> list[tuple[Node, Task]]:
+        return [(n, t) for n in self._oracle.nodes for t in n.tasks if t.status not in ("Succeeded", "Failed")]
+
+    def passes(self, node: Node, task: Task) -> bool:
+        others = self._others()
+        for there, other in others:
+            if any(_means(term, task) and _same(there, node, term) for term in _terms(other, "podAntiAffinity")):
+                return False
+            if any(_means(term, other) and _same(there, node, term) for term in _terms(task, "podAntiAffinity")):
+                return False
+        wanted = _terms(task, "podAffinity")
+        if any(term["topologyKey"] not in node.labels for term in wanted):
+            return False
+        friends = [(there, other) for there, other in others if all(_means(term, other) for term in wanted)]
+        if all(any(_same(there, node, term) for there, _ in friends) for term in wanted):
+            return True
+        # The first of those that want each other may be anywhere.
+        known = any(term["topologyKey"] in there.labels for there, _ in friends for term in wanted)
+        return not known and all(_means(term, task) for term in wanted)
+
+    def points(self, nodes: Sequence[Node], task: Task) -> list[float]:
+        raw = [0] * len(nodes)
+
+        def add(there: Node, term: Json, weight: int) -> None:
+            for i, node in enumerate(nodes):
+                raw[i] += weight * _same(there, node, term)
+
+        for there, other in self._others():
+            for weight, term in _wishes(task):
+                if _means(term, other):
+                    add(there, term, weight)
+            for weight, term in [*_wishes(other), *((1, term) for term in _terms(other, "podAffinity"))]:
+                if _means(term, task):
+                    add(there, term, weight)
+        low, high = min(raw), max(raw)
+        return [float(100 * (r - low) // (high - low)) if high > low else 0.0 for r in raw]
+
+
+def _terms(task: Task, side: str) -> Sequence[Json]:
+    return (task.affinity.get(side) or {}).get(HARD) or ()
+
+
+def _wishes(task: Task) -> list[tuple[int, Json]]:
+    return [
+        (sign * wish["weight"], wish["podAffinityTerm"])
+        for side, sign in (("podAffinity", 1), ("podAntiAffinity", -1))
+        for wish in (task.affinity.get(side) or {}).get(SOFT) or ()
+    ]
+
+
+def _means(term: Json, task: Task) -> bool:
+    return all(task.labels.get(k) == v for k, v in term["labelSelector"]["matchLabels"].items())
+
+
+def _same(one: Node, other: Node, term: Json) -> bool:
+    """Whether the two nodes are in the same place, as the term has it."""
+    key = term["topologyKey"]
+    return key in one.labels and one.labels[key] == other.labels.get(key)
+
+
+class Network(Rules):
+    """network-topology-aware, for gangs without gangs inside them: full domains before empty ones, and nodes near the
+    pods of the gang."""
+
+    def _weights(self, asked: Amounts) -> Amounts:
+        found = {name: self.given.get(f"hypernode.binpack.{name}", 1) for name in ("cpu", "memory")}
+        for name in filter(None, self.given.get("hypernode.binpack.resources", "").split(",")):
+            found[name] = self.given.get(f"hypernode.binpack.resources.{name}", 1)
+        return {name: weight for name, weight in found.items() if asked.get(name, 0.0) > 0}
+
+    def full(self, domain: Domain, asked: Amounts) -> float:
+        """How full the domain is with what is asked for, 0 where that is more than it has."""
+        weights, total = self._weights(asked), 0.0
+        for name, weight in weights.items():
+            nodes = [node for node in self.oracle.nodes if node.name in domain.nodes]
+            alloc = sum(node.alloc.get(name, 0.0) for node in nodes)
+            filled = sum(node.used().get(name, 0.0) for node in nodes) + asked[name]
+            if filled > alloc:
+                return 0.0
+            total += weight * (filled / alloc)
+        return total / sum(weights.values()) if sum(weights.values()) else 0.0
+
+    def fullness(self, job: Job, tasks: Sequence[Task], domain: Domain) -> float:
+        asked: Amounts = {}
+        for task in tasks:
+            asked = plus(asked, task.request)
+        return self.full(domain, asked) * 100 * self.given.get("weight", 1)
+
+    def points(self, nodes: Sequence[Node], task: Task) -> list[float]:
+        weight = 100 * self.given.get("weight", 1)
+        if task.job is not None and task.job.topology:
+            return [weight * near for near in self._near(nodes, task.job)]
+        if not self.given.get("hypernode.binpack.normal-pod.enable", True):
+            return super().points(nodes, task)
+        return [weight * self._normal(node, task) for node in nodes]
+
+    def _normal(self, node: Node, task: Task) -> float:
+        fading, total, parts = self.given.get("hypernode.binpack.normal-pod.fading", 0.8), 0.0, 0.0
+        domains = self.oracle.domains[:-1]
+        for tier in sorted({domain.tier for domain in domains}):
+            here = next((d for d in domains if d.tier == tier and node.name in d.nodes), None)
+            part = fading ** (tier - 1)
+            total += part * (1.0 if here is None else self.full(here, task.request))
+            parts += part
+        return total / parts if parts else 0.0
+
+    def _near(self, nodes: Sequence[Node], job: Job) -> list[float]:
+        held = [t.node for t in job.tasks if t.status in HELD]
+        if not held:
+            return [0.0] * len(nodes)
+        domains = self.oracle.domains
+        around = next(d for d in domains if all(name in d.nodes for name in held))
+        lowest, highest = domains[0].tier, domains[-1].tier
+        homes = [next(d for d in domains if node.name in d.nodes) for node in nodes]
+        out: list[float] = []
+        for home in homes:
+            both = next(d for d in home.path if d in around.path)
+            far = 1.0 if highest == lowest else (highest - both.tier) / (highest - lowest)
+            out.append(1.0 if home == around else far)
+        best = max(out)
+        for i, home in enumerate(homes):
+            if out[i] == best:
+                out[i] += sum(name in home.nodes for name in held) / len(job.tasks)
+        return out
+
+
+@dataclass
+class Card:
+    """A card, and what each of its users has of it: memory, and per cent of its cores."""
+
+    memory: float
+    places: float = math.inf
+    users: dict[str, tuple[float, float]] = field(default_factory=dict)
+
+    @property
+    def free(self) -> float:
+        return self.memory - sum(memory for memory, _ in self.users.values())
+
+    @property
+    def cores(self) -> float:
+        return sum(cores for _, cores in self.users.values())
+
+    def takes(self, memory: float, cores: float) -> bool:
+        if len(self.users) >= self.places or self.free < memory or self.cores + cores > 100:
+            return False
+        return not ((cores == 100 and self.users) or (self.cores == 100 and cores == 0))
+
+
+class Cards(Rules):
+    """deviceshare, for pods of one container on nodes whose cards nobody uses yet: memory of one card, whole cards, or
+    parts of several."""
+
+    def __init__(self, oracle: NearOracle, world: Json, given: Json) -> None:
+        super().__init__(oracle, world, given)
+        self._mode = next(
+            mode for mode in ("GPUSharing", "GPUNumber", "VGPU") if given.get(f"deviceshare.{mode}Enable")
+        )
+        self._cards = {node["metadata"]["name"]: self._read(node) for node in world["nodes"]}
+        self._asked = {pod["metadata"]["uid"]: _limits(pod) for pod in world["pods"]}
+
+    def _read(self, node: Json) -> list[Card]:
+        notes, capacity = node["metadata"].get("annotations") or {}, node["status"]["capacity"]
+        if self._mode == "VGPU":
+            records = [r.split(",") for r in notes.get("volcano.sh/node-vgpu-register", "").split(":") if r]
+            return [Card(float(memory), float(places)) for _, places, memory, *_ in records]
+        number = int(capacity.get("volcano.sh/gpu-number", 0))
+        memory = int(capacity.get("volcano.sh/gpu-memory", 0)) // number if number else 0
+        bad = notes.get("volcano.sh/gpu-unhealthy-ids", "").split(",")
+        return [Card(-1.0 if str(i) in bad else memory, 0 if str(i) in bad else math.inf) for i in range(number)]
+
+    def _chosen(self, node: Node, task: Task) -> list[tuple[Card, float, float]] | None:
+        """Which cards it gets, with how much memory and how many cores of each; None where the node doesn't do."""
+        cards, asked = self._cards[node.name], self._asked[task.uid]
+        if self._mode == "GPUSharing":
+            memory = asked.get("volcano.sh/gpu-memory", 0)
+            fitting = [(card, memory, 0.0) for card in cards if card.places and card.free >= memory]
+            return _first(fitting, 1 if memory else 0)
+        if self._mode == "GPUNumber":
+            fitting = [(card, card.memory, 0.0) for card in cards if card.places and not card.users]
+            return _first(fitting, asked.get("volcano.sh/gpu-number", 0))
+        number, cores = asked.get("volcano.sh/vgpu-number", 0), asked.get("volcano.sh/vgpu-cores", 0)
+        policy = self.given.get("deviceshare.SchedulePolicy", "")
+        order = cards[::-1]
+        if policy == "binpack":
+            order.sort(key=lambda card: card.free - card.memory)
+        elif policy == "spread":
+            order.sort(key=lambda card: len(card.users))
+        fitting = [(card, memory, cores) for card in order if card.takes(memory := _memory(card, asked), cores)]
+        return _first(fitting, number)
+
+    def passes(self, node: Node, task: Task) -> bool:
+        return self._chosen(node, task) is not None
+
+    def placed(self, node: Node, task: Task) -> None:
+        for card, memory, cores in self._chosen(node, task) or ():
+            card.users[task.uid] = (memory, cores)
+
+    def gone(self, node: Node, task: Task) -> None:
+        for card in self._cards[node.name]:
+            card.users.pop(task.uid, None)
+
+
+def _first(fitting: Sequence[tuple[Card, float, float]], number: int) -> list[tuple[Card, float, float]] | None:
+    return list(fitting[:number]) if len(fitting) >= number else None
+
+
+def _memory(card: Card, asked: Mapping[str, int]) -> float:
+    """How much of the card is asked for; all where nothing is said."""
+    share, amount = asked.get("volcano.sh/vgpu-memory-percentage"), asked.get("volcano.sh/vgpu-memory")
+    if share is None and amount is None:
+        share = 100
+    return card.memory * share // 100 if share is not None else amount or 0
+
+
+def _limits(pod: Json) -> dict[str, int]:
+    limits = pod["spec"]["containers"][0].get("resources", {}).get("limits") or {}
+    return {name: int(amount) for name, amount in limits.items() if name.startswith("volcano.sh/")}
+
+
+RULES = {"nodegroup": NodeGroups, "usage": Load, "network-topology-aware": Network, "deviceshare": Cards}
+
+
+class FullOracle(NearOracle):
+    """One cycle, with pods that ask about other pods, and the plugins above."""
+
+    def __init__(self, world: Json, actions: Sequence[str], options: Sequence[tuple[str, Json]]) -> None:
+        super().__init__(world, actions, options)
+        self._neighbours = Neighbours(self)
+        self._rules = [RULES[name](self, world, given) for name, given in options if name in RULES]
+
+    def _passes(self, node: Node, task: Task) -> bool:
+        near = "predicates" not in self.plugins or self._neighbours.passes(node, task)
+        return near and super()._passes(node, task) and all(rules.passes(node, task) for rules in self._rules)
+
+    def _fullness(self, job: Job, tasks: Sequence[Task], domain: Domain) -> float:
+        return sum(rules.fullness(job, tasks, domain) for rules in self._rules)
+
+    def _place(self, task: Task, node: Node, free: bool, *, cleared: bool = False) -> None:
+        for rules in self._rules:
+            rules.placed(node, task)
+        super()._place(task, node, free, cleared=cleared)
+
+    def _undo(self, task: Task) -> None:
+        node = next(n for n in self.nodes if n.name == task.node)
+        super()._undo(task)
+        for rules in self._rules:
+            rules.gone(node, task)
+
+    def _scores(self, nodes: list[Node], task: Task) -> list[float]:
+        scores = super()._scores(nodes, task)
+        given = [rules.points(nodes, task) for rules in self._rules]
+        if "nodeorder" in self.plugins:
+            weight = self.plugins["nodeorder"].get("podaffinity.weight", 2)
+            given.append([weight * points for points in self._neighbours.points(nodes, task)])
+        return [score + math.fsum(points) for score, *points in zip(scores, *given, strict=True)]
