@@ -10,7 +10,7 @@ the victims should be gone for long.
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
@@ -30,9 +30,8 @@ _GRACE: Final = timedelta(seconds=30)
 """The time that a pod has to end where it doesn't say (Kubernetes' default)."""
 _WAITING: Final = frozenset({TaskStatus.PENDING, TaskStatus.ALLOCATED, TaskStatus.PIPELINED})
 """Statuses of pods that have no node yet, but for what a cycle finds."""
-
-
 _STARTED: Final = (TaskStatus.BINDING, TaskStatus.BOUND, TaskStatus.RUNNING)
+_NOBODY: Final = nullcontext()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,14 +103,14 @@ class Promises:
         """The gang can't start by it now. It is held on: others may yet be evicted for what it lacks."""
         self._kept[job.key] = statement
 
-    @contextmanager
-    def aside(self, job: Job) -> Generator[None]:
+    def aside(self, job: Job) -> AbstractContextManager[None]:
         """For as long as the gang is served: nothing is held for gangs of its queue with lower priority. Afterwards it
         is again, but for what this gang took, which is promised to it from now on."""
         lowest = self._lowest.get(job.queue_name)
-        if lowest is None or job.priority <= lowest:
-            yield
-            return
+        return _NOBODY if lowest is None or job.priority <= lowest else self._aside(job)
+
+    @contextmanager
+    def _aside(self, job: Job) -> Generator[None]:
         jobs = self._session.state.jobs
         below = [key for key in self._kept if jobs[key].queue is job.queue and jobs[key].priority < job.priority]
         before: dict[str, int] = {}
