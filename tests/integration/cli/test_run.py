@@ -282,3 +282,17 @@ def test_a_reader_that_goes_away_leaves_the_job_and_says_so(shell: Shell, tmp_pa
     assert "unread goes on without you" in err
     running.stderr.close()
     shell.run("job", "cancel", "unread")
+
+
+@pytest.mark.parametrize("arguments", [("job", "logs", "-f", "silent"), ("job", "list", "-w", "--no-headers")])
+def test_a_reader_that_goes_away_is_noticed_though_there_is_nothing_to_say(
+    shell: Shell, arguments: tuple[str, ...]
+) -> None:
+    if "logs" in arguments:
+        shell.run("run", "--detach", "--name", "silent", "--", "sh", "-c", "echo once; sleep 600")
+    reading = shell.start(*arguments)
+    assert reading.stdout is not None and reading.stdout.readline()
+    reading.stdout.close()
+    assert reading.wait(PATIENCE) == 141
+    assert reading.stderr is not None and reading.stderr.read() == ""
+    reading.stderr.close()

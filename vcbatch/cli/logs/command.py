@@ -109,10 +109,11 @@ def command(
         indices=indices,
         prefix=prefix,
     )
+    from vcbatch.cli.reader import while_read
     from vcbatch.sdk.logs import MAX_STREAMS
 
     server = access.connection().server
-    access.streaming(lambda api: _show(api, access.namespace, asked, server=server), streams=MAX_STREAMS)
+    access.streaming(lambda api: while_read(_show(api, access.namespace, asked, server=server)), streams=MAX_STREAMS)
     return 0
 
 

@@ -184,8 +184,12 @@ def show_list(access: Access, kind: Kind, asked: Asked) -> int:
     namespace = None if everywhere else access.namespace
     printer = _printer(kind, asked)
     if asked.watch:
+        from vcbatch.cli.reader import while_read
+
         server = access.connection().server
-        access.streaming(lambda api: _follow(api, kind, namespace, printer, asked, server=server, clock=access.now))
+        access.streaming(
+            lambda api: while_read(_follow(api, kind, namespace, printer, asked, server=server, clock=access.now))
+        )
         return 0
 
     async def fetch(api: Api) -> Sequence[Json]:
