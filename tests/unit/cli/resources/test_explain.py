@@ -8,7 +8,7 @@ from typing import Any
 
 from vcbatch.api.phases import JobPhase
 from vcbatch.api.quantity import parse_quantity
-from vcbatch.api.reasons import WaitReason
+from vcbatch.api.reasons import JobReason, WaitReason
 from vcbatch.cli.resources.gangs import gangs_table
 from vcbatch.cli.resources.job.explain import explained
 from vcbatch.cli.terminal import PLAIN, Terminal
@@ -52,6 +52,13 @@ def test_one_that_keeps_room_and_never_starts_is_named_once() -> None:
     assert "n/stuck keeps room, and can't start as things are:\n    vcbatch job explain stuck -n n\n" in said
     assert "Ahead of it" not in said
     assert "Held in queue q\n  JOB       PHASE     PODS   AGE   NEEDS\n  n/stuck   Inqueue      2   5m    cpu 4" in said
+
+
+def test_a_job_whose_gang_is_refused_is_led_to_its_queue() -> None:
+    refused = replace(waiting(WaitReason.IMPOSSIBLE), reason=JobReason.POD_GROUP_ERROR, gang=None, position=0)
+    said = " ".join(screen(refused).split())
+    assert "mine is Pending for 0s: PodGroupError said" in said
+    assert "Where that is for the queue, open it: vcbatch queue open q" in said
 
 
 def test_what_can_never_start_is_told_whose_limit_it_is() -> None:

@@ -66,7 +66,10 @@ _FOR: Final[Mapping[WaitReason | JobReason, tuple[str, ...]]] = {
     JobReason.PVC_ERROR: ("Look at its claims: kubectl get pvc -n {namespace}", _DESCRIBE),
     JobReason.FAILED_CREATE: ("The server refuses its pods; correct what it says and submit the job anew.", _DESCRIBE),
     JobReason.PLUGIN_ERROR: ("Correct spec.plugins and submit the job anew.", _DESCRIBE),
-    JobReason.POD_GROUP_ERROR: ("The server refuses its PodGroup.", _DESCRIBE),
+    JobReason.POD_GROUP_ERROR: (
+        "The server refuses its PodGroup. Where that is for the queue, open it: vcbatch queue open {queue}",
+        _DESCRIBE,
+    ),
     JobReason.DEPENDENCY_NOT_READY: ("Nothing: the task starts once those that it depends on are there.",),
     JobReason.POD_NOT_STARTED: ("It has its nodes. What keeps a container from starting: vcbatch job describe {job}",),
     JobReason.UNSUPPORTED: ("Leave out what isn't supported and submit it anew.", _DESCRIBE),
