@@ -225,7 +225,8 @@ class Promises:
                 state.touched[job.key] = job
                 state.changed = True
                 news |= changed
-            if mine:
+            bound = any(task.nominated and task.status is TaskStatus.BINDING for task in job.tasks.values())
+            if mine or bound:  # a bind may be refused yet
                 self._renew(job, before.get(job.key), mine, more=any(changed.values()))
         return news
 
@@ -233,10 +234,11 @@ class Promises:
         session, state = self._session, self._session.state
         promise = before
         if promise is None or more or not promise.is_to(job):
-            until = session.now + OVERDUE + max(map(self._grace, {*nodes.values()}))
+            until = session.now + OVERDUE + max(map(self._grace, {*nodes.values()}), default=timedelta(0))
             promise = Promise.to(job, until=until)
         state.promised[job.key] = promise
-        session.look_again(promise.until)
+        if nodes:
+            session.look_again(promise.until)
 
     def _grace(self, node: str) -> timedelta:
         """How long the pods that are ending on a node may take."""

@@ -361,7 +361,7 @@ class _Writer:
         """Each waiting pod says once that it waits and why; it says so again only when it is another reason, or when
         another node is kept for it; only that where there is no blocker."""
         waiting = [t for t in job.tasks.values() if t.status is TaskStatus.PENDING and not t.gated]
-        nominated = {t.uid: node for t in waiting if (node := self._nomination(t)) is not None}
+        nominated = self._session.nominations
         news = [t for t in waiting if t.uid in nominated]
         if blocker is not None:
             kind = "/".join(blocker.kind)
@@ -386,15 +386,6 @@ class _Writer:
             )
             if nth < PODS_WITH_EVENTS:
                 self._pod_event(task, message)
-
-    def _nomination(self, task: Task) -> str | None:
-        """The node that the pod is to say is kept for it, empty where none is any more; None where it says so
-        already."""
-        node = self._session.nominations.get(task.uid)
-        if node is None and task.nominated and task.job is not None and task.job.key not in self._state.promised:
-            task.nominate("")  # its bind failed
-            return ""
-        return node
 
     def evictions(self) -> None:
         """Each pod that is evicted is told for whom, and its gang how many it loses."""

@@ -57,8 +57,8 @@ class Bind(msgspec.Struct, frozen=True, order=True, gc=False):
 
 class Held(NamedTuple):
     """A place that is kept for this pod until the cycle ends, because its gang starts as soon as pods that are ending
-    are gone. `promised` where the place itself is still taken; nothing is bound yet. `nominated` where it is kept beyond
-    the cycle, as pods were evicted for the gang, so that the pod is to say so (`status.nominatedNodeName`)."""
+    are gone. `promised` where the place itself is still taken; nothing is bound yet. `nominated` where it is kept
+    beyond the cycle, as pods were evicted for the gang, so that the pod is to say so (`status.nominatedNodeName`)."""
 
     namespace: str
     name: str

@@ -103,6 +103,13 @@ class ClusterState(Picture):
             task.nominated = said
             self._note_promise(task)
 
+    def bind_failed(self, uid: str, error: str) -> None:
+        """Take an assumed bind back: the pod is pending again, and has its node still where one was kept for it."""
+        super().bind_failed(uid, error)
+        task = self.tasks.get(uid)
+        if task is not None:
+            self._note_promise(task)
+
     def _note_promise(self, task: Task) -> None:
         if task.nominated and task.job is not None and task.status is TaskStatus.PENDING:
             self.promised.setdefault(task.job.key, None)

@@ -159,6 +159,20 @@ def test_the_place_of_a_pod_of_the_same_gang_is_kept() -> None:
     assert found.placed("one") == {"one-large-0": "n0", "one-small-0": "n0", "one-small-1": "n1"}
 
 
+def test_a_bind_that_is_refused_takes_nothing() -> None:
+    """For as long as the place would have been kept anyway."""
+    found = helped("preempt")
+    found.end_all()
+    until = found.now + OVERDUE + timedelta(seconds=30)
+    while found.now < until:
+        (bind,) = found.scheduler.cycle(found.now).binds
+        assert (bind.name, bind.node) == ("new-worker-0", "n0")
+        found.scheduler.bind_failed(bind.uid, "no")
+        found.now += timedelta(minutes=1)
+    assert [bind.name for bind in found.scheduler.cycle(found.now).binds] == ["first-worker-0"]
+    assert not found.scheduler._state.promised
+
+
 def test_it_is_kept_though_its_queue_has_all_it_deserves_with_it() -> None:
     found = helped("preempt")
     found.queue("other", event="MODIFIED", deserved={"cpu": "2", "memory": "64Gi"})
