@@ -182,21 +182,22 @@ def queue_limit(session: Session, queue: Queue, task: Task, *, unplaced: int, pl
     ledger = session.ledger(queue, request)
     if ledger is None or _fits_nowhere(session, task):
         return no_node(session, task, unplaced=unplaced, placed=placed)
-    over = exceeding(ledger.held + unplaced * request, ledger.limit, request)
     others, needed = ledger.held - own, own + unplaced * request
-    short = [_short(session, r, float(needed[r]), math.floor(ledger.limit[r] - others[r])) for r in over]
+    limit, over = ledger.limit, exceeding(ledger.held + unplaced * request, ledger.limit, request)
+    never = [] if ledger.ever is None else exceeding(needed, ledger.ever, request)
+    if ledger.ever is not None and never:
+        limit, over = ledger.ever, never
+    short = [_short(session, r, float(needed[r]), math.floor(limit[r] - others[r])) for r in over]
     whose_queue = ledger.queue or queue.name
-    if ledger.fixed and any(needed[r] > ledger.limit[r] for r in over):
-        reason, whose = WaitReason.IMPOSSIBLE, ledger.word
-    elif any(ledger.limit[r] + EPS < session.total[r] for r in over):
-        reason, whose = WaitReason.QUEUE_LIMIT, ledger.word
-    elif any(needed[r] > session.total[r] for r in over):
-        reason, whose = WaitReason.IMPOSSIBLE, "in the whole cluster"
+    limited = any(limit[r] + EPS < session.total[r] for r in over)
+    whose = "in the whole cluster" if not limited else "allowed" if never else ledger.word
+    if never or (not limited and any(needed[r] > session.total[r] for r in over)):
+        reason = WaitReason.IMPOSSIBLE
     else:
-        reason, whose = WaitReason.INSUFFICIENT, "in the whole cluster"
+        reason = WaitReason.QUEUE_LIMIT if limited else WaitReason.INSUFFICIENT
     parts = [
         f"{dims.names[r]} {dims.format(r, float(needed[r]))} with {dims.format(r, float(others[r]))} held "
-        f"of {dims.format(r, math.floor(ledger.limit[r]))} {whose}"
+        f"of {dims.format(r, math.floor(limit[r]))} {whose}"
         for r in over
     ]
     by = ", ".join(f"{s.resource} {s.short_by}" for s in short)

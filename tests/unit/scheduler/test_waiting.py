@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.unit.scheduler.cluster import Cluster
-from vcbatch.scheduler import CycleResult, Explanation, WaitReason
+from vcbatch.scheduler import DEFAULT_POLICY, CycleResult, Explanation, Policy, WaitReason
 
 
 def _explained(cluster: Cluster, gang: str) -> Explanation:
@@ -124,25 +124,46 @@ def test_constraints_are_named(node: dict[str, Any], pod: dict[str, Any], reason
 def test_a_full_queue_is_named_with_its_ledger() -> None:
     cluster = Cluster()
     cluster.node("a", cpu="16")
-    cluster.queue("small", capability={"cpu": "2"})
+    cluster.queue("small", capability={"cpu": "4"})
+    cluster.gang("first", 2, queue="small")
     cluster.gang("g", 3, queue="small")
     cluster.cycle()
     told = _explained(cluster, "g")
     assert told.reason is WaitReason.QUEUE_LIMIT
-    assert "the gang needs cpu 3 with 0 held of 2 deserved (queue small)" in told.message
+    assert "the gang needs cpu 3 with 2 held of 4 deserved (queue small)" in told.message
     assert [tuple(s) for s in told.shortages] == [("cpu", "3", "2", "1")]
 
 
 def test_a_refused_admission_says_what_is_left() -> None:
     cluster = Cluster()
     cluster.node("a", cpu="16")
-    cluster.queue("small", capability={"cpu": "2"})
+    cluster.queue("small", capability={"cpu": "4"})
+    cluster.gang("first", 2, queue="small", minResources={"cpu": "2"})
+    cluster.cycle()
     cluster.gang("g", 0, minimum=3, phase="Pending", queue="small", minResources={"cpu": "3"})
     cluster.cycle()
     told = _explained(cluster, "g")
     assert told.reason is WaitReason.QUEUE_LIMIT
-    assert "insufficient cpu (cpu: 3 asked, 2 left of 2 in queue small)" in told.message
+    assert "insufficient cpu (cpu: 3 asked, 2 left of 4 in queue small)" in told.message
     assert cluster.groups["g"]["status"]["phase"] == "Pending"
+
+
+@pytest.mark.parametrize("sharing", ["proportion", "capacity"])
+def test_more_than_a_queue_may_ever_hold_is_impossible(sharing: str) -> None:
+    cluster = Cluster(Policy.parse(DEFAULT_POLICY.replace("proportion", sharing)))
+    cluster.node("a", cpu="16")
+    cluster.queue("small", capability={"cpu": "2"})
+    cluster.gang("made", 3, queue="small")
+    cluster.gang("unmade", 0, minimum=3, phase="Pending", queue="small", minResources={"cpu": "3"})
+    cluster.cycle()
+    made, unmade = _explained(cluster, "made"), _explained(cluster, "unmade")
+    assert (made.reason, unmade.reason) == (WaitReason.IMPOSSIBLE, WaitReason.IMPOSSIBLE)
+    assert "the gang needs cpu 3 with 0 held of 2 allowed (queue small)" in made.message
+    assert [tuple(s) for s in made.shortages] == [("cpu", "3", "2", "1")]
+    assert "insufficient cpu (cpu: 3 asked, 2 left of 2 in queue small)" in unmade.message
+    cluster.queue("small", capability={"cpu": "6"}, event="MODIFIED")
+    assert len(cluster.cycle().binds) == 3
+    assert cluster.groups["unmade"]["status"]["phase"] == "Inqueue"
 
 
 def test_more_than_the_cluster_is_not_admitted() -> None:

@@ -50,15 +50,15 @@ class Verdict:
 class Ledger(NamedTuple):
     """What a queue holds, what is promised to it included, and the most that it may hold now; both [R].
 
-    `word` is what the limit is called; `queue` names the queue whose limit it is, where that is one above; `fixed`
-    where the limit is the same whatever others ask for, so that a gang that needs more never starts.
+    `word` is what the limit is called; `queue` names the queue whose limit it is, where that is one above; `ever` is
+    the most that it may hold whatever others ask for, so that a gang that needs more never starts.
     """
 
     held: Vector
     limit: Vector
     word: str = "deserved"
     queue: str = ""
-    fixed: bool = False
+    ever: Vector | None = None
 
 
 class Rejection(NamedTuple):

@@ -212,7 +212,7 @@ class Capacity(Plugin):
         held, most = np.array(self._books.held[i]), np.array(self._books.most[i])
         if self._books.kept is not None:
             held += self._books.kept[i]
-        return Ledger(held, most, word="allowed", queue=self._tree.names[i], fixed=True)
+        return Ledger(held, most, word="allowed", queue=self._tree.names[i], ever=most)
 
     def barred(self, task: Task) -> Verdict | None:
         return None if self._quotas is None else self._quotas.barred(task)

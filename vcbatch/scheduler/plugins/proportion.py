@@ -250,7 +250,7 @@ class Proportion(Plugin):
         return left
 
     def ledger(self, queue: Queue, request: Vector) -> Ledger | None:
-        return Ledger(np.array(self._held[queue.row]), self._deserved[queue.row])
+        return Ledger(np.array(self._held[queue.row]), self._deserved[queue.row], ever=self._most[queue.row])
 
     def limit_stamp(self, queue: Queue) -> object:
         return (queue.open, tuple(self._limits[queue.row]), tuple(self._held[queue.row]))
@@ -275,6 +275,7 @@ class Proportion(Plugin):
         over = exceeding(wanted, self._most[q], minimum)
         if not over:
             return Verdict(Vote.PERMIT)
+        never = exceeding(minimum, self._most[q], minimum)
         names = ", ".join(f"insufficient {self._dims.names[i]}" for i in over)
         numbers = "; ".join(
             f"{self._dims.names[i]}: {self._dims.format(i, float(minimum[i]))} asked, "
@@ -283,7 +284,7 @@ class Proportion(Plugin):
             for i in over
         )
         message = f"queue resource quota insufficient: {names} ({numbers} in queue {queue.name})"
-        return Verdict(Vote.REJECT, message, WaitReason.QUEUE_LIMIT)
+        return Verdict(Vote.REJECT, message, WaitReason.IMPOSSIBLE if never else WaitReason.QUEUE_LIMIT)
 
     def admission_key(self, job: Job) -> object:
         return None
