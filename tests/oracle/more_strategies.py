@@ -18,6 +18,7 @@ LIMITS = "volcano.sh/nodegroup-resource-limits"
 GROUPS = ("a", "b", "c")
 COUNTED = ("volcano.sh/gpu-memory", "volcano.sh/gpu-number", "volcano.sh/vgpu-number")
 """What a node has of these is a sum that pods take part of, as of any resource, besides what each card takes."""
+BY_AMOUNTS = ("leastrequested", "mostrequested", "balancedresource", "tainttoleration")
 LOADS = (0.07, 0.13, 0.22, 0.31, 0.43, 0.83)
 """Near each other, so that what was placed since turns their order round."""
 
@@ -27,8 +28,10 @@ def _policies(draw: st.DrawFn) -> Json:
     """Any policy of the others, or one in which little else than the plugin that is looked at decides."""
     if draw(st.integers(0, 2)) == 0:
         return draw(policies())
-    plugins = ["gang", "predicates", *(["nodeorder"] if draw(st.booleans()) else [])]
-    return {"actions": "allocate, backfill", "tiers": [{"plugins": [{"name": name} for name in plugins]}]}
+    plugins: list[Json] = [{"name": "gang"}, {"name": "predicates"}]
+    if draw(st.booleans()):
+        plugins.append({"name": "nodeorder", "arguments": {f"{name}.weight": 0 for name in BY_AMOUNTS}})
+    return {"actions": "allocate, backfill", "tiers": [{"plugins": plugins}]}
 
 
 @st.composite
@@ -90,7 +93,7 @@ def measured(draw: st.DrawFn) -> tuple[Json, Json]:
         "thresholds.cpu": draw(st.sampled_from([80, 50])),
         "estimator.burst_ratio": draw(st.sampled_from([0, 1.5])),
         "estimator.risk_factor": draw(st.sampled_from([0.5, 1.3, 3])),
-        "estimator.risk_threshold": draw(st.sampled_from([0, 2])),
+        "estimator.risk_threshold": draw(st.sampled_from([0, 0, 2])),
     }
     _add(policy, {"name": "usage", "arguments": arguments})
     return world, policy
