@@ -64,7 +64,8 @@ def _some(names: Iterable[str], *, least: int = 0, most: int = 2) -> st.SearchSt
 
 @st.composite
 def measured(draw: st.DrawFn) -> tuple[Json, Json]:
-    """A world in which it is known what nodes really use, and a policy that goes by it."""
+    """A world in which it is known what nodes really use, and a policy that goes by it. Nothing is being released: the
+    rules don't say whether what is promised counts as placed."""
     world, policy = draw(worlds()), draw(_policies())
     now = NOW.timestamp()
     world["moment"], world["young"], world["nodeUsages"] = now, [], []
@@ -82,6 +83,7 @@ def measured(draw: st.DrawFn) -> tuple[Json, Json]:
                 pod["spec"]["containers"] = [
                     {**pod["spec"]["containers"][0], "resources": {**resources, "limits": limits}}
                 ]
+            pod["metadata"].pop("deletionTimestamp", None)
             if pod["status"]["phase"] == "Running":
                 young = draw(st.booleans())
                 pod["status"]["startTime"] = "2026-05-31T23:59:45Z" if young else "2026-05-31T23:00:00Z"
