@@ -14,7 +14,7 @@ _COMMANDS: Commands = {
     "open": ("vcbatch.cli.resources.queue.actions:open_", "Let queues take jobs."),
     "close": ("vcbatch.cli.resources.queue.actions:close", "Let queues take no more jobs."),
     "create": ("vcbatch.cli.resources.queue.actions:create", "Make a queue."),
-    "delete": ("vcbatch.cli.resources.queue.actions:delete", "Delete queues that nothing is in."),
+    "delete": ("vcbatch.cli.resources.queue.delete:delete", "Delete queues that nothing is in, or drain them first."),
 }
 
 

@@ -1,4 +1,4 @@
-"""`vcbatch queue open|close|create|delete`."""
+"""`vcbatch queue open|close|create`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from vcbatch.api.resources import QUEUES
 from vcbatch.cli.access import Access, access_options
 from vcbatch.cli.completion.names import queue_names
 from vcbatch.cli.output import CliError, say
-from vcbatch.cli.resources.fields import uid_of
 from vcbatch.cli.resources.kinds import queue_state
 from vcbatch.cli.vcctl.bus import ask
 from vcbatch.seams.api import Api
@@ -92,22 +91,6 @@ def create(
     return 0
 
 
-@click.command("delete")
-@click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=queue_names)
-@access_options
-def delete(names: Sequence[str], access: Access) -> int:
-    """Delete queues that nothing is in."""
-
-    async def work(api: Api) -> None:
-        for name in names:
-            queue = await api.get(QUEUES, name)
-            await api.delete(QUEUES, name, uid=uid_of(queue))
-            say(f"queue {name} is deleted")
-
-    access.once(work)
-    return 0
-
-
 @click.command("open")
 @click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=queue_names)
 @access_options
@@ -134,8 +117,13 @@ def _turn(access: Access, names: Sequence[str], action: Action, wanted: QueueSta
             if state == wanted:
                 say(f"queue {name} is {state} already")
                 continue
-            await ask(api, QUEUES, name, action, namespace=None, at=_COMMANDS_AT)
+            await ask_queue(api, name, action)
             say(f"queue {name} {done}")
 
     access.once(work)
     return 0
+
+
+async def ask_queue(api: Api, name: str, action: Action) -> None:
+    """Have the queue's controller do something, by a Command."""
+    await ask(api, QUEUES, name, action, namespace=None, at=_COMMANDS_AT)

@@ -1,0 +1,87 @@
+"""`vcbatch queue delete --drain`: a queue goes when what is in it has ended, and nothing new comes into it."""
+
+from __future__ import annotations
+
+import json
+
+import click
+import pytest
+
+from tests.integration.cli.conftest import Shell
+
+pytestmark = pytest.mark.xdist_group("cli")
+
+JOB = """\
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata: {name: NAME}
+spec:
+  queue: QUEUE
+  minAvailable: 1
+  tasks:
+    - name: w
+      replicas: 1
+      template:
+        spec:
+          restartPolicy: Never
+          containers:
+            - {name: main, image: x, command: [sh, -c, "until [ -e END ]; do sleep 0.1; done"]}
+"""
+
+
+def _running(shell: Shell, job: str, queue: str) -> None:
+    """A queue with a job that runs until the file `end` is there."""
+    shell.run("queue", "create", queue).ok()
+    end = str(shell.folder / "end")
+    text = JOB.replace("NAME", job).replace("QUEUE", queue).replace("END", end)
+    shell.run("apply", "-f", shell.file("job.yaml", text), "--yes").ok()
+    counted = ("--for", "jsonpath={.status.running}=1", "--timeout", "60s")
+    assert shell.run("wait", f"queue/{queue}", *counted).code == 0
+
+
+def test_a_queue_is_emptied_and_goes(shell: Shell) -> None:
+    _running(shell, "lasting", "drained")
+    draining = shell.start("queue", "delete", "drained", "--drain", "--timeout", "120s")
+    try:
+        assert draining.stdout is not None
+        assert draining.stderr is not None
+        assert draining.stdout.readline() == "queue drained takes no more jobs\n"
+        assert draining.stderr.readline() == "queue drained: 1 running\n"
+        late = shell.run(
+            "apply", "-f", shell.file("late.yaml", JOB.replace("NAME", "late").replace("QUEUE", "drained")), "--yes"
+        )
+        assert late.code == 1
+        assert "drained" in late.err
+        (shell.folder / "end").touch()
+        out, err = draining.communicate(timeout=60)
+    finally:
+        draining.kill()
+    assert (draining.returncode, out, err) == (0, "queue drained is deleted\n", "")
+    assert shell.run("queue", "get", "drained").code == 1
+
+
+def test_one_that_takes_too_long_stays_closed_and_others_go(shell: Shell) -> None:
+    _running(shell, "long", "patient")
+    shell.run("queue", "create", "empty").ok()
+    done = shell.run("queue", "delete", "empty", "patient", "--drain", "--timeout", "3s")
+    assert done.code == 124
+    assert "queue empty is deleted" in done.out
+    assert "the queues stay closed (vcbatch queue open undoes that)" in done.err
+    assert json.loads(shell.run("queue", "get", "patient", "-o", "json").ok())["status"]["state"] == "Closing"
+    (shell.folder / "end").touch()
+    shell.run("queue", "delete", "patient", "--drain", "--timeout", "60s").ok()
+
+
+def test_one_that_others_are_below_is_kept(shell: Shell) -> None:
+    shell.run("queue", "create", "upper").ok()
+    shell.run("queue", "create", "lower", "--parent", "upper").ok()
+    kept = shell.run("queue", "delete", "upper", "--drain", "--timeout", "60s")
+    assert kept.code == 1
+    assert "1 child queues: lower" in kept.err
+    shell.run("queue", "delete", "lower", "--drain", "--timeout", "60s").ok()
+    shell.run("queue", "delete", "upper", "--drain", "--timeout", "60s").ok()
+
+
+def test_a_limit_without_draining_is_refused(shell: Shell) -> None:
+    with pytest.raises(click.UsageError, match="--timeout is for --drain"):
+        shell.run("queue", "delete", "any", "--timeout", "3s")
