@@ -24,10 +24,12 @@ from vcbatch.seams.api import Api, ApiError
 Json = dict[str, Any]
 
 
-def job(name: str, replicas: int, *, scheduler: str = "volcano", **spec: Any) -> Json:
+def job(
+    name: str, replicas: int, *, scheduler: str = "volcano", selector: dict[str, str] | None = None, **spec: Any
+) -> Json:
     container = {"name": "main", "image": "img", "command": ["sleep", "1000"], "resources": {"requests": {"cpu": "1"}}}
-    template = {"spec": {"containers": [container], "restartPolicy": "Never", "terminationGracePeriodSeconds": 1}}
-    task = {"name": "w", "replicas": replicas, "template": template}
+    pod = {"containers": [container], "restartPolicy": "Never", "terminationGracePeriodSeconds": 1}
+    task = {"name": "w", "replicas": replicas, "template": {"spec": {**pod, "nodeSelector": selector or {}}}}
     given = {"minAvailable": replicas, "schedulerName": scheduler, "tasks": [task], **spec}
     return {"apiVersion": JOBS.api_version, "kind": JOBS.kind, "metadata": {"name": name}, "spec": given}
 
@@ -136,8 +138,10 @@ def test_what_came_and_went_while_the_history_was_lost_is_found_by_comparing() -
         cuts.cut()
         await world.api.delete(JOBS, "first", namespace=world.namespace, propagation="Background")
         await world.pass_time(10)
-        await world.submit("first", 2)  # the same names again, and other pods
-        await world.api.patch(NODES, "n0", {"spec": {"unschedulable": True}})
+        await world.submit("first", 2, selector={"again": "yes"})  # the same names again, and other pods
+        # Of nodes it may hear last: by the label the pods wait until it does.
+        changed = {"metadata": {"labels": {"again": "yes"}}, "spec": {"unschedulable": True}}
+        await world.api.patch(NODES, "n0", changed)
         await world.api.create(NODES, node({"name": "n1", "cpu": "4", "memory": "64Gi"}, world.now()))
         await world.pass_time(30)
         cuts.forget()
