@@ -57,14 +57,13 @@ class VacatedNames:
     def hold(self, decision: Decision, *, now: datetime) -> Decision:
         """The decision without the creations that come too early, and with a look at the time of the first of them."""
         self._forget()
-        if not self._gone or not decision.creates:
+        if not self._gone:
             return decision
-        due = [self._gone[key] for create in decision.creates if (key := _key(create)) in self._gone]
-        if not due:
+        early = [when for each in decision.creates if (when := self.free_at(_key(each), now=now)) is not None]
+        if not early:
             return decision
-        left = timedelta(seconds=max(min(due) + self._rests - self._clock.monotonic(), 0.0))
-        creates = [create for create in decision.creates if _key(create) not in self._gone]
-        return replace(decision, creates=creates, look_again_at=min(now + left, decision.look_again_at or now + left))
+        creates = [create for create in decision.creates if _key(create) not in self]
+        return replace(decision, creates=creates, look_again_at=min([*early, decision.look_again_at or early[0]]))
 
     def _forget(self) -> None:
         oldest = self._clock.monotonic() - self._rests
