@@ -44,8 +44,12 @@ class ClusterView(Lookup, Protocol):
         """Whether rules of that resource look anything up."""
         ...
 
+    def changes_tree(self, request: Request) -> bool:
+        """Whether the rules could let it through because of what changed a moment ago and isn't known yet."""
+        ...
+
     async def refresh(self, request: Request) -> None:
-        """Ask the API server for what the request names. Raises `ApiError`."""
+        """Ask the API server for what the request's rules rest on. Raises `ApiError`."""
         ...
 
 
@@ -104,14 +108,16 @@ class AdmissionService:
     async def _review(self, request: Request, settings: Settings, size: int) -> Answer:
         known = self.world.version
         verdict = await _run(size, lambda: admission.review(request, self.world, settings))
-        if not verdict.allowed and self.world.needed(request.resource):
+        doubtful = self.world.changes_tree(request) if verdict.allowed else self.world.needed(request.resource)
+        if doubtful:
             try:
                 await self.world.refresh(request)
             except ApiError as error:
                 log.warning(
                     "what an object names can't be read: %s", error, extra={"resource": request.resource.plural}
                 )
-                return _later(f"{verdict.message}; admission couldn't make sure, since {error}")
+                told = verdict.message or f"{request.resource.kind} {request.name} isn't judged yet"
+                return _later(f"{told}; admission couldn't make sure, since {error}")
             if self.world.version != known:  # by what was read, or by a watch that told it first
                 verdict = await _run(size, lambda: admission.review(request, self.world, settings))
         return await self._let(request, settings, verdict) if verdict.allowed else _judged(verdict)

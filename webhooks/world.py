@@ -1,20 +1,20 @@
 """What rules look up, from caches that follow the API server.
 
 A cache may lag behind by a moment, so no refusal rests on one alone: before an object is refused, what it names is read
-once from the API server and the rules are asked again (`World.refresh`).
+once from the API server and the rules are asked again (`World.refresh`). Nor does a permission that rests on how queues
+stand to each other (`World.changes_tree`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from vcbatch.api import loose
+from vcbatch.api import loose, names
 from vcbatch.api.admission import Operation, Request
 from vcbatch.api.model import Json, MalformedObject
-from vcbatch.api.names import SYSTEM_PRIORITY_CLASSES
 from vcbatch.api.queue import ROOT, Queue
 from vcbatch.api.resources import (
     CRONJOBS,
@@ -73,7 +73,7 @@ class World:
         return list(self._queues.values())
 
     def has_priority_class(self, name: str) -> bool:
-        return name in SYSTEM_PRIORITY_CLASSES or self._caches[PRIORITYCLASSES].by_key(name) is not None
+        return name in names.SYSTEM_PRIORITY_CLASSES or self._caches[PRIORITYCLASSES].by_key(name) is not None
 
     def has_time_zone(self, name: str) -> bool:
         return name in time_zones()
@@ -84,11 +84,24 @@ class World:
 
     # Freshness
 
+    def changes_tree(self, request: Request) -> bool:
+        """Whether the request changes the tree of queues. Its rules add up siblings and look at all that is above and
+        below, of which some may have been made or moved a moment ago."""
+        if request.resource != QUEUES:
+            return False
+        new, old = request.object or {}, request.old or {}
+        if request.operation is Operation.UPDATE:
+            return loose.part(new, "spec") != loose.part(old, "spec") or _hierarchy(new) != _hierarchy(old)
+        nested = loose.part(new, "spec").get("parent") not in (None, "", ROOT) or _hierarchy(new) is not None
+        return nested or request.operation is Operation.DELETE
+
     async def refresh(self, request: Request) -> None:
-        """Read what the request names. Raises `ApiError` where the API server can't be asked."""
-        named = _named(request)
-        around = {(QUEUES, near) for resource, name in named if resource == QUEUES for near in self._around(name)}
-        wanted = [*sorted(named, key=_order), *sorted(around - named, key=_order)][:_MOST_READS]
+        """Read what the request names, and all queues for a queue. Raises `ApiError` where the API server can't be
+        asked."""
+        if request.resource == QUEUES:
+            self._caches[QUEUES].replace(await self._api.list(QUEUES))
+            return
+        wanted = sorted(_named(request), key=_order)[:_MOST_READS]
         await asyncio.gather(*(self._read(resource, name) for resource, name in wanted))
 
     async def _read(self, resource: Resource, name: str) -> None:
@@ -101,16 +114,6 @@ class World:
             gone = cache.by_key(name)
             if gone is not None:
                 cache.discard(gone["metadata"]["uid"])
-
-    def _around(self, name: str) -> Iterator[str]:
-        """The queues above and right below, on which rules rest as well."""
-        yield from (child.name for child in self._queues.values() if child.spec.parent == name)
-        above, seen = name, set[str]()
-        while above in self._queues and above not in seen:
-            seen.add(above)
-            above = self._queues[above].spec.parent
-            if above and above != ROOT:
-                yield above
 
     def _on_change(self, change: Change[Any]) -> None:
         self.version += 1
@@ -133,8 +136,6 @@ def _named(request: Request) -> set[tuple[Resource, str]]:
         named = [(QUEUES, spec.get("queue"))]
     elif request.resource in (JOBFLOWS, JOBTEMPLATES):
         named = [(QUEUES, queue) for _, queue in submitted(request.resource, request.object, ())]
-    elif request.resource == QUEUES:
-        named = [(QUEUES, request.name if request.operation is Operation.DELETE else spec.get("parent"))]
     else:
         job = spec if request.resource == JOBS else loose.part(loose.part(spec, "jobTemplate"), "spec")
         named = [(QUEUES, job.get("queue")), (PRIORITYCLASSES, job.get("priorityClassName"))]
@@ -142,6 +143,10 @@ def _named(request: Request) -> set[tuple[Resource, str]]:
             pod = loose.part(loose.part(task, "template"), "spec") if isinstance(task, dict) else {}
             named.append((PRIORITYCLASSES, pod.get("priorityClassName")))
     return {(resource, name) for resource, name in named if isinstance(name, str) and _plain(name) and name != ROOT}
+
+
+def _hierarchy(queue: Json) -> object:
+    return loose.part(loose.part(queue, "metadata"), "annotations").get(names.HIERARCHY)
 
 
 def _order(item: tuple[Resource, str]) -> tuple[str, str]:

@@ -28,6 +28,9 @@ class KnownWorld(World):
     def needed(self, resource: Resource) -> bool:
         return True
 
+    def changes_tree(self, request: Request) -> bool:
+        return False
+
     async def refresh(self, request: Request) -> None:
         pass
 

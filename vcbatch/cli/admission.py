@@ -133,6 +133,9 @@ class _World:
     def needed(self, resource: Resource) -> bool:
         return False
 
+    def changes_tree(self, request: admission.Request) -> bool:
+        return False
+
     async def refresh(self, request: admission.Request) -> None:
         """There is nothing newer to be read."""
 

@@ -27,7 +27,7 @@ TASK: Json = {"name": "w", "replicas": 1, "template": {"spec": {"containers": [{
 
 
 class CountingApi(FakeApi):
-    """Counts reads of single objects, and fails them where `down`."""
+    """Counts reads of single objects, and fails every read where `down`."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -39,6 +39,11 @@ class CountingApi(FakeApi):
         if self.down:
             raise ApiError(0, "", "no answer")
         return await super().get(resource, name, **more)
+
+    async def list(self, resource: Any, **more: Any) -> Any:
+        if self.down:
+            raise ApiError(0, "", "no answer")
+        return await super().list(resource, **more)
 
 
 @contextlib.asynccontextmanager
@@ -99,15 +104,72 @@ async def test_a_queue_that_the_watch_tells_of_while_it_is_read_is_found() -> No
         """The answer to a read comes after the watch has told the same."""
 
         async def get(self, resource: Any, name: str, **more: Any) -> Any:
-            self.seed(QUEUES, queue("parent"))
+            self.seed(QUEUES, queue("fresh"))
             await asyncio.sleep(1)
             return await super().get(resource, name, **more)
 
-    api = Overtaking()
-    child = {"metadata": {"name": "child"}, "spec": {"parent": "parent", "weight": 1}}
-    asked = review_of(Request(resource=QUEUES, operation=Operation.CREATE, name="child", namespace="", object=child))
+    async with service_on(Overtaking()) as app:
+        assert await verdict(app, submitted(queue="fresh")) == ""
+
+
+def around(name: str, *, parent: str = "parent", cpu: str = "2") -> Json:
+    made = queue(name, parent=parent)
+    return {**made, "spec": {"parent": parent, "weight": 1, "deserved": {"cpu": cpu}, "guarantee": {}}}
+
+
+def asked_of_queue(operation: Operation, new: Json | None, old: Json | None = None) -> Json:
+    name = (new or old or {})["metadata"]["name"]
+    return review_of(Request(resource=QUEUES, operation=operation, name=name, namespace="", object=new, old=old))
+
+
+@pytest.mark.parametrize("operation", [Operation.CREATE, Operation.UPDATE])
+async def test_a_sibling_made_a_moment_ago_is_added_up(operation: Operation) -> None:
+    api = CountingApi()
+    api.seed(QUEUES, around("parent", parent="root", cpu="3"))
+    old = around("late", cpu="1") if operation is Operation.UPDATE else None
+    async with service_on(api, following=False) as app:
+        api.seed(QUEUES, around("early"))
+        refused = await verdict(app, asked_of_queue(operation, around("late"), old), "/queues/validate")
+    assert "sum of children's deserved" in refused
+
+
+async def test_a_child_made_a_moment_ago_keeps_its_parent() -> None:
+    api = CountingApi()
+    api.seed(QUEUES, around("parent", parent="root"))
+    async with service_on(api, following=False) as app:
+        api.seed(QUEUES, around("child"))
+        gone = asked_of_queue(Operation.DELETE, None, around("parent", parent="root"))
+        assert "it has 1 child queues: child" in await verdict(app, gone, "/queues/validate")
+
+
+async def test_a_sibling_deleted_a_moment_ago_isnt_added_up() -> None:
+    api = CountingApi()
+    api.seed(QUEUES, around("parent", parent="root", cpu="3"))
+    api.seed(QUEUES, around("early"))
+    async with service_on(api, following=False) as app:
+        await api.delete(QUEUES, "early")
+        assert await verdict(app, asked_of_queue(Operation.CREATE, around("late")), "/queues/validate") == ""
+
+
+async def test_queues_that_rest_on_no_other_are_judged_without_a_read() -> None:
+    api = CountingApi()
     async with service_on(api) as app:
+        new = around("q", parent="root")
+        asked = asked_of_queue(Operation.CREATE, new)
+        labelled = {**new, "metadata": {**new["metadata"], "labels": {"team": "a"}}}
+        api.down = True
         assert await verdict(app, asked, "/queues/validate") == ""
+        assert await verdict(app, asked_of_queue(Operation.UPDATE, labelled, new), "/queues/validate") == ""
+
+
+async def test_a_tree_that_cant_be_read_lets_nothing_through() -> None:
+    api = CountingApi()
+    api.seed(QUEUES, around("parent", parent="root"))
+    async with service_on(api, following=False) as app:
+        api.down = True
+        answer = await answer_of(app, "/queues/validate", asked_of_queue(Operation.CREATE, around("q")))
+    assert (answer["allowed"], answer["status"]["code"]) == (False, 503)
+    assert answer["status"]["message"].startswith("Queue q isn't judged yet; admission couldn't make sure")
 
 
 async def test_a_queue_opened_a_moment_ago_is_open() -> None:
