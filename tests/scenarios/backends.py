@@ -192,11 +192,12 @@ async def _clear(api: HttpApi) -> None:
     """Nothing of another scenario is left: no pods, no nodes, no queues."""
     end = time.monotonic() + _CLEAN_SECONDS
     while left := await _left(api):
-        # Nodes go last: whoever pretends to be their kubelet ends their pods.
-        if not any(resource == PODS for resource, _ in left):
-            for resource, item in left:
-                if resource == NODES:
-                    await _delete_quietly(api, resource, item)
+        # Nodes go last: whoever pretends to be their kubelet ends their pods. Queues stay that a scenario couldn't
+        # remove in time: they are refused their deletion while groups are in them.
+        going = {QUEUES} if any(resource == PODS for resource, _ in left) else {QUEUES, NODES}
+        for resource, item in left:
+            if resource in going:
+                await _delete_quietly(api, resource, item)
         if time.monotonic() > end:
             raise ScenarioFailed(f"left of others: {[(r.plural, i['metadata']['name']) for r, i in left]}")
         await asyncio.sleep(0.1)
@@ -211,7 +212,7 @@ async def _delete_quietly(api: HttpApi, resource: Resource, item: Json) -> None:
     try:
         await api.delete(resource, item["metadata"]["name"], namespace=item["metadata"].get("namespace"))
     except ApiError as error:
-        if not error.not_found:
+        if not error.not_found and resource != QUEUES:
             raise
 
 

@@ -88,7 +88,7 @@ async def do(step: Json, world: World, owned: Owned) -> bool:
         case {"jsonpatch": text, "body": operations, **rest} if not rest:
             await _done(step, _patch(text, operations, world, kind=PatchKind.JSON))
         case {"refused": body, **rest} if not rest:
-            await _refused(body, world)
+            await _refused(body, world, owned)
         case {"command": {"action": action, **about}, **rest} if not rest:
             await _command(about, action, world)
         case {"evict": text, **rest} if not rest:
@@ -248,16 +248,16 @@ async def _found(text: str, world: World) -> tuple[Resource, str]:
     return resource, meant[0]
 
 
-async def _refused(body: Json, world: World) -> None:
+async def _refused(body: Json, world: World, owned: Owned) -> None:
     match body:
         case {"apply": wanted, "with": text}:
-            request = _create(wanted, world)
+            request = _create(wanted, world, owned)
         case {"job": short, "with": text}:
-            request = _create(job(short), world)
+            request = _create(job(short), world, owned)
         case {"cronJob": short, "with": text}:
-            request = _create(cron_job(short), world)
+            request = _create(cron_job(short), world, owned)
         case {"flow": short, "with": text}:
-            request = _create(flow(short), world)
+            request = _create(flow(short), world, owned)
         case {"patch": about, "body": wanted, "with": text}:
             request = _patch(about, wanted, world)
         case {"delete": about, "with": text}:
@@ -274,9 +274,11 @@ async def _refused(body: Json, world: World) -> None:
     raise ScenarioFailed(f"accepted, and should have been refused: {body}")
 
 
-async def _create(body: Json, world: World) -> None:
+async def _create(body: Json, world: World, owned: Owned) -> None:
+    """What is to be refused; where it isn't, others mustn't find it."""
     resource = BY_KIND[body["apiVersion"], body["kind"]]
-    await world.api.create(resource, body, namespace=place(resource, world))
+    made = await world.api.create(resource, body, namespace=place(resource, world))
+    owned.note(resource, made["metadata"]["name"])
 
 
 async def _command(about: Json, action: str, world: World) -> None:
