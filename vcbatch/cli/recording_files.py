@@ -11,23 +11,28 @@ from typing import IO, Any, cast
 
 from vcbatch.cli.documents import LARGEST_FILE
 from vcbatch.cli.output import CliError
-from vcbatch.scheduler.simulation.recording import Recording
+from vcbatch.scheduler.simulation.recording import OtherVersionError, Recording
 from vcbatch.scheduler.simulation.world import WorldError
 
 _CHUNK = 1 << 20
 _GZIP = b"\x1f\x8b"
+_WHAT_IS = "`vcbatch snapshot` makes one, and --record-cycles; `vcbatch simulate` reads manifests."
 
 
 def read_recording(path: Path) -> Recording:
     """What is in the file. One that is still being written, or whose writer was ended, is read as far as it goes.
 
     Raises:
-        CliError: it can't be read, is too large, or is no snapshot.
+        CliError: it can't be read, is too large, is no snapshot, or one of another version of the format.
     """
     try:
         return Recording.read(_lines(path))
+    except OtherVersionError as error:
+        raise CliError(
+            f"{path}: {error}", hint="Replay it with the vcbatch that wrote it, or save it anew with this one."
+        ) from error
     except WorldError as error:
-        raise CliError(f"{path}: not a snapshot: {error}") from error
+        raise CliError(f"{path}: not a snapshot: {error}", hint=_WHAT_IS) from error
     except zlib.error as error:
         raise CliError(f"{path}: its compressed data is damaged: {error}") from error
     except OSError as error:
@@ -68,7 +73,7 @@ def _decoded(line: bytes, path: Path) -> Mapping[str, Any]:
     try:
         found: object = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise CliError(f"{path}: not a snapshot: {error}") from error
+        raise CliError(f"{path}: not a snapshot: {error}", hint=_WHAT_IS) from error
     if not isinstance(found, Mapping):
-        raise CliError(f"{path}: not a snapshot: a line is {type(found).__name__}")
+        raise CliError(f"{path}: not a snapshot: a line is {type(found).__name__}", hint=_WHAT_IS)
     return cast("Mapping[str, Any]", found)

@@ -20,7 +20,7 @@ from vcbatch.cli.simulate import command as simulate
 from vcbatch.cli.snapshot import save
 from vcbatch.runtime.cycle_recorder import RecordedScheduler
 from vcbatch.scheduler.simulation import World
-from vcbatch.scheduler.simulation.recording import Settings
+from vcbatch.scheduler.simulation.recording import VERSION, Settings
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 
@@ -172,12 +172,27 @@ def test_a_file_that_somebody_unpacked_is_read_too(snapshot: Path, tmp_path: Pat
         (b"hello", "not a snapshot: Expecting value"),
         (b"\x1f\x8b\x08\x00" + b"\xff" * 64, "its compressed data is damaged: "),
         (b"\x00\xff", "not a snapshot: "),
+        (b"", "not a snapshot: it has no whole line"),
+        (b'{"a": 1}', f"not a snapshot: its first line must name the format vcbatch-snapshot/{VERSION}, got None"),
     ],
 )
 def test_it_is_said_why_it_is_no_snapshot(tmp_path: Path, data: bytes, said: str):
     path = tmp_path / "file"
     path.write_bytes(data + b"\n")
     assert str(run(path).exception).startswith(f"{path}: {said}")
+
+
+@pytest.mark.parametrize("version", [VERSION - 1, VERSION + 1])
+def test_a_file_of_another_build_is_refused_with_both_versions(snapshot: Path, version: int):
+    first, rest = gzip.decompress(snapshot.read_bytes()).split(b"\n", 1)
+    line = {**json.loads(first), "format": f"vcbatch-snapshot/{version}"}
+    snapshot.write_bytes(json.dumps(line).encode() + b"\n" + rest)
+    error = run(snapshot).exception
+    assert isinstance(error, CliError)
+    assert str(error) == f"{snapshot}: it is of version {version} of the format, and only {VERSION} is read here"
+    assert error.hint == "Replay it with the vcbatch that wrote it, or save it anew with this one."
+    asked = CliRunner().invoke(simulate, [str(snapshot)], standalone_mode=False).exception
+    assert str(asked) == f"{snapshot}: a snapshot"
 
 
 @pytest.mark.parametrize("data", [b"", b"hello", b'{"a": 1}', b"\x1f\x8b\x08\x00broken"])

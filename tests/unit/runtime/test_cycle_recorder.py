@@ -13,7 +13,7 @@ from vcbatch.cli.recording_files import read_recording
 from vcbatch.runtime.cycle_recorder import CycleRecorder, RecordedScheduler, RingSize
 from vcbatch.scheduler import Policy
 from vcbatch.scheduler.share import Ring, Share
-from vcbatch.scheduler.simulation.recording import Recording, Settings, replay
+from vcbatch.scheduler.simulation.recording import VERSION, Recording, Settings, replay
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 
@@ -63,6 +63,16 @@ def test_every_recorded_cycle_is_decided_again_as_it_was(tmp_path: Path, seed: i
             assert done.same, (one.settings.cycles, done.number)
             bound += len(done.result.binds)
     assert bound > 5
+
+
+def test_a_file_of_this_version_is_decided_again_by_later_builds():
+    """Where this fails, and has to: count `VERSION` up, and keep a file of the new one in place of this."""
+    found = read_recording(Path(__file__).with_name(f"recording-{VERSION}.jsonl"))
+    told = [
+        (done.same, [bind.name for bind in done.result.binds])
+        for done in replay(found, found.scheduler(found.policy()))
+    ]
+    assert told == [(True, ["a-worker-0", "a-worker-1"]), (True, [])]
 
 
 def test_another_policy_is_found_out(tmp_path: Path):

@@ -26,11 +26,17 @@ from vcbatch.scheduler.scheduler import Scheduler
 from vcbatch.scheduler.share import ShardingMode, Share
 from vcbatch.scheduler.simulation.world import WorldError
 
-FORMAT = "vcbatch-snapshot/1"
+_FORMAT = "vcbatch-snapshot"
+VERSION = 2
+"""Of the format: counts up with every change by which files of before can't be read, or decide otherwise."""
 Json = dict[str, Any]
 
 _READ: Mapping[type[msgspec.Struct], Read] = {read.struct: read for read in (*READS, *MEASURED)}
 _BY_KEY: Mapping[str, Read] = {read.key: read for read in (*READS, *MEASURED)}
+
+
+class OtherVersionError(WorldError):
+    """A file that an earlier or a later build wrote: says its version, and the one that is read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +68,7 @@ class Settings:
         if self.share.ring is not None:
             raise ValueError("a scheduler that is one of several by hashing can't be recorded")
         return {
-            "format": FORMAT,
+            "format": f"{_FORMAT}/{VERSION}",
             "taken": self.taken.isoformat(),
             "policy": self.policy,
             "schedulerNames": list(self.scheduler_names),
@@ -81,9 +87,12 @@ class Settings:
 
     @staticmethod
     def read(line: Mapping[str, Any]) -> Settings:
-        """The same back. Raises `WorldError`."""
-        if line.get("format") != FORMAT:
-            raise WorldError(f"format: must be {FORMAT!r}, got {line.get('format')!r}")
+        """The same back. Raises `WorldError`, and `OtherVersionError` for a file of another version."""
+        if not Recording.recognises(line):
+            raise WorldError(f"its first line must name the format {_FORMAT}/{VERSION}, got {line.get('format')!r}")
+        version = str(line["format"]).removeprefix(f"{_FORMAT}/")
+        if version != str(VERSION):
+            raise OtherVersionError(f"it is of version {version[:20]} of the format, and only {VERSION} is read here")
         try:
             pairs = frozenset((str(key), str(value)) for key, value in line["nodeLabels"])
             assumed = Assumed(
@@ -126,15 +135,17 @@ class Recording:
 
     @staticmethod
     def recognises(document: Mapping[str, Any]) -> bool:
-        """Whether it is the first line of such a file."""
-        return document.get("format") == FORMAT
+        """Whether it is the first line of such a file, of any version."""
+        return str(document.get("format")).startswith(f"{_FORMAT}/")
 
     @staticmethod
     def read(lines: Iterable[Mapping[str, Any]]) -> Recording:
-        """Raises `WorldError` where the lines are none of a recording."""
+        """Raises `WorldError` where the lines are none of a recording, `OtherVersionError` where another build's."""
         rest = iter(lines)
-        nothing: Mapping[str, Any] = {}
-        settings = Settings.read(next(rest, nothing))
+        first = next(rest, None)
+        if first is None:
+            raise WorldError("it has no whole line")
+        settings = Settings.read(first)
         lists: dict[str, list[Json]] = {}
         steps: list[Step] = []
         for line in rest:
