@@ -104,9 +104,14 @@ def parse_flags(arguments: Sequence[str], defaults: Mapping[str, Value]) -> Flag
     return flags()
 
 
+def parse_bool(text: str) -> bool | None:
+    """What Go's `strconv.ParseBool` takes; None for all else."""
+    return True if text in _TRUE else False if text in _FALSE else None
+
+
 def _value(text: str, default: Value) -> Value | None:
     if isinstance(default, bool):
-        return True if text in _TRUE else False if text in _FALSE else None
+        return parse_bool(text)
     if isinstance(default, int):
         return _integer(text)
     return text

@@ -11,25 +11,11 @@ from typing import TypeVar
 import click
 
 from vcbatch.api.duration import MalformedDuration, parse_duration
-from vcbatch.cli.options import LEVELS, AddressType
+from vcbatch.cli.options import LEVELS, AddressType, BoolType
 from vcbatch.runtime.lease import LeaseConfig
 from vcbatch.runtime.serving import Address
 
 F = TypeVar("F", bound=Callable[..., object])
-
-_TRUE = ("1", "t", "T", "true", "TRUE", "True")
-_FALSE = ("0", "f", "F", "false", "FALSE", "False")
-
-
-class BoolType(click.ParamType):
-    """What Go's `strconv.ParseBool` takes."""
-
-    name = "true|false"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> bool:
-        if not isinstance(value, bool) and value not in _TRUE + _FALSE:
-            self.fail(f"{value!r} is neither true nor false", param, ctx)
-        return value is True or value in _TRUE
 
 
 class DurationType(click.ParamType):

@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from vcbatch.api.names import CONTROLLERS_LEASE, DEFAULT_SCHEDULER
 from vcbatch.api.resources import LEASES
 from vcbatch.cli.component import Component, run_component
-from vcbatch.cli.component_options import BoolType, ComponentOptions, component_options
+from vcbatch.cli.component_options import ComponentOptions, component_options
+from vcbatch.cli.controllers_options import controllers_options, followed
 from vcbatch.cli.job_plugins import add_job_plugins
-from vcbatch.cli.output import CliError
 from vcbatch.core.hypernode import parse_discovery
 from vcbatch.core.sharding import parse_sharding
 from vcbatch.runtime import memory
 from vcbatch.runtime.bootstrap import ensure_queues
-from vcbatch.runtime.clock import SystemClock
 from vcbatch.runtime.configuration_trouble import ConfigurationTrouble
 from vcbatch.runtime.control_plane import ControlPlane
-from vcbatch.runtime.followed_file import ConfigurationError, FollowedFile
 from vcbatch.runtime.informers import Informers
 from vcbatch.runtime.own_object import OwnObject
 from vcbatch.runtime.supervise import Part, Supervisor, never
-
-T = TypeVar("T")
 
 
 @click.command("controllers")
@@ -35,14 +31,7 @@ T = TypeVar("T")
     "--scheduler-name", "scheduler_names", multiple=True, default=(DEFAULT_SCHEDULER,), show_default=True,
     metavar="NAME", help="Make PodGroups for plain pods with this schedulerName; may be repeated.",
 )  # fmt: skip
-@click.option(
-    "--inherit-owner-annotations", type=BoolType(), is_flag=False, flag_value="true", default="true", show_default=True,
-    metavar="[=true|false]", help="Let the annotations of a workload count for the PodGroup of its pods.",
-)  # fmt: skip
-@click.option(
-    "--controller-conf", type=click.Path(exists=True, dir_okay=False, path_type=Path), default=None, metavar="FILE",
-    help="Volcano's volcano-controller.conf: what HyperNodes are made from.  [default: none]",
-)  # fmt: skip
+@controllers_options
 @click.option(
     "--sharding-conf", type=click.Path(exists=True, dir_okay=False, path_type=Path), default=None, metavar="FILE",
     help="Volcano's sharding.yaml: which nodes are for which of several schedulers.  [default: no NodeShards]",
@@ -58,8 +47,8 @@ def command(
     """Run the controllers of Jobs, CronJobs, JobFlows, JobTemplates, Queues, PodGroups, Commands and HyperNodes on the
     cluster of the kubeconfig."""
     add_job_plugins()
-    discovery = _followed(controller_conf, parse_discovery)
-    sharding = _followed(sharding_conf, parse_sharding)
+    discovery = followed(controller_conf, parse_discovery)
+    sharding = followed(sharding_conf, parse_sharding)
     common = ComponentOptions(**options)
 
     async def work(component: Component) -> None:
@@ -85,15 +74,6 @@ def command(
         await _work(component, informers, plane, telling)
 
     return run_component(common, work, name=CONTROLLERS_LEASE)
-
-
-def _followed(path: Path | None, parse: Callable[[Any], T]) -> FollowedFile[T] | None:
-    if path is None:
-        return None
-    try:
-        return FollowedFile(path, parse, clock=SystemClock())
-    except ConfigurationError as error:
-        raise CliError(str(error)) from error
 
 
 async def _work(component: Component, informers: Informers, plane: ControlPlane, telling: Sequence[Part]) -> None:

@@ -22,11 +22,18 @@ from typing import Any, Literal
 import yaml
 
 from vcbatch.api.admission import Settings
-from vcbatch.api.names import DEFAULT_SCHEDULER, GPU_RESOURCE, KUBE_SCHEDULER
+from vcbatch.api.names import (
+    CONTROLLERS_LEASE,
+    DEFAULT_SCHEDULER,
+    GPU_RESOURCE,
+    KUBE_SCHEDULER,
+    SCHEDULER_LEASE,
+)
 from vcbatch.api.quantity import parse_quantity
 from vcbatch.api.queue import DEFAULT
 from vcbatch.api.resources import LEASES, NODES
 from vcbatch.cli.admission import admission_services, ensure_webhooks, idle_notices, remove_webhooks
+from vcbatch.cli.controllers_options import followed
 from vcbatch.cli.definitions import ensure_definitions
 from vcbatch.cli.job_plugins import add_job_plugins
 from vcbatch.cli.kubelets import KubeletOptions, Kubelets
@@ -35,8 +42,8 @@ from vcbatch.cli.output import CliError, note
 from vcbatch.cli.plugin_files import load as load_plugins
 from vcbatch.cli.policy_file import read_policy
 from vcbatch.cli.recorded import recorded_scheduler
-from vcbatch.cli.share import SCHEDULER_LEASE
 from vcbatch.cli.state import StateDir
+from vcbatch.core.hypernode import parse_discovery
 from vcbatch.local.apiserver.persistence import StateError
 from vcbatch.local.apiserver.server import EmbeddedServer, PortInUse
 from vcbatch.local.kubelet import SandboxUnavailableError
@@ -45,6 +52,7 @@ from vcbatch.observe.metrics import PrometheusMeter
 from vcbatch.runtime import memory
 from vcbatch.runtime.bootstrap import ensure_queues
 from vcbatch.runtime.clock import SystemClock
+from vcbatch.runtime.configuration_trouble import ConfigurationTrouble
 from vcbatch.runtime.control_plane import ControlPlane
 from vcbatch.runtime.extender import HttpConsultant
 from vcbatch.runtime.informers import Informers
@@ -90,6 +98,8 @@ class LocalOptions:
     scheduler_conf: Path | None = None
     plugins: tuple[Path, ...] = ()
     queue_gates: bool = False
+    controller_conf: Path | None = None
+    inherit_owner_annotations: bool = True
     record_cycles: Path | None = None
     listen_address: Address | None = None
     """Where metrics are served; nowhere where None."""
@@ -162,13 +172,18 @@ def _report_stray(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None
 
 
 class LocalProgram:
-    """The parts of `vcbatch up` and the order in which they start and stop."""
+    """The parts of `vcbatch up` and the order in which they start and stop.
+
+    Raises:
+        CliError: a file that the options name can't be used.
+    """
 
     def __init__(self, options: LocalOptions) -> None:
         self._options = options
         self._clock = SystemClock()
         self._random = SystemRandom()
         self._meter: Meter = NoMeter()
+        self._discovery = followed(options.controller_conf, parse_discovery)
 
     async def run(self, stop: asyncio.Event, ready: Callable[[Report], None]) -> None:
         """Start, call `ready`, and run until `stop`; then end in the opposite order, pods before the server."""
@@ -205,21 +220,27 @@ class LocalProgram:
                 random=self._random,
                 host=socket.gethostname(),
                 scheduler_names=_SCHEDULER_NAMES,
+                inherit_owner_annotations=self._options.inherit_owner_annotations,
+                discovery=self._discovery,
                 meter=self._meter,
                 asks=Sockets(local=True),
             )
             workloads = Workloads(
                 server.api, informers, clock=self._clock, random=self._random, host=socket.gethostname()
             )
-            loop, recorder, followed = await self._scheduler(server, informers)
+            loop, recorder, policy = await self._scheduler(server, informers)
             server.connect_kubelet(kubelets)
             await kubelets.start(server.api)
             stack.push_async_callback(kubelets.stop)
             supervisor = Supervisor(clock=self._clock, random=self._random)
             parts = [*plane.sources(), *plane.parts(), *workloads.parts(), *informers.parts(), *loop.parts()]
             parts.append(Part(name="sending the scheduler's events", run=recorder.run))
-            if followed is not None:
-                parts.append(Part(name="following the policy", run=partial(followed.follow, loop.use)))
+            if self._discovery is not None:
+                own = await self._ensure_lease(server, CONTROLLERS_LEASE)
+                trouble = ConfigurationTrouble([self._discovery], plane.recorder, own)
+                parts.append(Part(name="telling of the configuration", run=trouble.run))
+            if policy is not None:
+                parts.append(Part(name="following the policy", run=partial(policy.follow, loop.use)))
             parts.append(Part(name="the API server", run=server.ended, restart=False))
             parts.append(Part(name="the kubelet", run=kubelets.ended, restart=False))
             running = asyncio.create_task(supervisor.run(*parts), name="supervisor")
@@ -277,7 +298,7 @@ class LocalProgram:
         own = OwnObject(server.api, LEASES, _LEASE_NAMESPACE, SCHEDULER_LEASE)
         followed = None
         if self._options.scheduler_conf is not None:
-            await self._ensure_lease(server)
+            await self._ensure_lease(server, SCHEDULER_LEASE)
             parse = partial(Policy.parse, extensions=load_plugins(self._options.plugins))
             source = PolicyFile(self._options.scheduler_conf, own=own)
             followed = FollowedPolicy(source, parse, clock=self._clock, recorder=recorder, meter=self._meter)
@@ -302,14 +323,15 @@ class LocalProgram:
         )
         return loop, recorder, followed
 
-    async def _ensure_lease(self, server: EmbeddedServer) -> None:
-        """Have an object that tells what is wrong with the policy, as the scheduler's Lease does on a cluster."""
-        body = {"metadata": {"name": SCHEDULER_LEASE}, "spec": {"holderIdentity": socket.gethostname()}}
+    async def _ensure_lease(self, server: EmbeddedServer, name: str) -> OwnObject:
+        """An object that tells what is wrong with a file of the configuration, as such a Lease does on a cluster."""
+        body = {"metadata": {"name": name}, "spec": {"holderIdentity": socket.gethostname()}}
         try:
             await server.api.create(LEASES, body, namespace=_LEASE_NAMESPACE)
         except ApiError as error:
             if not error.already_exists:
                 raise
+        return OwnObject(server.api, LEASES, _LEASE_NAMESPACE, name)
 
     async def _until_ready(self, plane: ControlPlane, informers: Informers, kubelets: Kubelets) -> None:
         try:

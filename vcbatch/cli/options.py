@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from vcbatch.api.flags import parse_bool
 from vcbatch.cli.state import default_state_dir
 
 if TYPE_CHECKING:
@@ -34,6 +35,18 @@ class AddressType(click.ParamType):
             return Address.parse(str(value))
         except AddressError as error:
             self.fail(str(error), param, ctx)
+
+
+class BoolType(click.ParamType):
+    """A boolean as Go's programs take it."""
+
+    name = "true|false"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> bool:
+        said = value if isinstance(value, bool) else parse_bool(str(value))
+        if said is None:
+            self.fail(f"{value!r} is neither true nor false", param, ctx)
+        return said
 
 
 def state_dir_option(function: F) -> F:

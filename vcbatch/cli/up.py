@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from vcbatch.cli.controllers_options import controllers_options
 from vcbatch.cli.feature_gates import QUEUE_GATES, feature_gates_option
 from vcbatch.cli.options import AddressType, state_dir_option
 from vcbatch.cli.output import CliError, say
@@ -57,6 +58,7 @@ _LAST_WORDS = 4096  # bytes
     help="Python file with scheduler PLUGINS or ACTIONS of your own, which the policy may name; may be repeated.",
 )  # fmt: skip
 @feature_gates_option
+@controllers_options
 @click.option(
     "--record-cycles", type=click.Path(file_okay=False, path_type=Path), default=None, metavar="DIR",
     help="Record what the scheduler is told and decides in a ring of files there, for `vcbatch replay`.",
@@ -76,6 +78,8 @@ def command(
     scheduler_conf: Path | None,
     plugins: tuple[Path, ...],
     feature_gates: Mapping[str, bool],
+    controller_conf: Path | None,
+    inherit_owner_annotations: bool,
     record_cycles: Path | None,
     listen_address: Address | None,
     ready_fd: int | None,
@@ -95,6 +99,9 @@ def command(
             arguments += ["--plugin", str(plugin.resolve())]
         for name, on in feature_gates.items():
             arguments += ["--feature-gates", f"{name}={str(on).lower()}"]
+        if controller_conf is not None:
+            arguments += ["--controller-conf", str(controller_conf.resolve())]
+        arguments += [f"--inherit-owner-annotations={str(inherit_owner_annotations).lower()}"]
         if record_cycles is not None:
             arguments += ["--record-cycles", str(record_cycles.resolve())]
         if listen_address is not None:
@@ -113,6 +120,8 @@ def command(
         scheduler_conf=scheduler_conf,
         plugins=plugins,
         queue_gates=feature_gates.get(QUEUE_GATES, False),
+        controller_conf=controller_conf,
+        inherit_owner_annotations=inherit_owner_annotations,
         record_cycles=record_cycles,
         listen_address=listen_address,
     )

@@ -1,4 +1,4 @@
-"""The scheduler's policy in local mode: refused at the start, told of while it runs, and its decisions recorded."""
+"""Files of the configuration in local mode: refused at the start, told of while it runs; and cycles recorded."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def test_a_policy_that_turns_bad_is_told_and_the_last_good_one_goes_on(tmp_path:
     program.arguments = ("--scheduler-conf", str(policy), "--record-cycles", str(recordings), *VIRTUAL)
     program.up()
     policy.write_text(BAD)
-    message = _told(program, "PolicyRefused")
+    message = _told(program, "PolicyRefused", by="vcbatch-scheduler")
     assert message.startswith("the last good policy stays in force")
     assert FAULT in message
     program.kubectl("apply", "-f", "-", stdin=job("j", "sleep 1", replicas=2)).ok()
     program.kubectl("wait", "vcjob/j", "--for=jsonpath={.status.state.phase}=Completed", "--timeout=60s").ok()
     policy.write_text(GOOD)
-    assert _told(program, "PolicyApplied") == "the policy is in force"
+    assert _told(program, "PolicyApplied", by="vcbatch-scheduler") == "the policy is in force"
     program.down()
 
     files = sorted(recordings.glob("cycles-*.jsonl.gz"))
@@ -54,14 +54,49 @@ def test_a_policy_that_turns_bad_is_told_and_the_last_good_one_goes_on(tmp_path:
     assert " bound" in replayed
 
 
-def _told(program: RunningVcbatch, reason: str) -> str:
-    """The message of the event about the scheduler's Lease, once there is one."""
+TOPOLOGY = """
+networkTopologyDiscovery:
+- source: label
+  enabled: true
+  config:
+    networkTopologyTypes:
+      rack:
+      - {nodeLabel: example.com/rack}
+      - {nodeLabel: kubernetes.io/hostname}
+"""
+
+
+def test_hyper_nodes_are_made_as_the_controllers_file_says(tmp_path: Path, program: RunningVcbatch) -> None:
+    conf = tmp_path / "volcano-controller.conf"
+    conf.write_text("networkTopologyDiscovery: 3\n")
+    start = ("up", "--detach", "--state-dir", str(program.state), "--port", "0", "--controller-conf", str(conf))
+    refused = vcbatch(*start, check=False)
+    assert refused.returncode == 1
+    assert f"{conf}: networkTopologyDiscovery: want a list" in refused.stderr
+    assert not program.kubeconfig.exists()
+
+    conf.write_text(TOPOLOGY)
+    program.arguments = ("--controller-conf", str(conf), *VIRTUAL)
+    program.up()
+    program.kubectl("label", "node", "virtual-0000", "example.com/rack=r1").ok()
+    named = ("hypernodes", "-l", "volcano.sh/network-topology-source=label")
+    program.kubectl("wait", *named, "--for=create", "--timeout=60s").ok()
+    exact = program.kubectl("get", *named, "-o", "jsonpath={.items[*].spec.members[*].selector.exactMatch.name}")
+    assert exact.ok() == "virtual-0000"
+    conf.write_text("networkTopologyDiscovery: 3\n")
+    told = _told(program, "ConfigurationRefused", by="vcbatch-controllers")
+    assert told == f"the last good configuration holds: {conf}: networkTopologyDiscovery: want a list"
+
+
+def _told(program: RunningVcbatch, reason: str, *, by: str) -> str:
+    """The message of the event about that Lease, once there is one."""
     end = time.monotonic() + 60
     while time.monotonic() < end:
         query = ("get", "events", "-n", "kube-system", "-o", "json", f"--field-selector=reason={reason}")
         items = json.loads(program.kubectl(*query).ok())["items"]
         if items:
-            assert items[0]["involvedObject"]["kind"] == "Lease"
+            about = items[0]["involvedObject"]
+            assert (about["kind"], about["name"]) == ("Lease", by)
             return items[0]["message"]
         time.sleep(0.5)
     raise AssertionError(f"no event {reason} in a minute")

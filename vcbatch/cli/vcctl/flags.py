@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from vcbatch.api.flags import parse_bool
+
 Value = str | int | bool
 
 
@@ -142,8 +144,6 @@ _INTEGER = re.compile(
 )
 _BITS = {Kind.INT: 64, Kind.INT32: 32}
 _MOST_DIGITS = 100
-_TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
-_FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
 
 
 def _value(kind: Kind, text: str) -> Value:
@@ -151,9 +151,9 @@ def _value(kind: Kind, text: str) -> Value:
     if kind is Kind.TEXT:
         return text
     if kind is Kind.BOOL:
-        if text not in _TRUE | _FALSE:
+        if (said := parse_bool(text)) is None:
             raise ValueError(f"strconv.ParseBool: parsing {_quoted(text)}: invalid syntax")
-        return text in _TRUE
+        return said
     if not _INTEGER.fullmatch(text):
         raise ValueError(f"strconv.ParseInt: parsing {_quoted(text)}: invalid syntax")
     half = 1 << (_BITS[kind] - 1)

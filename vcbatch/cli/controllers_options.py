@@ -1,0 +1,56 @@
+"""The options of the controllers that mean the same on a cluster and on this machine, and the files they name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from vcbatch.cli.options import BoolType
+from vcbatch.cli.output import CliError
+
+if TYPE_CHECKING:
+    from vcbatch.runtime.followed_file import FollowedFile
+
+F = TypeVar("F", bound=Callable[..., object])
+T = TypeVar("T")
+
+
+def controllers_options(function: F) -> F:
+    """`--inherit-owner-annotations`, a boolean, and `--controller-conf`, a path or None."""
+    for option in (
+        click.option(
+            "--controller-conf",
+            type=click.Path(exists=True, dir_okay=False, path_type=Path),
+            default=None,
+            metavar="FILE",
+            help="Volcano's volcano-controller.conf: what HyperNodes are made from.  [default: none]",
+        ),
+        click.option(
+            "--inherit-owner-annotations",
+            type=BoolType(),
+            is_flag=False,
+            flag_value="true",
+            default="true",
+            show_default=True,
+            metavar="[=true|false]",
+            help="Let the annotations of a workload count for the PodGroup of its pods.",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+def followed(path: Path | None, parse: Callable[[Any], T]) -> FollowedFile[T] | None:
+    """The file as `parse` reads it, to be read again when it changes; None for none. Raises `CliError`."""
+    if path is None:
+        return None
+    from vcbatch.runtime.clock import SystemClock
+    from vcbatch.runtime.followed_file import ConfigurationError, FollowedFile
+
+    try:
+        return FollowedFile(path, parse, clock=SystemClock())
+    except ConfigurationError as error:
+        raise CliError(str(error)) from error
