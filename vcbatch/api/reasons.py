@@ -6,7 +6,7 @@ states, is bounded in size, and says the same thing for the same numbers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Final
@@ -288,6 +288,8 @@ class WaitReason(StrEnum):
     """The nodes that would do don't have enough left."""
     WAITING_FOR_RELEASE = "WaitingForRelease"
     """It fits as soon as pods that are ending are gone; what it found is held for it."""
+    VICTIMS_PROTECTED = "VictimsProtected"
+    """It would fit if pods were evicted that the policy protects for now (the plugin disruption)."""
     UNSUPPORTED = "UnsupportedConstraint"
     """A pod asks for something that this scheduler doesn't understand, so it isn't placed."""
     VOLUMES = "VolumesNotReady"
@@ -303,6 +305,14 @@ class WaitReason(StrEnum):
     """No domain of the network that its topology allows has room now, though some would be large enough."""
     TOPOLOGY_INCONSISTENT = "TopologyInconsistent"
     """The HyperNodes make no tree, so that nobody knows where it may be; or it names a tier that there isn't."""
+
+
+class DisruptionLimit(StrEnum):
+    """What of a policy keeps pods from being evicted: the arguments of the plugin disruption."""
+
+    MIN_RUNTIME = "minRuntime"
+    PER_GANG_AND_HOUR = "maxDisruptionsPerGangPerHour"
+    PER_CYCLE = "maxVictimsPerCycle"
 
 
 class PodConditionType(StrEnum):
@@ -372,7 +382,33 @@ def expected_to_start(when: datetime) -> str:
 
 def expected_start(message: str) -> datetime | None:
     """When the gang will start at the latest, where the scheduler's message says it."""
-    text = message.rpartition(_STARTS_BY)[2].split(";", 1)[0].split(" ", 1)[0] if _STARTS_BY in message else ""
+    return _time_after(_STARTS_BY, message)
+
+
+_MAY_GO_FROM: Final = "which may go from "
+_GANGS_NAMED: Final = 2
+
+
+def could_evict(
+    *, pods: int, gangs: Sequence[str], limit: DisruptionLimit, allowed: str, until: datetime | None
+) -> str:
+    """A gang for which so many `pods` of these `gangs` would be evicted, but for a `limit` of the policy, which says
+    `allowed`. They may go from `until` on; where that is None so many never may."""
+    named = [*gangs[:_GANGS_NAMED], *([f"{len(gangs) - _GANGS_NAMED} more"] if len(gangs) > _GANGS_NAMED else [])]
+    whose = f"{'gang' if len(gangs) == 1 else 'gangs'} {', '.join(named[:-1])}{' and ' if named[1:] else ''}{named[-1]}"
+    evicting = f"it could have its place by evicting {pods} {'pod' if pods == 1 else 'pods'} of {whose}"
+    if until is None:
+        return f"{evicting}, and the policy lets no more than {allowed} go in a cycle ({limit})"
+    return f"{evicting}, {_MAY_GO_FROM}{format_time(until)} on ({limit} {allowed})"
+
+
+def protected_until(message: str) -> datetime | None:
+    """From when others may be evicted for the gang, where the scheduler's message says it."""
+    return _time_after(_MAY_GO_FROM, message)
+
+
+def _time_after(words: str, message: str) -> datetime | None:
+    text = message.rpartition(words)[2].split(";", 1)[0].split(" ", 1)[0] if words in message else ""
     try:
         return parse_time(text.rstrip(".")) if text else None
     except ValueError:

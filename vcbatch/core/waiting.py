@@ -16,7 +16,7 @@ from vcbatch.api.loose import Json, listed, part
 from vcbatch.api.phases import JobPhase, PodGroupPhase
 from vcbatch.api.quantities import read
 from vcbatch.api.quantity import ZERO, Quantity
-from vcbatch.api.reasons import JobReason, PodGroupConditionType, WaitReason, expected_start, read_wait
+from vcbatch.api.reasons import JobReason, PodGroupConditionType, WaitReason, expected_start, protected_until, read_wait
 from vcbatch.api.timestamps import parse_time
 
 Amounts = Mapping[str, Quantity]
@@ -81,6 +81,7 @@ class Waiting:
         limit: where a queue's capability leaves no room: the nearest one where it never will, else the nearest.
         enough: of the holders, those whose end would leave room below `limit`; empty where none would.
         expected_start: by when it starts at the latest, where the scheduler wrote that.
+        evictable_from: from when on others may be evicted for it, where the scheduler wrote that.
     """
 
     phase: JobPhase
@@ -95,6 +96,7 @@ class Waiting:
     limit: Limit | None = None
     enough: Sequence[Gang] = ()
     expected_start: datetime | None = None
+    evictable_from: datetime | None = None
 
     def __str__(self) -> str:
         why = f" ({self.reason})" if self.reason is not None else ""
@@ -103,6 +105,8 @@ class Waiting:
             lines.append(f"number {self.position} of those that wait in queue {self.queue}")
         if self.expected_start is not None:
             lines.append(f"starts by {self.expected_start:%Y-%m-%d %H:%M:%S} UTC")
+        elif self.evictable_from is not None:
+            lines.append(f"others may be evicted for it from {self.evictable_from:%Y-%m-%d %H:%M:%S} UTC on")
         elif self.limit is not None and not self.limit.ever:
             lines.append(f"never starts as things are: it asks for more than queue {self.limit.queue} may hold")
         elif self.enough:
@@ -150,6 +154,7 @@ def waiting_of(job: Json, around: Surroundings) -> Waiting:
         limit=limit,
         enough=_enough(holders, limit) if limit is not None and limit.ever else (),
         expected_start=expected_start(message),
+        evictable_from=protected_until(message) if reason is WaitReason.VICTIMS_PROTECTED else None,
     )
 
 

@@ -28,6 +28,7 @@ from vcbatch.scheduler.plugins.base import (
     Leaning,
     Ledger,
     Plugin,
+    Protection,
     Verdict,
     Vote,
 )
@@ -267,6 +268,10 @@ class Answers:
                 named = {task.uid for task in found}
                 left = [task for task in left if task.uid in named]
         return left
+
+    def protection(self, victims: Sequence[Task]) -> Protection | None:
+        """By which limit that passes with time these pods may not be evicted now."""
+        return next((found for plugin in self.plugins if (found := plugin.protection(victims)) is not None), None)
 
     def preemptive(self, queue: Queue, request: Vector) -> bool:
         """Whether the queue may have pods of other queues evicted for this request."""

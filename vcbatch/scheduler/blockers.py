@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vcbatch.api.reasons import insufficient
+from vcbatch.api.reasons import could_evict, insufficient
 from vcbatch.scheduler.columns import Floats, Rows
 from vcbatch.scheduler.model import Queue, Task
 from vcbatch.scheduler.resources import EPS, PODS, Mask, Vector, exceeding
-from vcbatch.scheduler.result import ClosestDomain, Shortage, WaitReason
+from vcbatch.scheduler.result import ClosestDomain, Protected, Shortage, WaitReason
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.domains import Domain
@@ -44,11 +44,21 @@ class Blocker:
     """The domain of the network that `nodes` is about; empty for the whole cluster."""
     closest: ClosestDomain | None = None
     expected_start: datetime | None = None
+    protected: Protected | None = None
 
     @property
     def sentence(self) -> str:
         """The text, about the pod by its name."""
         return self.text.replace(_POD, self.task)
+
+    def but_for(self, protected: Protected) -> Blocker:
+        """The same of a gang for which others would be evicted, if the policy didn't protect them."""
+        return replace(self, reason=WaitReason.VICTIMS_PROTECTED, protected=protected)
+
+    @property
+    def remedy(self) -> str:
+        """What would make room and may not be done now; empty where nothing is known to."""
+        return "" if self.protected is None else could_evict(**self.protected._asdict())
 
     def of(self, task: Task, *, placed: int) -> Blocker:
         """The same about a like pod of another gang."""

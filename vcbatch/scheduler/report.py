@@ -31,6 +31,7 @@ from vcbatch.scheduler.result import (
     Held,
     PodConditionUpdate,
     PodGroupUpdate,
+    Protected,
     QueueStatusUpdate,
     WaitReason,
 )
@@ -65,6 +66,7 @@ class Reporter:
         self._weighed = -1
         self._total = b""
         self._gone: list[str] = []
+        self._protected: dict[str, Protected] = {}
 
     def explanation(self, uid: str) -> Explanation | None:
         return self._explanations.get(uid)
@@ -74,7 +76,10 @@ class Reporter:
         writer = _Writer(self, session, held)
         due = {**self._deferred, **session.state.touched}
         self._deferred = {}
-        for key in session.blockers:
+        unlike = {key for key, found in session.protected.items() if self._protected.get(key) != found}
+        gone = self._protected.keys() - session.protected.keys()
+        self._protected = session.protected
+        for key in (*session.blockers, *unlike, *gone):
             job = session.state.jobs.get(key)
             if job is not None:
                 due[key] = job
@@ -255,7 +260,13 @@ class _Writer:
 
     def _blocker(self, job: Job, *, short: bool) -> Blocker | None:
         """Why the gang waits: as found in this cycle, as its queue was closed to it, as it was parked before, or
-        because members are missing that nobody could place."""
+        because members are missing that nobody could place; and that others would make room for it who are
+        protected."""
+        blocker = self._obstacle(job, short=short)
+        protected = self._session.protected.get(job.key)
+        return blocker if blocker is None or protected is None else blocker.but_for(protected)
+
+    def _obstacle(self, job: Job, *, short: bool) -> Blocker | None:
         found = self._session.blockers.get(job.key)
         if found is not None or job.queue is None:
             return found
@@ -282,6 +293,8 @@ class _Writer:
         if blocker.nodes_examined or blocker.nodes:
             origin = f"{blocker.task}: {_histogram(blocker)}"
             origin += f" {blocker.sentence}" if blocker.text else ""
+        if blocker.remedy:
+            origin = f"{blocker.remedy}; {origin}"
         unready = max(job.min_member - job.ready_count - placed, 0)
         why = reasons.with_origin(why, reasons.waits_for(blocker.reason, origin))
         return reasons.gang_unschedulable(unready=unready, total=len(job.tasks), why=why)
@@ -457,6 +470,7 @@ class _Writer:
             nodes_examined=blocker.nodes_examined,
             nodes=blocker.nodes,
             closest=blocker.closest,
+            protected=blocker.protected,
             position=position,
             ahead=ahead,
             expected_start=blocker.expected_start,
@@ -505,9 +519,10 @@ def _all_shares(session: Session) -> list[GangShare]:
 
 def _pod_message(blocker: Blocker) -> str:
     """Why a pod waits: the reason as everywhere, then the words of kube-scheduler."""
-    if not blocker.nodes_examined:
-        return reasons.shorten(f"{blocker.reason}: {blocker.sentence}")
-    return reasons.shorten(f"{blocker.reason}: {_histogram(blocker)} {blocker.sentence}")
+    why = f"{_histogram(blocker)} {blocker.sentence}" if blocker.nodes_examined else blocker.sentence
+    return reasons.shorten(
+        f"{blocker.reason}: {blocker.remedy}; {why}" if blocker.remedy else f"{blocker.reason}: {why}"
+    )
 
 
 def _histogram(blocker: Blocker) -> str:

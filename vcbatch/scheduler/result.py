@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from vcbatch.api.reasons import WaitReason
+from vcbatch.api.reasons import DisruptionLimit, WaitReason
 from vcbatch.api.resources import Resource
 from vcbatch.scheduler.figures import Figures
 
@@ -180,6 +180,17 @@ class ClosestDomain(NamedTuple):
     room: int
 
 
+class Protected(NamedTuple):
+    """So many `pods` of these `gangs` (keys) would be evicted for a gang, but for a limit of the policy, of which
+    `allowed` is the value. They may go from `until` on; None where more would have to go at once than ever may."""
+
+    pods: int
+    gangs: Sequence[str]
+    limit: DisruptionLimit
+    allowed: str
+    until: datetime | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
     """Why one gang waits, as data.
@@ -203,6 +214,7 @@ class Explanation:
     nodes_examined: int = 0
     nodes: Mapping[str, int] | None = None
     closest: ClosestDomain | None = None
+    protected: Protected | None = None
     position: int = 0
     ahead: Sequence[str] = ()
     expected_start: datetime | None = None

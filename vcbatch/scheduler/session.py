@@ -21,7 +21,7 @@ from vcbatch.scheduler.plugins.gang import Gang
 from vcbatch.scheduler.policy import Policy
 from vcbatch.scheduler.promises import Promises
 from vcbatch.scheduler.resources import Vector
-from vcbatch.scheduler.result import Bind, Eviction, Held
+from vcbatch.scheduler.result import Bind, Eviction, Held, Protected
 from vcbatch.scheduler.state import ClusterState
 from vcbatch.scheduler.statement import Statement
 from vcbatch.scheduler.static_nodes import PluginSet, StaticCache
@@ -67,6 +67,12 @@ class Session(Answers):
         self.closed_queues: dict[str, str] = {}
         """By queue name: why it got nothing more in this cycle."""
         self.evictions: list[Eviction] = []
+        self.lenient = False
+        """Whether plugins let pods go that they only protect for a time: in trials that are taken back."""
+        self.withheld = 0
+        """How often plugins kept pods that they protect for a time."""
+        self.protected: dict[str, Protected] = {}
+        """By gang key: whose eviction would make room for it, if the policy didn't protect them for now."""
         self.exhausted: dict[int, tuple[int, Blocker]] = {}
         """By class id: how many tasks of it found a node at most in this cycle, and why not more."""
         self._failures: dict[tuple[object, ...], Blocker] = {}

@@ -10,11 +10,14 @@ from hypothesis import strategies as st
 
 from vcbatch.api.quantity import parse_quantity
 from vcbatch.api.reasons import (
+    DisruptionLimit,
     JobReason,
     WaitReason,
+    could_evict,
     expected_start,
     expected_to_start,
     gang_unschedulable,
+    protected_until,
     read_wait,
     waits_for,
     with_origin,
@@ -194,6 +197,16 @@ def test_odd_objects_keep_nobody_from_an_answer(one: Json, groups: list[Json], q
 def test_a_reason_survives_being_written(reason: WaitReason, sentence: str) -> None:
     assert read_wait(waits_for(reason, sentence)) == (reason, sentence)
     assert read_wait(with_origin("2/2 tasks", waits_for(reason, sentence))) == (reason, sentence)
+
+
+def test_from_when_on_others_may_be_evicted_is_read_from_what_was_said() -> None:
+    sentence = could_evict(pods=4, gangs=["n/old"], limit=DisruptionLimit.MIN_RUNTIME, allowed="30m", until=WHEN)
+    message = told(WaitReason.VICTIMS_PROTECTED, f"{sentence}; the gang needs cpu 2")
+    found = waiting_of(job(), Surroundings(pod_groups=[group(message=message)]))
+    assert found.evictable_from == WHEN
+    assert str(found).endswith(f"others may be evicted for it from {WHEN:%Y-%m-%d %H:%M:%S} UTC on")
+    never = could_evict(pods=4, gangs=["n/old"], limit=DisruptionLimit.PER_CYCLE, allowed="3", until=None)
+    assert protected_until(never) is None
 
 
 @given(st.datetimes(datetime(2000, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC)))

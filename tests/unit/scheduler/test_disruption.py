@@ -9,8 +9,9 @@ import pytest
 
 from tests.unit.scheduler.cluster import Cluster
 from tests.unit.scheduler.test_gang_eviction import evicted, running
+from vcbatch.api.reasons import DisruptionLimit, protected_until
 from vcbatch.api.timestamps import format_time
-from vcbatch.scheduler import CycleResult, Policy, PolicyError
+from vcbatch.scheduler import CycleResult, Explanation, Policy, PolicyError, WaitReason
 
 TEXT = """
 actions: "allocate, {action}, backfill"
@@ -124,6 +125,112 @@ def test_a_gang_is_disturbed_no_more_often_in_an_hour_than_the_policy_allows() -
 def test_limits_that_make_no_sense_are_refused(given: dict[str, Any], text: str) -> None:
     with pytest.raises(PolicyError, match=text):
         policy("gangpreempt", **given)
+
+
+# What a gang is told that waits for a limit to pass
+
+
+def told(cluster: Cluster, gang: str = "new") -> Explanation:
+    found = cluster.scheduler.explain("ns", gang)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("action", ["gangpreempt", "preempt"])
+def test_a_gang_is_told_from_when_on_others_may_be_evicted_for_it(action: str) -> None:
+    cluster = made(policy(action, minRuntime="30m"))
+    running(cluster, "old", 4, minimum=4)
+    began(cluster, *[f"old-worker-{i}" for i in range(4)])
+    end = cluster.now + timedelta(minutes=30)
+    cluster.gang("new", 2, priorityClassName="high")
+    later(cluster, 10)
+    gone = 2 if action == "preempt" else 4
+    found = told(cluster)
+    assert found.reason is WaitReason.VICTIMS_PROTECTED
+    assert found.protected == (gone, ("ns/old",), DisruptionLimit.MIN_RUNTIME, "30m", end)
+    sentence = (
+        f"VictimsProtected: it could have its place by evicting {gone} pods of gang ns/old, which may go from "
+        f"{format_time(end)} on (minRuntime 30m); the gang needs cpu 2 with 4 held of 4"
+    )
+    assert sentence in found.message
+    assert protected_until(found.message) == end
+    condition = cluster.condition("new", "Unschedulable")
+    assert condition is not None and condition["message"] == found.message
+
+
+def test_what_keeps_victims_is_said_until_it_does_not() -> None:
+    cluster = made(policy("preempt", minRuntime="30m"))
+    running(cluster, "old", 4, minimum=4)
+    began(cluster, *[f"old-worker-{i}" for i in range(4)])
+    end = cluster.now + timedelta(minutes=30)
+    cluster.gang("new", 2, priorityClassName="high")
+    cluster.cycle()
+    cluster.node("other", cpu="1")
+    cluster.cycle()
+    result = later(cluster, 1)
+    assert told(cluster).reason is WaitReason.VICTIMS_PROTECTED
+    assert result.look_again_at == end, "whatever else happens meanwhile"
+    cluster.priority("low", 99)
+    cluster.cycle()
+    assert told(cluster).reason is WaitReason.INSUFFICIENT, "they are no victims of it any more"
+    assert told(cluster).protected is None
+
+
+def test_gangs_alike_are_told_alike_and_others_are_not() -> None:
+    cluster = made(policy("gangpreempt", minRuntime="30m"))
+    running(cluster, "old", 4, minimum=4)
+    began(cluster, *[f"old-worker-{i}" for i in range(4)])
+    for name in ("new", "like"):
+        cluster.gang(name, 2, priorityClassName="high")
+    cluster.gang("vast", 5, priorityClassName="high")
+    cluster.gang("equal", 2)
+    cluster.cycle()
+    assert told(cluster).protected == told(cluster, "like").protected
+    assert told(cluster, "like").reason is WaitReason.VICTIMS_PROTECTED
+    for name in ("vast", "equal"):
+        assert told(cluster, name).reason is not WaitReason.VICTIMS_PROTECTED
+
+
+def test_a_gang_that_takes_more_evictions_than_a_cycle_may_have_is_told_so() -> None:
+    cluster = made(policy("preempt", maxVictimsPerCycle=3))
+    running(cluster, "a", 2)
+    running(cluster, "b", 1)
+    running(cluster, "c", 1)
+    cluster.gang("new", 4, priorityClassName="high")
+    result = cluster.cycle()
+    assert not result.evictions
+    assert told(cluster).protected == (4, ("ns/a", "ns/b", "ns/c"), DisruptionLimit.PER_CYCLE, "3", None)
+    assert (
+        "VictimsProtected: it could have its place by evicting 4 pods of gangs ns/a, ns/b and 1 more, "
+        "and the policy lets no more than 3 go in a cycle (maxVictimsPerCycle); "
+    ) in told(cluster).message
+
+
+def test_a_gang_that_is_left_alone_for_what_it_lost_is_named_with_the_time() -> None:
+    cluster = made(policy("preempt", maxDisruptionsPerGangPerHour=1))
+    running(cluster, "old", 4, minimum=1)
+    cluster.gang("first", 1, priorityClassName="high")
+    cluster.cycle()
+    end = cluster.now + timedelta(hours=1)
+    cluster.delete("old-worker-3")
+    cluster.cycle()
+    cluster.run("first")
+    cluster.gang("new", 1, priorityClassName="high")
+    cluster.cycle()
+    assert told(cluster).protected == (1, ("ns/old",), DisruptionLimit.PER_GANG_AND_HOUR, "1", end)
+
+
+def test_what_is_said_of_protected_victims_stays_below_a_kilobyte_and_legible() -> None:
+    cluster = made(policy("preempt", minRuntime="30m"))
+    names = [f"{letter * 63}" for letter in "abcd"]
+    for name in names:
+        running(cluster, name, 1)
+        began(cluster, f"{name}-worker-0")
+    cluster.gang("n" * 63, 4, priorityClassName="high")
+    cluster.cycle()
+    found = told(cluster, "n" * 63)
+    assert len(found.message.encode()) <= 1024
+    assert protected_until(found.message) is not None
 
 
 # Gangs below their minimum

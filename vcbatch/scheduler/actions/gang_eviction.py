@@ -14,13 +14,14 @@ import numpy as np
 from vcbatch.scheduler.actions.base import eligible
 from vcbatch.scheduler.actions.bundles import Bundle
 from vcbatch.scheduler.actions.gang_trial import GangTrial, Room
+from vcbatch.scheduler.actions.protected import ProtectedVictims, likeness
 from vcbatch.scheduler.actions.starving import may_preempt
 from vcbatch.scheduler.actions.victim_gangs import VictimGangs, VictimPool
 from vcbatch.scheduler.arguments import Argument, Arguments, ArgumentSpec
 from vcbatch.scheduler.blockers import Blocker
 from vcbatch.scheduler.domain_search import Purpose, domains_for
 from vcbatch.scheduler.domains import Domain
-from vcbatch.scheduler.model import Job, Queue
+from vcbatch.scheduler.model import Job, Queue, Task
 from vcbatch.scheduler.plugins.base import EvictionKind, GangEviction
 from vcbatch.scheduler.result import WaitReason
 from vcbatch.scheduler.statement import Statement
@@ -93,7 +94,9 @@ class _Search:
         self.kind = kind
         self.given: Arguments = session.policy.action_arguments[_NAMES[kind]]
         self.pool = VictimPool(session, kind)
-        self._futile: set[tuple[object, ...]] = set()
+        self._futile: dict[tuple[object, ...], bool] = {}
+        """Gangs like these can't be helped; whether some pods were protected."""
+        self._protected = ProtectedVictims(session)
 
     def relieve(self, job: Job, queue: Queue) -> None:
         """Evict for a gang where that gives it its minimum. One that is like another that nobody's eviction helped is
@@ -103,17 +106,24 @@ class _Search:
         trial = GangTrial(self.session, job)
         if not trial.tasks or not all(map(may_preempt, trial.tasks)):
             return
-        alike = (queue.name, job.priority, *((run.cls.id, len(run.tasks)) for run in trial.runs))
-        special = job.topology is not None or bool(job.rules) or job.allocated_count > 0
-        special = special or any(self.session.coupled(run.tasks) for run in trial.runs)
-        if not special and alike in self._futile:
+        alike = likeness(self.session, job, trial.runs)
+        if alike is not None and alike in self._futile:
+            if self._futile[alike]:
+                self._protected.note(job, alike, tuple)
             return
         with self.session.promises.aside(job):
-            found = _Relief(self, job, queue, trial).find()
-        if found:
-            self._futile.clear()
-        elif not special:
-            self._futile.add(alike)
+            before = self.session.withheld
+            relief = _Relief(self, job, queue, trial)
+            found = relief.find()
+            if found is not None:
+                relief.decide(found)
+                self._futile.clear()
+                return
+            withheld = self.session.withheld > before
+            if withheld:
+                self._protected.note(job, alike, relief.victims)
+        if alike is not None:
+            self._futile[alike] = withheld
 
 
 class _Relief:
@@ -128,12 +138,22 @@ class _Relief:
         self._queue = queue
         self._trial = trial
 
-    def find(self) -> bool:
-        """Evict for the gang where that gives it its minimum; whether it does."""
+    def victims(self) -> Sequence[Task]:
+        """Who would be evicted, nobody being so in the end."""
+        found = self.find()
+        if found is None:
+            return ()
+        victims = found.victims
+        found.discard()
+        return victims
+
+    def find(self) -> Statement | None:
+        """The evictions that give the gang its minimum, done on the picture; None, the picture as it was, where there
+        are none."""
         session, trial = self._session, self._trial
         eviction = GangEviction(self._kind, self._job, trial.need)
         if self._kind is EvictionKind.RECLAIM and not session.preemptive(self._queue, trial.need):
-            return False
+            return None
         victims = VictimGangs(session, eviction, self._pool.gangs(self._job))
         most = self._pool.amounts(self._job, trial.resources)
         for domain in self._domains():
@@ -142,9 +162,8 @@ class _Relief:
                 continue
             found = self._in_domain(eviction, victims, room, domain)
             if found is not None:
-                self._decide(found)
-                return True
-        return False
+                return found
+        return None
 
     def _domains(self) -> list[Domain]:
         """Where the gang may be: wide domains first, as they leave more choice of victims."""
@@ -274,7 +293,8 @@ class _Relief:
                 return True
         return False
 
-    def _decide(self, statement: Statement) -> None:
+    def decide(self, statement: Statement) -> None:
+        """Evict them."""
         session, job = self._session, self._job
         victims = statement.victims
         session.commit(statement)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from vcbatch.scheduler.actions.protected import ProtectedVictims, likeness
 from vcbatch.scheduler.actions.relief import Relief
 from vcbatch.scheduler.actions.retaliation import Retaliation
 from vcbatch.scheduler.actions.starving import note_promise, waiting_tasks
@@ -30,14 +31,41 @@ class GangRelief:
     relief: Relief
     retaliation: Retaliation
     may_have: Callable[[Task], bool]
+    protected: ProtectedVictims
 
     def serve(self, job: Job) -> bool:
         """Evict for the gang until it has its minimum, promised places counted; whether anybody goes. Where one task of
         a gang that needs them all gets no place nobody does: one that asks for nothing would count all the same."""
-        with self.session.promises.aside(job):
-            return self._serve(job)
+        session = self.session
+        with session.promises.aside(job):
+            before = session.withheld
+            statement = self._search(job)
+            if statement is not None:
+                self.retaliation.remember(statement, job)
+                note_promise(session, job, statement)
+                session.commit(statement)
+                return True
+            if session.withheld > before:
+                self._note_protected(job)
+        return False
 
-    def _serve(self, job: Job) -> bool:
+    def _note_protected(self, job: Job) -> None:
+        alike = likeness(self.session, job, self.session.runs(job))
+        if alike is not None:
+            alike = (*alike, self.retaliation.untouchable(job))
+        self.protected.note(job, alike, lambda: self._victims(job))
+
+    def _victims(self, job: Job) -> Sequence[Task]:
+        statement = self._search(job)
+        if statement is None:
+            return ()
+        victims = statement.victims
+        statement.discard()
+        return victims
+
+    def _search(self, job: Job) -> Statement | None:
+        """The evictions that give the gang its minimum, done on the picture; None, the picture as it was, where there
+        are none."""
         session = self.session
         self.relief.begin(self.retaliation.untouchable(job))
         statement = Statement(session)
@@ -51,14 +79,12 @@ class GangRelief:
                 continue
             if indivisible and not task.cls.best_effort:
                 statement.discard()
-                return False
+                return None
             hopeless = hopeless or (indivisible and allowed)
         if hopeless and statement.victims:
             statement.discard()
-            return False
+            return None
         if statement and session.pipelined(job) and self.retaliation.permits(statement, job):
-            note_promise(session, job, statement)
-            session.commit(statement)
-            return True
+            return statement
         statement.discard()
-        return False
+        return None

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from vcbatch.scheduler.actions.base import ERROR_CACHE
 from vcbatch.scheduler.actions.dry_run import DryRun
 from vcbatch.scheduler.actions.gang_relief import MINIMIZE, PREVENT, SPARING, GangRelief
+from vcbatch.scheduler.actions.protected import ProtectedVictims
 from vcbatch.scheduler.actions.relief import Relief, Terms
 from vcbatch.scheduler.actions.retaliation import Retaliation
 from vcbatch.scheduler.actions.starving import (
@@ -58,9 +59,10 @@ class Preempt:
         queues = [session.state.queues[name] for name in waiting]
         others = _relief(session, given, own=False)
         own = _relief(session, given, own=True)
+        protected = ProtectedVictims(session)
         for queue in sorted(queues, key=session.queue_key):
             for job in in_order(session, waiting[queue.name]):
-                _among_gangs(session, others, job, retaliation)
+                _among_gangs(session, others, job, retaliation, protected)
             for job in sorted(waiting[queue.name], key=session.job_key):
                 _inside(session, own, job, retaliation)
 
@@ -70,7 +72,9 @@ def _relief(session: Session, given: Arguments, *, own: bool) -> Relief:
     return DryRun(session, terms, given) if given[TOPOLOGY_AWARE] else Relief(session, terms)
 
 
-def _among_gangs(session: Session, others: Relief, job: Job, retaliation: Retaliation) -> None:
+def _among_gangs(
+    session: Session, others: Relief, job: Job, retaliation: Retaliation, protected: ProtectedVictims
+) -> None:
     """Evict pods of other gangs until this one has its minimum, or nobody."""
     waits = False
 
@@ -80,7 +84,7 @@ def _among_gangs(session: Session, others: Relief, job: Job, retaliation: Retali
         waits = waits or (not allowed and bool(task.nominated))
         return allowed
 
-    if not GangRelief(session, others, retaliation, may_have).serve(job) and not waits:
+    if not GangRelief(session, others, retaliation, may_have, protected).serve(job) and not waits:
         retaliation.failed(job)
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from vcbatch.scheduler.actions.base import ERROR_CACHE
 from vcbatch.scheduler.actions.gang_relief import MINIMIZE, PREVENT, SPARING, GangRelief
+from vcbatch.scheduler.actions.protected import ProtectedVictims
 from vcbatch.scheduler.actions.relief import Relief, Terms
 from vcbatch.scheduler.actions.retaliation import Retaliation
 from vcbatch.scheduler.actions.starving import in_order, may_preempt, starving
@@ -36,7 +37,10 @@ class Reclaim:
         given = session.policy.action_arguments[NAME]
         terms = Terms(kind=EvictionKind.RECLAIM, reason=NAME, scored=False, minimize=bool(given[MINIMIZE]))
         retaliation = Retaliation(session, EvictionKind.RECLAIM, prevent=bool(given[PREVENT]))
-        relief = GangRelief(session, Relief(session, terms), retaliation, lambda task: _may_have(session, task))
+        protected = ProtectedVictims(session)
+        relief = GangRelief(
+            session, Relief(session, terms), retaliation, lambda task: _may_have(session, task), protected
+        )
         waiting = starving(session, lambda job: not job.confined and not retaliation.sleeps(job))
         queues = [session.state.queues[name] for name in waiting]
         while queues:

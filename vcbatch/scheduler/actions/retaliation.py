@@ -112,21 +112,26 @@ class Retaliation:
             self._memory.asleep[self._kind, job.uid] = self._stamp(job)
 
     def permits(self, statement: Statement, job: Job) -> bool:
-        """Whether the gang may have these pods evicted; if so, that is remembered."""
-        victims = [task for task in statement.victims if task.job is not None and task.job is not job]
-        gangs = {task.job.uid for task in victims if task.job is not None}
+        """Whether the gang may have these pods evicted."""
+        victims = _of_others(statement, job)
         memory = self._memory
         _, rest = memory.tried.get(job.uid, (0, None))
-        if rest is not None and memory.holds(rest) and any(job.uid in memory.evictors.get(uid, ()) for uid in gangs):
-            return False
-        if self._prevent and any(self._strikes_back(victim, job) for victim in victims):
-            return False
+        if rest is not None and memory.holds(rest):
+            gangs = {task.job.uid for task in victims if task.job is not None}
+            if any(job.uid in memory.evictors.get(uid, ()) for uid in gangs):
+                return False
+        return not (self._prevent and any(self._strikes_back(victim, job) for victim in victims))
+
+    def remember(self, statement: Statement, job: Job) -> None:
+        """These pods are evicted for the gang."""
+        memory = self._memory
+        gangs = {task.job.uid for task in _of_others(statement, job) if task.job is not None}
         if gangs:
+            _, rest = memory.tried.get(job.uid, (0, None))
             memory.tried[job.uid] = (job.ready_count, _Rest.after(rest, memory.inputs))
         for uid in gangs:
             above = memory.evictors.setdefault(uid, {})
             above[job.uid] = _Rest.after(above.get(job.uid), memory.inputs)
-        return True
 
     def untouchable(self, job: Job) -> frozenset[str]:
         """The UIDs of the gangs that had this one's pods evicted, or another's that had, and so on."""
@@ -165,3 +170,7 @@ class Retaliation:
             came = 0 if table is None else table.stamp
             stamp = self._stamps[job.queue.name] = (came, *session.stamp(job.queue))
         return (*stamp, tuple(job.counts))
+
+
+def _of_others(statement: Statement, job: Job) -> list[Task]:
+    return [task for task in statement.victims if task.job is not None and task.job is not job]

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from enum import Enum, IntEnum, auto
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Protocol
 
 import numpy as np
 
+from vcbatch.api.reasons import DisruptionLimit
 from vcbatch.scheduler.arguments import NO_ARGUMENTS, Arguments, ArgumentSpec
 from vcbatch.scheduler.classes import Profile, TaskClass
 from vcbatch.scheduler.columns import Columns, Floats, Rows
@@ -86,6 +88,15 @@ class GangEviction:
     kind: EvictionKind
     job: Job
     need: Vector
+
+
+class Protection(NamedTuple):
+    """A limit of the policy that keeps pods, what it `allowed`, and until when it keeps them; None where so many may
+    never go at once."""
+
+    limit: DisruptionLimit
+    allowed: str
+    until: datetime | None
 
 
 class Eligible:
@@ -285,6 +296,11 @@ class Plugin:
 
     def movable(self, unwanted: Sequence[Task]) -> Sequence[Task] | None:
         """Which of the running pods that others had better see moved away may go now. All who answer must agree."""
+        return None
+
+    def protection(self, victims: Sequence[Task]) -> Protection | None:
+        """By which limit these pods may not all be evicted now, though they could be later. Asked where the plugin kept
+        pods for which it raised `Session.withheld`; while `Session.lenient` it keeps none of those."""
         return None
 
     # Queues

@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
+from vcbatch.api.duration import human
+from vcbatch.api.reasons import DisruptionLimit
 from vcbatch.api.timestamps import parse_time
 from vcbatch.scheduler.arguments import Argument, ArgumentSpec
 from vcbatch.scheduler.model import Job, Queue, Task, TaskStatus
-from vcbatch.scheduler.plugins.base import GangEviction, Plugin
+from vcbatch.scheduler.plugins.base import GangEviction, Plugin, Protection
 from vcbatch.scheduler.structures import duration
 
 if TYPE_CHECKING:
@@ -53,6 +55,8 @@ class Disruption(Plugin):
         self._past = past
         if past.lapse is not None and self._now >= past.lapse:
             past.lapse, past.lapses = None, past.lapses + 1
+        elif past.lapse is not None:
+            session.look_again(past.lapse)
         for uid, times in list(past.lost.items()):
             recent = [at for at in times if at > self._now - _HOUR]
             if recent:
@@ -91,10 +95,28 @@ class Disruption(Plugin):
         for uid in sorted(jobs):
             self._past.lost.setdefault(uid, []).append(self._now)
 
+    def protection(self, victims: Sequence[Task]) -> Protection | None:
+        most: int = self.arguments[_PER_CYCLE]
+        if most and len(victims) > most:
+            return Protection(DisruptionLimit.PER_CYCLE, str(most), None)
+        jobs = {task.job.key: task.job for task in victims if task.job is not None}
+        kept = [(until, job) for job in jobs.values() if (until := self._protected(job)) is not None]
+        if not kept:
+            return None
+        until, job = max(kept, key=lambda entry: entry[0])
+        if until == self._by_losses(job):
+            return Protection(DisruptionLimit.PER_GANG_AND_HOUR, str(self.arguments[_PER_HOUR]), until)
+        return Protection(DisruptionLimit.MIN_RUNTIME, human(self.arguments[_MINIMUM]), until)
+
     def _may_go(self, candidates: Sequence[Task]) -> list[Task]:
+        if self._session.lenient:
+            return list(candidates)
         found = [task for task in candidates if task.job is None or self._protected(task.job) is None]
         most: int = self.arguments[_PER_CYCLE]
-        return found[: max(most - self._going, 0)] if most else found
+        if most:
+            found = found[: max(most - self._going, 0)]
+        self._session.withheld += len(candidates) - len(found)
+        return found
 
     def _protected(self, job: Job) -> datetime | None:
         """Until when the gang may not be disturbed; None where it may."""

@@ -94,3 +94,10 @@ def test_when_it_starts_is_foreseen_for_the_first_of_a_queue() -> None:
     assert "Starts: nobody can say when: that takes time limits on the jobs that run\n" in screen(first)
     told = replace(first, expected_start=NOW + timedelta(minutes=10))
     assert "Starts: by 2026-06-01 12:10:00 UTC (in 10m)\n" in screen(told)
+
+
+def test_one_that_others_may_not_be_evicted_for_yet_is_told_from_when_on() -> None:
+    kept = waiting(WaitReason.VICTIMS_PROTECTED, evictable_from=NOW + timedelta(minutes=4))
+    said = screen(kept)
+    assert "Starts: from 2026-06-01 12:04:00 UTC (in 4m) on others may be evicted\n" in said
+    assert "room is made for it once the policy lets those pods go" in " ".join(said.split())

@@ -94,6 +94,8 @@ def _facts(waiting: Waiting, now: datetime) -> Iterator[tuple[str, str | Cell]]:
         yield title, f"{amounts(limit.short_by)}, {how} the capability of queue {limit.queue}"
     if waiting.expected_start is not None:
         yield "Starts", f"by {moment_text(waiting.expected_start, now)}"
+    elif waiting.evictable_from is not None:
+        yield "Starts", f"from {moment_text(waiting.evictable_from, now)} on others may be evicted"
     elif waiting.enough:
         others = any(gang not in waiting.holders for gang in waiting.ahead)
         turn = ", and those ahead of it had their turn" if others else ""

@@ -48,6 +48,10 @@ _FOR: Final[Mapping[WaitReason | JobReason, tuple[str, ...]]] = {
         "Or ask for less in each pod and submit it anew. What there is: vcbatch cluster",
     ),
     WaitReason.WAITING_FOR_RELEASE: ("Nothing: it starts as soon as the pods that are ending are gone.",),
+    WaitReason.VICTIMS_PROTECTED: (
+        "Nothing, if it may wait: room is made for it once the policy lets those pods go.",
+        "Or ask for less, so that fewer have to go, and submit it anew.",
+    ),
     WaitReason.UNSUPPORTED: ("Leave out what its pods ask for that this scheduler doesn't know, and submit it anew.",),
     WaitReason.VOLUMES: ("Look at its claims: kubectl get pvc -n {namespace}",),
     WaitReason.DEVICES: ("Look at its claims: kubectl get resourceclaims -n {namespace}",),
