@@ -14,30 +14,38 @@ from vcbatch.api.duration import parse_nanoseconds
 from vcbatch.cli.completion.names import namespace_names
 from vcbatch.cli.reach import NO_LIMIT, Access
 
-__all__ = ["Access", "TimeoutType", "access_options"]
+__all__ = ["Access", "TimeoutType", "access_options", "cluster_access_options"]
 
 F = TypeVar("F", bound=Callable[..., object])
 
 
 def access_options(function: F) -> F:
     """Give a command `--kubeconfig`, `--context`, `--namespace` and `--request-timeout`, as its argument `access`."""
+    return _with(function, *_CLUSTER, _NAMESPACE, _TIMEOUT)
 
+
+def cluster_access_options(function: F) -> F:
+    """The same without `--namespace`, for what is of the whole cluster whatever namespace is asked for."""
+    return _with(function, *_CLUSTER, _TIMEOUT)
+
+
+def _with(function: F, *options: Callable[[Callable[..., object]], Callable[..., object]]) -> F:
     @functools.wraps(function)
     def command(
         *arguments: Any,
         kubeconfig: Path | None,
         context: str | None,
-        namespace: str | None,
         request_timeout: timedelta | None,
-        **options: Any,
+        namespace: str | None = None,
+        **others: Any,
     ) -> object:
         access = Access(
             kubeconfig=kubeconfig, context=context, chosen_namespace=namespace, request_timeout=request_timeout
         )
-        return function(*arguments, access=access, **options)
+        return function(*arguments, access=access, **others)
 
     wrapped: Callable[..., object] = command
-    for option in reversed(_OPTIONS):
+    for option in reversed(options):
         wrapped = option(wrapped)
     return cast("F", wrapped)
 
@@ -60,7 +68,7 @@ class TimeoutType(click.ParamType):
         raise click.BadParameter(f"{text!r} isn't a time such as 30s, 2m or 0 (no limit)", ctx=ctx, param=param)
 
 
-_OPTIONS = (
+_CLUSTER = (
     click.option(
         "--kubeconfig",
         metavar="FILE",
@@ -68,17 +76,17 @@ _OPTIONS = (
         help="Which server, and as whom; otherwise $KUBECONFIG, ~/.kube/config, or what `vcbatch up` runs.",
     ),
     click.option("--context", metavar="NAME", help="Context of the kubeconfig."),
-    click.option(
-        "-n",
-        "--namespace",
-        metavar="NAME",
-        help="Namespace; otherwise that of the context.",
-        shell_complete=namespace_names,
-    ),
-    click.option(
-        "--request-timeout",
-        metavar="TIME",
-        type=TimeoutType(),
-        help="How long one request may take: 30s, 2m, or 0 for no limit.",
-    ),
+)
+_NAMESPACE = click.option(
+    "-n",
+    "--namespace",
+    metavar="NAME",
+    help="Namespace; otherwise that of the context.",
+    shell_complete=namespace_names,
+)
+_TIMEOUT = click.option(
+    "--request-timeout",
+    metavar="TIME",
+    type=TimeoutType(),
+    help="How long one request may take: 30s, 2m, or 0 for no limit.",
 )

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
-from vcbatch.cli.output import CliError, note, say
+from vcbatch.cli.output import note, say
 from vcbatch.cli.plugin_files import extensions_option
-from vcbatch.cli.policy_file import policy_text
-from vcbatch.scheduler import DEFAULT_POLICY, Policy, PolicyError
+from vcbatch.cli.policy_file import placed, policy_text, read_policy
+from vcbatch.scheduler import Policy, PolicyError
 from vcbatch.scheduler.policy import Extensions
 from vcbatch.scheduler.policy_text import effective
 
@@ -32,9 +32,7 @@ def check(file: Path, extensions: Extensions) -> int:
     try:
         policy = Policy.parse(policy_text(file), extensions=extensions)
     except PolicyError as error:
-        for fault in error.faults:
-            place = f":{fault.line}:{fault.column}" if fault.line else ""
-            say(f"{file}{place}: {fault.text}")
+        say("\n".join(placed(file, error)))
         count = len(error.faults)
         note(f"{count} {'fault' if count == 1 else 'faults'}: the scheduler would go on with its last good policy")
         return 1
@@ -53,9 +51,5 @@ def show(file: Path | None, extensions: Extensions) -> int:
 
     What is printed is a policy file that means the same.
     """
-    text = DEFAULT_POLICY if file is None else policy_text(file)
-    try:
-        say(effective(Policy.parse(text, extensions=extensions)), end="")
-    except PolicyError as error:
-        raise CliError(f"{file}: {error}") from error
+    say(effective(Policy.default() if file is None else read_policy(file, extensions=extensions)), end="")
     return 0

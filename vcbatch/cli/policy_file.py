@@ -14,7 +14,15 @@ def read_policy(path: Path, *, extensions: Extensions = BUILT_IN) -> Policy:
     try:
         return Policy.parse(policy_text(path), extensions=extensions)
     except PolicyError as error:
-        raise CliError(f"{path}: {error}") from error
+        raise CliError("\n".join(placed(path, error))) from error
+
+
+def placed(path: Path, error: PolicyError) -> list[str]:
+    """All that is wrong with the policy in that file, each with its place there."""
+    return [
+        f"{path}:{fault.line}:{fault.column}: {fault.text}" if fault.line else f"{path}: {fault.text}"
+        for fault in error.faults
+    ]
 
 
 def policy_text(path: Path) -> str:

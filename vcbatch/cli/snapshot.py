@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gzip
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -14,6 +13,7 @@ import msgspec
 
 from vcbatch.api.names import DEFAULT_SCHEDULER
 from vcbatch.api.queue import DEFAULT
+from vcbatch.cli.access import Access, cluster_access_options
 from vcbatch.cli.output import CliError, note, say
 from vcbatch.cli.plugin_files import extensions_option
 from vcbatch.cli.policy_file import policy_text, read_policy
@@ -27,11 +27,6 @@ from vcbatch.seams.api import Api, ApiError
 @click.command("snapshot")
 @click.argument("file", required=False, type=click.Path(dir_okay=False, path_type=Path))
 @click.option(
-    "--kubeconfig", type=click.Path(dir_okay=False, path_type=Path), default=None, metavar="FILE",
-    help="Cluster to look at.  [default: $KUBECONFIG or ~/.kube/config]",
-)  # fmt: skip
-@click.option("--context", default=None, metavar="NAME", help="Context of the kubeconfig.")
-@click.option(
     "--policy", "policy_file", type=click.Path(exists=True, dir_okay=False, path_type=Path), default=None,
     metavar="FILE", help="The scheduler's policy file.",
 )  # fmt: skip
@@ -41,11 +36,17 @@ from vcbatch.seams.api import Api, ApiError
 @extensions_option
 @click.option("--scheduler-name", "names", multiple=True, default=(DEFAULT_SCHEDULER,), show_default=True,
               metavar="NAME", help="Its schedulerName; may be repeated.")  # fmt: skip
-@click.option("--default-queue", default=DEFAULT, show_default=True, metavar="QUEUE")
+@click.option(
+    "--default-queue",
+    default=DEFAULT,
+    show_default=True,
+    metavar="QUEUE",
+    help="Its queue of PodGroups that name none.",
+)
+@cluster_access_options
 def command(
+    access: Access,
     file: Path | None,
-    kubeconfig: Path | None,
-    context: str | None,
     policy_file: Path | None,
     scheduler_configmap: str | None,
     extensions: Extensions,
@@ -64,23 +65,12 @@ def command(
     now = datetime.now(UTC)
     path = file or Path(f"vcbatch-snapshot-{now:%Y%m%dT%H%M%S}.jsonl.gz")
 
-    async def work() -> int:
-        from vcbatch.runtime.client import HttpApi
-        from vcbatch.runtime.clock import SystemClock
-        from vcbatch.runtime.kubeconfig import KubeconfigError, load
-        from vcbatch.runtime.random import SystemRandom
+    async def work(api: Api) -> int:
+        text = await _policy(api, policy_file, scheduler_configmap, extensions)
+        settings = Settings(taken=now, policy=text, scheduler_names=names, default_queue=default_queue)
+        return save(path, settings, await read_objects(api))
 
-        try:
-            connection = load(kubeconfig, context=context)
-            async with HttpApi(connection, clock=SystemClock(), random=SystemRandom()) as api:
-                text = await _policy(api, policy_file, scheduler_configmap, extensions)
-                settings = Settings(taken=now, policy=text, scheduler_names=names, default_queue=default_queue)
-                objects = await read_objects(api)
-                return save(path, settings, objects)
-        except (ApiError, KubeconfigError) as error:
-            raise CliError(str(error)) from error
-
-    count = asyncio.run(work())
+    count = access.streaming(work)
     say(f"{path}: {count} objects")
     if policy_file is None and scheduler_configmap is None:
         note("with the built-in policy; name the scheduler's with --policy or --scheduler-configmap where it has one")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +17,13 @@ from vcbatch.local.apiserver.server import EmbeddedServer
 POLICY = "actions: allocate\ntiers: [{plugins: [{name: gang}, {name: predicates}]}]"
 
 
-async def vcbatch(*arguments: str | Path) -> tuple[int, str, str]:
+async def vcbatch(*arguments: str | Path, env: Mapping[str, str] | None = None) -> tuple[int, str, str]:
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "vcbatch"),
         *map(str, arguments),
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
+        env=None if env is None else {**os.environ, **env},
     )
     out, err = await process.communicate()
     assert process.returncode is not None
@@ -86,3 +89,13 @@ async def test_a_cluster_is_saved_without_its_secrets_and_scheduled_from_the_fil
     code, _, err = await vcbatch("snapshot", file, "--kubeconfig", server.kubeconfig, "--scheduler-configmap", "a/b")
     assert code == 1
     assert err.startswith("error: --scheduler-configmap a/b: ConfigMap a/b: ")
+
+
+async def test_without_a_cluster_it_is_said_how_to_have_one(tmp_path: Path):
+    nowhere = {"KUBECONFIG": "", "HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path)}
+    code, _, err = await vcbatch("snapshot", tmp_path / "snapshot.jsonl.gz", env=nowhere)
+    assert code == 1
+    assert err.startswith("error: no cluster is configured: ")
+    assert "Start a server on this machine with `vcbatch up`" in err
+    code, _, err = await vcbatch("snapshot", "-n", "team")
+    assert (code, "No such option" in err) == (2, True)

@@ -72,9 +72,12 @@ def test_the_policy_is_shown_with_its_defaults(tmp_path: Path):
     assert Policy.parse(shown).actions == Policy.parse(DEFAULT_POLICY).actions
     assert "binpack.weight: 1" in shown
     assert "name: gang\n" in run("show", written(tmp_path / "policy.yaml", POLICY)).stdout
-    error = run("show", written(tmp_path / "policy.yaml", "actions: fly")).exception
+    bad = written(tmp_path / "policy.yaml", "actions: fly\ntiers: 3\n")
+    error = run("show", bad).exception
     assert isinstance(error, CliError)
-    assert "line 1, column 10: policy.actions: unknown action 'fly'" in str(error)
+    first, second = str(error).splitlines()
+    assert first.startswith(f"{bad}:1:10: policy.actions: unknown action 'fly'; supported: ")
+    assert second.startswith(f"{bad}:2:8: policy.tiers: ")
 
 
 def test_plugins_and_actions_of_a_file_may_be_named(tmp_path: Path):
@@ -143,5 +146,5 @@ def test_a_bad_policy_is_refused_before_anything_starts(tmp_path: Path, name: st
     code = [sys.executable, "-m", "vcbatch", name, *state, "--scheduler-conf", str(file)]
     said = subprocess.run(code, capture_output=True, text=True, check=False, timeout=60)
     assert said.returncode == 1
-    assert f"error: {file}: line 4, column 11: policy.tiers[0].plugins[0].name: unknown plugin 'gagn'" in said.stderr
+    assert f"error: {file}:4:11: policy.tiers[0].plugins[0].name: unknown plugin 'gagn'" in said.stderr
     assert "Traceback" not in said.stderr
