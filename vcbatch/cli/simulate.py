@@ -17,7 +17,7 @@ from vcbatch.api.timestamps import parse_time
 from vcbatch.cli.documents import documents
 from vcbatch.cli.origin import Origin
 from vcbatch.cli.outcome_text import text_of
-from vcbatch.cli.output import CliError, complain, say
+from vcbatch.cli.output import CliError, complain, note, say
 from vcbatch.cli.plugin_files import extensions_option
 from vcbatch.cli.policy_file import read_policy
 from vcbatch.cli.world_files import Collected, completed
@@ -146,6 +146,8 @@ def _runs(files: tuple[Path, ...], options: _Options) -> Iterator[_Run]:
         raise CliError(f"{', '.join(map(str, files))}: no objects and no cases")
     if objects:
         collected.say_ignored()
+        if "nodes" not in collected.objects:
+            note(f"{', '.join(map(str, files))}: no Node among the objects, so nothing can be placed")
         yield "name", ",".join(path.stem for path in files), False, lambda: _world(collected, options)
 
 

@@ -73,6 +73,15 @@ def test_a_followed_log_ends_with_how_the_job_failed(shell: Shell) -> None:
     assert followed.err.splitlines()[-1].endswith("pod fails-worker-0 exited with code 4 on node local")
 
 
+def test_a_log_that_is_not_there_yet_says_why(shell: Shell) -> None:
+    shell.run("run", "--detach", "--name", "huge", "--cpus", "9999", "--", "true").ok()
+    shell.run("wait", "huge", "--for", "jsonpath={.status.state.reason}=NotEnoughResources").ok()
+    said = shell.run("job", "logs", "huge")
+    assert (said.code, said.out) == (0, "")
+    assert said.err.startswith("huge waits to be started: Impossible: ")
+    shell.run("job", "delete", "huge").ok()
+
+
 def test_a_member_of_an_array_is_tried_again_and_stops_no_other(shell: Shell) -> None:
     script = "at=at$VC_ARRAY_INDEX; echo try; [ $at = at2 ] && exit 6; [ -e $at ] || { touch $at; exit 3; }"
     said = shell.run("run", "--array", "1-3", "--max-retries", "1", "--name", "tried", "--", "sh", "-c", script)

@@ -82,6 +82,14 @@ def told(result: Result) -> list[Json]:
     return [json.loads(line) for line in result.stdout.splitlines()]
 
 
+def test_a_world_without_nodes_is_told_of(tmp_path: Path):
+    file = tmp_path / "gang.yaml"
+    file.write_text(yaml.safe_dump_all([group("g", 1), pod("g-0", "g")]))
+    done = CliRunner().invoke(command, [str(file)], standalone_mode=False)
+    assert done.return_value == 0
+    assert done.stderr == f"{file}: no Node among the objects, so nothing can be placed\n"
+
+
 def test_objects_of_all_files_are_one_world(write: Any):
     listed = {"apiVersion": "v1", "kind": "List", "items": [node("a"), node("b")]}
     first = write(listed, group("g", 2), name="first.yaml")

@@ -95,7 +95,7 @@ def command(
 ) -> int:
     """Show what the pods of a job print, each line once.
 
-    With -f it waits for the job to start and says why it waits, follows pods that start again, and ends with the job.
+    Of a job that waits it says why. With -f it waits too, follows pods that start again, and ends with the job.
     What isn't a line of the log goes to standard error. Init containers are shown where -c names them.
     """
     asked = _Asked(
@@ -119,7 +119,7 @@ def command(
 
 async def _show(api: HttpApi, namespace: str, asked: _Asked, *, server: str) -> None:
     from vcbatch.cli.logs.lines import Layout, Style, Writer, show
-    from vcbatch.cli.logs.watch import finished, say_why
+    from vcbatch.cli.logs.watch import finished, say_why, waits
     from vcbatch.sdk.logs import follow_job
 
     job: Json = await api.get(JOBS, asked.name, namespace=namespace)
@@ -150,6 +150,8 @@ async def _show(api: HttpApi, namespace: str, asked: _Asked, *, server: str) -> 
                 await waiting
     if asked.follow:
         await _say_how_it_ended(api, job)
+    elif why := waits(job):
+        note(why)
 
 
 async def _say_how_it_ended(api: HttpApi, job: Json) -> None:
