@@ -116,7 +116,7 @@ class SchedulerWrites:
         if not settle:
             self._queue.add(key)
         elif not held:
-            self._queue.add_after(key, self._pace.wait(key, now=self._clock.monotonic()) or settle)
+            self._queue.add_after(key, max(self._pace.wait(key, now=self._clock.monotonic()), settle))
 
     def _settle(self, update: PodGroupUpdate) -> float:
         """How long the update may wait: not at all, unless nothing is new but that the gang has its places, or how many

@@ -271,6 +271,26 @@ def test_a_gang_whose_pods_are_long_in_starting_has_its_places_soon():
     run(main())
 
 
+def test_that_a_gang_is_let_in_hastens_nothing_that_may_wait_for_its_pods():
+    async def main() -> None:
+        server, scheduler = world(), Scripted()
+        body: dict[str, Any] = {"metadata": {"name": "g", "namespace": "ns"}, "spec": {"minMember": 2}}
+        meta = server.seed(PODGROUPS, {**body, "status": {"phase": "Pending"}})["metadata"]
+        async with looping(server, scheduler) as loop:
+            for status in ({"phase": "Inqueue"}, {"phase": "Inqueue", "conditions": [PLACED]}):
+                version = server.objects[(PODGROUPS, "ns", "g")]["metadata"]["resourceVersion"]
+                update = PodGroupUpdate("ns", "g", meta["uid"], version, status)
+                scheduler.results.append(CycleResult(podgroup_updates=[update]))
+                loop.cycle()
+                await asyncio.sleep(0.1)
+            await asyncio.sleep(4)
+            assert server.objects[(PODGROUPS, "ns", "g")]["status"] == {"phase": "Inqueue"}
+            await asyncio.sleep(2)
+            assert server.objects[(PODGROUPS, "ns", "g")]["status"] == status
+
+    run(main())
+
+
 def test_the_gate_of_a_pod_with_room_in_its_queue_is_taken_off():
     def script(server: FakeApi) -> CycleResult:
         server.objects[(PODS, "ns", "p")]["spec"]["schedulingGates"] = [{"name": QUEUE_ALLOCATION_GATE}]
