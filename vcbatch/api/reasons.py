@@ -306,6 +306,11 @@ class WaitReason(StrEnum):
     TOPOLOGY_INCONSISTENT = "TopologyInconsistent"
     """The HyperNodes make no tree, so that nobody knows where it may be; or it names a tier that there isn't."""
 
+    @property
+    def hopeless(self) -> bool:
+        """Whether nothing that ends lets the gang start: only another cluster, queue or gang does."""
+        return self in (WaitReason.IMPOSSIBLE, WaitReason.UNSUPPORTED)
+
 
 class DisruptionLimit(StrEnum):
     """What of a policy keeps pods from being evicted: the arguments of the plugin disruption."""

@@ -186,14 +186,25 @@ def test_what_runs_of_an_admitted_gang_counts_twice_as_in_volcano_or_once(*, onc
 def test_a_gang_that_is_refused_holds_up_others_only_in_a_line(strategy: str, wanted: dict[str, str]) -> None:
     made = cluster("overcommit", actions="enqueue")
     made.queue("line", dequeueStrategy=strategy)
-    for name, cpu in (("big", 13), ("small", 2), ("tiny", 1)):
+    made.pod("stranger", 0, schedulerName="default-scheduler", nodeName="n", cpu="4")
+    for name, cpu in (("vast", 13), ("big", 9), ("small", 2), ("tiny", 1)):
         pending(made, name, queue="line", minResources={"cpu": str(cpu)})
-    assert phases(made) == wanted
+    assert phases(made) == {"vast": "Pending", **wanted}
     told = made.scheduler.explain("ns", "tiny")
     if strategy == "fifo":
         assert told is not None
         assert told.reason is WaitReason.QUEUE_LIMIT
         assert "queue line is first in, first out: ns/big is first" in told.message
+
+
+def test_a_gang_that_is_never_admitted_as_things_are_holds_up_nobody_in_a_line() -> None:
+    made = cluster("overcommit", actions="enqueue")
+    made.queue("line", dequeueStrategy="fifo")
+    for name, cpu in (("vast", 13), ("small", 2)):
+        pending(made, name, queue="line", minResources={"cpu": str(cpu)})
+    assert phases(made) == {"vast": "Pending", "small": "Inqueue"}
+    told = made.scheduler.explain("ns", "vast")
+    assert told is not None and told.reason is WaitReason.IMPOSSIBLE
 
 
 def test_of_many_alike_gangs_as_many_are_admitted_as_fit() -> None:

@@ -200,7 +200,9 @@ def test_gangs_of_one_kind_are_told_about_their_own_pods() -> None:
 def test_the_first_of_a_fifo_queue_holds_the_others_up_also_while_nothing_changes() -> None:
     cluster = _nodes(1)
     cluster.queue("line", dequeueStrategy="fifo")
-    cluster.gang("first", 9, queue="line")
+    cluster.gang("holder", 1)
+    cluster.cycle()
+    cluster.gang("first", 8, queue="line")
     cluster.gang("second", 1, queue="line")
     for _ in range(3):
         cluster.cycle()

@@ -93,10 +93,33 @@ def test_a_smaller_gang_passes_a_blocked_one_unless_the_queue_is_fifo() -> None:
         cluster = Cluster()
         cluster.node("a", cpu="2")
         cluster.queue("q", dequeueStrategy=strategy)
-        cluster.gang("blocked", 3, queue="q")
+        cluster.gang("holder", 1)
+        cluster.cycle()
+        cluster.gang("blocked", 2, queue="q")
         cluster.gang("small", 1, queue="q")
         cluster.cycle()
         assert bool(cluster.placed("small")) is passes
+
+
+def test_a_gang_that_can_not_start_as_things_are_holds_up_nobody_in_a_line() -> None:
+    cluster = Cluster()
+    cluster.node("a", cpu="2")
+    cluster.queue("q", dequeueStrategy="fifo")
+    cluster.gang("huge", 1, queue="q", cpu="3")
+    cluster.gang("wide", 3, queue="q")
+    cluster.gang("small", 1, queue="q")
+    cluster.cycle()
+    assert cluster.placed("small")
+    cluster.gang("second", 2, queue="q")
+    cluster.gang("third", 1, queue="q")
+    cluster.cycle()
+    assert not cluster.placed("third"), "the second may start one day, so it is the first in line"
+    told = cluster.scheduler.explain("ns", "third")
+    assert told is not None and "queue q is first in, first out: ns/second is first" in told.message
+    cluster.node("b", cpu="3")
+    cluster.cycle()
+    assert cluster.placed("huge"), "it is the first as soon as it can start"
+    assert not cluster.placed("third")
 
 
 def test_role_minimums_hold() -> None:

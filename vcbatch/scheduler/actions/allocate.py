@@ -108,7 +108,8 @@ class _Turns:
             reservations.after(job, queue)
             if reservations.holds(queue):
                 return True
-        if queue.fifo and job.key in session.blockers:
+        blocker = session.blockers.get(job.key)
+        if queue.fifo and blocker is not None and not blocker.reason.hopeless:
             session.closed_queues[queue.name] = f"queue {queue.name} is first in, first out: {job.key} is first"
             return False
         return True

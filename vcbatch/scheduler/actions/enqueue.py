@@ -98,7 +98,7 @@ class _Desk:
             self._refuse(job, blocker)
 
     def _line(self) -> None:
-        """Best first, up to the first that can't."""
+        """Best first, up to the first that can't now. Who can't as things are holds up nobody."""
         behind: Blocker | None = None
         for job, kind in self._sorted(self._pending):
             if behind is not None:
@@ -107,8 +107,9 @@ class _Desk:
             blocker = self._consider(job, kind)
             if blocker is not None:
                 self._refuse(job, blocker)
-                text = f"queue {self._queue.name} is first in, first out: {job.key} is first"
-                behind = Blocker(reason=WaitReason.QUEUE_LIMIT, text=text)
+                if not blocker.reason.hopeless:
+                    text = f"queue {self._queue.name} is first in, first out: {job.key} is first"
+                    behind = Blocker(reason=WaitReason.QUEUE_LIMIT, text=text)
 
     def _traverse(self) -> None:
         """Best first, whoever can. Kinds that have no room from the start are left out of the order."""
