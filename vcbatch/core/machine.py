@@ -131,9 +131,9 @@ class Emit:
     type: EventType
     reason: str
     message: str
-    after: Create | Delete | None = None
+    after: WriteStatus | Create | Delete | None = None
     """What of this decision it tells of: it is sent as soon as just that succeeded, whatever becomes of the rest.
-    Without it, after everything else."""
+    Without it, after everything else. Of what only the status remembers nothing is told at a later look."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

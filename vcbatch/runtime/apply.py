@@ -1,5 +1,5 @@
 """Carrying a decision out: status, marks, ensures, deletes, creates, events, in this order and no other. An event that
-tells of a single deletion or creation is sent with it.
+tells of the status, or of a single deletion or creation, is sent with it.
 
 The order is what makes a crash between any two writes harmless: what a decision remembers is stored before it acts,
 and every act names the UID it is about, so that the same or the next decision can be carried out again on top.
@@ -110,10 +110,13 @@ class Applier:
         versions: dict[str, str] = {}
         if decision.status is not None:
             versions[decision.status.ref.uid] = await self._write_status(decision.status)
+        for event in decision.events:
+            if isinstance(event.after, WriteStatus):
+                self._tell(event)
         await self._mark_all(decision.marks, versions)
         for ensure in decision.ensures:
             await self._ensure(ensure)
-        told = {id(event.after): event for event in decision.events if event.after is not None}
+        told = {id(event.after): event for event in decision.events if isinstance(event.after, Create | Delete)}
 
         async def delete_one(delete: Delete) -> None:
             await self._delete(delete)

@@ -247,24 +247,42 @@ def test_what_was_done_is_told_although_the_rest_is_refused():
                 raise ApiError(403, "Forbidden", "exceeded quota")
             return await super().create(resource, body, namespace=namespace)
 
-    def told(message: str, after: Create | Delete | None) -> Emit:
+    def told(message: str, after: WriteStatus | Create | Delete | None) -> Emit:
         return Emit(ref=job_ref(), type=EventType.NORMAL, reason="Told", message=message, after=after)
 
     async def main() -> list[str]:
         server = Full()
+        stored = server.seed(JOBS, {"metadata": {"name": "job", "namespace": "ns", "uid": "job-uid"}})
         server.seed(PODS, {**pod("old-0"), "metadata": {**pod("old-0")["metadata"], "uid": "old-uid"}})
         world = World(server)
         await world.read()
+        version = stored["metadata"]["resourceVersion"]
+        status = WriteStatus(ref=job_ref(), resource_version=version, status={"running": 1})
         delete = Delete(ref=ref(PODS, "old-0", "old-uid"))
         creates = [Create(resource=PODS, body=pod(f"new-{index}")) for index in range(4)]
-        events = [told("all of it", None), told("deleted", delete)]
+        events = [told("all of it", None), told("stored", status), told("stored, too", status), told("deleted", delete)]
         events += [told(f"created {index}", create) for index, create in enumerate(creates)]
         with pytest.raises(NotAppliedError):
-            await world.applier.carry_out(Decision(deletes=[delete], creates=creates, events=events))
+            await world.applier.carry_out(Decision(status=status, deletes=[delete], creates=creates, events=events))
         await world.recorder.flush()
         return sorted(event["message"] for event in server.all(EVENTS))
 
-    assert run(main()) == ["created 0", "created 1", "deleted"]
+    assert run(main()) == ["created 0", "created 1", "deleted", "stored", "stored, too"]
+
+
+def test_what_is_to_be_stored_is_not_told_where_it_is_refused():
+    async def main() -> list[dict]:
+        server = seeded()
+        world = World(server)
+        await world.read()
+        status = WriteStatus(ref=job_ref(), resource_version="of-before", status={"running": 1})
+        event = Emit(ref=job_ref(), type=EventType.NORMAL, reason="Told", message="stored", after=status)
+        with pytest.raises(StaleError):
+            await world.applier.carry_out(Decision(status=status, events=[event]))
+        await world.recorder.flush()
+        return server.all(EVENTS)
+
+    assert run(main()) == []
 
 
 def test_a_turn_begins_when_the_one_before_it_is_made():

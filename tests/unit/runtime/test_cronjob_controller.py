@@ -18,6 +18,8 @@ from vcbatch.seams.api import ApiError
 
 Json = dict[str, Any]
 
+_COMPLETED = {"status": {"state": {"phase": "Completed", "lastTransitionTime": format_time(EPOCH)}}}
+
 
 class _Api(FakeApi):
     """Refuses to make jobs while told to."""
@@ -102,6 +104,22 @@ def test_a_refusal_is_told_and_tried_again() -> None:
         world.api.refusal = None
         await world.run_for(61)
         assert world.api.all(JOBS)
+
+    run(scenario())
+
+
+def test_what_became_of_a_job_is_told_although_the_next_is_refused_in_the_same_look() -> None:
+    async def scenario() -> None:
+        world = _World()
+        await world.add(concurrencyPolicy="Forbid")
+        await world.run_for(62)
+        (job,) = world.api.all(JOBS)
+        await asyncio.sleep(60)
+        world.jobs.put(await world.api.patch(JOBS, job["metadata"]["name"], _COMPLETED, namespace="ns"))
+        world.api.refusal = ApiError(403, "Forbidden", "the queue is closed")
+        await world.run_for(2)
+        assert world.told().keys() == {"SuccessfulCreate", "SawCompletedJob", "FailedCreate"}
+        assert world.told()["SawCompletedJob"] == 1
 
     run(scenario())
 

@@ -163,7 +163,7 @@ def _run(view: BatchJobView, now: datetime) -> Decision:
     return replace(
         removals,
         creates=creates,
-        events=[*events, *removals.events, *(_created(job, create) for create in creates)],
+        events=[*_stored(events, removals), *removals.events, *(_created(job, create) for create in creates)],
         look_again_at=min(look_again, default=None),
     )
 
@@ -180,7 +180,7 @@ def _pause(view: BatchJobView, now: datetime) -> Decision:
         events.append(_told(job, BatchJobReason.SUSPENDED_EVENT, "Job suspended"))
         draft.pause()
     removals = _removals(look, [pod for pod in look.pods if is_active(pod)][:MOST_AT_ONCE])
-    return replace(removals, events=[*events, *removals.events])
+    return replace(removals, events=[*_stored(events, removals), *removals.events])
 
 
 def _end(view: BatchJobView, now: datetime) -> Decision:
@@ -301,6 +301,11 @@ def _counted(look: _Look, *, ending: Ending | None) -> Decision:
     booking = book(look.job, look.pods, ledger, look.now_seen, ending=ending)
     look.draft.book(booking.ledger)
     return Decision(status=look.draft.write(), marks=[*look.claimed.marks, *_untrack(booking.freed)])
+
+
+def _stored(events: Iterable[Emit], decision: Decision) -> list[Emit]:
+    """The events, told as soon as the status is stored, whatever becomes of the pods."""
+    return [replace(event, after=decision.status) for event in events]
 
 
 def _untrack(pods: Iterable[Pod]) -> list[Mark]:

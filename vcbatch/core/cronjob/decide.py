@@ -9,7 +9,7 @@ so that a deletion that is refused keeps no job from starting.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from vcbatch.api.cronjob import AnyCronJob, CronJobLedger, CronJobStatus
@@ -57,7 +57,7 @@ def decide(view: CronJobView, *, now: datetime) -> Decision:
         deletes=[Delete(ref=job_ref(job), propagation=kinds.propagation) for job in (*step.replaced, *surplus)],
         creates=step.creates,
         events=[
-            *_news(cron_job, children),
+            *_news(cron_job, children, status),
             *(_emit(cron_job, remark.reason, remark.message) for remark in timetable.remarks),
             *step.events,
             *(_told(cron_job, CronJobReason.SUCCESSFUL_DELETE, f"Deleted job {job.name}") for job in surplus),
@@ -170,17 +170,18 @@ def _surplus(cron_job: AnyCronJob, children: Children) -> Iterator[AnyJob]:
             yield from jobs[: max(len(jobs) - max(limit, 0), 0)]
 
 
-def _news(cron_job: AnyCronJob, children: Children) -> Iterator[Emit]:
-    """What became of the jobs that the status says are running."""
+def _news(cron_job: AnyCronJob, children: Children, status: WriteStatus | None) -> Iterator[Emit]:
+    """What became of the jobs that the stored status says are running, told with the one that says so no more: the
+    next job may be refused."""
     by_uid = {job.uid: job for job in children.own.values()}
     for entry in cron_job.status.active:
         job = by_uid.get(entry.uid)
         if job is None:
             text = f"Job {entry.name} is gone, and wasn't finished when it was last seen"
-            yield _emit(cron_job, CronJobReason.STALE_REFERENCE, text)
+            yield replace(_emit(cron_job, CronJobReason.STALE_REFERENCE, text), after=status)
         elif (outcome := outcome_of(job)) is not None:
             text = kinds_of(cron_job).completed.format(job=job.name, outcome=outcome)
-            yield _told(cron_job, CronJobReason.SAW_COMPLETED_JOB, text)
+            yield replace(_told(cron_job, CronJobReason.SAW_COMPLETED_JOB, text), after=status)
 
 
 def _forbidden(cron_job: AnyCronJob, children: Children, slot: datetime) -> Emit:

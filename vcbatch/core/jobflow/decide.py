@@ -7,7 +7,7 @@ is repeated, or was broken off, goes on where the last one stopped.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from vcbatch.api.job import Action, JobPhase
@@ -82,7 +82,7 @@ def decide(view: JobFlowView, *, now: datetime) -> Decision:
         status=None if status == view.status else write,
         deletes=[*look.inbox.deletes, *orders.deletes, *_deletes(look), *([expiry.delete] if expiry.delete else [])],
         creates=[*orders.creates, *_creates(look)],
-        events=list(_events(look, remarks)),
+        events=[replace(event, after=write) for event in _events(look, remarks)],
         look_again_at=now if look.inbox.more else expiry.due,
     )
 
