@@ -53,7 +53,7 @@ def filled(request: Request, made: Json) -> Any:
     return admission.mutate(again, WORLD)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(request=requests())
 def test_a_patch_is_minimal_and_settles(request: Request) -> None:
     given_object: Json = request.object or {}

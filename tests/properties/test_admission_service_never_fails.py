@@ -97,7 +97,7 @@ def post(path: str, body: bytes) -> Any:
     return asyncio.run(ask(APP, "POST", path, body, headers=JSON_TYPE))
 
 
-relaxed = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+relaxed = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 
 
 @pytest.mark.parametrize("path", sorted(PATHS))

@@ -93,7 +93,7 @@ def objects(kind: str) -> st.SearchStrategy[Json]:
 
 
 @pytest.mark.parametrize("kind", sorted(MODELS))
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(data=st.data())
 def test_parse_and_dump_give_back_what_was_given(kind: str, data: st.DataObject) -> None:
     given_object = data.draw(objects(kind))
@@ -102,7 +102,7 @@ def test_parse_and_dump_give_back_what_was_given(kind: str, data: st.DataObject)
     assert given_object == before
 
 
-@settings(deadline=None, max_examples=80, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=80, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(job=objects("Job"))
 def test_defaulting_a_job_twice_changes_nothing_more(job: Json) -> None:
     before = copy.deepcopy(job)
@@ -112,7 +112,7 @@ def test_defaulting_a_job_twice_changes_nothing_more(job: Json) -> None:
     assert jsonpatch.apply_patch(job, json_patch(job, once)) == once
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 @given(queue=objects("Queue"))
 def test_defaulting_a_queue_twice_changes_nothing_more(queue: Json) -> None:
     once = default_queue(queue)
@@ -120,7 +120,7 @@ def test_defaulting_a_queue_twice_changes_nothing_more(queue: Json) -> None:
     assert once["spec"]["weight"] >= 1
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(group=objects("PodGroup"))
 def test_a_podgroup_only_ever_changes_its_queue(group: Json) -> None:
     annotations = {"scheduling.volcano.sh/queue-name": "team"}
@@ -132,7 +132,7 @@ json_values = nested(st.sampled_from(["a", "b~/", "c/d"]), size=3, leaves_at_mos
 json_objects = st.dictionaries(st.sampled_from("abc"), json_values)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(before=json_objects, after=json_objects)
 def test_a_patch_leads_from_one_object_to_the_other(before: Json, after: Json) -> None:
     patched = jsonpatch.apply_patch(before, json_patch(before, after))
@@ -171,7 +171,7 @@ def damaged(draw: st.DrawFn, kind: str) -> Json:
 
 
 @pytest.mark.parametrize("kind", sorted(MODELS))
-@settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(data=st.data())
 def test_damaged_objects_are_judged_and_never_an_error(kind: str, data: st.DataObject) -> None:
     resource = next(resource for resource in CUSTOM_RESOURCES if resource.kind == kind)

@@ -105,7 +105,7 @@ async def _play(entry: Served, seed: int) -> list[Answer]:
 
 
 @pytest.mark.parametrize("entry", STORED, ids=[entry.resource.plural for entry in STORED])
-@settings(deadline=None, max_examples=4)
+@settings(max_examples=4)
 @given(seed=st.integers(min_value=0, max_value=2**32))
 def test_no_object_makes_a_kind_fail(entry: Served, seed: int) -> None:
     for answer in run(_play(entry, seed)):

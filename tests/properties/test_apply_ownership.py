@@ -82,7 +82,7 @@ def own(config):
     }
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(STEPS)
 def test_after_an_apply_the_object_says_what_was_applied(steps):
     live = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}}
@@ -105,7 +105,7 @@ def test_after_an_apply_the_object_says_what_was_applied(steps):
         assert applied_to(live, config, manager, force=False) == live
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(CONFIGS, CONFIGS)
 def test_what_only_this_manager_applied_goes_with_its_configuration(first, second):
     live = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}}
@@ -115,7 +115,7 @@ def test_what_only_this_manager_applied_goes_with_its_configuration(first, secon
     assert not gone & set(leaves(live, SHAPE))
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(CONFIGS)
 def test_field_sets_survive_their_wire_form(config):
     fields = frozenset(leaves(config, SHAPE))

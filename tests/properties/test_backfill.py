@@ -19,7 +19,7 @@ CYCLES = timedelta(seconds=5)
 """More than all cycles of a run take together."""
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(nodes=st.integers(1, 3), gangs=GANGS, arriving=st.integers(0, 4))
 def test_nobody_starts_later_than_it_was_told(nodes: int, gangs: list[tuple[int, int, int]], arriving: int) -> None:
     cluster = Cluster(Policy.parse(POLICY))

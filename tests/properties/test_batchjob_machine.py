@@ -265,4 +265,4 @@ def _indexes(text: str) -> set[int]:
 
 
 TestBatchJobMachine = BatchJobMachine.TestCase
-TestBatchJobMachine.settings = settings(max_examples=25, stateful_step_count=40, deadline=None)
+TestBatchJobMachine.settings = settings(max_examples=25, stateful_step_count=40)

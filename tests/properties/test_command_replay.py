@@ -106,7 +106,7 @@ def test_neither_does_late_news_and_dying_often(name: str) -> None:
     story, _ = STORIES[name]
     whole = tell(story)
 
-    @settings(max_examples=10, deadline=None)
+    @settings(max_examples=10)
     @given(misfortunes(COMMANDS, JOBS, PODS, PODGROUPS))
     def check(misfortune: Any) -> None:
         assert_alike(tell(story, **misfortune), whole, str(misfortune))

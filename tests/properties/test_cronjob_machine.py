@@ -167,7 +167,7 @@ class CronJobMachine(RuleBasedStateMachine):
         assert due is None or due <= max(starts)
 
 
-CronJobMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+CronJobMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=40)
 TestCronJobMachine = CronJobMachine.TestCase
 
 

@@ -94,7 +94,7 @@ def test_dying_at_any_write_changes_nothing(name: str) -> None:
 def test_neither_does_late_news_and_dying_often(name: str) -> None:
     whole = tell(STORIES[name])
 
-    @settings(max_examples=15, deadline=None)
+    @settings(max_examples=15)
     @given(misfortunes(CRONJOBS, JOBS))
     def check(misfortune: Any) -> None:
         assert_alike(tell(STORIES[name], **misfortune), whole, str(misfortune))

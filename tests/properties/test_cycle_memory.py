@@ -17,7 +17,7 @@ from vcbatch.scheduler import Policy
 from vcbatch.scheduler.simulation import Simulation, World
 
 Json = dict[str, Any]
-SETTINGS = settings(deadline=None, max_examples=40, suppress_health_check=list(HealthCheck))
+SETTINGS = settings(max_examples=40, suppress_health_check=list(HealthCheck))
 
 
 def _left(cycle: Callable[[], object]) -> set[str]:

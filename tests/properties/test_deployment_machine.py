@@ -199,5 +199,5 @@ class DeploymentMachine(RuleBasedStateMachine):
         return self.replicas + (number(rolling["maxSurge"], self.replicas, up=True) if rolling else 0)
 
 
-DeploymentMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=20, deadline=None)
+DeploymentMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=20)
 TestDeployments = DeploymentMachine.TestCase

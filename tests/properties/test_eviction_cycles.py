@@ -24,7 +24,7 @@ from vcbatch.scheduler.session import Session
 from vcbatch.scheduler.statement import Statement
 
 Json = dict[str, Any]
-SETTINGS = settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+SETTINGS = settings(max_examples=20, suppress_health_check=list(HealthCheck))
 FEWER = settings(SETTINGS, max_examples=15)
 ROUNDS = 60
 PRIORITIES = {"low": 1, "mid": 5, "high": 10}

@@ -12,7 +12,7 @@ from vcbatch.scheduler import Policy
 from vcbatch.scheduler.simulation import Simulation, World
 
 Json = dict[str, Any]
-SETTINGS = settings(deadline=None, max_examples=250, suppress_health_check=list(HealthCheck))
+SETTINGS = settings(max_examples=250, suppress_health_check=list(HealthCheck))
 FEWER = settings(SETTINGS, max_examples=60)
 
 

@@ -30,7 +30,7 @@ tiers:
 RECLAIM = PREEMPT.replace("gangpreempt", "gangreclaim").replace("proportion", "capacity")
 BOTH = PREEMPT.replace("gangpreempt", "gangpreempt, gangreclaim").replace("proportion", "capacity")
 MINIMAL = PREEMPT + "configurations:\n- name: gangpreempt\n  arguments: {minimizeVictims: true}\n"
-SETTINGS = settings(max_examples=40, deadline=None)
+SETTINGS = settings(max_examples=40)
 
 
 @dataclass(frozen=True)

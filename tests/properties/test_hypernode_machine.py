@@ -96,5 +96,5 @@ def _members(hyper_node: Json, found: dict[str, Json]) -> set[str]:
     return {values.get(name, name) for name in named}
 
 
-HyperNodeMachine.TestCase.settings = settings(max_examples=30, stateful_step_count=15, deadline=None)
+HyperNodeMachine.TestCase.settings = settings(max_examples=30, stateful_step_count=15)
 TestHyperNodeMachine = HyperNodeMachine.TestCase

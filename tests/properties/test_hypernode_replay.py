@@ -83,7 +83,7 @@ def test_dying_at_any_write_changes_nothing() -> None:
 def test_neither_does_late_news_and_dying_often() -> None:
     whole = tell(_nodes_come_move_and_go, discovery=DISCOVERY)
 
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=25)
     @given(misfortunes(HYPERNODES, NODES))
     def check(misfortune: Any) -> None:
         assert_alike(tell(_nodes_come_move_and_go, discovery=DISCOVERY, **misfortune), whole, str(misfortune))

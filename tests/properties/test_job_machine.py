@@ -400,5 +400,5 @@ def _retries(pod: Json) -> int:
 
 TestJobMachine = JobMachine.TestCase
 TestJobMachine.settings = settings(
-    deadline=None, max_examples=60, stateful_step_count=30, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=60, stateful_step_count=30, suppress_health_check=[HealthCheck.too_slow]
 )

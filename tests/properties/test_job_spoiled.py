@@ -69,7 +69,7 @@ def _spoil_pods(world: World, annotations: dict[str, str]) -> None:
         pod["metadata"]["annotations"] |= annotations
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(
     status=statuses,
     annotations=st.dictionaries(

@@ -154,6 +154,4 @@ class VolumeMachine(RuleBasedStateMachine):
 
 
 TestVolumeMachine = VolumeMachine.TestCase
-TestVolumeMachine.settings = settings(
-    deadline=None, max_examples=40, stateful_step_count=30, suppress_health_check=list(HealthCheck)
-)
+TestVolumeMachine.settings = settings(max_examples=40, stateful_step_count=30, suppress_health_check=list(HealthCheck))

@@ -247,5 +247,5 @@ class JobFlowMachine(RuleBasedStateMachine):
         return sorted(f"f-{name}" for name, found in self.oracle.state.items() if found == state)
 
 
-JobFlowMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+JobFlowMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=30)
 TestJobFlowMachine = JobFlowMachine.TestCase

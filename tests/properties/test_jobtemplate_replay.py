@@ -53,7 +53,7 @@ def test_dying_at_any_write_changes_nothing() -> None:
 def test_neither_does_late_news_and_dying_often() -> None:
     whole = tell(_jobs_come_and_go)
 
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=25)
     @given(misfortunes(JOBS, JOBTEMPLATES))
     def check(misfortune: Any) -> None:
         assert_alike(tell(_jobs_come_and_go, **misfortune), whole, str(misfortune))

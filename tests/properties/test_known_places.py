@@ -54,7 +54,7 @@ def placed(policy: Policy, cpus: list[int], gangs: Gangs) -> CycleResult:
     return cluster.cycle()
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
 @given(st.lists(st.integers(1, 16), min_size=1, max_size=8), gangs)
 def test_known_places_are_those_found_task_by_task(cpus: list[int], gangs: Gangs) -> None:
     short, long = placed(SHORT, cpus, gangs), placed(LONG, cpus, gangs)

@@ -120,5 +120,5 @@ def _group_of(pod: Json) -> str:
     return f"podgroup-{owners[0]['uid']}"
 
 
-PodGroupMachine.TestCase.settings = settings(max_examples=30, stateful_step_count=15, deadline=None)
+PodGroupMachine.TestCase.settings = settings(max_examples=30, stateful_step_count=15)
 TestPodGroupMachine = PodGroupMachine.TestCase

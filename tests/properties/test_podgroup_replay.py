@@ -143,7 +143,7 @@ def test_neither_does_late_news_and_dying_often(name: str) -> None:
     story, _ = STORIES[name]
     whole = tell(story)
 
-    @settings(max_examples=15, deadline=None)
+    @settings(max_examples=15)
     @given(misfortunes(PODS, PODGROUPS, REPLICASETS, STATEFULSETS))
     def check(misfortune: Any) -> None:
         assert_alike(tell(story, **misfortune), whole, str(misfortune))

@@ -210,5 +210,5 @@ class QueueMachine(RuleBasedStateMachine):
         return name == above
 
 
-QueueMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+QueueMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=25)
 TestQueueMachine = QueueMachine.TestCase

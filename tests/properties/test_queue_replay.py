@@ -65,7 +65,7 @@ def test_dying_at_any_write_changes_nothing() -> None:
 def test_neither_does_late_news_and_dying_often() -> None:
     whole = tell(_close_and_open)
 
-    @settings(max_examples=20, deadline=None)
+    @settings(max_examples=20)
     @given(misfortunes(QUEUES, COMMANDS, PODGROUPS))
     def check(misfortune: Any) -> None:
         assert_alike(tell(_close_and_open, **misfortune), whole, str(misfortune))

@@ -35,7 +35,6 @@ from vcbatch.scheduler.static_nodes import StaticCache
 from vcbatch.scheduler.victims import Candidates
 
 WORLDS = settings(
-    deadline=None,
     max_examples=60,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
 )

@@ -48,7 +48,7 @@ def test_dying_at_any_write_changes_nothing() -> None:
 def test_neither_does_late_news_and_dying_often() -> None:
     whole = tell(_time_goes_by)
 
-    @settings(max_examples=10, deadline=None)
+    @settings(max_examples=10)
     @given(misfortunes(JOBS, PODS, PODGROUPS))
     def check(misfortune: Any) -> None:
         assert_alike(tell(_time_goes_by, **misfortune), whole, str(misfortune))

@@ -17,7 +17,7 @@ from vcbatch.api.resources import PODS
 from vcbatch.scheduler import Policy, Scheduler
 
 Json = dict[str, Any]
-WORLDS = settings(deadline=None, max_examples=150, suppress_health_check=list(HealthCheck))
+WORLDS = settings(max_examples=150, suppress_health_check=list(HealthCheck))
 FEWER = settings(WORLDS, max_examples=60)
 
 FULL = Policy.build(

@@ -22,7 +22,7 @@ from vcbatch.scheduler.static_nodes import StaticCache
 Json = dict[str, Any]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(worlds(), policies(), st.randoms(use_true_random=False))
 def test_every_order_is_total_and_always_the_same(world: Json, document: Json, chance: random.Random) -> None:
     policy = Policy.build(document)
@@ -57,7 +57,7 @@ class HighestLast(Priority):
 MINE = Extensions(plugins={"mine": HighestLast})
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(worlds(), policies(), st.booleans())
 def test_gangs_from_the_last_are_in_their_order_reversed(world: Json, document: Json, own: bool) -> None:
     """Before anything is decided, and after all of it was."""

@@ -103,13 +103,13 @@ def bodies(draw):
     return {**draw(objects(known)), "apiVersion": api_version, "kind": kind}
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(bodies())
 def test_what_is_encoded_is_what_is_decoded(obj):
     assert decode(encode(obj)) == obj
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(bodies(), st.data())
 def test_damaged_bodies_are_refused_or_read_but_never_break(obj, data):
     body = bytearray(encode(obj))
@@ -119,7 +119,7 @@ def test_damaged_bodies_are_refused_or_read_but_never_break(obj, data):
     _refused_or_read(damaged)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(st.binary(max_size=64))
 def test_noise_is_refused_or_read_but_never_breaks(noise):
     _refused_or_read(noise)

@@ -58,7 +58,7 @@ SCHEMAS = st.fixed_dictionaries(
 OBJECTS = st.dictionaries(NAMES.filter(lambda name: name != "metadata"), JSON, max_size=4)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(SCHEMAS, OBJECTS)
 def test_pruning_and_defaulting_settle_at_once(schema, obj):
     node = compile_schema(schema)
@@ -71,7 +71,7 @@ def test_pruning_and_defaulting_settle_at_once(schema, obj):
     assert obj == settled
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(SCHEMAS, OBJECTS, OBJECTS)
 def test_validation_changes_nothing_and_forgives_what_did_not_change(schema, obj, other):
     node = compile_schema(schema)
@@ -84,7 +84,7 @@ def test_validation_changes_nothing_and_forgives_what_did_not_change(schema, obj
     assert (obj, other) == before
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(st.sampled_from(sorted(structs())), st.data())
 def test_built_in_decoding_settles_at_once_or_refuses(key, data):
     names = [*structs()[key].fields, "unheardOf"]

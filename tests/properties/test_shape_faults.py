@@ -16,7 +16,7 @@ SCHEMA = core_type("PodTemplateSpec")
 TEMPLATE: Any = {"metadata": {"labels": {"a": "b"}}, "spec": POD}
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(data=st.data())
 def test_what_fits_has_no_faults_and_what_does_not_has_some(data: st.DataObject) -> None:
     made = copy.deepcopy(TEMPLATE)

@@ -166,5 +166,5 @@ class StatefulSetMachine(RuleBasedStateMachine):
         assert len(revisions) <= _LIMIT + len(used | {status["updateRevision"], status["currentRevision"]})
 
 
-StatefulSetMachine.TestCase.settings = settings(max_examples=40, stateful_step_count=20, deadline=None)
+StatefulSetMachine.TestCase.settings = settings(max_examples=40, stateful_step_count=20)
 TestStatefulSets = StatefulSetMachine.TestCase

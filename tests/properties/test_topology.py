@@ -13,7 +13,7 @@ from tests.unit.scheduler.domains import SOFT, hard, hyper_node, send
 from vcbatch.scheduler import Policy
 
 Json = dict[str, Any]
-WORLDS = settings(deadline=None, max_examples=120, suppress_health_check=list(HealthCheck))
+WORLDS = settings(max_examples=120, suppress_health_check=list(HealthCheck))
 
 PLUGINS = ("gang", "predicates", "nodeorder", "binpack", "network-topology-aware")
 

@@ -48,7 +48,7 @@ CHANGING = [
 _ALL = objects()
 _POOL = [{"items": [one]} for one in _ALL]
 
-lightly = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+lightly = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 
 
 def _spoiled(asked: Asked, random: Random) -> Answer:

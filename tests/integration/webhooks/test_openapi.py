@@ -19,7 +19,6 @@ DOCUMENT = schemathesis.openapi.from_asgi("/openapi.json", APP)
 @DOCUMENT.parametrize()
 @settings(
     max_examples=12,
-    deadline=None,
     phases=(Phase.explicit, Phase.generate),
     suppress_health_check=list(HealthCheck),
 )

@@ -194,7 +194,7 @@ STEPS = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(STEPS)
 def test_what_it_says_is_about_what_there_is_and_not_about_how_it_came(steps: list[tuple[str, str, Any]]) -> None:
     made = Topology()

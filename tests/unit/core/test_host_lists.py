@@ -57,7 +57,7 @@ pods = st.fixed_dictionaries(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(replicas=st.integers(0, 1203), pod=pods, name=st.sampled_from(["a", "train-2"]))
 def test_what_is_counted_is_what_is_written(replicas: int, pod: Json, name: str) -> None:
     job = made(replicas, name=name, plugins={"svc": [], "ssh": ["--ssh-port=2222"]}, **pod)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from vcbatch.local.kubelet.devices import (
@@ -35,7 +35,6 @@ def test_an_outer_cuda_visible_devices_is_respected(visible: str | None, want: l
     assert [gpu.index for gpu in visible_gpus(GPUS, visible)] == want
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 3), st.booleans()), max_size=20))
 def test_no_gpu_is_ever_given_twice(asked: list[tuple[int, bool]]) -> None:
     table = DeviceTable(cpus=[0, 1], gpus=GPUS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from vcbatch.local.kubelet import environment, volumes
@@ -36,7 +36,6 @@ def test_expansion(text: str, want: str) -> None:
     assert expand(text, {"A": "1", "B": "2"}) == want
 
 
-@settings(deadline=None)
 @given(st.text(alphabet="$()AB x", max_size=40))
 def test_expansion_leaves_text_without_dollars_alone_and_doubled_dollars_are_one(text: str) -> None:
     assert expand(text.replace("$", ""), {"A": "1"}) == text.replace("$", "")

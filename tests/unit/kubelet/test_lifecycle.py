@@ -140,7 +140,7 @@ worlds = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(worlds)
 def test_no_plan_contradicts_the_picture(world: tuple[dict, dict]) -> None:
     spec, known = world
@@ -157,7 +157,7 @@ def test_no_plan_contradicts_the_picture(world: tuple[dict, dict]) -> None:
         assert not alive
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(worlds)
 def test_a_status_is_stable_and_consistent(world: tuple[dict, dict]) -> None:
     spec, known = world

@@ -36,7 +36,7 @@ async def printed(directory: Path, **options: object) -> bytes:
     return b"".join([chunk async for chunk in chunks])
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.lists(st.binary(max_size=60), max_size=30))
 def test_what_is_printed_comes_back_whatever_the_chunks(chunks: list[bytes]) -> None:
     with tempfile.TemporaryDirectory() as name:

@@ -18,7 +18,7 @@ from vcbatch.local.kubelet.ports import FIRST_PORT, PortTable, port_is_free
 OWN = PodName(namespace="ns", hostname="j-w-0", subdomain="j")
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.sets(st.text(max_size=20), max_size=60))
 def test_addresses_are_distinct_and_follow_from_the_name(keys: set[str]) -> None:
     table, other = Addresses(), Addresses()
@@ -54,7 +54,7 @@ def test_a_hosts_file_has_the_pod_and_for_libnss_wrapper_mapped_lines() -> None:
     assert [line.removeprefix("::ffff:") for line in lines[3:]] == lines[:3]
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.lists(st.binary(max_size=200), min_size=1, max_size=5))
 def test_rewriting_in_place_keeps_the_file(contents: list[bytes]) -> None:
     with tempfile.TemporaryDirectory() as directory:
@@ -125,7 +125,7 @@ def test_what_was_given_survives_a_restart_and_ends_with_the_gang(tmp_path: Path
     assert table(tmp_path).rewrite("three", master())[0]["MASTER_PORT"] == "23456"
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(["h0", "h1"]), st.integers(1, 65535)), max_size=25))
 def test_no_two_places_ever_share_a_port(asked: list[tuple[str, str, int]]) -> None:
     with tempfile.TemporaryDirectory() as directory:

@@ -46,7 +46,7 @@ def seen(directory: Path) -> dict[str, tuple[bytes, int]]:
     return found
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.lists(contents, min_size=1, max_size=5))
 def test_a_volume_holds_exactly_the_latest_files(versions: list[dict[str, tuple[bytes, int]]]) -> None:
     with tempfile.TemporaryDirectory() as name:

@@ -65,7 +65,7 @@ def test_a_trouble_that_returns_after_a_long_time_is_news() -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from(["a %s", "b"]), st.floats(0, 5)), max_size=300))
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_lesser_records_always_pass_and_no_count_is_lost(steps: list[tuple[str, float]]) -> None:
     log = Log()
     passed = counted = 0

@@ -32,7 +32,7 @@ def histories(draw: st.DrawFn) -> list[tuple[str, dict]]:
 
 
 @given(history=histories(), data=st.data())
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 def test_versions_never_go_back_and_the_dead_stay_dead(history, data):
     cache: Cache[dict] = Cache()
     told: dict[str, int] = {}
@@ -63,7 +63,7 @@ def test_versions_never_go_back_and_the_dead_stay_dead(history, data):
 
 
 @given(history=histories(), cut=st.integers(0, 30), seen=st.data())
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 def test_a_list_and_what_follows_make_the_cache_equal_to_the_truth(history, cut, seen):
     truth: dict[str, dict] = {}
     at_cut: dict[str, dict] = {}

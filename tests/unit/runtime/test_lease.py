@@ -31,7 +31,7 @@ async def forever() -> None:
 
 
 @given(seed=st.integers(0, 2**16), share=st.floats(0, 0.8), replicas=st.integers(2, 4))
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_two_never_work_at_once_whatever_the_server_does(seed: int, share: float, replicas: int):
     async def main() -> int:
         server = FakeApi()

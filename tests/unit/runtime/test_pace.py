@@ -11,7 +11,7 @@ from vcbatch.runtime.pace import Pace
 
 
 @given(reasons=st.lists(st.floats(0, 3), min_size=1, max_size=300))
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 def test_the_number_of_acts_grows_with_the_time_and_not_with_the_reasons(reasons: list[float]) -> None:
     pace: Pace[str] = Pace(first=0.25, limit=4.0)
     now = acts = 0.0

@@ -27,7 +27,7 @@ _ACTIONS = st.lists(
 
 
 @given(actions=_ACTIONS, seed=st.integers(0, 2**16), share=st.floats(0, 0.6), streams=st.booleans())
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 def test_the_cache_becomes_the_truth_under_any_loss(actions, seed, share, streams):
     async def main() -> None:
         server, clock = StreamingFakeApi() if streams else FakeApi(), VirtualClock()

@@ -180,7 +180,7 @@ def test_a_class_that_changes_is_asked_again() -> None:
     counts=st.lists(st.integers(1, 3), min_size=1, max_size=6),
     drops=st.lists(st.integers(0, 5), max_size=3),
 )
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_no_counter_is_overdrawn(parts: list[tuple[int, int]], counts: list[int], drops: list[int]) -> None:
     cluster = Partitions()
     sets = ("gpu-0", "gpu-1")

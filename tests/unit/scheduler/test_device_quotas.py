@@ -224,7 +224,7 @@ def test_a_queue_that_holds_what_it_deserves_of_devices_comes_after_one_that_hol
 _STEP = st.tuples(st.sampled_from(["place", "delete", "move", "limit", "change"]), st.integers(0, 5))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(_STEP, max_size=25))
 def test_what_queues_hold_is_what_it_is_when_counted_anew(steps: list[tuple[str, int]]) -> None:
     cluster = Quotas()

@@ -372,7 +372,7 @@ def test_a_bind_that_failed_gives_its_devices_back() -> None:
     sizes=st.lists(st.integers(0, 4), min_size=1, max_size=3),
     drops=st.lists(st.integers(0, 7), max_size=4),
 )
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 def test_no_device_is_given_to_two_claims(counts: list[int], sizes: list[int], drops: list[int]) -> None:
     cluster = Claims()
     for index, size in enumerate(sizes):

@@ -321,7 +321,7 @@ _DEEDS = st.lists(
 
 
 @given(deeds=_DEEDS, policy=st.sampled_from(["", "binpack", "spread"]), cut=st.booleans())
-@settings(deadline=None, max_examples=120)
+@settings(max_examples=120)
 def test_no_card_is_given_away_twice_and_books_equal_those_of_a_new_scheduler(
     deeds: list[tuple[str, int, int]], policy: str, cut: bool
 ) -> None:

@@ -254,7 +254,7 @@ _CORES = {3072: 1, 6144: 2, 12288: 4, 21527: 8}
 
 
 @given(deeds=_DEEDS, policy=st.sampled_from(["", "binpack", "spread"]))
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 def test_no_chip_is_given_away_twice_none_is_passed_over_and_books_equal_those_of_a_new_scheduler(
     deeds: list[tuple[str, int, int]], policy: str
 ) -> None:

@@ -118,7 +118,7 @@ _DEEDS = st.lists(
 
 
 @given(deeds=_DEEDS)
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_nobody_writes_what_is_anothers_and_no_node_is_full_twice(deeds: list[tuple[str, int, bool]]) -> None:
     cluster = Two()
     for name in ("a", "b"):

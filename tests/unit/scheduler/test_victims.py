@@ -50,7 +50,7 @@ def agrees(state: ClusterState) -> None:
     assert {table.tasks[seat].status.name for seat in running.seats if table.tasks[seat]} <= {"RUNNING"}  # type: ignore[union-attr]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(deeds)
 def test_deltas_leave_what_a_new_look_finds(given_deeds: list[tuple[str, int, int]]) -> None:
     found = Cluster(POLICY)

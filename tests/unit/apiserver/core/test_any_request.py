@@ -84,7 +84,7 @@ def objects(draw: st.DrawFn) -> Any:
     ),
     body=st.one_of(objects().map(lambda value: json.dumps(value).encode()), st.binary(max_size=20)),
 )
-@settings(deadline=None, max_examples=250)
+@settings(max_examples=250)
 def test_no_request_makes_the_server_fail(
     method: str, resource: str, rest: str, query: str, content_type: str, accept: str, body: bytes
 ) -> None:

@@ -23,7 +23,7 @@ KEYS = {"spec.containers": "name", "spec.containers.env": "name", "metadata.fina
 
 
 @given(target=OBJECTS, patch=OBJECTS)
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 def test_a_merge_patch_twice_is_a_merge_patch_once(target: Any, patch: Any) -> None:
     once = merge(target, patch)
 
@@ -31,7 +31,7 @@ def test_a_merge_patch_twice_is_a_merge_patch_once(target: Any, patch: Any) -> N
 
 
 @given(target=OBJECTS, patch=OBJECTS)
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_no_patch_changes_its_target(target: Any, patch: Any) -> None:
     before, given_patch = copy.deepcopy(target), copy.deepcopy(patch)
 
@@ -42,7 +42,7 @@ def test_no_patch_changes_its_target(target: Any, patch: Any) -> None:
 
 
 @given(target=OBJECTS, patch=OBJECTS)
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 def test_without_lists_a_strategic_patch_is_a_merge_patch(target: Any, patch: Any) -> None:
     assert strategic_merge(target, patch, {}) == merge(target, patch)
 

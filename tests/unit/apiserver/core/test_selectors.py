@@ -42,7 +42,7 @@ def test_label_selectors_select(selector: str, labels: dict[str, str], expected:
 
 
 @given(labels=LABELS, key=NAMES, values=st.lists(NAMES, min_size=1, max_size=3))
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_notin_is_the_opposite_of_in(labels: dict[str, str], key: str, values: list[str]) -> None:
     listed = ",".join(values)
 
@@ -50,7 +50,7 @@ def test_notin_is_the_opposite_of_in(labels: dict[str, str], key: str, values: l
 
 
 @given(labels=LABELS, left=NAMES, right=NAMES)
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_a_comma_means_and(labels: dict[str, str], left: str, right: str) -> None:
     assert matches(f"{left},!{right}", labels) is (matches(left, labels) and matches(f"!{right}", labels))
 

@@ -44,7 +44,7 @@ def test_durations(seconds: int, text: str) -> None:
     assert human(timedelta(seconds=seconds)) == text
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.integers(min_value=0, max_value=20 * 365 * DAY))
 def test_a_duration_is_short_and_has_at_most_two_units(seconds: int) -> None:
     text = human(timedelta(seconds=seconds))

@@ -62,7 +62,7 @@ async def _play(steps: list[tuple[str, int, int]]) -> None:
         assert {name: amount for name, amount in ledger.used("n", spec).items() if amount} == recount(store, spec)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(STEPS)
 def test_the_ledger_agrees_with_a_recount(steps: list[tuple[str, int, int]]) -> None:
     run(_play(steps))

@@ -148,7 +148,7 @@ _DEEDS = st.lists(
 
 
 @given(deeds=_DEEDS)
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_usage_is_what_the_pods_come_to_after_every_deed(deeds: list[tuple[str, int]]) -> None:
     async def play() -> None:
         async with server() as client:

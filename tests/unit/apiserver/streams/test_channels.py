@@ -234,7 +234,7 @@ def test_what_a_message_means(message: bytes, meaning: Any) -> None:
     assert decode(message) == meaning
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(st.binary(max_size=60))
 def test_no_message_is_too_strange(message: bytes) -> None:
     decode(message)

@@ -52,7 +52,7 @@ def test_the_dictionary_is_the_one_of_the_draft() -> None:
     assert (len(DICTIONARY), zlib.adler32(DICTIONARY)) == (1423, 0xE3C6A7C2)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(frames=st.lists(FRAMES, max_size=6), cuts=st.lists(st.integers(1, 40), min_size=1, max_size=20))
 def test_frames_survive_the_wire_in_pieces_of_any_size(frames: list[Frame], cuts: list[int]) -> None:
     encoder, decoder = Encoder(), Decoder()
@@ -66,7 +66,7 @@ def test_frames_survive_the_wire_in_pieces_of_any_size(frames: list[Frame], cuts
     assert found == frames
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(st.binary(max_size=200))
 def test_noise_is_refused_as_a_broken_protocol_and_in_no_other_way(noise: bytes) -> None:
     for wire in (noise, control(1, noise), control(8, noise)):
