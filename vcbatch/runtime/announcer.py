@@ -2,7 +2,8 @@
 
 People look for the event `Scheduled` in `kubectl describe pod`, which is worth a write; a thousand of them aren't, and
 each pod's `spec.nodeName` and condition `PodScheduled` say the same, as its gang's phase and conditions do. So when
-hundreds of gangs start together, their PodGroups come first, and what is beyond the allowance isn't said.
+hundreds of gangs start together, their PodGroups come first, then one pod of each, which is all there is of a pod on
+its own, and what is beyond the allowance isn't said.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ _REFILL_SECONDS = 30.0  # and one more in this time
 _BURST_OF_ALL = 256  # of all gangs together,
 _REFILL_SECONDS_OF_ALL = 0.25  # which is 14,400 in the hour that a server keeps events
 _KEPT_FOR_GANGS = _BURST_OF_ALL / 2
+_KEPT_FOR_FIRST_PODS = 32  # of each gang, beside what is kept for the gangs
 _REMEMBERED = 4096
 
 
@@ -80,7 +82,7 @@ class Announcer:
         del self._on_their_way[gang]
         untold = self._untold.pop(gang, 0)
         group = self._podgroups.by_key(gang)
-        if untold and group is not None and self._beside_gangs():
+        if untold and group is not None and self._beside_gangs(first=False):
             meta = group.metadata
             ref = ref_of(PODGROUPS, meta)
             self._recorder.emit(_scheduled(ref, reasons.assigned_more(count=untold)))
@@ -88,15 +90,17 @@ class Announcer:
     def _allowed(self, gang: str) -> bool:
         now = self._clock.monotonic()
         allowance = self._allowances.get(gang)
+        first = allowance is None
         if allowance is None:
             allowance = self._allowances[gang] = Allowance(burst=_BURST, seconds=_REFILL_SECONDS, now=now)
         self._allowances.move_to_end(gang)
         while len(self._allowances) > _REMEMBERED:
             self._allowances.popitem(last=False)
-        return allowance.take(now=now) and self._beside_gangs()
+        return allowance.take(now=now) and self._beside_gangs(first=first)
 
-    def _beside_gangs(self) -> bool:
-        return self._of_all.take(now=self._clock.monotonic(), leave=_KEPT_FOR_GANGS)
+    def _beside_gangs(self, *, first: bool) -> bool:
+        kept = _KEPT_FOR_GANGS if first else _KEPT_FOR_GANGS + _KEPT_FOR_FIRST_PODS
+        return self._of_all.take(now=self._clock.monotonic(), leave=kept)
 
 
 def _scheduled(ref: ObjectRef, message: str) -> Emit:

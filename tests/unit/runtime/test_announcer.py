@@ -113,6 +113,21 @@ def test_of_hundreds_of_gangs_that_start_together_their_podgroups_speak_first() 
     run(main())
 
 
+def test_pods_of_their_own_are_told_of_beside_gangs_that_start_all_the_time() -> None:
+    async def main() -> None:
+        stage = _Stage()
+        for number in range(120):
+            for gang in range(2):
+                stage.place(stage.gang(f"g{number}-{gang}", 8))
+            stage.place(stage.gang(f"alone{number}", 1))
+            await asyncio.sleep(1)
+        told = [message for kind, _, message in await stage.events() if kind == "Pod"]
+        assert sum("ns/alone" in message for message in told) == 120
+        assert len(told) < 120 * 17 / 3, "most of the others aren't"
+
+    run(main())
+
+
 def test_a_bind_that_failed_keeps_no_gang_waiting() -> None:
     async def main() -> None:
         stage = _Stage()
