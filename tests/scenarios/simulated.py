@@ -14,7 +14,7 @@ from typing import Any
 
 from tests.scenarios.deeds import node
 from tests.scenarios.history import History
-from tests.support.plain_watches import PlainWatches
+from tests.support.plain_watches import control_plane
 from tests.support.virtual_time import SeededRandom, VirtualClock
 from vcbatch.api.names import DEFAULT_SCHEDULER
 from vcbatch.api.queue import DEFAULT, QueueState
@@ -26,9 +26,7 @@ from vcbatch.local.apiserver.assembly import build
 from vcbatch.local.provisioner import Provisioner
 from vcbatch.local.virtual import VirtualKubelet
 from vcbatch.runtime.bootstrap import ensure_queues
-from vcbatch.runtime.control_plane import ControlPlane
 from vcbatch.runtime.informers import Informers
-from vcbatch.runtime.kubeconfig import Connection
 from vcbatch.runtime.recorder import Recorder
 from vcbatch.runtime.scheduler_loop import SchedulerLoop
 from vcbatch.runtime.supervise import Part, Supervisor
@@ -143,15 +141,7 @@ class SimulatedWorld:
     def _controllers(self) -> list[Part]:
         api, clock, random = self._seen_by_parts, self.clock, self.random
         informers = Informers(api, clock=clock, random=random)
-        plane = ControlPlane(
-            api,
-            Connection(server="https://nowhere.invalid"),
-            informers,
-            clock=clock,
-            random=random,
-            followed_by=lambda feeds: PlainWatches(api, feeds, clock=clock, random=random),
-            asks=_PretendedServers(self.api),
-        )
+        plane = control_plane(api, informers, clock=clock, random=random, asks=_PretendedServers(self.api))
         workloads = Workloads(api, informers, clock=clock, random=random)
         return [*plane.sources(), *plane.parts(), *workloads.parts(), *informers.parts()]
 

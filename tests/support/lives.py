@@ -24,16 +24,14 @@ from hypothesis import strategies as st
 from tests.fakes.faults import CrashingApi
 from tests.fakes.server import LateApi, Server
 from tests.support import virtual_time
-from tests.support.plain_watches import PlainWatches
+from tests.support.plain_watches import control_plane
 from tests.support.virtual_time import SeededRandom, VirtualClock
 from vcbatch.api.names import CRONJOB_SCHEDULED_TIMESTAMP
 from vcbatch.api.queue import DEFAULT, ROOT
 from vcbatch.api.resources import EVENTS, QUEUES, Resource
 from vcbatch.core.hypernode import parse_discovery
-from vcbatch.runtime.control_plane import ControlPlane
 from vcbatch.runtime.followed_file import FollowedFile
 from vcbatch.runtime.informers import Informers
-from vcbatch.runtime.kubeconfig import Connection
 from vcbatch.runtime.supervise import Supervisor
 from vcbatch.seams.api import Api, Json
 
@@ -183,15 +181,8 @@ class Stage:
     async def _program(self, api: Api) -> None:
         clock, random = self.clock, self._random
         informers = Informers(api, clock=clock, random=random)
-        plane = ControlPlane(
-            api,
-            Connection(server="https://nowhere.invalid"),
-            informers,
-            clock=clock,
-            random=random,
-            discovery=FollowedFile(self._discovery, parse_discovery, clock=clock) if self._discovery else None,
-            followed_by=lambda feeds: PlainWatches(api, feeds, clock=clock, random=random),
-        )
+        discovery = FollowedFile(self._discovery, parse_discovery, clock=clock) if self._discovery else None
+        plane = control_plane(api, informers, clock=clock, random=random, discovery=discovery)
         supervisor = Supervisor(clock=clock, random=random)
         await supervisor.run(*plane.sources(), *plane.parts(), *informers.parts())
 

@@ -1,11 +1,15 @@
-"""Custom resources by watches of our own, in place of kopf: it has a thread and a clock of its own."""
+"""The controllers with watches of our own in place of kopf, which has a thread and a clock of its own."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import Any
 
+from vcbatch.runtime.control_plane import ControlPlane
 from vcbatch.runtime.handlers import Feed
+from vcbatch.runtime.informers import Informers
+from vcbatch.runtime.kubeconfig import Connection
 from vcbatch.runtime.watch import Reflector
 from vcbatch.seams import Api, Clock, Random
 
@@ -29,3 +33,16 @@ class PlainWatches:
         async with asyncio.TaskGroup() as group:
             for reflector in self._reflectors:
                 group.create_task(reflector.run())
+
+
+def control_plane(api: Api, informers: Informers, *, clock: Clock, random: Random, **options: Any) -> ControlPlane:
+    """The controllers as they run on a cluster, but for kopf. `options` as for `ControlPlane`."""
+    return ControlPlane(
+        api,
+        Connection(server="https://nowhere.invalid"),
+        informers,
+        clock=clock,
+        random=random,
+        followed_by=lambda feeds: PlainWatches(api, feeds, clock=clock, random=random),
+        **options,
+    )
