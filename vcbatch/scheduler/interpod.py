@@ -220,12 +220,13 @@ class InterPodIndex:
         return refused
 
     def _affinity(self, task: Task) -> Mask:
-        """Each term's domain has a pod that matches all terms. Where no such pod exists anywhere, the first of a
-        group that matches its own terms may go to any node that has the labels."""
+        """Each term's domain has a pod that matches all terms. Where no such pod is in a domain of any term, the first
+        of a group that matches its own terms may go to any node that has the labels."""
         terms = task.cls.inter_pod.affinity
         counts = self._count(terms)
         refused = np.zeros(len(self._infos), dtype=bool)
-        first = not counts.any() and all(self._means(term, task) for term in terms)
+        near = any(self._per_node(term.topology_key, counts).any() for term in terms)
+        first = not near and all(self._means(term, task) for term in terms)
         for term in terms:
             refused |= self._domain(term.topology_key)[0] < 0
             if not first:

@@ -226,6 +226,19 @@ def test_affinity_gathers_a_gang_in_one_zone() -> None:
     assert len(zones) == 1
 
 
+def test_a_pod_that_is_in_no_zone_makes_nobody_second() -> None:
+    cluster = Cluster()
+    cluster.node("a", cpu="1")
+    cluster.gang("before", 1)
+    cluster.cycle()
+    assert cluster.placed("before") == {"before-worker-0": "a"}
+    cluster.node("b", labels={"zone": "x"})
+    term = {"topologyKey": "zone", "labelSelector": {}}
+    cluster.gang("g", 1, pod={"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}})
+    cluster.cycle()
+    assert cluster.placed("g") == {"g-worker-0": "b"}
+
+
 def test_topology_spread_counts_domains() -> None:
     cluster = Cluster()
     for name, zone in (("a", "x"), ("b", "y"), ("c", "z")):
