@@ -8,8 +8,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.oracle.plugins import HARD, SOFT
+from tests.oracle.rules import HARD, SOFT
 from tests.oracle.strategies import near, networks, policies, worlds
+from tests.oracle.thin import BY_AMOUNTS, thin_policy, thin_world
 from tests.oracle.worlds import NOW
 
 Json = dict[str, Any]
@@ -18,9 +19,11 @@ LIMITS = "volcano.sh/nodegroup-resource-limits"
 GROUPS = ("a", "b", "c")
 COUNTED = ("volcano.sh/gpu-memory", "volcano.sh/gpu-number", "volcano.sh/vgpu-number")
 """What a node has of these is a sum that pods take part of, as of any resource, besides what each card takes."""
-BY_AMOUNTS = ("leastrequested", "mostrequested", "balancedresource", "tainttoleration")
-LOADS = (0.07, 0.13, 0.22, 0.31, 0.43, 0.83)
-"""Near each other, so that what was placed since turns their order round."""
+LOADS = (0.0713, 0.1337, 0.2219, 0.2641, 0.3127, 0.3559, 0.4373, 0.5, 0.8311)
+"""Near each other, so that what was placed since turns their order round, and with odd differences, so that no two
+nodes come out alike but for rounding."""
+RISKY = (0, 0.151, 0.253, 0.307, 0.407, 0.5, 2)
+"""Among the loads, which some nodes reach by what is placed there; never by so little that rounding decides."""
 
 
 @st.composite
@@ -66,14 +69,14 @@ def _some(names: Iterable[str], *, least: int = 0, most: int = 2) -> st.SearchSt
 def measured(draw: st.DrawFn) -> tuple[Json, Json]:
     """A world in which it is known what nodes really use, and a policy that goes by it. Nothing is being released: the
     rules don't say whether what is promised counts as placed."""
-    world, policy = draw(worlds()), draw(_policies())
+    world, policy = (draw(worlds()), draw(_policies())) if draw(st.integers(0, 3)) == 0 else _few(draw)
     now = NOW.timestamp()
     world["moment"], world["young"], world["nodeUsages"] = now, [], []
-    for node in world["nodes"]:
+    for i, node in enumerate(world["nodes"]):
         node["status"]["capacity"] = node["status"]["allocatable"]
-        if draw(st.integers(0, 4)):
-            usage = {"cpu": draw(st.sampled_from(LOADS)), "memory": draw(st.sampled_from(LOADS))}
-            at = now - draw(st.sampled_from([10, 299, 301]))
+        if draw(st.integers(0, 7)):
+            usage = {name: draw(st.sampled_from(LOADS)) + 0.0017 * i for name in ("cpu", "memory")}
+            at = now - draw(st.sampled_from([10, 10, 10, 299, 301]))
             world["nodeUsages"].append({"metadata": {"name": node["metadata"]["name"]}, **usage, "observedAt": at})
     for pods in _roles(world):
         limits = draw(st.sampled_from([None, {"cpu": "4"}, {"cpu": "3", "memory": "6Gi"}]))
@@ -92,13 +95,20 @@ def measured(draw: st.DrawFn) -> tuple[Json, Json]:
         "usage.weight": draw(st.integers(1, 5)),
         "cpu.weight": draw(st.integers(1, 3)),
         "memory.weight": draw(st.integers(0, 1)),
-        "thresholds.cpu": draw(st.sampled_from([80, 50])),
-        "estimator.burst_ratio": draw(st.sampled_from([0, 1.5])),
+        "thresholds.cpu": draw(st.sampled_from([80, 80, 49])),
+        "estimator.request_ratio": draw(st.sampled_from([0.7, 0.3])),
+        "estimator.burst_ratio": draw(st.sampled_from([0, 0, 0.2, 1.5])),
         "estimator.risk_factor": draw(st.sampled_from([0.5, 1.3, 3])),
-        "estimator.risk_threshold": draw(st.sampled_from([0, 0, 2])),
+        "estimator.risk_threshold": draw(st.sampled_from(RISKY)),
+        "estimator.be_cpu": draw(st.sampled_from(["250m", "1"])),
     }
     _add(policy, {"name": "usage", "arguments": arguments})
     return world, policy
+
+
+def _few(draw: st.DrawFn) -> tuple[Json, Json]:
+    """Few nodes, and gangs with more pods, so that what was placed decides where the next go."""
+    return thin_world(draw, most_nodes=3, most_pods=7), thin_policy(draw)
 
 
 @st.composite
@@ -202,39 +212,6 @@ def _without_network(world: Json) -> Json:
         for rule in group["spec"].get("subGroupPolicy", ()):
             rule.pop("networkTopology", None)
     return world
-
-
-@st.composite
-def related(draw: st.DrawFn) -> tuple[Json, Json]:
-    """A world in which pods want some others near and some far."""
-    world, policy = _without_network(draw(worlds())), draw(_policies())
-    for node in world["nodes"]:
-        if draw(st.integers(0, 3)) == 0:
-            del node["metadata"]["labels"]["zone"]
-    gangs = [group["metadata"]["name"] for group in world["podGroups"]]
-    for pods in _roles(world):
-        if draw(st.booleans()):
-            affinity = draw(_affinity(gangs))
-            for pod in pods:
-                pod["spec"]["affinity"] = affinity
-    return world, policy
-
-
-@st.composite
-def _affinity(draw: st.DrawFn, gangs: list[str]) -> Json:
-    def term() -> Json:
-        key, values = draw(st.sampled_from([("role", ["t0", "t1"]), ("gang", gangs)]))
-        labels = {key: draw(st.sampled_from(values))}
-        place = draw(st.sampled_from(["zone", "kubernetes.io/hostname"]))
-        return {"labelSelector": {"matchLabels": labels}, "topologyKey": place}
-
-    def side() -> Json:
-        soft = [{"weight": draw(st.integers(1, 9)), "podAffinityTerm": term()} for _ in range(draw(st.integers(0, 2)))]
-        hard = [term() for _ in range(draw(st.sampled_from([0, 1, 1, 2])))]
-        return {HARD: hard, SOFT: soft}
-
-    sides = draw(st.sampled_from([("podAffinity",), ("podAntiAffinity",), ("podAffinity", "podAntiAffinity")]))
-    return {name: side() for name in sides}
 
 
 def _roles(world: Json) -> list[list[Json]]:

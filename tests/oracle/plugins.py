@@ -1,7 +1,4 @@
-"""Plugins of the oracle beyond the default policy's, each read from its section of the rules.
-
-A plugin says whether a node takes a task, and what points nodes get that are candidates together.
-"""
+"""Plugins of the oracle beyond the default policy's, each read from its section of the rules."""
 
 from __future__ import annotations
 
@@ -10,35 +7,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tests.oracle.load import Load
 from tests.oracle.near import HELD, Domain, NearOracle
+from tests.oracle.neighbours import Neighbours
 from tests.oracle.oracle import ALLOCATED, Amounts, Job, Json, Node, Task, amounts, plus
-
-HARD = "requiredDuringSchedulingIgnoredDuringExecution"
-SOFT = "preferredDuringSchedulingIgnoredDuringExecution"
-MIB = 1024.0 * 1024.0
-
-
-class Rules:
-    """A plugin without an opinion."""
-
-    def __init__(self, oracle: NearOracle, world: Json, given: Json) -> None:
-        self.oracle = oracle
-        self.given = given
-
-    def passes(self, node: Node, task: Task) -> bool:
-        return True
-
-    def points(self, nodes: Sequence[Node], task: Task) -> list[float]:
-        return [0.0] * len(nodes)
-
-    def fullness(self, job: Job, tasks: Sequence[Task], domain: Domain) -> float:
-        return 0.0
-
-    def placed(self, node: Node, task: Task) -> None:
-        """The task goes to the node."""
-
-    def gone(self, node: Node, task: Task) -> None:
-        """It is taken back."""
+from tests.oracle.rules import HARD, SOFT, Rules
 
 
 class NodeGroups(Rules):
@@ -105,121 +78,6 @@ class NodeGroups(Rules):
                 total += 50 * (len(liked) - place) / len(liked)
             out.append(-1.0 if group in far.get(SOFT, []) else total)
         return out
-
-
-class Load(Rules):
-    """usage: nodes by what is really in use, and by what was placed since that was measured."""
-
-    def __init__(self, oracle: NearOracle, world: Json, given: Json) -> None:
-        super().__init__(oracle, world, given)
-        now = world["moment"]
-        self._real = {u["metadata"]["name"]: u for u in world["nodeUsages"] if now - u["observedAt"] <= 300}
-        self._pods = {p["metadata"]["uid"]: p for p in world["pods"]}
-        self._young = set(world["young"])
-
-    def passes(self, node: Node, task: Task) -> bool:
-        real = self._real.get(node.name)
-        if real is None:
-            return True
-        return (
-            100 * real["cpu"] <= self.given.get("thresholds.cpu", 80)
-            and 100 * real["memory"] <= self.given.get("thresholds.mem", 80)
-        )  # fmt: skip
-
-    def points(self, nodes: Sequence[Node], task: Task) -> list[float]:
-        return [self._points(node) for node in nodes]
-
-    def _points(self, node: Node) -> float:
-        real = self._real.get(node.name)
-        if real is None:
-            return 0.0
-        weights = {"cpu": self.given.get("cpu.weight", 1), "memory": self.given.get("memory.weight", 1)}
-        free = 0.0
-        for name, weight in weights.items():
-            shadow = sum(self._estimate(t, name) for t in node.tasks if self._counts(t))
-            free += (1 - min(real[name] + shadow / node.alloc[name], 1.0)) * weight
-        return 100 * self.given.get("usage.weight", 5) * free / sum(weights.values())
-
-    def _counts(self, task: Task) -> bool:
-        return task.status in ("Allocated", "Binding", "Bound") or (
-            task.status == "Running" and task.uid in self._young
-        )
-
-    def _estimate(self, task: Task, name: str) -> float:
-        risk = max(self.given["estimator.risk_factor"], 1) if self.given["estimator.risk_threshold"] <= 0 else 1
-        if task.best_effort:
-            return {"cpu": 250.0, "memory": 200 * MIB}[name] * risk
-        asked, limit = task.request.get(name, 0.0), 0.0
-        for container in self._pods[task.uid]["spec"]["containers"]:
-            limit += amounts((container.get("resources") or {}).get("limits")).get(name, 0.0)
-        ratio, burst = self.given.get("estimator.request_ratio", 0.7), self.given.get("estimator.burst_ratio", 0)
-        return max(0.0, min((asked * ratio + (max(limit - asked, 0.0)) * burst) * risk, limit or asked))
-
-
-class Neighbours:
-    """Inter-pod affinity, of the filters and of the scores: which pods a pod wants near, and which not."""
-
-    def __init__(self, oracle: NearOracle) -> None:
-        self._oracle = oracle
-
-    def _others(self) -> list[tuple[Node, Task]]:
-        return [(n, t) for n in self._oracle.nodes for t in n.tasks if t.status not in ("Succeeded", "Failed")]
-
-    def passes(self, node: Node, task: Task) -> bool:
-        others = self._others()
-        for there, other in others:
-            if any(_means(term, task) and _same(there, node, term) for term in _terms(other, "podAntiAffinity")):
-                return False
-            if any(_means(term, other) and _same(there, node, term) for term in _terms(task, "podAntiAffinity")):
-                return False
-        wanted = _terms(task, "podAffinity")
-        if any(term["topologyKey"] not in node.labels for term in wanted):
-            return False
-        friends = [(there, other) for there, other in others if all(_means(term, other) for term in wanted)]
-        if all(any(_same(there, node, term) for there, _ in friends) for term in wanted):
-            return True
-        # The first of those that want each other may be anywhere.
-        known = any(term["topologyKey"] in there.labels for there, _ in friends for term in wanted)
-        return not known and all(_means(term, task) for term in wanted)
-
-    def points(self, nodes: Sequence[Node], task: Task) -> list[float]:
-        raw = [0] * len(nodes)
-
-        def add(there: Node, term: Json, weight: int) -> None:
-            for i, node in enumerate(nodes):
-                raw[i] += weight * _same(there, node, term)
-
-        for there, other in self._others():
-            for weight, term in _wishes(task):
-                if _means(term, other):
-                    add(there, term, weight)
-            for weight, term in [*_wishes(other), *((1, term) for term in _terms(other, "podAffinity"))]:
-                if _means(term, task):
-                    add(there, term, weight)
-        low, high = min(raw), max(raw)
-        return [float(100 * (r - low) // (high - low)) if high > low else 0.0 for r in raw]
-
-
-def _terms(task: Task, side: str) -> Sequence[Json]:
-    return (task.affinity.get(side) or {}).get(HARD) or ()
-
-
-def _wishes(task: Task) -> list[tuple[int, Json]]:
-    return [
-        (sign * wish["weight"], wish["podAffinityTerm"])
-        for side, sign in (("podAffinity", 1), ("podAntiAffinity", -1))
-        for wish in (task.affinity.get(side) or {}).get(SOFT) or ()
-    ]
-
-
-def _means(term: Json, task: Task) -> bool:
-    return all(task.labels.get(k) == v for k, v in term["labelSelector"]["matchLabels"].items())
-
-
-def _same(one: Node, other: Node, term: Json) -> bool:
-    """Whether the two nodes are in the same place, as the term has it."""
-    key = term["topologyKey"]
-    return key in one.labels and one.labels[key] == other.labels.get(key)
 
 
 class Network(Rules):
@@ -389,7 +247,7 @@ class FullOracle(NearOracle):
 
     def __init__(self, world: Json, actions: Sequence[str], options: Sequence[tuple[str, Json]]) -> None:
         super().__init__(world, actions, options)
-        self._neighbours = Neighbours(self)
+        self._neighbours = Neighbours(self, world)
         self._rules = [RULES[name](self, world, given) for name, given in options if name in RULES]
 
     def _passes(self, node: Node, task: Task) -> bool:

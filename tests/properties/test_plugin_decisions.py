@@ -6,7 +6,8 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 
-from tests.oracle.more_strategies import carded, grouped, measured, networked, related
+from tests.oracle.more_strategies import carded, grouped, measured, networked
+from tests.oracle.near_strategies import related
 from tests.oracle.plugins import FullOracle
 from tests.oracle.worlds import run
 from vcbatch.scheduler import Policy
@@ -40,7 +41,7 @@ def test_usage(case: tuple[Json, Json]) -> None:
     _agree(*case)
 
 
-@WORLDS
+@settings(WORLDS, max_examples=300)
 @given(related())
 def test_inter_pod_affinity(case: tuple[Json, Json]) -> None:
     _agree(*case)

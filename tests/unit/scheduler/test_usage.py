@@ -112,7 +112,7 @@ def test_tasks_of_one_batch_count_on_each_other() -> None:
         (0.1, {"cpu": "2", "memory": "10Gi"}, {}, {}, (1400, 7 * 2**30)),
         (0.9, {"cpu": "2", "memory": "10Gi"}, {}, {}, (1680, 8.4 * 2**30)),
         (0.9, {"cpu": "2", "memory": "10Gi"}, {}, {"risk_factor": 2}, (2000, 10 * 2**30)),
-        (0.9, {"cpu": "2", "memory": "10Gi"}, {}, {"risk_factor": 0.5}, (1400, 7 * 2**30)),
+        (0.9, {"cpu": "2", "memory": "10Gi"}, {}, {"risk_factor": 0.5}, (1680, 8.4 * 2**30)),
         (0.1, {"cpu": "2"}, {"cpu": "4"}, {"burst_ratio": 0.5}, (2400, 0)),
         (0.1, {"cpu": "2"}, {"cpu": "4"}, {"request_ratio": 3}, (4000, 0)),
         (0.1, {}, {}, {}, (250, 200 * 2**20)),
@@ -131,6 +131,20 @@ def test_what_was_placed_since_is_estimated(
     cluster.change("new-worker-0", node="a")
     opened = session(cluster, given)
     assert plugin_of(opened, Usage)._shadow[:, 0].tolist() == pytest.approx(shadow, abs=1)
+
+
+def test_a_node_is_busy_by_what_was_placed_there_too() -> None:
+    given = policy(NAME, {"estimator": {"request_ratio": 1, "risk_factor": 2}, "memory.weight": 0})
+    cluster = _cluster(given)
+    _measure(cluster, "a", 0.4, 0.0)
+    cluster.gang("new", 3)
+    for i in range(3):
+        requests(cluster, f"new-worker-{i}", None, cpu="1")
+        cluster.pods[f"new-worker-{i}"]["spec"]["containers"][0]["resources"]["limits"] = {"cpu": "2"}
+        cluster.change(f"new-worker-{i}", node="a")
+    opened = session(cluster, given)
+    # The first two find less than 60% of 10 cores in use, the third doesn't.
+    assert plugin_of(opened, Usage)._shadow[0, 0] == 1000 + 1000 + 2000
 
 
 def test_a_pod_counts_until_it_ran_for_an_interval() -> None:

@@ -186,30 +186,24 @@ class Usage(Plugin):
             recent.measured = _Measured(state)
         self._recent, self._measured = recent, recent.measured
         self._fresh: Mask = self._measured.at >= session.now.timestamp() - USABLE.total_seconds()
-        self._risk = self._risks()
-        self._estimates: dict[int, Floats] = {}
+        if self._estimator["risk_factor"] < 1.0:
+            self._estimator["risk_factor"] = _ESTIMATOR["risk_factor"]
+        self._estimates: dict[int, tuple[Floats, Floats]] = {}
         self._sum_up(session)
         self._wake(session)
-
-    def _risks(self) -> Floats:
-        """What estimates are multiplied by on nodes that are rather busy already; [N]."""
-        weights = float(self._weights.sum())
-        load = (self._weights * self._measured.real).sum(axis=0) / weights if weights else np.zeros(len(self._nodes))
-        factor = max(self._estimator["risk_factor"], 1.0)
-        return np.where(load >= self._estimator["risk_threshold"], factor, 1.0)
 
     def _sum_up(self, session: Session) -> None:
         """What is not in the measurements yet: milli-cores and bytes by row, [2, N]."""
         self._recent.update(self._state)
         self._shadow: Floats = np.zeros((2, len(self._nodes)))
-        self._counted: set[str] = set()
-        self._evicted: set[str] = set()
+        self._counted: dict[str, Floats] = {}
+        self._evicted: dict[str, Floats] = {}
         metrics = session.policy.metrics
         interval = timedelta(seconds=metrics.interval if metrics is not None else DEFAULT_INTERVAL)
-        for task in self._recent.since(session.now - interval):
+        for task in sorted(self._recent.since(session.now - interval), key=lambda task: task.uid):
             row = self._state.row_of(task)
             if row >= 0:
-                self._count(task, row, 1)
+                self._count(task, row, self._estimate_at(task.cls, row))
 
     def _wake(self, session: Session) -> None:
         """A node that is too busy is admitted once its measurement is too old."""
@@ -245,40 +239,66 @@ class Usage(Plugin):
         if not weights or not self.arguments["usage.weight"]:
             return None
         rows = columns.rows
-        added = columns.before * self._estimate(cls)[:, None, rows] + self._shadow[:, None, rows]
-        load = self._measured.real[:, None, rows] + added / self._measured.capacity[:, None, rows]
-        idle = 1.0 - np.clip(load, 0.0, 1.0)
-        points = (idle * self._weights[:, None]).sum(axis=0) / weights
-        return points * (100.0 * self.arguments["usage.weight"] * self._fresh[rows])
+        steps: Floats = np.arange(float(columns.before[-1, 0]) + 1.0)[:, None]
+        calm, risky = self._estimate(cls)
+        shadow = self._shadow[:, None, rows]
+        load = self._load(shadow + calm[:, None, None] * steps, rows)
+        # What was estimated once stays: only those that find the node busy count for more.
+        more = np.cumsum(load >= self._estimator["risk_threshold"], axis=0)
+        more = np.concatenate([np.zeros((1, len(rows))), more[:-1]])
+        shadow = shadow + calm[:, None, None] * (steps - more) + risky[:, None, None] * more
+        idle = 1.0 - self._load(shadow[:, int(columns.before[0, 0]) :], rows)
+        return idle * (100.0 * self.arguments["usage.weight"] * self._fresh[rows])
 
-    def _estimate(self, cls: TaskClass) -> Floats:
-        """What one task of the class will use of each node, [2, N]; whole numbers, so that sums of them stay exact."""
+    def _load(self, shadow: Floats, rows: Rows) -> Floats:
+        """The weighted mean of what is in use of cpu and of memory, measured or estimated, as parts of what nodes have;
+        [..., M] for `shadow`, [2, ..., M]."""
+        extra = (1,) * (shadow.ndim - 2)
+        real, capacity = (of[:, rows].reshape(2, *extra, -1) for of in (self._measured.real, self._measured.capacity))
+        weights = self._weights.reshape(2, *extra, 1)
+        return (np.clip(real + shadow / capacity, 0.0, 1.0) * weights).sum(axis=0) / float(self._weights.sum())
+
+    def _estimate(self, cls: TaskClass) -> tuple[Floats, Floats]:
+        """What one task of the class will use, [2], of a node that is not rather busy when it gets there, and of one
+        that is; whole numbers, so that sums of them stay exact."""
         known = self._estimates.get(cls.id)
         if known is None:
-            known = self._estimates[cls.id] = np.rint(self._estimated(cls))
+            risk = self._estimator["risk_factor"]
+            known = np.rint(self._estimated(cls, 1.0)), np.rint(self._estimated(cls, risk))
+            self._estimates[cls.id] = known
         return known
 
-    def _estimated(self, cls: TaskClass) -> Floats:
+    def _estimated(self, cls: TaskClass, risk: float) -> Floats:
         given = self._estimator
         if cls.best_effort:
-            return np.array([[given["be_cpu"]], [given["be_mem"]]]) * self._risk
+            return np.array([given["be_cpu"], given["be_mem"]]) * risk
         request = cls.request[_CORES_AND_BYTES]
         most = np.maximum(cls.limits, request)
         base = request * given["request_ratio"] + (most - request) * given["burst_ratio"]
-        return np.minimum(base[:, None] * self._risk, most[:, None])
+        return np.minimum(base * risk, most)
+
+    def _estimate_at(self, cls: TaskClass, row: int) -> Floats:
+        """What one more task of the class will use of the node as it is now."""
+        calm, risky = self._estimate(cls)
+        if not self._weights.any():
+            return calm
+        load = float(self._load(self._shadow[:, [row]], np.array([row]))[0])
+        return risky if load >= self._estimator["risk_threshold"] else calm
 
     def moved(self, task: Task, row: int, step: int) -> None:
         """Placements count; an eviction takes back only what was counted, the rest being in the measurements."""
         if row < 0:
             return
         if step < 0 and task.uid in self._counted:
-            self._count(task, row, -1)
+            estimate = self._counted.pop(task.uid)
+            self._shadow[:, row] -= estimate
             if task.status is TaskStatus.RELEASING:
-                self._evicted.add(task.uid)
-        elif step > 0 and (task.status in (TaskStatus.ALLOCATED, TaskStatus.PIPELINED) or task.uid in self._evicted):
-            self._evicted.discard(task.uid)
-            self._count(task, row, 1)
+                self._evicted[task.uid] = estimate
+        elif step > 0 and task.uid in self._evicted:
+            self._count(task, row, self._evicted.pop(task.uid))
+        elif step > 0 and task.status in (TaskStatus.ALLOCATED, TaskStatus.PIPELINED):
+            self._count(task, row, self._estimate_at(task.cls, row))
 
-    def _count(self, task: Task, row: int, step: int) -> None:
-        self._shadow[:, row] += step * self._estimate(task.cls)[:, row]
-        (self._counted.add if step > 0 else self._counted.discard)(task.uid)
+    def _count(self, task: Task, row: int, estimate: Floats) -> None:
+        self._shadow[:, row] += estimate
+        self._counted[task.uid] = estimate
