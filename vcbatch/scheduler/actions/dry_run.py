@@ -78,9 +78,9 @@ class DryRun(Relief):
         evicted: list[Task] = []
         left = self.victims(task, row).may_go
         while left and not fits:
-            self.evict(statement, left[0], task)
-            evicted.append(left[0])
-            fits = self.fits(task, row, coupled=coupled)
+            if self.evict(statement, left[0], task):
+                evicted.append(left[0])
+                fits = self.fits(task, row, coupled=coupled)
             left = self.reordered(left[1:], task)
         kept = self._needed(statement, task, row, evicted, coupled=coupled) if fits else None
         statement.take_back(mark)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from vcbatch.scheduler.actions.fewest_gangs import with_fewest_broken
 from vcbatch.scheduler.actions.protected import ProtectedVictims, likeness
 from vcbatch.scheduler.actions.relief import Relief
 from vcbatch.scheduler.actions.retaliation import Retaliation
@@ -41,6 +42,10 @@ class GangRelief:
             before = session.withheld
             statement = self._search(job)
             if statement is not None:
+                if self.relief.terms.minimize:
+                    statement = with_fewest_broken(
+                        session, job, statement, lambda breakable: self._search(job, breakable)
+                    )
                 self.retaliation.remember(statement, job)
                 note_promise(session, job, statement)
                 session.commit(statement)
@@ -63,11 +68,12 @@ class GangRelief:
         statement.discard()
         return victims
 
-    def _search(self, job: Job) -> Statement | None:
+    def _search(self, job: Job, breakable: frozenset[str] | None = None) -> Statement | None:
         """The evictions that give the gang its minimum, done on the picture; None, the picture as it was, where there
-        are none."""
+        are none. Of gangs whose UIDs aren't among the `breakable` ones, where these are given, only those go that they
+        can do without."""
         session = self.session
-        self.relief.begin(self.retaliation.untouchable(job))
+        self.relief.begin(self.retaliation.untouchable(job), breakable)
         statement = Statement(session)
         indivisible = session.votes_on_holding and job.min_member >= len(job.tasks)
         hopeless = False

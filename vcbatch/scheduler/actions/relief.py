@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from vcbatch.scheduler.actions.fewest_gangs import works
 from vcbatch.scheduler.classes import TaskClass
 from vcbatch.scheduler.columns import Floats
 from vcbatch.scheduler.model import Job, Queue, Task, TaskStatus
@@ -53,13 +54,15 @@ class Relief:
         self._alike = all(plugin.VICTIMS_BY_STANDING for tier in self._judges for plugin in tier)
         self._prospects: dict[tuple[object, ...], _Prospect] = {}
         self._spared: frozenset[str] = frozenset()
+        self._breakable: frozenset[str] | None = None
         self._futile: set[tuple[object, ...]] = set()
         self._futile_at: tuple[int, ...] = ()
 
-    def begin(self, spared: frozenset[str] = frozenset()) -> None:
+    def begin(self, spared: frozenset[str] = frozenset(), breakable: frozenset[str] | None = None) -> None:
         """The tasks that come next are of another gang, and nothing is done for it yet. Gangs of which `spared` has the
-        UIDs lose nobody to it."""
+        UIDs lose nobody to it; those of which `breakable` hasn't, where it is there, only what they can do without."""
         self._spared = spared
+        self._breakable = breakable
         self._prospects.clear()
 
     def find(self, statement: Statement, task: Task) -> bool:
@@ -129,9 +132,18 @@ class Relief:
             return True
         return self.session.room_of(job, task.cls.request) >= 1
 
-    def evict(self, statement: Statement, victim: Task, task: Task) -> None:
-        """Evict a pod for the task."""
+    def evict(self, statement: Statement, victim: Task, task: Task) -> bool:
+        """Evict a pod for the task. False, with the statement as it was, where its gang can't do without it and may
+        not be broken."""
+        job = victim.job
+        kept = self._breakable is not None and job is not None and job.uid not in self._breakable
+        whole = kept and job is not None and works(self.session, job)
+        mark = statement.mark()
         statement.evict(victim, reason=self.terms.reason, message=self._message(victim, task))
+        if whole and job is not None and not works(self.session, job):
+            statement.take_back(mark)
+            return False
+        return True
 
     # One node --------------------------------------------------------------------------------------------------------
 
@@ -149,8 +161,8 @@ class Relief:
         mark = statement.mark()
         left = there.may_go
         while left and not fits:
-            self.evict(statement, left[0], task)
-            fits = self.fits(task, row, coupled=coupled)
+            if self.evict(statement, left[0], task):
+                fits = self.fits(task, row, coupled=coupled)
             left = self.reordered(left[1:], task)
         if not fits:
             statement.take_back(mark)
@@ -277,7 +289,7 @@ class Relief:
         """What decides whether a gang that holds nothing on nodes can be helped; None where it holds something, or
         plugins go by something else. What failed holds until somebody gets a place."""
         session, job = self.session, task.job
-        if job is None or job.queue is None or not self._alike or self._spared:
+        if job is None or job.queue is None or not self._alike or self._spared or self._breakable is not None:
             return None
         if job.counts[TaskStatus.RUNNING] or job.counts[TaskStatus.BOUND]:
             return None
