@@ -20,6 +20,7 @@ def served(token_user: Callable[[str], User | None] = lambda _token: None) -> li
         batch,
         cluster,
         config,
+        endpoints,
         events,
         networking,
         pods,
@@ -34,6 +35,7 @@ def served(token_user: Callable[[str], User | None] = lambda _token: None) -> li
     modules = (
         pods,
         services,
+        endpoints,
         config,
         cluster,
         quotas,
