@@ -17,8 +17,13 @@ from tests.cluster.controlplane import ControlPlane, Options
 from tests.fidelity import exchanges, golden, listed, servers
 from tests.fidelity.play import Unplayable, play_all
 
-OPTIONS = Options(kwok=False, scheduler=False)
-"""The control plane that golden files are of: nothing places or runs pods."""
+OPTIONS = Options(
+    kwok=False,
+    scheduler=False,
+    controllers=[name for name in Options().controllers if name != "pod-garbage-collector-controller"],
+)
+"""The control plane that golden files are of: nothing places or runs pods, or removes those of nodes that aren't there,
+which it would sooner or later."""
 
 
 @click.group()

@@ -17,10 +17,11 @@ import click
 import yaml
 
 from tests.cluster.binaries.build import build
-from tests.cluster.controlplane import CONTROLLERS, ControlPlane, Options
+from tests.cluster.controlplane import CONTROLLERS, ControlPlane
 from tests.cluster.processes import Program
 from tests.fidelity import clients, golden, kinds, kubectl, servers, webhooks
 from tests.fidelity.golden import Answers
+from tests.fidelity.record import OPTIONS
 from tests.fidelity.servers import Server
 
 
@@ -123,9 +124,6 @@ def play_real(plane: ControlPlane, suite: Suite, chosen: Sequence[str]) -> dict[
 
 def _stop(program: Program) -> None:
     program.stop()
-
-
-OPTIONS = Options(kwok=False, scheduler=False)
 
 
 def _chosen(words: Sequence[str]) -> list[tuple[Suite, list[str]]]:

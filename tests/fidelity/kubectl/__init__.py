@@ -29,7 +29,7 @@ from tests.fidelity.servers import Server
 CASES = Path(__file__).parent / "cases"
 VERSION = "v1.36."
 """The kubectl whose words the golden files hold."""
-_TIMEOUT = 60.0
+_TIMEOUT = 120.0
 _AGE = re.compile(r"(?<![\w.-])(?:<invalid>|<unknown>|\d+(?:\.\d+)?(?:ms|s)|(?:\d+[dhm])+(?:\d+[hms])?)(?![\w./-])")
 _BLANKS = re.compile(r" {2,}|\t+")
 _DATE = re.compile(r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d \w{3} \d{4} \d\d:\d\d:\d\d [+-]\d{4}")
@@ -120,8 +120,10 @@ class _Player:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(self._filled(content), encoding="utf-8")
         self._call(["create", "namespace", self._namespace])
-        account = f"--for=create serviceaccount/default -n {self._namespace} --timeout=30s"
-        self._call(["wait", *account.split()])
+        for made in ("serviceaccount/default", "configmap/kube-root-ca.crt"):
+            wait = f"wait --for=create {made} -n {self._namespace} --timeout=60s"
+            done = self._call(wait.split())
+            assert done.returncode == 0, done.stderr
 
     def play(self) -> Answers:
         return list(self._answers())
