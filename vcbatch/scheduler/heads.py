@@ -33,6 +33,8 @@ _UNDISTURBED: Final = 2
 """After so many turns in which nobody else changed a node, also those of fewer are."""
 _AHEAD: Final = (64, 1 << 14)
 """For how many tasks places are found ahead, at first and at most."""
+_FURTHER: Final = 4
+"""For how many times as many the next time, if nobody changed a node meanwhile."""
 _DEEPER: Final = 8
 """How many times as many scores are computed of nodes of which not enough are known."""
 
@@ -223,12 +225,13 @@ class View:
             count -= self._next
             if count:
                 self._settle(taken)
-        self._horizon = min(2 * self._horizon, _AHEAD[1])
+        self._horizon = min(_FURTHER * self._horizon, _AHEAD[1])
 
     def _next_places(self, count: int, taken: list[int]) -> list[int]:
         """The nodes of the next tasks, usually of `count` or more, in placing order; none where no node takes one.
         Tasks `taken` are on their way to their nodes."""
-        most = max(count, self._horizon)
+        expected = self.placer.expected[self.cls.id]
+        most = max(count, min(self._horizon, expected) if expected > 0 else self._horizon)
         nodes = greatest(self.head, most)
         if not len(nodes):
             return []

@@ -42,18 +42,24 @@ def merged(piles: Sequence[Stacks], most: int) -> tuple[Rows, int]:
 
     Each time the best top item is taken, of equals that of the stack with the smallest number. An item that is better
     than one above it is taken right after that one; so stacks go in the order of the least item met so far, and one
-    sort replaces the walk: by that, then by stack, then from top to bottom.
+    sort replaces the walk: by that, then by stack, then from top to bottom. The numbers of a single pile ascend.
     """
-    least = [np.minimum.accumulate(pile.values, axis=0) for pile in piles]
-    values = np.concatenate([one.ravel() for one in least])
-    names = np.concatenate([np.broadcast_to(pile.names, pile.values.shape).ravel() for pile in piles])
-    lasts = np.concatenate(
-        [(pile.more & (np.arange(len(pile.values))[:, None] == pile.known - 1)).ravel() for pile in piles]
-    )
-    items = np.flatnonzero(values >= max(_nth(values, most), _LEAST))
-    items = items[np.lexsort((names[items], -values[items]))[:most]]
-    last = lasts[items]
-    return names[items], int(last.argmax()) + 1 if last.any() else len(items)
+    least = [np.minimum.accumulate(pile.values, axis=0).ravel(order="F") for pile in piles]  # stack by stack
+    enough = max(_nth(np.concatenate(least), most), _LEAST)
+    found = [_items(pile, values, enough) for pile, values in zip(piles, least, strict=True)]
+    values, names, lasts = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    order = np.argsort(-values, kind="stable") if len(piles) == 1 else np.lexsort((names, -values))
+    order = order[:most]
+    last = lasts[order]
+    return names[order], int(last.argmax()) + 1 if last.any() else len(order)
+
+
+def _items(pile: Stacks, values: Floats, enough: float) -> tuple[Floats, Rows, Mask]:
+    """The items, stack by stack and each from the top down, that are worth as much as this: their values, the numbers
+    of their stacks, and whether each is the last that is known of a stack with others below."""
+    items = np.flatnonzero(values >= enough)
+    stacks, depths = np.divmod(items, len(pile.values))
+    return values[items], pile.names[stacks], pile.more[stacks] & (depths == pile.known[stacks] - 1)
 
 
 def greatest(values: Floats, most: int) -> Rows:

@@ -6,6 +6,7 @@ equals, re-scoring after each.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -33,6 +34,9 @@ class Placer:
         self.nodes = state.nodes
         self.plugins = plugins
         self.log: list[tuple[View | None, Sequence[int]]] = []
+        self.expected: Counter[int] = Counter()
+        """By class id: for how many tasks more places are likely to be asked for. Only how far views look ahead goes by
+        it."""
         self._cache = cache
         self._views: dict[int, View] = {}
         self._all = np.arange(len(self.nodes), dtype=np.intp)
@@ -89,7 +93,7 @@ class Placer:
         view = self._views.get(cls.id)
         rows = None if view is None else view.known(count)
         if rows:
-            self.log.append((view, rows))
+            self._chosen(view, cls, rows)
         return rows
 
     def _on_idle(self, cls: TaskClass, count: int, within: Rows | None, leaning: Leaning | None) -> list[int]:
@@ -105,8 +109,12 @@ class Placer:
             view = self._views[cls.id] = View(self, cls, self.static(cls), self._all, promising=False)
         rows = view.take(count) if leaning is None else view.take_leaning(count, leaning)
         if rows:
-            self.log.append((view, rows))
+            self._chosen(view, cls, rows)
         return rows
+
+    def _chosen(self, view: View | None, cls: TaskClass, rows: Sequence[int]) -> None:
+        self.log.append((view, rows))
+        self.expected[cls.id] -= len(rows)
 
     def on_releasing(
         self, cls: TaskClass, count: int, *, within: Rows | None = None, leaning: Leaning | None = None
