@@ -15,6 +15,7 @@ from tests.oracle.strategies import policies, worlds
 from tests.oracle.worlds import NOW, objects, run
 from vcbatch.api.resources import PODS
 from vcbatch.scheduler import Policy, Scheduler
+from vcbatch.scheduler.queue_demand import DemandBooks
 
 Json = dict[str, Any]
 WORLDS = settings(max_examples=150, suppress_health_check=list(HealthCheck))
@@ -102,7 +103,9 @@ def test_a_picture_is_what_its_objects_say_however_it_came_about(stages: list[Js
             lived.apply(resource, event, obj)
         known = dict(here)
         for bind in lived.cycle(NOW).binds:
+            _demand_is_true(lived)
             lived.bind_failed(bind.uid, "refused")
+        _demand_is_true(lived)
     born = Scheduler(FULL)
     for resource, obj in known.values():
         born.apply(resource, "ADDED", obj)
@@ -158,6 +161,15 @@ def test_a_parked_gang_starts_as_soon_as_it_can(world: Json) -> None:
         if job.group is not None and job.key in fresh._state.jobs:
             fresh._state.set_phase(fresh._state.jobs[job.key], job.phase)
     assert sorted(scheduler.cycle(NOW).binds) == sorted(fresh.cycle(NOW).binds)
+
+
+def _demand_is_true(scheduler: Scheduler) -> None:
+    """What is kept up of the demand of queues is what a new count of all gangs finds."""
+    state = scheduler._state
+    kept = state.demand.now(state.queue_rows)
+    counted = DemandBooks(state.jobs_table).now(state.queue_rows)
+    for of in ("allocated", "pending", "inqueue", "elastic"):
+        assert getattr(kept, of).tolist() == getattr(counted, of).tolist()
 
 
 def _picture(scheduler: Scheduler) -> Json:

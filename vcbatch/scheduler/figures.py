@@ -5,6 +5,7 @@ Amounts are in the units of the picture: thousandths of cpu and of scalars, byte
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -119,10 +120,10 @@ class FigureBooks:
             if amount not in measured.amounts:
                 out += [QueueAmount(name, amount, {}) for name in names if name]
         for amount, (names, matrix) in measured.amounts.items():
-            for row in _changed(self._amounts.get(amount), names, matrix):
-                finite = np.flatnonzero(np.isfinite(matrix[row])).tolist()
-                values = {dims.names[r]: float(matrix[row, r]) for r in finite}
-                out.append(QueueAmount(names[row], amount, values))
+            rows = _changed(self._amounts.get(amount), names, matrix)
+            for row, values in zip(rows, matrix[rows].tolist(), strict=True):
+                finite = {name: value for name, value in zip(dims.names, values, strict=True) if value != math.inf}
+                out.append(QueueAmount(names[row], amount, finite))
         self._amounts = dict(measured.amounts)
         return out
 

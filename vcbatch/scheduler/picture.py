@@ -29,6 +29,7 @@ from vcbatch.scheduler.model import (
     Task,
     TaskStatus,
 )
+from vcbatch.scheduler.queue_demand import DemandBooks
 from vcbatch.scheduler.reading import status_of
 from vcbatch.scheduler.resources import Dimensions, Vector
 from vcbatch.scheduler.shards import Shards
@@ -43,6 +44,7 @@ class Picture:
     """All that decisions read, and the books that every move of a task is entered in.
 
     Attributes:
+        demand: what gangs hold and ask for, by queue.
         changed: something that a cycle would look at changed since the last one.
         room_stamp: grows whenever a placement that failed might succeed now: capacity came or was given back, a node
             changed what it admits.
@@ -64,6 +66,7 @@ class Picture:
         self.classes = ClassTable(self.dims)
         self.nodes = NodeTable(self.dims)
         self.jobs_table = JobTable(self.dims)
+        self.demand = DemandBooks(self.jobs_table)
         self.jobs: dict[str, Job] = {}
         self.queues: dict[str, Queue] = {}
         self.tasks: dict[str, Task] = {}
@@ -179,6 +182,7 @@ class Picture:
         self._tally(job)
 
     def _tally(self, job: Job) -> None:
+        self.jobs_table.changed.add(job.row)
         self.jobs_table.allocated_count[job.row] = job.allocated_count
         if self.victims is not None:
             self.jobs_table.ready_count[job.row] = job.ready_count
@@ -470,6 +474,11 @@ class Picture:
                 queue.capability_named = np.concatenate([queue.capability_named, np.zeros(missing, dtype=bool)])
             if queue.guarantee is not None:
                 queue.guarantee = self.dims.padded(queue.guarantee)
+
+    @property
+    def queue_rows(self) -> int:
+        """How many rows the queues take, those that none has now included."""
+        return 1 + max((queue.row for queue in self.queues.values()), default=-1)
 
     def total(self) -> Vector:
         """What all nodes offer together."""

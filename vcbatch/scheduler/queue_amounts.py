@@ -70,8 +70,8 @@ class QueueAmounts:
 
     def measure(self, state: ClusterState, measured: Measured) -> None:
         """What queues hold and ask for, as `updates` found it last."""
-        table = state.jobs_table
-        pending = self._tree.upwards(self._tree.by_queue(table.queue, table.pending))
+        tree = self._tree
+        pending = tree.upwards(tree.by_index(state.demand.now(tree.rows).pending))
         measured.amounts[Amount.ALLOCATED] = (self._names, self._totals)
         measured.amounts[Amount.REQUEST] = (self._names, self._totals + pending)
 
@@ -85,9 +85,8 @@ class QueueAmounts:
             self._totals = np.full((len(self._tree), len(state.dims)), np.nan)
             self._agreed = {}
             self._amounts = {}
-        tree, table = self._tree, state.jobs_table
-        known = np.flatnonzero(table.queue >= 0)
-        totals = tree.upwards(tree.by_queue(table.queue[known], table.allocated[known]))
+        tree = self._tree
+        totals = tree.upwards(tree.by_index(state.demand.now(tree.rows).allocated))
         moved = (totals != self._totals).any(axis=1)
         self._totals = totals
         books = state.queue_devices

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from vcbatch.scheduler.plugins.base import UNLIMITED
-from vcbatch.scheduler.queue_demand import QueueDemand
 from vcbatch.scheduler.queue_quotas import Limits, anything
 from vcbatch.scheduler.queue_tree import QueueTree
-from vcbatch.scheduler.resources import EPS, PODS
+from vcbatch.scheduler.resources import EPS, PODS, Matrix
 
 Amounts = Sequence[float]
 """One amount per resource."""
@@ -21,6 +20,31 @@ class Excess(NamedTuple):
 
     queue: int
     columns: list[int]
+
+
+class PlainLimits:
+    """Limits as plain numbers, and what follows from them alone: the same as long as no queue changes.
+
+    Attributes:
+        most, deserved, guarantee: as in `Limits`; `named` is its `deserved_named`.
+        has_deserved: whether a queue deserves anything but pods.
+        weighed: what a queue deserves, with its column, where that is anything.
+        bounded: the queue and those above it of which something is limited, nearest first.
+        ranks: decide between queues of the same share.
+    """
+
+    __slots__ = ("bounded", "deserved", "guarantee", "has_deserved", "most", "named", "ranks", "weighed")
+
+    def __init__(self, tree: QueueTree, limits: Limits, ranks: Sequence[float]) -> None:
+        self.most: list[list[float]] = limits.most.tolist()
+        self.deserved: list[list[float]] = limits.deserved.tolist()
+        self.guarantee: list[list[float]] = limits.guarantee.tolist()
+        self.named: list[list[bool]] = limits.deserved_named.tolist()
+        self.has_deserved: list[bool] = anything(limits.deserved).tolist()
+        self.weighed = [[(r, d) for r, d in enumerate(row) if d >= EPS] for row in self.deserved]
+        limited = [any(m != math.inf for m in row) for row in self.most]
+        self.bounded = [tuple(q for q in chain if limited[q]) for chain in tree.chains]
+        self.ranks = ranks
 
 
 class QueueBooks:
@@ -34,14 +58,11 @@ class QueueBooks:
     """
 
     __slots__ = (
-        "_bounded",
-        "_ranks",
+        "_limits",
         "_standings",
-        "_weighed",
         "deserved",
         "elastic",
         "guarantee",
-        "has_deserved",
         "held",
         "inqueue",
         "kept",
@@ -50,22 +71,18 @@ class QueueBooks:
         "tree",
     )
 
-    def __init__(self, tree: QueueTree, limits: Limits, demand: QueueDemand, ranks: Sequence[float]) -> None:
-        """`ranks` decide between queues of the same share."""
+    def __init__(
+        self, tree: QueueTree, limits: PlainLimits, *, allocated: Matrix, inqueue: Matrix, elastic: Matrix
+    ) -> None:
+        """`allocated`, `inqueue` and `elastic` are those of `QueueDemand` with what is below each queue, [Q, R]."""
         self.tree = tree
-        self.held: list[list[float]] = demand.allocated.tolist()
+        self.held: list[list[float]] = allocated.tolist()
         self.kept: list[list[float]] | None = None
-        self.inqueue: list[list[float]] = demand.inqueue.tolist()
-        self.elastic: list[list[float]] = demand.elastic.tolist()
-        self.most: list[list[float]] = limits.most.tolist()
-        self.deserved: list[list[float]] = limits.deserved.tolist()
-        self.guarantee: list[list[float]] = limits.guarantee.tolist()
-        self.named: list[list[bool]] = limits.deserved_named.tolist()
-        self.has_deserved: list[bool] = anything(limits.deserved).tolist()
-        self._weighed = [[(r, d) for r, d in enumerate(row) if d >= EPS] for row in self.deserved]
-        limited = [any(m != math.inf for m in row) for row in self.most]
-        self._bounded = [tuple(q for q in chain if limited[q]) for chain in tree.chains]
-        self._ranks = ranks
+        self.inqueue: list[list[float]] = inqueue.tolist()
+        self.elastic: list[list[float]] = elastic.tolist()
+        self._limits = limits
+        self.most, self.deserved = limits.most, limits.deserved
+        self.guarantee, self.named = limits.guarantee, limits.named
         self._standings: dict[int, tuple[float, float, float]] = {}
 
     def move(self, index: int, amounts: Amounts, count: int) -> None:
@@ -99,17 +116,18 @@ class QueueBooks:
 
     def share(self, index: int) -> float:
         """The largest part that the queue holds of anything it deserves; 1 where it deserves nothing."""
-        if not self.has_deserved[index]:
+        if not self._limits.has_deserved[index]:
             return 1.0
         held = self.held[index]
-        return max(0.0, *[held[r] / d for r, d in self._weighed[index]])
+        return max(0.0, *[held[r] / d for r, d in self._limits.weighed[index]])
 
     def standing(self, index: int) -> tuple[float, float, float]:
         """Sorts queues beside each other, the one to be served first: by share, those that deserve something, age."""
         known = self._standings.get(index)
         if known is None:
-            ranks, lacking = self._ranks, float(not self.has_deserved[index])
-            known = self._standings[index] = (self.share(index), lacking, ranks[index])
+            limits = self._limits
+            lacking = float(not limits.has_deserved[index])
+            known = self._standings[index] = (self.share(index), lacking, limits.ranks[index])
         return known
 
     def room(self, index: int, request: Amounts, own: Amounts | None = None) -> int:
@@ -117,7 +135,7 @@ class QueueBooks:
         the tasks may use themselves. Amounts are compared without tolerance."""
         left = UNLIMITED
         needs = [(r, need) for r, need in enumerate(request) if need > 0 and r != PODS]
-        for q in self._bounded[index]:
+        for q in self._limits.bounded[index]:
             most, held = self.most[q], self.held[q]
             for r, need in needs:
                 limit = most[r]
@@ -134,7 +152,7 @@ class QueueBooks:
     def tightest(self, index: int, request: Amounts) -> int:
         """Of the queue and those above it the one with the least room for this request; of equals the one furthest up,
         from which the others have their limit."""
-        return min(reversed(self._bounded[index]), key=lambda q: self._room_alone(q, request), default=index)
+        return min(reversed(self._limits.bounded[index]), key=lambda q: self._room_alone(q, request), default=index)
 
     def _room_alone(self, q: int, request: Amounts) -> float:
         most = self.most[q]
@@ -158,7 +176,7 @@ class QueueBooks:
         with the least left, of equals the one furthest up. Elastic members count as gone, since they can be had back.
         """
         found: list[Excess] = []
-        for q in self._bounded[index]:
+        for q in self._limits.bounded[index]:
             most, held, inqueue, elastic = self.most[q], self.held[q], self.inqueue[q], self.elastic[q]
             over = [
                 r
@@ -193,5 +211,5 @@ class QueueBooks:
 
     def stamp(self, index: int) -> tuple[object, ...]:
         """Equal as long as `room` is."""
-        held = tuple([tuple(self.held[q]) for q in self._bounded[index]])
-        return held if self.kept is None else (held, tuple([tuple(self.kept[q]) for q in self._bounded[index]]))
+        held = tuple([tuple(self.held[q]) for q in self._limits.bounded[index]])
+        return held if self.kept is None else (held, tuple([tuple(self.kept[q]) for q in self._limits.bounded[index]]))

@@ -123,12 +123,15 @@ class QueueTree:
             np.add.at(out, above, own)
         return out[: len(self)]
 
-    def by_queue(self, rows: npt.NDArray[np.int64], amounts: Matrix) -> Matrix:
-        """Sums [Q, R] of amounts [J, R] whose queues have these rows, -1 for none."""
-        index, count = self.index[rows], len(self) + 1
-        out: Matrix = np.zeros((count, amounts.shape[1]))
-        for r, column in enumerate(amounts.T):
-            out[:, r] = np.bincount(index, weights=column, minlength=count)
+    @property
+    def rows(self) -> int:
+        """How many rows the queues take, those that none has now included."""
+        return len(self.index) - 1
+
+    def by_index(self, amounts: Matrix) -> Matrix:
+        """Amounts [rows, R] by the row of a queue, as [Q, R]."""
+        out: Matrix = np.zeros((len(self) + 1, amounts.shape[1]))
+        out[self.index[:-1]] = amounts
         return out[: len(self)]
 
     def fault(self, queue: Queue) -> QueueFault | None:

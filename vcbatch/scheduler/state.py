@@ -271,6 +271,7 @@ class ClusterState(Picture):
     def set_phase(self, job: Job, phase: Phase) -> None:
         job.phase = phase
         self.jobs_table.phase[job.row] = phase
+        self.jobs_table.changed.add(job.row)
 
     def delete_podgroup(self, group: PodGroupView) -> None:
         """A PodGroup is gone; one of the same name with another UID stays."""
@@ -315,6 +316,7 @@ class ClusterState(Picture):
             queue.jobs[job.key] = job
             job.set_aside = ""
         self.jobs_table.queue[job.row] = -1 if queue is None else queue.row
+        self.jobs_table.changed.add(job.row)
         if self.queue_devices is not None:
             self.queue_devices.release(job.tasks.values())
             self.queue_devices.hold(task for task in job.tasks.values() if task.status in ALLOCATED_STATUSES)

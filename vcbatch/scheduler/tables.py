@@ -157,6 +157,7 @@ class JobTable:
         queue: row of the queue in the current cycle, -1 for none; [J].
         phase, min_member, allocated_count, priority: as in Job; [J].
         ready_count, pending_best_effort: as in Job, kept only while victims are; [J].
+        changed: the rows of which something was written since `take_changed`.
     """
 
     __slots__ = (
@@ -165,6 +166,7 @@ class JobTable:
         "_free",
         "_pending",
         "allocated_count",
+        "changed",
         "gated",
         "has_minimum",
         "min_member",
@@ -180,6 +182,7 @@ class JobTable:
     def __init__(self, dims: Dimensions) -> None:
         r = len(dims)
         self.size = 0
+        self.changed: set[int] = set()
         self._free: list[int] = []
         self._allocated: Matrix = np.zeros((0, r))
         self._pending: Matrix = np.zeros((0, r))
@@ -219,6 +222,12 @@ class JobTable:
             np.add.at(self._allocated, rows, allocated[:, None] * cls.request)
             np.add.at(self._pending, rows, pending[:, None] * cls.request)
 
+    def take_changed(self) -> npt.NDArray[np.intp]:
+        """The rows that changed since it was asked last."""
+        rows = np.array(sorted(self.changed), dtype=np.intp)
+        self.changed.clear()
+        return rows
+
     def take_row(self) -> int:
         """A row of zeros for a new gang."""
         if self._free:
@@ -230,6 +239,7 @@ class JobTable:
 
     def give_row(self, row: int) -> None:
         self._write_due()
+        self.changed.add(row)
         for table in (self._allocated, self._pending, self.gated, self.minimum):
             table[row] = 0.0
         self.has_minimum[row] = False
@@ -254,5 +264,6 @@ class JobTable:
             setattr(self, name, np.concatenate([getattr(self, name), np.zeros(rows - old, dtype=np.int64)]))
 
     def set_minimum(self, row: int, minimum: Vector | None) -> None:
+        self.changed.add(row)
         self.has_minimum[row] = minimum is not None
         self.minimum[row] = 0.0 if minimum is None else minimum

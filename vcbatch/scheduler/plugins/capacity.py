@@ -29,11 +29,10 @@ from vcbatch.scheduler.plugins.base import (
 from vcbatch.scheduler.plugins.capacity_devices import DeviceQuotas
 from vcbatch.scheduler.plugins.capacity_victims import Victims
 from vcbatch.scheduler.queue_amounts import shown_names
-from vcbatch.scheduler.queue_books import Excess, QueueBooks
-from vcbatch.scheduler.queue_demand import queue_demand
-from vcbatch.scheduler.queue_quotas import Limits, flat_limits, quotas_of, tree_limits
+from vcbatch.scheduler.queue_books import Excess, PlainLimits, QueueBooks
+from vcbatch.scheduler.queue_quotas import Limits, anything, flat_limits, quotas_of, tree_limits
 from vcbatch.scheduler.queue_tree import QueueTree
-from vcbatch.scheduler.resources import Mask, Matrix, Vector
+from vcbatch.scheduler.resources import EPS, Mask, Matrix, Vector
 from vcbatch.scheduler.result import Shortage, WaitReason
 from vcbatch.scheduler.victims import Candidates
 
@@ -62,14 +61,17 @@ class Capacity(Plugin):
     def open(self, session: Session) -> None:
         state = session.state
         layout = _layout(state, session.total, hierarchical=self.hierarchical)
-        tree, limits = layout.tree, layout.limits
+        tree = layout.tree
         self._layout = layout
         self._tree = tree
         self._index, self._heads, self._paths = layout.index, layout.heads, layout.paths
         self._dims = session.dims
         self._table = state.jobs_table
         self._levels = int(self.arguments["ancestorReclaimLevel"]) if self.hierarchical else 0
-        self._books = QueueBooks(tree, limits, queue_demand(tree, state.jobs_table), layout.ranks)
+        demand = state.demand.now(tree.rows)
+        own = np.concatenate([demand.allocated, demand.inqueue, demand.elastic], axis=1)
+        allocated, inqueue, elastic = np.split(tree.upwards(tree.by_index(own)), 3, axis=1)
+        self._books = QueueBooks(tree, layout.plain, allocated=allocated, inqueue=inqueue, elastic=elastic)
         self._kept: dict[str, dict[int, _Kept]] = {}
         if state.queue_gates:
             self._keep_room(state)
@@ -94,7 +96,9 @@ class Capacity(Plugin):
         cycle."""
         layout, measured = self._layout, session.measured
         names = layout.names
-        shares = np.array([self._books.standing(i)[0] for i in range(len(names))])
+        held, deserved = np.array(self._books.held), layout.limits.deserved
+        parts = np.divide(held, deserved, out=np.zeros_like(held), where=deserved >= EPS)
+        shares = np.where(anything(deserved), parts.max(axis=1, initial=0.0), 1.0)
         measured.shares = (names, shares, shares > 1)
         measured.amounts[Amount.DESERVED] = (names, layout.limits.deserved)
         measured.amounts[Amount.REAL_CAPACITY] = (names, layout.limits.most)
@@ -287,7 +291,7 @@ class _Layout:
         index: by row of a queue.
         heads: by index, what decides before shares: priority, and that leaves go first.
         paths: by index, the queues whose shares decide, the highest first.
-        ranks: by index, where each stands by age.
+        plain: the limits as the books go by them, with where each queue stands by age.
         capability: what the specs name, infinite where they don't; [Q, R].
         names: by index, empty for a root that is no object.
     """
@@ -297,7 +301,7 @@ class _Layout:
     index: list[int]
     heads: list[tuple[float, ...]]
     paths: list[tuple[int, ...]]
-    ranks: list[float]
+    plain: PlainLimits
     capability: Matrix
     names: list[str]
 
@@ -314,13 +318,14 @@ def _layout(state: ClusterState, total: Vector, *, hierarchical: bool) -> _Layou
     for rank, i in enumerate(sorted(range(len(tree)), key=lambda i: (metas[i], tree.names[i]))):
         ranks[i] = float(rank)
     priorities = [-float(q.view.spec.priority) if q else 0.0 for q in tree.queues]
+    limits = tree_limits(tree, quotas) if hierarchical else flat_limits(quotas, total)
     made = _Layout(
         tree=tree,
-        limits=tree_limits(tree, quotas) if hierarchical else flat_limits(quotas, total),
+        limits=limits,
         index=tree.index.tolist(),
         heads=[(p, float(not leaf)) for p, leaf in zip(priorities, tree.leaf.tolist(), strict=True)],
         paths=[tuple(reversed(chain[:-1])) if hierarchical else chain for chain in tree.chains],
-        ranks=ranks,
+        plain=PlainLimits(tree, limits, ranks),
         capability=np.where(quotas.limited, quotas.capability, np.inf),
         names=shown_names(tree),
     )

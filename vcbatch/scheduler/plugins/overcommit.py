@@ -9,7 +9,7 @@ import numpy as np
 from vcbatch.scheduler.arguments import Argument, ArgumentSpec
 from vcbatch.scheduler.model import Job, Phase
 from vcbatch.scheduler.plugins.base import Plugin, Verdict, Vote
-from vcbatch.scheduler.resources import exceeding
+from vcbatch.scheduler.resources import Vector, exceeding
 from vcbatch.scheduler.result import WaitReason
 
 if TYPE_CHECKING:
@@ -39,13 +39,17 @@ class Overcommit(Plugin):
         self._table = table
         self._most = session.total * factor
         self._idle = self._most - session.nodes.used.sum(axis=1)
-        known = (table.queue >= 0) & table.has_minimum
-        inqueue = known & (table.phase == Phase.INQUEUE)
-        running = known & (table.phase == Phase.RUNNING) & (table.allocated_count >= table.min_member)
-        rest = np.maximum(table.minimum - table.allocated, 0.0)
-        admitted = rest if self.arguments[_ONCE] else table.minimum
-        asked = np.maximum(admitted - table.gated, 0.0)[inqueue].sum(axis=0)
-        self._inqueue = asked + np.maximum(rest - table.gated, 0.0)[running].sum(axis=0)
+        self._inqueue = session.state.demand.now(session.state.queue_rows).inqueue.sum(axis=0)
+        if not self.arguments[_ONCE]:
+            self._inqueue += self._counted_twice()
+
+    def _counted_twice(self) -> Vector:
+        """What admitted gangs that don't run yet have of their minResources already."""
+        table = self._table
+        rows = np.flatnonzero((table.phase == Phase.INQUEUE) & (table.queue >= 0) & table.has_minimum)
+        minimum, gated = table.minimum[rows], table.gated[rows]
+        rest = np.maximum(minimum - table.allocated[rows], 0.0)
+        return (np.maximum(minimum - gated, 0.0) - np.maximum(rest - gated, 0.0)).sum(axis=0)
 
     def enqueueable(self, job: Job) -> Verdict:
         if not self._table.has_minimum[job.row]:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from vcbatch.scheduler.classes import TaskClass
 from vcbatch.scheduler.figures import Amount
-from vcbatch.scheduler.model import Job, Phase, Queue, Task
+from vcbatch.scheduler.model import Job, Queue, Task
 from vcbatch.scheduler.plugins.base import UNLIMITED, EvictionKind, Ledger, Plugin, Verdict, Vote
 from vcbatch.scheduler.resources import CPU, EPS, MEMORY, PODS, Mask, Matrix, Vector, exceeding
 from vcbatch.scheduler.result import WaitReason
@@ -139,8 +139,7 @@ class Proportion(Plugin):
     VICTIMS_BY_STANDING = True
 
     def open(self, session: Session) -> None:
-        table = session.state.jobs_table
-        self._table = table
+        self._table = session.state.jobs_table
         self._dims = session.dims
         standing = _standing(session.state, session.total)
         rows, r = standing.most.shape
@@ -150,11 +149,8 @@ class Proportion(Plugin):
         for queue in session.state.queues.values():
             if queue.jobs:
                 weights[queue.row] = queue.weight
-        known = np.flatnonzero(table.queue >= 0)
-        of = table.queue[known]
-        held = table.allocated[known]
-        allocated = _by_queue(of, held, rows)
-        request = allocated + _by_queue(of, table.pending[known], rows)
+        demand = session.state.demand.now(rows)
+        request = demand.allocated + demand.pending
         # By name, not by row: a sum of fractions depends on its order, and rows on which queue was heard of first.
         active = [row for row in standing.by_name if weights[row] > 0]
         self._deserved: Matrix = np.zeros((rows, r))
@@ -165,15 +161,8 @@ class Proportion(Plugin):
             most=self._most[active],
             guarantee=guarantee[active],
         )
-        phase = table.phase[known]
-        started = (phase == Phase.RUNNING) & (table.allocated_count[known] >= table.min_member[known])
-        counted = table.has_minimum[known] & ((phase == Phase.INQUEUE) | started)
-        missing = np.maximum(table.minimum[known] - held, 0.0)
-        missing = np.maximum(missing - table.gated[known], 0.0)
-        missing[~counted] = 0.0
-        self._inqueue = _by_queue(of, missing, rows)
-        self._elastic = _by_queue(of, np.maximum(held - table.minimum[known], 0.0), rows)
-        self._held: list[list[float]] = allocated.tolist()
+        self._inqueue, self._elastic = demand.inqueue, demand.elastic
+        self._held: list[list[float]] = demand.allocated.tolist()
         self._limits: list[list[float]] = self._deserved.tolist()
         self._shares: dict[int, float] = {}
 
@@ -305,11 +294,3 @@ class Proportion(Plugin):
 def _exceeds(held: list[float], deserved: list[float]) -> bool:
     """Whether, tolerantly, more is held than deserved of some resource."""
     return any(h > d and h - d >= EPS for h, d in zip(held, deserved, strict=True))
-
-
-def _by_queue(queue: npt.NDArray[np.int64], amounts: Matrix, rows: int) -> Matrix:
-    """Sums of gangs' amounts per queue, shape [Q, R]."""
-    out: Matrix = np.empty((rows, amounts.shape[1]))
-    for r, column in enumerate(amounts.T):
-        out[:, r] = np.bincount(queue, weights=column, minlength=rows)
-    return out
