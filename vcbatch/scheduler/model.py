@@ -3,7 +3,7 @@ hold the rest and their row."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
@@ -311,13 +311,31 @@ class Queue:
         return max(self.view.spec.weight, 0)
 
 
+Arrivals = list[tuple[Sequence[Task], Sequence["NodeInfo"]]]
+"""Tasks that came to nodes, one each, and aren't entered among those on the nodes yet."""
+
+
 class NodeInfo:
     """One node name: what is known of the node itself (`row` is -1 while there is no such node) and the pods on it."""
 
-    __slots__ = ("allocatable", "images", "labels", "name", "node", "ports", "present", "row", "taints", "tasks")
+    __slots__ = (
+        "_arrivals",
+        "_tasks",
+        "allocatable",
+        "images",
+        "labels",
+        "name",
+        "node",
+        "ports",
+        "present",
+        "row",
+        "taints",
+    )
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, arrivals: Arrivals) -> None:
+        """`arrivals` are those of all nodes."""
         self.name = name
+        self._arrivals = arrivals
         self.row = -1
         self.node: Node | None = None
         """The node as last seen, for what only some plugins read."""
@@ -326,5 +344,16 @@ class NodeInfo:
         self.taints: tuple[Taint, ...] = ()
         self.allocatable: Mapping[str, str | int | float] = {}
         self.images: dict[str, int] = {}
-        self.tasks: dict[str, Task] = {}
+        self._tasks: dict[str, Task] = {}
         self.ports: dict[HostPort, int] = {}
+
+    @property
+    def tasks(self) -> dict[str, Task]:
+        """The pods on it, by UID. Those that a cycle placed are entered when somebody looks: the books of a node that
+        nobody looked at for long are slow to reach, which is most of what placing a pod would cost."""
+        if self._arrivals:
+            for tasks, infos in self._arrivals:
+                for task, info in zip(tasks, infos, strict=True):
+                    info._tasks[task.uid] = task
+            self._arrivals.clear()
+        return self._tasks

@@ -22,6 +22,7 @@ from vcbatch.scheduler.interpod import InterPodIndex
 from vcbatch.scheduler.model import (
     ALLOCATED_STATUSES,
     STATUSES,
+    Arrivals,
     Job,
     NodeInfo,
     Phase,
@@ -91,6 +92,7 @@ class Picture:
         self.queues_stamp: int = 0
         self.static_stamp: int = 0
         self._infos: dict[str, NodeInfo] = {}
+        self._arrivals: Arrivals = []
         self._nodes_moved = False
         self._related_stamp = -1
         self._namespace_stamp = 0
@@ -203,7 +205,7 @@ class Picture:
     def _info(self, name: str) -> NodeInfo:
         info = self._infos.get(name)
         if info is None:
-            info = self._infos[name] = NodeInfo(name)
+            info = self._infos[name] = NodeInfo(name, self._arrivals)
         return info
 
     # Decisions -------------------------------------------------------------------------------------------------------
@@ -368,11 +370,11 @@ class Picture:
         placing = before is TaskStatus.PENDING
         infos = self.nodes.infos
         if placing:
-            for task, row in zip(tasks, rows, strict=True):
-                info = infos[row]
+            homes = [infos[row] for row in rows]
+            for task, info in zip(tasks, homes, strict=True):
                 task.status = after
                 task.node = info.name
-                info.tasks[task.uid] = task
+            self._arrivals.append((tasks, homes))
         else:
             for task, row in zip(tasks, rows, strict=True):
                 task.status = after
