@@ -10,6 +10,7 @@ from typing import Any
 
 from vcbatch.api.name_rules import path_segment
 from vcbatch.local.apiserver.access import User, authorize, forbidden_path
+from vcbatch.local.apiserver.decoding import Decoder
 from vcbatch.local.apiserver.deleting import DeleteOptions, Deleter, parse_delete_options
 from vcbatch.local.apiserver.engine import Engine
 from vcbatch.local.apiserver.errors import (
@@ -122,6 +123,7 @@ class Handler:
         self.writer = Writer(engine)
         self.deleter = Deleter(engine, self.writer.store_change)
         self.operations = StoreOperations(engine, self.reader, self.writer, self.deleter)
+        self._decoder = Decoder(engine.served)
         self._documents = documents
         self._protobuf = protobuf
 
@@ -436,7 +438,7 @@ class Handler:
             body = self._body(call)
         ctx = self._context(call)
         if body is not None and handler is call.entry.handlers.get(""):
-            self.writer.decode(call.entry, body, ctx)
+            self._decoder.decode(call.entry, body, ctx)
         elif body is not None and ctx.field_validation == "Warn":
             call.warnings.extend(body.faults)
         if body is not None and call.verb == "create" and call.target.subresource:

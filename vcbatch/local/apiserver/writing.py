@@ -11,37 +11,28 @@ from vcbatch.api.name_rules import path_segment
 from vcbatch.api.resources import NAMESPACES
 from vcbatch.local.apiserver import apply
 from vcbatch.local.apiserver import metadata as rules
+from vcbatch.local.apiserver.decoding import Decoder
 from vcbatch.local.apiserver.engine import Engine
 from vcbatch.local.apiserver.errors import (
     MODIFIED,
-    DecodeError,
     FieldError,
     StatusError,
     already_exists,
     bad_request,
     conflict,
-    internal,
     invalid,
     invalid_value,
 )
 from vcbatch.local.apiserver.patch.transform import Patch
 from vcbatch.local.apiserver.record import Record
 from vcbatch.local.apiserver.registry import RequestContext, Served
-from vcbatch.local.apiserver.request import Body, missing_kind, summary
-from vcbatch.seams.api import PatchKind
+from vcbatch.local.apiserver.request import Body
 
 Json = dict[str, Any]
 
 encode_object = msgspec.json.Encoder().encode
 
 OTHER_NAMESPACE = "the namespace of the provided object does not match the namespace sent on the request"
-_EVERYWHERE = frozenset(
-    {"CreateOptions", "DeleteOptions", "GetOptions", "ListOptions", "PatchOptions", "Status", "UpdateOptions",
-     "WatchEvent"}
-)  # fmt: skip
-_SCHEME = 'in scheme "pkg/runtime/scheme.go:111"'
-
-
 _MOST_TRIES = 5
 """How often a write is made anew because another came in while webhooks were asked; as a real server's patches."""
 
@@ -55,6 +46,7 @@ class Writer:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        self._decoder = Decoder(engine.served)
 
     # -- create -----------------------------------------------------------------------------------------------------
 
@@ -62,7 +54,7 @@ class Writer:
         """Store a new object, with the `managed` fields of an apply; answers what is stored."""
         obj: Json = body.value
         engine = self._engine
-        self.decode(entry, body, ctx)
+        self._decoder.decode(entry, body, ctx)
         metadata: Json = obj["metadata"]
         self._place(entry, metadata, ctx)
         engine.require_namespace(entry, ctx, metadata.get("name") or metadata.get("generateName", ""))
@@ -72,7 +64,7 @@ class Writer:
         entry.strategy.default(obj, None, ctx)
         changed = await engine.mutate("CREATE", entry, obj, None, ctx)
         if changed is not None and changed is not obj:
-            obj = self._reread(entry, changed, ctx)
+            obj = self._decoder.reread(entry, changed, ctx)
             metadata = obj["metadata"]
             self._place(entry, metadata, ctx)
         self._fill(entry, obj, ctx)
@@ -109,100 +101,6 @@ class Writer:
             metadata["generation"] = 1
 
     @staticmethod
-    def _reread(entry: Served, obj: Json, ctx: RequestContext) -> Json:
-        """What webhooks made of an object, read as if it had come from a client. Raises 500, as Kubernetes does."""
-        obj.setdefault("metadata", {})
-        resource = entry.resource
-        group, _, version = str(obj.get("apiVersion")).rpartition("/")
-        if (group, version, obj.get("kind")) != (resource.group, resource.version, resource.kind):
-            own = f"{(resource.group or 'core').partition('.')[0]}.{resource.kind}"
-            raise StatusError(500, "", f"converting ({version}.{obj.get('kind')}) to ({own}): unknown conversion")
-        try:
-            entry.strategy.fields(obj, ctx)
-            rules.check_types(obj, built_in=not entry.generated)
-        except (DecodeError, StatusError) as error:
-            raise internal(str(error)) from error
-        return obj
-
-    def decode(self, entry: Served, body: Body, ctx: RequestContext) -> None:
-        """Check version and kind, types and unknown fields of a whole object that a client sent."""
-        kind, version = entry.resource.kind, entry.resource.version
-        prefix = f'{kind} in version "{version}" cannot be handled as a {kind}: '
-        obj: Json = body.value
-        self._check_type(entry, obj, ctx, raw=body.raw)
-        try:
-            found = self._fields(entry, obj, body.faults, ctx)
-        except DecodeError as error:
-            raise bad_request(prefix + str(error)) from None
-        if found:
-            raise bad_request(f"{prefix}strict decoding error: {', '.join(found)}")
-
-    def _fields(
-        self, entry: Served, obj: Json, faults: Sequence[str], ctx: RequestContext, *, ordered: bool = False
-    ) -> list[str]:
-        """The faults that refuse the request; others become warnings as the request's fieldValidation says."""
-        unknown = entry.strategy.fields(obj, ctx)
-        if ordered:
-            unknown.sort()
-        if entry.generated:
-            # Kubernetes reads the metadata of a custom object first.
-            unknown.sort(key=lambda fault: not fault.startswith('unknown field "metadata.'))
-        found = [*faults, *unknown]
-        rules.check_types(obj, built_in=not entry.generated)
-        if ctx.field_validation == "Strict":
-            return found
-        if ctx.field_validation == "Warn":
-            ctx.warnings.extend(fault for fault in found if fault not in ctx.warnings)
-        return []
-
-    def _check_type(self, entry: Served, obj: Json, ctx: RequestContext, *, raw: bytes = b"") -> None:
-        resource = entry.resource
-        kind, api_version = obj.get("kind"), obj.get("apiVersion")
-        if entry.generated:
-            self._check_custom_type(entry, obj, ctx, raw)
-            return
-        for name, value in (("kind", kind), ("apiVersion", api_version)):
-            if value is not None and not isinstance(value, str):
-                raise bad_request(f"{resource.kind} has a {name} that is no string")
-        obj["kind"] = kind = kind or resource.kind
-        obj["apiVersion"] = api_version = api_version or resource.api_version
-        if kind == resource.kind and api_version == resource.api_version:
-            return
-        if api_version.count("/") > 1:
-            raise bad_request(
-                f"the object provided is unrecognized (must be of type {resource.kind}): "
-                f"unexpected GroupVersion string: {api_version} ({summary(raw)})"
-            )
-        version = api_version.rpartition("/")[2]
-        prefix = f'{kind} in version "{version}" cannot be handled as a {resource.kind}: '
-        if not self._registered(api_version, kind):
-            raise bad_request(f'{prefix}no kind "{kind}" is registered for version "{api_version}" {_SCHEME}')
-        internal = (resource.group or "core").partition(".")[0]
-        raise bad_request(f"{prefix}converting ({version}.{kind}) to ({internal}.{resource.kind}): unknown conversion")
-
-    def _registered(self, api_version: str, kind: str) -> bool:
-        """Whether Kubernetes knows such a kind: served ones, their lists, and those that every version has."""
-        served = self._engine.served
-        if served.of_kind(api_version, kind) or served.of_kind(api_version, kind.removesuffix("List")):
-            return True
-        return kind in _EVERYWHERE and any(entry.resource.api_version == api_version for entry in served.all)
-
-    def _check_custom_type(self, entry: Served, obj: Json, ctx: RequestContext, raw: bytes) -> None:
-        resource = entry.resource
-        if not isinstance(obj.get("kind"), str) or not obj["kind"]:
-            raise missing_kind(resource.kind, raw or msgspec.json.encode(obj))
-        given = obj.get("apiVersion") or ""
-        if given != resource.api_version:
-            # No schema is known for that version, so all but the common fields are unknown.
-            extra = [key for key in obj if key not in ("apiVersion", "kind", "metadata")]
-            if ctx.field_validation == "Warn":
-                ctx.warnings.extend(f'unknown field "{key}"' for key in extra)
-            raise bad_request(
-                f"the API version in the data ({given}) does not match the expected API version "
-                f"({resource.api_version})"
-            )
-
-    @staticmethod
     def _place(entry: Served, metadata: Json, ctx: RequestContext) -> None:
         """The namespace of the request becomes the object's; another one is refused."""
         namespace = metadata.get("namespace", "")
@@ -236,7 +134,7 @@ class Writer:
     async def update(self, entry: Served, name: str, body: Body, ctx: RequestContext) -> tuple[Record, bool]:
         """PUT. Answers what is stored and whether it was created."""
         obj: Json = body.value
-        self.decode(entry, body, ctx)
+        self._decoder.decode(entry, body, ctx)
         self._check_address(entry, name, obj["metadata"], ctx)
         if entry.create_on_update and not ctx.subresource:
             namespace = ctx.namespace if entry.resource.namespaced else None
@@ -273,7 +171,7 @@ class Writer:
     async def patch(self, entry: Served, name: str, patch: Patch, ctx: RequestContext) -> Record:
         def make(record: Record) -> Made:
             obj, shown = patch.apply(self._engine.decode(entry, record), entry)
-            self._decode_patched(entry, obj, shown, patch, ctx)
+            self._decoder.decode_patched(entry, obj, shown, patch, ctx)
             self._check_address(entry, name, obj["metadata"], ctx)
             return obj, None
 
@@ -321,42 +219,8 @@ class Writer:
         if version and version != str(record.version):
             raise conflict(group=entry.resource.group, plural=entry.resource.plural, name=name, message=MODIFIED)
         obj = applied.obj
-        self.decode(entry, Body(obj), ctx)
+        self._decoder.decode(entry, Body(obj), ctx)
         return obj, applied.managed
-
-    def _decode_patched(self, entry: Served, obj: Json, shown: str, patch: Patch, ctx: RequestContext) -> None:
-        """A patched object that doesn't decode is the patch's fault: 422 with what came out."""
-        if not entry.generated:
-            obj.setdefault("kind", entry.resource.kind)
-            obj.setdefault("apiVersion", entry.resource.api_version)
-        resource = entry.resource
-        if entry.generated and obj.get("apiVersion") not in (None, "", resource.api_version):
-            detail = f"must be {resource.api_version}"
-            self._refuse(entry, obj, [invalid_value("apiVersion", obj["apiVersion"], detail)])
-        if not entry.generated:
-            self._keep_type(entry, obj, shown, patch)
-        self._check_type(entry, obj, ctx)
-        try:
-            # What a patch makes is read with its keys in order.
-            found = self._fields(entry, obj, patch.faults, ctx, ordered=True)
-            message = f"strict decoding error: {', '.join(found)}" if found else ""
-        except DecodeError as error:
-            message = str(error)
-        if message:
-            raise invalid(group="", kind="", name="", errors=[invalid_value("patch", shown, message)])
-
-    def _keep_type(self, entry: Served, obj: Json, shown: str, patch: Patch) -> None:
-        """A patch can't make another kind of an object: a strategic one is of this type whatever it says, the others
-        make a text that is read again."""
-        resource = entry.resource
-        kind, version = obj.get("kind"), obj.get("apiVersion")
-        if (kind, version) == (resource.kind, resource.api_version):
-            return
-        if patch.kind is PatchKind.STRATEGIC:
-            obj.update(kind=resource.kind, apiVersion=resource.api_version)
-        elif isinstance(kind, str) and isinstance(version, str):
-            fault = f"{version}, Kind={kind} is not {resource.api_version}, Kind={resource.kind}"
-            raise invalid(group="", kind="", name="", errors=[invalid_value("patch", shown, fault)])
 
     @staticmethod
     def _check_address(entry: Served, name: str, metadata: Json, ctx: RequestContext) -> None:
@@ -412,7 +276,7 @@ class Writer:
         entry.strategy.default(obj, old, ctx)
         changed = await engine.mutate("UPDATE", entry, obj, old, ctx)
         if changed is not None and changed is not obj:
-            obj = self._reread(entry, changed, ctx)
+            obj = self._decoder.reread(entry, changed, ctx)
         metadata = obj["metadata"]
         metadata["resourceVersion"] = str(record.version)
         rules.keep_system_fields(metadata, old["metadata"])

@@ -1,0 +1,172 @@
+"""What clients, patches and webhooks send, read as objects of the kind that it is for: version and kind, types of
+fields, unknown fields. Refusals come in Kubernetes' words.
+
+Source: k8s.io/apiserver `pkg/endpoints/handlers`, k8s.io/apimachinery `pkg/runtime`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from vcbatch.local.apiserver import metadata as rules
+from vcbatch.local.apiserver.errors import (
+    DecodeError,
+    StatusError,
+    bad_request,
+    internal,
+    invalid,
+    invalid_value,
+)
+from vcbatch.local.apiserver.patch.transform import Patch
+from vcbatch.local.apiserver.registry import RequestContext, Served
+from vcbatch.local.apiserver.request import Body, missing_kind, summary
+from vcbatch.local.apiserver.served import ServedSet
+from vcbatch.seams.api import PatchKind
+
+Json = dict[str, Any]
+
+_EVERYWHERE = frozenset(
+    {"CreateOptions", "DeleteOptions", "GetOptions", "ListOptions", "PatchOptions", "Status", "UpdateOptions",
+     "WatchEvent"}
+)  # fmt: skip
+_SCHEME = 'in scheme "pkg/runtime/scheme.go:111"'
+
+
+class Decoder:
+    """Reads for the kinds that are `served`."""
+
+    def __init__(self, served: ServedSet) -> None:
+        self._served = served
+
+    def decode(self, entry: Served, body: Body, ctx: RequestContext) -> None:
+        """Check version and kind, types and unknown fields of a whole object that a client sent."""
+        kind, version = entry.resource.kind, entry.resource.version
+        prefix = f'{kind} in version "{version}" cannot be handled as a {kind}: '
+        obj: Json = body.value
+        self._check_type(entry, obj, ctx, raw=body.raw)
+        try:
+            found = self._fields(entry, obj, body.faults, ctx)
+        except DecodeError as error:
+            raise bad_request(prefix + str(error)) from None
+        if found:
+            raise bad_request(f"{prefix}strict decoding error: {', '.join(found)}")
+
+    def _fields(
+        self, entry: Served, obj: Json, faults: Sequence[str], ctx: RequestContext, *, ordered: bool = False
+    ) -> list[str]:
+        """The faults that refuse the request; others become warnings as the request's fieldValidation says."""
+        unknown = entry.strategy.fields(obj, ctx)
+        if ordered:
+            unknown.sort()
+        if entry.generated:
+            # Kubernetes reads the metadata of a custom object first.
+            unknown.sort(key=lambda fault: not fault.startswith('unknown field "metadata.'))
+        found = [*faults, *unknown]
+        rules.check_types(obj, built_in=not entry.generated)
+        if ctx.field_validation == "Strict":
+            return found
+        if ctx.field_validation == "Warn":
+            ctx.warnings.extend(fault for fault in found if fault not in ctx.warnings)
+        return []
+
+    def _check_type(self, entry: Served, obj: Json, ctx: RequestContext, *, raw: bytes = b"") -> None:
+        resource = entry.resource
+        kind, api_version = obj.get("kind"), obj.get("apiVersion")
+        if entry.generated:
+            self._check_custom_type(entry, obj, ctx, raw)
+            return
+        for name, value in (("kind", kind), ("apiVersion", api_version)):
+            if value is not None and not isinstance(value, str):
+                raise bad_request(f"{resource.kind} has a {name} that is no string")
+        obj["kind"] = kind = kind or resource.kind
+        obj["apiVersion"] = api_version = api_version or resource.api_version
+        if kind == resource.kind and api_version == resource.api_version:
+            return
+        if api_version.count("/") > 1:
+            raise bad_request(
+                f"the object provided is unrecognized (must be of type {resource.kind}): "
+                f"unexpected GroupVersion string: {api_version} ({summary(raw)})"
+            )
+        version = api_version.rpartition("/")[2]
+        prefix = f'{kind} in version "{version}" cannot be handled as a {resource.kind}: '
+        if not self._registered(api_version, kind):
+            raise bad_request(f'{prefix}no kind "{kind}" is registered for version "{api_version}" {_SCHEME}')
+        internal = (resource.group or "core").partition(".")[0]
+        raise bad_request(f"{prefix}converting ({version}.{kind}) to ({internal}.{resource.kind}): unknown conversion")
+
+    def _registered(self, api_version: str, kind: str) -> bool:
+        """Whether Kubernetes knows such a kind: served ones, their lists, and those that every version has."""
+        served = self._served
+        if served.of_kind(api_version, kind) or served.of_kind(api_version, kind.removesuffix("List")):
+            return True
+        return kind in _EVERYWHERE and any(entry.resource.api_version == api_version for entry in served.all)
+
+    def _check_custom_type(self, entry: Served, obj: Json, ctx: RequestContext, raw: bytes) -> None:
+        resource = entry.resource
+        if not isinstance(obj.get("kind"), str) or not obj["kind"]:
+            raise missing_kind(resource.kind, raw or msgspec.json.encode(obj))
+        given = obj.get("apiVersion") or ""
+        if given != resource.api_version:
+            # No schema is known for that version, so all but the common fields are unknown.
+            extra = [key for key in obj if key not in ("apiVersion", "kind", "metadata")]
+            if ctx.field_validation == "Warn":
+                ctx.warnings.extend(f'unknown field "{key}"' for key in extra)
+            raise bad_request(
+                f"the API version in the data ({given}) does not match the expected API version "
+                f"({resource.api_version})"
+            )
+
+    def decode_patched(self, entry: Served, obj: Json, shown: str, patch: Patch, ctx: RequestContext) -> None:
+        """A patched object that doesn't decode is the patch's fault: 422 with what came out."""
+        if not entry.generated:
+            obj.setdefault("kind", entry.resource.kind)
+            obj.setdefault("apiVersion", entry.resource.api_version)
+        resource = entry.resource
+        if entry.generated and obj.get("apiVersion") not in (None, "", resource.api_version):
+            detail = f"must be {resource.api_version}"
+            errors = [invalid_value("apiVersion", obj["apiVersion"], detail)]
+            kind, name = obj.get("kind") or resource.kind, obj["metadata"].get("name", "")
+            raise invalid(group=resource.group, kind=kind, name=name, errors=errors)
+        if not entry.generated:
+            self._keep_type(entry, obj, shown, patch)
+        self._check_type(entry, obj, ctx)
+        try:
+            # What a patch makes is read with its keys in order.
+            found = self._fields(entry, obj, patch.faults, ctx, ordered=True)
+            message = f"strict decoding error: {', '.join(found)}" if found else ""
+        except DecodeError as error:
+            message = str(error)
+        if message:
+            raise invalid(group="", kind="", name="", errors=[invalid_value("patch", shown, message)])
+
+    def _keep_type(self, entry: Served, obj: Json, shown: str, patch: Patch) -> None:
+        """A patch can't make another kind of an object: a strategic one is of this type whatever it says, the others
+        make a text that is read again."""
+        resource = entry.resource
+        kind, version = obj.get("kind"), obj.get("apiVersion")
+        if (kind, version) == (resource.kind, resource.api_version):
+            return
+        if patch.kind is PatchKind.STRATEGIC:
+            obj.update(kind=resource.kind, apiVersion=resource.api_version)
+        elif isinstance(kind, str) and isinstance(version, str):
+            fault = f"{version}, Kind={kind} is not {resource.api_version}, Kind={resource.kind}"
+            raise invalid(group="", kind="", name="", errors=[invalid_value("patch", shown, fault)])
+
+    @staticmethod
+    def reread(entry: Served, obj: Json, ctx: RequestContext) -> Json:
+        """What webhooks made of an object, read as if it had come from a client. Raises 500, as Kubernetes does."""
+        obj.setdefault("metadata", {})
+        resource = entry.resource
+        group, _, version = str(obj.get("apiVersion")).rpartition("/")
+        if (group, version, obj.get("kind")) != (resource.group, resource.version, resource.kind):
+            own = f"{(resource.group or 'core').partition('.')[0]}.{resource.kind}"
+            raise StatusError(500, "", f"converting ({version}.{obj.get('kind')}) to ({own}): unknown conversion")
+        try:
+            entry.strategy.fields(obj, ctx)
+            rules.check_types(obj, built_in=not entry.generated)
+        except (DecodeError, StatusError) as error:
+            raise internal(str(error)) from error
+        return obj
