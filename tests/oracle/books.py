@@ -77,6 +77,10 @@ class Books(NearOracle):
         self.evicted.append(victim.uid)
         self.pushed.add((actor.key, victim.job.key))
 
+    def _relieved(self, job: Job) -> bool:
+        """Whether others went for the gang in this cycle, who would have gone for nothing if it lost somebody now."""
+        return any(actor == job.key != lost for actor, lost in self.pushed)
+
     # Switches --------------------------------------------------------------------------------------------------------
 
     def _deciding(self, switch: str, names: Sequence[str]) -> list[list[str]]:

@@ -90,7 +90,7 @@ class Evictions(Victims):
                 return False
             if within:
                 return job is mine
-            return job is not mine and job.queue is mine.queue and (job.key, mine.key) not in self.pushed
+            return job is not mine and job.queue is mine.queue and not self._relieved(job)
 
         nodes = [n for n in self.nodes if self._curable(n, task)]
         scores = self._scores(nodes, task)
@@ -133,7 +133,7 @@ class Evictions(Victims):
             if task.best_effort and not victim.best_effort:
                 return False
             lent = job.queue is not mine.queue and self._reclaimable(job.queue)
-            return lent and (job.key, mine.key) not in self.pushed
+            return lent and not self._relieved(job)
 
         nodes = [n for n in self.nodes if self._curable(n, task)]
         return any(self._make_room(node, task, candidate, reclaim=True) for node in nodes)

@@ -140,7 +140,7 @@ class EvictionOracle(Evictions):
         of = victim.job
         if of is None or of is job or not self._preemptable(victim) or not self._lets_go(of):
             return False
-        if (of.key, job.key) in self.pushed:
+        if self._relieved(of):
             return False
         if reclaim:
             return victim.status == "Running" and of.queue is not job.queue and self._reclaimable(of.queue)

@@ -182,6 +182,31 @@ PASSED_OVER = World(
     new=[Gang(size=1, minimum=1, cpu=3, priority="low", queue="default", kept=True)],
 )
 """A gang of three that nobody can be evicted for holds the one place in which another gang could be helped."""
+IN_TURN = World(
+    nodes=[7, 7],
+    old=[
+        Gang(size=1, minimum=1, cpu=1, priority="low", queue="default", kept=False),
+        Gang(size=1, minimum=1, cpu=1, priority="low", queue="default", kept=True),
+        Gang(size=1, minimum=1, cpu=1, priority="low", queue="default", kept=True),
+        Gang(size=2, minimum=2, cpu=3, priority="mid", queue="default", kept=False),
+        Gang(size=3, minimum=3, cpu=3, priority="low", queue="other", kept=False),
+    ],
+    new=[Gang(size=1, minimum=1, cpu=1, priority="low", queue="other", kept=True)],
+)
+"""A gang of one queue has others evicted for a member that it lost, and comes up to lose another one to their queue."""
+RECLAIMING = Policy.parse(
+    POLICY.format(
+        actions="allocate, reclaim",
+        first="priority",
+        second="gang",
+        gang="true",
+        drf="true",
+        queues="capacity",
+        minimize="true",
+        prevent="false",
+        dry="false",
+    )
+)
 SPARING = Policy.parse(
     POLICY.format(
         actions="allocate, preempt, reclaim, backfill",
@@ -243,6 +268,7 @@ def test_evictions_end_though_something_else_changes_all_the_time(world: World, 
 
 @SETTINGS
 @given(worlds, policies())
+@example(IN_TURN, RECLAIMING)
 def test_nobody_goes_unless_somebody_then_has_the_place(world: World, policy: Policy) -> None:
     play = Play(world, policy)
     for _ in range(ROUNDS):

@@ -67,6 +67,9 @@ class Session(Answers):
         self.closed_queues: dict[str, str] = {}
         """By queue name: why it got nothing more in this cycle."""
         self.evictions: list[Eviction] = []
+        self.relieved: set[str] = set()
+        """By key the gangs for which others were evicted in this cycle. They lose nobody in it, or those would have
+        gone for nothing."""
         self.lenient = False
         """Whether plugins let pods go that they only protect for a time: in trials that are taken back."""
         self.withheld = 0
@@ -179,6 +182,8 @@ class Session(Answers):
         if job is not None and not victims and not self.ready_without_hope(job):
             self._hopeful.append((job, statement))
         if victims:
+            if job is not None and any(victim.job is not job for victim in victims):
+                self.relieved.add(job.key)
             self._evicted += victims
             self.eligible = None  # whoever loses pods may have too few left
             statement.nominate()
