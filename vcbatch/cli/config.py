@@ -25,17 +25,19 @@ def command() -> None:
 @click.argument("file", type=_FILE)
 @extensions_option
 def check(file: Path, extensions: Extensions) -> int:
-    """Say everything that is wrong with the policy in FILE, each with its line.
+    """Say everything that is wrong with the policy in FILE, and what it had better say otherwise, each with its line.
 
     Exit code 0 where the scheduler can use it, 1 where it can't.
     """
     try:
         policy = Policy.parse(policy_text(file), extensions=extensions)
     except PolicyError as error:
-        say("\n".join(placed(file, error)))
+        say("\n".join(placed(file, error.faults)))
         count = len(error.faults)
         note(f"{count} {'fault' if count == 1 else 'faults'}: the scheduler would go on with its last good policy")
         return 1
+    if policy.warnings:
+        say("\n".join(placed(file, policy.warnings, word="warning")))
     plugins = sum(len(tier.plugins) for tier in policy.tiers)
     parts = ((len(policy.actions), "action"), (plugins, "plugin"), (len(policy.tiers), "tier"))
     counted = ", ".join(f"{count} {thing}{'' if count == 1 else 's'}" for count, thing in parts)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from vcbatch.cli.output import CliError
 from vcbatch.scheduler import Policy, PolicyError
-from vcbatch.scheduler.policy import BUILT_IN, MAX_POLICY_BYTES, Extensions
+from vcbatch.scheduler.policy import BUILT_IN, MAX_POLICY_BYTES, Extensions, PolicyFault
 
 
 def read_policy(path: Path, *, extensions: Extensions = BUILT_IN) -> Policy:
@@ -14,14 +15,15 @@ def read_policy(path: Path, *, extensions: Extensions = BUILT_IN) -> Policy:
     try:
         return Policy.parse(policy_text(path), extensions=extensions)
     except PolicyError as error:
-        raise CliError("\n".join(placed(path, error))) from error
+        raise CliError("\n".join(placed(path, error.faults))) from error
 
 
-def placed(path: Path, error: PolicyError) -> list[str]:
-    """All that is wrong with the policy in that file, each with its place there."""
+def placed(path: Path, faults: Sequence[PolicyFault], *, word: str = "") -> list[str]:
+    """All that is wrong with the policy in that file, each with its place there and the `word` for what it is."""
+    text = f"{word}: " if word else ""
     return [
-        f"{path}:{fault.line}:{fault.column}: {fault.text}" if fault.line else f"{path}: {fault.text}"
-        for fault in error.faults
+        f"{path}:{fault.line}:{fault.column}: {text}{fault.text}" if fault.line else f"{path}: {text}{fault.text}"
+        for fault in faults
     ]
 
 

@@ -169,6 +169,8 @@ class FollowedPolicy:
             self._meter.gauge("policy_refused", 0)
             self._meter.count("policy_reloads", result="applied")
             log.info("the policy of %s is in force", self._source.name)
+            for warning in policy.warnings:
+                log.warning("the policy of %s: %s", self._source.name, warning)
             if news:
                 await self._event(EventType.NORMAL, PolicyEvent.APPLIED, "the policy is in force")
 

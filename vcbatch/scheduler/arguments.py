@@ -61,6 +61,11 @@ class Faults:
             self._found += error.faults
             return default
 
+    @property
+    def found(self) -> tuple[PolicyFault, ...]:
+        """What was found so far."""
+        return tuple(self._found)
+
     def check(self) -> None:
         """Raises `PolicyError` where anything was found."""
         if self._found:
@@ -69,10 +74,16 @@ class Faults:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Argument:
-    """One argument: its default, whose type is the argument's type, and the smallest value that makes sense."""
+    """One argument: its default, whose type is the argument's type, and the smallest value that makes sense.
+
+    `expected` is the smallest value that does what one would think; one below it is accepted, as in Volcano, and
+    `otherwise` says what it does.
+    """
 
     default: ArgumentValue
     minimum: float | None = None
+    expected: float | None = None
+    otherwise: str = ""
 
     def read(self, value: object, where: str) -> ArgumentValue:
         """`value` as this argument's type, by Volcano's rules: a float may be written as an integer, a boolean as a
@@ -154,6 +165,15 @@ class ArgumentSpec:
         if self.check is not None:
             self.check(values, where)
         return values
+
+    def doubts(self, values: Mapping[str, Any], where: str) -> list[str]:
+        """What of the values that were read is accepted and means something else than one would think."""
+        found: list[str] = []
+        for name, value in values.items():
+            spec = self.named.get(name) or self._by_prefix(name)
+            if spec is not None and spec.expected is not None and value < spec.expected:
+                found.append(f"{where}.{name}: should be at least {spec.expected:g}, got {value!r}, {spec.otherwise}")
+        return found
 
     def _allowed(self) -> str:
         named = sorted([*self.named, *self.structured])

@@ -76,6 +76,8 @@ class Policy:
     """As it is written."""
     """Where the real load of nodes is measured; None where it isn't."""
     extensions: Extensions = BUILT_IN
+    warnings: Sequence[PolicyFault] = ()
+    """What is accepted, as Volcano accepts it, and does something else than one would think."""
 
     @property
     def by_queue(self) -> bool:
@@ -113,9 +115,10 @@ class Policy:
             raise PolicyError(f"policy: must be at most {MAX_POLICY_BYTES} characters, got {len(text)}")
         source = compose(text)
         try:
-            return Policy.build(_mapping(source.document, "policy"), plugins=plugins, extensions=extensions)
+            policy = Policy.build(_mapping(source.document, "policy"), plugins=plugins, extensions=extensions)
         except PolicyError as error:
             raise source.placed(error) from error
+        return replace(policy, warnings=source.placed(PolicyError(*policy.warnings)).faults)
 
     @staticmethod
     def default() -> Policy:
@@ -147,6 +150,7 @@ class _Reader:
 
     def __init__(self, extensions: Extensions) -> None:
         self.faults = Faults()
+        self._warnings = Faults()
         self._extensions = extensions
         self._named: set[str] = set()
         self._plugins = {**PLUGINS, **{name: checked(cls) for name, cls in extensions.plugins.items()}}
@@ -167,6 +171,8 @@ class _Reader:
             self._refuse_idle(tier, actions, f"policy.tiers[{i}]")
         arguments, given = self._configurations(document.get("configurations"))
         metrics = self.faults.of(lambda: MetricsSection.read(document.get("metrics")), None)
+        if metrics is None:
+            self._warn_of_blindness(tiers)
         self.faults.check()
         return Policy(
             actions=actions,
@@ -176,7 +182,17 @@ class _Reader:
             metrics=metrics,
             given_metrics=document.get("metrics"),
             extensions=self._extensions,
+            warnings=self._warnings.found,
         )
+
+    def _warn_of_blindness(self, tiers: Sequence[Tier]) -> None:
+        for i, tier in enumerate(tiers):
+            for j, option in enumerate(tier.plugins):
+                if option.cls.NEEDS_METRICS:
+                    self._warnings.add(
+                        f"policy.tiers[{i}].plugins[{j}].name: {option.name} should come with the section metrics "
+                        "(type, address), without which it decides nothing"
+                    )
 
     def actions(self, value: object) -> Sequence[str]:
         """The names of a comma-separated string, in its order."""
@@ -265,7 +281,10 @@ class _Reader:
         """As written, and as read with defaults."""
         written = entry.get("arguments")
         given: Mapping[str, Any] = {} if written is None else self._mapping(written, f"{where}.arguments")
-        return given, self.faults.of(lambda: spec.read(given, f"{where}.arguments"), {})
+        values = self.faults.of(lambda: spec.read(given, f"{where}.arguments"), {})
+        for text in spec.doubts(values, f"{where}.arguments"):
+            self._warnings.add(text)
+        return given, values
 
     def _refuse_conflicts(self, tier: Tier, where: str) -> None:
         """A hierarchy of shares and flat deserved amounts of one strength contradict each other (as in Volcano)."""

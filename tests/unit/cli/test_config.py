@@ -50,6 +50,29 @@ def test_a_policy_that_works_is_said_to(tmp_path: Path):
     assert result.stdout == f"{file}: fine (1 action, 1 plugin, 1 tier)\n"
 
 
+def test_what_is_accepted_and_had_better_be_otherwise_is_a_warning_with_its_line(tmp_path: Path):
+    arguments = "{binpack.weight: -2, binpack.cpu: -1, binpack.resources: gpu, binpack.resources.gpu: -3}"
+    text = f"{POLICY}  - name: binpack\n    arguments: {arguments}\n  - name: usage\n"
+    text += "  - name: overcommit\n    arguments: {overcommit-factor: 0.5}\n"
+    file = written(tmp_path / "policy.yaml", text)
+    result = run("check", file)
+    assert result.return_value == 0
+    *warnings, last = result.stdout.splitlines()
+    start, plugins = len(POLICY.splitlines()), "policy.tiers[0].plugins"
+    assert [warning.partition(": warning: ")[2] for warning in warnings] == [
+        f"{plugins}[{text}"
+        for text in (
+            "1].arguments.binpack.weight: should be at least 0, got -2, by which the emptiest nodes are the best",
+            "1].arguments.binpack.cpu: should be at least 0, got -1, which counts as 1",
+            "1].arguments.binpack.resources.gpu: should be at least 0, got -3, which counts as 1",
+            "2].name: usage should come with the section metrics (type, address), without which it decides nothing",
+            "3].arguments.overcommit-factor: should be at least 1, got 0.5, which counts as 1.2",
+        )
+    ]
+    assert [warning.split(":")[1] for warning in warnings] == [str(start + n) for n in (2, 2, 2, 3, 5)]
+    assert last == f"{file}: fine (1 action, 4 plugins, 1 tier)"
+
+
 def test_every_fault_is_a_line_that_an_editor_jumps_to(tmp_path: Path):
     file = written(tmp_path / "policy.yaml", POLICY.replace("gang", "gagn").replace("allocate", "fly"))
     result = run("check", file)

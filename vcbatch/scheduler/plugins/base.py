@@ -190,6 +190,9 @@ class Plugin:
     ACTS_IN: ClassVar[str] = ""
     """The action without which the plugin decides nothing: a policy that names the plugin alone is refused."""
 
+    NEEDS_METRICS: ClassVar[bool] = False
+    """Whether it decides nothing where the policy has no section `metrics`."""
+
     barring: bool = False
     """Whether `barred` has anything to say in this cycle."""
 

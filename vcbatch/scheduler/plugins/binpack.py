@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _WEIGHT = "binpack.weight"
 _RESOURCES = "binpack.resources"
 _DEFAULT = 1
+_RESOURCE = Argument(default=_DEFAULT, expected=0, otherwise=f"which counts as {_DEFAULT}")
 
 
 class Binpack(Plugin):
@@ -27,12 +28,12 @@ class Binpack(Plugin):
     BY_AMOUNTS = True
     ARGUMENTS = ArgumentSpec(
         named={
-            _WEIGHT: Argument(default=_DEFAULT),
-            "binpack.cpu": Argument(default=_DEFAULT),
-            "binpack.memory": Argument(default=_DEFAULT),
+            _WEIGHT: Argument(default=_DEFAULT, expected=0, otherwise="by which the emptiest nodes are the best"),
+            "binpack.cpu": _RESOURCE,
+            "binpack.memory": _RESOURCE,
             _RESOURCES: Argument(default=""),
         },
-        prefixed={f"{_RESOURCES}.": Argument(default=_DEFAULT)},
+        prefixed={f"{_RESOURCES}.": _RESOURCE},
     )
 
     def open(self, session: Session) -> None:

@@ -27,7 +27,12 @@ class Overcommit(Plugin):
     """
 
     ARGUMENTS = ArgumentSpec(
-        named={"overcommit-factor": Argument(default=_DEFAULT_FACTOR), _ONCE: Argument(default=False)}
+        named={
+            "overcommit-factor": Argument(
+                default=_DEFAULT_FACTOR, expected=1.0, otherwise=f"which counts as {_DEFAULT_FACTOR:g}"
+            ),
+            _ONCE: Argument(default=False),
+        }
     )
 
     def open(self, session: Session) -> None:

@@ -87,6 +87,7 @@ class Rescheduling(Plugin):
     """Goes by `NodeUsage` objects, which the policy's `metrics` section brings in; a node without one no older than
     `metricsPeriod` is neither idle nor busy. What a pod really uses nobody says, so its requests count for it."""
 
+    NEEDS_METRICS = True
     ARGUMENTS = ArgumentSpec(
         named={},
         structured={"interval": duration("5m"), "metricsPeriod": duration("5m"), "strategies": _strategies},

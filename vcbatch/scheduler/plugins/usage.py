@@ -154,6 +154,7 @@ class Usage(Plugin):
     """Reads `NodeUsage` objects, which the policy's `metrics` section brings in. Nodes without a measurement, or with
     an old one, are admitted and get no points."""
 
+    NEEDS_METRICS = True
     ARGUMENTS = ArgumentSpec(
         named={
             "usage.weight": Argument(default=5),
