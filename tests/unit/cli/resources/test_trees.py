@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -97,8 +98,17 @@ def test_a_bar_is_as_long_as_its_limit(held: int, deserved: int, admitted: int, 
 
 def test_gpus_are_what_people_look_at() -> None:
     limited = {"metadata": {"name": "a"}, "spec": {"capability": {"cpu": "1", "nvidia.com/gpu": "8"}}}
-    assert default_resource(books_of([limited], [])) == "nvidia.com/gpu"
-    assert default_resource(books_of([], [])) == "cpu"
+    assert default_resource(books_of([limited], []), []) == "nvidia.com/gpu"
+    assert default_resource(books_of([], []), []) == "cpu"
+
+
+@pytest.mark.parametrize(("gpus", "chosen"), [("4", "nvidia.com/gpu"), ("0", "cpu")])
+def test_a_job_that_wants_gpus_that_there_are_not_does_not_hide_the_queues(gpus: str, chosen: str) -> None:
+    machine = {"status": {"allocatable": {"cpu": "8", "nvidia.com/gpu": gpus}}}
+    queue = {"metadata": {"name": "a"}}
+    wanting = {"metadata": {"name": "g"}, "spec": {"queue": "a", "minResources": {"nvidia.com/gpu": "1"}}}
+    assert default_resource(books_of([queue], []), [machine]) == "cpu"
+    assert default_resource(books_of([queue], [wanting]), [machine]) == chosen
 
 
 def test_amounts_are_short() -> None:

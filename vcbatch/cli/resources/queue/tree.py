@@ -33,7 +33,7 @@ _IN_BYTES: Final = ("memory", "storage", "ephemeral-storage")
 @click.option(
     "--resource",
     metavar="NAME",
-    help="Which to show, such as cpu, memory or nvidia.com/gpu.  [default: GPUs, else cpu]",
+    help="Which to show, such as cpu, memory or nvidia.com/gpu.  [default: GPUs where queues use any, else cpu]",
 )
 @access_options
 def command(access: Access, resource: str | None) -> int:
@@ -49,7 +49,7 @@ def command(access: Access, resource: str | None) -> int:
         return books_of(queues, await within_reach(api, PODGROUPS)), await within_reach(api, NODES)
 
     books, nodes = access.once(fetch)
-    chosen = resource or default_resource(books)
+    chosen = resource or default_resource(books, nodes)
     total = cluster_total(nodes, chosen)
     known = {name for entry in books.entries.values() for name in entry.resources()}
     if resource is not None and resource not in known and not total:
@@ -58,9 +58,18 @@ def command(access: Access, resource: str | None) -> int:
     return 0
 
 
-def default_resource(books: Books) -> str:
-    """What people fight for: GPUs where a queue has or wants any, else cpu."""
-    known = {name for entry in books.entries.values() for name in entry.resources()}
+def default_resource(books: Books, nodes: Sequence[Json]) -> str:
+    """What people fight for: GPUs where a queue has any, or wants any that there are; else cpu."""
+    entries = books.entries.values()
+    held = {
+        name
+        for entry in entries
+        for amounts in (entry.capability, entry.guarantee, entry.deserved, entry.allocated)
+        for name, amount in amounts.items()
+        if amount
+    }
+    wanted = {name for entry in entries for name in entry.resources()}
+    known = held | {name for name in wanted if cluster_total(nodes, name)}
     gpus = sorted(name for name in known if name == GPU_RESOURCE or name.endswith(("/gpu", ".com/gpu")))
     return gpus[0] if gpus else "cpu"
 
