@@ -116,6 +116,21 @@ def networked(draw: st.DrawFn) -> tuple[Json, Json]:
     """A world with a network, and a policy that fills its domains. Gangs that go by it need all their pods, and there
     are no nodes outside of HyperNodes then: the rules don't say whether domains get points for pods that a gang could
     do without, and how near such nodes are."""
+    world, policy = _wired(draw) if draw(st.booleans()) else _tree(draw)
+    if not any(plugin["name"] == "gang" for plugin in policy["tiers"][0]["plugins"]):
+        policy["tiers"][0]["plugins"].append({"name": "gang"})
+    arguments = {
+        "weight": draw(st.integers(1, 2)),
+        "hypernode.binpack.cpu": draw(st.integers(0, 2)),
+        "hypernode.binpack.resources": draw(st.sampled_from(["", "nvidia.com/gpu"])),
+        "hypernode.binpack.normal-pod.enable": draw(st.sampled_from([True, True, False])),
+        "hypernode.binpack.normal-pod.fading": draw(st.sampled_from([0, 0.3, 1, 1.7])),
+    }
+    _add(policy, {"name": "network-topology-aware", "arguments": arguments})
+    return world, policy
+
+
+def _wired(draw: st.DrawFn) -> tuple[Json, Json]:
     world, policy = draw(worlds()), draw(_policies())
     for key in ("pvcs", "pvs", "storageClasses"):
         world.pop(key, None)
@@ -131,17 +146,31 @@ def networked(draw: st.DrawFn) -> tuple[Json, Json]:
             group["spec"]["minMember"] = sum(pod["metadata"]["uid"].startswith(mine) for pod in world["pods"])
     if any("networkTopology" in group["spec"] for group in world["podGroups"]):
         _add_rack(world)
-    if not any(plugin["name"] == "gang" for plugin in policy["tiers"][0]["plugins"]):
-        policy["tiers"][0]["plugins"].append({"name": "gang"})
-    arguments = {
-        "weight": draw(st.integers(1, 2)),
-        "hypernode.binpack.cpu": draw(st.integers(0, 2)),
-        "hypernode.binpack.resources": draw(st.sampled_from(["", "nvidia.com/gpu"])),
-        "hypernode.binpack.normal-pod.enable": draw(st.booleans()),
-        "hypernode.binpack.normal-pod.fading": draw(st.sampled_from([0, 0.5, 1])),
-    }
-    _add(policy, {"name": "network-topology-aware", "arguments": arguments})
     return world, policy
+
+
+def _tree(draw: st.DrawFn) -> tuple[Json, Json]:
+    """Gangs without a topology on two spines with racks of one node or two each, so that a full rack may be below an
+    empty spine."""
+    world = thin_world(draw, cpus=("2", "4", "7"), most_nodes=6, guests=True)
+    racks: dict[str, list[str]] = {}
+    for node in world["nodes"]:
+        racks.setdefault(draw(st.sampled_from(["ra", "rb", "rc", "rd"])), []).append(node["metadata"]["name"])
+    spines = {"sa": [r for r in sorted(racks) if r < "rc"], "sb": [r for r in sorted(racks) if r >= "rc"]}
+    tier = draw(st.integers(2, 3))
+    named = [(name, 1, "Node", members) for name, members in racks.items()]
+    named += [(name, tier, "HyperNode", members) for name, members in spines.items() if members]
+    world["hyperNodes"] = [
+        {
+            "metadata": {"name": name, "uid": f"hyper-{name}"},
+            "spec": {
+                "tier": at,
+                "members": [{"type": kind, "selector": {"exactMatch": {"name": member}}} for member in members],
+            },
+        }
+        for name, at, kind, members in named
+    ]
+    return world, thin_policy(draw)
 
 
 def _add_rack(world: Json) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from tests.oracle.load import Load
 from tests.oracle.near import HELD, Domain, NearOracle
 from tests.oracle.neighbours import Neighbours
+from tests.oracle.numa import Numa
 from tests.oracle.oracle import ALLOCATED, Amounts, Job, Json, Node, Task, amounts, plus
 from tests.oracle.rules import HARD, SOFT, Rules
 
@@ -88,7 +89,7 @@ class Network(Rules):
         found = {name: self.given.get(f"hypernode.binpack.{name}", 1) for name in ("cpu", "memory")}
         for name in filter(None, self.given.get("hypernode.binpack.resources", "").split(",")):
             found[name] = self.given.get(f"hypernode.binpack.resources.{name}", 1)
-        return {name: weight for name, weight in found.items() if asked.get(name, 0.0) > 0}
+        return {name: weight for name, weight in found.items() if weight and asked.get(name, 0.0) > 0}
 
     def full(self, domain: Domain, asked: Amounts) -> float:
         """How full the domain is with what is asked for, 0 where that is more than it has."""
@@ -239,7 +240,13 @@ def _limits(pod: Json) -> dict[str, int]:
     return {name: int(amount) for name, amount in limits.items() if name.startswith("volcano.sh/")}
 
 
-RULES = {"nodegroup": NodeGroups, "usage": Load, "network-topology-aware": Network, "deviceshare": Cards}
+RULES = {
+    "nodegroup": NodeGroups,
+    "usage": Load,
+    "network-topology-aware": Network,
+    "deviceshare": Cards,
+    "numa-aware": Numa,
+}
 
 
 class FullOracle(NearOracle):

@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 
 from tests.oracle.more_strategies import carded, grouped, measured, networked
 from tests.oracle.near_strategies import related
+from tests.oracle.numa_strategies import aligned
 from tests.oracle.plugins import FullOracle
 from tests.oracle.worlds import run
 from vcbatch.scheduler import Policy
@@ -56,4 +57,10 @@ def test_network_topology_aware(case: tuple[Json, Json]) -> None:
 @WORLDS
 @given(carded())
 def test_deviceshare(case: tuple[Json, Json]) -> None:
+    _agree(*case)
+
+
+@settings(WORLDS, max_examples=200)
+@given(aligned())
+def test_numa_aware(case: tuple[Json, Json]) -> None:
     _agree(*case)
