@@ -12,7 +12,8 @@ CPU_AND_MEMORY = ("cpu", "memory")
 
 
 class Load(Rules):
-    """What was placed on a node and can't be measured yet counts by an estimate, which is made when it is placed."""
+    """What was placed on a node and can't be measured yet counts by an estimate, which is made when it is placed. What
+    is only promised doesn't."""
 
     def __init__(self, oracle: NearOracle, world: Json, given: Json) -> None:
         super().__init__(oracle, world, given)
@@ -20,7 +21,7 @@ class Load(Rules):
         self._real = {u["metadata"]["name"]: u for u in world["nodeUsages"]}
         self._fresh = {name for name, u in self._real.items() if now - u["observedAt"] <= 300}
         self._pods = {p["metadata"]["uid"]: p for p in world["pods"]}
-        self._estimates: dict[str, dict[str, Amounts]] = {node.name: {} for node in oracle.nodes}
+        self._estimates: dict[str, dict[str, tuple[Task, Amounts]]] = {node.name: {} for node in oracle.nodes}
         recent = [
             (task.uid, task, node)
             for node in oracle.nodes
@@ -48,7 +49,8 @@ class Load(Rules):
         weights = {"cpu": self.given.get("cpu.weight", 1), "memory": self.given.get("memory.weight", 1)}
         total = 0.0
         for name, weight in weights.items():
-            shadow = sum(estimate[name] for estimate in self._estimates[node.name].values())
+            known = self._estimates[node.name].values()
+            shadow = sum(estimate[name] for task, estimate in known if task.status != "Pipelined")
             real = self._real.get(node.name, {}).get(name, 0.0)
             total += min(real + shadow / node.alloc[name], 1.0) * weight
         return total / sum(weights.values())
@@ -59,7 +61,8 @@ class Load(Rules):
             risk = 1.2
         if self._load(node) < self.given.get("estimator.risk_threshold", 0.6):
             risk = 1.0
-        self._estimates[node.name][task.uid] = {name: self._estimate(task, name, risk) for name in CPU_AND_MEMORY}
+        estimate = {name: self._estimate(task, name, risk) for name in CPU_AND_MEMORY}
+        self._estimates[node.name][task.uid] = (task, estimate)
 
     def gone(self, node: Node, task: Task) -> None:
         self._estimates[node.name].pop(task.uid, None)

@@ -88,6 +88,11 @@ class Columns:
         return self._depths.column
 
     @property
+    def promising(self) -> bool:
+        """Whether the tasks would be promised what is being released."""
+        return self._promising
+
+    @property
     def steps(self) -> Floats:
         """How many tasks of the class are there before the one scored, [D, 1]."""
         return self._depths.column

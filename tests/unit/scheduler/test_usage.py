@@ -187,6 +187,22 @@ def test_what_is_taken_back_counts_no_more() -> None:
     assert points(opened, plugin, "g-worker-0") == before
 
 
+def test_what_is_only_promised_counts_once_it_is_placed() -> None:
+    given = policy(NAME)
+    cluster = _cluster(given)
+    _measure(cluster, "a", 0.1, 0.1)
+    cluster.gang("g", 2)
+    opened = session(cluster, given)
+    plugin = plugin_of(opened, Usage)
+    before = points(opened, plugin, "g-worker-0")
+    statement = Statement(opened)
+    statement.pipeline([task_of(opened, "g-worker-0")], [0])
+    assert points(opened, plugin, "g-worker-1") == before
+    statement.discard()
+    opened.bind([task_of(opened, "g-worker-0")], [0])
+    assert points(opened, plugin, "g-worker-1")["a"] < before["a"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

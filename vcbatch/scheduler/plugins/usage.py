@@ -243,6 +243,9 @@ class Usage(Plugin):
         steps: Floats = np.arange(float(columns.before[-1, 0]) + 1.0)[:, None]
         calm, risky = self._estimate(cls)
         shadow = self._shadow[:, None, rows]
+        if columns.promising:
+            idle = np.repeat(1.0 - self._load(shadow, rows), len(columns.before), axis=0)
+            return idle * (100.0 * self.arguments["usage.weight"] * self._fresh[rows])
         load = self._load(shadow + calm[:, None, None] * steps, rows)
         # What was estimated once stays: only those that find the node busy count for more.
         more = np.cumsum(load >= self._estimator["risk_threshold"], axis=0)
@@ -287,7 +290,8 @@ class Usage(Plugin):
         return risky if load >= self._estimator["risk_threshold"] else calm
 
     def moved(self, task: Task, row: int, step: int) -> None:
-        """Placements count; an eviction takes back only what was counted, the rest being in the measurements."""
+        """Placements count, but what is only promised: until that is placed somebody else uses the node. An eviction
+        takes back only what was counted, the rest being in the measurements."""
         if row < 0:
             return
         if step < 0 and task.uid in self._counted:
@@ -297,7 +301,7 @@ class Usage(Plugin):
                 self._evicted[task.uid] = estimate
         elif step > 0 and task.uid in self._evicted:
             self._count(task, row, self._evicted.pop(task.uid))
-        elif step > 0 and task.status in (TaskStatus.ALLOCATED, TaskStatus.PIPELINED):
+        elif step > 0 and task.status in (TaskStatus.ALLOCATED, TaskStatus.BINDING):
             self._count(task, row, self._estimate_at(task.cls, row))
 
     def _count(self, task: Task, row: int, estimate: Floats) -> None:
