@@ -71,7 +71,7 @@ class QueueAmounts:
     def measure(self, state: ClusterState, measured: Measured) -> None:
         """What queues hold and ask for, as `updates` found it last."""
         tree = self._tree
-        pending = tree.upwards(tree.by_index(state.demand.now(tree.rows).pending))
+        pending = tree.upwards(tree.by_index(state.demand.by_queue(tree.rows).pending))
         measured.amounts[Amount.ALLOCATED] = (self._names, self._totals)
         measured.amounts[Amount.REQUEST] = (self._names, self._totals + pending)
 
@@ -86,7 +86,7 @@ class QueueAmounts:
             self._agreed = {}
             self._amounts = {}
         tree = self._tree
-        totals = tree.upwards(tree.by_index(state.demand.now(tree.rows).allocated))
+        totals = tree.upwards(tree.by_index(state.demand.by_queue(tree.rows).allocated))
         moved = (totals != self._totals).any(axis=1)
         self._totals = totals
         books = state.queue_devices

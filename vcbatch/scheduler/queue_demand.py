@@ -45,7 +45,7 @@ class DemandBooks:
         self._sums: Matrix = np.zeros((0, 0))
         """By place; [Q + 1, 4R]."""
 
-    def now(self, queues: int) -> QueueDemand:
+    def by_queue(self, queues: int) -> QueueDemand:
         """The sums as they are, of this many rows of queues; the caller's own."""
         table = self._table
         changed = table.take_changed()

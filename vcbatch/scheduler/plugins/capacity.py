@@ -68,7 +68,7 @@ class Capacity(Plugin):
         self._dims = session.dims
         self._table = state.jobs_table
         self._levels = int(self.arguments["ancestorReclaimLevel"]) if self.hierarchical else 0
-        demand = state.demand.now(tree.rows)
+        demand = state.demand.by_queue(tree.rows)
         own = np.concatenate([demand.allocated, demand.inqueue, demand.elastic], axis=1)
         allocated, inqueue, elastic = np.split(tree.upwards(tree.by_index(own)), 3, axis=1)
         self._books = QueueBooks(tree, layout.plain, allocated=allocated, inqueue=inqueue, elastic=elastic)

@@ -44,7 +44,7 @@ class Overcommit(Plugin):
         self._table = table
         self._most = session.total * factor
         self._idle = self._most - session.nodes.used.sum(axis=1)
-        self._inqueue = session.state.demand.now(session.state.queue_rows).inqueue.sum(axis=0)
+        self._inqueue = session.state.demand.by_queue(session.state.queue_rows).inqueue.sum(axis=0)
         if not self.arguments[_ONCE]:
             self._inqueue += self._counted_twice()
 

@@ -149,7 +149,7 @@ class Proportion(Plugin):
         for queue in session.state.queues.values():
             if queue.jobs:
                 weights[queue.row] = queue.weight
-        demand = session.state.demand.now(rows)
+        demand = session.state.demand.by_queue(rows)
         request = demand.allocated + demand.pending
         # By name, not by row: a sum of fractions depends on its order, and rows on which queue was heard of first.
         active = [row for row in standing.by_name if weights[row] > 0]
