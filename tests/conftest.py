@@ -8,6 +8,7 @@ from typing import Any
 
 import hypothesis
 import pytest
+from pytest_rerunfailures import suspended_finalizers
 
 from tests.scenarios import report
 
@@ -23,8 +24,19 @@ _played: list[dict[str, Any]] = []
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if any(folder in item.path.parents for folder in REAL):
+        if any(folder in item.path.parents for folder in REAL) and not item.get_closest_marker("flaky"):
             item.add_marker(pytest.mark.flaky(reruns=1))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """A second try finds nothing that the first left behind: what the tests of a module share is made anew."""
+    if getattr(item, "execution_count", 1) > 1:
+        setup = item.session._setupstate  # pyright: ignore[reportPrivateUsage]
+        # The plugin keeps what is above a single test for the second try.
+        setup.stack.update(suspended_finalizers)
+        suspended_finalizers.clear()
+        setup.teardown_exact(None)
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:

@@ -64,15 +64,6 @@ def binaries() -> Binaries:
         pytest.fail(str(error))
 
 
-@pytest.fixture(autouse=True)
-def no_jobs_of_an_earlier_try(request: pytest.FixtureRequest) -> None:
-    """A test that is tried again finds the module's control plane without the jobs that it made before."""
-    if getattr(request.node, "execution_count", 1) > 1 and "control_plane" in request.fixturenames:
-        plane: ControlPlane = request.getfixturevalue("control_plane")
-        for kind in ("vcjob", "podgroup", "pod"):
-            plane.kubectl("delete", kind, "--all", "--all-namespaces", "--wait=true")
-
-
 MakeControlPlane = Callable[..., ControlPlane]
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from tests.cluster.afresh import Afresh
 from tests.cluster.binaries.build import Binaries
+from tests.cluster.controlplane import ControlPlane
 from tests.fidelity import exchanges, golden, servers
 from tests.fidelity.play import Player
 from tests.fidelity.record import OPTIONS
@@ -15,14 +16,11 @@ from tests.fidelity.servers import Server
 
 
 @pytest.fixture(scope="module")
-def planes(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Afresh]:
-    with Afresh(tmp_path_factory, "cluster", binaries, OPTIONS) as planes:
-        yield planes
-
-
-@pytest.fixture
-def server(planes: Afresh, request: pytest.FixtureRequest) -> Server:
-    return servers.real(planes.plane(request))
+def server(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    folder: Path = tmp_path_factory.mktemp("cluster")
+    with ControlPlane(folder, binaries, OPTIONS) as plane:
+        plane.install_crds()
+        yield servers.real(plane)
 
 
 @pytest.mark.xdist_group("cluster-fidelity")

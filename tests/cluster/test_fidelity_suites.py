@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cluster.afresh import Afresh
 from tests.cluster.binaries.build import Binaries
 from tests.cluster.controlplane import ControlPlane
 from tests.fidelity.record import OPTIONS
@@ -14,14 +13,10 @@ from tests.fidelity.suites import SUITES, differing, play_real
 
 
 @pytest.fixture(scope="module")
-def planes(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Afresh]:
-    with Afresh(tmp_path_factory, "fidelity", binaries, OPTIONS) as planes:
-        yield planes
-
-
-@pytest.fixture
-def plane(planes: Afresh, request: pytest.FixtureRequest) -> ControlPlane:
-    return planes.plane(request)
+def plane(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    with ControlPlane(tmp_path_factory.mktemp("fidelity"), binaries, OPTIONS) as plane:
+        plane.install_crds()
+        yield plane
 
 
 @pytest.mark.parametrize("suite", SUITES)

@@ -26,6 +26,9 @@ LACKS: Mapping[Capability, str] = {
     Capability.PATIENCE: "takes minutes of real time",
     Capability.SOCKETS: "pods only pretend to run",
 }
+pytestmark = pytest.mark.flaky(reruns=0)
+"""What fails is played once more, by itself, before its test is asked."""
+
 PLANES = 3
 """How many control planes share out the scenarios that want one for themselves."""
 AT_ONCE = 16
