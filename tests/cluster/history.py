@@ -71,7 +71,7 @@ class Recorder:
         for follower in self._followers:
             follower.start()
         for follower in self._followers:
-            assert follower.listed.wait(30), f"no list of {follower.path} within 30 s"
+            assert follower.listed.wait(60), f"no list of {follower.path} within 60 s"
         return self
 
     def __exit__(self, *_: object) -> None:

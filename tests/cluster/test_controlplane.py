@@ -107,8 +107,8 @@ time.sleep(600)
     finally:
         victim.kill()
         victim.wait()
-    wait_until("all programs are gone", lambda: not _alive(pids), timeout=20)
-    wait_until("the state is gone", lambda: not Path(state).exists(), timeout=20)
+    wait_until("all programs are gone", lambda: not _alive(pids))
+    wait_until("the state is gone", lambda: not Path(state).exists())
 
 
 def _alive(pids: Iterable[int]) -> list[int]:

@@ -120,7 +120,7 @@ def test_a_credential_plugin_is_asked_again_once_its_token_is_refused(
     _recreate_account(plane, SCHEDULER)
     plane.write_token(NAMESPACE, f"vcbatch-{SCHEDULER}", token)
     before = _renewed(plane)
-    wait_until("the Lease is renewed with the new token", lambda: _renewed(plane) > before, timeout=30)
+    wait_until("the Lease is renewed with the new token", lambda: _renewed(plane) > before)
     scheduler.program.check()
 
 
@@ -138,7 +138,7 @@ def _recreate_account(plane: ControlPlane, part: str) -> None:
 def _refused(programs: Components, kubeconfig: Path, *flags: str) -> str:
     """What a scheduler says that ends at once with status 1."""
     refused = programs.start(SCHEDULER, ALONE, *flags, replica=kubeconfig.stem, kubeconfig=kubeconfig)
-    assert refused.program.wait_ended(timeout=30) == 1
+    assert refused.program.wait_ended() == 1
     return refused.program.said()
 
 

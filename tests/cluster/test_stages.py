@@ -57,7 +57,7 @@ def on_kwok(control_plane: ControlPlane) -> Played:
 def _unless_late(what: str, condition: Any) -> None:
     """What isn't as it should be shows in each sample's own test."""
     try:
-        wait_until(what, condition, timeout=30)
+        wait_until(what, condition)
     except AssertionError:
         pass
 

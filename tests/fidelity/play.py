@@ -20,7 +20,7 @@ from tests.fidelity.wire import Answer, Client, Stream
 Json = dict[str, Any]
 
 _HEADERS = ("allow", "location", "retry-after", "www-authenticate", "vary", "etag")
-_PATIENCE = 30.0
+_PATIENCE = 60.0
 
 
 class Unplayable(Exception):

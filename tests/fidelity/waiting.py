@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 
-def until(what: str, condition: Callable[[], bool], timeout: float = 30.0) -> None:
+def until(what: str, condition: Callable[[], bool], timeout: float = 60.0) -> None:
     """Return once the condition holds. Raises TimeoutError naming what was waited for."""
     end = time.monotonic() + timeout
     while not condition():

@@ -94,7 +94,7 @@ from vcbatch.seams import Api
 Json = dict[str, Any]
 
 CASES = Path(__file__).parent / "cases"
-_PATIENCE_SECONDS = 20.0
+_PATIENCE_SECONDS = 60.0
 _EVENT_SECONDS = 60.0
 _OF_WHAT_WAS_SEEN = frozenset({"is", "includes", "at_most"})
 _LONELY = frozenset({"node", "cordon", "unready", "lose", "restart", "clock"})

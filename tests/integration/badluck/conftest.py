@@ -30,8 +30,8 @@ class Unlucky(RunningVcbatch):
         """Send the signal to the server and wait until it is gone."""
         process = psutil.Process(int((self.state / "pid").read_text().split()[0]))
         os.kill(process.pid, how)
-        _, alive = psutil.wait_procs([process], timeout=30)
-        assert not alive or alive[0].status() == psutil.STATUS_ZOMBIE, f"{how.name} didn't end the server in 30 s"
+        _, alive = psutil.wait_procs([process], timeout=60)
+        assert not alive or alive[0].status() == psutil.STATUS_ZOMBIE, f"{how.name} didn't end the server in 60 s"
 
     def api(self) -> HttpApi:
         return HttpApi(load(self.kubeconfig), clock=SystemClock(), random=SystemRandom())

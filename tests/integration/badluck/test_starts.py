@@ -33,7 +33,7 @@ def test_a_start_that_is_broken_off_leaves_nothing(program: Unlucky):
     process = start(program)
     until(lambda: (program.state / "pid").exists() or None)
     process.send_signal(signal.SIGTERM)
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=120)
     assert process.returncode in (0, -signal.SIGTERM), errors
     assert "error" not in errors, "no part goes on without the others"
     assert left_over(program.state) == []

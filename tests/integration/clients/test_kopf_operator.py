@@ -36,7 +36,7 @@ def operator(kubeconfig: Path, namespace: str, log: Path) -> Iterator[None]:
         yield
         assert process.poll() is None, log.read_text()
         process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
     finally:
         process.kill()
         process.wait()

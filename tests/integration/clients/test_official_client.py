@@ -263,7 +263,7 @@ def test_leaders_are_elected_by_a_lease(connection: client.ApiClient, namespace:
         def started() -> None:
             led.append(name)
             leading.set()
-            hold.wait(30)
+            hold.wait(120)
             raise InterruptedError("gives the office up")
 
         settings = electionconfig.Config(
@@ -278,7 +278,7 @@ def test_leaders_are_elected_by_a_lease(connection: client.ApiClient, namespace:
 
     first = threading.Thread(target=elect("first"), daemon=True)
     first.start()
-    assert leading.wait(20)
+    assert leading.wait(60)
     lease = leases.read_namespaced_lease("office", namespace)
     assert lease.spec.holder_identity == "first"
     renewed = lease.spec.renew_time

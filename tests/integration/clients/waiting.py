@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 T = TypeVar("T")
-_SECONDS = 30.0
+_SECONDS = 60.0
 _POLL = 0.05
 
 

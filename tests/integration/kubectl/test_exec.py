@@ -26,7 +26,7 @@ from tests.support.up import Kubectl, RunningVcbatch
 Call = Callable[..., Kubectl]
 pytestmark = [pytest.mark.kubectl, pytest.mark.xdist_group("kubectl")]
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 LONG = f"2{os.getpid()}.0"
 """A time to sleep that no other test run uses, so that leftovers are found by it; digits may follow."""
 

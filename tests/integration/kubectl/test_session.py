@@ -159,7 +159,7 @@ def test_scale_of_a_kind_with_the_subresource(kubectl: Call) -> None:
 
 def test_wait_for_deletion_and_condition(kubectl: Call) -> None:
     kubectl("create", "-f", "-", stdin=job(command="sleep 300", replicas=1)).ok()
-    kubectl("wait", "pod/j-worker-0", "--for=create", "--timeout=30s").ok()
+    kubectl("wait", "pod/j-worker-0", "--for=create", "--timeout=80s").ok()
     kubectl("wait", "pod/j-worker-0", "--for=condition=Ready", "--timeout=60s").ok()
     kubectl("delete", "vcjob", "j", "--wait=false").ok()
     kubectl("wait", "pod/j-worker-0", "--for=delete", "--timeout=60s").ok()
@@ -242,17 +242,17 @@ def test_an_image_without_a_command_says_what_to_do(kubectl: Call) -> None:
     body = job(replicas=1).replace('command: ["sh", "-c", "sleep 60"]', "tty: false")
     kubectl("create", "-f", "-", stdin=body).ok()
     waiting = "jsonpath={.status.containerStatuses[0].state.waiting.message}"
-    kubectl("wait", "pod/j-worker-0", "--for=create", "--timeout=30s").ok()
-    kubectl("wait", "pod/j-worker-0", f"--for={waiting}", "--timeout=30s").ok()
+    kubectl("wait", "pod/j-worker-0", "--for=create", "--timeout=80s").ok()
+    kubectl("wait", "pod/j-worker-0", f"--for={waiting}", "--timeout=80s").ok()
     assert "command" in kubectl("get", "pod", "j-worker-0", "-o", waiting).ok()
-    kubectl("wait", "vcjob/j", "--for=jsonpath={.status.state.reason}=PodNotStarted", "--timeout=30s").ok()
+    kubectl("wait", "vcjob/j", "--for=jsonpath={.status.state.reason}=PodNotStarted", "--timeout=80s").ok()
     why = kubectl("get", "vcjob", "j", "-o", "jsonpath={.status.state.message}").ok()
     assert "container main of pod j-worker-0 can't start: CreateContainerConfigError: no command" in why
 
 
 def test_run_starts_a_plain_pod(kubectl: Call) -> None:
     kubectl("run", "plain", "--image=busybox", "--restart=Never", "--command", "--", "sh", "-c", "echo plain").ok()
-    kubectl("wait", "pod/plain", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=30s").ok()
+    kubectl("wait", "pod/plain", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=80s").ok()
     assert kubectl("logs", "plain").ok() == "plain\n"
 
 

@@ -20,7 +20,7 @@ from vcbatch.seams import Api
 Json = dict[str, Any]
 LONG = f"1{os.getpid()}.0"
 """A time to sleep that no other test run uses, so that leftovers are found by it; digits may follow."""
-PATIENCE = 20.0  # seconds after which a condition counts as never met
+PATIENCE = 60.0  # seconds after which a condition counts as never met
 
 
 @dataclass

@@ -270,7 +270,7 @@ def test_a_policy_file_that_cant_be_read_is_refused_with_the_reason(tmp_path: Pa
         capture_output=True,
         text=True,
         check=False,
-        timeout=30,
+        timeout=120,
     )
     assert done.returncode == 1
     assert "teleport" in done.stderr and "Traceback" not in done.stderr
@@ -282,7 +282,7 @@ def test_an_address_that_is_none_is_wrong_usage():
         capture_output=True,
         text=True,
         check=False,
-        timeout=30,
+        timeout=120,
     )
     assert done.returncode == 2
     assert "HOST:PORT" in done.stderr

@@ -57,7 +57,7 @@ def test_a_command_that_isnt_there_is_127_and_readable(shared: RunningVcbatch):
 
 def test_a_gang_larger_than_the_machine_waits_with_the_shortage_while_others_run(shared: RunningVcbatch):
     apply(shared, job("huge", "true", replicas=2, cpu="5000"))
-    shared.kubectl("wait", "pg", "--all", "--for=condition=Unschedulable", "--timeout=30s").ok()
+    shared.kubectl("wait", "pg", "--all", "--for=condition=Unschedulable", "--timeout=80s").ok()
     apply(shared, job("small", "true"))
     wait_for_phase(shared, "small", "Completed")
     stored = json.loads(shared.kubectl("get", "vcjob", "huge", "-o", "json").ok())
