@@ -131,9 +131,9 @@ class Answers:
 
     def ordered(self, tasks: list[Task]) -> list[Task]:
         """Tasks of a gang in task order: the plugins', then by index where all have one, creation and UID."""
-        indexes = {task.index for task in tasks}
+        indexes = set(map(_index, tasks))
         indexed = None not in indexes
-        alike = all(len({key(task) for task in tasks}) < 2 for key in self._task_keys)
+        alike = all(len(set(map(key, tasks))) < 2 for key in self._task_keys)
         if alike and indexed and len(indexes) == len(tasks):
             return sorted(tasks, key=_index)
 

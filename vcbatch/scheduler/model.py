@@ -62,7 +62,7 @@ class Phase(IntEnum):
 
     @property
     def wire(self) -> str:
-        return self.name.capitalize()
+        return _WORDS[self]
 
     @staticmethod
     def parse(text: str) -> Phase:
@@ -71,6 +71,7 @@ class Phase(IntEnum):
 
 
 _PHASES = {phase.name.capitalize(): phase for phase in Phase}
+_WORDS = {phase: word for word, phase in _PHASES.items()}
 
 
 class Task:

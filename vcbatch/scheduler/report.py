@@ -206,7 +206,7 @@ class _Writer:
         if group is None:
             return
         ready = self._session.ready(job) and self._session.ready_without_hope(job)
-        short = bool(job.tasks) and self._session.lacks_members(job) and not only_ending(job)
+        short = not ready and bool(job.tasks) and self._session.lacks_members(job) and not only_ending(job)
         blocker = self._blocker(job, short=short)
         if blocker is not None and blocker.reason is WaitReason.NOT_ENOUGH_PODS:
             later = self._reporter.lacking(job.uid, self._now)
@@ -222,7 +222,7 @@ class _Writer:
         message = self._message(job, blocker, ready=ready) if blocker is not None else ""
         if job.phase is not phase:
             self._state.changed = True  # the next cycle does other things with it
-        self._state.set_phase(job, phase)
+            self._state.set_phase(job, phase)
         self._explained(job, blocker, message)
         found = self._session.blockers.get(job.key)
         lacks_pods = found is not None and found.reason is WaitReason.NOT_ENOUGH_PODS

@@ -219,8 +219,9 @@ class Proportion(Plugin):
     def overused(self, queue: Queue) -> str | None:
         """Once it holds, tolerantly, all it deserves of every resource."""
         held, deserved = self._held[queue.row], self._limits[queue.row]
-        if any(h < d and d - h >= EPS for h, d in zip(held, deserved, strict=True)):
-            return None
+        for h, d in zip(held, deserved, strict=True):  # once for each gang
+            if h < d and d - h >= EPS:
+                return None
         columns = [r for r, d in enumerate(deserved) if d >= EPS and r != PODS]
         return f"queue {queue.name} has all it deserves: {self._account(queue.row, columns)}"
 
