@@ -122,30 +122,30 @@ class Kubelet:
         if worker is None:
             raise LogUnavailableError(f'pod "{name}" is not on node "{self._config.node_name}"')
         container = container or worker.pod["spec"]["containers"][0]["name"]
-        if not worker.has_container(container):
+        if not worker.containers.has(container):
             raise LogUnavailableError(f"container {container} is not valid for pod {name}")
-        record = worker.log_record(container, previous=options.previous)
+        record = worker.containers.log_record(container, previous=options.previous)
         if record is None:
             raise LogUnavailableError(self._why_no_log(worker, name, container, options))
         chosen = record
 
         def has_ended() -> bool:
-            return worker.has_ended(container, chosen)
+            return worker.containers.has_ended(container, chosen)
 
         async for chunk in logs_.read(chosen, options, clock=self._clock, has_ended=has_ended):
             yield chunk
 
     def _follow(self, worker: PodWorker, container: str) -> AsyncGenerator[bytes]:
         """What a running container prints from now on, until it has ended."""
-        record = worker.log_record(container, previous=False)
+        record = worker.containers.log_record(container, previous=False)
         assert record is not None  # noqa: S101
-        options = LogOptions(follow=True, tail_lines=0)
-        return logs_.read(record, options, clock=self._clock, has_ended=lambda: worker.has_ended(container, record))
+        options, containers = LogOptions(follow=True, tail_lines=0), worker.containers
+        return logs_.read(record, options, clock=self._clock, has_ended=lambda: containers.has_ended(container, record))
 
     def _why_no_log(self, worker: PodWorker, name: str, container: str, options: LogOptions) -> str:
         if options.previous:
             return f'previous terminated container "{container}" in pod "{name}" not found'
-        state = worker.state_of(container).state
+        state = worker.containers.state_of(container).state
         why = state.reason if isinstance(state, Waiting) else "ContainerCreating"
         return f'container "{container}" in pod "{name}" is waiting to start: {why}'
 
@@ -283,11 +283,11 @@ class Kubelet:
         """Look at the memory of containers that have a limit; sleep while there are none."""
         while True:
             self._memory_wanted.clear()
-            limited = [worker for worker in self._workers.values() if worker.has_memory_limits]
+            limited = [worker for worker in self._workers.values() if worker.containers.has_memory_limits]
             if not limited:
                 await self._memory_wanted.wait()
             for worker in limited:
-                await worker.kill_out_of_memory()
+                await worker.containers.kill_out_of_memory()
             await self._clock.sleep(self._config.memory_check_seconds)
 
     # Going down ------------------------------------------------------------------------------------------------------
