@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
-from vcbatch.scheduler.plugins.base import Cap, Ledger, Normalise, Plugin, Preference, Rejection, Verdict, Vote
+from vcbatch.scheduler.plugins.base import (
+    Cap,
+    Ledger,
+    Normalise,
+    Plugin,
+    Preference,
+    Protection,
+    Rejection,
+    Verdict,
+    Vote,
+)
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.session import Session
@@ -263,6 +273,7 @@ _CHECKS: Final[Mapping[str, _Check]] = {
     "evictable": _some_of(1),
     "unwanted": _some_of(0),
     "movable": _some_of(0),
+    "protection": _of(Protection, type(None), words="a Protection, or None"),
     "admission_key": _comparable,
     "limit_stamp": _comparable,
     "possible_victims": _possible,
