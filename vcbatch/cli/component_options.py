@@ -11,7 +11,7 @@ from typing import TypeVar
 import click
 
 from vcbatch.api.duration import MalformedDuration, parse_duration
-from vcbatch.cli.options import LEVELS, AddressType, BoolType
+from vcbatch.cli.options import LEVELS, AddressType, bool_option
 from vcbatch.runtime.lease import LeaseConfig
 from vcbatch.runtime.serving import Address
 
@@ -88,16 +88,7 @@ def component_options(function: F) -> F:
                 help="Cluster to work on.  [default: $KUBECONFIG, ~/.kube/config, or the pod's service account]",
             ),
             click.option("--context", default=None, metavar="NAME", help="Context of the kubeconfig."),
-            click.option(
-                "--leader-elect",
-                type=BoolType(),
-                is_flag=False,
-                flag_value="true",
-                default="true",
-                show_default=True,
-                metavar="[=true|false]",
-                help="Work only while holding the Lease, so that replicas may stand by.",
-            ),
+            bool_option("--leader-elect", help="Work only while holding the Lease, so that replicas may stand by."),
             click.option(
                 "--leader-elect-resource-namespace",
                 default="volcano-system",

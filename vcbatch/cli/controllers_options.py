@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from vcbatch.cli.options import BoolType
+from vcbatch.cli.options import bool_option
 from vcbatch.cli.output import CliError
 
 if TYPE_CHECKING:
@@ -28,15 +28,8 @@ def controllers_options(function: F) -> F:
             metavar="FILE",
             help="Volcano's volcano-controller.conf: what HyperNodes are made from.  [default: none]",
         ),
-        click.option(
-            "--inherit-owner-annotations",
-            type=BoolType(),
-            is_flag=False,
-            flag_value="true",
-            default="true",
-            show_default=True,
-            metavar="[=true|false]",
-            help="Let the annotations of a workload count for the PodGroup of its pods.",
+        bool_option(
+            "--inherit-owner-annotations", help="Let the annotations of a workload count for the PodGroup of its pods."
         ),
     ):
         function = option(function)

@@ -49,6 +49,20 @@ class BoolType(click.ParamType):
         return said
 
 
+def bool_option(name: str, *, help: str) -> Callable[[F], F]:
+    """An option that is on unless it is switched off, as `NAME=false`."""
+    return click.option(
+        name,
+        type=BoolType(),
+        is_flag=False,
+        flag_value="true",
+        default="true",
+        show_default=True,
+        metavar="[=true|false]",
+        help=help,
+    )
+
+
 def state_dir_option(function: F) -> F:
     return click.option(
         "--state-dir",
