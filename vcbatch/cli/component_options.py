@@ -88,7 +88,7 @@ def component_options(function: F) -> F:
                 help="Cluster to work on.  [default: $KUBECONFIG, ~/.kube/config, or the pod's service account]",
             ),
             click.option("--context", default=None, metavar="NAME", help="Context of the kubeconfig."),
-            bool_option("--leader-elect", help="Work only while holding the Lease, so that replicas may stand by."),
+            bool_option("--leader-elect", "Work only while holding the Lease, so that replicas may stand by."),
             click.option(
                 "--leader-elect-resource-namespace",
                 default="volcano-system",

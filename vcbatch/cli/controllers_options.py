@@ -29,7 +29,7 @@ def controllers_options(function: F) -> F:
             help="Volcano's volcano-controller.conf: what HyperNodes are made from.  [default: none]",
         ),
         bool_option(
-            "--inherit-owner-annotations", help="Let the annotations of a workload count for the PodGroup of its pods."
+            "--inherit-owner-annotations", "Let the annotations of a workload count for the PodGroup of its pods."
         ),
     ):
         function = option(function)

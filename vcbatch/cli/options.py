@@ -49,7 +49,7 @@ class BoolType(click.ParamType):
         return said
 
 
-def bool_option(name: str, *, help: str) -> Callable[[F], F]:
+def bool_option(name: str, text: str) -> Callable[[F], F]:
     """An option that is on unless it is switched off, as `NAME=false`."""
     return click.option(
         name,
@@ -59,7 +59,7 @@ def bool_option(name: str, *, help: str) -> Callable[[F], F]:
         default="true",
         show_default=True,
         metavar="[=true|false]",
-        help=help,
+        help=text,
     )
 
 
