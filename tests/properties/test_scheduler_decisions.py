@@ -167,7 +167,7 @@ def _demand_is_true(scheduler: Scheduler) -> None:
     """What is kept up of the demand of queues is what a new count of all gangs finds."""
     state = scheduler._state
     kept = state.demand.by_queue(state.queue_rows)
-    counted = DemandBooks(state.jobs_table).now(state.queue_rows)
+    counted = DemandBooks(state.jobs_table).by_queue(state.queue_rows)
     for of in ("allocated", "pending", "inqueue", "elastic"):
         assert getattr(kept, of).tolist() == getattr(counted, of).tolist()
 
