@@ -17,8 +17,6 @@ Json = dict[str, Any]
 GROUP = "volcano.sh/nodegroup-name"
 LIMITS = "volcano.sh/nodegroup-resource-limits"
 GROUPS = ("a", "b", "c")
-COUNTED = ("volcano.sh/gpu-memory", "volcano.sh/gpu-number", "volcano.sh/vgpu-number")
-"""What a node has of these is a sum that pods take part of, as of any resource, besides what each card takes."""
 LOADS = (0.0713, 0.1337, 0.2219, 0.2641, 0.3127, 0.3559, 0.4373, 0.5, 0.8311)
 """Near each other, so that what was placed since turns their order round, and with odd differences, so that no two
 nodes come out alike but for rounding."""
@@ -181,66 +179,6 @@ def _add_rack(world: Json) -> None:
     if members:
         meta = {"name": "r3", "uid": "hyper-r3"}
         world["hyperNodes"].append({"metadata": meta, "spec": {"tier": 1, "members": members}})
-
-
-@st.composite
-def carded(draw: st.DrawFn) -> tuple[Json, Json]:
-    """A world whose nodes have cards that pods share, none of which runs yet, and a policy that hands them out."""
-    world, policy = _without_network(draw(worlds())), draw(_policies())
-    mode = draw(st.sampled_from(["GPUSharing", "GPUNumber", "VGPU"]))
-    for pod in world["pods"]:
-        pod["status"] = {"phase": "Pending"}
-        pod["spec"].pop("nodeName", None)
-        pod["metadata"].pop("deletionTimestamp", None)
-    for node in world["nodes"]:
-        status = node["status"]
-        number = draw(st.integers(0, 3))
-        if mode == "VGPU":
-            cards = [f"c{i},{draw(st.integers(1, 3))},{draw(st.sampled_from([8, 16]))},T,true," for i in range(number)]
-            node["metadata"]["annotations"] = {"volcano.sh/node-vgpu-register": "".join(f"{card}:" for card in cards)}
-            status["allocatable"]["volcano.sh/vgpu-number"] = "100"
-        elif number:
-            said = {"volcano.sh/gpu-number": str(number), "volcano.sh/gpu-memory": str(number * 8)}
-            status["allocatable"] |= said
-            bad = draw(_some([str(i) for i in range(number)], most=1))
-            node["metadata"]["annotations"] = {"volcano.sh/gpu-unhealthy-ids": ",".join(bad)}
-        status["capacity"] = status["allocatable"]
-    for pods in _roles(world):
-        limits = draw(_shares(mode))
-        for pod in pods:
-            (container,) = pod["spec"]["containers"]
-            asks = container["resources"]["requests"]
-            counted = {name: amount for name, amount in limits.items() if name in COUNTED}
-            resources = {"requests": {**asks, **counted}, "limits": limits} if asks else {"requests": {}}
-            pod["spec"]["containers"] = [{**container, "resources": resources}]
-    order = draw(st.sampled_from(["", "binpack", "spread"]))
-    arguments = {f"deviceshare.{mode}Enable": True, "deviceshare.SchedulePolicy": order}
-    _add(policy, {"name": "deviceshare", "arguments": arguments})
-    return world, policy
-
-
-@st.composite
-def _shares(draw: st.DrawFn, mode: str) -> Json:
-    """What a pod wants of cards."""
-    if draw(st.integers(0, 3)) == 0:
-        return {}
-    if mode == "GPUSharing":
-        return {"volcano.sh/gpu-memory": draw(st.sampled_from(["2", "3", "5", "9"]))}
-    if mode == "GPUNumber":
-        return {"volcano.sh/gpu-number": draw(st.sampled_from(["1", "2"]))}
-    out = {"volcano.sh/vgpu-number": draw(st.sampled_from(["1", "1", "2"]))}
-    memory = draw(st.sampled_from([None, {"memory": "3"}, {"memory": "7"}, {"memory-percentage": "30"}]))
-    cores = draw(st.sampled_from([None, {"cores": "40"}, {"cores": "100"}, {"cores": "50"}]))
-    return out | {f"volcano.sh/vgpu-{name}": value for said in (memory, cores) for name, value in (said or {}).items()}
-
-
-def _without_network(world: Json) -> Json:
-    world.pop("hyperNodes", None)
-    for group in world["podGroups"]:
-        group["spec"].pop("networkTopology", None)
-        for rule in group["spec"].get("subGroupPolicy", ()):
-            rule.pop("networkTopology", None)
-    return world
 
 
 def _roles(world: Json) -> list[list[Json]]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
+from tests.oracle.cards import Cards
 from tests.oracle.load import Load
 from tests.oracle.near import HELD, Domain, NearOracle
 from tests.oracle.neighbours import Neighbours
@@ -145,99 +145,6 @@ class Network(Rules):
             if out[i] == best:
                 out[i] += sum(name in home.nodes for name in held) / len(job.tasks)
         return out
-
-
-@dataclass
-class Card:
-    """A card, and what each of its users has of it: memory, and per cent of its cores."""
-
-    memory: float
-    places: float = math.inf
-    users: dict[str, tuple[float, float]] = field(default_factory=dict)
-
-    @property
-    def free(self) -> float:
-        return self.memory - sum(memory for memory, _ in self.users.values())
-
-    @property
-    def cores(self) -> float:
-        return sum(cores for _, cores in self.users.values())
-
-    def takes(self, memory: float, cores: float) -> bool:
-        if len(self.users) >= self.places or self.free < memory or self.cores + cores > 100:
-            return False
-        return not ((cores == 100 and self.users) or (self.cores == 100 and cores == 0))
-
-
-class Cards(Rules):
-    """deviceshare, for pods of one container on nodes whose cards nobody uses yet: memory of one card, whole cards, or
-    parts of several."""
-
-    def __init__(self, oracle: NearOracle, world: Json, given: Json) -> None:
-        super().__init__(oracle, world, given)
-        self._mode = next(
-            mode for mode in ("GPUSharing", "GPUNumber", "VGPU") if given.get(f"deviceshare.{mode}Enable")
-        )
-        self._cards = {node["metadata"]["name"]: self._read(node) for node in world["nodes"]}
-        self._asked = {pod["metadata"]["uid"]: _limits(pod) for pod in world["pods"]}
-
-    def _read(self, node: Json) -> list[Card]:
-        notes, capacity = node["metadata"].get("annotations") or {}, node["status"]["capacity"]
-        if self._mode == "VGPU":
-            records = [r.split(",") for r in notes.get("volcano.sh/node-vgpu-register", "").split(":") if r]
-            return [Card(float(memory), float(places)) for _, places, memory, *_ in records]
-        number = int(capacity.get("volcano.sh/gpu-number", 0))
-        memory = int(capacity.get("volcano.sh/gpu-memory", 0)) // number if number else 0
-        bad = notes.get("volcano.sh/gpu-unhealthy-ids", "").split(",")
-        return [Card(-1.0 if str(i) in bad else memory, 0 if str(i) in bad else math.inf) for i in range(number)]
-
-    def _chosen(self, node: Node, task: Task) -> list[tuple[Card, float, float]] | None:
-        """Which cards it gets, with how much memory and how many cores of each; None where the node doesn't do."""
-        cards, asked = self._cards[node.name], self._asked[task.uid]
-        if self._mode == "GPUSharing":
-            memory = asked.get("volcano.sh/gpu-memory", 0)
-            fitting = [(card, memory, 0.0) for card in cards if card.places and card.free >= memory]
-            return _first(fitting, 1 if memory else 0)
-        if self._mode == "GPUNumber":
-            fitting = [(card, card.memory, 0.0) for card in cards if card.places and not card.users]
-            return _first(fitting, asked.get("volcano.sh/gpu-number", 0))
-        number, cores = asked.get("volcano.sh/vgpu-number", 0), asked.get("volcano.sh/vgpu-cores", 0)
-        policy = self.given.get("deviceshare.SchedulePolicy", "")
-        order = cards[::-1]
-        if policy == "binpack":
-            order.sort(key=lambda card: card.free - card.memory)
-        elif policy == "spread":
-            order.sort(key=lambda card: len(card.users))
-        fitting = [(card, memory, cores) for card in order if card.takes(memory := _memory(card, asked), cores)]
-        return _first(fitting, number)
-
-    def passes(self, node: Node, task: Task) -> bool:
-        return self._chosen(node, task) is not None
-
-    def placed(self, node: Node, task: Task) -> None:
-        for card, memory, cores in self._chosen(node, task) or ():
-            card.users[task.uid] = (memory, cores)
-
-    def gone(self, node: Node, task: Task) -> None:
-        for card in self._cards[node.name]:
-            card.users.pop(task.uid, None)
-
-
-def _first(fitting: Sequence[tuple[Card, float, float]], number: int) -> list[tuple[Card, float, float]] | None:
-    return list(fitting[:number]) if len(fitting) >= number else None
-
-
-def _memory(card: Card, asked: Mapping[str, int]) -> float:
-    """How much of the card is asked for; all where nothing is said."""
-    share, amount = asked.get("volcano.sh/vgpu-memory-percentage"), asked.get("volcano.sh/vgpu-memory")
-    if share is None and amount is None:
-        share = 100
-    return card.memory * share // 100 if share is not None else amount or 0
-
-
-def _limits(pod: Json) -> dict[str, int]:
-    limits = pod["spec"]["containers"][0].get("resources", {}).get("limits") or {}
-    return {name: int(amount) for name, amount in limits.items() if name.startswith("volcano.sh/")}
 
 
 RULES = {

@@ -6,7 +6,8 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 
-from tests.oracle.more_strategies import carded, grouped, measured, networked
+from tests.oracle.device_strategies import carded
+from tests.oracle.more_strategies import grouped, measured, networked
 from tests.oracle.near_strategies import related
 from tests.oracle.numa_strategies import aligned
 from tests.oracle.plugins import FullOracle
@@ -54,13 +55,13 @@ def test_network_topology_aware(case: tuple[Json, Json]) -> None:
     _agree(*case)
 
 
-@WORLDS
+@settings(WORLDS, max_examples=500)
 @given(carded())
 def test_deviceshare(case: tuple[Json, Json]) -> None:
     _agree(*case)
 
 
-@settings(WORLDS, max_examples=200)
+@settings(WORLDS, max_examples=300)
 @given(aligned())
 def test_numa_aware(case: tuple[Json, Json]) -> None:
     _agree(*case)
