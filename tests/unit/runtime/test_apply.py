@@ -156,7 +156,7 @@ def test_a_crash_between_any_two_writes_is_made_good_by_looking_again(crash_at: 
 
 
 @given(seed=st.integers(0, 2**16), share=st.floats(0, 0.7))
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_whatever_fails_repeating_ends_in_the_same_world(seed: int, share: float):
     async def main() -> dict:
         server = seeded()
@@ -466,7 +466,7 @@ def without_nulls(value: object) -> object:
     stored=st.dictionaries(st.text(max_size=2), _JSON, max_size=4),
     wanted=st.dictionaries(st.text(max_size=2), _JSON, max_size=4),
 )
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 def test_the_status_patch_turns_what_is_stored_into_exactly_what_was_decided(stored: dict, wanted: dict):
     from tests.fakes.api import merged
 
