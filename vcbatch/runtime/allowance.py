@@ -16,9 +16,17 @@ class Allowance:
 
     def take(self, *, now: float, leave: float = 0.0) -> bool:
         """Take one, where that leaves at least so much; whether there was one."""
-        self._left = min(self._burst, self._left + (now - self._filled) / self._seconds)
-        self._filled = now
+        self._fill(now)
         if self._left - 1 < leave:
             return False
         self._left -= 1
         return True
+
+    def wait(self, *, now: float) -> float:
+        """Seconds until there is one to take; 0 where there is."""
+        self._fill(now)
+        return max(0.0, 1 - self._left) * self._seconds
+
+    def _fill(self, now: float) -> None:
+        self._left = min(self._burst, self._left + (now - self._filled) / self._seconds)
+        self._filled = now

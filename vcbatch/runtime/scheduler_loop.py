@@ -28,6 +28,7 @@ from vcbatch.api.resources import (
 from vcbatch.api.scheduling import PodGroupView, QueueView
 from vcbatch.api.storage import Claim, PersistentVolume
 from vcbatch.api.usage import NodeUsage
+from vcbatch.runtime.allowance import Allowance
 from vcbatch.runtime.announcer import Announcer
 from vcbatch.runtime.binder import Binder
 from vcbatch.runtime.cache import Change
@@ -62,11 +63,14 @@ log = logging.getLogger(__name__)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopConfig:
     """Times in seconds. `period` is how long a cycle may be put off at most; `settle` how long changes that come in a
-    burst are waited for; `rest` the share of a cycle's own time that is left to everything else after it."""
+    burst are waited for; `rest` the share of a cycle's own time that is left to everything else after it. After `burst`
+    cycles in a row there is one every `beat`: what goes on for long is decided on in heaps."""
 
     period: float = 1.0
     settle: float = 0.005
     rest: float = 0.5
+    burst: int = 16
+    beat: float = 0.1
 
 
 class SchedulerLoop:
@@ -92,6 +96,7 @@ class SchedulerLoop:
         self._meter = meter or NoMeter()
         self._wake = asyncio.Event()
         self._look_again: datetime | None = None
+        self._turns = Allowance(burst=self._config.burst, seconds=self._config.beat, now=clock.monotonic())
         pods = informers.follow(PODS, Pod)
         podgroups = informers.follow(PODGROUPS, PodGroupView)
         queues = informers.follow(QUEUES, QueueView)
@@ -228,7 +233,8 @@ class SchedulerLoop:
             self._wake.clear()
             due = self._look_again is not None and self._clock.now() >= self._look_again
             if self.scheduler.dirty or due:
-                await self._clock.sleep(self._config.settle)
+                await self._clock.sleep(self._config.settle + self._turns.wait(now=self._clock.monotonic()))
+                self._turns.take(now=self._clock.monotonic())
                 spent = self.cycle()
                 await self._clock.sleep(min(spent * self._config.rest, self._config.period))
             else:

@@ -162,6 +162,30 @@ def test_a_moment_that_the_last_cycle_named_is_kept():
     run(main())
 
 
+def test_what_goes_on_for_long_is_decided_on_in_heaps_and_what_comes_after_a_quiet_time_at_once():
+    async def main() -> None:
+        server, scheduler = world(), Scripted()
+        async with looping(server, scheduler):
+
+            async def change(number: int) -> int:
+                """How many cycles follow in a hundredth of a second."""
+                cycles = len(scheduler.cycles)
+                await server.patch(NODES, "n1", {"metadata": {"labels": {"at": str(number)}}})
+                await asyncio.sleep(0.01)
+                return len(scheduler.cycles) - cycles
+
+            assert sum([await change(number) for number in range(16)]) == 16
+            before = len(scheduler.cycles)
+            for number in range(500):
+                await change(number)
+            assert 48 <= len(scheduler.cycles) - before <= 54, "five seconds"
+            await asyncio.sleep(2)
+            assert not scheduler.dirty
+            assert sum([await change(number) for number in range(16)]) == 16
+
+    run(main())
+
+
 def test_binds_are_made():
     server, scheduler = after(bind)
     assert server.objects[(PODS, "ns", "p")]["spec"]["nodeName"] == "n1"
