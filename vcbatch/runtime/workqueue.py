@@ -24,19 +24,36 @@ log = logging.getLogger(__name__)
 # Volcano's limiter starts at 5 ms too; its ceiling of 1,000 s leaves users waiting long after the cause is gone.
 _RETRY = Backoff(initial=0.005, limit=60.0)
 
+# While others wait, one turn in so many is for a key that yields.
+_TURNS_FOR_ONE_THAT_YIELDS = 8
+
 # A loop may wake a little early, and what is then left is less than it can sleep.
 _SHORTEST_SLEEP = 0.001
 
 
 class WorkQueue(Generic[K]):
-    """Not thread-safe; from another thread go through `loop.call_soon_threadsafe(queue.add, key)`."""
+    """Not thread-safe; from another thread go through `loop.call_soon_threadsafe(queue.add, key)`.
 
-    def __init__(self, *, clock: Clock, random: Random, retry: Backoff = _RETRY) -> None:
+    `yields` says of a key that gets in line whether it lets the others go first, all but each eighth: thousands of
+    objects that come at once don't hold up those that are being worked on.
+    """
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        random: Random,
+        retry: Backoff = _RETRY,
+        yields: Callable[[K], bool] | None = None,
+    ) -> None:
         self._clock = clock
         self._random = random
         self._retry = retry
+        self._yields = yields
         self._ready: deque[K] = deque()
-        self._waiting: set[K] = set()  # in `_ready`, or to be put there when the worker is done with it
+        self._yielding: deque[K] = deque()
+        self._turns = 0  # since one that yields had its turn, or none was there
+        self._waiting: set[K] = set()  # in line, or to be put there when the worker is done with it
         self._busy: set[K] = set()
         self._failures: dict[K, int] = {}
         self._due: dict[K, float] = {}  # key -> the earliest time it is wanted
@@ -47,7 +64,7 @@ class WorkQueue(Generic[K]):
 
     def __len__(self) -> int:
         """How many keys wait for a worker."""
-        return len(self._ready)
+        return len(self._ready) + len(self._yielding)
 
     def add(self, key: K) -> None:
         """Have the key looked at as soon as a worker is free, and after the present look where there is one."""
@@ -55,8 +72,7 @@ class WorkQueue(Generic[K]):
             return
         self._waiting.add(key)
         if key not in self._busy:
-            self._ready.append(key)
-            self._has_work.set()
+            self._line_up(key)
 
     def add_after(self, key: K, seconds: float) -> None:
         """Have the key looked at in `seconds`. Of several such wishes for a key the earliest counts."""
@@ -93,10 +109,10 @@ class WorkQueue(Generic[K]):
 
     async def get(self) -> K:
         """The next key. It is this worker's until `done`."""
-        while not self._ready:
+        while not len(self):
             self._has_work.clear()
             await self._has_work.wait()
-        key = self._ready.popleft()
+        key = self._next()
         self._waiting.discard(key)
         self._busy.add(key)
         return key
@@ -104,8 +120,19 @@ class WorkQueue(Generic[K]):
     def done(self, key: K) -> None:
         self._busy.discard(key)
         if key in self._waiting:
-            self._ready.append(key)
-            self._has_work.set()
+            self._line_up(key)
+
+    def _line_up(self, key: K) -> None:
+        yields = self._yields is not None and self._yields(key)
+        (self._yielding if yields else self._ready).append(key)
+        self._has_work.set()
+
+    def _next(self) -> K:
+        self._turns += 1
+        if self._yielding and (not self._ready or self._turns >= _TURNS_FOR_ONE_THAT_YIELDS):
+            self._turns = 0
+            return self._yielding.popleft()
+        return self._ready.popleft()
 
     async def run(self, look: Callable[[K], Awaitable[bool]], *, workers: int) -> None:
         """Give every key to `look`, `workers` at a time, until cancelled. A look that says False or raises is repeated

@@ -210,6 +210,64 @@ def test_pods_of_somebody_else_are_nobodys_business():
     run(main())
 
 
+def test_that_a_scheduler_places_a_pod_is_no_reason_to_look_and_what_its_kubelet_says_is():
+    async def main() -> None:
+        world = World()
+        world.add_job()
+        world.pod_event(0, version=1)
+        task = asyncio.ensure_future(world.controller.part().run())
+        await asyncio.sleep(60)
+        before = world.looks.total
+        (pod,) = world.sources.pods
+        for version, conditions, news in (
+            (1010, [PodCondition(type="PodScheduled", status="False", reason="Unschedulable")], False),
+            (1011, [PodCondition(type="PodScheduled", status="True")], False),
+            (1012, [PodCondition(type="PodScheduled", status="True"), PodCondition(type="Ready")], True),
+        ):
+            pod = msgspec.structs.replace(
+                pod,
+                metadata=msgspec.structs.replace(pod.metadata, resource_version=str(version)),
+                spec=msgspec.structs.replace(pod.spec, node_name="n" if version > 1010 else ""),
+                status=msgspec.structs.replace(pod.status, conditions=conditions),
+            )
+            world.sources.pods.put(pod)
+            await asyncio.sleep(60)
+            assert (world.looks.total > before) is news
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    run(main())
+
+
+def test_that_its_gang_starts_is_no_reason_to_look_and_that_it_is_let_in_or_waits_is():
+    async def main() -> None:
+        world = World()
+        world.add_job()
+        task = asyncio.ensure_future(world.controller.part().run())
+        await asyncio.sleep(60)
+        (group,) = world.server.all(PODGROUPS)
+        scheduled = {"type": "Scheduled", "status": "True", "lastTransitionTime": "2026-01-01T00:00:01Z"}
+        waits = {"type": "Unschedulable", "status": "True", "lastTransitionTime": "2026-01-01T00:00:02Z"}
+        for status, news in (
+            ({"phase": "Pending"}, False),
+            ({"phase": "Inqueue"}, True),
+            ({"phase": "Inqueue", "conditions": [scheduled]}, False),
+            ({"phase": "Running", "running": 3, "conditions": [scheduled]}, False),
+            ({"phase": "Running", "running": 2, "conditions": [scheduled, waits]}, True),
+            ({"phase": "Unknown", "running": 2, "conditions": [scheduled, waits]}, True),
+        ):
+            before = world.looks.total
+            patch = {"status": status}
+            changed = await world.server.patch(PODGROUPS, group["metadata"]["name"], patch, namespace="ns")
+            world.sources.podgroups.put(changed)
+            await asyncio.sleep(60)
+            assert (world.looks.total > before) is news, status
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    run(main())
+
+
 def test_a_queues_counts_are_no_reason_to_look_and_its_state_is():
     async def main() -> None:
         world = World()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 from datetime import timedelta
 
 import msgspec
+import pytest
 
 from tests.fakes.api import FakeApi
 from tests.support.job_world import World, job_object, task
@@ -44,6 +46,11 @@ class _Controller:
         applier = Applier(api, {}, recorder, clock=clock, random=SeededRandom(1))
         self._controller = JobController(self._sources, applier, recorder, clock=clock, random=random)
 
+    def crowd(self, jobs: int) -> None:
+        """So many other jobs wait for their turn."""
+        for number in range(jobs):
+            self._controller.controller.queue.add(f"other-{number}")
+
     async def look(self) -> Decision:
         for resource, cache in (
             (JOBS, self._sources.jobs),
@@ -51,7 +58,7 @@ class _Controller:
             (QUEUES, self._sources.queues),
         ):
             for body in self._world.all(resource):
-                cache.put(body)
+                cache.put(copy.deepcopy(body))
         for pod in self._world.all(PODS):
             pod["metadata"]["resourceVersion"] = str(int(pod["metadata"]["resourceVersion"]) + 1)
             self._sources.pods.put(msgspec.convert(pod, Pod))
@@ -147,20 +154,60 @@ def test_a_job_is_pending_before_it_has_pods_and_what_is_seen_of_them_goes_with_
         world = World(binds=False)
         world.submit(job_object(tasks=[task("w", 2)]))
         controller = _Controller(world)
-        ensure = (await controller.look()).ensures[0]
-        world.put(PODGROUPS, {**ensure.body, "status": {"phase": "Inqueue"}})
-        creating = await controller.look()
+        creating = await _let_in(world, controller)
         assert creating.status is not None
-        assert len(creating.creates) == 2
         assert world.job()["status"]["pending"] == 2
-        for create in creating.creates:
-            world.put(PODS, create.body)
         assert (await controller.look()).status is None
         for pod in world.pods().values():
             world.start_pod(pod)
         assert (await controller.look()).status is not None
         assert world.phase() == "Running"
         assert world.job()["status"]["ledger"]["tasks"]["w"]["seen"] == "0-1"
+
+    run(scenario())
+
+
+async def _let_in(world: World, controller: _Controller) -> Decision:
+    """The look that makes the pods of a new job, which is carried out."""
+    (ensure,) = (await controller.look()).ensures
+    world.put(PODGROUPS, {**ensure.body, "status": {"phase": "Inqueue"}})
+    creating = await controller.look()
+    assert len(creating.creates) == 2
+    for create in creating.creates:
+        world.put(PODS, create.body)
+    return creating
+
+
+def test_in_a_crowd_a_job_whose_pods_start_soon_is_written_once() -> None:
+    async def scenario() -> None:
+        world = World(binds=False)
+        world.submit(job_object(tasks=[task("w", 2)]))
+        controller = _Controller(world)
+        controller.crowd(100)
+        assert (await _let_in(world, controller)).status is None
+        world.now += timedelta(seconds=1)
+        assert (await controller.look()).status is None
+        for pod in world.pods().values():
+            world.start_pod(pod)
+        assert (await controller.look()).status is not None
+        status = world.job()["status"]
+        assert [condition["status"] for condition in status["conditions"]] == ["Pending", "Running"]
+        assert status["ledger"]["tasks"]["w"]["seen"] == "0-1"
+
+    run(scenario())
+
+
+@pytest.mark.parametrize(("others", "waits"), [(10, 0.5), (99, 2.0), (10_000, 5.0)])
+def test_in_a_crowd_a_job_tells_later_that_it_is_pending_but_in_five_seconds(others: int, waits: float) -> None:
+    async def scenario() -> None:
+        world = World(binds=False)
+        world.submit(job_object(tasks=[task("w", 2)]))
+        controller = _Controller(world)
+        controller.crowd(others)
+        assert (await controller.look()).look_again_at == world.now + timedelta(seconds=waits)
+        world.now += timedelta(seconds=waits + 0.1)
+        assert (await controller.look()).status is not None
+        assert world.phase() == "Pending"
 
     run(scenario())
 

@@ -19,6 +19,7 @@ from vcbatch.api.pod import Pod
 from vcbatch.api.resources import COMMANDS, JOBS, PODGROUPS, PODS
 from vcbatch.core.machine import Decision
 from vcbatch.runtime.controllers.job import JobController, JobSources
+from vcbatch.seams.api import Json
 
 
 class Settled:
@@ -68,10 +69,32 @@ def _scale(world: World, sources: JobSources) -> None:
     sources.jobs.put(copy.deepcopy(world.job()))
 
 
+def _put_group(world: World, sources: JobSources, change: Callable[[Json], object]) -> None:
+    group = copy.deepcopy(world.objects[PODGROUPS, pod_group_name("j", world.job()["metadata"]["uid"])])
+    change(group)
+    group["metadata"]["resourceVersion"] = "1000000"
+    sources.podgroups.put(group)
+
+
+def _resize_group(world: World, sources: JobSources) -> None:
+    _put_group(world, sources, lambda group: group["spec"].update(minMember=1))
+
+
+def _relabel_group(world: World, sources: JobSources) -> None:
+    _put_group(world, sources, lambda group: group["metadata"].update(annotations={}))
+
+
+def _break_up(world: World, sources: JobSources) -> None:
+    _put_group(world, sources, lambda group: group["status"].update(phase="Unknown"))
+
+
 CHANGES: dict[str, Callable[[World, JobSources], None]] = {
     "a pod failed": _fail,
     "a pod is gone": _lose,
     "the PodGroup is gone": _lose_group,
+    "somebody changed its PodGroup": _resize_group,
+    "somebody took its marks off its PodGroup": _relabel_group,
+    "its gang lost a part": _break_up,
     "somebody asks for something": _command,
     "it is scaled": _scale,
 }
@@ -79,7 +102,7 @@ CHANGES: dict[str, Callable[[World, JobSources], None]] = {
 
 @pytest.mark.parametrize("what", CHANGES)
 def test_every_change_is_seen(what: str) -> None:
-    job = Settled()
+    job = Settled(policies=[{"event": "Unknown", "action": "RestartJob"}], schedulerName="volcano")
     assert job.decide().nothing_to_do
     assert job.decide().nothing_to_do
     CHANGES[what](job.world, job.sources)
@@ -113,5 +136,5 @@ def test_a_look_without_a_change_reads_nothing() -> None:
 
 def _spoil_silently(sources: JobSources) -> None:
     """Change a picture in the cache behind everybody's back."""
-    for job in sources.jobs:
-        job["status"] = {}
+    for pod in sources.pods:
+        msgspec.structs.force_setattr(pod.status, "phase", "Failed")

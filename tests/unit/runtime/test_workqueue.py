@@ -170,3 +170,44 @@ def test_a_forgotten_key_isnt_looked_at_when_its_delay_is_over():
 
     run(main())
     assert looks == []
+
+
+def test_a_key_that_yields_lets_the_others_go_first_but_not_for_ever():
+    looks: list[str] = []
+
+    async def main() -> None:
+        queue = make_queue(yields=str.isupper)
+
+        async def look(key: str) -> bool:
+            looks.append(key)
+            return True
+
+        for key in "AB":
+            queue.add(key)
+        for key in "abcdefghijklmnopq":
+            queue.add(key)
+        assert len(queue) == 19
+        await drain(queue, look, workers=1, seconds=1)
+
+    run(main())
+    assert "".join(looks) == "abcdefgAhijklmnBopq"
+
+
+def test_without_others_keys_that_yield_are_looked_at_in_their_order():
+    looks: list[str] = []
+
+    async def main() -> None:
+        queue = make_queue(yields=str.isupper)
+
+        async def look(key: str) -> bool:
+            looks.append(key)
+            if key == "A":
+                queue.add("a")
+            return True
+
+        for key in "ABC":
+            queue.add(key)
+        await drain(queue, look, workers=1, seconds=1)
+
+    run(main())
+    assert looks == ["A", "a", "B", "C"]

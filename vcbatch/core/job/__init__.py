@@ -1,12 +1,14 @@
 """The job controller's decisions.
 
 `decide` looks at a `JobView` and says what follows; `wanted_children` and `wanted_claims` say which objects beside pods
-and the PodGroup the view has to show.
+and the PodGroup the view has to show, `read_of_pod` and `read_of_group` what of those matters.
 """
 
 from vcbatch.core.job.children import wanted_children
 from vcbatch.core.job.decide import decide
 from vcbatch.core.job.plugins import PluginFailedError
+from vcbatch.core.job.podgroup import read_of_group
+from vcbatch.core.job.roster import read_of_pod
 from vcbatch.core.job.view import ChildKey, JobView
 from vcbatch.core.job.volumes import claims_to_look_for, wanted_claims
 
@@ -16,6 +18,8 @@ __all__ = [
     "PluginFailedError",
     "claims_to_look_for",
     "decide",
+    "read_of_group",
+    "read_of_pod",
     "wanted_children",
     "wanted_claims",
 ]

@@ -118,10 +118,8 @@ def _follow(picture: Picture, stimulus: Stimulus, inbox: Inbox, verdict: Verdict
     ended = picture.ledger.version != picture.view.job.status.version
     acted = entered or ended or stimulus.told or bool(stimulus.targets)
     said = [*tell(picture, stimulus, inbox, verdict, acted=acted and not exhausted), *told]
-    if status is not None and (said or (picture.fresh and acts.creates)):
-        status = replace(
-            status, may_wait=_AT_ONCE
-        )  # what is told is remembered, and a job is Pending before it has pods
+    if status is not None and said:
+        status = replace(status, may_wait=_AT_ONCE)  # what is told is remembered
     return Decision(
         status=status,
         marks=acts.marks,

@@ -10,6 +10,7 @@ from vcbatch.api.job import PartitionPolicy
 from vcbatch.api.model import NetworkTopology, owner_of
 from vcbatch.api.podgroup import PodGroup, PodGroupPhase
 from vcbatch.api.resources import JOBS, PODGROUPS
+from vcbatch.core.job import events
 from vcbatch.core.job.plan import Plan, Task, by_priority
 from vcbatch.core.machine import Ensure, Json
 from vcbatch.core.usage import Amounts, add, pod_usage, wire
@@ -21,6 +22,18 @@ LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 def lets_create(pod_group: PodGroup | None) -> bool:
     """Whether the scheduler let the gang in, so that its pods may be created."""
     return pod_group is not None and pod_group.status.phase not in ("", PodGroupPhase.PENDING)
+
+
+def read_of_group(pod_group: PodGroup) -> object:
+    """What of a PodGroup a decision about its job reads: where that is equal, so is the decision."""
+    metadata, status = pod_group.metadata, pod_group.status
+    return (
+        (metadata.uid, metadata.deletion_timestamp, metadata.labels, metadata.annotations, metadata.owner_references),
+        pod_group.spec,
+        lets_create(pod_group),
+        status.phase == PodGroupPhase.UNKNOWN,
+        events.pod_group_trouble(pod_group),
+    )
 
 
 def ensure(

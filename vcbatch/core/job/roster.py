@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from vcbatch.api import names
 from vcbatch.api.pod import Pod, PodPhase
+from vcbatch.api.reasons import PodConditionType
 from vcbatch.core.job.plan import Plan
 
 FINISHED = (PodPhase.SUCCEEDED, PodPhase.FAILED)
@@ -59,6 +60,17 @@ class Roster:
     def placed(self) -> Iterator[Member]:
         for members in self.places.values():
             yield from members.values()
+
+
+def read_of_pod(pod: Pod) -> object:
+    """What of a pod a decision about its job reads: where that is equal, so is the decision. On which node it is
+    matters once it is lost, and is read then."""
+    meta, status = pod.metadata, pod.status
+    conditions = [told for told in status.conditions or () if told.type != PodConditionType.POD_SCHEDULED]
+    return (
+        (meta.deletion_timestamp, meta.annotations, meta.owner_references, conditions),
+        (status.phase, status.reason, status.message, status.container_statuses, status.init_container_statuses),
+    )
 
 
 def roster_of(plan: Plan, pods: Sequence[Pod]) -> Roster:

@@ -48,9 +48,11 @@ class Controller:
         random: Random,
         meter: Meter | None = None,
         carried_out: CarriedOut | None = None,
+        yields: Callable[[str], bool] | None = None,
     ) -> None:
+        """`yields`: whether the object with that UID lets others be looked at first."""
         self.name = config.name
-        self.queue: WorkQueue[str] = WorkQueue(clock=clock, random=random)
+        self.queue: WorkQueue[str] = WorkQueue(clock=clock, random=random, yields=yields)
         self._workers = config.workers
         self._decide = decide
         self._applier = applier

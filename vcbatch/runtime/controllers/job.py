@@ -19,7 +19,15 @@ from vcbatch.api.reasons import JobReason, shorten
 from vcbatch.api.resources import JOBS, PERSISTENTVOLUMECLAIMS, PODGROUPS, PODS
 from vcbatch.api.scheduling import PriorityClassView
 from vcbatch.api.storage import Claim
-from vcbatch.core.job import JobView, PluginFailedError, decide, wanted_children, wanted_claims
+from vcbatch.core.job import (
+    JobView,
+    PluginFailedError,
+    decide,
+    read_of_group,
+    read_of_pod,
+    wanted_children,
+    wanted_claims,
+)
 from vcbatch.core.machine import Decision, Emit, EventType, ref_of
 from vcbatch.runtime.apply import Applier, NotAppliedError
 from vcbatch.runtime.cache import Cache, Change, identity, metadata_of
@@ -32,6 +40,7 @@ from vcbatch.runtime.controllers.refusals import Refusals, Told
 from vcbatch.runtime.controllers.vacated import GIVEN_NAME_RESTS_SECONDS, VacatedNames
 from vcbatch.runtime.meter import Meter
 from vcbatch.runtime.pace import Pace
+from vcbatch.runtime.parsed import Parsed
 from vcbatch.runtime.recorder import Recorder
 from vcbatch.runtime.supervise import Part
 from vcbatch.seams.api import Json
@@ -53,6 +62,8 @@ _REST_SECONDS_PER_POD = 0.00025
 _LONGEST_REST_SECONDS = 2.0
 _COUNTS_SECONDS = 1.0
 _LONGEST_COUNTS_SECONDS = 5.0
+_CROWD = 50
+"""So many jobs that are begun or wait for their turn make each of them a second slower in telling what is no news."""
 _PHASE = "job that controls it, and phase"
 _TOLD = {
     f"create {PODS.kind}": Told(JobReason.FAILED_CREATE),
@@ -116,6 +127,9 @@ class JobController:
         self._unwritten: dict[str, float] = {}  # job UID -> since when its status says less than there is to say
         self._vacated = VacatedNames(rests=GIVEN_NAME_RESTS_SECONDS, clock=clock)
         self._departed: Departed[Pod] = Departed()
+        self._jobs = Parsed(Job)
+        self._groups = Parsed(PodGroup)
+        self._queues = Parsed(Queue)
         self._refusals = Refusals(JOBS, sources.jobs, recorder, _TOLD)
         self.controller = Controller(
             ControllerConfig(name="job-controller"),
@@ -125,6 +139,9 @@ class JobController:
             random=random,
             meter=meter,
             carried_out=self._carried_out,
+            # A job that is begun is brought to its end before another is: then fewer of its steps are written one by
+            # one, and what runs is answered to however many are submitted.
+            yields=lambda uid: uid not in self._looked,
         )
         self._listen()
 
@@ -170,6 +187,8 @@ class JobController:
             self._vacated.add(identity(change.current).key)
             for uid in job_of_pod(change.current):
                 self._departed.add(uid, change.current.metadata.name, change.current)
+        if change.keeps(read_of_pod):
+            return
         for uid in job_of_pod(change.current):
             self._ask(uid, self._rest(uid, progress=self._only_progress(uid, change)))
 
@@ -178,7 +197,7 @@ class JobController:
 
         A gang's pods start and end together, each with an event; a look for every one of them would cost the square of
         its size. (The Kubernetes Job controller waits a second, `syncJobBatchPeriod`.) What is mere progress waits
-        longer.
+        longer, above all in a crowd.
         """
         looked = self._looked.get(uid)
         if looked is None:
@@ -186,7 +205,13 @@ class JobController:
         now = self._clock.monotonic()
         members = self._sources.pods.count(PODS_OF_A_JOB, uid)
         rest = looked + min(_REST_SECONDS + _REST_SECONDS_PER_POD * members, _LONGEST_REST_SECONDS) - now
-        return max(rest, self._looks.wait(uid, now=now)) if progress else rest
+        if not progress:
+            return rest
+        return max(rest, self._looks.wait(uid, now=now), min(self._crowd(), _LONGEST_REST_SECONDS))
+
+    def _crowd(self) -> float:
+        """How many seconds the other jobs that are at it make each of them slower."""
+        return (len(self._unwritten) + len(self.controller.queue)) / _CROWD
 
     def _only_progress(self, uid: str, change: Change[Pod]) -> bool:
         """Whether a pod started or ended well, and others are still to do so."""
@@ -198,9 +223,21 @@ class JobController:
         return pod.status.phase == PodPhase.SUCCEEDED and bool(count(_PHASE, f"{uid} {PodPhase.RUNNING}"))
 
     def _on_podgroup(self, change: Change[Json]) -> None:
+        if change.keeps(self._read_of_group):
+            return  # its counts changed, or that its gang starts, which the pods tell
+        made = change.old is None and not part(change.current, "status")
         for owner in change.current["metadata"].get("ownerReferences") or ():
             if owner.get("kind") == JOBS.kind and owner.get("apiVersion") == JOBS.api_version:
-                self._ask(owner.get("uid", ""))
+                uid: str = owner.get("uid", "")
+                # One that was just made, by ourselves as a rule, is soon let in.
+                self._ask(uid, self._rest(uid, progress=True) if made else 0.0)
+
+    def _read_of_group(self, stored: Json) -> object:
+        """What of a PodGroup its job's decision reads; of one that can't be parsed, everything."""
+        try:
+            return read_of_group(self._groups.of(stored))
+        except MalformedObject:
+            return stored
 
     def _on_queue(self, change: Change[Json]) -> None:
         if change.keeps(_state):
@@ -260,7 +297,7 @@ class JobController:
             return Decision()
         except PluginFailedError as error:
             return self._plugin_failed(stored, error, now)
-        return self._vacated.hold(self._paced(uid, decision, now), now=now)
+        return self._vacated.hold(self._paced(stored, decision, now), now=now)
 
     def _note_settled(self, uid: str, view: JobView, decision: Decision, now: datetime) -> None:
         """Remember that there is nothing to do: the same picture gives the same decision, so until something in it
@@ -281,15 +318,19 @@ class JobController:
         )
         return Decision(events=[told], look_again_at=now + _PLUGIN_RETRY)
 
-    def _paced(self, uid: str, decision: Decision, now: datetime) -> Decision:
+    def _paced(self, stored: Json, decision: Decision, now: datetime) -> Decision:
         """Leave a status that only informs to a later look: for a moment, since more is often to come that can't wait,
-        and for longer where the last one was written just now. A job that is held up by a refusal waits for nothing."""
-        if decision.status is None or not decision.status.may_wait or self._refusals.last(uid):
+        and for longer where the last one was written just now, or in a crowd. A job that is held up by a refusal waits
+        for nothing, and a job is Pending before it has pods, but in a crowd, where its pods may run before its turn."""
+        uid, crowd = identity(stored).uid, self._crowd()
+        ahead_of_pods = decision.creates and not stored.get("status") and crowd < 1
+        if decision.status is None or not decision.status.may_wait or self._refusals.last(uid) or ahead_of_pods:
             self._unwritten.pop(uid, None)
             return decision
         at = now.timestamp()
         since = self._unwritten[uid] = min(self._unwritten.get(uid, at), at)
-        wait = max(since + decision.status.may_wait.total_seconds() - at, self._counts.wait(uid, now=at))
+        patience = max(decision.status.may_wait.total_seconds(), min(crowd, _LONGEST_COUNTS_SECONDS))
+        wait = max(since + patience - at, self._counts.wait(uid, now=at))
         if wait <= 0:
             del self._unwritten[uid]
             self._counts.acted(uid, now=at)
@@ -299,13 +340,13 @@ class JobController:
 
     async def _view(self, stored: Json) -> JobView:
         sources = self._sources
-        job = Job.parse(stored)
+        job = self._jobs.of(stored)
         # Waited for first: after it nothing is waited for, so that the picture is of one moment.
         children = await sources.children.of(job.uid, job.namespace, wanted_children(job))
         await sources.claims.verify(job)
         current = sources.jobs.get(job.uid)
         if current is not None and current is not stored:
-            job = Job.parse(current)
+            job = self._jobs.of(current)
         return JobView(
             job=job,
             pods=sources.pods.indexed(PODS_OF_A_JOB, job.uid),
@@ -323,11 +364,11 @@ class JobController:
 
     def _pod_group(self, job: Job) -> PodGroup | None:
         stored = self._sources.podgroups.by_key(f"{job.namespace}/{job.name}-{job.uid}")
-        return PodGroup.parse(stored) if stored is not None else None
+        return self._groups.of(stored) if stored is not None else None
 
     def _queue(self, job: Job) -> Queue | None:
         stored = self._sources.queues.by_key(job.spec.queue or _DEFAULT_QUEUE)
-        return Queue.parse(stored) if stored is not None else None
+        return self._queues.of(stored) if stored is not None else None
 
     def _carried_out(self, uid: str, refused: NotAppliedError | None) -> None:
         self._refusals.carried_out(uid, refused)
