@@ -273,6 +273,7 @@ class HttpApi(RestApi):
             self._session = aiohttp.ClientSession(
                 connector=connector,
                 headers={"User-Agent": f"vcbatch/{__version__}", **self._connection.headers},
+                cookie_jar=aiohttp.DummyCookieJar(),
                 auto_decompress=True,
                 trust_env=False,
                 read_bufsize=256 * 1024,

@@ -12,6 +12,7 @@ import asyncio
 import logging
 import sys
 import threading
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -204,6 +205,8 @@ class _Operator:
         self._stop: asyncio.Event | None = None
         self._asked_to_stop = False
         self._logged_in = False
+        self._seen: deque[tuple[Resource, str | None, Json]] = deque()
+        self._to_be_fetched = False
 
     async def run(self) -> None:
         thread = threading.Thread(target=self._serve, name="kopf", daemon=True)
@@ -266,13 +269,20 @@ class _Operator:
         return registry
 
     def _handle(self, kopf: ModuleType, registry: Any, resource: Resource) -> None:
-        main, observe = self._main, self._source.observe
-
         @kopf.on.event(resource.group, resource.version, resource.plural, registry=registry, id=resource.plural)
         async def forward(event: Any, **_: Any) -> None:
             # None is what a handler has to return: kopf writes anything else to the object's status.
-            with suppress(RuntimeError):
-                main.call_soon_threadsafe(observe, resource, event.get("type"), event["object"])
+            self._seen.append((resource, event.get("type"), event["object"]))
+            if not self._to_be_fetched:  # to wake the other loop costs as much as many events
+                self._to_be_fetched = True
+                with suppress(RuntimeError):
+                    self._main.call_soon_threadsafe(self._fetch)
+
+    def _fetch(self) -> None:
+        """What was seen, in the main loop."""
+        self._to_be_fetched = False  # before it is looked what there is: what comes from now on asks again
+        while self._seen:
+            self._main.call_soon(self._source.observe, *self._seen.popleft())
 
 
 async def _as_dict(source: CustomResources, *, again: bool = False) -> dict[str, Any]:
