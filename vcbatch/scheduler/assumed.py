@@ -17,13 +17,14 @@ class Assumed:
     """`binds` by the pod's UID, the node's name; `evictions` the UIDs of pods; `phases` by `namespace/name`, of
     PodGroups whose phase isn't the one that was last seen. `nominations` by the pod's UID, the node that is kept for
     it, where the pod doesn't say so yet; `promises` by `namespace/name` of the PodGroup, until when its pods have
-    theirs."""
+    theirs; `lacking` by the same, since when it has too few pods to take them."""
 
     binds: Mapping[str, str] = field(default_factory=dict[str, str])
     evictions: Sequence[str] = ()
     phases: Mapping[str, str] = field(default_factory=dict[str, str])
     nominations: Mapping[str, str] = field(default_factory=dict[str, str])
     promises: Mapping[str, datetime] = field(default_factory=dict[str, datetime])
+    lacking: Mapping[str, datetime] = field(default_factory=dict[str, datetime])
 
 
 def assumed(state: ClusterState) -> Assumed:
@@ -39,6 +40,7 @@ def assumed(state: ClusterState) -> Assumed:
         },
         nominations={uid: task.nominated for uid, task in tasks if task.nominating},
         promises={key: promise.until for key, promise in state.promised.items() if promise is not None},
+        lacking={key: p.lacking for key, p in state.promised.items() if p is not None and p.lacking is not None},
     )
 
 
@@ -68,4 +70,4 @@ def assume(state: ClusterState, what: Assumed) -> None:
     for key, until in what.promises.items():
         job = state.jobs.get(key)
         if job is not None:
-            state.promised[key] = Promise.to(job, until=until)
+            state.promised[key] = Promise.to(job, until=until, lacking=what.lacking.get(key))

@@ -4,14 +4,14 @@ Victims take their time to end. Until then, and until its gang has all it needs 
 for it (`status.nominatedNodeName`): that is the promise, and all that a scheduler which has just come up goes by. It is
 held from the beginning of every cycle, so that nobody else is given the room. It ends when the pod takes its place or
 is gone, when the gang couldn't start by what is left of it, when the gang is another one than it was made for, and when
-the victims should be gone for long.
+the victims should be gone for long. A gang that lost pods has a moment for new ones: its controller is making them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Collection, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 OVERDUE: Final = timedelta(minutes=5)
 """For how long a place is kept beyond the time in which its victims should have ended."""
+ANEW: Final = timedelta(seconds=5)
+"""For how long places are kept for a gang that has fewer pods than it needs."""
 _GRACE: Final = timedelta(seconds=30)
 """The time that a pod has to end where it doesn't say (Kubernetes' default)."""
 _WAITING: Final = frozenset({TaskStatus.PENDING, TaskStatus.ALLOCATED, TaskStatus.PIPELINED})
@@ -36,21 +38,22 @@ _NOBODY: Final = nullcontext()
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """What a gang was when it was promised places, and until when they are kept at most."""
+    """What a gang was when it was promised places, until when they are kept at most, and since when it lacks pods."""
 
     uid: str
     queue: str
     priority: int
     until: datetime
+    lacking: datetime | None = None
 
     @staticmethod
-    def to(job: Job, *, until: datetime) -> Promise:
+    def to(job: Job, *, until: datetime, lacking: datetime | None = None) -> Promise:
         """One to the gang as it is."""
-        return Promise(job.uid, job.queue_name, job.priority, until)
+        return Promise(job.uid, job.queue_name, job.priority, until, lacking)
 
     def is_to(self, job: Job) -> bool:
         """Whether the gang is still the one that it was made to."""
-        return self == Promise.to(job, until=self.until)
+        return (self.uid, self.queue, self.priority) == (job.uid, job.queue_name, job.priority)
 
 
 class Promises:
@@ -62,6 +65,10 @@ class Promises:
         """By gang what is held for it, until it is its turn; empty where nothing can be."""
         self._lowest: dict[str, int] = {}
         """By queue the lowest priority of a gang for which anything was held."""
+        self.made: set[str] = set()
+        """The gangs that were promised places before this cycle, and for which these stand."""
+        self._lacking: set[str] = set()
+        """The gangs that have too few pods for now: they can't be placed, and what they are promised is held."""
         self._began = False
 
     # During the cycle -------------------------------------------------------------------------------------------------
@@ -77,8 +84,38 @@ class Promises:
         self._began = True
         state = self._session.state
         found = [job for job in eligible if job.key in state.promised and self._stands(job)]
+        for job in found:
+            self._note_pods(job, since=None)
+        found += self._short_of_pods({job.key for job in found})
+        self.made = {job.key for job in found}
         for job in sorted(found, key=lambda job: (-job.priority, job.key)):
             self._hold(job)
+
+    def _short_of_pods(self, placeable: Collection[str]) -> list[Job]:
+        """The others for which places are kept though they have too few pods, as they had enough a moment ago."""
+        session, state = self._session, self._session.state
+        out: list[Job] = []
+        for key in state.promised.keys() - placeable:
+            job = state.jobs.get(key)
+            if job is None or job.queue is None or job.set_aside or session.invalid(job) is None:
+                continue
+            if not job.queue.open or session.queue_fault(job.queue) is not None or not self._stands(job):
+                continue
+            promise = state.promised[key]
+            since = session.now if promise is None or promise.lacking is None else promise.lacking
+            if session.now < since + ANEW:
+                self._note_pods(job, since=since)
+                session.look_again(since + ANEW)
+                self._lacking.add(key)
+                out.append(job)
+        return out
+
+    def _note_pods(self, job: Job, *, since: datetime | None) -> None:
+        promise = self._session.state.promised[job.key]
+        if promise is not None and promise.lacking != since:
+            self._session.state.promised[job.key] = replace(promise, lacking=since)
+        elif promise is None and since is not None:
+            self._session.state.promised[job.key] = Promise.to(job, until=since + OVERDUE, lacking=since)
 
     def _stands(self, job: Job) -> bool:
         promise = self._session.state.promised[job.key]
@@ -92,8 +129,9 @@ class Promises:
 
     @property
     def waiting(self) -> list[Job]:
-        """The gangs that weren't given what they are promised yet, the one of highest priority first."""
-        return [self._session.state.jobs[key] for key in self._kept]
+        """The gangs that weren't given what they are promised yet and have their pods, the one of highest priority
+        first."""
+        return [self._session.state.jobs[key] for key in self._kept if key not in self._lacking]
 
     def take(self, job: Job) -> Statement:
         """Give the gang what is held for it: its places are in the statement, which is the caller's now."""
@@ -191,7 +229,7 @@ class Promises:
         session = self._session
         given_up = False
         for job, statement in [(session.state.jobs[key], statement) for key, statement in self._kept.items()]:
-            if statement and self._of_use(job):
+            if statement and (job.key in self._lacking or self._of_use(job)):
                 session.held.append(statement)
             elif statement:
                 statement.discard()

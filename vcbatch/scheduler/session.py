@@ -195,6 +195,14 @@ class Session(Answers):
             if job is not None:
                 job.runs = None  # what is promised isn't pending for the actions to come
 
+    def owed(self, job: Job, preemptor: Job) -> bool:
+        """Whether the gang loses nobody to this one, as others went or go for it, who would have gone for nothing. What
+        was promised before the cycle is taken by gangs of higher priority in the same queue alone."""
+        if job.key in self.relieved:
+            return True
+        above = preemptor.queue is job.queue and preemptor.priority > job.priority
+        return job.key in self.promises.made and not above
+
     def look_again(self, at: datetime) -> None:
         """Something changes by time alone: have a cycle then, whatever else happens."""
         if at > self.now and (self.wake_at is None or at < self.wake_at):

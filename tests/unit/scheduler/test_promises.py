@@ -12,7 +12,7 @@ from tests.unit.scheduler.domains import hard, racks
 from tests.unit.scheduler.slow_cluster import SlowCluster
 from vcbatch.scheduler import CycleResult, Policy, Scheduler, WaitReason
 from vcbatch.scheduler.actions.base import eligible
-from vcbatch.scheduler.promises import OVERDUE
+from vcbatch.scheduler.promises import ANEW, OVERDUE
 from vcbatch.scheduler.session import Session
 from vcbatch.scheduler.static_nodes import StaticCache
 
@@ -197,6 +197,21 @@ def test_a_gang_near_together_has_its_domain_again_after_a_restart() -> None:
     assert {node.split("-")[0] for node in found.placed("new").values()} == {rack}
 
 
+@pytest.mark.parametrize("reclaim", ["reclaim", "gangreclaim"])
+def test_a_gang_that_waits_for_its_places_loses_no_pod_to_other_queues(reclaim: str) -> None:
+    found = world(reclaim, nodes=2, actions="allocate, preempt, {action}")
+    running(found, "hurt", 2, cpu="4", queue="lender", priorityClassName="high")
+    found.delete("hurt-worker-1")
+    running(found, "old", 1, cpu="4", queue="lender")
+    found.pod("hurt", 1, cpu="4", priority=10)
+    assert evicted(found.step()) == ["old-worker-0"]
+    found.gang("new", 1, cpu="4", queue="other")
+    assert not found.step().evictions
+    found.end_all()
+    found.step()
+    assert evicted(found.step()), "once it has them it lends them again"
+
+
 # Given up ------------------------------------------------------------------------------------------------------------
 
 
@@ -277,6 +292,38 @@ def test_what_is_left_of_a_gang_that_cannot_start_by_it_is_given_up() -> None:
     assert [bind.name for bind in found.step().binds] == ["quick-worker-0"]
 
 
+def losing_a_pod() -> SlowCluster:
+    """A gang of three is promised three nodes and loses one of its pods; another one would take the places."""
+    found = world("preempt", nodes=3)
+    running(found, "old", 3, cpu="4")
+    found.gang("quick", 2, cpu="4", queue="other", pod={"preemptionPolicy": "Never"})
+    found.gang("new", 3, cpu="4", priorityClassName="high")
+    assert len(found.step().evictions) == 3
+    found.delete("new-worker-2")
+    found.end_all()
+    return found
+
+
+def test_a_gang_that_loses_a_pod_has_a_moment_for_another_one() -> None:
+    found = losing_a_pod()
+    before = found.says("new-worker-0"), found.says("new-worker-1")
+    result = found.step()
+    assert not result.binds, "the one place that is free is too few for the other gang"
+    assert (found.says("new-worker-0"), found.says("new-worker-1")) == before
+    assert result.look_again_at is not None and result.look_again_at <= found.now + ANEW
+    found.pod("new", 2, cpu="4", priority=10)
+    assert sorted(bind.name for bind in found.step().binds) == [f"new-worker-{i}" for i in range(3)]
+
+
+def test_a_gang_that_has_no_other_pod_by_then_is_promised_nothing() -> None:
+    found = losing_a_pod()
+    found.step()
+    found.now += ANEW
+    found.step()
+    assert found.says("new-worker-0") == found.says("new-worker-1") == ""
+    assert len(found.placed("quick")) == 2
+
+
 def test_what_a_gang_lacks_of_it_is_found_elsewhere() -> None:
     found = world("preempt", nodes=3)
     running(found, "old", 3, minimum=1, cpu="4")
@@ -355,6 +402,19 @@ def test_a_gang_whose_places_were_promised_and_that_starts_at_once_waits_for_not
     assert len(result.binds) == 2
     assert found.scheduler.explain("ns", "new") is None
     assert WaitReason.WAITING_FOR_RELEASE not in {e.reason for e in result.explain}
+
+
+def test_what_is_recorded_of_a_scheduler_has_since_when_a_gang_lacks_pods() -> None:
+    found = losing_a_pod()
+    found.step()
+    what = found.scheduler.assumed()
+    assert what.lacking == {"ns/new": found.now}
+    found.restart()
+    found.scheduler.resume(what, cycles=1)
+    assert found.scheduler.assumed() == what
+    found.now += ANEW
+    found.step()
+    assert found.says("new-worker-0") == ""
 
 
 def test_what_is_recorded_of_a_scheduler_has_its_promises() -> None:

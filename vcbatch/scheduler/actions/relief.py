@@ -97,7 +97,7 @@ class Relief:
         job, own = victim.job, task.job
         if job is None or own is None or job.queue is None or own.queue is None or not victim.preemptable:
             return False
-        if job.uid in self._spared or (job.key in self.session.relieved and job is not own):
+        if job.uid in self._spared or (job is not own and self.session.owed(job, own)):
             return False
         if task.cls.best_effort and not victim.cls.best_effort:
             return False

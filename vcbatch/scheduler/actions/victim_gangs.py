@@ -142,7 +142,7 @@ class VictimGangs:
     def _candidates(self, job: Job, within: Mask | None) -> list[Task]:
         """The gang's pods that may go."""
         group = job.group
-        if group is None or job.key in self._session.relieved:
+        if group is None or self._session.owed(job, self._eviction.job):
             return []
         said = note(group.metadata, names.PREEMPTABLE)
         if said and said not in TRUE:

@@ -83,6 +83,7 @@ class Settings:
             "phases": dict(self.assumed.phases),
             "nominations": dict(self.assumed.nominations),
             "promises": {key: until.isoformat() for key, until in self.assumed.promises.items()},
+            "lacking": {key: since.isoformat() for key, since in self.assumed.lacking.items()},
         }
 
     @staticmethod
@@ -101,6 +102,7 @@ class Settings:
                 phases=line["phases"],
                 nominations=line["nominations"],
                 promises={key: parse_time(until) for key, until in line["promises"].items()},
+                lacking={key: parse_time(since) for key, since in line.get("lacking", {}).items()},
             )
             return Settings(
                 taken=parse_time(line["taken"]),
