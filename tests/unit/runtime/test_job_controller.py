@@ -475,3 +475,32 @@ def test_the_last_words_of_a_pod_outlive_a_write_that_is_refused():
         await asyncio.gather(task, return_exceptions=True)
 
     run(main())
+
+
+def test_what_a_job_does_is_told_although_its_pods_cant_be_deleted():
+    class Keeping(FakeApi):
+        async def delete(self, resource: Any, name: str, **more: Any) -> Any:
+            if resource == PODS:
+                raise ApiError(403, "Forbidden", "a policy of the cluster keeps this pod")
+            return await super().delete(resource, name, **more)
+
+    async def main() -> None:
+        api = Keeping()
+        world = World(api)
+        world.server = world.recorder._api = api
+        world.add_job(policies=[{"event": "PodFailed", "action": "RestartJob"}])
+        task = asyncio.ensure_future(world.controller.part().run())
+        await asyncio.sleep(10)
+        await world.admit()
+        await asyncio.sleep(10)
+        for number, pod in enumerate(api.all(PODS)):
+            status = {"status": {"phase": "Running" if number else "Failed"}}
+            seen = await api.patch(PODS, pod["metadata"]["name"], status, namespace="ns", subresource="status")
+            world.sources.pods.put(msgspec.convert(seen, Pod))
+        await asyncio.sleep(60)
+        await world.recorder.flush()
+        told = [event for event in api.all(EVENTS) if event["reason"] == "ExecuteAction"]
+        assert [event.get("count", 1) for event in told] == [1]
+        await _end(task)
+
+    run(main())

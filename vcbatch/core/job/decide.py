@@ -119,7 +119,9 @@ def _follow(picture: Picture, stimulus: Stimulus, inbox: Inbox, verdict: Verdict
     acted = entered or ended or stimulus.told or bool(stimulus.targets)
     said = [*tell(picture, stimulus, inbox, verdict, acted=acted and not exhausted), *told]
     if status is not None and said:
-        status = replace(status, may_wait=_AT_ONCE)  # what is told is remembered
+        status = replace(status, may_wait=_AT_ONCE)
+        # What is told is remembered by the status alone: it is told with it, though a pod is refused after that.
+        said = [event if event.after is not None else replace(event, after=status) for event in said]
     return Decision(
         status=status,
         marks=acts.marks,
