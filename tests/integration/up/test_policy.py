@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.integration.clients.waiting import until
 from tests.integration.up.manifests import job
 from tests.support.up import RunningVcbatch, vcbatch
 
@@ -79,10 +80,10 @@ def test_hyper_nodes_are_made_as_the_controllers_file_says(tmp_path: Path, progr
     program.arguments = ("--controller-conf", str(conf), *VIRTUAL)
     program.up()
     program.kubectl("label", "node", "virtual-0000", "example.com/rack=r1").ok()
-    named = ("hypernodes", "-l", "volcano.sh/network-topology-source=label")
-    program.kubectl("wait", *named, "--for=create", "--timeout=60s").ok()
-    exact = program.kubectl("get", *named, "-o", "jsonpath={.items[*].spec.members[*].selector.exactMatch.name}")
-    assert exact.ok() == "virtual-0000"
+    # `kubectl wait` waits for the first of what it finds by a label, and gives up where there is none yet.
+    path = "jsonpath={.items[*].spec.members[*].selector.exactMatch.name}"
+    named = ("get", "hypernodes", "-l", "volcano.sh/network-topology-source=label", "-o", path)
+    assert until(lambda: program.kubectl(*named).ok() or None) == "virtual-0000"
     conf.write_text("networkTopologyDiscovery: 3\n")
     told = _told(program, "ConfigurationRefused", by="vcbatch-controllers")
     assert told == f"the last good configuration holds: {conf}: networkTopologyDiscovery: want a list"
