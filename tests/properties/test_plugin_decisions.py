@@ -15,7 +15,7 @@ from tests.oracle.worlds import run
 from vcbatch.scheduler import Policy
 
 Json = dict[str, Any]
-WORLDS = settings(deadline=None, max_examples=150, suppress_health_check=list(HealthCheck))
+WORLDS = settings(max_examples=150, suppress_health_check=list(HealthCheck))
 
 
 def _agree(world: Json, document: Json) -> None:

@@ -30,7 +30,7 @@ _STEPS = st.lists(st.tuples(_KEYS, st.floats(0, 3), st.sampled_from(["add", "aft
 
 
 @given(steps=_STEPS, workers=st.integers(1, 5), outcomes=st.lists(st.sampled_from(["ok", "no", "raise"]), max_size=40))
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 def test_a_key_is_never_worked_on_twice_at_once_and_every_add_is_followed_by_a_look(steps, workers, outcomes):
     added: dict[str, float] = {}
     begun: dict[str, list[float]] = defaultdict(list)
