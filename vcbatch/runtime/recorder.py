@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from vcbatch.api.reasons import shorten
 from vcbatch.api.resources import EVENTS
 from vcbatch.api.timestamps import format_time
 from vcbatch.core.machine import Emit
+from vcbatch.runtime.backoff import Backoff
 from vcbatch.seams.api import Api, ApiError, Json
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random
@@ -28,6 +29,8 @@ _SIMILAR = 10  # so many messages of one reason about one object, then they are 
 _BURST = 25
 _REFILL_SECONDS = 300.0  # one more event per object in this time, once the burst is used up
 _BACKLOG = 10_000
+_TRIES = 12  # as client-go has it
+_RETRY = Backoff(initial=0.5, limit=10.0)
 _NAME_LIMIT = 253 - 18  # what is left of an object name beside `.` and the random part
 
 
@@ -56,7 +59,8 @@ class _Bucket:
 
 
 class Recorder:
-    """Takes events at once and sends them from `run`, in order. What can't be sent is dropped and counted."""
+    """Takes events at once and sends them from `run`, in order. A server that gives no answer is asked again for a
+    minute or so; what is refused, or can't be sent by then, is dropped and counted."""
 
     def __init__(
         self,
@@ -98,19 +102,20 @@ class Recorder:
         """Send everything that waits."""
         while self._pending:
             event = self._pending.popleft()
+            now = self._clock.monotonic()
+            message = self._combined(event, shorten(event.message), now)
+            if not self._allowed(event.ref.uid, now):
+                self._dropped(1)
+                continue
             try:
-                await self._send(event)
+                await self._send(event, message)
             except ApiError as error:
                 # An event is a courtesy: the state it speaks of is stored already.
                 self._dropped(1)
                 log.debug("an event was not taken", extra={"reason": event.reason, "error": error.message})
 
-    async def _send(self, event: Emit) -> None:
+    async def _send(self, event: Emit, message: str) -> None:
         now = self._clock.monotonic()
-        message = self._combined(event, shorten(event.message), now)
-        if not self._allowed(event.ref.uid, now):
-            self._dropped(1)
-            return
         key = (event.ref.uid, event.type, event.reason, message)
         story = self._stories.get(key)
         if story is not None and now - story.seen < _WINDOW and await self._count_up(event, story):
@@ -118,13 +123,34 @@ class Recorder:
             self._stories.move_to_end(key)
             return
         body = self._body(event, message)
-        await self._api.create(EVENTS, body, namespace=body["metadata"]["namespace"])
+        await self._insist(lambda: self._create(body))
         _keep(self._stories, key, _Story(body["metadata"]["name"], 1, now))
+
+    async def _insist(self, write: Callable[[], Awaitable[object]]) -> None:
+        """Only where nobody answers: an event that fails for a reason of its own mustn't keep the others. Writes say
+        what is to be and not what is to change, so that one more does no harm."""
+        for failures in range(1, _TRIES):
+            try:
+                await write()
+            except ApiError as error:
+                if error.code:
+                    raise
+                await self._clock.sleep(_RETRY.delay(failures, self._random))
+            else:
+                return
+        await write()
+
+    async def _create(self, body: Json) -> None:
+        try:
+            await self._api.create(EVENTS, body, namespace=body["metadata"]["namespace"])
+        except ApiError as error:
+            if not error.already_exists:  # by a try whose answer was lost: the name is ours alone
+                raise
 
     async def _count_up(self, event: Emit, story: _Story) -> bool:
         patch: Json = {"count": story.count + 1, "lastTimestamp": format_time(self._clock.now())}
         try:
-            await self._api.patch(EVENTS, story.name, patch, namespace=_namespace(event))
+            await self._insist(lambda: self._api.patch(EVENTS, story.name, patch, namespace=_namespace(event)))
         except ApiError as error:
             if error.not_found:
                 return False  # it had its time; a new one is made

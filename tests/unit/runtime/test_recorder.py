@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+import pytest
 
 from tests.fakes.api import FakeApi
 from tests.support.virtual_time import SeededRandom, VirtualClock, run
@@ -124,10 +128,11 @@ def test_events_of_cluster_scoped_objects_are_in_default():
     assert "namespace" not in event["involvedObject"]
 
 
-def test_a_server_that_refuses_events_stops_nothing():
+@pytest.mark.parametrize("code", [403, 500])
+def test_a_server_that_refuses_events_stops_nothing(code: int):
     class Refusing:
         async def create(self, *_: object, **__: object) -> None:
-            raise ApiError(403, "Forbidden", "no events here")
+            raise ApiError(code, "", "no events here")
 
     dropped: list[int] = []
 
@@ -143,6 +148,65 @@ def test_a_server_that_refuses_events_stops_nothing():
 
     run(main())
     assert sum(dropped) == 2
+
+
+class Away(FakeApi):
+    """Doesn't answer the next so many writes; `late`: it carries them out all the same."""
+
+    def __init__(self, times: int, *, late: bool = False) -> None:
+        super().__init__()
+        self.left = times
+        self._late = late
+
+    async def create(self, *what: Any, **more: Any) -> Any:
+        return await self._answer(super().create(*what, **more))
+
+    async def patch(self, *what: Any, **more: Any) -> Any:
+        return await self._answer(super().patch(*what, **more))
+
+    async def _answer(self, write: Coroutine[Any, Any, Any]) -> Any:
+        if not self.left:
+            return await write
+        self.left -= 1
+        if self._late:
+            await write
+        else:
+            write.close()
+        raise ApiError(0, "", "connection lost")
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_server_that_comes_back_is_told_once(late: bool):
+    dropped: list[int] = []
+
+    async def main() -> list[dict]:
+        server = Away(3, late=late)
+        recorder = make(server, on_drop=dropped.append)
+        recorder.emit(about("Failed", "no room"))
+        recorder.emit(about("Other", "no room"))
+        await recorder.flush()
+        server.left = 3
+        recorder.emit(about("Failed", "no room"))
+        await recorder.flush()
+        return server.all(EVENTS)
+
+    assert [(event["reason"], event["count"]) for event in run(main())] == [("Failed", 2), ("Other", 1)]
+    assert not dropped
+
+
+def test_a_server_that_stays_away_is_given_up():
+    dropped: list[int] = []
+
+    async def main() -> list[dict]:
+        server = Away(12)
+        recorder = make(server, on_drop=dropped.append)
+        recorder.emit(about("Failed", "no room"))
+        recorder.emit(about("Other", "no room"))
+        await recorder.flush()
+        return server.all(EVENTS)
+
+    assert [event["reason"] for event in run(main())] == ["Other"]
+    assert sum(dropped) == 1
 
 
 def test_a_flood_is_bounded_before_anything_is_sent():
