@@ -122,7 +122,7 @@ class FigureBooks:
         for amount, (names, matrix) in measured.amounts.items():
             rows = _changed(self._amounts.get(amount), names, matrix)
             for row, values in zip(rows, matrix[rows].tolist(), strict=True):
-                finite = {name: value for name, value in zip(dims.names, values, strict=True) if value != math.inf}
+                finite = {name: value for name, value in zip(dims.names, values, strict=True) if math.isfinite(value)}
                 out.append(QueueAmount(names[row], amount, finite))
         self._amounts = dict(measured.amounts)
         return out

@@ -6,7 +6,7 @@ do. Here gangs are chosen that may be broken; the others lose only what they can
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import combinations, islice
 from typing import TYPE_CHECKING, Final
 
@@ -41,9 +41,10 @@ def with_fewest_broken(
     best, fewest = found.recorded(), len(found.victims)
     found.discard()
     broken = [other for other in broken if works(session, other)]
+    likely = _likely(session, job, broken) if len(broken) > 1 else []
     for size in range(len(broken)):
         better = False
-        for chosen in _choices(session, job, broken, size):
+        for chosen in islice(combinations(likely, size), MOST_TRIES):
             tried = search(frozenset(other.uid for other in chosen))
             if tried is None:
                 continue
@@ -57,9 +58,8 @@ def with_fewest_broken(
     return statement
 
 
-def _choices(session: Session, job: Job, broken: list[Job], size: int) -> Iterator[tuple[Job, ...]]:
-    if size == 0:
-        return iter([()])
+def _likely(session: Session, job: Job, broken: list[Job]) -> list[Job]:
+    """The gangs that may be broken instead of these, those first that hold most of what is needed."""
     queues = {other.queue.name: other.queue for other in broken if other.queue is not None}
     top = max(other.priority for other in broken)
     gangs = Gangs.of(other for queue in queues.values() for other in queue.jobs.values())
@@ -67,8 +67,7 @@ def _choices(session: Session, job: Job, broken: list[Job], size: int) -> Iterat
     gangs = gangs.where((table.allocated_count[gangs.rows] > 0) & (table.priority[gangs.rows] <= top))
     worth = _worth(session, job, gangs)
     ranked = sorted(zip(worth, gangs.jobs, strict=True), key=lambda entry: (-entry[0], entry[1].uid))
-    likely = [other for _, other in ranked if other is not job and works(session, other)][:_CHOSEN_FROM]
-    return islice(combinations(likely, size), MOST_TRIES)
+    return [other for _, other in ranked if other is not job and works(session, other)][:_CHOSEN_FROM]
 
 
 def _worth(session: Session, job: Job, gangs: Gangs) -> list[float]:
