@@ -103,7 +103,7 @@ class Books(NearOracle):
                 capability=amounts(spec.get("capability")),
                 gangs=[
                     Gang(
-                        held=[_no_pods(t.request) for t in job.tasks if t.status in HELD],
+                        held=[no_pods(t.request) for t in job.tasks if t.status in HELD],
                         minimum=job.min_resources,
                         admitted=job.phase == "Inqueue" or job.key in self.started,
                     )
@@ -114,7 +114,7 @@ class Books(NearOracle):
             for name, spec in self.specs.items()
         }
         levels = int(self.plugins["capacity"].get("ancestorReclaimLevel", 0))
-        return Quota(specs, _no_pods(self.total), hierarchy=self._hierarchy, levels=levels)
+        return Quota(specs, no_pods(self.total), hierarchy=self._hierarchy, levels=levels)
 
     def _queue_key(self, queue: Queue) -> tuple[Any, ...]:
         if "capacity" not in self.plugins:
@@ -131,23 +131,23 @@ class Books(NearOracle):
     def _allocatable(self, queue: Queue, task: Task) -> bool:
         if "capacity" not in self.plugins:
             return super()._allocatable(queue, task)
-        return queue.open and self._quota().allocatable(queue.name, _no_pods(task.request))
+        return queue.open and self._quota().allocatable(queue.name, no_pods(task.request))
 
     def _room_for(self, queue: Queue, task: Task, asked: Amounts) -> bool:
         if "capacity" not in self.plugins:
             return super()._room_for(queue, task, asked)
-        return queue.open and self._quota().allocatable(queue.name, _no_pods(asked))
+        return queue.open and self._quota().allocatable(queue.name, no_pods(asked))
 
     def _may_enqueue(self, job: Job) -> bool:
         if not super()._may_enqueue(job):
             return False
         if "capacity" not in self.plugins or job.min_resources is None:
             return True
-        return self._quota().enqueueable(job.queue.name, _no_pods(job.min_resources))
+        return self._quota().enqueueable(job.queue.name, no_pods(job.min_resources))
 
     def _preemptive(self, queue: Queue, request: Amounts) -> bool:
         """Whether the queue may have pods of other queues evicted for this."""
-        asked = _no_pods(request)
+        asked = no_pods(request)
         if "proportion" in self.plugins:
             held = plus(queue.allocated, asked)
             return queue.open and all(held[n] <= queue.deserved.get(n, 0.0) for n, v in asked.items() if v > 0)
@@ -156,5 +156,5 @@ class Books(NearOracle):
         return True
 
 
-def _no_pods(given: Amounts) -> Amounts:
+def no_pods(given: Amounts) -> Amounts:
     return {n: v for n, v in given.items() if n != "pods"}

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import inf
 
+from tests.oracle.books import no_pods
 from tests.oracle.eviction import Evictions
 from tests.oracle.near import Domain, Part
 from tests.oracle.oracle import READY, Amounts, Job, Task, plus
@@ -68,7 +69,7 @@ class EvictionOracle(Evictions):
         tasks = [t for part in parts.values() for t in part]
         bundles = self._sorted(self._bundles(job, domain, reclaim=reclaim), job, need, reclaim=reclaim)
         flat = [t for b in bundles for t in b.tasks]
-        allowed = self._unified(tasks[0], flat, reclaim=reclaim)
+        allowed = self._unified(flat, reclaim=reclaim)
         kept: list[Bundle] = []
         for bundle in bundles:
             rest = [t for t in bundle.tasks if t in allowed]
@@ -130,7 +131,7 @@ class EvictionOracle(Evictions):
         """Whether a gang that lost pods could have some of the tasks evicted in its turn."""
         for of in {v.job.key: v.job for v in victims if v.job is not None}.values():
             lost = [v for v in victims if v.job is of]
-            if self._preemptive(of.queue, _sum(lost)) and self._unified(lost[0], tasks, reclaim=True):
+            if self._preemptive(of.queue, _sum(lost)) and self._unified(tasks, reclaim=True):
                 return True
         return False
 
@@ -193,7 +194,7 @@ class EvictionOracle(Evictions):
 
         return sorted(bundles, key=key)
 
-    def _unified(self, actor: Task, candidates: list[Task], *, reclaim: bool) -> list[Task]:
+    def _unified(self, candidates: list[Task], *, reclaim: bool) -> list[Task]:
         """Those that all plugins with an opinion let go."""
         known: dict[str, Callable[[list[Task]], list[Task]]] = {
             "conformance": self._not_the_systems,
@@ -201,12 +202,16 @@ class EvictionOracle(Evictions):
             "cdp": self._not_cooling,
         }
         if reclaim:
-            known["capacity"] = lambda given: self._beyond_quota(actor, given)
+            known["capacity"] = self._beyond_quota_of_queues
         allowed = list(candidates)
         for name, answer in known.items():
             if name in self.plugins:
                 allowed = [t for t in answer(candidates) if t in allowed]
         return allowed
+
+    def _beyond_quota_of_queues(self, candidates: list[Task]) -> list[Task]:
+        given = [(v.job.queue.name, no_pods(v.request)) for v in candidates if v.job is not None]
+        return [candidates[i] for i in self._quota().victims_of_gang(given)]
 
     # The outcome -----------------------------------------------------------------------------------------------------
 

@@ -201,6 +201,19 @@ class Quota:
                         running[q][name] -= amount
         return out
 
+    def victims_of_gang(self, candidates: Sequence[tuple[str, Amounts]]) -> list[int]:
+        """Which of them may go for a whole gang of another queue, whatever it asks for."""
+        running = {q: {n: self.held(q, n) for n in self.names} for q in self.queues}
+        out: list[int] = []
+        for index, (of, task) in enumerate(candidates):
+            if any(running[of][n] - task.get(n, 0) < self.guarantee(of, n) for n in self.names):
+                continue
+            if self._lent(of, task) or self._beyond(of, task, running):
+                out.append(index)
+                for name, amount in task.items():
+                    running[of][name] -= amount
+        return out
+
     def _ancestors(self, queue: str) -> dict[int, str]:
         """By level, as far up as counts, without the root."""
         return {level: q for level, q in enumerate(self.chain(queue)) if 1 <= level <= self.levels and q != ROOT}

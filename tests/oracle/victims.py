@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
-from tests.oracle.books import HELD, Books
+from tests.oracle.books import HELD, Books, no_pods
 from tests.oracle.oracle import EPS, READY, Amounts, Job, Queue, Task, plus
 from tests.oracle.worlds import NOW
 
@@ -135,8 +135,8 @@ class Victims(Books):
 
     def _beyond_quota(self, task: Task, candidates: Sequence[Task]) -> list[Task]:
         assert task.job is not None
-        given = [(v.job.queue.name, _no_pods(v.request)) for v in candidates if v.job is not None]
-        found = self._quota().victims(task.job.queue.name, _no_pods(task.request), given)
+        given = [(v.job.queue.name, no_pods(v.request)) for v in candidates if v.job is not None]
+        found = self._quota().victims(task.job.queue.name, no_pods(task.request), given)
         return [candidates[i] for i in found]
 
     def _within_budgets(self, candidates: Sequence[Task]) -> list[Task]:
@@ -189,7 +189,3 @@ def _held(job: Job) -> Amounts:
         if task.status in HELD:
             held = plus(held, task.request)
     return held
-
-
-def _no_pods(given: Amounts) -> Amounts:
-    return {n: v for n, v in given.items() if n != "pods"}

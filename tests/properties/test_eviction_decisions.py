@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 
 from tests.oracle.eviction_strategies import policies, shuffles, worlds
 from tests.oracle.shuffle import ShuffleOracle
@@ -14,6 +14,40 @@ from vcbatch.scheduler.simulation import Simulation, World
 Json = dict[str, Any]
 SETTINGS = settings(max_examples=250, suppress_health_check=list(HealthCheck))
 FEWER = settings(SETTINGS, max_examples=60)
+
+
+def _pod(gang: str, *, memory: str = "", node: str = "") -> Json:
+    requests = {"memory": memory} if memory else {}
+    return {
+        "metadata": {
+            "name": f"{gang}-0",
+            "namespace": "ns",
+            "uid": f"pod-{gang}",
+            "annotations": {"scheduling.k8s.io/group-name": gang},
+        },
+        "spec": {"containers": [{"resources": {"requests": requests}}], **({"nodeName": node} if node else {})},
+        "status": {"phase": "Running" if node else "Pending"},
+    }
+
+
+def _group(name: str, queue: str) -> Json:
+    return {"metadata": {"name": name, "namespace": "ns"}, "spec": {"minMember": 1, "queue": queue}}
+
+
+_ONLY_ITS_SLOT: Json = {
+    "nodes": [{"metadata": {"name": "n0"}, "status": {"allocatable": {"memory": "16Gi", "pods": "1"}}}],
+    "queues": [
+        {"metadata": {"name": "q0"}},
+        {"metadata": {"name": "q1"}, "spec": {"guarantee": {"resource": {"memory": "1Gi"}}}},
+    ],
+    "podGroups": [_group("holds", "q0"), _group("waits", "q1")],
+    "pods": [_pod("holds", node="n0"), _pod("waits", memory="1Gi")],
+}
+"""A gang whose pod holds nothing but its place among the pods of a node, which another gang needs."""
+_WHOLE_GANGS: Json = {
+    "actions": "enqueue, allocate, gangreclaim",
+    "tiers": [{"plugins": [{"name": "gang"}, {"name": "capacity"}]}],
+}
 
 
 def _compare(world: Json, document: Json) -> None:
@@ -26,6 +60,7 @@ def _compare(world: Json, document: Json) -> None:
 
 
 @SETTINGS
+@example(_ONLY_ITS_SLOT, _WHOLE_GANGS)
 @given(worlds(), policies())
 def test_evictions_are_those_of_one_task_at_a_time(world: Json, document: Json) -> None:
     _compare(world, document)
