@@ -133,9 +133,13 @@ def _comparable(job: Json, pods: Sequence[Json], events: Sequence[Json]) -> Json
         "metadata": {key: value for key, value in job["metadata"].items() if key not in _OF_THE_SERVER},
         "spec": job["spec"],
         "status": job["status"],
-        "pods": sorted((_of_pod(pod) for pod in own), key=json.dumps),
     }
-    return {**json.loads(_plain(json.dumps(left, sort_keys=True), uid, name)), "events": dict(told)}
+    looked_at = sorted(_plain(json.dumps(_of_pod(pod), sort_keys=True), uid, name) for pod in own)
+    return {
+        **json.loads(_plain(json.dumps(left, sort_keys=True), uid, name)),
+        "pods": [json.loads(pod) for pod in looked_at],
+        "events": dict(told),
+    }
 
 
 def _plain(text: str, uid: str, name: str) -> str:
