@@ -31,6 +31,7 @@ from vcbatch.scheduler.report import PODS_GRACE, Reporter
 from vcbatch.scheduler.result import CycleResult, Explanation, Held, PluginFailure, WaitReason
 from vcbatch.scheduler.session import Session
 from vcbatch.scheduler.share import WHOLE, Share
+from vcbatch.scheduler.standing import Standings, StandingsError, standings
 from vcbatch.scheduler.state import ClusterState
 from vcbatch.scheduler.static_nodes import StaticCache
 from vcbatch.scheduler.volumes import VolumeRules
@@ -269,6 +270,29 @@ class Scheduler:
         state.finish()
         shard = state.shards.update(now)
         return result if shard is None else replace(result, node_shard=shard)
+
+    def standings(self, now: datetime) -> Standings:
+        """Who would be served before whom in a cycle now; decides nothing. For a scheduler that was made to be asked:
+        plugins that remember what happened take it that a cycle began.
+
+        Raises:
+            StandingsError: a plugin of the user's own failed.
+        """
+        state = self._state
+        state.settle()
+        session = None
+        try:
+            session = Session(state, self._policy, self._cache, now=now, uid="", consultant=self.consultant)
+            return standings(session)
+        except Exception as error:
+            failure = blame(error, self._policy.extensions)
+            if failure is None:
+                raise
+            raise StandingsError(failure.sentence) from error
+        finally:
+            if session is not None:
+                session.abandon()
+                session.release()
 
     def assumed(self) -> Assumed:
         """What was decided and no watch event has confirmed yet."""

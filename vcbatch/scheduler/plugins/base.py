@@ -165,6 +165,17 @@ class Preference(NamedTuple):
     normalise: Normalise
 
 
+class OrderTerm(NamedTuple):
+    """What a number of a key is, for people. `sign` is 1 where the smaller number goes first, -1 where the key is the
+    number's negative, as the greater goes first, and 0 where the number says nothing by itself (a flag, a rank, a
+    time): `word` is then what is true of the one that goes first. `of` names what the number is of, where that isn't
+    the one that stands in the order."""
+
+    word: str
+    sign: Literal[-1, 0, 1] = 1
+    of: str = ""
+
+
 class Plugin:
     """Base of all plugins, built in or a user's own. Every method here is the answer of one without an opinion."""
 
@@ -195,6 +206,11 @@ class Plugin:
 
     barring: bool = False
     """Whether `barred` has anything to say in this cycle."""
+
+    JOB_TERM: ClassVar[OrderTerm | None] = None
+    """What `job_key` is, for people; None where nothing is said about it."""
+    REMEMBERS_ORDER: ClassVar[bool] = False
+    """Whether keys go by what happened before: a scheduler that has just started may answer otherwise."""
 
     UNWANTED: ClassVar[str] = "it had better run elsewhere"
     """What pods that `unwanted` names are told (a sentence)."""
@@ -233,6 +249,10 @@ class Plugin:
 
     def queue_key(self, queue: Queue) -> tuple[float, ...]:
         """Where a queue stands."""
+        return ()
+
+    def queue_terms(self, queue: Queue) -> Sequence[OrderTerm]:
+        """What the numbers of `queue_key` are, for people, in their order; empty where nothing is said about them."""
         return ()
 
     def queue_kin(self, queue: Queue) -> tuple[object, int] | None:

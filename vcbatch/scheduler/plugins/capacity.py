@@ -22,6 +22,7 @@ from vcbatch.scheduler.plugins.base import (
     EvictionKind,
     GangEviction,
     Ledger,
+    OrderTerm,
     Plugin,
     Verdict,
     Vote,
@@ -115,6 +116,13 @@ class Capacity(Plugin):
         for q in self._paths[i]:
             key += self._books.standing(q)
         return key
+
+    def queue_terms(self, queue: Queue) -> Sequence[OrderTerm]:
+        terms = [OrderTerm("priority", -1), OrderTerm("no queues below it", 0)]
+        for q in self._paths[self._at(queue)]:
+            of = "" if self._tree.names[q] == queue.name else self._tree.names[q]
+            terms += [OrderTerm("share", of=of), OrderTerm("it deserves something", 0, of), OrderTerm("older", 0, of)]
+        return terms
 
     def queue_kin(self, queue: Queue) -> tuple[object, int]:
         """Those with the same queues above them."""

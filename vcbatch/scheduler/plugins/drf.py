@@ -10,8 +10,8 @@ import numpy as np
 from vcbatch.scheduler.classes import TaskClass
 from vcbatch.scheduler.columns import Floats, Rows
 from vcbatch.scheduler.model import Job, Queue, Task
-from vcbatch.scheduler.plugins.base import EvictionKind, Plugin
-from vcbatch.scheduler.plugins.drf_hierarchy import SharesTree
+from vcbatch.scheduler.plugins.base import EvictionKind, OrderTerm, Plugin
+from vcbatch.scheduler.plugins.drf_hierarchy import SharesTree, place_of
 from vcbatch.scheduler.resources import EPS, Mask, Vector
 from vcbatch.scheduler.victims import Candidates
 
@@ -28,6 +28,7 @@ class DominantResourceFairness(Plugin):
 
     VICTIMS_BY_STANDING = True
     HIERARCHICAL = True
+    JOB_TERM = OrderTerm("share of the cluster")
 
     @classmethod
     def of_mode(cls, *, hierarchical: bool) -> type[Plugin]:
@@ -123,6 +124,13 @@ class HierarchicalFairness(DominantResourceFairness):
 
     def queue_key(self, queue: Queue) -> tuple[float, ...]:
         return self._tree.standing(queue.name)
+
+    def queue_terms(self, queue: Queue) -> Sequence[OrderTerm]:
+        terms: list[OrderTerm] = []
+        for part in place_of(queue).parts:
+            of = "" if part == queue.name else part
+            terms += [OrderTerm("more is wanted there", 0, of), OrderTerm("share by weight", of=of)]
+        return terms
 
     def placed(self, job: Job, cls: TaskClass, count: int) -> None:
         super().placed(job, cls, count)

@@ -8,6 +8,7 @@ everything in the moment before it shows in the average.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -19,7 +20,7 @@ from vcbatch.api.timestamps import parse_time
 from vcbatch.scheduler.arguments import Argument, ArgumentSpec
 from vcbatch.scheduler.classes import TaskClass
 from vcbatch.scheduler.model import Job, Queue
-from vcbatch.scheduler.plugins.base import Plugin
+from vcbatch.scheduler.plugins.base import OrderTerm, Plugin
 from vcbatch.scheduler.resources import EPS, Vector
 from vcbatch.scheduler.state import ClusterState
 from vcbatch.scheduler.structures import duration
@@ -58,6 +59,8 @@ class FairShare(Plugin):
     """Orders gangs by what their account used, and queues by what they used for each unit of weight."""
 
     SHARES_PLACES = True
+    JOB_TERM = OrderTerm("usage")
+    REMEMBERS_ORDER = True
     ARGUMENTS = ArgumentSpec(
         named={"account-label": Argument(default="")}, structured={"half-life": duration("168h", least="1m")}
     )
@@ -85,6 +88,9 @@ class FairShare(Plugin):
 
     def queue_key(self, queue: Queue) -> tuple[float, ...]:
         return (self._used[self._usage.of("queue", queue.name)] / max(queue.weight, 1),)
+
+    def queue_terms(self, queue: Queue) -> Sequence[OrderTerm]:
+        return (OrderTerm("usage by weight"),)
 
     def placed(self, job: Job, cls: TaskClass, count: int) -> None:
         part = self._parts.get(cls.id)

@@ -10,7 +10,7 @@ import numpy as np
 from vcbatch.scheduler.classes import TaskClass
 from vcbatch.scheduler.columns import Floats, Rows
 from vcbatch.scheduler.model import Job, Task, TaskStatus
-from vcbatch.scheduler.plugins.base import EvictionKind, GangEviction, Plugin, Vote
+from vcbatch.scheduler.plugins.base import EvictionKind, GangEviction, OrderTerm, Plugin, Vote
 from vcbatch.scheduler.resources import Mask
 from vcbatch.scheduler.sub_gangs import SubKey
 from vcbatch.scheduler.victims import Candidates
@@ -35,6 +35,7 @@ class Gang(Plugin):
     add up to no more than minMember."""
 
     VICTIMS_BY_STANDING = True
+    JOB_TERM = OrderTerm("below its minimum", 0)
 
     def open(self, session: Session) -> None:
         self._table = session.state.jobs_table

@@ -10,7 +10,7 @@ import numpy as np
 from vcbatch.scheduler.classes import TaskClass
 from vcbatch.scheduler.columns import Floats, Rows
 from vcbatch.scheduler.model import Job, Task
-from vcbatch.scheduler.plugins.base import EvictionKind, GangEviction, Plugin
+from vcbatch.scheduler.plugins.base import EvictionKind, GangEviction, OrderTerm, Plugin
 from vcbatch.scheduler.resources import Mask
 from vcbatch.scheduler.victims import Candidates
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 class Priority(Plugin):
     VICTIMS_BY_STANDING = True
+    JOB_TERM = OrderTerm("priority", -1)
 
     def open(self, session: Session) -> None:
         self._table = session.state.jobs_table

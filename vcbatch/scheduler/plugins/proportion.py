@@ -18,7 +18,7 @@ import numpy.typing as npt
 from vcbatch.scheduler.classes import TaskClass
 from vcbatch.scheduler.figures import Amount
 from vcbatch.scheduler.model import Job, Queue, Task
-from vcbatch.scheduler.plugins.base import UNLIMITED, EvictionKind, Ledger, Plugin, Verdict, Vote
+from vcbatch.scheduler.plugins.base import UNLIMITED, EvictionKind, Ledger, OrderTerm, Plugin, Verdict, Vote
 from vcbatch.scheduler.resources import CPU, EPS, MEMORY, PODS, Mask, Matrix, Vector, exceeding
 from vcbatch.scheduler.result import WaitReason
 from vcbatch.scheduler.victims import Candidates
@@ -208,6 +208,9 @@ class Proportion(Plugin):
 
     def queue_key(self, queue: Queue) -> tuple[float, ...]:
         return (-queue.view.spec.priority, self._share(queue.row))
+
+    def queue_terms(self, queue: Queue) -> Sequence[OrderTerm]:
+        return (OrderTerm("priority", -1), OrderTerm("share"))
 
     def _share(self, row: int) -> float:
         known = self._shares.get(row)

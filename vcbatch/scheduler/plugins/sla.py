@@ -12,7 +12,7 @@ from vcbatch.api.duration import MalformedDuration, parse_duration
 from vcbatch.api.timestamps import parse_time
 from vcbatch.scheduler.arguments import ArgumentSpec
 from vcbatch.scheduler.model import Job, Queue
-from vcbatch.scheduler.plugins.base import Plugin, Verdict, Vote
+from vcbatch.scheduler.plugins.base import OrderTerm, Plugin, Verdict, Vote
 from vcbatch.scheduler.structures import duration
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ class Sla(Plugin):
     """Gangs with a limit first, by when it is reached. Once it is, the plugin votes for admission and for holding what
     the gang found; nobody is made to wait before. A PodGroup's annotation goes before the policy's limit."""
 
+    JOB_TERM = OrderTerm("its time to wait is over sooner", 0)
     ARGUMENTS = ArgumentSpec(named={}, structured={_ARGUMENT: _waiting_time})
 
     def open(self, session: Session) -> None:

@@ -16,7 +16,7 @@ from vcbatch.scheduler.arguments import Argument, ArgumentSpec, PolicyError
 from vcbatch.scheduler.classes import TaskClass
 from vcbatch.scheduler.columns import Columns, Floats, Rows
 from vcbatch.scheduler.model import Job, Queue, Task, TaskStatus
-from vcbatch.scheduler.plugins.base import Cap, Plugin, Vote
+from vcbatch.scheduler.plugins.base import Cap, OrderTerm, Plugin, Vote
 from vcbatch.scheduler.reading import TRUE, note
 from vcbatch.scheduler.resources import Mask
 from vcbatch.scheduler.structures import duration
@@ -86,6 +86,7 @@ class Tdm(Plugin):
     """Nodes are of a zone by their label `volcano.sh/revocable-zone`. While its window is open, revocable pods may run
     there and rather do so; when it closes, those that may be evicted are, a few of each gang at a time."""
 
+    JOB_TERM = OrderTerm("it may not be evicted", 0)
     ARGUMENTS = ArgumentSpec(
         named={_PERIOD: Argument(default="1m"), _OFFSET: Argument(default="+00:00")},
         prefixed={_ZONE: Argument(default="")},
