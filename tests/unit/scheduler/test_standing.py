@@ -60,7 +60,7 @@ def test_queues_are_told_by_share_of_what_they_deserve() -> None:
 
 def test_a_queue_that_has_all_it_deserves_is_told_to_get_nothing() -> None:
     cluster = Cluster(_policy("name: gang", "name: proportion"))
-    cluster.node("n1", memory="8Gi")
+    cluster.node("n1", memory="8Gi", pods="8")
     cluster.queue("full", weight=1)
     cluster.queue("other", weight=1)
     cluster.gang("f", 4, queue="full")
