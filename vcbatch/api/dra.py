@@ -33,8 +33,12 @@ class Pool(Wire):
     resource_slice_count: int = 0
 
 
+Amount = str | int | float
+"""A quantity as it is written."""
+
+
 class Counter(Wire):
-    value: str | int | float = 0
+    value: Amount = 0
 
 
 class CounterSet(Wire):
@@ -52,12 +56,31 @@ class CounterConsumption(Wire):
     compatibility_groups: list[str] | None = None
 
 
+class CapacityRange(Wire):
+    min: Amount | None = None
+    max: Amount | None = None
+    step: Amount | None = None
+
+
+class CapacityRequestPolicy(Wire):
+    """How much of a capacity one share of the device may take."""
+
+    default: Amount | None = None
+    valid_values: list[Amount] | None = None
+    valid_range: CapacityRange | None = None
+
+
+class DeviceCapacity(Wire):
+    value: Amount = 0
+    request_policy: CapacityRequestPolicy | None = None
+
+
 class SliceDevice(Wire):
     """`attributes` and `capacity` by name, which may have a domain."""
 
     name: str = ""
     attributes: dict[str, dict[str, Any]] | None = None
-    capacity: dict[str, dict[str, Any]] | None = None
+    capacity: dict[str, DeviceCapacity] | None = None
     taints: list[dict[str, Any]] | None = None
     node_name: str | None = None
     node_selector: dict[str, Any] | None = None
@@ -83,6 +106,10 @@ class ResourceSlice(Wire):
     spec: ResourceSliceSpec = msgspec.field(default_factory=ResourceSliceSpec)
 
 
+class CapacityRequirements(Wire):
+    requests: dict[str, Amount] | None = None
+
+
 class DeviceRequest(Wire):
     """What is wanted of one kind: `exactly` has these fields, and so has each of `firstAvailable`."""
 
@@ -93,7 +120,7 @@ class DeviceRequest(Wire):
     count: int = 0
     admin_access: bool | None = None
     tolerations: list[dict[str, Any]] | None = None
-    capacity: dict[str, Any] | None = None
+    capacity: CapacityRequirements | None = None
 
 
 class ClaimRequest(Wire):
@@ -119,12 +146,15 @@ class ResourceClaimSpec(Wire):
 
 
 class AllocatedDevice(Wire):
+    """`share_id` where the device was given to this claim and may be given to others too."""
+
     request: str = ""
     driver: str = ""
     pool: str = ""
     device: str = ""
     admin_access: bool | None = None
-    consumed_capacity: dict[str, str | int | float] | None = None
+    share_id: str | None = msgspec.field(default=None, name="shareID")
+    consumed_capacity: dict[str, Amount] | None = None
 
 
 class AllocatedDevices(Wire):

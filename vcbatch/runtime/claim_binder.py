@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from vcbatch.api.names import CLAIM_FINALIZER
@@ -135,7 +135,7 @@ class ClaimBinder:
                     raise ApiError(409, "Conflict", "it lost its devices meanwhile")
                 out["allocation"] = dict(claim.allocation)
                 gave = True
-            elif claim.allocation is not None and status["allocation"] != dict(claim.allocation):
+            elif claim.allocation is not None and _devices(status["allocation"]) != _devices(claim.allocation):
                 raise ApiError(409, "Conflict", "it was given other devices meanwhile")
             reserved: list[Json] = list(status.get("reservedFor") or ())
             known = {consumer.get("uid") for consumer in reserved}
@@ -209,6 +209,12 @@ class ClaimBinder:
             except ApiError as error:
                 if not error.not_found:
                     log.warning("resourceclaim %s can't be given back: %s", written.claim.name, error.message)
+
+
+def _devices(allocation: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    """Which devices were given for what. How the rest is written is the API server's to change."""
+    results = (allocation.get("devices") or {}).get("results") or ()
+    return [tuple(one.get(key) for key in ("request", "driver", "pool", "device", "shareID")) for one in results]
 
 
 DeviceBindingKey = tuple[str, str, str]

@@ -141,6 +141,23 @@ def test_devices_that_were_there_before_stay() -> None:
     _play(act)
 
 
+def test_a_claim_that_has_its_devices_already_may_be_written_otherwise() -> None:
+    async def act(world: World) -> None:
+        (result,) = ALLOCATION["devices"]["results"]
+        share = {**result, "shareID": "s", "consumedCapacity": {"memory": "1Gi"}}
+        stored = {"devices": {"results": [{**share, "consumedCapacity": {"memory": "1024Mi"}}], "config": []}}
+        uid = world.claim("c", allocation=stored)
+        other = world.claim("d", allocation={"devices": {"results": [{**share, "shareID": "t"}]}})
+        ours = {"devices": {"results": [share]}}
+        world.binder.submit([_bind("p", DeviceBinding("ns", "c", uid, ours), gang="ns/p")])
+        world.binder.submit([_bind("q", DeviceBinding("ns", "d", other, ours), gang="ns/q")])
+        await world.clock.sleep(5)
+        assert world.ready == ["p"]
+        assert world.failed == {"uid-q": "resourceclaim d: it was given other devices meanwhile"}
+
+    _play(act)
+
+
 def test_a_claim_that_is_another_one_or_has_lost_its_devices_fails_the_pod() -> None:
     async def act(world: World) -> None:
         world.claim("c")

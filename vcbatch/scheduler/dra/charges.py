@@ -6,11 +6,12 @@ that devices are shared by. Amounts are integers in thousandths.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from vcbatch.api.dra import DeviceRequest, ResourceClaim
 from vcbatch.api.quantity import MalformedQuantity, of_milli, parse_quantity
+from vcbatch.scheduler.dra.search import ways_of
 from vcbatch.scheduler.model import Task
 
 Charge = Mapping[str, int]
@@ -60,7 +61,7 @@ def charge_of(claim: ResourceClaim, *, capacity: bool) -> Charge:
 
 
 def _given(claim: ResourceClaim, *, capacity: bool) -> Charge:
-    ways = dict(_ways(claim))
+    ways = dict(ways_of(claim))
     charge: dict[str, int] = {}
     allocation = claim.status.allocation
     for result in (allocation.devices.results or ()) if allocation is not None else ():
@@ -88,7 +89,7 @@ def _wanted(way: DeviceRequest, *, capacity: bool) -> Charge:
         return charge
     if way.allocation_mode == "All":
         return {_CLASS + way.device_class_name: UNKNOWN}
-    wanted: Mapping[str, Any] = (way.capacity or {}).get("requests") or {}
+    wanted: Mapping[str, Any] = (way.capacity.requests if way.capacity is not None else None) or {}
     for _ in range(way.count or 1):
         _add(charge, way.device_class_name, WHOLE, wanted if capacity else None)
     return charge
@@ -100,15 +101,6 @@ def _add(charge: dict[str, int], device_class: str, devices: int, capacity: Mapp
     for dimension, quantity in (capacity or {}).items():
         key = f"{dimension.rpartition('/')[2]}.{count}"
         charge[key] = charge.get(key, 0) + milli(quantity)
-
-
-def _ways(claim: ResourceClaim) -> Iterator[tuple[str, DeviceRequest]]:
-    """Every request by the name that results have for it."""
-    for request in claim.spec.devices.requests or ():
-        if request.exactly is not None:
-            yield request.name, request.exactly
-        for way in request.first_available or ():
-            yield f"{request.name}/{way.name}", way
 
 
 def claims_of(task: Task) -> tuple[list[str], str]:

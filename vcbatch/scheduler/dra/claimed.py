@@ -15,10 +15,13 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from vcbatch.api.dra import DeviceClass, ResourceClaim, ResourceSlice
+from vcbatch.api.dra import AllocatedDevice, DeviceClass, ResourceClaim, ResourceSlice
+from vcbatch.scheduler.dra.allocation import allocation_of
+from vcbatch.scheduler.dra.capacity import read_share
 from vcbatch.scheduler.dra.counters import CounterId
 from vcbatch.scheduler.dra.inventory import Device, DeviceId, Inventory, reached
-from vcbatch.scheduler.dra.search import STEPS_PER_SECOND, Found, OutOfSteps, Picked, Search, fault_of
+from vcbatch.scheduler.dra.ledger import Ledger
+from vcbatch.scheduler.dra.search import STEPS_PER_SECOND, Found, OutOfSteps, Picked, Search, fault_of, ways_of
 from vcbatch.scheduler.facts import Facts
 from vcbatch.scheduler.node_labels import NodeLabels
 from vcbatch.scheduler.resources import Mask
@@ -31,7 +34,7 @@ CANNOT_ALLOCATE: Final = "node(s) couldn't serve all resourceclaims"
 ELSEWHERE: Final = "node(s) didn't reach the devices of a resourceclaim"
 NOT_SUPPORTED: Final = (
     "node(s) whose devices for a resourceclaim take counters that their pool lacks or that go by compatibility groups, "
-    "are given to several or wait for conditions, which is not supported"
+    "have capacity that can't be read or wait for conditions, which is not supported"
 )
 GIVEN_UP: Final = "node(s) on which the search for devices was given up"
 _MOST_ANSWERS: Final = 1 << 14
@@ -70,9 +73,7 @@ class ClaimedDevices:
         self._stamps: tuple[int, int] | None = None
         self._seen: object = None
         self._given: dict[str, _Given] = {}
-        self._taken: dict[DeviceId, int] = {}
-        self._drawn: dict[CounterId, int] = {}
-        """What is taken of counters, in thousandths."""
+        self._ledger = Ledger(self._inventory)
         self._keys: dict[object, int] = {}
         self._key_of: npt.NDArray[np.intp] = np.zeros(0, dtype=np.intp)
         self._answers: dict[tuple[bytes, int], str] = {}
@@ -111,31 +112,25 @@ class ClaimedDevices:
             self._inventory = Inventory(self._facts.of(ResourceSlice).values(), self._labels)
             self._keys.clear()
             self._answers.clear()
-        self._taken, self._drawn = {}, {}
+        self._ledger = Ledger(self._inventory)
         for claim in self._facts.of(ResourceClaim).values():
             allocation = claim.status.allocation
             for result in (allocation.devices.results or ()) if allocation is not None else ():
-                device = DeviceId(result.driver, result.pool, result.device)
-                if not result.admin_access and device not in self._taken:
-                    self._take(device, 1)
+                self._count_theirs(result)
         for given in self._given.values():
-            self._count(given.picks, 1)
+            self._count(given.picks)
         self._key_of = np.array([self._key(info) for info in self._infos], dtype=np.intp)
 
-    def _count(self, picks: Sequence[Picked], step: int) -> None:
+    def _count_theirs(self, result: AllocatedDevice) -> None:
+        device = DeviceId(result.driver, result.pool, result.device)
+        share = read_share(result.driver, result.consumed_capacity) if result.share_id else None
+        if not result.admin_access and (share is not None or not self._ledger.is_whole(device)):
+            self._ledger.take(device, share)
+
+    def _count(self, picks: Sequence[Picked]) -> None:
         for pick in picks:
             if not pick.admin:
-                self._take(pick.device.id, step)
-
-    def _take(self, device: DeviceId, step: int) -> None:
-        before = self._taken.get(device, 0)
-        self._taken[device] = before + step
-        if before == 0 or before + step == 0:
-            for counter, amount in self._inventory.draws(device):
-                self._drawn[counter] = self._drawn.get(counter, 0) + step * amount
-
-    def _left(self, counter: CounterId) -> int:
-        return self._inventory.counters.get(counter, 0) - self._drawn.get(counter, 0)
+                self._ledger.take(pick.device.id, pick.share)
 
     def _key(self, info: NodeInfo) -> int:
         """The number of the node's devices and their states: nodes with the same serve the same claims."""
@@ -143,8 +138,8 @@ class ClaimedDevices:
         free = tuple(
             (
                 d.kind,
-                self._is_taken(d.id),
-                tuple((number.setdefault(c, len(number)), amount, self._left(c)) for c, amount in d.draws),
+                self._ledger.state(d),
+                tuple((number.setdefault(c, len(number)), amount, self._ledger.left(c)) for c, amount in d.draws),
             )
             for d in self._devices(info)
         )
@@ -153,9 +148,6 @@ class ClaimedDevices:
 
     def _devices(self, info: NodeInfo) -> list[Device]:
         return self._inventory.on(info.name, info.row)
-
-    def _is_taken(self, device: DeviceId) -> bool:
-        return self._taken.get(device, 0) > 0
 
     # Where a pod may go -----------------------------------------------------------------------------------------------
 
@@ -257,8 +249,7 @@ class ClaimedDevices:
         return any(
             chosen([*(made.spec.selectors or ()), *(way.selectors or ())], device)
             for claim in claims
-            for request in claim.spec.devices.requests or ()
-            for way in ([request.exactly] if request.exactly is not None else request.first_available or ())
+            for _, way in ways_of(claim)
             if (made := classes.get(way.device_class_name)) is not None
             for device in devices
         )
@@ -267,7 +258,7 @@ class ClaimedDevices:
         classes = self._facts.of(DeviceClass)
         steps = self.seconds * STEPS_PER_SECOND
         devices = self._devices(info)
-        return Search(self._inventory, devices, self._is_taken, self._left, classes, steps=steps).run(claims)
+        return Search(self._inventory, devices, self._ledger, classes, steps=steps).run(claims)
 
     # What is decided --------------------------------------------------------------------------------------------------
 
@@ -285,9 +276,9 @@ class ClaimedDevices:
             found = None
         for claim in waiting if found is not None else ():
             picks = tuple(found[claim.metadata.key]) if found else ()
-            allocation = self._allocation(claim, picks, info.name)
+            allocation = allocation_of(claim, picks, info.name, self._facts.of(DeviceClass))
             self._given[claim.metadata.key] = _Given(claim.metadata.uid, picks, allocation)
-            self._count(picks, 1)
+            self._count(picks)
             self._changed(picks, row)
         for key in keys:
             if key in self._given:
@@ -300,7 +291,9 @@ class ClaimedDevices:
                 given.users.discard(task.uid)
                 if not given.users:
                     del self._given[key]
-                    self._count(given.picks, -1)
+                    for pick in given.picks:
+                        if not pick.admin:
+                            self._ledger.give_back(pick.device.id, pick.share)
                     self._changed(given.picks, row)
 
     def _changed(self, picks: Sequence[Picked], row: int) -> None:
@@ -308,38 +301,6 @@ class ClaimedDevices:
             self._key_of[row] = self._key(self._infos[row])
         else:
             self._key_of = np.array([self._key(info) for info in self._infos], dtype=np.intp)
-
-    def _allocation(self, claim: ResourceClaim, picks: Sequence[Picked], node: str) -> dict[str, Any]:
-        """As the claim's status has it."""
-        results: list[dict[str, Any]] = []
-        for pick in picks:
-            device = pick.device.id
-            one: dict[str, Any] = {
-                "request": pick.request,
-                "driver": device.driver,
-                "pool": device.pool,
-                "device": device.name,
-            }
-            results.append({**one, "adminAccess": True} if pick.admin else one)
-        devices: dict[str, Any] = {"results": results}
-        config = self._config(claim, picks)
-        if config:
-            devices["config"] = config
-        selector = _node_selector(picks, node)
-        return {"devices": devices, "nodeSelector": selector} if selector else {"devices": devices}
-
-    def _config(self, claim: ResourceClaim, picks: Sequence[Picked]) -> list[dict[str, Any]]:
-        """What drivers are told: of the classes first, of the claim then."""
-        out: list[dict[str, Any]] = []
-        chosen = {pick.request for pick in picks}
-        for request in claim.spec.devices.requests or ():
-            ways = [(request.name, request.exactly)] if request.exactly is not None else []
-            ways += [(f"{request.name}/{way.name}", way) for way in request.first_available or ()]
-            for name, way in ways:
-                made = self._facts.of(DeviceClass).get(way.device_class_name) if way and name in chosen else None
-                config = (made.spec.config or ()) if made is not None else ()
-                out += [{"source": "FromClass", "requests": [name], **entry} for entry in config]
-        return [*out, *({"source": "FromClaim", **entry} for entry in claim.spec.devices.config or ())]
 
     def bindings(self, task: Task) -> tuple[DeviceBinding, ...]:
         """What is to be written to the claims of a pod that has its place, before it is bound."""
@@ -358,23 +319,3 @@ class ClaimedDevices:
             )
             for key in keys
         )
-
-
-def _node_selector(picks: Sequence[Picked], node: str) -> dict[str, Any] | None:
-    """The nodes that reach all of the devices; None where all nodes do."""
-    if any(pick.device.local for pick in picks):
-        only = {"key": "metadata.name", "operator": "In", "values": [node]}
-        return {"nodeSelectorTerms": [{"matchFields": [only]}]}
-    terms = [
-        term
-        for pick in picks
-        if pick.device.selector is not None
-        for term in (pick.device.selector.get("nodeSelectorTerms") or ())[:1]
-    ]
-    if not terms:
-        return None
-    merged: dict[str, list[Any]] = {}
-    for term in terms:
-        for kind in ("matchExpressions", "matchFields"):
-            merged.setdefault(kind, []).extend(r for r in term.get(kind) or () if r not in merged.get(kind, ()))
-    return {"nodeSelectorTerms": [{kind: found for kind, found in merged.items() if found}]}

@@ -1,7 +1,8 @@
 """Expressions by which devices are chosen (CEL), where the library for them is installed.
 
-The expression sees `device` with `driver`, `attributes` and `capacity`, by domain and name. Quantities are whole
-thousandths and versions are marked texts in it, since the library knows no types but its own.
+The expression sees `device` with `driver`, `allowMultipleAllocations`, and by domain and name `attributes` and
+`capacity`. Quantities are whole thousandths and versions are marked texts in it, since the library knows no types but
+its own.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from vcbatch.api.dra import DeviceSelector, ResourceSlice, SliceDevice
 from vcbatch.api.node import Taint
 from vcbatch.api.pod import Toleration
 from vcbatch.scheduler.dra import expressions
+from vcbatch.scheduler.dra.capacity import Capacity, Dimension, capacity_of
 from vcbatch.scheduler.dra.counters import CounterId, Draws, draws_of, sizes
 from vcbatch.scheduler.node_labels import NodeLabels
 from vcbatch.scheduler.resources import Mask
@@ -26,7 +27,7 @@ class DeviceId(NamedTuple):
 class Device:
     """One device. `view` is what expressions see of it, `kind` the number of those that look the same; `selector` is
     that of the nodes that reach it, None where it is on one node or reached from all. `draws` is what it takes of
-    counters."""
+    counters; `shared` where it is given to several at once, each of whom takes a share of `capacity`."""
 
     id: DeviceId
     kind: int
@@ -35,6 +36,8 @@ class Device:
     local: bool
     selector: Mapping[str, Any] | None
     draws: Draws = ()
+    capacity: Capacity = field(default_factory=dict[str, Dimension])
+    shared: bool = False
 
     def attribute(self, name: str) -> Any:
         """The value of a fully qualified attribute; None without it."""
@@ -58,8 +61,8 @@ class _Places:
 
 class Inventory:
     """Devices by the nodes that reach them. Only pools count of which every slice of the newest generation is seen.
-    Devices that are given to several at once, wait for conditions, or take counters in ways that can't be followed
-    aren't supported: nobody gets them, and they are kept apart."""
+    Devices that wait for conditions, or of which nobody can tell what they take, aren't supported: nobody gets them,
+    and they are kept apart."""
 
     def __init__(self, slices: Iterable[ResourceSlice], labels: NodeLabels) -> None:
         self._labels = labels
@@ -80,7 +83,8 @@ class Inventory:
         spec = made.spec
         where = device if spec.per_device_node_selection else spec
         view = _view(spec.driver, device)
-        kind = self._kinds.setdefault(repr((view, device.taints)), len(self._kinds))
+        capacity = capacity_of(spec.driver, device)
+        kind = self._kinds.setdefault(repr((view, device.taints, capacity)), len(self._kinds))
         node, selector = where.node_name, where.node_selector
         draws = draws_of(made, device, self.counters)
         one = Device(
@@ -91,11 +95,14 @@ class Inventory:
             bool(node),
             None if node or where.all_nodes else selector,
             draws or (),
+            capacity or {},
+            bool(device.allow_multiple_allocations),
         )
         if one.draws:
             self._draws[one.id] = one.draws
             self._homes.setdefault((spec.driver, spec.pool.name), set()).add(node or "")
-        places = self._refused if draws is None or _unsupported(device) else self._given
+        unknown = draws is None or capacity is None
+        places = self._refused if unknown or _unsupported(device) else self._given
         if node:
             places.local.setdefault(node, []).append(one)
         elif where.all_nodes:
@@ -153,7 +160,7 @@ def _complete(slices: Iterable[ResourceSlice]) -> Iterable[ResourceSlice]:
 
 def _unsupported(device: SliceDevice) -> bool:
     grouped = any(consumed.compatibility_groups for consumed in device.consumes_counters or ())
-    return bool(grouped or device.allow_multiple_allocations or device.binding_conditions)
+    return bool(grouped or device.binding_conditions)
 
 
 def _view(driver: str, device: SliceDevice) -> dict[str, Any]:
@@ -165,10 +172,11 @@ def _view(driver: str, device: SliceDevice) -> dict[str, Any]:
     for name, amount in sorted((device.capacity or {}).items()):
         domain, _, bare = name.rpartition("/")
         try:
-            capacity.setdefault(domain or driver, {})[bare] = expressions.quantity(amount.get("value", 0))
+            capacity.setdefault(domain or driver, {})[bare] = expressions.quantity(amount.value)
         except ValueError:
             continue
-    return {"driver": driver, "attributes": attributes, "capacity": capacity}
+    shared = bool(device.allow_multiple_allocations)
+    return {"driver": driver, "allowMultipleAllocations": shared, "attributes": attributes, "capacity": capacity}
 
 
 def _value(given: Mapping[str, Any]) -> Any:

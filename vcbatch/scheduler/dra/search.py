@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from vcbatch.api.dra import DeviceClass, DeviceConstraint, DeviceRequest, ResourceClaim
+from vcbatch.api.dra import ClaimRequest, DeviceClass, DeviceConstraint, DeviceRequest, ResourceClaim
 from vcbatch.api.pod import Toleration
+from vcbatch.api.quantity import MalformedQuantity, Quantity
 from vcbatch.scheduler.dra import expressions
-from vcbatch.scheduler.dra.counters import CounterId, Draws
+from vcbatch.scheduler.dra.capacity import Share, share_of, wanted_of
 from vcbatch.scheduler.dra.inventory import Device, DeviceId, Inventory
+from vcbatch.scheduler.dra.ledger import Ledger
 
 STEPS_PER_SECOND: Final = 20_000
 """What a second of `dynamicresources.filterTimeoutSeconds` stands for: decisions don't depend on the machine."""
 
+MOST_DEVICES: Final = 32
+"""How many devices a claim may be given (Kubernetes, AllocationResultsMaxSize)."""
+
 
 class Picked(NamedTuple):
-    """A device for a request (`parent/alternative` where it is one of several)."""
+    """A device for a request (`parent/alternative` where it is one of several), `share` of it where it is shared."""
 
     request: str
+    wanted: DeviceRequest
     device: Device
-    admin: bool
+    share: Share | None
+
+    @property
+    def admin(self) -> bool:
+        """Whether it is there for administration, which takes nothing from anybody."""
+        return bool(self.wanted.admin_access)
 
 
 Found = Mapping[str, Sequence[Picked]]
@@ -37,57 +48,73 @@ def fault_of(claim: ResourceClaim, classes: Mapping[str, DeviceClass]) -> str:
     for constraint in claim.spec.devices.constraints or ():
         if (constraint.match_attribute is None) == (constraint.distinct_attribute is None):
             return f'resourceclaim "{name}" has a constraint without one of matchAttribute and distinctAttribute'
-    for request in claim.spec.devices.requests or ():
-        for wanted in _alternatives(request.exactly, request.first_available):
-            if wanted.capacity:
-                return f'resourceclaim "{name}" asks for a part of a device, which is not supported'
-            if wanted.allocation_mode not in ("", "ExactCount", "All"):
-                return f'resourceclaim "{name}" has allocationMode {wanted.allocation_mode}; supported: All, ExactCount'
-            made = classes.get(wanted.device_class_name)
-            if made is None:
-                return f'resourceclaim "{name}" asks for deviceclass "{wanted.device_class_name}", which doesn\'t exist'
-            for selector in (*(made.spec.selectors or ()), *(wanted.selectors or ())):
-                fault = expressions.fault(selector.cel.expression) if selector.cel is not None else "no expression"
-                if fault:
-                    return f'resourceclaim "{name}": {fault}'
+    for _, wanted in ways_of(claim):
+        try:
+            _wanted(wanted)
+        except MalformedQuantity as error:
+            return f'resourceclaim "{name}" asks for capacity: {error}'
+        if wanted.allocation_mode not in ("", "ExactCount", "All"):
+            return f'resourceclaim "{name}" has allocationMode {wanted.allocation_mode}; supported: All, ExactCount'
+        made = classes.get(wanted.device_class_name)
+        if made is None:
+            return f'resourceclaim "{name}" asks for deviceclass "{wanted.device_class_name}", which doesn\'t exist'
+        for selector in (*(made.spec.selectors or ()), *(wanted.selectors or ())):
+            fault = expressions.fault(selector.cel.expression) if selector.cel is not None else "no expression"
+            if fault:
+                return f'resourceclaim "{name}": {fault}'
+    least = sum(
+        min((_least(way) for way in _alternatives(request)), default=0) for request in claim.spec.devices.requests or ()
+    )
+    if least > MOST_DEVICES:
+        return f'resourceclaim "{name}" asks for {least} devices; a claim gets {MOST_DEVICES} at most'
     return ""
 
 
+def ways_of(claim: ResourceClaim) -> Iterator[tuple[str, DeviceRequest]]:
+    """Every request of a claim, and every alternative of one, by the name that results have for it."""
+    for request in claim.spec.devices.requests or ():
+        for way in _alternatives(request):
+            yield (request.name if request.exactly is not None else f"{request.name}/{way.name}"), way
+
+
 class _Slot(NamedTuple):
-    """One device to be found: of `devices`, by index above the one before it of the same request."""
+    """One device to be found: of `devices`, by index above the one before it of the same request, with the share that
+    each would give."""
 
     request: str
     wanted: DeviceRequest
-    devices: Sequence[Device]
+    devices: Sequence[tuple[Device, Share | None]]
     again: bool
 
 
 class Search:
-    """For one node: its devices, those that are taken, and what is left of the counters that devices take from."""
+    """For one node: its devices, and what is left of them."""
 
     def __init__(
         self,
         inventory: Inventory,
         devices: Sequence[Device],
-        taken: Callable[[DeviceId], bool],
-        left: Callable[[CounterId], int],
+        ledger: Ledger,
         classes: Mapping[str, DeviceClass],
         *,
         steps: int,
     ) -> None:
         self._inventory = inventory
         self._devices = devices
-        self._is_taken = taken
-        self._left = left
+        self._ledger = ledger
         self._classes = classes
         self._steps = steps
-        self._used: set[DeviceId] = set()
-        self._drawn: dict[CounterId, int] = {}
+        self._tried: list[tuple[DeviceId, Share | None]] = []
 
     def run(self, claims: Sequence[ResourceClaim]) -> Found | None:
-        """Devices for all of the claims; None where there aren't. Raises `OutOfSteps`."""
+        """Devices for all of the claims; None where there aren't. Raises `OutOfSteps`. Whatever comes of it, the ledger
+        is as it was."""
         found: dict[str, list[Picked]] = {}
-        return found if self._claims(claims, 0, found) else None
+        try:
+            return found if self._claims(claims, 0, found) else None
+        finally:
+            while self._tried:
+                self._ledger.give_back(*self._tried.pop())
 
     def _claims(self, claims: Sequence[ResourceClaim], at: int, found: dict[str, list[Picked]]) -> bool:
         if at == len(claims):
@@ -117,7 +144,9 @@ class Search:
                         yield [*slots, *tail]
 
         wanted = claim.spec.devices.requests or ()
-        yield from extend([(r.name, _alternatives(r.exactly, r.first_available)) for r in wanted])
+        for plan in extend([(r.name, _alternatives(r)) for r in wanted]):
+            if len(plan) <= MOST_DEVICES:
+                yield plan
 
     def _slots(self, name: str, wanted: DeviceRequest) -> list[_Slot] | None:
         """None where some device that is wanted isn't there."""
@@ -127,12 +156,20 @@ class Search:
             Toleration(t.get("key", ""), t.get("operator", ""), t.get("value", ""), t.get("effect", ""))
             for t in wanted.tolerations or ()
         ]
-        fitting = [d for d in self._devices if self._inventory.chosen(selectors, d)]
+        amounts = _wanted(wanted)
+        fitting: list[tuple[Device, Share | None]] = []
+        for device in self._devices:
+            if self._inventory.chosen(selectors, device):
+                share = share_of(device.capacity, device.id.driver, amounts)
+                if share is not None:
+                    fitting.append((device, share if device.shared else None))
         if wanted.allocation_mode == "All":
-            if not fitting:
+            if not wanted.admin_access:
+                fitting = [(d, share) for d, share in fitting if share is None or self._ledger.free(d, share)]
+            if not fitting or not all(d.tolerated(bears) for d, _ in fitting):
                 return None
-            return [_Slot(name, wanted, [device], again=False) for device in fitting]
-        fitting = [d for d in fitting if d.tolerated(bears)]
+            return [_Slot(name, wanted, [one], again=False) for one in fitting]
+        fitting = [one for one in fitting if one[0].tolerated(bears)]
         count = wanted.count or 1
         if len(fitting) < count:
             return None
@@ -152,44 +189,44 @@ class Search:
             return then()
         slot = slots[len(picked)]
         admin = bool(slot.wanted.admin_access)
-        tried: set[tuple[int, Draws]] = set()
+        tried: set[Hashable] = set()
         after = slots[len(picked) + 1 : len(picked) + 2]
         alone = not slot.again and not (after and after[0].again)
         for place in range(start if slot.again else 0, len(slot.devices)):
-            device = slot.devices[place]
+            device, share = slot.devices[place]
             self._step()
-            if not admin and not self._free(device):
+            pick = Picked(slot.request, slot.wanted, device, share)
+            if not (_once(pick, picked) if admin else self._ledger.free(device, share)):
                 continue
-            if alone and (device.kind, device.draws) in tried:
+            alike = (device.kind, device.draws, self._ledger.state(device)) if alone else None
+            if alike is not None and alike in tried:
                 continue  # one that looks the same led nowhere
-            pick = Picked(slot.request, device, admin)
             if not _agree(pick, picked, constraints):
                 continue
             picked.append(pick)
             if not admin:
-                self._use(device, 1)
+                self._take(device.id, share)
             if self._fill(slots, picked, constraints, place + 1, then):
                 return True
             picked.pop()
             if not admin:
-                self._use(device, -1)
-            tried.add((device.kind, device.draws))
+                self._ledger.give_back(*self._tried.pop())
+            tried.add(alike)
         return False
 
-    def _free(self, device: Device) -> bool:
-        if device.id in self._used or self._is_taken(device.id):
-            return False
-        return all(self._left(counter) - self._drawn.get(counter, 0) >= amount for counter, amount in device.draws)
-
-    def _use(self, device: Device, step: int) -> None:
-        self._used.add(device.id) if step > 0 else self._used.discard(device.id)
-        for counter, amount in device.draws:
-            self._drawn[counter] = self._drawn.get(counter, 0) + step * amount
+    def _take(self, device: DeviceId, share: Share | None) -> None:
+        self._ledger.take(device, share)
+        self._tried.append((device, share))
 
     def _step(self) -> None:
         self._steps -= 1
         if self._steps < 0:
             raise OutOfSteps
+
+
+def _once(pick: Picked, picked: Sequence[Picked]) -> bool:
+    """Whether the claim doesn't have the device yet, which it may have twice only where it is shared."""
+    return pick.share is not None or all(other.device is not pick.device for other in picked)
 
 
 def _agree(pick: Picked, picked: Sequence[Picked], constraints: Sequence[DeviceConstraint]) -> bool:
@@ -214,7 +251,15 @@ def _covers(constraint: DeviceConstraint, request: str) -> bool:
     return not names or request in names or request.partition("/")[0] in names
 
 
-def _alternatives(exactly: DeviceRequest | None, first: Sequence[DeviceRequest] | None) -> Sequence[DeviceRequest]:
-    if exactly is not None:
-        return (exactly,)
-    return first or ()
+def _wanted(request: DeviceRequest) -> Mapping[str, Quantity]:
+    """The capacity that is asked for."""
+    return wanted_of(request.capacity.requests if request.capacity is not None else None)
+
+
+def _alternatives(request: ClaimRequest) -> Sequence[DeviceRequest]:
+    return (request.exactly,) if request.exactly is not None else request.first_available or ()
+
+
+def _least(way: DeviceRequest) -> int:
+    """How many devices it takes at least."""
+    return 1 if way.allocation_mode == "All" else way.count or 1
