@@ -186,6 +186,8 @@ class Evictions(Victims):
                 self._restore(saved)
                 return False
             self._evict(victims.pop(0), task.job)
+            # A gang that lost somebody may be before others now.
+            victims = self._in_order(victims, task.job.queue)
         self._place(task, node, free=False, cleared=len(self.evicted) > len(saved.evicted))
         return True
 

@@ -16,13 +16,12 @@ SETTINGS = settings(max_examples=250, suppress_health_check=list(HealthCheck))
 FEWER = settings(SETTINGS, max_examples=60)
 
 
-def _pod(gang: str, *, memory: str = "", node: str = "") -> Json:
-    requests = {"memory": memory} if memory else {}
+def _pod(gang: str, i: int = 0, *, node: str = "", **requests: str) -> Json:
     return {
         "metadata": {
-            "name": f"{gang}-0",
+            "name": f"{gang}-{i}",
             "namespace": "ns",
-            "uid": f"pod-{gang}",
+            "uid": f"pod-{gang}-{i}",
             "annotations": {"scheduling.k8s.io/group-name": gang},
         },
         "spec": {"containers": [{"resources": {"requests": requests}}], **({"nodeName": node} if node else {})},
@@ -30,8 +29,8 @@ def _pod(gang: str, *, memory: str = "", node: str = "") -> Json:
     }
 
 
-def _group(name: str, queue: str) -> Json:
-    return {"metadata": {"name": name, "namespace": "ns"}, "spec": {"minMember": 1, "queue": queue}}
+def _group(name: str, queue: str, **spec: str) -> Json:
+    return {"metadata": {"name": name, "namespace": "ns"}, "spec": {"minMember": 1, "queue": queue, **spec}}
 
 
 _ONLY_ITS_SLOT: Json = {
@@ -48,6 +47,22 @@ _WHOLE_GANGS: Json = {
     "actions": "enqueue, allocate, gangreclaim",
     "tiers": [{"plugins": [{"name": "gang"}, {"name": "capacity"}]}],
 }
+_SHARES_MOVE: Json = {
+    "nodes": [{"metadata": {"name": "n0"}, "status": {"allocatable": {"cpu": "7", "pods": "10"}}}],
+    "queues": [{"metadata": {"name": "q"}}],
+    "priorityClasses": [{"metadata": {"name": "high"}, "value": 10}],
+    "podGroups": [_group("more", "q"), _group("less", "q"), _group("waits", "q", priorityClassName="high")],
+    "pods": [
+        *(_pod("more", i, cpu="2", node="n0") for i in range(2)),
+        _pod("less", cpu="3", node="n0"),
+        _pod("waits", cpu="4"),
+    ],
+}
+"""A gang that loses its first pod as it has the greatest share, and hasn't any longer then."""
+_BY_SHARE: Json = {
+    "actions": "preempt",
+    "tiers": [{"plugins": [{"name": "priority"}]}, {"plugins": [{"name": "drf"}, {"name": "predicates"}]}],
+}
 
 
 def _compare(world: Json, document: Json) -> None:
@@ -61,6 +76,7 @@ def _compare(world: Json, document: Json) -> None:
 
 @SETTINGS
 @example(_ONLY_ITS_SLOT, _WHOLE_GANGS)
+@example(_SHARES_MOVE, _BY_SHARE)
 @given(worlds(), policies())
 def test_evictions_are_those_of_one_task_at_a_time(world: Json, document: Json) -> None:
     _compare(world, document)
