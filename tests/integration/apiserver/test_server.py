@@ -153,21 +153,26 @@ async def test_a_stop_ends_watches_and_frees_the_port(tmp_path: Path) -> None:
     await server.start()
     async with api_of(tmp_path) as api:
         version = (await api.list(CONFIGMAPS, namespace="default")).resource_version
-        ended = asyncio.create_task(_watch_to_the_end(api, version))
+        names: list[str] = []
+        seen = asyncio.Event()
+        ended = asyncio.create_task(_watch_to_the_end(api, version, names, seen))
         await api.create(CONFIGMAPS, {"metadata": {"name": "seen"}}, namespace="default")
-        port = server.port
-        await server.stop()
-        assert "seen" in await asyncio.wait_for(ended, 10)
+        async with asyncio.timeout(60):
+            await seen.wait()
+            port = server.port
+            await server.stop()
+            await ended
+        assert names == ["seen"]
     with socket.socket() as again:
         again.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         again.bind(("127.0.0.1", port))
 
 
-async def _watch_to_the_end(api: HttpApi, version: str) -> list[str]:
-    events: list[dict[str, Any]] = []
+async def _watch_to_the_end(api: HttpApi, version: str, names: list[str], seen: asyncio.Event) -> None:
     with suppress(ApiError):
-        await _watch_events(api, version, events)
-    return [event["metadata"].get("name", "") for event in events]
+        async for event in api.watch(CONFIGMAPS, resource_version=version, namespace="default"):
+            names.append(event.object["metadata"]["name"])
+            seen.set()
 
 
 class Killable:

@@ -99,7 +99,7 @@ async def followed(api: HttpApi) -> AsyncIterator[Cache[Json]]:
     reflector = Reflector(api, CONFIGMAPS, cache, clock=SystemClock(), random=SystemRandom())
     running = asyncio.create_task(reflector.run())
     try:
-        await asyncio.wait_for(reflector.synced.wait(), 20)
+        await asyncio.wait_for(reflector.synced.wait(), 60)
         yield cache
     finally:
         running.cancel()
@@ -161,7 +161,7 @@ async def one_round(program: Unlucky, how: signal.Signals) -> None:
     load = Load(how.name.lower())
     async with program.api() as api:
         writers = [asyncio.create_task(load.write(api, number)) for number in range(_WRITERS)]
-        await asyncio.wait_for(load.enough.wait(), 30)
+        await asyncio.wait_for(load.enough.wait(), 60)
         await asyncio.to_thread(program.end, how)
         await asyncio.gather(*writers)
     await asyncio.to_thread(program.again)

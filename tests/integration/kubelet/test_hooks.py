@@ -1,6 +1,5 @@
 """What runs beside a container's command: hooks at its start and end, and probes of its own address. Real processes."""
 
-import socket
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.integration.kubelet.world import LONG, World, processes_with, shell, terminated, world
+from tests.support.ports import free_port
 from vcbatch.api.resources import PODS
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="containers are Linux processes")
@@ -77,7 +77,7 @@ async def test_the_grace_period_includes_the_hook(node: World) -> None:
 
 async def test_probes_over_http_wait_for_the_startup_probe(node: World) -> None:
     # The server answers its startup probe only once `started` is there, and nothing else is asked before.
-    port = _free_port()
+    port = free_port()
     serve = f"""
 import http.server, os, pathlib
 class Answer(http.server.BaseHTTPRequestHandler):
@@ -113,7 +113,7 @@ http.server.HTTPServer((os.environ["IP"], {port}), Answer).serve_forever()
 
 
 async def test_a_container_is_ready_while_its_port_is_open(node: World) -> None:
-    port = _free_port()
+    port = free_port()
     listen = f"""
 import os, pathlib, socket, time
 while not pathlib.Path("close").exists():
@@ -133,8 +133,3 @@ time.sleep(600)
 
     await node.until("a", lambda o: not o["status"]["containerStatuses"][0]["ready"])
     assert (await node.event("a", "Unhealthy"))["message"].startswith("Readiness probe failed: ")
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]

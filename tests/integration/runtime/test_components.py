@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -18,6 +17,7 @@ import pytest
 import yaml
 
 from tests.integration.up.manifests import job
+from tests.support.ports import free_port
 from vcbatch.api.resources import EVENTS, JOBS, LEASES, NAMESPACES, NODESHARDS, PODS, QUEUES
 from vcbatch.cli.recording_files import read_recording
 from vcbatch.local.apiserver.server import EmbeddedServer
@@ -83,12 +83,6 @@ def phase_of(server: EmbeddedServer, name: str) -> Callable[[], Any]:
         return ((stored.get("status") or {}).get("state") or {}).get("phase", "")
 
     return read
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 @dataclass(frozen=True, slots=True)

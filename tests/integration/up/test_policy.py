@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import time
 import urllib.request
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 
 from tests.integration.clients.waiting import until
 from tests.integration.up.manifests import job
+from tests.support.ports import free_port
 from tests.support.up import RunningVcbatch, vcbatch
 
 pytestmark = pytest.mark.kubectl
@@ -104,9 +104,7 @@ def _told(program: RunningVcbatch, reason: str, *, by: str) -> str:
 
 
 def test_metrics_are_served_where_that_is_asked_for(program: RunningVcbatch) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{free.getsockname()[1]}"
+    address = f"127.0.0.1:{free_port()}"
     program.arguments = ("--listen-address", address, *VIRTUAL)
     program.up()
     program.kubectl("apply", "-f", "-", stdin=job("j", "sleep 1", replicas=2)).ok()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -13,6 +14,7 @@ from aiohttp import web
 from tests.support.virtual_time import SeededRandom
 from vcbatch.api.pod import Pod
 from vcbatch.api.resources import JOBS, NODES, PODS
+from vcbatch.runtime.cache import metadata_of
 from vcbatch.runtime.client import ClientLimits, HttpApi
 from vcbatch.runtime.clock import SystemClock
 from vcbatch.runtime.credentials import StaticToken
@@ -179,7 +181,8 @@ async def test_a_server_that_isnt_there_is_code_zero_and_transient():
     assert caught.value.code == 0 and caught.value.transient
 
 
-async def test_a_watch_gives_events_bookmarks_and_the_version_to_go_on_from():
+@pytest.mark.parametrize("model", [Pod, dict])
+async def test_a_watch_gives_events_bookmarks_and_the_version_to_go_on_from(model: type[Any]):
     frames = [
         {"type": "ADDED", "object": {"metadata": {"name": "a", "resourceVersion": "5"}}},
         {"type": "BOOKMARK", "object": {"kind": "Pod", "metadata": {"resourceVersion": "8"}}},
@@ -196,11 +199,23 @@ async def test_a_watch_gives_events_bookmarks_and_the_version_to_go_on_from():
         return response
 
     async with served(handler) as (api, _):
-        events = [event async for event in api.watch(PODS, resource_version="4", model=Pod)]
+        events = [event async for event in api.watch(PODS, resource_version="4", model=model)]
     assert [(event.type, event.resource_version) for event in events] == [
         ("ADDED", "5"), ("BOOKMARK", "8"), ("DELETED", "9"),
     ]  # fmt: skip
-    assert events[0].object.metadata.name == "a"
+    assert metadata_of(events[0].object).name == "a"
+
+
+@pytest.mark.parametrize("obj", [{"metadata": None}, {"metadata": {"resourceVersion": None}}, {}, None, "text"])
+async def test_what_a_watch_carries_as_an_object_may_be_none(obj: Any):
+    async def handler(request: web.Request) -> web.Response:
+        return web.Response(body=json.dumps({"type": "ADDED", "object": obj}).encode() + b"\n")
+
+    events = []
+    async with served(handler) as (api, _):
+        with suppress(ApiError):
+            events += [(event.object, event.resource_version) async for event in api.watch(JOBS, resource_version="4")]
+    assert events == ([({}, "")] if obj == {} else [])
 
 
 async def test_an_expired_watch_says_so_in_the_stream_and_in_the_answer():
@@ -242,7 +257,7 @@ async def test_a_silent_watch_ends():
         await release.wait()
         return response
 
-    async with served(handler, watch_idle_timeout=0.05) as (api, _):
+    async with served(handler, watch_idle_timeout=1.0) as (api, _):
         events = [event async for event in api.watch(PODS, resource_version="1")]
         release.set()
     assert len(events) == 1

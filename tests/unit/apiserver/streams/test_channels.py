@@ -19,7 +19,7 @@ from vcbatch.local.apiserver.request import parse_query
 from vcbatch.local.apiserver.subresources import websocket
 from vcbatch.local.apiserver.subresources.channels import V4, V5, Input, InputClosed, Resize, decode, exit_status
 
-WAIT = 10.0
+WAIT = 60.0
 QUERY = "?container=c&stdin=1&stdout=1&stderr=1&command=cmd"
 
 

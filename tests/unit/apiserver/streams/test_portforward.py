@@ -25,7 +25,7 @@ from vcbatch.local.apiserver.subresources.spdy import (
     SynStream,
 )
 
-WAIT = 10.0
+WAIT = 60.0
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 

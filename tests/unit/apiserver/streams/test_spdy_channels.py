@@ -18,7 +18,7 @@ from vcbatch.local.apiserver.subresources.spdy import Data, Decoder, Encoder, Fr
 from vcbatch.local.apiserver.subresources.spdy_channels import SpdyChannels
 from vcbatch.local.apiserver.subresources.tunnel import TAKE_OVER_EXTENSION, Tunnel, take_over
 
-WAIT = 10.0
+WAIT = 60.0
 
 
 class Transport(asyncio.Transport):
