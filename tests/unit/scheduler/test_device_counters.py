@@ -97,6 +97,16 @@ def test_devices_of_other_counters_are_looked_at_though_they_look_the_same() -> 
     assert [cluster.got(name) for name in ("one", "two", "three")] == [["a-whole"], ["b-whole"], []]
 
 
+def test_devices_that_take_less_are_looked_at_though_they_look_the_same() -> None:
+    cluster = Partitions()
+    quarter = {"slices": "2", "memory": "10Gi"}
+    cluster.gpus("a", {"large": ("gpu-0", WHOLE), "small-0": ("gpu-0", quarter), "small-1": ("gpu-0", quarter)})
+    cluster.claim("c", {}, {})
+    cluster.users("c", 1, "c")
+    cluster.cycle()
+    assert cluster.got("c") == ["small-0", "small-1"]
+
+
 def test_what_others_gave_away_counts() -> None:
     cluster = Partitions()
     cluster.gpus("a", {"half-0": ("gpu-0", HALF), "whole": ("gpu-0", WHOLE)})

@@ -282,3 +282,15 @@ def test_a_device_whose_capacity_can_not_be_read_is_given_to_nobody_and_said() -
     cluster.cycle()
     assert cluster.got("one") == []
     assert "have capacity that can't be read" in cluster.why("one")
+
+
+def test_devices_of_which_less_is_left_are_looked_at_though_they_look_the_same() -> None:
+    cluster = Shares()
+    cluster.shared("a", "gpu-0", "gpu-1", capacity={"memory": "8Gi"})
+    share = {"shareID": str(uuid.UUID(int=1)), "consumedCapacity": {"memory": "3Gi"}}
+    result = {"request": "r0", "driver": DRIVER, "pool": "a", "device": "gpu-1", **share}
+    cluster.claim("theirs", status={"allocation": {"devices": {"results": [result]}}})
+    cluster.claim("c", *({"capacity": {"requests": {"memory": memory}}} for memory in ("3Gi", "8Gi")))
+    cluster.users("c", 1, "c")
+    cluster.cycle()
+    assert cluster.got("c") == ["gpu-1", "gpu-0"]
