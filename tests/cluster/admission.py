@@ -7,15 +7,33 @@ by the service, asked by the real API server. A test that wants neither calls `C
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import yaml
 
 from tests.cluster.controlplane import REPOSITORY, ControlPlane
 from tests.cluster.processes import wait_until
+from vcbatch.api.names import DEFAULT_SCHEDULER
+from vcbatch.api.resources import HYPERNODES, PODS
 from webhooks.configurations import NAMES, pointed, read
 
 CONFIGURATIONS = REPOSITORY / "helm/vcbatch/files/webhooks"
+_POD: dict[str, Any] = {
+    "metadata": {"name": "asked-about"},
+    "spec": {"schedulerName": DEFAULT_SCHEDULER, "containers": [{"name": "c", "image": "i"}]},
+}
+_HYPER_NODE: dict[str, Any] = {
+    "apiVersion": HYPERNODES.api_version,
+    "kind": HYPERNODES.kind,
+    "metadata": {"name": "asked-about"},
+    "spec": {"tier": 1, "members": [{"type": "Node", "selector": {"regexMatch": {"pattern": "."}}}]},
+}
+_LAST: Mapping[str, tuple[str, dict[str, Any]]] = {
+    "/pods/mutate": (PODS.path(namespace="default"), _POD),
+    "/hypernodes/validate": (HYPERNODES.path(), _HYPER_NODE),
+}
+"""The last configuration of each kind, in the order in which they are made, and what it is asked about."""
 
 
 def serving_flags(plane: ControlPlane, *, port: int, name: str, managed: bool) -> list[str]:
@@ -49,6 +67,28 @@ def install(plane: ControlPlane, *, port: int, managed: bool = False) -> None:
     assert done.returncode == 0, done.stderr
     if managed:
         wait_until("the configurations carry an authority", lambda: all(bundles(plane)))
+
+
+def wait_asked(plane: ControlPlane, metrics: Callable[[], str]) -> None:
+    """Return once the API server follows the configurations, by what the service counts. It hears of them a moment
+    after they are stored, of those of a kind in their order."""
+
+    def counted() -> dict[str, float]:
+        found = dict.fromkeys(_LAST, 0.0)
+        for line in metrics().splitlines():
+            for path in found:
+                if line.startswith("vcbatch_admission_reviews_total") and f'path="{path}"' in line:
+                    found[path] += float(line.rpartition(" ")[2])
+        return found
+
+    before = counted()
+
+    def asked() -> bool:
+        for path, body in _LAST.values():
+            plane.request("POST", f"{path}?dryRun=All", body)
+        return all(number > before[path] for path, number in counted().items())
+
+    wait_until("admission is asked", asked)
 
 
 def bundles(plane: ControlPlane) -> list[bytes]:

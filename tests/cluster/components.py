@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Self
 
 from tests.cluster import admission
-from tests.cluster.controlplane import REPOSITORY, ControlPlane, free_port
+from tests.cluster.controlplane import REPOSITORY, ControlPlane
 from tests.cluster.processes import Program, wait_until
+from tests.support.ports import free_port
 from vcbatch.runtime.kubeconfig import SERVICE_ACCOUNT_VARIABLE
 
 NAMESPACE = "volcano-system"
@@ -48,7 +49,7 @@ class Component:
         except (urllib.error.HTTPError, OSError):
             return False
 
-    def wait_ready(self, timeout: float = 60.0) -> Self:
+    def wait_ready(self, timeout: float = 120.0) -> Self:
         def ready() -> bool:
             self.program.check()
             return self.ready()
@@ -58,7 +59,7 @@ class Component:
 
     def metrics(self) -> str:
         """What /metrics exposes."""
-        with urllib.request.urlopen(self._metrics, timeout=5) as answer:
+        with urllib.request.urlopen(self._metrics, timeout=30) as answer:
             return str(answer.read().decode())
 
     def leading(self) -> bool:
@@ -170,8 +171,9 @@ class Components:
             component.wait_ready()
 
     def install_admission(self, webhooks: Component) -> None:
-        """From now on the API server asks these."""
+        """From now on the API server asks these; returns once it does."""
         admission.install(self.plane, port=webhooks.port, managed=self._managed)
+        admission.wait_asked(self.plane, webhooks.metrics)
 
     def stop(self) -> None:
         """SIGTERM to all, and wait. Nobody is asked for admission any more."""

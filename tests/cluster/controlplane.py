@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
-import random
 import shutil
-import socket
 import ssl
 import subprocess
 import tempfile
@@ -29,6 +27,7 @@ from tests.cluster import stages
 from tests.cluster.binaries.build import Binaries
 from tests.cluster.pki import Authority
 from tests.cluster.processes import Guard, Program, ProgramEnded, wait_until
+from tests.support.ports import free_port
 
 Json = dict[str, Any]
 
@@ -89,18 +88,6 @@ class Options:
     """How long a bound pod takes to start on a simulated node that no annotation tells otherwise."""
     flags: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
     """More command line flags, by program; of a flag given twice, the last counts."""
-
-
-def free_port() -> int:
-    """A free port of 127.0.0.1, outside the range from which outgoing connections are given theirs."""
-    for port in random.sample(range(20000, 32000), 200):
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return port
-    raise OSError("no free port between 20000 and 32000")
 
 
 STARTED: list[ControlPlane] = []

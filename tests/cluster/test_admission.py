@@ -88,15 +88,7 @@ def admitted(control_plane: ControlPlane) -> Iterator[Admitted]:
     with Components(control_plane) as components:
         service = components.start(WEBHOOKS).wait_ready()
         components.install_admission(service)
-        wait_until("admission is asked", lambda: "jobs/mutate" in _asked(control_plane, service))
         yield Admitted(plane=control_plane, components=components, service=service)
-
-
-def _asked(plane: ControlPlane, service: Component) -> str:
-    """The API server hears of new configurations a moment after they are stored."""
-    plane.request("POST", place(JOBS, job()) + "?dryRun=All", complete(JOBS, job()))
-    told = service.metrics().splitlines()
-    return "\n".join(line for line in told if line.startswith("vcbatch_admission_reviews_total"))
 
 
 # What is filled in and refused
@@ -182,8 +174,7 @@ def peopled(admitted: Admitted) -> Iterator[World]:
             "PATCH", f"/api/v1/namespaces/{name}", {"metadata": {"annotations": namespaces[name]}},
             content_type="application/merge-patch+json",
         )  # fmt: skip
-    installed.install(plane, port=admitted.service.port)
-    wait_until("admission is asked again", lambda: admitted.create(JOBS, job(queue="nowhere"))[0] == 400)
+    admitted.components.install_admission(admitted.service)
     yield World(
         known=[Queue.parse(stored) for stored in queues],
         namespaces=namespaces,
@@ -336,7 +327,7 @@ def test_a_service_that_knows_nothing_yet_says_try_again(admitted: Admitted) -> 
     try:
         wait_until("it answers", cold.alive)
         assert not cold.ready()
-        admitted.components.install_admission(cold)
+        installed.install(admitted.plane, port=cold.port)
         wait_until("it is asked", lambda: admitted.create(JOBS, job())[0] == 503)
         code, refused = admitted.create(JOBS, job())
         assert (code, refused["reason"]) == (503, "ServiceUnavailable")
@@ -346,7 +337,7 @@ def test_a_service_that_knows_nothing_yet_says_try_again(admitted: Admitted) -> 
     finally:
         admitted.components.install_admission(admitted.service)
         cold.program.stop()
-    wait_until("the other is asked", lambda: admitted.create(JOBS, job())[0] == 201)
+    assert admitted.create(JOBS, job())[0] == 201
 
 
 def test_only_pods_of_ours_are_asked_about(admitted: Admitted) -> None:

@@ -112,7 +112,13 @@ time.sleep(600)
 
 
 def _alive(pids: Iterable[int]) -> list[int]:
-    return [pid for pid in pids if psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE]
+    def alive(pid: int) -> bool:
+        try:
+            return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+        except psutil.NoSuchProcess:
+            return False
+
+    return [pid for pid in pids if alive(pid)]
 
 
 @pytest.mark.parametrize("name", [ETCD, APISERVER, CONTROLLERS, SCHEDULER, KWOK])
@@ -214,7 +220,7 @@ def test_a_killed_kwok_goes_on_where_it_was(control_plane: ControlPlane) -> None
     def phase(name: str) -> str:
         return str(control_plane.call("GET", f"{pods}/{name}")["status"]["phase"])
 
-    control_plane.call("POST", pods, pod("before", "sleep 3"))
+    control_plane.call("POST", pods, pod("before", "sleep 10"))
     wait_until("the first runs", lambda: phase("before") == "Running")
     kwok = control_plane.programs[KWOK]
     pid = kwok.pid
