@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from tests.cluster.controlplane import ControlPlane
+from tests.cluster.processes import wait_until
 
 Json = dict[str, Any]
 
@@ -94,6 +95,28 @@ class Recorder:
                 found[change.name] = change.object
         return found
 
+    def catch_up(self) -> None:
+        """Return once all that the server has now was seen: a watch is always a little behind what other requests tell,
+        and what goes on meanwhile isn't waited for."""
+        for path in self._paths:
+            with self.open(path, timeout=30) as answer:
+                body = json.loads(answer.read())
+            then = int(_version(body))
+            there = {item["metadata"]["uid"]: int(_version(item)) for item in body["items"]}
+            wait_until(f"the watch of {path} is there", lambda p=path, t=there, v=then: self._has_seen(p, t, v))
+
+    def _has_seen(self, path: str, there: Mapping[str, int], then: int) -> bool:
+        """Whether these objects were seen in these versions, and the end of all others from before `then`."""
+        seen: dict[str, int] = {}
+        gone: set[str] = set()
+        for change in self.changes(path):
+            seen[change.uid] = int(_version(change.object))
+            if change.type == DELETED:
+                gone.add(change.uid)
+        return all(uid in gone or seen.get(uid, 0) >= version for uid, version in there.items()) and all(
+            uid in gone or uid in there or version > then for uid, version in seen.items()
+        )
+
     # For the followers
 
     @property
@@ -153,7 +176,8 @@ class _Follower(threading.Thread):
             for uid, old in self._known.items()
             if uid not in found
         ]
-        for uid, item in found.items():
+        # A list is in the order of names; what came first was written first.
+        for uid, item in sorted(found.items(), key=lambda each: int(_version(each[1]))):
             kind = MODIFIED if uid in self._known else ADDED
             if uid not in self._known or _version(self._known[uid]) != _version(item):
                 changes.append(Change(path=self.path, type=kind, object=item, at=now))
@@ -200,4 +224,5 @@ def _lines(stream: Iterable[bytes]) -> Iterator[Json]:
 
 
 def _version(item: Json) -> str:
+    """Of an object, or of a list."""
     return str(item["metadata"]["resourceVersion"])

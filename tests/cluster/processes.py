@@ -135,7 +135,7 @@ class Program:
         self.kill()
         self.start()
 
-    def wait_ended(self, timeout: float = 60.0) -> int:
+    def wait_ended(self, timeout: float = 120.0) -> int:
         """The exit status, once it has ended by itself."""
         assert self._process is not None
         code = self._process.wait(timeout)
@@ -161,7 +161,7 @@ class Program:
             return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def wait_until(what: str, condition: Callable[[], object], *, timeout: float = 60.0, pause: float = 0.05) -> None:
+def wait_until(what: str, condition: Callable[[], object], *, timeout: float = 120.0, pause: float = 0.05) -> None:
     """Look again until it holds. For what happens outside this process and announces itself to nobody."""
     end = time.monotonic() + timeout
     while not condition():

@@ -25,6 +25,8 @@ from tests.cluster.processes import wait_until
 PARTS = (CONTROLLERS, SCHEDULER)
 LOST = 3
 """Exit status of a replica whose Lease was lost."""
+OWN_SECONDS = 10
+"""How long somebody else's Lease is good for: he renews it every half second, on a machine that may be busy."""
 _LEASES = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases"
 
 
@@ -73,6 +75,7 @@ def check_done_once(bed: Bed, history: Recorder, names: list[str], pods: int = 4
         found = status(bed.plane, name)
         assert not found.get("retryCount"), f"{name} was restarted: {found}"
         assert found.get("succeeded") == pods
+    history.catch_up()
     uids: dict[str, set[str]] = {}
     nodes: dict[str, set[str]] = {}
     for change in history.changes(PODS):
@@ -126,7 +129,7 @@ def test_leaders_that_are_stopped_give_their_leases_back(bed: Bed) -> None:
     for leader in leaders:
         assert leader.program.stop() == 0
     wait_led(followers)
-    assert [lease(bed, part)["holderIdentity"] for part in PARTS] != identities
+    assert not {lease(bed, part)["holderIdentity"] for part in PARTS} & {*identities}
     for follower in followers:
         follower.wait_ready()
 
@@ -164,8 +167,15 @@ def test_leaders_that_cant_renew_stop_before_others_may_begin(bed: Bed) -> None:
         bed.plane.call("DELETE", f"{bindings}/vcbatch-{part}")
     for part, leader in zip(PARTS, leaders, strict=True):
         assert leader.program.wait_ended() == LOST
-        assert _ended_at(leader) - _moment(lease(bed, part)["renewTime"]) < timedelta(seconds=15)
         assert _said_of_the_end(leader) == 1
+        # How soon it ends is held under virtual time. Here nobody can take the Lease, and what counts is that nothing
+        # was written that a follower who could have might not have known of.
+        held = lease(bed, part)
+        assert (held["holderIdentity"], held.get("leaseTransitions", 0)) == (_identity(leader), 0)
+        old = _moment(held["renewTime"]) + timedelta(seconds=held["leaseDurationSeconds"])
+        done = [entry for entry in bed.log.entries() if _identity(leader) in entry.agent and entry.writes]
+        assert done
+        assert not [entry for entry in done if _moment(entry.at) >= old and entry.code < 300]
     for follower in followers:
         assert not follower.leading()
         assert not follower.ready()
@@ -177,11 +187,6 @@ def test_leaders_that_cant_renew_stop_before_others_may_begin(bed: Bed) -> None:
 
 
 def test_only_the_own_clock_says_how_old_a_lease_is(bed: Bed) -> None:
-    flags = (
-        "--leader-elect-lease-duration=3s",
-        "--leader-elect-renew-deadline=2s",
-        "--leader-elect-retry-period=500ms",
-    )
     # Renewed now and again by somebody whose clock is in the last century: that is a live leader.
     ancient = datetime(1999, 1, 1, tzinfo=UTC)
     stop = threading.Event()
@@ -197,9 +202,10 @@ def test_only_the_own_clock_says_how_old_a_lease_is(bed: Bed) -> None:
     renewing = threading.Thread(target=renew)
     renewing.start()
     try:
-        scheduler = bed.programs.start(SCHEDULER, *flags).wait_ready()
+        scheduler = bed.programs.start(SCHEDULER, "--leader-elect-retry-period=500ms").wait_ready()
         looked = _looks(bed)
-        wait_until("it looked at the Lease for three durations", lambda: _looks(bed) - looked >= 18, timeout=60)
+        enough = looked + OWN_SECONDS * 2.5  # two a second at most
+        wait_until("it looked at the Lease for longer than a duration", lambda: _looks(bed) > enough)
         assert not scheduler.leading()
     finally:
         stop.set()
@@ -207,10 +213,10 @@ def test_only_the_own_clock_says_how_old_a_lease_is(bed: Bed) -> None:
     # Renewed in a future that its holder doesn't live to see: dead, once it doesn't change.
     body = {"spec": {"renewTime": _micro(datetime(2999, 1, 1, tzinfo=UTC))}}
     bed.plane.call("PATCH", f"{_LEASES}/vcbatch-{SCHEDULER}", body, content_type="application/merge-patch+json")
-    wait_until("it leads", scheduler.leading, timeout=60)
+    wait_until("it leads", scheduler.leading)
     scheduler.wait_ready()
     changed, taken = _around_the_taking(bed)
-    assert _moment(taken.at) - _moment(changed.at) >= timedelta(seconds=3)
+    assert _moment(taken.at) - _moment(changed.at) >= timedelta(seconds=OWN_SECONDS)
 
 
 def _around_the_taking(bed: Bed) -> tuple[audit.Entry, audit.Entry]:
@@ -229,7 +235,7 @@ def _looks(bed: Bed) -> int:
 def _lease(part: str, renewed: datetime) -> Json:
     spec = {
         "holderIdentity": "somebody",
-        "leaseDurationSeconds": 3,
+        "leaseDurationSeconds": OWN_SECONDS,
         "acquireTime": _micro(renewed),
         "renewTime": _micro(renewed),
         "leaseTransitions": 7,
@@ -258,14 +264,6 @@ def _identity(component: Component) -> str:
         if record["msg"] == "leading":
             return str(record["identity"])
     raise AssertionError(f"{component.program.name} never led")
-
-
-def _ended_at(component: Component) -> datetime:
-    """When the replica said that it ends."""
-    for line in component.program.said().splitlines():
-        if "ending, so that nothing is decided by two" in line:
-            return _moment(json.loads(line)["ts"])
-    raise AssertionError(f"{component.program.name} said nothing of its end")
 
 
 def _said_of_the_end(component: Component) -> int:
