@@ -55,9 +55,12 @@ def test_a_job_goes_the_way_that_scripts_send_it(plane: ControlPlane) -> None:
     assert len(typed(plane, "vcctl", "pod", "list", "-j", "sent").splitlines()) == 3
     typed(plane, "vsuspend", "-n", "sent")
     wait_until("the job is aborted", lambda: phase(plane, "sent") == "Aborted")
-    seen = typed(plane, "vcctl", "job", "view", "-N", "sent")
-    assert "    Phase:\tAborted\n" in seen
-    assert "AbortJob" in seen.partition("Events:")[2]
+
+    def viewed() -> str:
+        return typed(plane, "vcctl", "job", "view", "-N", "sent")
+
+    assert "    Phase:\tAborted\n" in viewed()
+    wait_until("its events tell of it", lambda: "AbortJob" in viewed().partition("Events:")[2])
     typed(plane, "vcctl", "job", "resume", "-N", "sent")
     wait_until("the job runs again", lambda: phase(plane, "sent") == "Running")
     assert typed(plane, "vcctl", "job", "delete", "-N", "sent") == "delete job sent successfully\n"
