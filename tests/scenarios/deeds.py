@@ -341,7 +341,12 @@ async def _lose(node: str, world: World) -> None:
         if status.get("phase") not in ("Succeeded", "Failed"):
             others = [each for each in status.get("conditions", ()) if each["type"] != "DisruptionTarget"]
             patch = {"status": {"phase": "Failed", "conditions": [*others, condition]}}
-            await world.api.patch(PODS, name, patch, namespace=world.namespace, subresource="status")
+            try:
+                await world.api.patch(PODS, name, patch, namespace=world.namespace, subresource="status")
+            except ApiError as error:
+                # Somebody answered the loss of the others already, and took this one away.
+                if not error.not_found:
+                    raise
         await _delete(PODS, name, world, at_once=True)
 
 

@@ -14,7 +14,8 @@ A scenario is a file of `cases/`; its name is the namespace that it plays in, on
 
 Without `nodes` and `alone` a scenario shares its cluster with others that play at the same time; keep its pods small
 and few. What it makes outside of its namespace (queues, priority classes) is always named after it: `SCENARIO` or
-`SCENARIO-x`. Containers run for real on one of the backends: let them last 1 to 3 seconds, or until they are deleted.
+`SCENARIO-x`. Containers run for real on one of the backends: let them last 1 to 3 seconds, or until they are deleted,
+and 8 seconds where others are submitted meanwhile, for which a busy machine takes some.
 
 Doing
 
