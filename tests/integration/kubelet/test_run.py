@@ -321,12 +321,13 @@ async def test_a_restart_rule_brings_a_container_back_in_a_pod_that_never_restar
 
 async def test_one_containers_end_restarts_all_of_them_in_the_same_pod(node: World) -> None:
     rules = [{"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [9]}}]
-    trainer = "echo run >> /cache/runs; [ $(wc -l < /cache/runs) -ge 2 ] && exit 0; sleep 0.1; exit 9"
+    trainer = "echo run >> /cache/runs; [ $(wc -l < /cache/runs) -ge 2 ] && exit 0; "
+    trainer += "until [ -e /cache/up ]; do sleep 0.05; done; exit 9"
     mount = {"volumeMounts": [{"name": "cache", "mountPath": "/cache"}]}
     made = await node.pod(
         "a",
         shell(trainer, restartPolicy="Never", restartPolicyRules=rules, **mount),
-        shell(f"[ $(wc -l < /cache/init) -ge 2 ] && exit 0; exec sleep {LONG}", "helper", **mount),
+        shell(f"[ $(wc -l < /cache/init) -ge 2 ] && exit 0; touch /cache/up; exec sleep {LONG}", "helper", **mount),
         initContainers=[shell("echo run >> /cache/init", "set-up", image="any", **mount)],
         volumes=[{"name": "cache", "emptyDir": {}}],
     )

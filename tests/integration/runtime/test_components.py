@@ -123,7 +123,7 @@ async def test_a_job_completes_and_the_parts_tell_how_they_are(cluster: Embedded
         assert "vcbatch_leading 1.0" in text
         for process in (controllers, scheduler):
             process.send_signal(signal.SIGTERM)
-            assert await asyncio.to_thread(process.wait, 20) == 0
+            assert await asyncio.to_thread(process.wait, 60) == 0
     recordings = [read_recording(path) for path in (tmp_path / "cycles").glob("*.gz")]
     cycles = [done for one in recordings for done in replay(one, one.scheduler(one.policy()))]
     assert sum(len(done.result.binds) for done in cycles) == 3

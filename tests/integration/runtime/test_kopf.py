@@ -19,7 +19,7 @@ from vcbatch.runtime.random import SystemRandom
 from vcbatch.runtime.wire import decode_json
 
 
-async def until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
+async def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
     async with asyncio.timeout(seconds):
         while not condition():  # noqa: ASYNC110 - a condition of another thread's making
             await asyncio.sleep(0.01)

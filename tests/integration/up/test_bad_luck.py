@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.cluster.processes import wait_until
 from tests.integration.up.manifests import job
 from tests.support.up import RunningVcbatch
 
@@ -87,10 +88,10 @@ def test_what_cant_work_is_refused_with_the_reason(shared: RunningVcbatch, manif
 
 def test_a_job_deleted_mid_start_leaves_nothing(shared: RunningVcbatch):
     apply(shared, job("gone", "sleep 600", replicas=5))
+    shared.kubectl("wait", "pod/gone-w-0", "--for=create", "--timeout=60s").ok()
     shared.kubectl("delete", "vcjob", "gone").ok()
-    selector = "volcano.sh/job-name=gone"
-    shared.kubectl("wait", "pods", "-l", selector, "--for=delete", "--timeout=60s")
-    assert shared.kubectl("get", "pods", "-l", selector, "-o", "name").ok() == ""
+    pods = ("get", "pods", "-l", "volcano.sh/job-name=gone", "-o", "name")
+    wait_until("its pods are gone", lambda: shared.kubectl(*pods).ok() == "")
 
 
 def test_the_same_name_again_at_once_is_another_job(shared: RunningVcbatch):

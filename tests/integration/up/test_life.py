@@ -32,7 +32,10 @@ def server_pid(program: RunningVcbatch) -> int:
 
 def alive(pid: int) -> bool:
     """A zombie that nobody has buried yet runs nothing."""
-    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def kill(program: RunningVcbatch) -> None:

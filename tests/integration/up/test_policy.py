@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import time
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -53,6 +55,30 @@ def test_a_policy_that_turns_bad_is_told_and_the_last_good_one_goes_on(tmp_path:
     # Fails where a cycle is decided otherwise.
     replayed = "".join(vcbatch("replay", str(file)).stdout for file in files)
     assert " bound" in replayed
+
+
+def test_commands_go_by_the_policy_that_is_in_force(tmp_path: Path, program: RunningVcbatch) -> None:
+    policy, file = tmp_path / "policy.yaml", tmp_path / "snapshot.jsonl.gz"
+    policy.write_text(GOOD)
+    program.arguments = ("--scheduler-conf", str(policy), *VIRTUAL)
+    program.up()
+
+    def saved() -> dict[str, Any]:
+        done = vcbatch("snapshot", str(file), "--kubeconfig", str(program.kubeconfig))
+        assert done.stderr == "", "its policy is known"
+        return json.loads(gzip.decompress(file.read_bytes()).splitlines()[0])
+
+    first = saved()
+    assert first["schedulerNames"] == ["volcano", "default-scheduler"]
+    assert "proportion" not in first["policy"]
+    policy.write_text(f"{GOOD}  - name: proportion\n")
+    until(lambda: "proportion" in saved()["policy"])
+
+    program.kubectl("apply", "-f", "-", stdin=job("large", "sleep 1", replicas=1000)).ok()
+    explain = ("job", "explain", "large", "-o", "json", "--kubeconfig", str(program.kubeconfig))
+    order = until(lambda: json.loads(vcbatch(*explain).stdout).get("order"))
+    assert order["policy"] == f"the policy of vcbatch up, {policy}"
+    assert [(queue["name"], queue["waiting"], queue["share"]) for queue in order["queues"]] == [("default", 1, 0.0)]
 
 
 TOPOLOGY = """

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cluster.processes import wait_until
 from tests.support.up import RunningVcbatch
 
 Run = Callable[..., str]
@@ -48,7 +49,7 @@ def test_a_job_is_run_suspended_resumed_and_deleted(typed: Run, shared: RunningV
     assert "held-default0-0" in typed("vcctl", "pod", "list", "--job", "held")
     typed("vcctl", "job", "suspend", "-N", "held")
     until(shared, "vcjob/held", ".status.state.phase", "Aborted")
-    assert "AbortJob" in typed("vcctl", "job", "view", "-N", "held")
+    wait_until("its events tell of it", lambda: "AbortJob" in typed("vcctl", "job", "view", "-N", "held"))
     typed("vresume", "-n", "held")
     until(shared, "vcjob/held", ".status.state.phase", "Running")
     assert typed("vcancel", "-n", "held") == "cancel job held successfully\n"
