@@ -87,7 +87,9 @@ class SliceDevice(Wire):
     all_nodes: bool | None = None
     consumes_counters: list[CounterConsumption] | None = None
     allow_multiple_allocations: bool | None = None
+    binds_to_node: bool | None = None
     binding_conditions: list[str] | None = None
+    binding_failure_conditions: list[str] | None = None
 
 
 class ResourceSliceSpec(Wire):
@@ -155,6 +157,8 @@ class AllocatedDevice(Wire):
     admin_access: bool | None = None
     share_id: str | None = msgspec.field(default=None, name="shareID")
     consumed_capacity: dict[str, Amount] | None = None
+    binding_conditions: list[str] | None = None
+    binding_failure_conditions: list[str] | None = None
 
 
 class AllocatedDevices(Wire):
@@ -165,6 +169,7 @@ class AllocatedDevices(Wire):
 class Allocation(Wire):
     devices: AllocatedDevices = msgspec.field(default_factory=AllocatedDevices)
     node_selector: dict[str, Any] | None = None
+    allocation_timestamp: str | None = None
 
 
 class Consumer(Wire):
@@ -173,9 +178,27 @@ class Consumer(Wire):
     uid: str = ""
 
 
+class DeviceCondition(Wire):
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+
+
+class AllocatedDeviceStatus(Wire):
+    """What a driver says of a device that a claim was given."""
+
+    driver: str = ""
+    pool: str = ""
+    device: str = ""
+    share_id: str | None = msgspec.field(default=None, name="shareID")
+    conditions: list[DeviceCondition] | None = None
+
+
 class ResourceClaimStatus(Wire):
     allocation: Allocation | None = None
     reserved_for: list[Consumer] | None = None
+    devices: list[AllocatedDeviceStatus] | None = None
 
 
 class ResourceClaim(Wire):

@@ -1,8 +1,8 @@
 """Writing down which devices claims get and which pods use them, before the pods are bound.
 
 The kubelet starts a pod only when its claims say that they are reserved for it. (Source: kube-scheduler's
-DynamicResources, PreBind.) The pods of a gang are bound when all of their claims are written; where one can't be, what
-was written for the gang is taken back.
+DynamicResources, PreBind.) The pods of a gang are bound when all of their claims are written, and all of their devices
+ready; where one can't be, what was written for the gang is taken back.
 """
 
 from __future__ import annotations
@@ -12,9 +12,14 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from vcbatch.api.dra import ResourceClaim
 from vcbatch.api.names import CLAIM_FINALIZER
 from vcbatch.api.resources import RESOURCECLAIMS
+from vcbatch.api.timestamps import format_time
 from vcbatch.runtime.backoff import Backoff
+from vcbatch.runtime.cache import Cache, Change
+from vcbatch.runtime.pause import pause
+from vcbatch.scheduler.dra.readiness import due, readiness_of
 from vcbatch.scheduler.result import Bind, DeviceBinding
 from vcbatch.seams.api import Api, ApiError, Json
 from vcbatch.seams.clock import Clock
@@ -27,20 +32,23 @@ _TRIES: Final = 8
 
 
 class _Written(NamedTuple):
-    """A claim that was written for these pods (UIDs); `gave` where it got its devices with that."""
+    """A claim that was written for these pods (UIDs); `gave` where it got its devices with that, `waits` where these
+    have to be made ready."""
 
     claim: DeviceBinding
     pods: frozenset[str]
     gave: bool
+    waits: bool = False
 
 
 class ClaimBinder:
     """`ready(binds)` is called with pods that may be bound now, `failed(uid, error)` for each pod of a gang of which a
-    claim can't be written."""
+    claim can't be written, or devices don't get ready."""
 
     def __init__(
         self,
         api: Api,
+        claims: Cache[ResourceClaim],
         *,
         clock: Clock,
         random: Random,
@@ -48,6 +56,7 @@ class ClaimBinder:
         failed: Callable[[str, str], None],
     ) -> None:
         self._api = api
+        self._claims = claims
         self._clock = clock
         self._random = random
         self._ready = ready
@@ -55,6 +64,8 @@ class ClaimBinder:
         self._gangs: asyncio.Queue[list[Bind]] = asyncio.Queue()
         self._undo: asyncio.Queue[_Written] = asyncio.Queue()
         self._written: dict[str, list[_Written]] = {}
+        self._changed = asyncio.Event()
+        claims.listen(self._on_change)
 
     def submit(self, binds: Iterable[Bind]) -> None:
         """Hand on what has no claims for devices at once."""
@@ -69,6 +80,10 @@ class ClaimBinder:
                 plain += gang
         if plain:
             self._ready(plain)
+
+    def _on_change(self, change: Change[ResourceClaim]) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
 
     def bound(self, uid: str) -> None:
         """The pod is bound: from now on its claims are the cluster's to give back."""
@@ -96,22 +111,15 @@ class ClaimBinder:
                 if key not in claims or claim.allocation is not None:
                     claims[key] = claim
         done: list[_Written] = []
-        error = ""
-        for key, claim in claims.items():
-            try:
-                done.append(await self._write(claim, users[key]))
-            except ApiError as refused:
-                error = f"resourceclaim {claim.name}: {refused.message}"
-            except Exception as fault:  # a gang that is lost sight of would hold its place for ever
-                log.exception("writing the claims of a gang failed")
-                error = f"resourceclaim {claim.name}: {type(fault).__name__}: {fault}"
-            if error:
-                break
+        try:
+            error = await self._write_all(claims, users, done) or await self._until_ready(done)
+        except Exception as fault:  # a gang that is lost sight of would hold its place for ever
+            log.exception("writing the claims of a gang failed")
+            error = f"{type(fault).__name__}: {fault}"
         if not error:
             for written in done:
                 for uid in written.pods:
-                    own = _Written(written.claim, frozenset({uid}), written.gave)
-                    self._written.setdefault(uid, []).append(own)
+                    self._written.setdefault(uid, []).append(written._replace(pods=frozenset({uid})))
             self._ready(gang)
             return
         log.warning("the devices of %s can't be written: %s", gang[0].gang or gang[0].name, error)
@@ -120,20 +128,68 @@ class ClaimBinder:
         for bind in gang:
             self._failed(bind.uid, error)
 
+    async def _write_all(
+        self,
+        claims: Mapping[DeviceBindingKey, DeviceBinding],
+        users: Mapping[DeviceBindingKey, Sequence[Bind]],
+        done: list[_Written],
+    ) -> str:
+        """Why not all of them can be written; empty once they are. `done` are those that were."""
+        for key, claim in claims.items():
+            try:
+                done.append(await self._write(claim, users[key]))
+            except ApiError as refused:
+                return f"resourceclaim {claim.name}: {refused.message}"
+        return ""
+
+    async def _until_ready(self, done: list[_Written]) -> str:
+        """Until the devices of all of these are ready; else why not, and that claim gives them back, whoever gave
+        them."""
+        started = self._clock.monotonic()
+        for at, written in enumerate(done):
+            error = await self._wait(written.claim, started + written.claim.timeout) if written.waits else ""
+            if error:
+                done[at] = written._replace(gave=True)
+                return f"resourceclaim {written.claim.name}: {error}"
+        return ""
+
+    async def _wait(self, claim: DeviceBinding, deadline: float) -> str:
+        given = False
+        while True:
+            changed = self._changed
+            held = self._claims.get(claim.uid)
+            if held is None:
+                return "it is gone"
+            if given and held.status.allocation is None:
+                return "it lost its devices meanwhile"
+            given = held.status.allocation is not None
+            told = readiness_of(held)
+            if told.failed or (given and not told.lacks):
+                return told.failed
+            left = deadline - self._clock.monotonic()
+            end = due(held, claim.timeout)
+            if end is not None:
+                left = min(left, (end - self._clock.now()).total_seconds())
+            if left <= 0:
+                return f"its devices weren't ready within {claim.timeout:.0f} s: {told.lacks or 'they were never seen'}"
+            await pause(self._clock, left, woken=changed)
+
     async def _write(self, claim: DeviceBinding, binds: Sequence[Bind]) -> _Written:
         """Give the claim its devices, where it has none, and reserve it for these pods."""
         wanted = [{"resource": "pods", "name": bind.name, "uid": bind.uid} for bind in binds]
-        gave = False
+        gave = waits = False
 
         def change(held: Json) -> Json | None:
-            nonlocal gave
+            nonlocal gave, waits
             status: dict[str, Any] = held.get("status") or {}
             out: Json = {}
             gave = False
+            waits = _waits(status.get("allocation") or claim.allocation or {})
             if not status.get("allocation"):
                 if claim.allocation is None:
                     raise ApiError(409, "Conflict", "it lost its devices meanwhile")
-                out["allocation"] = dict(claim.allocation)
+                stamp = {"allocationTimestamp": format_time(self._clock.now())} if waits else {}
+                out["allocation"] = {**claim.allocation, **stamp}
                 gave = True
             elif claim.allocation is not None and _devices(status["allocation"]) != _devices(claim.allocation):
                 raise ApiError(409, "Conflict", "it was given other devices meanwhile")
@@ -145,7 +201,7 @@ class ClaimBinder:
             return out or None
 
         await self._change(claim, change, keep=True)
-        return _Written(claim, frozenset(bind.uid for bind in binds), gave)
+        return _Written(claim, frozenset(bind.uid for bind in binds), gave, waits)
 
     async def _take_back(self, written: _Written) -> None:
         """Reserve the claim for these pods no longer; where it got its devices for them and nobody else uses it, it
@@ -211,10 +267,19 @@ class ClaimBinder:
                     log.warning("resourceclaim %s can't be given back: %s", written.claim.name, error.message)
 
 
+def _results(allocation: Mapping[str, Any]) -> Sequence[Json]:
+    return (allocation.get("devices") or {}).get("results") or ()
+
+
 def _devices(allocation: Mapping[str, Any]) -> list[tuple[Any, ...]]:
     """Which devices were given for what. How the rest is written is the API server's to change."""
-    results = (allocation.get("devices") or {}).get("results") or ()
-    return [tuple(one.get(key) for key in ("request", "driver", "pool", "device", "shareID")) for one in results]
+    keys = ("request", "driver", "pool", "device", "shareID")
+    return [tuple(one.get(key) for key in keys) for one in _results(allocation)]
+
+
+def _waits(allocation: Mapping[str, Any]) -> bool:
+    """Whether some device of it has to be made ready first."""
+    return any(one.get("bindingConditions") for one in _results(allocation))
 
 
 DeviceBindingKey = tuple[str, str, str]

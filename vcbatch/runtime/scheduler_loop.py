@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from vcbatch.api.dra import ResourceClaim
 from vcbatch.api.node import Node
 from vcbatch.api.pod import Pod
 from vcbatch.api.resources import (
@@ -23,6 +24,7 @@ from vcbatch.api.resources import (
     PODGROUPS,
     PODS,
     QUEUES,
+    RESOURCECLAIMS,
     Resource,
 )
 from vcbatch.api.scheduling import PodGroupView, QueueView
@@ -114,7 +116,12 @@ class SchedulerLoop:
         )
         self._devices = DeviceBinder(api, clock=clock, ready=self._bind, failed=self._bind_failed)
         self._claims = ClaimBinder(
-            api, clock=clock, random=random, ready=self._devices.submit, failed=self._bind_failed
+            api,
+            informers.follow(RESOURCECLAIMS, ResourceClaim, optional=True),
+            clock=clock,
+            random=random,
+            ready=self._devices.submit,
+            failed=self._bind_failed,
         )
         self._config_maps = ConfigMaps(api, scheduler, clock=clock, wake=self._wake)
         self._volumes = VolumeBinder(

@@ -31,12 +31,14 @@ class ClaimBinding(NamedTuple):
 
 
 class DeviceBinding(NamedTuple):
-    """Write down that the pod uses this claim, and give the claim these devices where `allocation` is there."""
+    """Write down that the pod uses this claim, and give the claim these devices where `allocation` is there. Devices
+    that wait for conditions may take `timeout` seconds."""
 
     namespace: str
     name: str
     uid: str
     allocation: Mapping[str, Any] | None
+    timeout: float = 600.0
 
 
 class Bind(msgspec.Struct, frozen=True, order=True, gc=False):

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
+from datetime import timedelta
 from typing import Any
+
+import msgspec
+import pytest
 
 from tests.fakes.api import FakeApi
 from tests.support.virtual_time import SeededRandom, VirtualClock, run
+from vcbatch.api.dra import ResourceClaim
 from vcbatch.api.resources import RESOURCECLAIMS
+from vcbatch.api.timestamps import format_time
+from vcbatch.runtime.cache import Cache
 from vcbatch.runtime.claim_binder import ClaimBinder
 from vcbatch.scheduler.result import Bind, DeviceBinding
 from vcbatch.seams.api import ApiError
@@ -21,8 +28,9 @@ class World:
         self.api, self.clock = FakeApi(), VirtualClock()
         self.ready: list[str] = []
         self.failed: dict[str, str] = {}
+        self.claims: Cache[ResourceClaim] = Cache(model=ResourceClaim)
         self.binder = ClaimBinder(
-            self.api, clock=self.clock, random=SeededRandom(1), ready=self._ready, failed=self._fail
+            self.api, self.claims, clock=self.clock, random=SeededRandom(1), ready=self._ready, failed=self._fail
         )
 
     def _ready(self, binds: Iterable[Bind]) -> None:
@@ -35,6 +43,23 @@ class World:
     def claim(self, name: str, **status: Any) -> str:
         raw = {"metadata": {"name": name, "namespace": "ns"}, "spec": {}, "status": status}
         return self.api.seed(RESOURCECLAIMS, raw)["metadata"]["uid"]
+
+    def see(self) -> None:
+        """What is stored comes to the cache."""
+        for stored in self.api.all(RESOURCECLAIMS):
+            self.claims.put(msgspec.convert(stored, ResourceClaim))
+
+    async def tell(self, name: str, **conditions: str) -> None:
+        """The driver says of the devices of a claim what is true of them."""
+        told = [{"type": kind, "status": status, "reason": "R", "message": "m"} for kind, status in conditions.items()]
+        results = self.stored(name)["status"]["allocation"]["devices"]["results"]
+        devices = [
+            {**{key: result[key] for key in ("driver", "pool", "device")}, "conditions": told} for result in results
+        ]
+        await self.api.patch(
+            RESOURCECLAIMS, name, {"status": {"devices": devices}}, namespace="ns", subresource="status"
+        )
+        self.see()
 
     def stored(self, name: str) -> Any:
         return self.api.objects[RESOURCECLAIMS, "ns", name]
@@ -169,6 +194,121 @@ def test_a_claim_that_is_another_one_or_has_lost_its_devices_fails_the_pod() -> 
             "uid-p": "resourceclaim c: it is gone",
             "uid-q": "resourceclaim d: it lost its devices meanwhile",
         }
+
+    _play(act)
+
+
+WAITS: dict[str, Any] = {
+    "devices": {
+        "results": [
+            {
+                "request": "r",
+                "driver": "d",
+                "pool": "p",
+                "device": "gpu-0",
+                "bindingConditions": ["attached", "warm"],
+                "bindingFailureConditions": ["broken"],
+            }
+        ]
+    }
+}
+
+
+def _two(world: World) -> None:
+    """A gang of two pods with a claim each, of which one has to be made ready."""
+    waits, plain = world.claim("waits"), world.claim("plain")
+    world.see()
+    world.binder.submit(
+        [
+            _bind("p", DeviceBinding("ns", "waits", waits, WAITS)),
+            _bind("q", DeviceBinding("ns", "plain", plain, ALLOCATION)),
+        ]
+    )
+
+
+def test_a_gang_is_bound_when_all_of_its_devices_are_ready() -> None:
+    async def act(world: World) -> None:
+        _two(world)
+        await world.clock.sleep(60)
+        assert world.stored("waits")["status"]["allocation"] == {**WAITS, "allocationTimestamp": "2026-01-01T00:00:00Z"}
+        assert world.stored("plain")["status"]["allocation"] == ALLOCATION
+        world.see()
+        await world.tell("waits", attached="True", warm="False")
+        await world.clock.sleep(60)
+        assert not world.ready
+        await world.tell("waits", attached="True", warm="True", broken="False")
+        await world.clock.sleep(0)
+        await world.clock.sleep(0.1)
+        assert world.ready == ["p", "q"]
+
+    _play(act)
+
+
+def test_a_device_that_can_not_be_made_ready_takes_the_gang_back() -> None:
+    async def act(world: World) -> None:
+        _two(world)
+        await world.clock.sleep(5)
+        await world.tell("waits", attached="True", warm="True", broken="True")
+        await world.clock.sleep(5)
+        assert not world.ready
+        assert world.failed["uid-q"] == "resourceclaim waits: device gpu-0 has broken (R: m)"
+        assert set(world.failed) == {"uid-p", "uid-q"}
+        for name in ("waits", "plain"):
+            assert not world.stored(name)["status"].get("allocation")
+            assert world.users(name) == []
+
+    _play(act)
+
+
+@pytest.mark.parametrize(("age", "left"), [(0, 600), (400, 200), (1000, 0)])
+def test_devices_that_are_not_ready_in_time_are_given_back_whoever_gave_them(age: int, left: int) -> None:
+    async def act(world: World) -> None:
+        given = format_time(world.clock.now() - timedelta(seconds=age))
+        uid = world.claim("c", allocation={**WAITS, "allocationTimestamp": given})
+        world.see()
+        world.binder.submit([_bind("p", DeviceBinding("ns", "c", uid, None))])
+        if left:
+            await world.clock.sleep(left - 1)
+            assert not world.failed
+        await world.clock.sleep(2)
+        text = "its devices weren't ready within 600 s: device gpu-0 lacks attached, warm"
+        assert world.failed == {"uid-p": f"resourceclaim c: {text}"}
+        assert not world.stored("c")["status"].get("allocation")
+
+    _play(act)
+
+
+def test_devices_that_somebody_else_uses_are_not_given_back_with_a_failed_gang() -> None:
+    async def act(world: World) -> None:
+        theirs = {"resource": "pods", "name": "other", "uid": "uid-other"}
+        uid = world.claim("c", allocation=WAITS, reservedFor=[theirs])
+        world.see()
+        await world.tell("c", broken="True")
+        world.binder.submit([_bind("p", DeviceBinding("ns", "c", uid, None))])
+        await world.clock.sleep(5)
+        assert set(world.failed) == {"uid-p"}
+        assert world.users("c") == ["other"]
+        assert world.stored("c")["status"]["allocation"] == WAITS
+
+    _play(act)
+
+
+def test_a_claim_that_loses_its_devices_or_goes_is_not_waited_for() -> None:
+    async def act(world: World) -> None:
+        _two(world)
+        await world.clock.sleep(5)
+        world.see()
+        await world.clock.sleep(5)
+        await world.api.patch(
+            RESOURCECLAIMS, "waits", {"status": {"allocation": None}}, namespace="ns", subresource="status"
+        )
+        world.see()
+        await world.clock.sleep(5)
+        assert world.failed["uid-p"] == "resourceclaim waits: it lost its devices meanwhile"
+        uid = world.claim("gone")
+        world.binder.submit([_bind("r", DeviceBinding("ns", "gone", uid, WAITS), gang="ns/r")])
+        await world.clock.sleep(5)
+        assert world.failed["uid-r"] == "resourceclaim gone: it is gone"
 
     _play(act)
 

@@ -275,15 +275,6 @@ def test_devices_are_chosen_by_whether_they_are_shared() -> None:
     assert (cluster.got("one"), cluster.got("two")) == (["shared"], ["own"])
 
 
-def test_a_device_whose_capacity_can_not_be_read_is_given_to_nobody_and_said() -> None:
-    cluster = Shares()
-    cluster.shared("a", "gpu-0", capacity={"memory": "lots"})
-    cluster.want("one")
-    cluster.cycle()
-    assert cluster.got("one") == []
-    assert "have capacity that can't be read" in cluster.why("one")
-
-
 def test_devices_of_which_less_is_left_are_looked_at_though_they_look_the_same() -> None:
     cluster = Shares()
     cluster.shared("a", "gpu-0", "gpu-1", capacity={"memory": "8Gi"})

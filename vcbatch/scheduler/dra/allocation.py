@@ -37,6 +37,9 @@ def _result(claim: ResourceClaim, at: int, pick: Picked) -> dict[str, Any]:
         out["adminAccess"] = True
     if pick.wanted.tolerations:
         out["tolerations"] = pick.wanted.tolerations
+    if device.conditions:
+        out["bindingConditions"] = [*device.conditions]
+        out["bindingFailureConditions"] = [*device.failures]
     if pick.share is not None:
         out["shareID"] = str(uuid.uuid5(_SHARES, f"{claim.metadata.uid}/{at}"))
         if pick.share and not pick.admin:
@@ -70,7 +73,7 @@ def _of_claim(claim: ResourceClaim, picks: Sequence[Picked]) -> Iterator[dict[st
 
 def _node_selector(picks: Sequence[Picked], node: str) -> dict[str, Any] | None:
     """The nodes that reach all of the devices; None where all nodes do."""
-    if any(pick.device.local for pick in picks):
+    if any(pick.device.local or pick.device.stays for pick in picks):
         only = {"key": "metadata.name", "operator": "In", "values": [node]}
         return {"nodeSelectorTerms": [{"matchFields": [only]}]}
     terms = [

@@ -34,7 +34,7 @@ CANNOT_ALLOCATE: Final = "node(s) couldn't serve all resourceclaims"
 ELSEWHERE: Final = "node(s) didn't reach the devices of a resourceclaim"
 NOT_SUPPORTED: Final = (
     "node(s) whose devices for a resourceclaim take counters that their pool lacks or that go by compatibility groups, "
-    "have capacity that can't be read or wait for conditions, which is not supported"
+    "or have capacity that can't be read, which is not supported"
 )
 GIVEN_UP: Final = "node(s) on which the search for devices was given up"
 _MOST_ANSWERS: Final = 1 << 14
@@ -66,6 +66,8 @@ class ClaimedDevices:
         self.enabled = False
         self.seconds = 10
         """How much work a search for devices may be, in seconds of `STEPS_PER_SECOND`."""
+        self.patience = 600
+        """Seconds that devices may take to be ready once they are given to somebody."""
         self._facts = facts
         self._infos: Sequence[NodeInfo] = ()
         self._labels = NodeLabels([])
@@ -316,6 +318,7 @@ class ClaimedDevices:
                 claims[key].metadata.name,
                 claims[key].metadata.uid,
                 self._given[key].allocation if key in self._given else None,
+                float(self.patience),
             )
             for key in keys
         )

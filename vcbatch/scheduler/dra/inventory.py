@@ -27,7 +27,9 @@ class DeviceId(NamedTuple):
 class Device:
     """One device. `view` is what expressions see of it, `kind` the number of those that look the same; `selector` is
     that of the nodes that reach it, None where it is on one node or reached from all. `draws` is what it takes of
-    counters; `shared` where it is given to several at once, each of whom takes a share of `capacity`."""
+    counters; `shared` where it is given to several at once, each of whom takes a share of `capacity`. Pods that get it
+    are bound when all of its `conditions` are true, and not while one of `failures` is; `stays` where it is reached
+    from one node only once it was given to somebody there."""
 
     id: DeviceId
     kind: int
@@ -38,6 +40,9 @@ class Device:
     draws: Draws = ()
     capacity: Capacity = field(default_factory=dict[str, Dimension])
     shared: bool = False
+    conditions: tuple[str, ...] = ()
+    failures: tuple[str, ...] = ()
+    stays: bool = False
 
     def attribute(self, name: str) -> Any:
         """The value of a fully qualified attribute; None without it."""
@@ -50,19 +55,21 @@ class Device:
 
 @dataclass(slots=True)
 class _Places:
-    """Devices by the one node that they are on, and those that several reach (all where there is no mask)."""
+    """Devices by the one node that they are on, and those that several reach (all where there is no mask);
+    `conditional` where some wait for conditions once they are given to somebody."""
 
     local: dict[str, list[Device]] = field(default_factory=dict[str, list[Device]])
     shared: list[tuple[Device, Mask | None]] = field(default_factory=list[tuple[Device, Mask | None]])
+    conditional: bool = False
 
     def on(self, node: str, row: int) -> list[Device]:
-        return [*self.local.get(node, ()), *[d for d, mask in self.shared if mask is None or mask[row]]]
+        found = [*self.local.get(node, ()), *[d for d, mask in self.shared if mask is None or mask[row]]]
+        return sorted(found, key=lambda device: bool(device.conditions)) if self.conditional else found
 
 
 class Inventory:
     """Devices by the nodes that reach them. Only pools count of which every slice of the newest generation is seen.
-    Devices that wait for conditions, or of which nobody can tell what they take, aren't supported: nobody gets them,
-    and they are kept apart."""
+    Devices of which nobody can tell what they take aren't supported: nobody gets them, and they are kept apart."""
 
     def __init__(self, slices: Iterable[ResourceSlice], labels: NodeLabels) -> None:
         self._labels = labels
@@ -84,7 +91,8 @@ class Inventory:
         where = device if spec.per_device_node_selection else spec
         view = _view(spec.driver, device)
         capacity = capacity_of(spec.driver, device)
-        kind = self._kinds.setdefault(repr((view, device.taints, capacity)), len(self._kinds))
+        conditions = (device.binding_conditions, device.binding_failure_conditions, device.binds_to_node)
+        kind = self._kinds.setdefault(repr((view, device.taints, capacity, conditions)), len(self._kinds))
         node, selector = where.node_name, where.node_selector
         draws = draws_of(made, device, self.counters)
         one = Device(
@@ -97,12 +105,16 @@ class Inventory:
             draws or (),
             capacity or {},
             bool(device.allow_multiple_allocations),
+            tuple(device.binding_conditions or ()),
+            tuple(device.binding_failure_conditions or ()),
+            bool(device.binds_to_node),
         )
         if one.draws:
             self._draws[one.id] = one.draws
             self._homes.setdefault((spec.driver, spec.pool.name), set()).add(node or "")
-        unknown = draws is None or capacity is None
-        places = self._refused if unknown or _unsupported(device) else self._given
+        known = draws is not None and capacity is not None and not _grouped(device)
+        places = self._given if known else self._refused
+        places.conditional |= bool(one.conditions)
         if node:
             places.local.setdefault(node, []).append(one)
         elif where.all_nodes:
@@ -111,7 +123,7 @@ class Inventory:
             places.shared.append((one, reached(self._labels, selector)))
 
     def on(self, node: str, row: int) -> list[Device]:
-        """The devices that the node reaches, its own first."""
+        """The devices that the node reaches: those first that are ready at once, and of these its own."""
         return self._given.on(node, row)
 
     def refused(self, node: str, row: int) -> list[Device]:
@@ -158,9 +170,8 @@ def _complete(slices: Iterable[ResourceSlice]) -> Iterable[ResourceSlice]:
             yield from current
 
 
-def _unsupported(device: SliceDevice) -> bool:
-    grouped = any(consumed.compatibility_groups for consumed in device.consumes_counters or ())
-    return bool(grouped or device.binding_conditions)
+def _grouped(device: SliceDevice) -> bool:
+    return any(consumed.compatibility_groups for consumed in device.consumes_counters or ())
 
 
 def _view(driver: str, device: SliceDevice) -> dict[str, Any]:

@@ -46,6 +46,7 @@ _BINDING_WEIGHT = "volumebinding.weight"
 _BINDING_SHAPE = "volumebinding.shape"
 _DEVICES_ENABLE = "predicate.DynamicResourceAllocationEnable"
 _DEVICES_TIMEOUT = "dynamicresources.filterTimeoutSeconds"
+_DEVICES_READY = "dynamicresources.bindingTimeoutSeconds"
 
 
 class Predicates(Plugin):
@@ -67,6 +68,7 @@ class Predicates(Plugin):
             _BINDING_WEIGHT: Argument(default=1, minimum=0),
             _DEVICES_ENABLE: Argument(default=True),
             _DEVICES_TIMEOUT: Argument(default=10, minimum=1),
+            _DEVICES_READY: Argument(default=600, minimum=1),
             "predicate.CacheEnable": Argument(default=False),
         },
         structured={_BINDING_SHAPE: read_shape},
@@ -79,6 +81,7 @@ class Predicates(Plugin):
         self._claimed = session.state.claimed
         self._claimed.enabled = self.arguments[_DEVICES_ENABLE]
         self._claimed.seconds = self.arguments[_DEVICES_TIMEOUT]
+        self._claimed.patience = self.arguments[_DEVICES_READY]
         if self._claimed.enabled:
             self._claimed.open(session.state.tasks)
         self._volumes.rules = VolumeRules(

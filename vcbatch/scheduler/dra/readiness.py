@@ -1,0 +1,55 @@
+"""Whether the devices that a claim was given are ready on their node, so that its pods may be bound. Source: KEP-5007
+(device binding conditions)."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from vcbatch.api.dra import AllocatedDeviceStatus, ResourceClaim
+from vcbatch.api.timestamps import parse_time
+
+_TRUE = "True"
+
+
+class Readiness(NamedTuple):
+    """`lacks` names conditions that a device waits for, `failed` says that one can't be made ready. Both are empty
+    where the claim's pods may be bound."""
+
+    lacks: str = ""
+    failed: str = ""
+
+
+def readiness_of(claim: ResourceClaim) -> Readiness:
+    """A device is ready while its driver says that all of its conditions are true, and none by which it fails."""
+    allocation = claim.status.allocation
+    told = {_key(status): status for status in claim.status.devices or ()}
+    lacks: list[str] = []
+    for result in (allocation.devices.results or ()) if allocation is not None else ():
+        if not result.binding_conditions:
+            continue
+        status = told.get((result.driver, result.pool, result.device, result.share_id))
+        given = {condition.type: condition for condition in (status.conditions or () if status is not None else ())}
+        true = {name for name, condition in given.items() if condition.status == _TRUE}
+        for name in result.binding_failure_conditions or ():
+            if name in true:
+                why = ": ".join(text for text in (given[name].reason, given[name].message) if text)
+                return Readiness(failed=f"device {result.device} has {name}" + (f" ({why})" if why else ""))
+        missing = [name for name in result.binding_conditions if name not in true]
+        if missing:
+            lacks.append(f"device {result.device} lacks {', '.join(missing)}")
+    return Readiness(lacks="; ".join(lacks))
+
+
+def _key(status: AllocatedDeviceStatus) -> tuple[str, str, str, str | None]:
+    return status.driver, status.pool, status.device, status.share_id
+
+
+def due(claim: ResourceClaim, timeout: float) -> datetime | None:
+    """When devices that aren't ready by then are given back, `timeout` seconds after they were given; None where nobody
+    knows when that was."""
+    stamp = claim.status.allocation.allocation_timestamp if claim.status.allocation is not None else None
+    try:
+        return parse_time(stamp) + timedelta(seconds=timeout) if stamp else None
+    except ValueError:
+        return None
