@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import socket
 import ssl
 import threading
 from collections import Counter
@@ -21,7 +22,7 @@ import aiohttp
 from aiohttp import web
 from yarl import URL
 
-from tests.cluster.controlplane import ControlPlane, free_port
+from tests.cluster.controlplane import ControlPlane
 
 _HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding", "te", "upgrade", "host", "content-length"}
 _REASONS = {409: "Conflict", 429: "TooManyRequests", 500: "InternalError", 503: "ServiceUnavailable"}
@@ -78,7 +79,8 @@ class Spoiler:
         self.rule = rule
         self.spoiled: Counter[str] = Counter()
         """How many requests met each kind of fault."""
-        self.port = free_port()
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._socket.getsockname()[1]
         self.url = f"https://127.0.0.1:{self.port}"
         self._plane = plane
         self._numbers = {"write": itertools.count(1), "watch": itertools.count(1), "read": itertools.count(1)}
@@ -109,7 +111,7 @@ class Spoiler:
         app.router.add_route("*", "/{path:.*}", self._handle)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.5, handle_signals=False)
         await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", self.port, ssl_context=serving).start()
+        await web.SockSite(self._runner, self._socket, ssl_context=serving).start()
 
     async def _stop(self) -> None:
         await self._session.close()

@@ -47,8 +47,7 @@ class Running:
     def check(self) -> None:
         """Still the processes that were started, and ready; nothing was said again and again."""
         for component in (self.controllers, self.scheduler):
-            component.program.check()
-            assert component.ready()
+            component.wait_ready()
             said = Counter(
                 (re.sub(r"\d+", "#", line["msg"]), line.get("uid", ""))
                 for line in _lines(component)
@@ -58,7 +57,8 @@ class Running:
 
 
 def _lines(component: Component) -> list[Json]:
-    said = component.program.said().splitlines()
+    said = component.program.said().splitlines(keepends=True)
+    said = [line for line in said if line.endswith("\n")]  # the last may be being written
     assert not [line for line in said if not line.startswith("{")], said
     return [json.loads(line) for line in said]
 
@@ -89,6 +89,7 @@ def submit_gangs(plane: ControlPlane, name: str, *, seconds: int = 1) -> list[st
 def check_invariants(history: Recorder, names: list[str], *, server_restarted: bool = False) -> None:
     """By what the watches saw: each pod once, on one node for good, nodes never too full. A server that restarts may
     lose what watches go on from; nothing else does."""
+    history.catch_up()
     uids: dict[str, set[str]] = {}
     nodes: dict[str, set[str]] = {}
     alive: dict[str, str] = {}
@@ -259,7 +260,8 @@ def test_clocks_that_disagree(plane: ControlPlane, tmp_path: Path, hours: int) -
     env = {part: {"PYTHONPATH": str(tmp_path), "SKEW_SECONDS": str(skew)} for part, skew in skews.items()}
     name = "early" if hours < 0 else "late"
     with running(plane, name, env=env) as programs, Recorder(plane, PODS, JOBS) as history:
-        names = submit_gangs(plane, name)
+        # Long enough that they are seen while they run.
+        names = submit_gangs(plane, name, seconds=15)
         short = gang(f"{name}-ttl", 1, command="exit 0")
         short["spec"]["ttlSecondsAfterFinished"] = 2
         submit(plane, short)
