@@ -189,6 +189,19 @@ def test_pods_of_one_rule_never_share_a_card_and_others_do() -> None:
     assert cluster.placed("k")
 
 
+@pytest.mark.parametrize(("rules", "notes"), [([{"tier": "gold"}], {}), ([], {"policy": "spread"})])
+def test_nodes_are_rated_by_no_card_on_which_the_pod_would_meet_whom_it_must_not(
+    rules: list[Json], notes: dict[str, str]
+) -> None:
+    """The fuller card of b is no longer for the second pod, and another one there is as empty as that of a."""
+    cluster = Cards(VGPUEnable=True, SchedulePolicy="binpack", ScheduleWeight=1, GPUExclusiveRules=rules)
+    cluster.vgpus("a", card("x", memory=16000))
+    cluster.vgpus("b", card("y", memory=16000), card("z", memory=8000))
+    cluster.sharers("g", 2, {"vgpu_number": 1, "vgpu_memory": 2000}, labels={"tier": "gold"}, **notes)
+    cluster.cycle()
+    assert cluster.placed("g") == {"g-worker-0": "b", "g-worker-1": "a"}
+
+
 def test_cards_that_are_cut_give_the_smallest_part_that_does() -> None:
     cluster = Cards(VGPUEnable=True)
     cluster.config(MIG_CONFIG)

@@ -143,9 +143,7 @@ class DeviceShare(Plugin):
         return Cap(NO_CARDS, books.table.slots(asks, len(self._infos), rows, promising=promising))
 
     def scores(self, cls: TaskClass, columns: Columns) -> Floats | None:
-        if not self._weight or self.arguments[_POLICY] not in (BINPACK, SPREAD):
-            return None
-        rated = [pair for pair in self._asked(cls) if pair[0].table.policy in (BINPACK, SPREAD)]
+        rated = self._rated(cls)
         if not rated:
             return None
         out = np.zeros(columns.shape)
@@ -156,6 +154,12 @@ class DeviceShare(Plugin):
                     if step < fitting:
                         out[depth, place] += points[step]
         return self._weight * np.floor(out + 0.5)
+
+    def _rated(self, cls: TaskClass) -> list[tuple[Books, PodAsks]]:
+        """What pods of the class ask of which family, as far as nodes get points for their cards."""
+        if not self._weight or self.arguments[_POLICY] not in (BINPACK, SPREAD):
+            return []
+        return [pair for pair in self._asked(cls) if pair[0].table.policy in (BINPACK, SPREAD)]
 
     # Whom a pod shares a card with -----------------------------------------------------------------------------------
 
@@ -172,6 +176,27 @@ class DeviceShare(Plugin):
                 if barred and books.table.assign(info.name, asks, promising=True, barred=barred) is None:
                     refused[info.row] = True
         return (Rejection(NOT_ALONE, refused),) if refused.any() else ()
+
+    def task_scores(self, task: Task, candidates: Rows, static: Sequence[Rejection]) -> Floats | None:
+        """`scores` knows no pods: what the points change by where the pod gets other cards than it says, as somebody is
+        on those whom the pod must not meet."""
+        rated = self._rated(task.cls)
+        if not rated or not self.couples(task):
+            return None
+        plain, barred = np.zeros(len(candidates)), np.zeros(len(candidates))
+        for books, asks in rated:
+            runs = books.table.runs(asks, candidates, promising=False)
+            rows: list[int] = candidates.tolist()
+            for place, (row, (fitting, points)) in enumerate(zip(rows, runs, strict=True)):
+                plain[place] += points[0] if fitting else 0.0
+                node = self._infos[row].name
+                cards = self._barred(task, books, asks, node)
+                if cards:
+                    found = books.table.assign(node, asks, promising=False, barred=cards)
+                    barred[place] += 0.0 if found is None else found[1]
+                else:
+                    barred[place] += points[0] if fitting else 0.0
+        return self._weight * (np.floor(barred + 0.5) - np.floor(plain + 0.5))
 
     def _barred(self, task: Task, books: Books, asks: PodAsks, node: str) -> set[int]:
         """The node's cards that somebody is on whom the task must not meet."""
