@@ -9,6 +9,7 @@ from textwrap import dedent
 
 import pytest
 
+from tests.cluster.processes import wait_until
 from tests.support.up import Kubectl
 
 Call = Callable[..., Kubectl]
@@ -94,7 +95,8 @@ def test_a_job_runs_and_is_shown(kubectl: Call) -> None:
 
 
 def test_logs_follow_until_the_end(kubectl: Call) -> None:
-    kubectl("create", "-f", "-", stdin=job(command="for i in 1 2 3; do echo line $i; sleep 0.2; done", replicas=1)).ok()
+    # Long enough that it still runs when it is asked for.
+    kubectl("create", "-f", "-", stdin=job(command="for i in 1 2 3; do echo line $i; sleep 3; done", replicas=1)).ok()
     phase(kubectl, "j", "Running")
     assert kubectl("logs", "-f", "j-worker-0").ok() == "line 1\nline 2\nline 3\n"
     assert kubectl("logs", "--tail=1", "j-worker-0").ok() == "line 3\n"
@@ -103,9 +105,11 @@ def test_logs_follow_until_the_end(kubectl: Call) -> None:
 def test_describe_shows_events(kubectl: Call) -> None:
     kubectl("create", "-f", "-", stdin=job(command="true", replicas=1)).ok()
     phase(kubectl, "j", "Completed")
-    out = kubectl("describe", "pod", "j-worker-0").ok()
-    assert "Events:" in out
-    assert "Successfully assigned" in out
+
+    def events() -> str:
+        return kubectl("describe", "pod", "j-worker-0").ok().partition("Events:")[2]
+
+    wait_until("its events tell of it", lambda: "Successfully assigned" in events())
     assert "Scheduled" in kubectl("events").ok()
     assert "Scheduled" in kubectl("get", "events").ok()
     assert "Min Available" in kubectl("describe", "vcjob", "j").ok()

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import vcbatch
+from tests.cluster.processes import wait_until
 from vcbatch import (
     AdmissionDenied,
     AlreadyExists,
@@ -55,7 +56,7 @@ def test_a_job_from_submission_to_its_result(client: Client):
         next(iter(handle.logs(tasks="work", follow=True)))
     with pytest.raises(JobEnded, match="Completed"):
         handle.suspend()
-    assert {"Scheduled", "Started"} <= {event.reason for event in handle.events()}
+    wait_until("events tell of it", lambda: {"Scheduled", "Started"} <= {event.reason for event in handle.events()})
     handle.delete()
     handle.delete()
     with pytest.raises(NotFound):
