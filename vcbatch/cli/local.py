@@ -38,6 +38,7 @@ from vcbatch.cli.definitions import ensure_definitions
 from vcbatch.cli.job_plugins import add_job_plugins
 from vcbatch.cli.kubelets import KubeletOptions, Kubelets
 from vcbatch.cli.listening import listen
+from vcbatch.cli.local_scheduler import LocalScheduler, leave
 from vcbatch.cli.output import CliError, note
 from vcbatch.cli.plugin_files import load as load_plugins
 from vcbatch.cli.policy_file import read_policy
@@ -240,7 +241,7 @@ class LocalProgram:
                 trouble = ConfigurationTrouble([self._discovery], plane.recorder, own)
                 parts.append(Part(name="telling of the configuration", run=trouble.run))
             if policy is not None:
-                parts.append(Part(name="following the policy", run=partial(policy.follow, loop.use)))
+                parts.append(Part(name="following the policy", run=partial(policy.follow, partial(self._use, loop))))
             parts.append(Part(name="the API server", run=server.ended, restart=False))
             parts.append(Part(name="the kubelet", run=kubelets.ended, restart=False))
             running = asyncio.create_task(supervisor.run(*parts), name="supervisor")
@@ -303,12 +304,8 @@ class LocalProgram:
             source = PolicyFile(self._options.scheduler_conf, own=own)
             followed = FollowedPolicy(source, parse, clock=self._clock, recorder=recorder, meter=self._meter)
         policy = None if followed is None else await followed.first()
-        settings = SchedulerSettings(
-            taken=self._clock.now(),
-            policy=None if policy is None else effective(policy, metrics=False),
-            scheduler_names=_SCHEDULER_NAMES,
-            queue_gates=self._options.queue_gates,
-        )
+        settings = self._settings(policy)
+        self._leave(settings)
         scheduler = recorded_scheduler(policy, settings, self._options.record_cycles)
         scheduler.consultant = HttpConsultant(clock=self._clock)
         loop = SchedulerLoop(
@@ -322,6 +319,29 @@ class LocalProgram:
             own=own,
         )
         return loop, recorder, followed
+
+    def _settings(self, policy: Policy | None) -> SchedulerSettings:
+        return SchedulerSettings(
+            taken=self._clock.now(),
+            policy=None if policy is None else effective(policy, metrics=False),
+            scheduler_names=_SCHEDULER_NAMES,
+            queue_gates=self._options.queue_gates,
+        )
+
+    def _leave(self, settings: SchedulerSettings) -> None:
+        options = self._options
+        leave(
+            options.state,
+            LocalScheduler(settings=settings, policy_file=options.scheduler_conf, plugins=options.plugins),
+        )
+
+    def _use(self, loop: SchedulerLoop, policy: Policy) -> None:
+        """Decide by another policy from now on."""
+        loop.use(policy)
+        try:
+            self._leave(self._settings(policy))
+        except OSError as error:
+            log.error("commands go by the policy of before: %s: %s", self._options.state.scheduler, error.strerror)
 
     async def _ensure_lease(self, server: EmbeddedServer, name: str) -> OwnObject:
         """An object that tells what is wrong with a file of the configuration, as such a Lease does on a cluster."""

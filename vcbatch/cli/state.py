@@ -29,6 +29,7 @@ class StateDir:
         self.kubeconfig = kubeconfig_of(self.path)
         self.log = self.path / "log"
         self.kubelet = self.path / "kubelet"
+        self.scheduler = self.path / "scheduler.json"
         self._pid = pid_file_of(self.path)
         self._lock: IO[bytes] | None = None
 

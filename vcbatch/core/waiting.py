@@ -73,9 +73,10 @@ class Waiting:
         message: the sentence with the numbers; empty where nobody has said anything.
         since: when it came to be so.
         gang: what has to start together; None while there is no PodGroup.
-        position: its place among those that wait in its queue, by priority and then age; 0 where it isn't known. A
-            scheduler's policy may order them otherwise.
+        position: its place among those that wait in its queue; 0 where it isn't known.
         ahead: those before it.
+        by_policy: whether that is the order of the scheduler's policy. Else it is by priority and then age, and a
+            policy may order them otherwise.
         holders: the gangs that hold what it waits for: those in the queue of `limit`, else in its own; oldest first.
             For a gang that waits for admission, those that were admitted and have yet to start are among them.
         limit: where a queue's capability leaves no room: the nearest one where it never will, else the nearest.
@@ -92,6 +93,7 @@ class Waiting:
     queue: str
     position: int = 0
     ahead: Sequence[Gang] = ()
+    by_policy: bool = False
     holders: Sequence[Gang] = ()
     limit: Limit | None = None
     enough: Sequence[Gang] = ()
@@ -116,11 +118,13 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What a job is seen among. Any of it may be empty where it can't be read: less is said then."""
+    """What a job is seen among. Any of it may be empty where it can't be read: less is said then. `places` are those of
+    PodGroups that wait, by UID, each in its queue, as the scheduler's policy has them; none where that isn't known."""
 
     pod_groups: Sequence[Json] = ()
     queues: Sequence[Json] = ()
     priorities: Mapping[str, int] | None = None
+    places: Mapping[str, int] | None = None
 
 
 def waiting_of(job: Json, around: Surroundings) -> Waiting:
@@ -134,7 +138,13 @@ def waiting_of(job: Json, around: Surroundings) -> Waiting:
     phase = phase_of(job)
     if gang is None or phase not in (JobPhase.PENDING, JobPhase.RESTARTING):
         return Waiting(phase=phase, reason=reason, message=message, since=since, gang=gang, queue=queue)
-    line = sorted((one for one in gangs if one.queue == queue and _in_line(one)), key=_turn)
+    line = [one for one in gangs if one.queue == queue and _in_line(one)]
+    places = around.places or {}
+    by_policy = gang.uid in places
+    if by_policy:
+        line = sorted((one for one in line if one.uid in places), key=lambda one: places[one.uid])
+    else:
+        line.sort(key=_turn)
     ahead = line[: line.index(gang)] if gang in line else []
     keeping = [one for one in gangs if one is not gang and _keeps_room(one, before=gang)]
     limited = reason in (WaitReason.QUEUE_LIMIT, WaitReason.IMPOSSIBLE, None)
@@ -150,6 +160,7 @@ def waiting_of(job: Json, around: Surroundings) -> Waiting:
         queue=queue,
         position=len(ahead) + 1 if gang in line else 0,
         ahead=ahead,
+        by_policy=by_policy,
         holders=holders,
         limit=limit,
         enough=_enough(holders, limit) if limit is not None and limit.ever else (),

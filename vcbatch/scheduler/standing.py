@@ -15,7 +15,7 @@ import numpy as np
 
 from vcbatch.scheduler.combining import has_opinion
 from vcbatch.scheduler.figures import Amount
-from vcbatch.scheduler.model import Job, Queue
+from vcbatch.scheduler.model import Job, Queue, TaskStatus
 from vcbatch.scheduler.plugins.base import OrderTerm, Plugin
 from vcbatch.scheduler.queue_tree import QueueTree
 from vcbatch.scheduler.resources import EPS, PODS, Dimensions, Vector
@@ -109,7 +109,7 @@ def standings(session: Session) -> Standings:
             creation=queue.view.metadata.creation_timestamp or "",
             numbers=[number for name, plugin in by_queue for number in _of_queue(name, plugin, queue)],
             gangs=[_gang(job, by_gang) for job in sorted(waiting[queue.name], key=session.job_key)],
-            closed=_closed(session, queue),
+            closed=_closed(session, queue, waiting[queue.name]),
         )
         for queue in queues
     ]
@@ -129,7 +129,7 @@ def why_before(first: QueueStanding | GangStanding, second: QueueStanding | Gang
             return _decided(ours, theirs) if ours.value < theirs.value else ""
     if first.creation != second.creation:
         return "older" if first.creation < second.creation else ""
-    return "of the same age, and first by its uid"
+    return "same age; by its uid"
 
 
 def _decided(ours: OrderNumber, theirs: OrderNumber) -> str:
@@ -162,10 +162,15 @@ def _gang(job: Job, plugins: Sequence[tuple[str, Plugin]]) -> GangStanding:
     return GangStanding(namespace=namespace, name=name, uid=job.uid, creation=job.creation, numbers=numbers)
 
 
-def _closed(session: Session, queue: Queue) -> str:
+def _closed(session: Session, queue: Queue, waiting: Sequence[Job]) -> str:
     if not queue.open:
         return f"queue {queue.name} is {queue.view.status.state}"
-    return session.queue_fault(queue) or session.overused(queue) or ""
+    fault = session.queue_fault(queue)
+    if fault:
+        return fault
+    # What a queue deserves goes by what its pods ask for: as long as it has none that wait, it has all of that.
+    asks = any(job.counts[TaskStatus.PENDING] for job in waiting)
+    return (session.overused(queue) or "") if asks else ""
 
 
 def _with_shares(session: Session, found: Sequence[QueueStanding]) -> list[QueueStanding]:

@@ -102,6 +102,15 @@ def test_ahead_are_those_of_higher_priority_and_then_the_older_ones() -> None:
     assert [one.name for one in found.holders] == ["runs"]
 
 
+def test_the_order_is_that_of_the_policy_where_it_is_known() -> None:
+    groups = [group("younger", at=9), group("older", at=1), group("stranger", at=0), group(at=5)]
+    places = {"younger-group": 0, "mine-group": 1, "older-group": 2}
+    found = waiting_of(job(), Surroundings(pod_groups=groups, places=places))
+    assert ([one.name for one in found.ahead], found.position, found.by_policy) == (["younger"], 2, True)
+    unknown = waiting_of(job(), Surroundings(pod_groups=groups, places={"younger-group": 0}))
+    assert ([one.name for one in unknown.ahead], unknown.by_policy) == (["stranger", "older"], False)
+
+
 def test_what_has_to_end_is_told_where_a_queue_is_full() -> None:
     groups = [
         group("first", phase="Running", at=1, cpu="2", queue="q"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from vcbatch.cli.output import age
@@ -14,21 +14,31 @@ from vcbatch.core.waiting import Gang
 
 
 def gangs_table(
-    gangs: Sequence[Gang], terminal: Terminal, *, queue: str, now: datetime, most: int, last: bool = False
+    gangs: Sequence[Gang],
+    terminal: Terminal,
+    *,
+    queue: str,
+    now: datetime,
+    most: int,
+    last: bool = False,
+    why: Mapping[str, str] | None = None,
 ) -> str:
     """At most so many of them: the first, or the `last` ones. Empty where there are none. Queues are named where one of
-    them is another than `queue`, and priorities where they differ."""
+    them is another than `queue`, and priorities where they differ. `why` says by UID why a gang is before another."""
     if not gangs:
         return ""
     shown = gangs[-most:] if last else gangs[:most]
-    header = ("JOB", "QUEUE", "PHASE", "PODS", "PRIORITY", "AGE", "NEEDS")
+    header = ("JOB", "QUEUE", "PHASE", "PODS", "PRIORITY", "AGE", "BEFORE IT, AS", "NEEDS")
+    why = why or {}
     rows: list[Row] = [header]
     for gang in shown:
         since = age(gang.created, now) if gang.created is not None else NONE
         needs = amounts(gang.asks) or NONE
-        rows.append((gang.key, gang.queue, gang.phase, str(gang.pods), str(gang.priority), since, needs))
+        reason = why.get(gang.uid, "")
+        rows.append((gang.key, gang.queue, gang.phase, str(gang.pods), str(gang.priority), since, reason, needs))
     left_out = {"QUEUE"} if all(gang.queue == queue for gang in shown) else set[str]()
     left_out |= {"PRIORITY"} if len({gang.priority for gang in shown}) == 1 else set[str]()
+    left_out |= set() if why else {"BEFORE IT, AS"}
     kept = [at for at, title in enumerate(header) if title not in left_out]
     right = [at for at, column in enumerate(kept) if header[column] in ("PODS", "PRIORITY")]
     rows = [[row[at] for at in kept] for row in rows]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -18,9 +20,13 @@ from vcbatch.cli.output import age, say
 from vcbatch.cli.resources.blocks import amounts, document, facts, moment_text, section, width_of
 from vcbatch.cli.resources.fields import name_of
 from vcbatch.cli.resources.gangs import gangs_table
+from vcbatch.cli.resources.job.explain_json import explanation_json
+from vcbatch.cli.resources.job.order import Order, order_of
 from vcbatch.cli.resources.job.remedies import remedies
+from vcbatch.cli.resources.job.turns import order_facts, queues_table, reasons
 from vcbatch.cli.resources.kinds import job_pods, toned
 from vcbatch.cli.resources.reading import pod_groups_in_reach, priorities_in_reach, queues_in_reach
+from vcbatch.cli.scheduler_setup import SetupOptions, setup_options
 from vcbatch.cli.table import Cell
 from vcbatch.cli.terminal import Terminal, Tone, terminal_of, wrap
 from vcbatch.core.waiting import Gang, Surroundings, Waiting, phase_of, waiting_of
@@ -33,29 +39,47 @@ _SHOWN = 5
 
 @click.command("explain")
 @click.argument("name", shell_complete=job_names)
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@setup_options
 @access_options
-def command(name: str, access: Access) -> int:
-    """Say why a job waits, who is before it in its queue, and what would let it start.
+def command(name: str, output: str, access: Access, setup: SetupOptions) -> int:
+    """Say why a job waits, who is before it, and what would let it start.
 
-    The reason and its numbers are the scheduler's own. The order in the queue is by priority and then age, which a
-    scheduler's policy may refine.
+    The reason and its numbers are the scheduler's own. Who is before it, in its queue and among the queues, is what
+    the scheduler goes by now, found by its own code from what the server holds: on this machine's `vcbatch up`, and on
+    a cluster where the policy is named. All nodes and pods are read for that. Else the order in the queue is by
+    priority and then age.
     """
 
-    async def fetch(api: Api) -> tuple[Json, Surroundings]:
+    async def fetch(api: Api) -> tuple[Json, Waiting, Order]:
         job = await api.get(JOBS, name, namespace=access.namespace)
         around = Surroundings(
             pod_groups=await pod_groups_in_reach(api, access.namespace),
             queues=await queues_in_reach(api),
             priorities=await priorities_in_reach(api),
         )
-        return job, around
+        waiting = waiting_of(job, around)
+        if not waiting.position:
+            return job, waiting, Order()
+        order = await order_of(api, access, setup)
+        return job, waiting_of(job, replace(around, places=order.places)), order
 
-    job, around = access.once(fetch)
-    say(explained(job, waiting_of(job, around), terminal_of(), now=access.now()))
+    job, waiting, order = access.once(fetch)
+    if output == "json":
+        say(json.dumps(explanation_json(job, waiting, order), indent=4, ensure_ascii=False))
+    else:
+        say(explained(job, waiting, terminal_of(), now=access.now(), order=order))
     return 0
 
 
-def explained(job: Json, waiting: Waiting, terminal: Terminal, *, now: datetime) -> str:
+def explained(
+    job: Json,
+    waiting: Waiting,
+    terminal: Terminal,
+    *,
+    now: datetime,
+    order: Order = Order(),  # noqa: B008 - frozen
+) -> str:
     """The screen."""
     holding = waiting.limit.queue if waiting.limit is not None else waiting.queue
     ahead = [gang for gang in waiting.ahead if gang not in waiting.holders]
@@ -63,8 +87,9 @@ def explained(job: Json, waiting: Waiting, terminal: Terminal, *, now: datetime)
     return document(
         [
             "\n".join(_headline(job, waiting, terminal, now=now)),
-            facts(_facts(waiting, now), terminal),
-            section("Ahead of it", gangs(ahead, queue=waiting.queue, last=True), terminal),
+            facts(_facts(waiting, order, now), terminal),
+            section("Queues before its own", queues_table(waiting, order, terminal), terminal),
+            section("Ahead of it", gangs(ahead, queue=waiting.queue, last=True, why=reasons(waiting, order)), terminal),
             section(f"Held in queue {holding}", gangs(waiting.holders, queue=holding), terminal),
             section("What to do", "\n".join(_advice(job, waiting, terminal)), terminal),
         ]
@@ -81,13 +106,14 @@ def _headline(job: Json, waiting: Waiting, terminal: Terminal, *, now: datetime)
     yield from wrap(waiting.message, width_of(terminal), indent="  ", hang="  ")
 
 
-def _facts(waiting: Waiting, now: datetime) -> Iterator[tuple[str, str | Cell]]:
+def _facts(waiting: Waiting, order: Order, now: datetime) -> Iterator[tuple[str, str | Cell]]:
     gang = waiting.gang
     if gang is None or gang.holds:
         return
     pods = "1 pod" if gang.pods == 1 else f"{gang.pods} pods at once"
     yield "Needs", f"{pods}{f': {amounts(gang.asks)}' if amounts(gang.asks) else ''}"
     yield "Queue", _place(waiting)
+    yield from order_facts(waiting, order)
     limit = waiting.limit
     if limit is not None:
         title, how = ("Short by", "below") if limit.ever else ("Too large", "above")

@@ -1,0 +1,115 @@
+"""`vcbatch job explain -o json`: the same answer as data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+from vcbatch.api.timestamps import format_time
+from vcbatch.cli.resources.fields import name_of, namespace_of
+from vcbatch.cli.resources.job.order import Order
+from vcbatch.cli.resources.job.remedies import remedies
+from vcbatch.cli.resources.job.turns import reasons
+from vcbatch.core.waiting import Amounts, Gang, Limit, Waiting
+
+if TYPE_CHECKING:
+    from vcbatch.scheduler.standing import GangStanding, OrderNumber, QueueStanding
+
+Json = dict[str, Any]
+
+
+def explanation_json(job: Json, waiting: Waiting, order: Order) -> Json:
+    """What isn't known, or isn't so, is left out; amounts are canonical quantities, times RFC 3339."""
+    why = reasons(waiting, order)
+    told: Json = {
+        "namespace": namespace_of(job),
+        "name": name_of(job),
+        "phase": waiting.phase.value,
+        "reason": waiting.reason.value if waiting.reason is not None else None,
+        "message": waiting.message,
+        "since": _time(waiting.since),
+        "queue": waiting.queue,
+        "needs": _needs(waiting.gang),
+        "position": waiting.position,
+        "ahead": [_gang(gang) | ({"because": why[gang.uid]} if gang.uid in why else {}) for gang in waiting.ahead],
+        "holders": [_gang(gang) for gang in waiting.holders],
+        "limit": _limit(waiting.limit),
+        "startsOnceEnded": [gang.key for gang in waiting.enough],
+        "expectedStart": _time(waiting.expected_start),
+        "evictableFrom": _time(waiting.evictable_from),
+        "order": _order(waiting, order),
+        "advice": list(remedies(job, waiting)),
+    }
+    return {name: value for name, value in told.items() if value}
+
+
+def _order(waiting: Waiting, order: Order) -> Json:
+    if not waiting.position:
+        return {}
+    if not waiting.by_policy or order.standings is None:
+        return {"by": "priority and age", **({"policyUnknown": order.unknown} if order.unknown else {})}
+    queues = order.standings.queues
+    told: Json = {"by": "policy", "policy": order.policy, "queues": [_queue(one) for one in queues]}
+    own = order.queue(waiting.queue)
+    told["gangs"] = [] if own is None else [_stands(gang) for gang in own.gangs]
+    return told | ({"remembering": list(order.standings.remembering)} if order.standings.remembering else {})
+
+
+def _queue(queue: QueueStanding) -> Json:
+    told: Json = {"name": queue.name, "waiting": len(queue.gangs), "numbers": _numbers(queue.numbers)}
+    if queue.share is not None:
+        told["share"] = queue.share
+        told["deserved"] = {part.resource: part.deserved for part in queue.parts}
+        told["held"] = {part.resource: part.held for part in queue.parts}
+    return told | ({"closed": queue.closed} if queue.closed else {})
+
+
+def _stands(gang: GangStanding) -> Json:
+    return {"podGroup": f"{gang.namespace}/{gang.name}", "numbers": _numbers(gang.numbers)}
+
+
+def _numbers(numbers: Sequence[OrderNumber]) -> list[Json]:
+    """In the order in which they decide; the smaller key goes first. JSON has no infinite numbers: they are null."""
+    return [
+        {
+            "plugin": number.plugin,
+            **({"what": number.term.word} if number.term is not None else {}),
+            **({"of": number.term.of} if number.term is not None and number.term.of else {}),
+            "key": number.value + 0.0 if isfinite(number.value) else None,
+        }
+        for number in numbers
+    ]
+
+
+def _gang(gang: Gang) -> Json:
+    told: Json = {
+        "namespace": gang.namespace,
+        "name": gang.name,
+        "queue": gang.queue,
+        "phase": gang.phase,
+        "priority": gang.priority,
+        "pods": gang.pods,
+        "asks": _amounts(gang.asks),
+        "created": _time(gang.created),
+    }
+    return told | ({"reason": gang.reason.value} if gang.reason is not None else {})
+
+
+def _needs(gang: Gang | None) -> Json:
+    return {} if gang is None or gang.holds else {"pods": gang.pods, "asks": _amounts(gang.asks)}
+
+
+def _limit(limit: Limit | None) -> Json:
+    if limit is None:
+        return {}
+    return {"queue": limit.queue, "shortBy": _amounts(limit.short_by), "ever": limit.ever}
+
+
+def _amounts(amounts: Amounts) -> dict[str, str]:
+    return {resource: amount.format() for resource, amount in sorted(amounts.items())}
+
+
+def _time(when: datetime | None) -> str | None:
+    return None if when is None else format_time(when)

@@ -1,0 +1,110 @@
+"""The order in which queues and gangs are served now, by the scheduler's own code and what the server holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from vcbatch.api.resources import (
+    DEVICECLASSES,
+    NODES,
+    NODESHARDS,
+    PODGROUPS,
+    PODS,
+    PRIORITYCLASSES,
+    QUEUES,
+    RESOURCECLAIMS,
+    RESOURCESLICES,
+)
+from vcbatch.cli.output import CliError
+from vcbatch.seams.api import Api, ApiError
+
+if TYPE_CHECKING:
+    from vcbatch.cli.reach import Access
+    from vcbatch.cli.scheduler_setup import SetupOptions
+    from vcbatch.scheduler.standing import GangStanding, QueueStanding, Standings
+
+_DECIDING: Final = frozenset(
+    {
+        PRIORITYCLASSES,
+        QUEUES,
+        NODES,
+        NODESHARDS,
+        DEVICECLASSES,
+        RESOURCESLICES,
+        RESOURCECLAIMS,
+        PODGROUPS,
+        PODS,
+    }
+)
+"""The kinds that shares and orders go by."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """How queues and gangs stand.
+
+    Attributes:
+        policy: by whose policy; empty where the order isn't known.
+        unknown: why it isn't known; empty where it is.
+        standings: as the scheduler's code says; None where it isn't known.
+    """
+
+    policy: str = ""
+    unknown: str = ""
+    standings: Standings | None = None
+    places: Mapping[str, int] = field(default_factory=dict[str, int])
+    """By UID of a PodGroup, its place among those that wait in its queue."""
+
+    def queue(self, name: str) -> QueueStanding | None:
+        """The queue, where gangs of this scheduler wait in it."""
+        queues = () if self.standings is None else self.standings.queues
+        return next((queue for queue in queues if queue.name == name), None)
+
+    def gang(self, uid: str) -> GangStanding | None:
+        queues = () if self.standings is None else self.standings.queues
+        return next((gang for queue in queues for gang in queue.gangs if gang.uid == uid), None)
+
+
+async def order_of(api: Api, access: Access, setup: SetupOptions) -> Order:
+    """What the scheduler would go by now. Where its policy isn't known, or something of the cluster may not be read, it
+    is said why."""
+    if not setup.policy_file and not setup.configmap:
+        from vcbatch.cli.local_scheduler import runs_here
+
+        if not runs_here(access):
+            return Order(unknown="the scheduler's policy isn't known: --policy or --scheduler-configmap names it")
+        try:
+            return await _read(api, access, setup)
+        except CliError as error:  # what was asked for is there without it
+            return Order(unknown=str(error))
+    return await _read(api, access, setup)
+
+
+async def _read(api: Api, access: Access, setup: SetupOptions) -> Order:
+    from vcbatch.scheduler.reads import READS
+    from vcbatch.scheduler.standing import StandingsError
+
+    now = access.now()
+    found = await setup.read(api, access, now=now)
+    scheduler = found.settings.scheduler(found.policy)
+    for read in READS:
+        if read.resource not in _DECIDING:
+            continue
+        try:
+            listing: Any = await api.list(read.resource, model=read.struct)
+        except ApiError as error:
+            if error.not_found and read.optional:
+                continue
+            if error.code != 403:
+                raise
+            return Order(unknown=f"for the policy's {read.resource.plural} must be read: {error.sentence}")
+        for obj in listing.items:
+            scheduler.apply(read.resource, "ADDED", obj)
+    try:
+        standings = scheduler.standings(now)
+    except StandingsError as error:
+        return Order(unknown=f"a plugin of the policy fails: {error}")
+    places = {gang.uid: place for queue in standings.queues for place, gang in enumerate(queue.gangs)}
+    return Order(policy=found.source, standings=standings, places=places)
