@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cmp_to_key
 from typing import Any
 
+from tests.oracle.model import ALLOCATED, Amounts, Job, Json, Queue, Task, amounts, plus
 from tests.oracle.near import NearOracle
-from tests.oracle.oracle import ALLOCATED, Amounts, Job, Json, Queue, Task, amounts, plus
 from tests.oracle.quota import Gang, Quota, Spec
 
 HELD = (*ALLOCATED, "Pipelined")
@@ -128,14 +128,9 @@ class Books(NearOracle):
 
         return (cmp_to_key(compare)(queue.name),)
 
-    def _allocatable(self, queue: Queue, task: Task) -> bool:
+    def _room_for(self, queue: Queue, asked: Amounts) -> bool:
         if "capacity" not in self.plugins:
-            return super()._allocatable(queue, task)
-        return queue.open and self._quota().allocatable(queue.name, no_pods(task.request))
-
-    def _room_for(self, queue: Queue, task: Task, asked: Amounts) -> bool:
-        if "capacity" not in self.plugins:
-            return super()._room_for(queue, task, asked)
+            return super()._room_for(queue, asked)
         return queue.open and self._quota().allocatable(queue.name, no_pods(asked))
 
     def _may_enqueue(self, job: Job) -> bool:
@@ -147,13 +142,9 @@ class Books(NearOracle):
 
     def _preemptive(self, queue: Queue, request: Amounts) -> bool:
         """Whether the queue may have pods of other queues evicted for this."""
-        asked = no_pods(request)
-        if "proportion" in self.plugins:
-            held = plus(queue.allocated, asked)
-            return queue.open and all(held[n] <= queue.deserved.get(n, 0.0) for n, v in asked.items() if v > 0)
-        if "capacity" in self.plugins:
-            return queue.open and self._quota().preemptive(queue.name, asked)
-        return True
+        if "capacity" not in self.plugins:
+            return self._room_for(queue, request)
+        return queue.open and self._quota().preemptive(queue.name, no_pods(request))
 
 
 def no_pods(given: Amounts) -> Amounts:

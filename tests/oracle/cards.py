@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import yaml
 
+from tests.oracle.model import Json, Node, Task
 from tests.oracle.near import NearOracle
-from tests.oracle.oracle import Json, Node, Task
 from tests.oracle.rules import Rules
 
 PREFIX = "volcano.sh/"

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
+from tests.oracle.model import Json
 from vcbatch.api.quantity import parse_quantity
-
-Json = dict[str, Any]
 
 
 class User(Protocol):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tests.oracle.books import Saved
-from tests.oracle.oracle import Job, Json, Node, Queue, Task, plus
+from tests.oracle.model import Job, Json, Node, Queue, Task, plus
 from tests.oracle.victims import Victims
 
 Filter = Callable[[Task], bool]
@@ -193,5 +193,5 @@ class Evictions(Victims):
 
     def _settled(self, node: Node, task: Task, *, reclaim: bool) -> bool:
         assert task.job is not None
-        allowed = reclaim or self._allocatable(task.job.queue, task)
+        allowed = reclaim or self._room_for(task.job.queue, task.request)
         return allowed and self._fits(node.future(), task) and self._passes(node, task)

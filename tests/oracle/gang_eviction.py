@@ -8,8 +8,8 @@ from math import inf
 
 from tests.oracle.books import no_pods
 from tests.oracle.eviction import Evictions
-from tests.oracle.near import Domain, Part
-from tests.oracle.oracle import READY, Amounts, Job, Task, plus
+from tests.oracle.model import READY, Amounts, Job, Part, Task, plus
+from tests.oracle.near import Domain
 
 DOMAINS = 8
 """In how many domains a gang is looked for room at most."""
@@ -122,7 +122,7 @@ class EvictionOracle(Evictions):
 
     def _promised(self, job: Job, task: Task) -> bool:
         found = self._choose(task)
-        if found is None or not self._allocatable(job.queue, task):
+        if found is None or not self._room_for(job.queue, task.request):
             return False
         self._place(task, found[0], free=False, cleared=True)
         return True

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tests.oracle.model import Amounts, Json, Node, Task, amounts
 from tests.oracle.near import NearOracle
-from tests.oracle.oracle import Amounts, Json, Node, Task, amounts
 from tests.oracle.rules import Rules
 
 CPU_AND_MEMORY = ("cpu", "memory")

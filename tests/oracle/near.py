@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from itertools import groupby
 from math import inf
 
-from tests.oracle.oracle import READY, Job, Json, Node, Oracle, Task, kind
+from tests.oracle.model import READY, Job, Json, Node, Part, Task, kind
+from tests.oracle.oracle import Oracle
 
 HELD = (*[status for status in READY if status != "Succeeded"], "Pipelined")
-Part = tuple[int, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tests.oracle.model import Json, Node, Task
 from tests.oracle.near import NearOracle
-from tests.oracle.oracle import Json, Node, Task
 from tests.oracle.rules import HARD, SOFT
 
 NAME = "kubernetes.io/metadata.name"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
+from tests.oracle.model import Json, Node, Task, amounts
 from tests.oracle.near import NearOracle
-from tests.oracle.oracle import Json, Node, Task, amounts
 from tests.oracle.rules import Rules
 
 Cpus = frozenset[int]

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 
 from tests.oracle.cards import Cards
 from tests.oracle.load import Load
+from tests.oracle.model import ALLOCATED, Amounts, Job, Json, Node, Task, amounts, plus
 from tests.oracle.near import HELD, Domain, NearOracle
 from tests.oracle.neighbours import Neighbours
 from tests.oracle.numa import Numa
-from tests.oracle.oracle import ALLOCATED, Amounts, Job, Json, Node, Task, amounts, plus
 from tests.oracle.rules import HARD, SOFT, Rules
 
 

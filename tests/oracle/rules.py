@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tests.oracle.model import Job, Json, Node, Task
 from tests.oracle.near import Domain, NearOracle
-from tests.oracle.oracle import Job, Json, Node, Task
 
 HARD = "requiredDuringSchedulingIgnoredDuringExecution"
 SOFT = "preferredDuringSchedulingIgnoredDuringExecution"

@@ -6,14 +6,15 @@ are on the wire; a `Place` is a node with the pods that are on it.
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-from tests.oracle.oracle import amounts
+from tests.oracle import points
+from tests.oracle.model import Amounts, Json, amounts, plus
+from tests.oracle.places import tolerated
 
-Json = Mapping[str, Any]
 MIB = 1024 * 1024
 
 
@@ -31,91 +32,52 @@ class Place:
         return self.node["metadata"].get("labels") or {}
 
     @property
-    def alloc(self) -> dict[str, float]:
+    def alloc(self) -> Amounts:
         return amounts(self.node["status"]["allocatable"])
 
-    def used(self, resource: str) -> float:
-        return sum(request(pod, resource) for pod in self.pods)
+    @property
+    def used(self) -> Amounts:
+        return _sum(request(pod) for pod in self.pods)
 
 
-def request(pod: Json, resource: str) -> float:
+def request(pod: Json) -> Amounts:
     """What the pod's containers ask for together."""
-    asked = [amounts((c.get("resources") or {}).get("requests")) for c in pod["spec"]["containers"]]
-    return sum(a.get(resource, 0.0) for a in asked)
+    return _sum(amounts((c.get("resources") or {}).get("requests")) for c in pod["spec"]["containers"])
 
 
-def nonzero(pod: Json, resource: str) -> float:
+def nonzero(pod: Json) -> Amounts:
     """The same with what a container counts as that asks for none."""
-    default = {"cpu": 100.0, "memory": 200.0 * MIB}[resource]
-    asked = [amounts((c.get("resources") or {}).get("requests")) for c in pod["spec"]["containers"]]
-    return sum(a.get(resource, default) for a in asked)
+    default = {"cpu": 100.0, "memory": 200.0 * MIB}
+    return _sum(default | amounts((c.get("resources") or {}).get("requests")) for c in pod["spec"]["containers"])
+
+
+def _sum(given: Iterable[Amounts]) -> Amounts:
+    return functools.reduce(plus, given, {})
 
 
 # By amounts
 
 
 def least(place: Place, pod: Json) -> float:
-    return _mean(place, pod, lambda alloc, asked: 0 if asked > alloc else (alloc - asked) * 100 // alloc)
+    return points.least(place.alloc, _sum(map(nonzero, [*place.pods, pod])))
 
 
 def most(place: Place, pod: Json) -> float:
-    return _mean(place, pod, lambda alloc, asked: min(asked, alloc) * 100 // alloc)
-
-
-def _mean(place: Place, pod: Json, points: Any) -> float:
-    total = count = 0
-    for resource in ("cpu", "memory"):
-        alloc = int(place.alloc.get(resource, 0))
-        if alloc:
-            asked = int(sum(nonzero(p, resource) for p in [*place.pods, pod]))
-            total, count = total + points(alloc, asked), count + 1
-    return total // count if count else 0
+    return points.most(place.alloc, _sum(map(nonzero, [*place.pods, pod])))
 
 
 def balanced(place: Place, pod: Json) -> float:
-    resources = ["cpu", "memory"]
-    if request(pod, "nvidia.com/gpu") and place.alloc.get("nvidia.com/gpu", 0):
-        resources.append("nvidia.com/gpu")
-    if not any(request(pod, r) for r in ("cpu", "memory", "nvidia.com/gpu")):
-        return 0
-    after, before = (_evenness(place, resources, extra) for extra in ([pod], []))
-    return 50 + (50 + after - before) // 2
-
-
-def _evenness(place: Place, resources: Sequence[str], extra: Sequence[Json]) -> int:
-    fractions = [
-        min((place.used(r) + sum(request(p, r) for p in extra)) / place.alloc[r], 1.0)
-        for r in resources
-        if place.alloc.get(r, 0)
-    ]
-    if len(fractions) < 2:
-        return 100
-    if len(fractions) == 2:
-        deviation = abs(fractions[0] - fractions[1]) / 2
-    else:
-        mean = sum(fractions) / len(fractions)
-        deviation = math.sqrt(sum((f - mean) ** 2 for f in fractions) / len(fractions))
-    return math.floor((1 - deviation) * 100)
+    return points.balanced(place.alloc, place.used, request(pod))
 
 
 def packed(place: Place, pod: Json, weights: Mapping[str, int]) -> float:
     """binpack, with a weight of 1 as a whole."""
-    return fit(place, pod, {name: ("MostAllocated", weight) for name, weight in weights.items()})
+    return points.packed(place.alloc, place.used, request(pod), weights, weight=1)
 
 
 def fit(place: Place, pod: Json, wishes: Mapping[str, tuple[str, int]]) -> float:
     """resource-strategy-fit, with a weight of 1 as a whole."""
-    asked = {name: wish for name, wish in wishes.items() if request(pod, name) > 0 and wish[1] > 0}
-    if not asked:
-        return 0.0
-    total = 0.0
-    for name, (strategy, weight) in asked.items():
-        alloc, filled = place.alloc.get(name, 0.0), place.used(name) + request(pod, name)
-        if alloc and filled > alloc:
-            return 0.0
-        if alloc:
-            total += weight * (filled if strategy == "MostAllocated" else alloc - filled) / alloc
-    return 100 * total / sum(weight for _, weight in asked.values())
+    return points.fit(place.alloc, place.used, request(pod), wishes, weight=1)
 
 
 # By what nodes are
@@ -124,21 +86,10 @@ def fit(place: Place, pod: Json, wishes: Mapping[str, tuple[str, int]]) -> float
 def tainted(places: Sequence[Place], pod: Json) -> list[float]:
     def untolerated(place: Place) -> int:
         taints = (place.node.get("spec") or {}).get("taints") or []
-        return sum(t["effect"] == "PreferNoSchedule" and not _tolerated(pod, t) for t in taints)
+        bears = pod["spec"].get("tolerations") or ()
+        return sum(t["effect"] == "PreferNoSchedule" and not tolerated(bears, t) for t in taints)
 
-    return _reversed([untolerated(place) for place in places])
-
-
-def _tolerated(pod: Json, taint: Json) -> bool:
-    return any(
-        t["key"] == taint["key"] and (t.get("operator") == "Exists" or t.get("value", "") == taint.get("value", ""))
-        for t in pod["spec"].get("tolerations") or ()
-    )
-
-
-def _reversed(raw: Sequence[int]) -> list[float]:
-    highest = max(raw)
-    return [100 - 100 * r // highest if highest else 100 for r in raw]
+    return points.fewest([untolerated(place) for place in places])
 
 
 def preferred_nodes(places: Sequence[Place], pod: Json) -> list[float]:

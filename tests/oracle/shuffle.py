@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tests.oracle.gang_eviction import EvictionOracle
-from tests.oracle.oracle import Job, Task
+from tests.oracle.model import Job, Task
 from tests.oracle.worlds import NOW
 
 ZONE = "volcano.sh/revocable-zone"

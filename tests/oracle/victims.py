@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
 from tests.oracle.books import HELD, Books, no_pods
-from tests.oracle.oracle import EPS, READY, Amounts, Job, Queue, Task, plus
+from tests.oracle.model import EPS, READY, Amounts, Job, Queue, Task, plus
 from tests.oracle.worlds import NOW
 
 Answer = list[Task] | None
