@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from vcbatch.api.resources import HYPERNODES, NAMESPACES, NODES, QUEUES
-from vcbatch.cli.output import CliError
+from vcbatch.cli.output import CliError, complain
 from vcbatch.cli.state import StateDir, default_state_dir
 from vcbatch.cli.terminal import clean
 from vcbatch.cli.trouble import silence
@@ -62,6 +62,31 @@ class Access:
         connection = self.connection()
         with self._complaining(), OneShotApi(connection, limits=self._limits()) as api:
             return drive(work(cast("Api", api)))
+
+    def each(self, names: Iterable[str], work: Callable[[Api, str], Coroutine[Any, Any, object]]) -> int:
+        """Run `work` for one name after the other, as `once` does: the exit code, 1 where one failed. That one is told
+        of, and the others are done nevertheless. Raises `CliError` where no other can be done either."""
+
+        async def one_by_one(api: Api) -> int:
+            failed = False
+            for name in names:
+                try:
+                    await work(api, name)
+                except CliError as error:
+                    failed = True
+                    complain(error)
+                except ApiError as error:
+                    if error.code in (0, 401) or error.transient:
+                        raise
+                    failed = True
+                    complain(self.refusal(error))
+            return 1 if failed else 0
+
+        return self.once(one_by_one)
+
+    def refusal(self, error: ApiError) -> CliError:
+        """What the server's answer is to a person, and what to do next."""
+        return _refusal(error, self._connection.server if self._connection else "the server")
 
     def streaming(
         self, work: Callable[[HttpApi], Coroutine[Any, Any, T]], *, streams: int = ClientLimits().streams
@@ -119,7 +144,7 @@ class Access:
             hint = "Look at it with `kubectl config view`, or choose another with --kubeconfig or --context."
             raise CliError(str(error), hint=hint) from error
         except ApiError as error:
-            _refuse(error, self._connection.server if self._connection else "the server")
+            raise self.refusal(error) from error
 
 
 def _url(server: str) -> str:
@@ -134,8 +159,7 @@ _ANONYMOUS = "system:anonymous"
 _CLUSTER_WIDE = frozenset(one.plural for one in (QUEUES, HYPERNODES, NODES, NAMESPACES))
 
 
-def _refuse(error: ApiError, server: str) -> NoReturn:
-    """Raise the `CliError` that says what the refusal is to a person, and what to do next."""
+def _refusal(error: ApiError, server: str) -> CliError:
     message, hint = clean(str(error)), ""
     if error.code == 0:
         message = silence(server, error)
@@ -172,4 +196,4 @@ def _refuse(error: ApiError, server: str) -> NoReturn:
     elif error.transient:
         message = silence(server, error)
         hint = "Try again in a minute."
-    raise CliError(message, hint=hint) from error
+    return CliError(message, hint=hint)

@@ -72,14 +72,42 @@ def test_one_that_takes_too_long_stays_closed_and_others_go(shell: Shell) -> Non
     shell.run("queue", "delete", "patient", "--drain", "--timeout", "60s").ok()
 
 
-def test_one_that_others_are_below_is_kept(shell: Shell) -> None:
+def test_one_that_others_are_below_is_left_open_unless_they_go_as_well(shell: Shell) -> None:
     shell.run("queue", "create", "upper").ok()
     shell.run("queue", "create", "lower", "--parent", "upper").ok()
     kept = shell.run("queue", "delete", "upper", "--drain", "--timeout", "60s")
-    assert kept.code == 1
-    assert "1 child queues: lower" in kept.err
-    shell.run("queue", "delete", "lower", "--drain", "--timeout", "60s").ok()
-    shell.run("queue", "delete", "upper", "--drain", "--timeout", "60s").ok()
+    assert (kept.code, kept.out) == (1, "")
+    assert "queue upper has others below it: lower" in kept.err
+    assert "vcbatch queue delete --drain upper lower" in kept.err
+    assert json.loads(shell.run("queue", "get", "upper", "-o", "json").ok())["status"]["state"] == "Open"
+    gone = shell.run("queue", "delete", "upper", "lower", "--drain", "--timeout", "60s").ok()
+    assert [line for line in gone.splitlines() if "deleted" in line] == [
+        "queue lower is deleted",
+        "queue upper is deleted",
+    ]
+
+
+def test_the_lowest_goes_first_and_who_is_not_there_holds_up_nobody(shell: Shell) -> None:
+    shell.run("queue", "create", "over").ok()
+    shell.run("queue", "create", "under", "--parent", "over").ok()
+    done = shell.run("queue", "delete", "nobody", "over", "under")
+    assert (done.code, done.out) == (1, "queue under is deleted\nqueue over is deleted\n")
+    assert done.err.count("error:") == 1
+
+
+def test_a_queue_is_opened_after_the_one_above_it(shell: Shell) -> None:
+    shell.run("queue", "create", "above").ok()
+    shell.run("queue", "create", "below", "--parent", "above").ok()
+    for name in ("below", "above"):
+        shell.run("wait", f"queue/{name}", "--for", "open", "--timeout", "60s")
+        shell.run("queue", "close", name).ok()
+        shell.run("wait", f"queue/{name}", "--for", "closed", "--timeout", "60s")
+    refused = shell.run("queue", "open", "below")
+    assert (refused.code, refused.out) == (1, "")
+    assert "queue below can't be opened while above, which is above it, is Closed" in refused.err
+    shell.run("queue", "open", "above", "below").ok()
+    assert shell.run("wait", "queue/below", "--for", "open", "--timeout", "60s").code == 0
+    shell.run("queue", "delete", "above", "below").ok()
 
 
 def test_a_limit_without_draining_is_refused(shell: Shell) -> None:

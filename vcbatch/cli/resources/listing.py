@@ -165,17 +165,19 @@ def get_command(kind: Kind) -> click.Command:
 
 
 def show_named(access: Access, kind: Kind, names: Sequence[str], output: Format, *, headers: bool = True) -> int:
-    """Print the objects of these names. Raises `CliError` where one isn't there."""
+    """Print those objects of these names that there are; the exit code is 1 where one isn't there."""
     namespace = access.namespace if kind.resource.namespaced else None
+    found: list[Json] = []
 
-    async def fetch(api: Api) -> list[Json]:
-        return [await api.get(kind.resource, name, namespace=namespace) for name in names]
+    async def fetch(api: Api, name: str) -> None:
+        found.append(await api.get(kind.resource, name, namespace=namespace))
 
-    found = access.once(fetch)
+    code = access.each(names, fetch)
     printer = _printer(kind, Asked(format=output, headers=headers))
     now = access.now()
-    _say(printer.single(found[0], now=now) if len(found) == 1 else printer.listed(found, now=now), output)
-    return 0
+    if found:
+        _say(printer.single(found[0], now=now) if len(names) == 1 else printer.listed(found, now=now), output)
+    return code
 
 
 def show_list(access: Access, kind: Kind, asked: Asked) -> int:

@@ -21,15 +21,13 @@ def command(access: Access, jobs: tuple[str, ...]) -> int:
     delete` takes a job away altogether."""
     from vcbatch.cli.vcctl.bus import ask
 
-    async def cancel(api: Api) -> None:
-        for name in jobs:
-            namespace = access.namespace
-            phase = phase_of(await api.get(JOBS, name, namespace=namespace))
-            if phase.finished:
-                say(f"job {name} has ended already: it is {phase}")
-                continue
-            await ask(api, JOBS, name, Action.TERMINATE_JOB, namespace=namespace, at=namespace)
-            say(f"job {name} is being cancelled")
+    async def cancel(api: Api, name: str) -> None:
+        namespace = access.namespace
+        phase = phase_of(await api.get(JOBS, name, namespace=namespace))
+        if phase.finished:
+            say(f"job {name} has ended already: it is {phase}")
+            return
+        await ask(api, JOBS, name, Action.TERMINATE_JOB, namespace=namespace, at=namespace)
+        say(f"job {name} is being cancelled")
 
-    access.once(cancel)
-    return 0
+    return access.each(jobs, cancel)

@@ -39,18 +39,16 @@ def resume(names: Sequence[str], access: Access) -> int:
 def _set(access: Access, names: Sequence[str], *, suspended: bool) -> int:
     word = "suspended" if suspended else "resumed"
 
-    async def work(api: Api) -> None:
-        for name in names:
-            cron = await api.get(CRONJOBS, name, namespace=access.namespace)
-            if (dig(cron, "spec", "suspend") is True) is suspended:
-                say(f"cronjob {name} {'is suspended already' if suspended else 'is not suspended'}")
-                continue
-            patch = {"metadata": {"uid": uid_of(cron)}, "spec": {"suspend": suspended}}
-            await api.patch(CRONJOBS, name, patch, namespace=access.namespace)
-            say(f"cronjob {name} is {word}")
+    async def work(api: Api, name: str) -> None:
+        cron = await api.get(CRONJOBS, name, namespace=access.namespace)
+        if (dig(cron, "spec", "suspend") is True) is suspended:
+            say(f"cronjob {name} {'is suspended already' if suspended else 'is not suspended'}")
+            return
+        patch = {"metadata": {"uid": uid_of(cron)}, "spec": {"suspend": suspended}}
+        await api.patch(CRONJOBS, name, patch, namespace=access.namespace)
+        say(f"cronjob {name} is {word}")
 
-    access.once(work)
-    return 0
+    return access.each(names, work)
 
 
 @click.command("trigger")

@@ -32,19 +32,17 @@ def _names(function: Any) -> Any:
 def suspend(names: Sequence[str], access: Access) -> int:
     """Stop jobs until they are resumed: their pods go, and what has succeeded is remembered."""
 
-    async def work(api: Api) -> None:
-        for name in names:
-            phase = phase_of(await api.get(JOBS, name, namespace=access.namespace))
-            if phase in _SUSPENDED:
-                say(f"job {name} is suspended already")
-                continue
-            if phase.finished:
-                raise CliError(f"job {name} is {phase}: there is nothing to suspend")
-            await ask(api, JOBS, name, Action.ABORT_JOB, namespace=access.namespace, at=access.namespace)
-            say(f"job {name} is being suspended")
+    async def work(api: Api, name: str) -> None:
+        phase = phase_of(await api.get(JOBS, name, namespace=access.namespace))
+        if phase in _SUSPENDED:
+            say(f"job {name} is suspended already")
+            return
+        if phase.finished:
+            raise CliError(f"job {name} is {phase}: there is nothing to suspend")
+        await ask(api, JOBS, name, Action.ABORT_JOB, namespace=access.namespace, at=access.namespace)
+        say(f"job {name} is being suspended")
 
-    access.once(work)
-    return 0
+    return access.each(names, work)
 
 
 @click.command("resume")
@@ -53,17 +51,15 @@ def suspend(names: Sequence[str], access: Access) -> int:
 def resume(names: Sequence[str], access: Access) -> int:
     """Let suspended jobs go on: pods that have succeeded aren't run again. It costs no retry."""
 
-    async def work(api: Api) -> None:
-        for name in names:
-            phase = phase_of(await api.get(JOBS, name, namespace=access.namespace))
-            if phase not in _SUSPENDED:
-                hint = f"Run it again with `vcbatch job requeue {name}`." if phase.finished else ""
-                raise CliError(f"job {name} isn't suspended: it is {phase}", hint=hint)
-            await ask(api, JOBS, name, Action.RESUME_JOB, namespace=access.namespace, at=access.namespace)
-            say(f"job {name} is being resumed")
+    async def work(api: Api, name: str) -> None:
+        phase = phase_of(await api.get(JOBS, name, namespace=access.namespace))
+        if phase not in _SUSPENDED:
+            hint = f"Run it again with `vcbatch job requeue {name}`." if phase.finished else ""
+            raise CliError(f"job {name} isn't suspended: it is {phase}", hint=hint)
+        await ask(api, JOBS, name, Action.RESUME_JOB, namespace=access.namespace, at=access.namespace)
+        say(f"job {name} is being resumed")
 
-    access.once(work)
-    return 0
+    return access.each(names, work)
 
 
 @click.command("delete")
@@ -73,17 +69,10 @@ def resume(names: Sequence[str], access: Access) -> int:
 def delete(names: Sequence[str], access: Access, keep_pods: bool) -> int:
     """Delete jobs, with their pods and whatever else they made."""
 
-    async def work(api: Api) -> None:
-        for name in names:
-            job = await api.get(JOBS, name, namespace=access.namespace)
-            await api.delete(
-                JOBS,
-                name,
-                namespace=access.namespace,
-                uid=uid_of(job),
-                propagation="Orphan" if keep_pods else "Background",
-            )
-            say(f"job {name} is deleted")
+    async def work(api: Api, name: str) -> None:
+        job = await api.get(JOBS, name, namespace=access.namespace)
+        propagation = "Orphan" if keep_pods else "Background"
+        await api.delete(JOBS, name, namespace=access.namespace, uid=uid_of(job), propagation=propagation)
+        say(f"job {name} is deleted")
 
-    access.once(work)
-    return 0
+    return access.each(names, work)

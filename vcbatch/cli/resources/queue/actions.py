@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 
 import click
@@ -14,14 +14,21 @@ from vcbatch.api.resources import QUEUES
 from vcbatch.cli.access import Access, access_options
 from vcbatch.cli.completion.names import queue_names
 from vcbatch.cli.output import CliError, say
+from vcbatch.cli.resources.fields import name_of
 from vcbatch.cli.resources.kinds import queue_state
+from vcbatch.cli.resources.queue.books import parent_of
 from vcbatch.cli.vcctl.bus import ask
-from vcbatch.seams.api import Api
+from vcbatch.runtime.clock import BlockingClock
+from vcbatch.seams.api import Api, ApiError
+from vcbatch.seams.clock import Clock
 
 Json = dict[str, Any]
 
 _COMMANDS_AT = "default"
 """The namespace of Commands to queues, which are in none themselves."""
+
+_PATIENCE, _STEP = 10.0, 0.2
+"""For how many seconds a queue is waited for that was asked to open, and after how many it is looked at again."""
 
 
 class AmountsType(click.ParamType):
@@ -108,20 +115,47 @@ def close(names: Sequence[str], access: Access) -> int:
 
 
 def _turn(access: Access, names: Sequence[str], action: Action, wanted: QueueState, done: str) -> int:
-    if action is Action.CLOSE_QUEUE and ROOT_QUEUE in names:
-        raise CliError(f"queue {ROOT_QUEUE} can't be closed", hint="Close those below it: vcbatch queue tree")
+    asked: set[str] = set()
 
-    async def work(api: Api) -> None:
-        for name in names:
-            state = queue_state(await api.get(QUEUES, name))
-            if state == wanted:
-                say(f"queue {name} is {state} already")
-                continue
-            await ask_queue(api, name, action)
-            say(f"queue {name} {done}")
+    async def work(api: Api, name: str) -> None:
+        if action is Action.CLOSE_QUEUE and name == ROOT_QUEUE:
+            raise CliError(f"queue {ROOT_QUEUE} can't be closed", hint="Close those below it: vcbatch queue tree")
+        queue = await api.get(QUEUES, name)
+        state = queue_state(queue)
+        if state == wanted:
+            say(f"queue {name} is {state} already")
+            return
+        if action is Action.OPEN_QUEUE:
+            await _below_an_open_one(api, queue, opening=asked, clock=BlockingClock())
+        await ask_queue(api, name, action)
+        asked.add(name)
+        say(f"queue {name} {done}")
 
-    access.once(work)
-    return 0
+    return access.each(names, work)
+
+
+async def _below_an_open_one(api: Api, queue: Json, *, opening: Container[str], clock: Clock) -> None:
+    """Wait for a queue above that was asked to open just now. Raises `CliError` where it stays closed: the controller
+    opens none below a closed one."""
+    parent = parent_of(queue)
+    until = clock.monotonic() + _PATIENCE
+    while parent and (state := await _state_of(api, parent)) in (QueueState.CLOSED, QueueState.CLOSING):
+        if parent not in opening or clock.monotonic() >= until:
+            raise CliError(
+                f"queue {name_of(queue)} can't be opened while {parent}, which is above it, is {state}",
+                hint=f"Open that, and what was closed with it opens as well: vcbatch queue open {parent}",
+            )
+        await clock.sleep(_STEP)
+
+
+async def _state_of(api: Api, name: str) -> str:
+    """A queue that is no object counts as open: the root needs none."""
+    try:
+        return queue_state(await api.get(QUEUES, name))
+    except ApiError as error:
+        if error.not_found:
+            return QueueState.OPEN
+        raise
 
 
 async def ask_queue(api: Api, name: str, action: Action) -> None:

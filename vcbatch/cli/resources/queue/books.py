@@ -92,7 +92,7 @@ class _Totals:
 def books_of(queues: Iterable[Json], pod_groups: Iterable[Json]) -> Books:
     """Add up what queues and PodGroups say."""
     by_name = {name_of(queue): queue for queue in queues}
-    parents = {name: _parent(name, queue) for name, queue in by_name.items()}
+    parents = {name: parent_of(queue) for name, queue in by_name.items()}
     gangs = [gang_of(group, {}) for group in pod_groups]
     nodes = {*by_name, *(parent for parent in parents.values() if parent)}
     chains = {name: list(_chain(name, parents)) for name in nodes}
@@ -129,8 +129,9 @@ def _tops(entries: Mapping[str, Entry], parents: Mapping[str, str]) -> list[str]
     return tops
 
 
-def _parent(name: str, queue: Json) -> str:
-    return "" if name == names.ROOT_QUEUE else text(queue, "spec", "parent") or names.ROOT_QUEUE
+def parent_of(queue: Json) -> str:
+    """The name of the queue above this one; empty for the root."""
+    return "" if name_of(queue) == names.ROOT_QUEUE else text(queue, "spec", "parent") or names.ROOT_QUEUE
 
 
 def _chain(name: str, parents: Mapping[str, str]) -> Iterator[str]:

@@ -14,12 +14,14 @@ from vcbatch.api.phases import Action, QueueState
 from vcbatch.api.resources import QUEUES
 from vcbatch.cli.access import Access, TimeoutType, access_options
 from vcbatch.cli.completion.names import queue_names
-from vcbatch.cli.output import CliError, note, say
-from vcbatch.cli.resources.fields import uid_of
+from vcbatch.cli.output import CliError, complain, note, say
+from vcbatch.cli.resources.fields import name_of, uid_of
 from vcbatch.cli.resources.kinds import queue_state
 from vcbatch.cli.resources.queue.actions import ask_queue
+from vcbatch.cli.resources.queue.order import all_below, lowest_first
 from vcbatch.cli.trouble import Trouble
 from vcbatch.cli.wait.command import TIMED_OUT
+from vcbatch.seams.api import ApiError
 
 if TYPE_CHECKING:
     from vcbatch.runtime.client import HttpApi
@@ -38,34 +40,56 @@ _UNFINISHED = ("running", "inqueue", "pending", "unknown")
 )
 @access_options
 def delete(names: Sequence[str], access: Access, drain: bool, timeout: timedelta | None) -> int:
-    """Delete queues that nothing is in.
+    """Delete queues that nothing is in, and that none are below: of those that are named, the lowest go first.
 
-    With --drain they are closed at first, with those below them, and go when what is in them has ended.
+    With --drain they are closed at first, and go when what is in them has ended.
     """
     if timeout is not None and not drain:
         raise click.UsageError("--timeout is for --drain")
 
-    async def work(api: Api) -> None:
-        for name in names:
-            await _delete(api, await api.get(QUEUES, name))
-
-    async def drained(api: HttpApi) -> int:
-        told = Trouble(access.connection().server)
-        try:
-            async with asyncio.timeout(timeout.total_seconds() if timeout else None):
-                ends = await asyncio.gather(*[_drain(api, name, told) for name in names], return_exceptions=True)
-        except TimeoutError:
-            note("not all jobs have ended in time; the queues stay closed (vcbatch queue open undoes that)")
-            return TIMED_OUT
-        for error in ends:  # only now, as the other queues have nothing to do with it
-            if error is not None:
-                raise error
-        return 0
-
     if drain:
-        return access.streaming(drained, streams=len(names) + 1)
-    access.once(work)
-    return 0
+        return access.streaming(lambda api: _drained(api, access, names, timeout), streams=len(names) + 1)
+
+    found: list[Json] = []
+
+    async def find(api: Api, name: str) -> None:
+        found.append(await api.get(QUEUES, name))
+
+    code = access.each(names, find)
+    queues = {name_of(queue): queue for queue in lowest_first(found)}
+    return max(code, access.each(queues, lambda api, name: _delete(api, queues[name])))
+
+
+async def _drained(api: HttpApi, access: Access, names: Sequence[str], timeout: timedelta | None) -> int:
+    """Drain all of them at once, and delete each when those below it are gone. One that others are below, which aren't
+    to go, isn't even closed. What goes wrong with one is told at last, as the others have nothing to do with it."""
+    told = Trouble(access.connection().server)
+    there = (await api.list(QUEUES)).items
+    draining: dict[str, asyncio.Task[None]] = {}
+    failed = False
+    for name in dict.fromkeys([*map(name_of, lowest_first(there)), *names]):
+        below = all_below(name, there)
+        if name not in names:
+            continue
+        if staying := [one for one in below if one not in names]:
+            failed = True
+            hint = f"Name them as well: vcbatch queue delete --drain {' '.join([name, *staying])}"
+            complain(CliError(f"queue {name} has others below it: {', '.join(staying)}", hint=hint))
+            continue
+        before = [draining[one] for one in below if one in draining]
+        draining[name] = asyncio.create_task(_drain(api, name, told, before=before))
+    try:
+        async with asyncio.timeout(timeout.total_seconds() if timeout else None):
+            ends = await asyncio.gather(*draining.values(), return_exceptions=True)
+    except TimeoutError:
+        note("not all jobs have ended in time; the queues stay closed (vcbatch queue open undoes that)")
+        return TIMED_OUT
+    for error in filter(None, ends):
+        if not isinstance(error, CliError | ApiError):
+            raise error
+        failed = True
+        complain(error if isinstance(error, CliError) else access.refusal(error))
+    return 1 if failed else 0
 
 
 async def _delete(api: Api, queue: Json) -> None:
@@ -74,8 +98,8 @@ async def _delete(api: Api, queue: Json) -> None:
     say(f"queue {name} is deleted")
 
 
-async def _drain(api: HttpApi, name: str, told: Trouble) -> None:
-    """Close the queue, and delete it when its controller says that nothing is left in it."""
+async def _drain(api: HttpApi, name: str, told: Trouble, *, before: Sequence[asyncio.Task[None]]) -> None:
+    """Close the queue, and delete it when its controller says that nothing is left in it, and `before` has ended."""
     from vcbatch.runtime.clock import SystemClock
     from vcbatch.runtime.random import SystemRandom
     from vcbatch.sdk.watching import changes
@@ -103,6 +127,7 @@ async def _drain(api: HttpApi, name: str, told: Trouble) -> None:
                 raise CliError(f"queue {name} was deleted by somebody else")
             state, inside = queue_state(queue), _inside(queue)
             if state == QueueState.CLOSED and not inside:
+                await asyncio.gather(*before, return_exceptions=True)
                 await _delete(api, queue)
                 return
             if closing and state == QueueState.OPEN:

@@ -1,0 +1,26 @@
+"""Which queues are below which, for what has to be done to the lowest first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from vcbatch.cli.resources.fields import name_of
+from vcbatch.cli.resources.queue.books import parent_of
+
+Json = dict[str, Any]
+
+
+def all_below(name: str, queues: Iterable[Json]) -> list[str]:
+    """The names of the queues below this one, at any depth, sorted."""
+    parents = {name_of(queue): parent_of(queue) for queue in queues}
+    found = {name}
+    while more := {child for child, parent in parents.items() if parent in found} - found:
+        found |= more
+    return sorted(found - {name})
+
+
+def lowest_first(queues: Sequence[Json]) -> list[Json]:
+    """The same queues, each after all of them that are below it; else in their order."""
+    below = {name_of(queue): len(all_below(name_of(queue), queues)) for queue in queues}
+    return sorted(queues, key=lambda queue: below[name_of(queue)])
