@@ -123,8 +123,10 @@ def out_of_retries(job: Json) -> bool:
 
 
 def job_restarts(job: Json) -> int:
-    """How often it began anew. `status.retryCount` counts the restart too that wasn't made any more."""
-    return max(number(job, "status", "retryCount") - out_of_retries(job), 0)
+    """How often it was restarted. `status.retryCount` counts the times too that it was resumed, and the restart that
+    wasn't made any more."""
+    resumes = number(job, "status", "ledger", "resumes")
+    return max(number(job, "status", "retryCount") - resumes - out_of_retries(job), 0)
 
 
 JOB: Final = Kind(
