@@ -74,7 +74,7 @@ def test_commands_go_by_the_policy_that_is_in_force(tmp_path: Path, program: Run
     policy.write_text(f"{GOOD}  - name: proportion\n")
     until(lambda: "proportion" in saved()["policy"])
 
-    program.kubectl("apply", "-f", "-", stdin=job("large", "sleep 1", replicas=1000)).ok()
+    program.kubectl("apply", "-f", "-", stdin=job("large", "sleep 1", cpu="1000")).ok()
     explain = ("job", "explain", "large", "-o", "json", "--kubeconfig", str(program.kubeconfig))
     order = until(lambda: json.loads(vcbatch(*explain).stdout).get("order"))
     assert order["policy"] == f"the policy of vcbatch up, {policy}"
