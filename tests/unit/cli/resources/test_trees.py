@@ -152,6 +152,24 @@ def test_every_job_of_a_flow_stands_below_one_that_it_comes_after(
     assert dot(flow).count("->") == sum(map(len, targets.values()))
 
 
+@pytest.mark.parametrize(
+    ("probe", "made", "last"),
+    [
+        ({"taskStatusList": [{"taskName": "w", "phase": "Running"}]}, "", "once its probe holds"),
+        ({"httpGetList": [{"port": 80}], "tcpSocketList": [{"port": 81}]}, "", "once its probes hold"),
+        ({"tcpSocketList": [{"port": 81}]}, "Running", "Running"),
+        ({}, "", "waits for a"),
+    ],
+)
+def test_probes_are_told_of_until_the_job_is_made(probe: Json, made: str, last: str) -> None:
+    flow: Json = {
+        "metadata": {"name": "f"},
+        "spec": {"flows": [{"name": "a"}, {"name": "b", "dependsOn": {"targets": ["a"], "probe": probe}}]},
+        "status": {"jobStatusList": [{"name": "f-b", "state": made}]},
+    }
+    assert graph(flow, Terminal(width=80)).splitlines()[-1].endswith(last)
+
+
 def test_a_name_with_quotes_is_a_name_to_graphviz() -> None:
     flow = {"metadata": {"name": 'a"b\\'}, "spec": {"flows": []}}
     assert dot(flow).splitlines()[0] == 'digraph "a\\"b\\\\" {'

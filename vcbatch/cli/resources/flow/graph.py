@@ -77,8 +77,8 @@ def _word(node: Node) -> Cell:
 
 def _remark(node: Node, others: list[str]) -> str:
     parts = [f"also after {', '.join(others)}"] if others else []
-    if node.probed:
-        parts.append("once a probe holds")
+    if node.probes and not node.phase:
+        parts.append("once its probe holds" if node.probes == 1 else "once its probes hold")
     return "; ".join(parts)
 
 
@@ -98,7 +98,7 @@ def _dot(flow: Json) -> Iterator[str]:
         yield f"  {_quoted(node.name)} [label={_quoted(label)}, fillcolor={colour}];"
     for node in nodes.values():
         for target in node.targets:
-            style = ' [style=dashed, label="probe"]' if node.probed else ""
+            style = ' [style=dashed, label="probe"]' if node.probes else ""
             yield f"  {_quoted(target)} -> {_quoted(node.name)}{style};"
     yield "}"
 

@@ -20,18 +20,19 @@ _BY_LIST: Final = {
     "runningJobs": JobPhase.RUNNING,
     "pendingJobs": JobPhase.PENDING,
 }
+_PROBES: Final = ("httpGetList", "tcpSocketList", "taskStatusList")
 _BROKEN: Final = (JobPhase.FAILED, JobPhase.TERMINATED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """An entry of a flow. `phase` is its job's, empty where there is none yet; `word` says how it stands, `broken` that
-    it failed or is never made."""
+    """An entry of a flow. `probes` is how many have to hold before its job is made. `phase` is the job's, empty where
+    there is none yet; `word` says how it stands, `broken` that it failed or is never made."""
 
     name: str
     job: str
     targets: Sequence[str]
-    probed: bool
+    probes: int
     phase: str
     word: str
     broken: bool = False
@@ -62,7 +63,7 @@ def nodes_of(flow: Json) -> dict[str, Node]:
             name=name,
             job=jobs[name],
             targets=targets[name],
-            probed=bool(dig(entry, "dependsOn", "probe")),
+            probes=sum(len(objects(entry, "dependsOn", "probe", kind)) for kind in _PROBES),
             phase=phase,
             word=word,
             broken=phase in _BROKEN or word == "never made",
