@@ -66,6 +66,11 @@ def test_a_sentence_says_how_it_ended_and_why() -> None:
         sentence(job("Failed", message="a: b", retryCount=1), now=NOW)
         == "train-x failed after 3m12s and 1 restart: a: b"
     )
+    late = "Start to execute action TerminateJob: it ran for 60 s, as long as it may"
+    assert (
+        sentence(job("Terminated", message=late), now=NOW)
+        == "train-x terminated after 3m12s: it ran for 60 s, as long as it may"
+    )
 
 
 def test_the_foot_of_the_screen_says_how_it_stands() -> None:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from vcbatch.api.duration import human
 from vcbatch.api.phases import JobPhase
-from vcbatch.api.reasons import JobReason, LossCause, origin_of
+from vcbatch.api.reasons import JobReason, LossCause, cause_of, origin_of
 from vcbatch.cli.resources.fields import moment, number, objects, text
 from vcbatch.cli.resources.kinds import job_phase, job_restarts, out_of_retries
 
@@ -40,7 +40,7 @@ def sentence(job: Json, *, now: datetime) -> str:
     restarts = job_restarts(job)
     again = f" and {restarts} restart{'' if restarts == 1 else 's'}" if restarts else ""
     said = f"{name} {phase.lower()} after {human(span)}{again}"
-    why = origin_of(text(job, "status", "state", "message") or text(job, "status", "state", "reason"))
+    why = cause_of(origin_of(text(job, "status", "state", "message") or text(job, "status", "state", "reason")))
     if out_of_retries(job):
         why = why.rpartition("; ")[0] or why  # how often it was restarted is said already
     return f"{said}: {why}" if why and phase != JobPhase.COMPLETED else said
