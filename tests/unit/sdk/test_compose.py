@@ -254,6 +254,7 @@ def test_amounts_volumes_environment_and_limits() -> None:
         ({"name": "a" * 60}, "name", "want at most"),
         ({"cpus": "many"}, "cpus", "no amount"),
         ({"memory": "0"}, "memory", "no amount"),
+        ({"memory": "16"}, "memory", "less than 1Mi: want such as 16Gi"),
         ({"env": {"A B": ""}}, "env", "name of a variable"),
         ({"work_dir": "src"}, "work_dir", "path from /"),
         ({"time_limit": 10**10}, "time_limit", "at most"),

@@ -22,6 +22,8 @@ from vcbatch.sdk.compose.wish import CannotCompose, Volume, VolumeKind, Wish
 _LOCAL_IMAGE: Final = "local"
 """Containers must name an image; without an engine nothing reads it."""
 _LONGEST_LABEL: Final = 63
+_LEAST_MEMORY: Final = parse_quantity("1Mi")
+"""Below it no program starts: what is less was meant in another unit."""
 _SUFFIX: Final = "-xxxxx"
 """As long as what a server adds to a `generateName`."""
 _ENV_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*", re.ASCII)
@@ -88,6 +90,8 @@ def _check(wish: Wish) -> None:
     for option, text in (("cpus", wish.cpus), ("memory", wish.memory)):
         if text and not _is_amount(text):
             raise CannotCompose(option, f"{text!r} is no amount such as {'4 or 500m' if option == 'cpus' else '16Gi'}")
+    if wish.memory and parse_quantity(wish.memory) < _LEAST_MEMORY:
+        raise CannotCompose("memory", f"{wish.memory!r} is less than 1Mi: want such as 16Gi")
     for name in wish.env:
         if not _ENV_NAME.fullmatch(name):
             raise CannotCompose("env", f"{name!r} can't be the name of a variable")
