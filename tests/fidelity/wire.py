@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.fidelity.servers import Server
 
-TIMEOUT = 20.0
+TIMEOUT = 60.0
 HANGS_UP = 0
 """The code of an answer that never came: the server closed the connection."""
 
