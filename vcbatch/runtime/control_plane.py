@@ -26,6 +26,7 @@ from vcbatch.api.resources import (
     PRIORITYCLASSES,
     QUEUES,
     RESOURCEQUOTAS,
+    Resource,
 )
 from vcbatch.api.scheduling import PriorityClassView
 from vcbatch.api.storage import Claim
@@ -59,15 +60,15 @@ from vcbatch.seams.api import Api, Json
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random
 
-# Custom resources that the controllers decide on.
-FOLLOWED = (JOBS, QUEUES, COMMANDS, PODGROUPS, CRONJOBS, HYPERNODES, JOBFLOWS, JOBTEMPLATES)
+# Custom resources that come through kopf. A PodGroup changes about as often as a pod, and comes as pods do.
+HOSTED = (JOBS, QUEUES, COMMANDS, CRONJOBS, HYPERNODES, JOBFLOWS, JOBTEMPLATES)
 
 
 class ControlPlane:
     """The controllers of Jobs, CronJobs, JobFlows, JobTemplates, Queues, PodGroups, Commands and HyperNodes.
 
-    kopf hosts them: their custom resources come through it, unless `followed_by` gives another source (a simulation has
-    one loop and one clock, and kopf brings its own). Pods that name no gang get one where a scheduler of
+    kopf hosts them: the `HOSTED` custom resources come through it, unless `followed_by` gives another source (a
+    simulation has one loop and one clock, and kopf brings its own). Pods that name no gang get one where a scheduler of
     `scheduler_names` is to place them, as their workload's annotations say unless `inherit_owner_annotations` is off.
     HyperNodes are made from what `discovery` names, and NodeShards as `sharding` says. JobFlows ask pods
     through `asks`, over the network unless another way is given."""
@@ -90,7 +91,8 @@ class ControlPlane:
         asks: Ask | None = None,
     ) -> None:
         meter = meter or NoMeter()
-        custom: dict[object, Cache[Json]] = {resource: Cache() for resource in FOLLOWED}
+        custom: dict[Resource, Cache[Json]] = {resource: Cache() for resource in HOSTED}
+        podgroups = informers.follow(PODGROUPS)
         pods = informers.follow(PODS, Pod)
         priority_classes = informers.follow(PRIORITYCLASSES, PriorityClassView)
         claims = Claims(api, informers.follow(PERSISTENTVOLUMECLAIMS, Claim))
@@ -103,7 +105,7 @@ class ControlPlane:
             host=host,
             on_drop=lambda count: meter.count("events_dropped", count, component="controllers"),
         )
-        feeds = [Feed(resource=resource, cache=custom[resource]) for resource in FOLLOWED]
+        feeds = [Feed(resource=resource, cache=cache) for resource, cache in custom.items()]
         self.custom_resources: CustomResourceSource = (
             followed_by(feeds)
             if followed_by
@@ -114,9 +116,10 @@ class ControlPlane:
             api,
             {
                 PODS: pods,
+                PODGROUPS: podgroups,
                 NODESHARDS: node_shards,
                 PERSISTENTVOLUMECLAIMS: claims.cache,
-                **{resource: custom[resource] for resource in FOLLOWED},
+                **custom,
                 **children.caches,
             },
             self.recorder,
@@ -128,7 +131,7 @@ class ControlPlane:
         sources = JobSources(
             jobs=custom[JOBS],
             pods=pods,
-            podgroups=custom[PODGROUPS],
+            podgroups=podgroups,
             queues=custom[QUEUES],
             commands=custom[COMMANDS],
             priority_classes=priority_classes,
@@ -164,12 +167,12 @@ class ControlPlane:
             custom[JOBTEMPLATES], custom[JOBS], applier, clock=clock, random=random, meter=meter
         )
         self.queues = QueueController(
-            custom[QUEUES], custom[PODGROUPS], custom[COMMANDS], applier, clock=clock, random=random, meter=meter
+            custom[QUEUES], podgroups, custom[COMMANDS], applier, clock=clock, random=random, meter=meter
         )
         self.podgroups = PodGroupController(
             api,
             pods,
-            custom[PODGROUPS],
+            podgroups,
             follow_workloads(informers),
             applier,
             self.recorder,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 import msgspec
 
@@ -141,20 +141,26 @@ def decode_frame(line: bytes) -> Frame:
 
 @cache
 def _event_decoder(model: type[Any]) -> msgspec.json.Decoder[Typed[Any]]:
-    return msgspec.json.Decoder(Typed[model])
+    return msgspec.json.Decoder(Typed[Json if model is dict else model])  # type: ignore[misc, valid-type]
 
 
 def decode_event(line: bytes, model: type[T]) -> WatchEvent[T] | None:
-    """The usual line of a watch: a change of an object that fits the trimmed model. None for any other line."""
-    if model is dict:
-        return None
+    """The usual line of a watch: a change of an object that fits the model. None for any other line."""
     try:
         event = _event_decoder(model).decode(line)
     except msgspec.DecodeError:
         return None
     if event.type not in _CHANGES:
         return None
-    return WatchEvent(type=event.type, object=event.object, resource_version=event.object.metadata.resource_version)
+    version = _version_of(event.object) if model is dict else event.object.metadata.resource_version
+    return None if version is None else WatchEvent(type=event.type, object=event.object, resource_version=version)
+
+
+def _version_of(obj: Json) -> str | None:
+    """The resourceVersion of an object that looks like one; None where it doesn't."""
+    metadata = obj.get("metadata")
+    version = cast("Json", metadata).get("resourceVersion") if isinstance(metadata, dict) else None
+    return version if isinstance(version, str) else None
 
 
 def ends_initial_events(bookmark: msgspec.Raw) -> bool:
