@@ -91,6 +91,7 @@ UNUSED: dict[str, dict[Right, str]] = {
         ("resource.k8s.io", "resourceclaims", "list"): _LISTS,
         **{("resource.k8s.io", "resourceclaims", verb): "only for pods with devices" for verb in ("get", "patch")},
         ("resource.k8s.io", "resourceclaims/status", "patch"): "only for pods with devices",
+        ("resource.k8s.io", "resourceclaims/binding", "patch"): "asked for with the status, and no request of its own",
         ("topology.volcano.sh", "hypernodes", "list"): _LISTS,
         ("shard.volcano.sh", "nodeshards", "list"): _LISTS,
         ("shard.volcano.sh", "nodeshards", "watch"): "only where the kind is served",

@@ -43,5 +43,6 @@ def test_no_spec_but_that_of_claims_and_volumes_may_be_changed():
         "pods/status",
         "queues/status",
         "resourceclaims",
+        "resourceclaims/binding",
         "resourceclaims/status",
     }
