@@ -11,14 +11,15 @@ from typing import NamedTuple
 
 import yaml
 
-from tests.cluster.components import NAMESPACE
+from tests.cluster.components import CONTROLLERS, NAMESPACE, SCHEDULER, WEBHOOKS
 from tests.cluster.controlplane import APISERVER, ControlPlane, Options
 
 _LINE = re.compile(r"^apiserver_request_total\{(.*)\} (\S+)$")
 _LABEL = re.compile(r'(\w+)="([^"]*)"')
 
 WRITES = frozenset({"POST", "PUT", "PATCH", "APPLY", "DELETE", "DELETECOLLECTION"})
-READS = frozenset({"GET", "LIST"})
+_READS = ("get", "list")
+_WRITES = ("create", "update", "patch", "delete", "deletecollection")
 
 
 class Request(NamedTuple):
@@ -64,14 +65,17 @@ def writes(requests: Counter[Request], *, without: Iterable[str] = ("leases",)) 
 
 
 class Audit:
-    """The API server's log of what vcbatch's service accounts wrote; its metrics don't say who asked."""
+    """The API server's log of what vcbatch's service accounts asked for; its metrics don't say who asked. Watches and
+    Leases are left out."""
 
     def __init__(self, folder: Path) -> None:
         self._log = folder / "audit.log"
         self._policy = folder / "audit-policy.yaml"
-        users = [f"system:serviceaccount:{NAMESPACE}:vcbatch-{part}" for part in ("controllers", "scheduler")]
+        users = [f"system:serviceaccount:{NAMESPACE}:vcbatch-{part}" for part in (CONTROLLERS, SCHEDULER, WEBHOOKS)]
+        leases = [{"group": "coordination.k8s.io"}]
         rules = [
-            {"level": "Metadata", "users": users, "verbs": ["create", "update", "patch", "delete"]},
+            {"level": "None", "resources": leases},
+            {"level": "Metadata", "users": users, "verbs": [*_READS, *_WRITES]},
             {"level": "None"},
         ]
         policy = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"], "rules": rules}
@@ -82,13 +86,18 @@ class Audit:
         flags = [f"--audit-policy-file={self._policy}", f"--audit-log-path={self._log}", "--audit-log-mode=blocking"]
         return Options(flags={APISERVER: flags})
 
-    def written(self) -> Counter[str]:
-        """Writes so far as `verb resource`, Leases left out."""
+    def asked(self) -> Counter[str]:
+        """Requests so far as `verb resource`, or `verb /path` of what is no resource."""
         counts: Counter[str] = Counter()
-        for line in self._log.read_text(encoding="utf-8").splitlines():
+        for line in self._log.read_text(encoding="utf-8").splitlines(keepends=True):
+            if not line.endswith("\n"):
+                break  # being written
             event = json.loads(line)
-            what = event["objectRef"]
+            what = event.get("objectRef") or {"resource": event["requestURI"]}
             resource = "/".join(part for part in (what["resource"], what.get("subresource")) if part)
-            if resource != "leases":
-                counts[f"{event['verb']} {resource}"] += 1
+            counts[f"{event['verb']} {resource}"] += 1
         return counts
+
+    def written(self) -> Counter[str]:
+        """Those that write."""
+        return Counter({kind: number for kind, number in self.asked().items() if kind.partition(" ")[0] in _WRITES})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import pytest
@@ -14,7 +14,7 @@ from tests.cluster.components import Components
 from tests.cluster.controlplane import ControlPlane
 from tests.cluster.gangs import gang, submit, wait_phase
 from tests.cluster.processes import wait_until
-from tests.cluster.requests import READS, Audit, Request, counted, open_watches, writes
+from tests.cluster.requests import Audit, counted, open_watches, writes
 from vcbatch.api.resources import JOBS, PODS
 
 # Per gang, whatever its size, from its submission until it has ended. Events: 16 of pods, two of the PodGroup. Else:
@@ -40,33 +40,23 @@ def plane(binaries: Binaries, audit: Audit, tmp_path_factory: pytest.TempPathFac
         plane.add_nodes(8)
         with Components(plane) as components:
             components.start_all()
-            at_rest(plane)
+            unchanged(lambda: writes(counted(plane)))
             yield plane
 
 
-def at_rest(plane: ControlPlane, *, quiet: float = 4.0, lists: bool = False) -> Counter[Request]:
-    """What was counted, once nothing but Leases has been written for so long; with `lists` nothing listed either."""
-    last, since = counted(plane), time.monotonic()
+def unchanged(look: Callable[[], Counter[str]], *, seconds: float = 7.0) -> Counter[str]:
+    """What is looked at, once it has stayed as it is for so long. Nothing is put off for more than five seconds."""
+    last, since = look(), time.monotonic()
 
     def rested() -> bool:
         nonlocal last, since
-        now = counted(plane)
-        if writes(now) != writes(last) or (lists and listed(now) != listed(last)):
-            since = time.monotonic()
-        last = now
-        return time.monotonic() - since >= quiet
+        now = look()
+        if now != last:
+            last, since = now, time.monotonic()
+        return time.monotonic() - since >= seconds
 
-    wait_until("nothing is written any more", rested, pause=0.25)
+    wait_until("nothing is asked for any more", rested, timeout=300, pause=0.25)
     return last
-
-
-def listed(requests: Counter[Request]) -> Counter[str]:
-    """How often each resource was listed."""
-    lists: Counter[str] = Counter()
-    for request, count in requests.items():
-        if request.verb == "LIST":
-            lists[request.resource] += count
-    return lists
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,11 +68,11 @@ class Cost:
 
 
 def run_gang(plane: ControlPlane, pods: int) -> Cost:
-    before, began = at_rest(plane), time.monotonic()
+    before, began = unchanged(lambda: writes(counted(plane))), time.monotonic()
     submit(plane, gang(f"gang-{pods}", pods, command="sleep 2; exit 0"))
     wait_phase(plane, f"gang-{pods}", "Completed")
     seconds = time.monotonic() - began
-    counts = writes(at_rest(plane) - before)
+    counts = unchanged(lambda: writes(counted(plane))) - before
     counts["POST jobs"] -= 1
     return Cost(writes=+counts, seconds=seconds)
 
@@ -129,29 +119,23 @@ def test_pods_of_a_small_gang_tell_where_they_are(plane: ControlPlane, gangs: di
     assert [event for event in events["items"] if "112 more pods" in event["message"]]
 
 
-def test_an_idle_cluster_is_not_written_to_nor_listed(plane: ControlPlane) -> None:
+def test_an_idle_cluster_is_asked_for_nothing_but_leases(plane: ControlPlane, audit: Audit) -> None:
+    assert plane.running
     # The controllers look a few times more while kopf starts, at growing distances of up to 16 s.
-    before = at_rest(plane, quiet=18, lists=True)
+    before = unchanged(audit.asked, seconds=18)
     time.sleep(30)  # what is asked is what happens in a time
-    idle = counted(plane) - before
-    assert not writes(idle)
-    assert not +listed(idle)
-    reads = {request.resource for request in idle if request.verb in READS and idle[request]}
-    # kube-controller-manager asks for the server's OpenAPI and discovery now and then, and everybody for its Lease.
-    assert reads <= {"leases", "api", "apis", "openapi/v2", "openapi/v3"}, reads
+    assert audit.asked() == before
 
 
-def test_a_look_that_changes_nothing_costs_no_request(plane: ControlPlane) -> None:
+def test_a_look_that_changes_nothing_costs_no_request(plane: ControlPlane, audit: Audit) -> None:
     submit(plane, gang("looked-at", 4, command="sleep 600"))
     wait_phase(plane, "looked-at", "Running")
-    before = at_rest(plane)
+    before = unchanged(audit.asked)
     for number in range(5):
         note = {"metadata": {"annotations": {"looked": str(number)}}}
         pod = PODS.path(namespace="default", name="looked-at-worker-0")
         plane.call("PATCH", pod, note, content_type="application/merge-patch+json")
-    after = at_rest(plane) - before
-    assert writes(after) == Counter({"PATCH pods": 5}), "what the test wrote, and nothing else"
-    assert not [request for request in after if request.verb == "LIST" and after[request]]
+    assert unchanged(audit.asked) == before
     plane.call("DELETE", JOBS.path(namespace="default", name="looked-at"))
 
 
