@@ -151,6 +151,7 @@ def changed(section: str, **values: Any) -> Any:
 @example(document=changed("user", tokenFile="~nobody-of-this-name/x"))
 @example(document=changed("user", tokenFile="a\x00b"))
 @example(document=changed("cluster", **{"certificate-authority-data": "é"}))
+@example(document=changed("cluster", server="http://example:8080"))
 @given(mutants())
 def test_no_document_surprises(document: Any) -> None:
     shown = said(yaml.safe_dump(document))

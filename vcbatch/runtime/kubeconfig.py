@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import os
 import ssl
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -44,7 +45,8 @@ class NothingConfigured(KubeconfigError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connection:
-    """Everything needed to open a connection. Certificates are PEM text; none of it is ever logged."""
+    """Everything needed to open a connection. Certificates are PEM text, and the proxy's address may hold a password;
+    none of it is ever logged."""
 
     server: str
     credentials: Credentials = field(default_factory=NoCredentials)
@@ -54,7 +56,7 @@ class Connection:
     key_pem: str | None = field(default=None, repr=False)
     insecure: bool = False
     tls_server_name: str | None = None
-    proxy_url: str | None = None
+    proxy_url: str | None = field(default=None, repr=False)
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
 
     def ssl_context(self) -> ssl.SSLContext | None:
@@ -157,17 +159,27 @@ def in_cluster() -> Connection:
 
 def _candidates(path: Path | None) -> list[Path]:
     if path is not None:
-        if not path.is_file():
+        if not _is_there(path):
             raise KubeconfigError(f"{path}: no such file")
         return [path]
     listed = [Path(part) for part in os.environ.get("KUBECONFIG", "").split(os.pathsep) if part]
     if listed:
-        found = [part for part in listed if part.is_file()]
+        found = [part for part in listed if _is_there(part)]
         if not found:
             raise KubeconfigError(f"KUBECONFIG names no file that exists: {os.environ['KUBECONFIG']}")
         return found
     home = Path.home() / ".kube" / "config"
-    return [home] if home.is_file() else []
+    return [home] if _is_there(home) else []
+
+
+def _is_there(path: Path) -> bool:
+    """A pipe is as good as a file: a shell's `<(...)` is one. Of what nobody may look at, reading it tells."""
+    try:
+        return not stat.S_ISDIR(path.stat().st_mode)
+    except PermissionError:
+        return True
+    except OSError:
+        return False
 
 
 @dataclass(frozen=True, slots=True)

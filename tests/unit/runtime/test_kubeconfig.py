@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -39,6 +40,23 @@ def test_a_token_and_embedded_authority(tmp_path: Path):
     assert connection.namespace == "team"
     assert connection.ca_pem == pem
     assert connection.credentials == StaticToken(token="t")
+
+
+def test_a_pipe_is_read_as_a_file_is():
+    """`--kubeconfig <(...)`"""
+    reading, writing = os.pipe()
+    try:
+        with os.fdopen(writing, "w") as pipe:
+            yaml.safe_dump(document(token="t"), pipe)
+        assert load(Path(f"/dev/fd/{reading}")).namespace == "team"
+    finally:
+        os.close(reading)
+
+
+def test_a_folder_is_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path))
+    with pytest.raises(KubeconfigError, match="names no file that exists"):
+        load()
 
 
 def test_relative_paths_are_relative_to_the_file(tmp_path: Path):
