@@ -111,9 +111,12 @@ def manifests(path: Path) -> Iterator[Manifest]:
         CliError: the file can't be read.
         Unreadable: it is no YAML from some line on; the objects before it have been given.
     """
-    file = "standard input" if str(path) == "-" else str(path)
     for document in placed(read_text(path)):
-        yield from _unpacked(document, file)
+        yield from _unpacked(document, _called(path))
+
+
+def _called(path: Path) -> str:
+    return "standard input" if str(path) == "-" else str(path)
 
 
 def read_manifests(paths: Sequence[Path]) -> list[Manifest]:
@@ -123,12 +126,12 @@ def read_manifests(paths: Sequence[Path]) -> list[Manifest]:
         try:
             found += manifests(path)
         except Unreadable as error:
-            raise CliError(f"{path}:{error.line}: {error}") from error
+            raise CliError(f"{_called(path)}:{error.line}: {error}") from error
     for manifest in found:
         if not (manifest.api_version and manifest.kind and manifest.name):
             raise CliError(f"{manifest.place()}: no object: it needs apiVersion, kind and metadata.name")
     if not found:
-        raise CliError(f"{', '.join(map(str, paths))}: no objects")
+        raise CliError(f"{', '.join(map(_called, paths))}: no objects")
     return found
 
 
