@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from contextlib import aclosing
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
@@ -13,15 +14,19 @@ from vcbatch.api.resources import JOBS
 from vcbatch.cli.access import Access, TimeoutType, access_options
 from vcbatch.cli.completion.names import job_names
 from vcbatch.cli.output import note, say
+from vcbatch.cli.terminal import terminal_of
 from vcbatch.cli.trouble import Trouble
 from vcbatch.cli.wait.conditions import DEFAULTS, Condition, Kind, MalformedCondition, condition, kind_of
 
 if TYPE_CHECKING:
+    from vcbatch.cli.wait.telling import Telling
     from vcbatch.runtime.client import HttpApi
 
 Json = dict[str, Any]
 
 TIMED_OUT: Final = 124
+_TURN: Final = 0.5
+"""Seconds between two looks of the line on the terminal."""
 
 
 @click.command("wait")
@@ -42,6 +47,7 @@ def command(access: Access, what: tuple[str, ...], wanted: str | None, timeout: 
       vcbatch wait train --for jsonpath='{.status.running}'=4
 
     Exit code 0 once all are so; 1 as soon as one never can be (it failed, or was deleted); 124 after the timeout.
+    What is waited for is told on standard error.
     """
     asked: list[tuple[Kind, str, Condition]] = []
     for text in what:
@@ -56,18 +62,36 @@ def command(access: Access, what: tuple[str, ...], wanted: str | None, timeout: 
     seconds = timeout.total_seconds() if timeout else None
 
     async def work(api: HttpApi) -> int:
+        from vcbatch.cli.run.progress import Foot
+        from vcbatch.cli.wait.telling import Telling
+
         namespace = access.namespace
-        told = Trouble(access.connection().server)
+        telling = Telling(Foot(sys.stderr, terminal_of(sys.stderr)))
+        told = Trouble(access.connection().server, telling.aside)
         waiting = {
-            f"{kind.words[0]} {name}": asyncio.create_task(_one(api, kind, name, wish, namespace, told))
+            f"{kind.words[0]} {name}": asyncio.create_task(_one(api, kind, name, wish, namespace, told, telling))
             for kind, name, wish in asked
         }
-        return await _all(waiting, [wish for _, _, wish in asked], seconds)
+        drawing = asyncio.create_task(_draw(telling, access))
+        try:
+            return await _all(waiting, [wish for _, _, wish in asked], seconds, telling)
+        finally:
+            drawing.cancel()
+            await asyncio.gather(drawing, return_exceptions=True)
+            telling.close()
 
     return access.streaming(work, streams=len(asked) + 1)
 
 
-async def _all(waiting: dict[str, asyncio.Task[str]], wishes: list[Condition], seconds: float | None) -> int:
+async def _draw(telling: Telling, access: Access) -> None:
+    while True:
+        telling.draw(access.now())
+        await asyncio.sleep(_TURN)
+
+
+async def _all(
+    waiting: dict[str, asyncio.Task[str]], wishes: list[Condition], seconds: float | None, telling: Telling
+) -> int:
     """The exit code. What is reached is said when it is."""
     by_task = {task: (name, wish) for (name, task), wish in zip(waiting.items(), wishes, strict=True)}
     pending = set(by_task)
@@ -77,11 +101,13 @@ async def _all(waiting: dict[str, asyncio.Task[str]], wishes: list[Condition], s
             left = None if deadline is None else max(deadline - asyncio.get_running_loop().time(), 0.0)
             done, pending = await asyncio.wait(pending, timeout=left, return_when=asyncio.FIRST_COMPLETED)
             if not done:
+                telling.close()
                 for name, wish in sorted((by_task[task] for task in pending), key=lambda waited: waited[0]):
                     note(f"{name} {wish.verb}n't {wish.said} after {seconds:g} s")
                 return TIMED_OUT
             for task in done:
                 name, wish = by_task[task]
+                telling.reached(name)
                 if trouble := task.result():
                     note(f"{name} {trouble}")
                     return 1
@@ -93,7 +119,9 @@ async def _all(waiting: dict[str, asyncio.Task[str]], wishes: list[Condition], s
         await asyncio.gather(*pending, return_exceptions=True)
 
 
-async def _one(api: HttpApi, kind: Kind, name: str, wish: Condition, namespace: str, told: Trouble) -> str:
+async def _one(
+    api: HttpApi, kind: Kind, name: str, wish: Condition, namespace: str, told: Trouble, telling: Telling
+) -> str:
     """Empty once the condition holds, else why it never can."""
     from vcbatch.runtime.clock import SystemClock
     from vcbatch.runtime.random import SystemRandom
@@ -120,4 +148,5 @@ async def _one(api: HttpApi, kind: Kind, name: str, wish: Condition, namespace: 
                 return "was deleted" if existed else "doesn't exist"
             if obj is not None and (trouble := wish.hopeless(obj)):
                 return trouble
+            telling.look(f"{kind.words[0]} {name}", kind, wish, obj)
     raise AssertionError("changes go on without end")
