@@ -9,7 +9,16 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from vcbatch.api.quantity import NANO, MalformedQuantity, Notation, Quantity, parse_quantity
+from vcbatch.api.quantity import (
+    NANO,
+    MalformedQuantity,
+    Notation,
+    Quantity,
+    binary_text,
+    decimal_text,
+    milli_text,
+    parse_quantity,
+)
 
 BINARY = {suffix: Fraction(1024) ** power for power, suffix in enumerate(["Ki", "Mi", "Gi", "Ti", "Pi", "Ei"], 1)}
 DECIMAL = {
@@ -72,6 +81,15 @@ def test_every_amount_can_be_written_in_every_notation(nano: int, notation: Nota
     if notation is not Notation.BINARY_SI or abs(nano) <= CAP * NANO:
         assert parse_quantity(quantity.format()) == quantity
     assert "." not in quantity.format()
+
+
+@settings(max_examples=200)
+@given(units=st.integers(-(10**15), 10**15) | st.integers(-(2**12), 2**12).map(lambda number: number * 1024))
+def test_whole_units_are_written_as_they_are_read(units: int) -> None:
+    for text, amount in ((decimal_text(units), units), (binary_text(units), units), (milli_text(1000 * units), units)):
+        assert parse_quantity(text) == Quantity(amount * NANO)
+        assert parse_quantity(text).format() == text
+    assert parse_quantity(milli_text(units)) == Quantity(units * 10**6)
 
 
 @settings(max_examples=200)

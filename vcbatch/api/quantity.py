@@ -54,11 +54,11 @@ class Quantity:
 
     def format(self) -> str:
         """The canonical text: no fraction, the largest suffix that keeps it exact, `0` for nothing."""
-        if self.nano == 0:
-            return "0"
-        if self.notation is Notation.BINARY_SI and abs(self.nano) >= 1024 * NANO and self.nano % NANO == 0:
-            return _format_binary(self.nano // NANO)
-        return _format_decimal(self.nano, exponent_form=self.notation is Notation.DECIMAL_EXPONENT)
+        if self.notation is Notation.BINARY_SI and self.nano % NANO == 0:
+            return binary_text(self.nano // NANO)
+        if self.notation is Notation.DECIMAL_EXPONENT:
+            return _exponent_text(self.nano)
+        return _decimal_text(self.nano, -9)
 
     def __str__(self) -> str:
         return self.format()
@@ -146,7 +146,20 @@ def _round_up(value: int, unit: int) -> int:
     return -(-value // unit) if value >= 0 else value // unit
 
 
-def _format_binary(units: int) -> str:
+def milli_text(milli: int) -> str:
+    """So many thousandths as canonical text, without a `Quantity` in between: `1500m`, `4`."""
+    return _decimal_text(milli, -3)
+
+
+def decimal_text(units: int) -> str:
+    """So many whole units: `999`, `2k`."""
+    return _decimal_text(units, 0)
+
+
+def binary_text(units: int) -> str:
+    """So many whole units in powers of 1024, those below the first as decimals: `8Gi`, `1k`."""
+    if -1024 < units < 1024:
+        return _decimal_text(units, 0)
     exponent = 0
     while units % 1024 == 0 and exponent < 60:
         units //= 1024
@@ -154,11 +167,20 @@ def _format_binary(units: int) -> str:
     return f"{units}{_BINARY_SUFFIX.get(exponent, '')}"
 
 
-def _format_decimal(nano: int, *, exponent_form: bool) -> str:
+def _decimal_text(number: int, exponent: int) -> str:
+    if number == 0:
+        return "0"
+    while number % 1000 == 0 and exponent < 18:
+        number //= 1000
+        exponent += 3
+    return f"{number}{_DECIMAL_SUFFIX[exponent]}"
+
+
+def _exponent_text(nano: int) -> str:
+    if nano == 0:
+        return "0"
     exponent = -9
-    while nano % 1000 == 0 and (exponent_form or exponent < 18):
+    while nano % 1000 == 0:
         nano //= 1000
         exponent += 3
-    if exponent_form:
-        return f"{nano}e{exponent}" if exponent else str(nano)
-    return f"{nano}{_DECIMAL_SUFFIX[exponent]}"
+    return f"{nano}e{exponent}" if exponent else str(nano)

@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from vcbatch.api.quantity import MalformedQuantity, Notation, of_milli, of_value, parse_quantity
+from vcbatch.api.quantity import MalformedQuantity, binary_text, decimal_text, milli_text, parse_quantity
 
 Vector: TypeAlias = npt.NDArray[np.float64]
 """One amount per resource, shape [R]."""
@@ -105,14 +105,14 @@ class Dimensions:
         name = self.names[column]
         units = round(amount)
         if name == "pods":
-            return of_value(units).format()
+            return decimal_text(units)
         if _in_bytes(name):
-            return of_value(units, notation=Notation.BINARY_SI).format()
-        return of_milli(units).format()
+            return binary_text(units)
+        return milli_text(units)
 
     def quantities(self, vector: Vector) -> dict[str, str]:
         """Non-zero amounts as canonical quantities by name."""
-        return {self.names[i]: self.format(int(i), float(vector[i])) for i in np.flatnonzero(vector)}
+        return {self.names[i]: self.format(i, amount) for i, amount in enumerate(vector.tolist()) if amount}
 
 
 def fits(left: Vector, right: Vector) -> bool:
