@@ -30,9 +30,10 @@ DEPTH: Final = 8
 _BULK: Final = 16
 """From so many tasks on their places are found together."""
 _UNDISTURBED: Final = 2
-"""After so many turns in which nobody else changed a node, also those of fewer are."""
+"""After so many turns in which nobody else changed a node, also those of fewer are; at once where only tasks of the
+class are to come."""
 _AHEAD: Final = (64, 1 << 14)
-"""For how many tasks places are found ahead, at first and at most."""
+"""For how many tasks places are found ahead, where others may change nodes first, and at most."""
 _FURTHER: Final = 4
 """For how many times as many the next time, if nobody changed a node meanwhile."""
 _DEEPER: Final = 8
@@ -102,6 +103,7 @@ class View:
         "_ahead",
         "_horizon",
         "_next",
+        "_patience",
         "_turns",
         "at",
         "bank",
@@ -133,8 +135,7 @@ class View:
         self.bonus: Floats | None = None
         self._ahead: list[int] = []
         self._next = 0
-        self._horizon = _AHEAD[0]
-        self._turns = 0
+        self._start_over()
         self._prefer()
 
     def take(self, count: int) -> list[int]:
@@ -145,7 +146,7 @@ class View:
         self._next += len(taken)
         if len(taken) < count:
             self._settle(taken)
-            if count < _BULK and self._turns < _UNDISTURBED:
+            if count < _BULK and self._turns < self._patience:
                 self._step(count - len(taken), taken)
             else:
                 self._leap(count - len(taken), taken)
@@ -175,6 +176,13 @@ class View:
             self._fill(best, taken)
             leaning.placed(int(self.rows[best]))
         return [int(self.rows[i]) for i in taken]
+
+    def _start_over(self) -> None:
+        """Look no further ahead than is of use, whoever may change nodes: all the way where nobody else is to come."""
+        alone = self.placer.expects_only(self.cls, least=_BULK)
+        self._horizon = _AHEAD[1 if alone else 0]
+        self._patience = 0 if alone else _UNDISTURBED
+        self._turns = 0
 
     # One after the other ---------------------------------------------------------------------------------------------
 
@@ -256,10 +264,11 @@ class View:
         return Stacks(nodes, values, DEPTH - steps, self.slots[nodes] > DEPTH)
 
     def _dig(self, piles: Sequence[Stacks], places: Rows, depth: int, taken: Sequence[int]) -> Stacks:
-        """The stacks of which not enough is known for these places, as deep as this."""
+        """The stacks of which not enough is known for these places, as deep as this, if they are."""
         times = np.bincount(places, minlength=len(self.rows))
         short = [pile.names[pile.more & (times[pile.names] >= pile.known)] for pile in piles]
         groups = list(_by_count(np.concatenate(short), taken))
+        depth = int(min(depth, max(self.slots[nodes].max() for _, nodes in groups)))
         parts: list[Floats] = []
         slots: list[Floats] = []
         for placed, nodes in groups:
@@ -324,7 +333,7 @@ class View:
         if not stale:
             return
         self._settle(())
-        self._turns, self._horizon = 0, _AHEAD[0]
+        self._start_over()
         rows = np.fromiter(stale, dtype=np.intp, count=len(stale))
         if self.bank is None:
             columns, slots = self._column(rows, 0)

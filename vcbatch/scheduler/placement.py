@@ -112,6 +112,10 @@ class Placer:
             self._chosen(view, cls, rows)
         return rows
 
+    def expects_only(self, cls: TaskClass, *, least: int) -> bool:
+        """Whether all tasks that are likely to come are of this class, and so many at least."""
+        return self.expected[cls.id] >= least and all(n <= 0 or other == cls.id for other, n in self.expected.items())
+
     def _chosen(self, view: View | None, cls: TaskClass, rows: Sequence[int]) -> None:
         self.log.append((view, rows))
         self.expected[cls.id] -= len(rows)
