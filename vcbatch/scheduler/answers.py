@@ -32,12 +32,13 @@ from vcbatch.scheduler.plugins.base import (
     Verdict,
     Vote,
 )
+from vcbatch.scheduler.plugins.priority import Priority
 from vcbatch.scheduler.policy import PluginOption, Policy
 from vcbatch.scheduler.resources import Vector
 from vcbatch.scheduler.sub_gangs import SubKey
 from vcbatch.scheduler.switches import Switch
 
-_index = attrgetter("index")
+_index, _class, _gated, _priority = map(attrgetter, ("index", "cls", "gated", "priority"))
 
 
 class Answers:
@@ -54,7 +55,10 @@ class Answers:
         """Whether serving one gang may move others back in the order."""
         self._standings: dict[str, tuple[Any, ...]] = {}
         self._job_keys = [GangKey.of(p) for p in self._flat(Switch.JOB_ORDER, "job_key")]
-        self._task_keys = [p.task_key for p in self._flat(Switch.TASK_ORDER, "task_key")]
+        by_task = self._flat(Switch.TASK_ORDER, "task_key")
+        self._task_keys = [p.task_key for p in by_task]
+        self._task_likeness = [_priority if type(p).task_key is Priority.task_key else p.task_key for p in by_task]
+        """Functions that are the same for two tasks where their keys are; the cheapest ones, as they are asked most."""
         self._queue_orders = self._flat(Switch.QUEUE_ORDER, "queue_key")
         self._queue_keys = [p.queue_key for p in self._queue_orders]
         self._ready = self._flat(Switch.JOB_READY, "job_ready")
@@ -131,9 +135,11 @@ class Answers:
 
     def ordered(self, tasks: list[Task]) -> list[Task]:
         """Tasks of a gang in task order: the plugins', then by index where all have one, creation and UID."""
+        if len(tasks) < 2:  # as in each of very many gangs
+            return list(tasks)
         indexes = set(map(_index, tasks))
         indexed = None not in indexes
-        alike = all(len(set(map(key, tasks))) < 2 for key in self._task_keys)
+        alike = all(len(set(map(key, tasks))) < 2 for key in self._task_likeness)
         if alike and indexed and len(indexes) == len(tasks):
             return sorted(tasks, key=_index)
 
@@ -144,18 +150,17 @@ class Answers:
         return sorted(tasks, key=key)
 
     def _runs(self, job: Job) -> list[Run]:
-        pending = [
-            t for t in job.tasks.values() if t.status is TaskStatus.PENDING and not t.gated and not t.cls.best_effort
-        ]
-        runs: list[Run] = []
-        cls = role = sub = None
-        tasks: list[Task] = []
-        for task in self.ordered(pending):
-            if task.cls is not cls or task.role != role or task.sub != sub:
-                cls, role, sub, tasks = task.cls, task.role, task.sub, []
-                runs.append(Run(cls, role, sub, tasks))
-            tasks.append(task)
-        return runs
+        tasks = list(job.tasks.values())
+        all_pending = job.counts[TaskStatus.PENDING] == len(tasks)
+        if not all_pending or job.pending_best_effort or any(map(_gated, tasks)):
+            tasks = [t for t in tasks if t.status is TaskStatus.PENDING and not t.gated and not t.cls.best_effort]
+            all_pending = False
+        tasks = self.ordered(tasks)
+        if all_pending and tasks and not job.rules and len(set(map(_class, tasks))) == 1:
+            first = tasks[0]
+            if job.roles[first.role][TaskStatus.PENDING] == len(tasks):
+                return [Run(first.cls, first.role, None, tasks)]
+        return _cut(tasks)
 
     # Gangs ------------------------------------------------------------------------------------------------------------
 
@@ -435,6 +440,19 @@ class Answers:
         for plugin in self._annotating:
             told.update(plugin.binding_annotations(task, row))
         return told or None
+
+
+def _cut(tasks: Sequence[Task]) -> list[Run]:
+    """Tasks in their order as runs of alike ones."""
+    runs: list[Run] = []
+    cls = role = sub = None
+    alike: list[Task] = []
+    for task in tasks:
+        if task.cls is not cls or task.role != role or task.sub != sub:
+            cls, role, sub, alike = task.cls, task.role, task.sub, []
+            runs.append(Run(cls, role, sub, alike))
+        alike.append(task)
+    return runs
 
 
 def _made(option: PluginOption) -> Plugin:
