@@ -121,9 +121,13 @@ class FigureBooks:
                 out += [QueueAmount(name, amount, {}) for name in names if name]
         for amount, (names, matrix) in measured.amounts.items():
             rows = _changed(self._amounts.get(amount), names, matrix)
-            for row, values in zip(rows, matrix[rows].tolist(), strict=True):
-                finite = {name: value for name, value in zip(dims.names, values, strict=True) if math.isfinite(value)}
-                out.append(QueueAmount(names[row], amount, finite))
+            moved = matrix[rows]
+            finite = bool(np.isfinite(moved).all())
+            for row, values in zip(rows, moved.tolist(), strict=True):
+                shown = dict(zip(dims.names, values, strict=True))
+                if not finite:
+                    shown = {name: value for name, value in shown.items() if math.isfinite(value)}
+                out.append(QueueAmount(names[row], amount, shown))
         self._amounts = dict(measured.amounts)
         return out
 
