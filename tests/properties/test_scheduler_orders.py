@@ -17,6 +17,7 @@ from vcbatch.scheduler.model import Job
 from vcbatch.scheduler.plugins.priority import Priority
 from vcbatch.scheduler.policy import Extensions
 from vcbatch.scheduler.session import Session
+from vcbatch.scheduler.standing import why_before
 from vcbatch.scheduler.static_nodes import StaticCache
 
 Json = dict[str, Any]
@@ -45,6 +46,27 @@ def test_every_order_is_total_and_always_the_same(world: Json, document: Json, c
     victims = [task for task in state.tasks.values() if task.job is not None and task.job.queue is not None]
     for actor in victims[:3]:
         assert session.victim_order(shuffled(victims), actor) == session.victim_order(shuffled(victims), actor)
+
+
+@settings(max_examples=60)
+@given(worlds(), policies())
+def test_what_people_are_told_of_the_order_is_the_order(world: Json, document: Json) -> None:
+    policy = Policy.build(document)
+    told = scheduler(world, policy).standings(NOW)
+    state = scheduler(world, policy)._state
+    state.settle()
+    session = Session(state, policy, StaticCache(), now=NOW, uid="s")
+    waiting = [job for job in state.waiting.values() if job.group is not None and job.queue is not None]
+    named = sorted({job.queue.name for job in waiting if job.queue is not None})
+    queues = sorted((state.queues[name] for name in named), key=session.queue_key)
+    assert [queue.name for queue in told.queues] == [queue.name for queue in queues]
+    for stands, queue in zip(told.queues, queues, strict=True):
+        gangs = sorted((job for job in waiting if job.queue is queue), key=session.job_key)
+        assert [gang.uid for gang in stands.gangs] == [job.uid for job in gangs]
+    for line in (told.queues, *(queue.gangs for queue in told.queues)):
+        for first, second in pairwise(line):
+            assert why_before(first, second), "there is a reason"
+            assert not why_before(second, first)
 
 
 class HighestLast(Priority):

@@ -104,7 +104,8 @@ class Waiting:
         why = f" ({self.reason})" if self.reason is not None else ""
         lines = [f"{self.phase}{why}{f': {self.message}' if self.message else ''}"]
         if self.position:
-            lines.append(f"number {self.position} of those that wait in queue {self.queue}")
+            order = "" if self.by_policy else ", by priority and then age"
+            lines.append(f"number {self.position} of those that wait in queue {self.queue}{order}")
         if self.expected_start is not None:
             lines.append(f"starts by {self.expected_start:%Y-%m-%d %H:%M:%S} UTC")
         elif self.evictable_from is not None:

@@ -67,6 +67,7 @@ class QueueStanding:
     """
 
     name: str
+    uid: str
     creation: str
     numbers: Sequence[OrderNumber] = ()
     gangs: Sequence[GangStanding] = ()
@@ -106,6 +107,7 @@ def standings(session: Session) -> Standings:
     found = [
         QueueStanding(
             name=queue.name,
+            uid=queue.view.metadata.uid,
             creation=queue.view.metadata.creation_timestamp or "",
             numbers=[number for name, plugin in by_queue for number in _of_queue(name, plugin, queue)],
             gangs=[_gang(job, by_gang) for job in sorted(waiting[queue.name], key=session.job_key)],
@@ -129,7 +131,7 @@ def why_before(first: QueueStanding | GangStanding, second: QueueStanding | Gang
             return _decided(ours, theirs) if ours.value < theirs.value else ""
     if first.creation != second.creation:
         return "older" if first.creation < second.creation else ""
-    return "same age; by its uid"
+    return "same age; by its uid" if (first.uid, first.name) < (second.uid, second.name) else ""
 
 
 def _decided(ours: OrderNumber, theirs: OrderNumber) -> str:

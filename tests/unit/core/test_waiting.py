@@ -107,6 +107,7 @@ def test_the_order_is_that_of_the_policy_where_it_is_known() -> None:
     places = {"younger-group": 0, "mine-group": 1, "older-group": 2}
     found = waiting_of(job(), Surroundings(pod_groups=groups, places=places))
     assert ([one.name for one in found.ahead], found.position, found.by_policy) == (["younger"], 2, True)
+    assert str(found).endswith("\nnumber 2 of those that wait in queue q")
     unknown = waiting_of(job(), Surroundings(pod_groups=groups, places={"younger-group": 0}))
     assert ([one.name for one in unknown.ahead], unknown.by_policy) == (["stranger", "older"], False)
 
@@ -230,7 +231,7 @@ def test_as_text_it_is_what_a_person_asks_for() -> None:
     found = waiting_of(job(), Surroundings(pod_groups=groups, queues=[queue("q", cpu="4", held="2")]))
     assert str(found).splitlines() == [
         f"Pending (QueueLimit): {found.message}",
-        "number 1 of those that wait in queue q",
+        "number 1 of those that wait in queue q, by priority and then age",
         "starts once these have ended: n/first",
     ]
     soon = told(WaitReason.INSUFFICIENT, f"short; {expected_to_start(WHEN)}")
