@@ -27,6 +27,9 @@ from vcbatch.scheduler import DEFAULT_POLICY, Policy, Scheduler
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 SHAPES = {"1,250 gangs of 8": (1250, 8), "156 of 64": (156, 64), "10 of 1,000": (10, 1000), "10,000 of 1": (10_000, 1)}
 """Ten thousand waiting pods as gangs x pods."""
+_LOADS = 3
+"""How often they come, those before them being gone. The slower time after the first is told: by then the process has
+the memory that it needs."""
 AIMS = {"1,250 gangs of 8": 100_000, "156 of 64": 500_000}
 """Pods a second."""
 POLICIES = {
@@ -63,6 +66,16 @@ def wait(scheduler: Scheduler, *, gangs: int, size: int, queues: int = 200, name
         scheduler.apply(PODGROUPS, "ADDED", _group(key, size, queue=_leaf(g, queues), phase="Inqueue"))
         for k in range(size):
             scheduler.apply(PODS, "ADDED", _pod(key, k, cpu=cpu))
+
+
+def _remove(scheduler: Scheduler, *, gangs: int, size: int, queues: int, name: str) -> None:
+    """These gangs are gone."""
+    for g in range(gangs):
+        key = f"{name}-{g}"
+        for k in range(size):
+            scheduler.apply(PODS, "DELETED", _pod(key, k, cpu="2"))
+        scheduler.apply(PODGROUPS, "DELETED", _group(key, size, queue=_leaf(g, queues), phase="Inqueue"))
+    settle(scheduler)
 
 
 def _queues(count: int) -> Iterator[QueueView]:
@@ -148,25 +161,33 @@ def alone(shape: str, name: str) -> dict[str, Any]:
 
 
 def placing(shape: str, name: str, **world: int) -> dict[str, Any]:
-    """Ten thousand pods on the large cluster, in one cycle; then a cycle with nothing to do, and one after 1 % of the
-    running pods ended."""
+    """Ten thousand pods on the large cluster, in one cycle; the same twice more once they are gone, as in a scheduler
+    that has been at work; then a cycle with nothing to do, and one after 1 % of the running pods ended."""
     gangs, size = SHAPES[shape]
     began = time.process_time()
     scheduler = cluster(Policy.parse(POLICIES[name]), **world)
     told = time.process_time() - began
     first, _ = seconds(scheduler)
     settle(scheduler)
-    wait(scheduler, gangs=gangs, size=size, queues=world.get("queues", 200))
-    spent, placed = seconds(scheduler)
-    settle(scheduler)
+    queues = world.get("queues", 200)
+    spent: list[float] = []
+    placed = 0
+    for nth in range(_LOADS):
+        wait(scheduler, gangs=gangs, size=size, queues=queues, name=f"load-{nth}")
+        cost, placed = seconds(scheduler)
+        spent.append(cost)
+        settle(scheduler)
+        if nth < _LOADS - 1:
+            _remove(scheduler, gangs=gangs, size=size, queues=queues, name=f"load-{nth}")
     idle, _ = seconds(scheduler)
     changed = _one_percent(scheduler, resident=world.get("resident", 140_000), nodes=world.get("nodes", 5000))
     return {
         "shape": shape,
         "policy": name,
         "placed": placed,
-        "cycle_s": round(spent, 4),
-        "pods_per_s": round(placed / spent),
+        "cycle_s": round(max(spent[1:]), 4),
+        "pods_per_s": round(placed / max(spent[1:])),
+        "first_load_s": round(spent[0], 4),
         "idle_s": round(idle, 5),
         "changed_s": round(changed, 4),
         "told_s": round(told, 1),
