@@ -44,5 +44,5 @@ def test_one_that_fails_is_failed(torchx: Torchx) -> None:
 def test_one_that_is_cancelled_is_gone(torchx: Torchx) -> None:
     app = torchx.run("sleep", "inf", replicas=2)
     wait_until("its replicas run", lambda: set(torchx.replicas(app).values()) == {"RUNNING"})
-    torchx("cancel", app)
+    wait_until("it is cancelled", lambda: torchx.cancel(app))
     wait_until("it is gone", lambda: app not in torchx.apps())

@@ -67,7 +67,18 @@ class Torchx:
 
     def __call__(self, *arguments: str) -> str:
         """What a command printed."""
-        done = subprocess.run(
+        done = self._typed(*arguments)
+        assert done.returncode == 0, f"torchx {' '.join(arguments)}\n{done.stdout}{done.stderr}"
+        return done.stdout
+
+    def cancel(self, app: str) -> bool:
+        """Whether that was taken: it isn't where somebody wrote the job's status since torchx read it."""
+        done = self._typed("cancel", app)
+        assert done.returncode == 0 or "Conflict" in done.stderr, done.stdout + done.stderr
+        return done.returncode == 0
+
+    def _typed(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
             [self._torchx, *arguments],
             cwd=self._folder,
             env=self._environment,
@@ -76,8 +87,6 @@ class Torchx:
             timeout=180,
             check=False,
         )
-        assert done.returncode == 0, f"torchx {' '.join(arguments)}\n{done.stdout}{done.stderr}"
-        return done.stdout
 
     def run(self, *command: str, replicas: int) -> str:
         """Submit an app of the component `utils.sh`, which runs `command` in a shell; its handle."""

@@ -268,8 +268,8 @@ def test_leaders_are_elected_by_a_lease(connection: client.ApiClient, namespace:
 
         settings = electionconfig.Config(
             LeaseLock("office", namespace, name),
-            lease_duration=4,
-            renew_deadline=3,
+            lease_duration=30,
+            renew_deadline=20,
             retry_period=1,
             onstarted_leading=started,
             onstopped_leading=lambda: None,
@@ -285,7 +285,7 @@ def test_leaders_are_elected_by_a_lease(connection: client.ApiClient, namespace:
     later = until(lambda: (r := leases.read_namespaced_lease("office", namespace).spec.renew_time) > renewed and r)
     assert later > renewed
     hold.set()
-    first.join(20)
+    first.join(60)
     assert not first.is_alive() and led == ["first"]
 
 

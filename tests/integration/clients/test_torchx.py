@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from kubernetes import client
+from kubernetes.client.rest import ApiException
 
 from tests.integration.clients.waiting import until
 
@@ -105,10 +106,17 @@ class Torchx:
         items = self.custom.list_namespaced_custom_object(*self.at)["items"]
         return {one["metadata"]["name"]: one["status"]["state"]["phase"] for one in items if "status" in one}
 
-    def cancel(self, name: str) -> None:
+    def cancel(self, name: str) -> bool:
+        """Whether that was taken: it isn't where somebody wrote the status since it was read."""
         read = self.read(name)
         read["status"]["state"]["phase"] = "Aborted"
-        self.custom.replace_namespaced_custom_object_status(*self.at, name, read)
+        try:
+            self.custom.replace_namespaced_custom_object_status(*self.at, name, read)
+        except ApiException as error:
+            if error.status != 409:
+                raise
+            return False
+        return True
 
 
 @pytest.fixture
@@ -147,7 +155,7 @@ def test_a_cancel_by_a_written_phase_ends_its_pods(torchx: Torchx, connection: c
     # It reads and writes at once; another write in between would be a conflict that its user sees.
     version = torchx.read("app-3")["metadata"]["resourceVersion"]
     until(lambda: len(torchx.read("app-3")["status"].get("taskStatusCount", {})) == 2)
-    torchx.cancel("app-3")
+    until(lambda: torchx.cancel("app-3"))
     assert torchx.phase("app-3") == "Aborted"
     core = client.CoreV1Api(connection)
     until(lambda: not core.list_namespaced_pod(namespace).items)

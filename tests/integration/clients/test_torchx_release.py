@@ -24,7 +24,7 @@ def test_an_app_is_run_watched_read_and_described(torchx: Torchx):
     app = torchx.run("sh", "-c", "echo replica of $VC_SH_0_HOSTS", replicas=2)
     assert app.startswith(f"kubernetes://torchx/{torchx.namespace}:")
     name = app.rpartition(":")[2]
-    until(lambda: torchx.state(app) == "SUCCEEDED", seconds=60)
+    until(lambda: torchx.state(app) == "SUCCEEDED", seconds=120)
     assert torchx.replicas(app) == {"sh/0": "SUCCEEDED", "sh/1": "SUCCEEDED"}
     assert torchx.apps() == {app: "SUCCEEDED"}
     lines = torchx.log(app)
@@ -35,12 +35,12 @@ def test_an_app_is_run_watched_read_and_described(torchx: Torchx):
 
 def test_one_that_fails_is_failed(torchx: Torchx):
     app = torchx.run("exit", "3", replicas=1)
-    until(lambda: torchx.state(app) == "FAILED", seconds=60)
+    until(lambda: torchx.state(app) == "FAILED", seconds=120)
     assert torchx.apps() == {app: "FAILED"}
 
 
 def test_one_that_is_cancelled_is_gone(torchx: Torchx):
     app = torchx.run("sleep", "600", replicas=2)
-    until(lambda: set(torchx.replicas(app).values()) == {"RUNNING"}, seconds=60)
-    torchx("cancel", app)
-    until(lambda: torchx.apps() == {}, seconds=60)
+    until(lambda: set(torchx.replicas(app).values()) == {"RUNNING"}, seconds=120)
+    until(lambda: torchx.cancel(app))
+    until(lambda: torchx.apps() == {}, seconds=120)
