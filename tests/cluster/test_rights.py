@@ -44,6 +44,7 @@ UNUSED: dict[str, dict[Right, str]] = {
         ("scheduling.volcano.sh", "queues", "get"): "read again after a conflict, or where both programs make a queue",
         ("scheduling.volcano.sh", "queues", "create"): _FIRST,
         ("scheduling.volcano.sh", "podgroups", "get"): "read again after a conflict with another writer",
+        ("scheduling.volcano.sh", "podgroups", "list"): _LISTS,
         ("bus.volcano.sh", "commands", "get"): "read again where its deletion met a conflict",
         ("", "pods", "list"): _LISTS,
         ("scheduling.k8s.io", "priorityclasses", "list"): _LISTS,
