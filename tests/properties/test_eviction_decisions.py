@@ -63,6 +63,36 @@ _BY_SHARE: Json = {
     "actions": "preempt",
     "tiers": [{"plugins": [{"name": "priority"}]}, {"plugins": [{"name": "drf"}, {"name": "predicates"}]}],
 }
+_ROOM_FROM_ELSEWHERE: Json = {
+    "nodes": [
+        {"metadata": {"name": name}, "status": {"allocatable": {"cpu": cpu, "pods": "9"}}}
+        for name, cpu in (("n0", "2"), ("n1", "3"))
+    ],
+    "queues": [
+        {"metadata": {"name": "q"}},
+        {"metadata": {"name": "kept"}, "spec": {"guarantee": {"resource": {"cpu": "2"}}}},
+    ],
+    "priorityClasses": [{"metadata": {"name": "high"}, "value": 10}],
+    "podGroups": [
+        _group("wide", "q"),
+        _group("small", "q"),
+        {**_group("waits", "q"), "spec": {"minMember": 2, "queue": "q", "priorityClassName": "high"}},
+    ],
+    "pods": [
+        *(_pod("wide", i, cpu="2", node=f"n{i}") for i in range(2)),
+        _pod("small", cpu="1", node="n1"),
+        *(_pod("waits", i, cpu="1") for i in range(2)),
+    ],
+}
+"""A queue with more than it deserves: those on n0 alone don't bring it down enough for the first pod that waits, and do
+for the second, as those on n1 went for the first."""
+_BY_WEIGHT: Json = {
+    "actions": "preempt",
+    "tiers": [
+        {"plugins": [{"name": "priority"}, {"name": "gang", "enablePreemptable": False}]},
+        {"plugins": [{"name": "predicates"}, {"name": "proportion"}]},
+    ],
+}
 
 
 def _compare(world: Json, document: Json) -> None:
@@ -77,6 +107,7 @@ def _compare(world: Json, document: Json) -> None:
 @SETTINGS
 @example(_ONLY_ITS_SLOT, _WHOLE_GANGS)
 @example(_SHARES_MOVE, _BY_SHARE)
+@example(_ROOM_FROM_ELSEWHERE, _BY_WEIGHT)
 @given(worlds(), policies())
 def test_evictions_are_those_of_one_task_at_a_time(world: Json, document: Json) -> None:
     _compare(world, document)

@@ -1,7 +1,8 @@
 """Make room for a single task: on which nodes evictions could help, and whom to evict there until it fits.
 
 Which nodes could help is found for all alike tasks of a gang at once, by what plugins might let go at most. Evictions
-and promises for the gang only ever lower that, so a node that failed isn't asked again for it.
+and promises for the gang only ever lower that, so a node that failed isn't asked again for it, unless its queue lacked
+room.
 """
 
 from __future__ import annotations
@@ -84,8 +85,9 @@ class Relief:
                 for known in self._prospects.values():
                     known.served(row, evicted=statement.mark() > mark + 1)
                 return True
-            if roomy or helped.more:
-                prospect.failed(row, for_good=not helped.more)
+            if roomy or helped.more or helped.may_go:
+                # Who goes elsewhere may give the queue the room that those here don't.
+                prospect.failed(row, for_good=roomy and not helped.more)
             else:
                 prospect.barred(row)
         if key is not None and not statement:
@@ -321,7 +323,7 @@ class _Prospect:
         self._scored = relief.terms.scored
         self._known: dict[bytes, float] = {}
         self._failed: dict[int, float] = {}
-        """Nodes that failed and might do once more are gone, with where they stood."""
+        """Nodes that failed and might do once more are gone, on them or elsewhere, with where they stood."""
         self._barred: dict[int, float] = {}
         """Nodes with nobody to go that failed while the queue had no room, with where they stand."""
         mask = relief.open(task)
@@ -362,7 +364,8 @@ class _Prospect:
 
     def served(self, row: int, *, evicted: bool) -> None:
         """A task of the gang, of whatever role, got its place there, so that the node stands differently for the next.
-        Evictions may have silenced a tier of plugins on other nodes, so that another one decides there now."""
+        Evictions may have silenced a tier of plugins on other nodes, so that another one decides there now, or
+        have given the queue room."""
         if self._scored and self._heads[row] != _NO:
             self._heads[row] = self._points(row) + self._bonus[row]
         elif self._scored and row in self._failed:
