@@ -55,8 +55,9 @@ class World:
     def __enter__(self) -> Self:
         self.plane.call("POST", "/api/v1/namespaces", {"metadata": {"name": self.namespace}})
         self.plane.wait_service_accounts(self.namespace)
+        # One that has just ended is started again by its keeper.
         for component in self.components.running:
-            component.wait_ready()
+            wait_until(f"{component.program.name} is ready", component.ready)
         self._said = {log: log.stat().st_size for log in self._logs()}
         self.recorder.__enter__()
         return self
@@ -98,19 +99,20 @@ class World:
         }
 
     def wait_running(self, count: int) -> None:
-        """Return once so many jobs run or have run."""
+        """Return once so many jobs run or have run, and what there is by then was seen."""
         wait_until(
             f"{count} jobs run",
             lambda: sum(phase in ("Running", "Completing", "Completed") for phase in self.phases().values()) >= count,
-            timeout=120,
         )
+        self.recorder.catch_up()
 
     def wait_all(self, wanted: str = "Completed", *, timeout: float = 240.0) -> None:
-        """Return once every submitted job has that phase."""
+        """Return once every submitted job has that phase, and what there is by then was seen."""
         try:
             wait_until(f"all are {wanted}", lambda: set(self.phases().values()) == {wanted}, timeout=timeout, pause=0.2)
         except AssertionError as error:
             raise AssertionError(f"{error}: {self.phases()}") from None
+        self.recorder.catch_up()
 
     def pods(self) -> dict[str, Json]:
         """The namespace's pods that exist, by name."""
