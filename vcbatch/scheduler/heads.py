@@ -238,7 +238,7 @@ class View:
     def _next_places(self, count: int, taken: list[int]) -> list[int]:
         """The nodes of the next tasks, usually of `count` or more, in placing order; none where no node takes one.
         Tasks `taken` are on their way to their nodes."""
-        expected = self.placer.expected[self.cls.id]
+        expected = self.placer.expected(self.cls)
         most = max(count, min(self._horizon, expected) if expected > 0 else self._horizon)
         nodes = greatest(self.head, most)
         if not len(nodes):

@@ -34,9 +34,10 @@ class Placer:
         self.nodes = state.nodes
         self.plugins = plugins
         self.log: list[tuple[View | None, Sequence[int]]] = []
-        self.expected: Counter[int] = Counter()
+        self._expected: Counter[int] = Counter()
         """By class id: for how many tasks more places are likely to be asked for. Only how far views look ahead goes by
         it."""
+        self._expected_in_all = 0
         self._cache = cache
         self._views: dict[int, View] = {}
         self._all = np.arange(len(self.nodes), dtype=np.intp)
@@ -112,13 +113,22 @@ class Placer:
             self._chosen(view, cls, rows)
         return rows
 
+    def expect(self, cls: TaskClass, count: int) -> None:
+        """Places for so many tasks more are likely to be asked for; fewer where it is negative."""
+        self._expected[cls.id] += count
+        self._expected_in_all += count
+
+    def expected(self, cls: TaskClass) -> int:
+        """For how many tasks of the class more places are likely to be asked for; 0 or less where nobody knows."""
+        return self._expected[cls.id]
+
     def expects_only(self, cls: TaskClass, *, least: int) -> bool:
         """Whether all tasks that are likely to come are of this class, and so many at least."""
-        return self.expected[cls.id] >= least and all(n <= 0 or other == cls.id for other, n in self.expected.items())
+        return self._expected[cls.id] >= max(least, self._expected_in_all)
 
     def _chosen(self, view: View | None, cls: TaskClass, rows: Sequence[int]) -> None:
         self.log.append((view, rows))
-        self.expected[cls.id] -= len(rows)
+        self.expect(cls, -len(rows))
 
     def on_releasing(
         self, cls: TaskClass, count: int, *, within: Rows | None = None, leaning: Leaning | None = None

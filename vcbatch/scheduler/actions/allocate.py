@@ -84,7 +84,7 @@ class _Turns:
             if runs or session.promises.to(job) or (session.gates is not None and session.gates.closed(job)):
                 self._sheets[job.key] = deque(runs)
                 for run in runs:
-                    session.placer.expected[run.cls.id] += len(run.tasks)
+                    session.placer.expect(run.cls, len(run.tasks))
                 self.jobs.setdefault(job.queue.name, []).append((session.job_key(job), job))
         for heap in self.jobs.values():
             heapq.heapify(heap)
