@@ -91,7 +91,14 @@ def no_node(session: Session, task: Task, *, unplaced: int, placed: int, domain:
     admitted = session.placer.static(cls).mask
     if domain is not None:
         admitted = admitted & np.isin(np.arange(len(session.nodes)), domain.rows)
-    reason, shortages, text = _shortage(session, task, admitted, free, unplaced=unplaced)
+    lacking = session.state.claimed.lacking(task)
+    if lacking is None or not (admitted & lacking).any():
+        reason, shortages, text = _shortage(session, task, admitted, free, unplaced=unplaced)
+    elif (admitted & ~lacking).any():
+        reason, shortages, text = _shortage(session, task, admitted & ~lacking, free, unplaced=unplaced)
+    else:
+        reason, shortages = WaitReason.IMPOSSIBLE, []
+        text = f"no node that {_POD} may go to has the devices that its resourceclaims ask for"
     return Blocker(
         reason=reason,
         text=text,

@@ -14,6 +14,7 @@ from vcbatch.api.dra import DeviceClass, ResourceClaim, ResourceSlice
 from vcbatch.api.resources import DEVICECLASSES, RESOURCECLAIMS, RESOURCESLICES
 from vcbatch.scheduler import CycleResult, Policy, WaitReason
 from vcbatch.scheduler.dra import expressions
+from vcbatch.scheduler.dra.claimed import CANNOT_ALLOCATE
 
 DRIVER = "gpu.example.com"
 
@@ -504,4 +505,29 @@ def test_devices_of_which_nobody_can_tell_what_they_take_are_named_where_a_claim
     assert not cluster.placed("g")
     why = cluster.why("g")
     assert """or have capacity that can't be read, which is not supported": 1""" in why
-    assert """couldn't serve all resourceclaims": 1""" in why
+    assert "'node(s) lacked the devices of a resourceclaim, even if nobody had any': 1" in why
+
+
+def test_devices_that_there_are_not_are_told_apart_from_those_that_others_have() -> None:
+    cluster = Claims()
+    cluster.devices("a", "gpu-0", "gpu-1")
+    cluster.claim("two", {"count": 2})
+    cluster.users("two", 1, "two")
+    cluster.cycle()
+    for count in (1, 3):
+        cluster.claim(f"more-{count}", {"count": count})
+        cluster.users(f"more-{count}", 1, f"more-{count}")
+    cluster.cycle()
+    later, never = (cluster.scheduler.explain("ns", f"more-{count}") for count in (1, 3))
+    assert later is not None
+    assert never is not None
+    lacked, taken = "node(s) lacked the devices of a resourceclaim, even if nobody had any", CANNOT_ALLOCATE
+    assert (later.reason, later.nodes) == (WaitReason.INSUFFICIENT, {lacked: 1, taken: 1})
+    assert (never.reason, never.nodes) == (WaitReason.IMPOSSIBLE, {lacked: 2})
+    assert "has the devices that its resourceclaims ask for" in never.message
+    cluster.devices("b", "gpu-0", "gpu-1", "gpu-2")
+    cluster.cycle()
+    assert cluster.got("more-1") == ["gpu-0"]
+    again = cluster.scheduler.explain("ns", "more-3")
+    assert again is not None
+    assert again.reason is WaitReason.INSUFFICIENT

@@ -7,7 +7,7 @@ have alike devices in alike states are tried once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from vcbatch.scheduler.model import NodeInfo, Task
 
 CANNOT_ALLOCATE: Final = "node(s) couldn't serve all resourceclaims"
+LACKING: Final = "node(s) lacked the devices of a resourceclaim, even if nobody had any"
 ELSEWHERE: Final = "node(s) didn't reach the devices of a resourceclaim"
 NOT_SUPPORTED: Final = (
     "node(s) whose devices for a resourceclaim take counters that their pool lacks or that go by compatibility groups, "
@@ -79,6 +80,7 @@ class ClaimedDevices:
         self._keys: dict[object, int] = {}
         self._key_of: npt.NDArray[np.intp] = np.zeros(0, dtype=np.intp)
         self._answers: dict[tuple[bytes, int], str] = {}
+        self._lacking: dict[tuple[bytes, Hashable], bool] = {}
 
     # What there is ----------------------------------------------------------------------------------------------------
 
@@ -114,6 +116,7 @@ class ClaimedDevices:
             self._inventory = Inventory(self._facts.of(ResourceSlice).values(), self._labels)
             self._keys.clear()
             self._answers.clear()
+            self._lacking.clear()
         self._ledger = Ledger(self._inventory)
         for claim in self._facts.of(ResourceClaim).values():
             allocation = claim.status.allocation
@@ -136,17 +139,19 @@ class ClaimedDevices:
 
     def _key(self, info: NodeInfo) -> int:
         """The number of the node's devices and their states: nodes with the same serve the same claims."""
+        return self._keys.setdefault(self._state(info, self._ledger), len(self._keys))
+
+    def _state(self, info: NodeInfo, ledger: Ledger) -> Hashable:
         number: dict[CounterId, int] = {}
         free = tuple(
             (
                 d.kind,
-                self._ledger.state(d),
-                tuple((number.setdefault(c, len(number)), amount, self._ledger.left(c)) for c, amount in d.draws),
+                ledger.state(d),
+                tuple((number.setdefault(c, len(number)), amount, ledger.left(c)) for c, amount in d.draws),
             )
             for d in self._devices(info)
         )
-        state = (free, frozenset(d.kind for d in self._inventory.refused(info.name, info.row)))
-        return self._keys.setdefault(state, len(self._keys))
+        return free, frozenset(d.kind for d in self._inventory.refused(info.name, info.row))
 
     def _devices(self, info: NodeInfo) -> list[Device]:
         return self._inventory.on(info.name, info.row)
@@ -180,6 +185,13 @@ class ClaimedDevices:
     def fault(self, task: Task) -> str:
         """Why the pod can't have its devices anywhere now; empty where it might."""
         return self._claims_of(task)[1] if self.couples(task) else ""
+
+    def lacking(self, task: Task) -> Mask | None:
+        """The nodes that couldn't serve the pod's claims if nobody had any device; None where it has no claims."""
+        if not self.couples(task):
+            return None
+        found = [rejection.nodes for rejection in self.rejections(task) if rejection.reason == LACKING]
+        return found[0] if found else np.zeros(len(self._infos), dtype=bool)
 
     def _claims_of(self, task: Task) -> tuple[list[str], str]:
         """The claims of a pod, and why it can't have them now."""
@@ -227,23 +239,34 @@ class ClaimedDevices:
             alike = self._key_of == number
             if len(self._answers) > _MOST_ANSWERS:
                 self._answers.clear()
+                self._lacking.clear()
             answer = self._answers.get((told, int(number)))
             if answer is None:
                 info = self._infos[int(np.flatnonzero(alike)[0])]
-                answer = self._answers[told, int(number)] = self._answer(info, claims)
+                answer = self._answers[told, int(number)] = self._answer(info, claims, told)
             if answer:
                 reasons[answer] = reasons.get(answer, np.zeros(len(alike), dtype=bool)) | alike
         return [DeviceRejection(reason, nodes) for reason, nodes in sorted(reasons.items())]
 
-    def _answer(self, info: NodeInfo, claims: Sequence[ResourceClaim]) -> str:
-        """Why the node doesn't serve the claims; empty where it does."""
+    def _answer(self, info: NodeInfo, claims: Sequence[ResourceClaim], told: bytes) -> str:
+        """Why the node doesn't serve the claims, which `told` tells of; empty where it does."""
         try:
-            if self._search(info, claims) is not None:
+            if self._search(info, claims, self._ledger) is not None:
                 return ""
+            refused = self._inventory.refused(info.name, info.row)
+            if refused and self._wants(refused, claims):
+                return NOT_SUPPORTED
+            return LACKING if self._lacks(info, claims, told) else CANNOT_ALLOCATE
         except OutOfSteps:
             return GIVEN_UP
-        refused = self._inventory.refused(info.name, info.row)
-        return NOT_SUPPORTED if refused and self._wants(refused, claims) else CANNOT_ALLOCATE
+
+    def _lacks(self, info: NodeInfo, claims: Sequence[ResourceClaim], told: bytes) -> bool:
+        """Whether the node couldn't serve the claims if nobody had any device of it. Told once for alike nodes."""
+        key = (told, self._state(info, Ledger(self._inventory)))
+        known = self._lacking.get(key)
+        if known is None:
+            known = self._lacking[key] = self._search(info, claims, Ledger(self._inventory)) is None
+        return known
 
     def _wants(self, devices: Sequence[Device], claims: Sequence[ResourceClaim]) -> bool:
         """Whether some request of the claims would take one of these devices."""
@@ -256,11 +279,11 @@ class ClaimedDevices:
             for device in devices
         )
 
-    def _search(self, info: NodeInfo, claims: Sequence[ResourceClaim]) -> Found | None:
+    def _search(self, info: NodeInfo, claims: Sequence[ResourceClaim], ledger: Ledger) -> Found | None:
         classes = self._facts.of(DeviceClass)
         steps = self.seconds * STEPS_PER_SECOND
         devices = self._devices(info)
-        return Search(self._inventory, devices, self._ledger, classes, steps=steps).run(claims)
+        return Search(self._inventory, devices, ledger, classes, steps=steps).run(claims)
 
     # What is decided --------------------------------------------------------------------------------------------------
 
@@ -273,7 +296,7 @@ class ClaimedDevices:
         waiting = [claims[key] for key in keys if not self._allocated(key, claims[key])]
         info = self._infos[row]
         try:
-            found: Found | None = self._search(info, waiting) if waiting else {}
+            found: Found | None = self._search(info, waiting, self._ledger) if waiting else {}
         except OutOfSteps:
             found = None
         for claim in waiting if found is not None else ():
