@@ -11,7 +11,7 @@ import pytest
 from tests.unit.scheduler.cluster import Cluster
 from vcbatch.scheduler import Policy
 from vcbatch.scheduler.plugins import PLUGINS
-from vcbatch.scheduler.plugins.base import Cap, Normalise, Plugin, Preference, Rejection
+from vcbatch.scheduler.plugins.base import Cap, Normalise, OrderTerm, Plugin, Preference, Rejection
 from vcbatch.scheduler.plugins.checked import WrongAnswer, checked
 from vcbatch.scheduler.policy import Extensions
 
@@ -150,6 +150,13 @@ def test_keys_of_many_gangs_are_looked_at() -> None:
     asked = checked(plugin)({})
     with pytest.raises(WrongAnswer, match=r"an array of float64 \[1\]; must be None, or an array of numbers \[2\]"):
         asked.job_keys(np.arange(2))
+
+
+@pytest.mark.parametrize("terms", [None, ["share"], [OrderTerm(3)], [OrderTerm("share", 2)]])
+def test_what_is_said_of_keys_is_looked_at(terms: Any) -> None:
+    asked = checked(answering("queue_terms", terms))({})
+    with pytest.raises(WrongAnswer, match=r"must be a list of OrderTerm\(str, -1, 0 or 1, str\)"):
+        asked.queue_terms(None)
 
 
 class Moves(Plugin):

@@ -15,6 +15,7 @@ from vcbatch.scheduler.plugins.base import (
     Cap,
     Ledger,
     Normalise,
+    OrderTerm,
     Plugin,
     Preference,
     Protection,
@@ -120,6 +121,13 @@ def _number(plugin: _Checked, answer: Any, about: Sequence[Any]) -> str:
 def _numbers(plugin: _Checked, answer: Any, about: Sequence[Any]) -> str:
     fine = isinstance(answer, tuple) and all(map(_is_number, cast("tuple[Any, ...]", answer)))
     return "" if fine else "a tuple of numbers"
+
+
+def _terms(plugin: _Checked, answer: Any, about: Sequence[Any]) -> str:
+    def is_one(one: Any) -> bool:
+        return isinstance(one.word, str) and one.sign in (-1, 0, 1) and isinstance(one.of, str)
+
+    return "" if _listed(answer, OrderTerm, is_one) else "a list of OrderTerm(str, -1, 0 or 1, str)"
 
 
 def _count(plugin: _Checked, answer: Any, about: Sequence[Any]) -> str:
@@ -252,6 +260,7 @@ _CHECKS: Final[Mapping[str, _Check]] = {
     "job_keys": _keys,
     "task_key": _number,
     "queue_key": _numbers,
+    "queue_terms": _terms,
     "victim_queue_key": _numbers,
     "job_valid": _sentence,
     "queue_fault": _sentence,
