@@ -218,6 +218,20 @@ def test_cards_that_are_cut_give_the_smallest_part_that_does() -> None:
     assert not cluster.placed("k"), "it would have to be cut anew"
 
 
+def test_a_part_of_a_card_counts_whole_however_little_of_it_is_asked_for() -> None:
+    """Of a's card 10000 + 5000 of 40000 are in use with the pod, for 6000 + 1000; of b's 11000 + 1000."""
+    cluster = Cards(VGPUEnable=True, SchedulePolicy="binpack", ScheduleWeight=1)
+    cluster.config(MIG_CONFIG)
+    cluster.vgpus("a", card("x", memory=40000, kind="NVIDIA-A100", mode="mig"))
+    cluster.vgpus("b", card("y", memory=40000))
+    cluster.sharers("one", 1, {"vgpu_number": 1, "vgpu_memory": 6000}, use_uuid="x")
+    cluster.sharers("other", 1, {"vgpu_number": 1, "vgpu_memory": 11000}, use_uuid="y")
+    cluster.cycle()
+    cluster.sharers("g", 1, {"vgpu_number": 1, "vgpu_memory": 1000})
+    cluster.cycle()
+    assert cluster.placed("g") == {"g-worker-0": "a"}
+
+
 def test_without_geometries_a_cut_card_is_shared_like_others() -> None:
     cluster = Cards(VGPUEnable=True)
     cluster.vgpus("a", card("x", mode="mig"))

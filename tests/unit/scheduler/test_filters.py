@@ -108,6 +108,18 @@ def test_the_anti_affinity_of_a_pod_that_runs_goes_by_the_namespace_of_who_comes
     assert cluster.nodes("g") == {"b"}
 
 
+@pytest.mark.parametrize(("wish", "node"), [(1, "a"), (2, "b")])
+def test_a_pod_that_must_have_others_near_draws_them_as_a_wish_of_weight_one_does(wish: int, node: str) -> None:
+    cluster = Rules()
+    others = {"labelSelector": {"matchLabels": {"gang": "g"}}}
+    cluster.stranger("must", "a", affinity=_near(**others))
+    liked = [{"weight": wish, "podAffinityTerm": {"topologyKey": ZONE, **others}}]
+    soft = {"preferredDuringSchedulingIgnoredDuringExecution": liked}
+    cluster.stranger("would", "b", affinity={"podAffinity": soft})
+    cluster.gang("g", 1)
+    assert cluster.nodes("g") == {node}
+
+
 @pytest.mark.parametrize(("keys", "node"), [("matchLabelKeys", "b"), ("mismatchLabelKeys", "a")])
 def test_a_term_compares_with_the_own_value_of_a_label(keys: str, node: str) -> None:
     cluster = Rules()
