@@ -198,7 +198,10 @@ def _broad_run(plane: ControlPlane) -> None:
     _until_job(plane, "wide", "Running", running=3)
     # Pods that come and go: a failure with a policy, an end, a TTL.
     policies = [{"event": "PodFailed", "action": "RestartJob"}]
-    plane.kubectl("create", "-f", "-", stdin=_job("restarts", replicas=1, run="exit 3", policies=policies, maxRetry=2))
+    fails = json.loads(_job("restarts", replicas=1, run="exit 3", policies=policies, maxRetry=2))
+    # On one node, so that it fails with the same words twice, which are one event.
+    fails["spec"]["tasks"][0]["template"]["spec"]["nodeSelector"] = {"kubernetes.io/hostname": "node-0"}
+    plane.kubectl("create", "-f", "-", stdin=json.dumps(fails))
     plane.kubectl("create", "-f", "-", stdin=_job("short", replicas=1, run="exit 0", ttlSecondsAfterFinished=1))
     _until_job(plane, "restarts", "Failed")
     wait_until("the TTL of short is over", lambda: plane.request("GET", _job_path("short"))[0] == 404)
