@@ -50,7 +50,11 @@ class People:
 
     def follow(self, *arguments: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [sys.executable, "-m", "vcbatch", *arguments], env=self.environment, stdout=subprocess.PIPE, text=True
+            [sys.executable, "-m", "vcbatch", *arguments],
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
         )
 
     def submit(self, body: dict[str, Any]) -> None:
@@ -128,6 +132,17 @@ def test_changes_are_followed_until_somebody_has_seen_enough(people: People) -> 
         assert watch.stdout.readline() == "job.batch.volcano.sh/seen\n"
         watch.send_signal(signal.SIGINT)
         assert watch.wait(timeout=PATIENCE) == 130
+    finally:
+        watch.kill()
+        watch.communicate()
+
+
+def test_where_nothing_is_yet_that_is_said_while_it_is_watched_for(people: People) -> None:
+    watch = people.follow("job", "list", "-w", "-l", "nobody=has-it")
+    try:
+        assert watch.stderr is not None
+        assert watch.stderr.readline().startswith("No jobs that fit in namespace ")
+        assert watch.poll() is None
     finally:
         watch.kill()
         watch.communicate()

@@ -9,3 +9,4 @@ vcbatch cronjob suspend nope nightly
 vcbatch queue close root nope research
 vcbatch queue open vision nope
 vcbatch queue delete nope vision
+vcbatch job get nope -w

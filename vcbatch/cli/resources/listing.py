@@ -157,6 +157,10 @@ def get_command(kind: Kind) -> click.Command:
         if watch:
             if len(names) != 1:
                 raise click.UsageError(f"-w follows one {kind.word}, got {len(names)} names")
+            namespace = access.namespace if kind.resource.namespaced else None
+            access.once(
+                lambda api: api.get(kind.resource, names[0], namespace=namespace)
+            )  # an error, if it isn't there
             asked = Asked(format=output, field_selector=f"metadata.name={names[0]}", watch=True, headers=not no_headers)
             return show_list(access, kind, asked)
         return show_named(access, kind, names, output, headers=not no_headers)
@@ -204,7 +208,7 @@ def show_list(access: Access, kind: Kind, asked: Asked) -> int:
         return listing.items
 
     found = [obj for obj in access.once(fetch) if asked.keep is None or asked.keep(obj)]
-    if not found and (asked.format.tabular or asked.format.shape is Shape.NAME):
+    if not found and _for_reading(asked.format):
         note(_nothing(kind, namespace, asked))
         return 0
     if asked.sort_by is not None:
@@ -249,12 +253,18 @@ async def _follow(
     async for batch in batches:
         now = clock()
         kept = [change for change in batch if asked.keep is None or asked.keep(change.object)]
-        if first and asked.format.tabular and kept:
+        if first and not kept and _for_reading(asked.format):
+            note(_nothing(kind, namespace, asked))
+        elif first and asked.format.tabular:
             say(printer.listed([change.object for change in kept], now=now))  # widths that fit all of them
         else:
             for change in kept:
                 _say(printer.another(change.object, now=now, gone=change.deleted), asked.format)
         first = False
+
+
+def _for_reading(output: Format) -> bool:
+    return output.tabular or output.shape is Shape.NAME
 
 
 def _printer(kind: Kind, asked: Asked) -> Printer:
