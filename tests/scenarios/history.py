@@ -176,7 +176,8 @@ class Observer:
             now = there.get(key)
             if now is None or now["metadata"]["uid"] != found["metadata"]["uid"]:
                 self._tell(resource, found, gone=True)
-        for key, found in there.items():
+        # A list is in the order of names; what was written first is told first.
+        for key, found in sorted(there.items(), key=lambda each: int(each[1]["metadata"]["resourceVersion"])):
             before = self._known[resource].get(key)
             if before is None or before["metadata"]["resourceVersion"] != found["metadata"]["resourceVersion"]:
                 self._tell(resource, found, gone=False)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -14,6 +16,8 @@ from tests.scenarios.report import PURE, collect, load, save, table, tell
 from tests.scenarios.report import Outcome as Result
 from tests.scenarios.simulated import simulated
 from tests.support import virtual_time
+from vcbatch.api.resources import PODS, Resource
+from vcbatch.seams.api import Listing
 
 OBJECT = {
     "metadata": {"name": "x", "labels": {"volcano.sh/job": "a"}},
@@ -102,6 +106,38 @@ def test_a_policy_is_for_a_cluster_of_its_own() -> None:
 def test_what_must_never_be_is_found_when_it_is_over() -> None:
     with pytest.raises(ScenarioFailed, match="what must never be happened"):
         _play(SHORT, DONE, never=({"get": "pods", "where": {"status.phase": "Running"}, "at_least": 1},))
+
+
+def test_what_happened_while_nobody_watched_is_told_in_its_order() -> None:
+    """One pod ended and another took its place: never two at once, though the list has the second one first."""
+
+    def pod(name: str, phase: str, version: int) -> dict[str, Any]:
+        metadata = {"name": name, "namespace": "s", "uid": name, "resourceVersion": str(version)}
+        return {"metadata": metadata, "status": {"phase": phase}}
+
+    class Interrupted:
+        listings = ([pod("b", "Running", 1)], [pod("a", "Running", 9), pod("b", "Succeeded", 8)])
+
+        async def list(self, resource: Resource) -> Listing[Any]:
+            found = self.listings[0] if resource == PODS else []
+            return Listing(items=found, resource_version="9")
+
+        async def watch(self, resource: Resource, **_: Any) -> AsyncIterator[Any]:
+            if resource != PODS or self.listings[1:] == ():
+                await asyncio.Event().wait()
+            self.listings = self.listings[1:]
+            return
+            yield
+
+    async def run() -> None:
+        async with Observer(Interrupted()) as observer:  # type: ignore[arg-type]
+            history = observer.history("s")
+            history.forbid([{"get": "pods", "where": {"status.phase": "Running"}, "at_least": 2}])
+            await asyncio.sleep(5)
+            assert (history.current(PODS) or {}).keys() == {"a", "b"}
+            history.check()
+
+    virtual_time.run(run())
 
 
 @pytest.mark.parametrize(
