@@ -13,7 +13,7 @@ from vcbatch.api.phases import Action
 from vcbatch.api.resources import COMMANDS, JOBS, QUEUES
 from vcbatch.sdk.async_job import AsyncJobHandle
 from vcbatch.sdk.connecting import Place, configured, local
-from vcbatch.sdk.errors import Conflict, Unavailable, VcbatchError
+from vcbatch.sdk.errors import AdmissionDenied, Conflict, NotFound, Unavailable, VcbatchError
 from vcbatch.sdk.functions.async_calls import AsyncFunctionHandle, AsyncMapHandle, folder_of
 from vcbatch.sdk.functions.folder import MOST_CALLS, Call, CallFolder, SharedFolder
 from vcbatch.sdk.functions.task import TaskFunction, as_task, job_of
@@ -22,7 +22,6 @@ from vcbatch.sdk.models.queue import Queue, QueueChanges
 from vcbatch.sdk.records import command_for
 from vcbatch.sdk.replacing import replaced
 from vcbatch.sdk.session import Session
-from vcbatch.seams.api import ApiError
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -216,13 +215,14 @@ class AsyncClient:
 
     async def delete_queue(self, name: str) -> None:
         """Nothing happens where it is gone already. Raises `AdmissionDenied` for one that is in use."""
-        with self._session.translated():
-            api = await self._session.api()
-            try:
-                await api.delete(QUEUES, name)
-            except ApiError as error:
-                if not error.not_found:
-                    raise
+        try:
+            with self._session.translated():
+                await (await self._session.api()).delete(QUEUES, name)
+        except NotFound:
+            pass
+        except AdmissionDenied as error:
+            error.hint = ""  # there is nothing to correct; what is in the queue is said
+            raise
 
     async def open_queue(self, name: str) -> None:
         """Let a queue take jobs again."""

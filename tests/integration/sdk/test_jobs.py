@@ -162,6 +162,9 @@ def test_queues_are_made_changed_closed_and_deleted(client: Client):
     assert "laboratory" in {queue.name for queue in client.queues()}
     client.delete_queue("laboratory")
     client.delete_queue("laboratory")
+    with pytest.raises(AdmissionDenied, match="can not be deleted") as kept:
+        client.delete_queue("default")
+    assert kept.value.hint == ""
 
 
 async def test_the_same_within_an_event_loop(state_dir: Path):
