@@ -232,7 +232,7 @@ class Topology:
         if higher:
             yield Flaw(HyperNodeReason.TIER_ORDER, f"tier {tier} is not above that of its members {_few(higher)}")
         for other, nodes in sorted(shared.get(name, {}).items()):
-            yield Flaw(HyperNodeReason.SHARED_NODES, f"{_few(sorted(nodes))} are members of {other} as well")
+            yield Flaw(HyperNodeReason.SHARED_NODES, f"{other} has {_few(sorted(nodes))} as well")
         missing = sorted(self._missing(name))
         if missing:
             yield Flaw(HyperNodeReason.MEMBER_NOT_FOUND, f"there is no {_few(missing)}")

@@ -110,8 +110,8 @@ def test_nothing_is_computed_again_where_nothing_changed() -> None:
         (
             {"a": spec(1, *exact("Node", "a1", "b1")), "b": spec(1, *exact("Node", "b1"))},
             {
-                "a": [("SharedNodes", "b1 are members of b as well")],
-                "b": [("SharedNodes", "b1 are members of a as well")],
+                "a": [("SharedNodes", "b has b1 as well")],
+                "b": [("SharedNodes", "a has b1 as well")],
             },
         ),
         (
