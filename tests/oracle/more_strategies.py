@@ -74,7 +74,7 @@ def measured(draw: st.DrawFn) -> tuple[Json, Json]:
         node["status"]["capacity"] = node["status"]["allocatable"]
         if draw(st.integers(0, 7)):
             usage = {name: draw(st.sampled_from(LOADS)) + 0.0017 * i for name in ("cpu", "memory")}
-            at = now - draw(st.sampled_from([10, 10, 10, 299, 301]))
+            at = now - draw(st.sampled_from([10, 10, 10, 300, 301]))
             world["nodeUsages"].append({"metadata": {"name": node["metadata"]["name"]}, **usage, "observedAt": at})
     for pods in _roles(world):
         limits = draw(st.sampled_from([None, {"cpu": "4"}, {"cpu": "3", "memory": "6Gi"}]))

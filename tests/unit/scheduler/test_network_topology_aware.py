@@ -9,9 +9,17 @@ import pytest
 
 from tests.unit.scheduler.cluster import START, Cluster
 from tests.unit.scheduler.domains import SOFT, hard, hyper_node, racks, send
+from tests.unit.scheduler.scoring import plugin_of
 from vcbatch.scheduler import Policy
 from vcbatch.scheduler.domain_search import DomainSearch, Purpose, domains_for
-from vcbatch.scheduler.plugins.network_topology_aware import Filling, Fullness, Nearness, Packing
+from vcbatch.scheduler.plugins.base import DomainWish
+from vcbatch.scheduler.plugins.network_topology_aware import (
+    Filling,
+    Fullness,
+    Nearness,
+    NetworkTopologyAware,
+    Packing,
+)
 from vcbatch.scheduler.session import Session
 from vcbatch.scheduler.static_nodes import StaticCache
 
@@ -100,6 +108,25 @@ def test_how_full_domains_would_be() -> None:
     assert fullness.after(amount).tolist() == pytest.approx([(2.25 + 0.25) / 4, (3 + 15 / 32) / 4, spine, spine])
     too_much = session.dims.vector({"cpu": "9"})
     assert fullness.after(too_much).tolist() == pytest.approx([13 / 16, 0, 13 / 24, 13 / 24])
+
+
+def test_where_the_gang_is_counts_among_the_fullest_domains_only() -> None:
+    """Pods of the gang are in racks a and c; with the other two, b and c would be equally full."""
+    made = policy()
+    cluster = Cluster(made)
+    racks(cluster, {"a": 2, "b": 2, "c": 2})
+    used(cluster, b_0=8, c_0=6)
+    cluster.gang("g", 4, cpu="2", networkTopology=SOFT)
+    for i, node in enumerate(("a-0", "c-0")):
+        cluster.change(f"g-worker-{i}", phase="Running", node=node)
+    session = session_of(cluster, made)
+    plugin = plugin_of(session, NetworkTopologyAware)
+    tree = session.domain_search.tree
+    amount = session.dims.vector({"cpu": "4"})
+    wish = DomainWish(session.state.jobs["ns/g"], None, 2, amount, np.zeros(len(tree)))
+    assert plugin.domain_scores(wish, np.arange(3)) == pytest.approx(
+        [100 * 6 / 16, 100 * 12 / 16, 100 * (12 / 16 + 0.25)]
+    )
 
 
 @pytest.mark.parametrize(

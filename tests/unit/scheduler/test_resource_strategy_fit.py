@@ -62,7 +62,7 @@ def test_what_does_not_fit_scores_nothing() -> None:
 
 def test_the_exact_name_beats_the_longest_beginning_beats_a_shorter_one() -> None:
     resources = {"x/*": {"type": "LeastAllocated"}, "x*": {"type": "MostAllocated", "weight": 9}}
-    assert _points({"resources": resources}, cpu="1", x_a="4")["half"] == pytest.approx(1000 * 8 / 16)
+    assert _points({"resources": resources}, cpu="1", x_a="8")["half"] == pytest.approx(1000 * 4 / 16)
     resources["x/a"] = {"type": "MostAllocated"}
     assert _points({"resources": resources}, cpu="1", x_a="8")["half"] == pytest.approx(1000 * 12 / 16)
 

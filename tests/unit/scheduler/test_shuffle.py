@@ -197,6 +197,12 @@ def test_a_gang_loses_no_more_at_once_than_its_budget_says(notes: dict[str, str]
     assert len(cycle(cluster, at(7, day=2)).evictions) == count
 
 
+def test_who_has_finished_is_not_missing_in_the_budget() -> None:
+    cluster = at_work(5, **{"volcano.sh/jdb-max-unavailable": "2"})
+    cluster.change("g-worker-0", phase="Succeeded")
+    assert len(cycle(cluster, at(7, day=2)).evictions) == 2
+
+
 @pytest.mark.parametrize(
     ("given", "text"),
     [

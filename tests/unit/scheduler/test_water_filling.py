@@ -58,6 +58,17 @@ def test_the_most_that_a_queue_can_have(queue: int) -> None:
     assert most.tolist() == vector(*MOST[queue]).tolist()
 
 
+def test_a_capability_of_no_cpu_and_no_memory_is_none() -> None:
+    nothing = real_capability(
+        total=vector(CPU, MEMORY),
+        guarantees=vector(0, 0),
+        guarantee=None,
+        capability=vector(0, 0),
+        named=np.array([1.0, 1.0, 0.0]),
+    )
+    assert nothing.tolist() == vector(CPU, MEMORY).tolist()
+
+
 def test_what_each_round_gives() -> None:
     found = list(rounds(amounts(CPU, MEMORY), claimants()))
     for (deserved, remaining), one in zip(ROUNDS, found, strict=False):
