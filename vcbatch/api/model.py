@@ -15,7 +15,6 @@ from pydantic import (
     ConfigDict,
     Field,
     ModelWrapValidatorHandler,
-    PrivateAttr,
     SerializerFunctionWrapHandler,
     ValidationError,
     model_serializer,
@@ -58,8 +57,6 @@ class Model(BaseModel):
         protected_namespaces=(),
     )
 
-    _nulls: tuple[str, ...] = PrivateAttr(default=())
-
     @model_validator(mode="wrap")
     @classmethod
     def _keep_what_was_given(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
@@ -67,10 +64,15 @@ class Model(BaseModel):
         if not isinstance(data, dict):
             return handler(data)
         given = cast(Json, data)
-        nulls = tuple(key for key, value in given.items() if value is None)
-        model = handler({key: value for key, value in given.items() if value is not None} if nulls else given)
-        model._nulls = nulls
-        for key in model.model_extra or ():
+        if None not in given.values():
+            model = handler(given)
+        else:
+            model = handler({key: value for key, value in given.items() if value is not None})
+            # Kept where pydantic keeps private attributes, and not as one: each model would be made with an empty one,
+            # which takes as long as all else about it.
+            nulls = {"nulls": tuple(key for key, value in given.items() if value is None)}
+            object.__setattr__(model, "__pydantic_private__", nulls)
+        for key in model.__pydantic_extra__ or ():
             # pydantic takes an unknown key that is spelled like an attribute for that attribute having been set.
             if key in cls.model_fields and given.get(wire_name(key)) is None:
                 model.model_fields_set.discard(key)
@@ -79,8 +81,9 @@ class Model(BaseModel):
     @model_serializer(mode="wrap")
     def _give_nulls_back(self, handler: SerializerFunctionWrapHandler) -> Json:
         wire: Json = handler(self)
-        for key in self._nulls:
-            wire.setdefault(key, None)
+        if self.__pydantic_private__:
+            for key in self.__pydantic_private__["nulls"]:
+                wire.setdefault(key, None)
         return wire
 
     @classmethod
@@ -165,16 +168,16 @@ class Object(Model):
         return self.metadata.key
 
 
-def owner_of(obj: Object, resource: Resource) -> OwnerReference:
+def owner_of(obj: Object, resource: Resource) -> Json:
     """The reference that makes `obj` the controller of a child, deleted with it and only after it."""
-    return OwnerReference(
-        api_version=resource.api_version,
-        kind=resource.kind,
-        name=obj.name,
-        uid=obj.uid,
-        controller=True,
-        block_owner_deletion=True,
-    )
+    return {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "name": obj.name,
+        "uid": obj.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
 
 
 class NetworkTopology(Model):

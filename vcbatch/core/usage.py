@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, cast
 
+import msgspec
+
 from vcbatch.api.quantity import MalformedQuantity, Quantity, of_value, parse_quantity
 from vcbatch.core.machine import Json
 
@@ -31,6 +33,17 @@ def pod_usage(pod_spec: Json) -> Amounts:
         if resource in _NATIVE:
             usage[_LIMITS + resource] = amount
     return usage
+
+
+def read_of_spec(pod_spec: Json) -> bytes:
+    """The part of a spec that `pod_usage` reads, a spec itself: where it is equal, so is the usage."""
+    part: Json = {"overhead": pod_spec.get("overhead")}
+    for key in ("containers", "initContainers"):
+        part[key] = [
+            {"resources": container.get("resources"), "restartPolicy": container.get("restartPolicy")}
+            for container in _containers(pod_spec, key)
+        ]
+    return msgspec.json.encode(part)
 
 
 def add(total: Amounts, usage: Mapping[str, Quantity], *, times: int) -> None:

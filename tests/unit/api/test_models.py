@@ -40,7 +40,7 @@ def test_identity() -> None:
     owner = job.metadata.controller_owner()
     assert owner is not None
     assert owner.name == "b"
-    assert owner_of(job, JOBS).dump() == {
+    assert owner_of(job, JOBS) == {
         "apiVersion": "batch.volcano.sh/v1alpha1",
         "kind": "Job",
         "name": "train",
@@ -104,3 +104,10 @@ def test_messages_are_bounded_without_cutting_a_letter() -> None:
     assert len(message.encode()) <= reasons.LONGEST_MESSAGE
     assert message.endswith("ä...")
     assert reasons.shorten("short") == "short"
+
+
+def test_nulls_go_with_a_copy_and_tell_apart() -> None:
+    job = Job.parse(JOB)
+    copied = job.spec.model_copy(update={"max_retry": 2}).dump()
+    assert copied == {**JOB["spec"], "maxRetry": 2}
+    assert job.spec == Job.parse(JOB).spec != Job.parse({**JOB, "spec": {"tasks": JOB["spec"]["tasks"]}}).spec

@@ -20,6 +20,7 @@ from vcbatch.core.job.roster import Member, Roster, roster_of
 from vcbatch.core.job.states import Retain
 from vcbatch.core.job.status import Explanation, build, trimmed
 from vcbatch.core.job.sync import Difference, compare
+from vcbatch.core.usage import pod_usage, read_of_spec
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 EARLIER = "2026-11-20T11:00:00Z"
@@ -264,6 +265,7 @@ def status(
             ledger=read_ledger(plan),
             explanation=explanation or Explanation(),
             controlled={},
+            stored=plan.job.status.dump(),
             now=NOW,
         )
     )
@@ -284,6 +286,7 @@ def test_a_status_says_everything_once() -> None:
         ledger=read_ledger(plan),
         explanation=Explanation("PodFailed", "why"),
         controlled={"plugin-svc": "svc"},
+        stored=plan.job.status.dump(),
         now=NOW,
     )
     now = "2026-11-20T12:00:00Z"
@@ -395,3 +398,16 @@ def test_a_long_time_ago() -> None:
     created = (NOW - timedelta(days=2, seconds=61)).isoformat().replace("+00:00", "Z")
     plan = planned(metadata={"creationTimestamp": created}, a=1)
     assert status(plan, JobPhase.COMPLETED, entered=True)["runningDuration"] == "48h1m1s"
+
+
+@pytest.mark.parametrize("which", ["requests", "limits"])
+def test_of_a_spec_counts_what_its_usage_reads(which: str) -> None:
+    sidecar: Json = {"name": "s", "restartPolicy": "Always", "resources": {which: {"cpu": "1", "nvidia.com/gpu": 1}}}
+    first: Json = {"name": "i", "image": "a", "resources": {which: {"memory": "4Gi"}}}
+    main: Json = {"name": "m", "env": [{"name": "A"}], "resources": {which: {"cpu": "250m", "memory": "1Gi"}}}
+    spec: Json = {"containers": [main], "initContainers": [first, sidecar], "overhead": {"cpu": "10m", "memory": "1"}}
+    assert pod_usage(msgspec.json.decode(read_of_spec(spec))) == pod_usage(spec)
+    assert read_of_spec(spec) == read_of_spec({**spec, "containers": [{**main, "env": []}], "nodeName": "n"})
+    without = [read_of_spec({**spec, key: []}) for key in ("containers", "initContainers", "overhead")]
+    assert len({read_of_spec(spec), *without}) == 4
+    assert read_of_spec({}) == read_of_spec({"containers": []})

@@ -327,7 +327,7 @@ def put_pod(world: World, name: str, phase: str, *, version: int = 0, retry_coun
             "metadata": {
                 "name": f"j-{name}",
                 "annotations": annotations,
-                "ownerReferences": [owner_of(job, JOBS).dump()],
+                "ownerReferences": [owner_of(job, JOBS)],
             },
             "spec": {"nodeName": "node-1"},
             "status": {"phase": phase.split()[0]},

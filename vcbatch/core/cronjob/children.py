@@ -111,7 +111,7 @@ def job_body(cron_job: AnyCronJob, slot: datetime, *, name: str, zone: tzinfo) -
         "name": name,
         "namespace": cron_job.namespace,
         "annotations": {**template.metadata.annotations, kinds.slot: _in_zone(slot, zone)},
-        "ownerReferences": [owner_of(cron_job, kinds.cron_job).dump()],
+        "ownerReferences": [owner_of(cron_job, kinds.cron_job)],
     }
     if template.metadata.labels:
         metadata["labels"] = dict(template.metadata.labels)

@@ -16,6 +16,8 @@ from vcbatch.core.machine import Delete, Ensure, Json, ObjectRef
 
 def wanted_children(job: Job) -> tuple[ChildKey, ...]:
     """The objects that a `JobView` of this job has to look for, in the job's namespace."""
+    if not job.spec.plugins:
+        return ()
     plugins = load(plan_of(job))
     return tuple((child.resource, child.name) for child in plugins.children())
 
@@ -62,7 +64,7 @@ def _body(job: Job, child: Child) -> Json:
         "metadata": {
             "name": child.name,
             "namespace": job.namespace,
-            "ownerReferences": [owner_of(job, JOBS).dump()],
+            "ownerReferences": [owner_of(job, JOBS)],
         },
         **child.body,
     }

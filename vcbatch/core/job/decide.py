@@ -209,6 +209,7 @@ def _status(
     job = picture.view.job
     at_work = phase in LIVE or counts.alive
     plugins = children.controlled_resources(picture.plugins) if at_work else {}
+    stored = job.status.dump()
     decided = trimmed(
         build(
             picture.plan,
@@ -218,10 +219,11 @@ def _status(
             ledger=picture.ledger,
             explanation=explanation,
             controlled=plugins | volumes.controlled_resources(job, picture.view.claims),
+            stored=stored,
             now=picture.now,
         )
     )
-    stored = trimmed(job.status.dump())
+    stored = trimmed(stored)
     changed = {key for key in stored.keys() | decided.keys() if stored.get(key) != decided.get(key)}
     if not changed:
         return None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Final
 
 from vcbatch.api.job import Action, Job, JobPhase
 from vcbatch.core.job.budget import LONGEST_WAIT
@@ -13,6 +15,8 @@ from vcbatch.core.job.plan import Plan, plan_of
 from vcbatch.core.job.plugins import PluginSet, load
 from vcbatch.core.job.roster import Roster, roster_of
 from vcbatch.core.job.view import JobView
+
+_PHASES: Final[Mapping[str, JobPhase]] = {str(phase): phase for phase in JobPhase}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,8 +82,9 @@ def _logged_phase(job: Job) -> str:
 def _phase_of(job: Job) -> JobPhase:
     """The job's phase: the one that the controller wrote last, and what somebody else wrote there is put right. Aborted
     alone is taken as a wish, but not for a job that is finished."""
-    logged = next((phase for phase in JobPhase if phase == _logged_phase(job)), job.phase)
-    return JobPhase.ABORTED if job.phase is JobPhase.ABORTED and not logged.finished else logged
+    phase = job.phase
+    logged = _PHASES.get(_logged_phase(job), phase)
+    return JobPhase.ABORTED if phase is JobPhase.ABORTED and not logged.finished else logged
 
 
 def suspended_by_hand(job: Job) -> bool:

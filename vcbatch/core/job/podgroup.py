@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final
+
+import msgspec
 
 from vcbatch.api import names
 from vcbatch.api.job import PartitionPolicy
@@ -13,7 +16,7 @@ from vcbatch.api.resources import JOBS, PODGROUPS
 from vcbatch.core.job import events
 from vcbatch.core.job.plan import Plan, Task, by_priority
 from vcbatch.core.machine import Ensure, Json
-from vcbatch.core.usage import Amounts, add, pod_usage, wire
+from vcbatch.core.usage import Amounts, add, pod_usage, read_of_spec, wire
 
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 """Says what a person applied as this object; on a copy it would be a lie that breaks their next `kubectl apply`."""
@@ -60,11 +63,19 @@ def min_resources(plan: Plan, priority_classes: Mapping[str, int]) -> Json:
     """
     tasks = by_priority(plan.tasks.values(), priority_classes)
     taken = _taken(plan, tasks)
+    return dict(
+        _needed(tuple((read_of_spec(task.spec.pod_spec), taken[task.name]) for task in tasks if taken[task.name]))
+    )
+
+
+@lru_cache(maxsize=1024)
+def _needed(pods: tuple[tuple[bytes, int], ...]) -> Mapping[str, str]:
+    """What so many pods of each of these specs need together, of which there is what `read_of_spec` takes. Jobs that
+    come by the thousand are mostly alike, and each is looked at several times."""
     total: Amounts = {}
-    for task in tasks:
-        if taken[task.name]:
-            add(total, pod_usage(task.spec.pod_spec), times=taken[task.name])
-    return dict(wire(total))
+    for spec, times in pods:
+        add(total, pod_usage(msgspec.json.decode(spec)), times=times)
+    return wire(total)
 
 
 def _taken(plan: Plan, tasks: list[Task]) -> dict[str, int]:
@@ -106,7 +117,7 @@ def _body(plan: Plan, priority_classes: Mapping[str, int], out: Mapping[str, int
     metadata: Json = {
         "name": names.pod_group_name(job.name, job.uid),
         "namespace": job.namespace,
-        "ownerReferences": [owner_of(job, JOBS).dump()],
+        "ownerReferences": [owner_of(job, JOBS)],
     }
     if job.metadata.labels:
         metadata["labels"] = dict(job.metadata.labels)

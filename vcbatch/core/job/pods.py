@@ -51,7 +51,7 @@ def _shared(plan: Plan, ledger: Ledger, task: Task) -> Json:
             "namespace": job.namespace,
             "labels": {**(template.get("labels") or {}), **_labels(plan, task)},
             "annotations": {**(template.get("annotations") or {}), **_annotations(plan, ledger, task)},
-            "ownerReferences": [owner_of(job, JOBS).dump()],
+            "ownerReferences": [owner_of(job, JOBS)],
         },
         "spec": spec,
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from vcbatch.api.duration import format_duration
 from vcbatch.api.job import Job, JobPhase
@@ -39,12 +40,12 @@ def build(
     ledger: Ledger,
     explanation: Explanation,
     controlled: Mapping[str, str],
+    stored: Mapping[str, Any],
     now: datetime,
 ) -> Json:
-    """The status that follows. `entered`: the phase begins now, so it gets its time and its place at the end of the
-    log, which has each phase once and begins with Pending. Zero values are left out, as in Volcano's; fields of others
-    are kept."""
-    stored = plan.job.status.dump()
+    """The status that follows on the `stored` one. `entered`: the phase begins now, so it gets its time and its place
+    at the end of the log, which has each phase once and begins with Pending. Zero values are left out, as in Volcano's;
+    fields of others are kept."""
     state: Json = {"phase": str(phase)}
     if explanation.reason:
         state["reason"] = explanation.reason
@@ -58,16 +59,15 @@ def build(
     elif since := _since(plan.job, phase):
         state["lastTransitionTime"] = since
     conditions = conditions or [{"status": str(phase), "lastTransitionTime": state.get("lastTransitionTime")}]
-    return (
-        stored
-        | {"state": state, "conditions": conditions}
-        | _numbers(plan, counts, ledger)
-        | {
-            "runningDuration": _duration(plan.job, phase, entered=entered, now=now),
-            "controlledResources": dict(controlled),
-            "ledger": ledger.dump(),
-        }
-    )
+    return {
+        **stored,
+        "state": state,
+        "conditions": conditions,
+        **_numbers(plan, counts, ledger),
+        "runningDuration": _duration(plan.job, phase, entered=entered, now=now),
+        "controlledResources": dict(controlled),
+        "ledger": ledger.dump(),
+    }
 
 
 def _begun(job: Job, phase: JobPhase) -> list[Json]:
@@ -88,7 +88,7 @@ def _since(job: Job, phase: JobPhase) -> str | None:
 
 def trimmed(status: Json) -> Json:
     """Without the fields that say nothing."""
-    return {key: value for key, value in status.items() if value not in (None, 0, "", {}, [])}
+    return {key: value for key, value in status.items() if value}
 
 
 def _numbers(plan: Plan, counts: Counts, ledger: Ledger) -> Json:

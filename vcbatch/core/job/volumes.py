@@ -76,7 +76,7 @@ def ensures(job: Job, claims: Mapping[str, Claim]) -> Iterator[Ensure]:
                 "metadata": {
                     "name": volume.claim,
                     "namespace": job.namespace,
-                    "ownerReferences": [owner_of(job, JOBS).dump()],
+                    "ownerReferences": [owner_of(job, JOBS)],
                 },
                 "spec": volume.template,
             }

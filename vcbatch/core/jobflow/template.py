@@ -39,7 +39,7 @@ def job_body(flow: JobFlow, entry: Flow, template: Json, *, name: str) -> Json:
             "namespace": flow.namespace,
             "labels": {key: names.created_by_label(flow.namespace, value) for key, value in marks.items()},
             "annotations": {key: names.created_by(flow.namespace, value) for key, value in marks.items()},
-            "ownerReferences": [owner_of(flow, JOBFLOWS).dump()],
+            "ownerReferences": [owner_of(flow, JOBFLOWS)],
         },
         "spec": spec,
     }
