@@ -100,5 +100,9 @@ class FollowedFile(Generic[T]):
     def _parsed(self, content: bytes) -> T:
         try:
             return self._parse(yaml.safe_load(content))
+        except yaml.MarkedYAMLError as error:
+            mark = error.problem_mark or error.context_mark
+            place = f"{self.path}:{mark.line + 1}:{mark.column + 1}" if mark is not None else str(self.path)
+            raise ConfigurationError(f"{place}: not valid YAML: {error.problem or error.context}") from error
         except (yaml.YAMLError, ValueError, RecursionError) as error:
             raise ConfigurationError(f"{self.path}: {error}") from error

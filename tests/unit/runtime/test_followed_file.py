@@ -39,6 +39,14 @@ class _World:
         self.file.look()
 
 
+def test_broken_yaml_is_told_in_one_line_with_its_place(tmp_path: Path) -> None:
+    world = _World(tmp_path)
+    world.say("a: [1\nb: 2\n")
+    (fault,) = world.faults
+    assert fault.startswith(f"{world.path}:2:2: not valid YAML: ")
+    assert "\n" not in fault
+
+
 def test_what_can_be_used_is_taken_and_what_cant_is_told_once(tmp_path: Path) -> None:
     world = _World(tmp_path)
     world.say("2")
