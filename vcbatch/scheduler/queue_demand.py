@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 import numpy.typing as npt
@@ -25,12 +25,18 @@ class QueueDemand:
         pending: what pending tasks ask for.
         inqueue: what admitted gangs are still to get of their minResources, less what waits behind gates.
         elastic: what gangs hold beyond their minResources.
+        begun: the part of their minResources that admitted gangs which don't run yet hold already, less what waits
+            behind gates.
     """
 
     allocated: Matrix
     pending: Matrix
     inqueue: Matrix
     elastic: Matrix
+    begun: Matrix
+
+
+_PARTS = len(fields(QueueDemand))
 
 
 class DemandBooks:
@@ -39,17 +45,18 @@ class DemandBooks:
     def __init__(self, table: JobTable) -> None:
         self._table = table
         self._parts: Matrix = np.zeros((0, 0))
-        """What each gang adds; [J, 4R]."""
+        """What each gang adds, part by part; [J, 5R]."""
         self._places: _Rows = np.zeros(0, dtype=np.intp)
         """Where: the row of its queue and one, 0 without a queue; [J]."""
         self._sums: Matrix = np.zeros((0, 0))
-        """By place; [Q + 1, 4R]."""
+        """By place; [Q + 1, 5R]."""
 
     def by_queue(self, queues: int) -> QueueDemand:
         """The sums as they are, of this many rows of queues; the caller's own."""
         table = self._table
         changed = table.take_changed()
-        shape = (len(table.queue), 4 * table.allocated.shape[1])
+        r = table.allocated.shape[1]
+        shape = (len(table.queue), _PARTS * r)
         places = 1 + max(queues, 1 + int(table.queue[changed].max(initial=-1)))
         if self._parts.shape != shape or len(self._sums) < places:
             self._count_all(places)
@@ -58,7 +65,8 @@ class DemandBooks:
             self._count_again(changed)
             if not exact or self._sums.max() >= _EXACT:
                 self._count_all(len(self._sums))
-        return QueueDemand(*np.split(self._sums[1 : queues + 1].copy(), 4, axis=1))
+        sums = self._sums[1 : queues + 1].copy()
+        return QueueDemand(*(sums[:, part * r : (part + 1) * r] for part in range(_PARTS)))
 
     def _count_all(self, places: int) -> None:
         rows = np.arange(len(self._table.queue))
@@ -78,10 +86,13 @@ class DemandBooks:
         phase = table.phase[rows]
         started = (phase == Phase.RUNNING) & (table.allocated_count[rows] >= table.min_member[rows])
         counted = table.has_minimum[rows] & ((phase == Phase.INQUEUE) | started)
-        missing = np.maximum(np.maximum(minimum - allocated, 0.0) - table.gated[rows], 0.0)
+        gated = table.gated[rows]
+        missing = np.maximum(np.maximum(minimum - allocated, 0.0) - gated, 0.0)
+        begun = np.maximum(minimum - gated, 0.0) - missing
+        begun[~(table.has_minimum[rows] & (phase == Phase.INQUEUE))] = 0.0
         missing[~counted] = 0.0
         elastic = np.maximum(allocated - minimum, 0.0)
-        return np.concatenate([allocated, table.pending[rows], missing, elastic], axis=1)
+        return np.concatenate([allocated, table.pending[rows], missing, elastic, begun], axis=1)
 
 
 def _summed(places: npt.NDArray[np.int64], amounts: Matrix, count: int) -> Matrix:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vcbatch.scheduler.arguments import Argument, ArgumentSpec
-from vcbatch.scheduler.model import Job, Phase
+from vcbatch.scheduler.model import Job
 from vcbatch.scheduler.plugins.base import Plugin, Verdict, Vote
-from vcbatch.scheduler.resources import Vector, exceeding
+from vcbatch.scheduler.resources import exceeding
 from vcbatch.scheduler.result import WaitReason
 
 if TYPE_CHECKING:
@@ -44,17 +44,10 @@ class Overcommit(Plugin):
         self._table = table
         self._most = session.total * factor
         self._idle = self._most - session.nodes.used.sum(axis=1)
-        self._inqueue = session.state.demand.by_queue(session.state.queue_rows).inqueue.sum(axis=0)
+        demand = session.state.demand.by_queue(session.state.queue_rows)
+        self._inqueue = demand.inqueue.sum(axis=0)
         if not self.arguments[_ONCE]:
-            self._inqueue += self._counted_twice()
-
-    def _counted_twice(self) -> Vector:
-        """What admitted gangs that don't run yet have of their minResources already."""
-        table = self._table
-        rows = np.flatnonzero((table.phase == Phase.INQUEUE) & (table.queue >= 0) & table.has_minimum)
-        minimum, gated = table.minimum[rows], table.gated[rows]
-        rest = np.maximum(minimum - table.allocated[rows], 0.0)
-        return (np.maximum(minimum - gated, 0.0) - np.maximum(rest - gated, 0.0)).sum(axis=0)
+            self._inqueue += demand.begun.sum(axis=0)
 
     def enqueueable(self, job: Job) -> Verdict:
         if not self._table.has_minimum[job.row]:
