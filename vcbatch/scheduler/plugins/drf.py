@@ -39,22 +39,29 @@ class DominantResourceFairness(Plugin):
         total = session.total[named]
         self._held = session.state.jobs_table.allocated[:, named]
         self._opened: Vector = (self._held / total).max(axis=1, initial=0.0)
-        self._shares: list[float] = self._opened.tolist()
+        self._shares: dict[int, float] = {}
+        """Of the gangs that got or lost something since, by row."""
         self._named: list[int] = named.tolist()
         self._total: list[float] = total.tolist()
         self._now: dict[int, list[float]] = {}
 
     def close(self, session: Session) -> None:
         """Tell the shares of gangs."""
-        for row in self._now:
-            self._opened[row] = self._shares[row]
-        session.measured.gang_shares = self._opened
+        session.measured.gang_shares = self._all_shares()
 
     def job_key(self, job: Job) -> float:
-        return self._shares[job.row]
+        share = self._shares.get(job.row)
+        return self._opened.item(job.row) if share is None else share
 
     def job_keys(self, rows: Rows) -> Floats:
-        return np.array(self._shares)[rows]
+        return self._all_shares()[rows]
+
+    def _all_shares(self) -> Vector:
+        if not self._shares:
+            return self._opened
+        shares = self._opened.copy()
+        shares[list(self._shares)] = list(self._shares.values())
+        return shares
 
     def _holding(self, job: Job) -> list[float]:
         held = self._now.get(job.row)
