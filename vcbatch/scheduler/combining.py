@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 
 import numpy as np
 
@@ -16,7 +17,12 @@ Tiered = list[list[Plugin]]
 
 def has_opinion(plugin: Plugin, method: str) -> bool:
     """Whether the plugin answers anything of its own there."""
-    return getattr(type(plugin), method) is not getattr(Plugin, method)
+    return _overrides(type(plugin), method)
+
+
+@cache
+def _overrides(cls: type[Plugin], method: str) -> bool:
+    return getattr(cls, method) is not getattr(Plugin, method)
 
 
 def agreed(tiers: Sequence[Sequence[Plugin]], ask: Callable[[Plugin], Sequence[Task] | None]) -> list[Task]:
