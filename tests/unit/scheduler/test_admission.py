@@ -128,6 +128,17 @@ def test_a_gang_that_waited_long_enough_is_admitted_over_the_limit_of_a_later_ti
     assert made.scheduler.phase("ns", "one") == "Inqueue"
 
 
+def test_of_two_waiting_times_of_a_gang_the_one_with_the_domain_counts() -> None:
+    made = cluster(sla(), actions="enqueue")
+    made.gang("one", 0, minimum=1, phase="Pending", minResources={"cpu": "99"})
+    made.groups["one"]["metadata"]["annotations"] = {
+        "sla-waiting-time": since(1000),
+        "volcano.sh/sla-waiting-time": since(2000),
+    }
+    made.tell_group("one")
+    assert made.cycle().look_again_at == START + timedelta(seconds=2000)
+
+
 def test_a_rejection_of_the_same_tier_goes_before_the_waiting_time() -> None:
     made = cluster(sla(**{"sla-waiting-time": "1s"}), "overcommit", actions="enqueue")
     pending(made, "one", minResources={"cpu": "99"})

@@ -70,6 +70,18 @@ def test_no_more_pods_go_than_their_budget_allows() -> None:
         assert evicted(found.cycle()) == gone
 
 
+def test_what_was_evicted_in_vain_is_left_of_a_budget() -> None:
+    """The first gang would need two pods to go, which is one too many, so the next may have one."""
+    found = cluster("pdb")
+    budget(found, "old", 1, OLD)
+    running(found, "old", 4)
+    found.gang("new", 2, priorityClassName="high")
+    found.gang("small", 1, priorityClassName="high")
+    result = found.cycle()
+    assert evicted(result) == ["old-worker-3"]
+    assert [held.name for held in result.held] == ["small-worker-0"]
+
+
 def test_several_nodes_and_gangs_share_a_budget() -> None:
     found = cluster("pdb", nodes=2, cpu="1")
     budget(found, "old", 1, OLD)
@@ -174,3 +186,12 @@ def test_a_duration_that_cannot_be_read_protects_nobody() -> None:
     assert cooldown_end(found.scheduler._state.tasks["pod-old-worker-0"].pod) is None
     found.gang("new", 1, priorityClassName="high")
     assert evicted(found.cycle()) == ["old-worker-0"]
+
+
+def test_a_cool_down_is_the_label_s_before_the_annotation_s() -> None:
+    found = cluster("cdp", cpu="1")
+    running(found, "old", 1)
+    found.pods["old-worker-0"]["metadata"]["annotations"]["volcano.sh/cooldown-time"] = "1h"
+    cool(found, "old-worker-0", "10m", since=0)
+    ends = START + timedelta(minutes=10)
+    assert cooldown_end(found.scheduler._state.tasks["pod-old-worker-0"].pod) == ends
