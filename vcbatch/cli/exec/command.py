@@ -17,7 +17,7 @@ from vcbatch.api.resources import JOBS, PODS
 from vcbatch.cli.access import Access, access_options
 from vcbatch.cli.completion.names import job_names
 from vcbatch.cli.output import CliError, note
-from vcbatch.cli.resources.fields import objects, text, words
+from vcbatch.cli.resources.fields import number, objects, text, words
 from vcbatch.cli.resources.kinds import job_phase
 
 if TYPE_CHECKING:
@@ -85,9 +85,13 @@ def command(
 async def _running(api: HttpApi, name: str, namespace: str, *, task: str | None, index: int | None) -> Sequence[Json]:
     """The job's pods that run and were chosen, in the order of its tasks. Raises `CliError` where there is none."""
     job: Json = await api.get(JOBS, name, namespace=namespace)
-    order = {text(one, "name"): place for place, one in enumerate(objects(job, "spec", "tasks"))}
+    tasks = objects(job, "spec", "tasks")
+    order = {text(one, "name"): place for place, one in enumerate(tasks)}
     if task is not None and task not in order:
         raise CliError(f"job {name} has no task {task}", hint=f"Its tasks: {', '.join(order)}.")
+    largest = max((number(one, "replicas") for one in tasks if task in (None, text(one, "name"))), default=0)
+    if index is not None and index >= largest:
+        raise CliError(f"job {name} has no pod with index {index}", hint=f"The highest is {largest - 1}.")
     listing = await api.list(PODS, namespace=namespace, label_selector=f"{names.JOB_NAME}={name}")
     uid = text(job, "metadata", "uid")
     ours = [
