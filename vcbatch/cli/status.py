@@ -80,7 +80,7 @@ def _queues(queues: Sequence[Json], jobs: Sequence[Json], terminal: Terminal) ->
 
 def _jobs(jobs: Sequence[Json], terminal: Terminal, now: datetime, *, show_all: bool) -> str:
     if not jobs:
-        return "No jobs. Submit one with `kubectl apply -f`."
+        return "No jobs. Submit one with `vcbatch run` or `kubectl apply -f`."
     live = [job for job in jobs if show_all or job_phase(job) not in (JobPhase.COMPLETED, JobPhase.TERMINATED)]
     live.sort(key=lambda job: text(job, "metadata", "creationTimestamp"), reverse=True)
     shown = live if show_all else live[:_JOBS_SHOWN]

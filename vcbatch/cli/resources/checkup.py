@@ -263,7 +263,7 @@ async def _nodes(api: Api, setting: Setting) -> AsyncIterator[Finding]:
         yield Finding(
             verdict=Verdict.FAILED,
             about="nodes",
-            message=f"none of {len(nodes)} nodes is ready",
+            message=f"none of {len(nodes)} nodes is ready" if nodes else "there is no node",
             todo="Nothing can start: kubectl get nodes",
         )
     else:

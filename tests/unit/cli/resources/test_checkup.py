@@ -152,6 +152,7 @@ async def test_queues_nodes_and_silence() -> None:
     ]
     said = " ".join(one.message for one in found)
     assert "looked at mute" in said and "new" not in said.replace("nowhere", "")
+    assert "there is no node" in said
 
 
 async def test_what_may_not_be_read_is_said_and_the_rest_goes_on() -> None:
