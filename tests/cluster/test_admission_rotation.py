@@ -77,7 +77,7 @@ class Load:
     def goes_on(self, what: str, requests: int = 200) -> None:
         """Return once that many more were answered."""
         before = self.done
-        wait_until(f"requests {what}", lambda: self.done >= before + requests or self.failed)
+        wait_until(f"requests {what}", lambda: self.done >= before + requests or self.failed, timeout=300)
 
 
 @dataclass(frozen=True, kw_only=True)
