@@ -25,10 +25,12 @@ NODES = ("a", "b")
 
 
 class Made(NamedTuple):
-    """A device: `room` is the capacity that its shares take of in steps of `step`, None where it isn't shared."""
+    """A device: `room` is the capacity that its shares take of in steps of `step`, None where it isn't shared. Those
+    that draw on the node's counter at the same time have a group in common, or have none each."""
 
     name: str
     draws: int
+    groups: frozenset[str]
     room: int | None
     step: int
 
@@ -70,15 +72,18 @@ class World:
         for one in given_:
             of.setdefault((one.node, one.device), []).append(one.share)
         drawn: dict[str, int] = dict.fromkeys(NODES, 0)
+        groups: dict[str, list[frozenset[str]]] = {node: [] for node in NODES}
         for (node, name), shares in of.items():
             made = self.devices[name]
             drawn[node] += made.draws
+            groups[node] += [made.groups] if made.draws else []
             amounts = [share for share in shares if share is not None]
             if len(amounts) != len(shares) and len(shares) > 1:
                 return False
             if made.room is not None and sum(amounts) > made.room:
                 return False
-        return all(amount <= self.slices for amount in drawn.values())
+        together = all(not any(of) or (of[0].intersection(*of[1:])) for of in groups.values())
+        return together and all(amount <= self.slices for amount in drawn.values())
 
     def ways(self, wanted: Wanted) -> Iterator[list[Given]]:
         """Every way to serve one claim of these."""
@@ -99,7 +104,8 @@ class World:
 def _listed(made: Made) -> Json:
     out: Json = {"name": made.name}
     if made.draws:
-        out["consumesCounters"] = [{"counterSet": "s", "counters": counters({"n": str(made.draws)})}]
+        takes = {"counterSet": "s", "counters": counters({"n": str(made.draws)})}
+        out["consumesCounters"] = [{**takes, "compatibilityGroups": sorted(made.groups)}]
     if made.room is not None:
         span = {"min": str(made.step), "step": str(made.step)}
         policy = {"default": str(made.step), "validRange": span}
@@ -114,7 +120,8 @@ def worlds(draw: st.DrawFn) -> World:
     for nth in range(draw(st.integers(1, 4))):
         step = draw(st.integers(1, 3))
         room = draw(st.none() | st.integers(step, 9))
-        devices.append(Made(f"d{nth}", draw(st.integers(0, 4)), room, step))
+        groups = draw(st.just(frozenset[str]()) | st.frozensets(st.sampled_from("xyz"), max_size=2))
+        devices.append(Made(f"d{nth}", draw(st.integers(0, 4)), groups, room, step))
     return World(draw(st.integers(1, 8)), devices)
 
 
@@ -204,7 +211,9 @@ def test_giving_back_undoes_taking_in_any_order(world: World, takes: list[tuple[
 
     def books() -> list[Any]:
         states = [(device.id, ledger.state(device)) for listed in devices.values() for device in listed]
-        return [states, [(counter, ledger.left(counter)) for counter in sorted(inventory.counters)]]
+        sets = {counter_set for listed in devices.values() for device in listed for counter_set, _ in device.groups}
+        together = [(one, set(ledger.together(one))) for one in sorted(sets)]
+        return [states, together, [(counter, ledger.left(counter)) for counter in sorted(inventory.counters)]]
 
     before = books()
     taken: list[tuple[Any, Any]] = []

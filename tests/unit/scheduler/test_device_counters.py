@@ -145,9 +145,8 @@ def test_counters_that_devices_of_two_nodes_share_are_given_away_once() -> None:
         {"counterSet": "gpu-9", "counters": counters(HALF)},
         {"counterSet": "gpu-0", "counters": counters({"engines": "1"})},
         {"counterSet": "gpu-0", "counters": counters({"slices": "many"})},
-        {"counterSet": "gpu-0", "counters": counters(HALF), "compatibilityGroups": ["mig"]},
     ],
-    ids=["no such set", "no such counter", "no amount", "groups"],
+    ids=["no such set", "no such counter", "no amount"],
 )
 def test_a_device_whose_counters_can_not_be_followed_is_given_to_nobody_and_said(consumed: Json) -> None:
     cluster = Partitions()
@@ -157,7 +156,97 @@ def test_a_device_whose_counters_can_not_be_followed_is_given_to_nobody_and_said
     cluster.ask("one")
     cluster.cycle()
     assert cluster.got("one") == []
-    assert "take counters that their pool lacks or that go by compatibility groups" in cluster.why("one")
+    assert "take counters that their pool lacks" in cluster.why("one")
+
+
+def grouped(cluster: Partitions, groups: dict[str, tuple[str, ...]], *, apart: str = "") -> None:
+    """Devices of one GPU that are of these groups, each an eighth of it; one may be of another GPU, `apart`."""
+    shared = [{"name": name, "counters": counters(WHOLE)} for name in ("gpu-0", "gpu-1")]
+    cluster.slice("counters", "a", nodeName="a", sharedCounters=shared)
+    devices: list[Json] = []
+    for name, of in groups.items():
+        whose = "gpu-1" if name == apart else "gpu-0"
+        takes = {"counterSet": whose, "counters": counters({"slices": "1"}), "compatibilityGroups": list(of)}
+        devices.append({"name": name, "consumesCounters": [takes]})
+    cluster.slice("devices", "a", nodeName="a", devices=devices)
+
+
+@pytest.mark.parametrize(
+    ("groups", "most"),
+    [
+        ({"a": ("x",), "b": ("x",), "c": ("x",)}, 3),
+        ({"a": ("x",), "b": ("y",)}, 1),
+        ({"a": ("x",), "b": ()}, 1),
+        ({"a": (), "b": ()}, 2),
+        ({"a": ("x", "y"), "b": ("y", "z"), "c": ("x", "z")}, 2),
+        ({"a": ("x", "y"), "b": ("y", "z"), "c": ("y",)}, 3),
+    ],
+    ids=["one", "different", "with and without", "without", "by pairs", "of all"],
+)
+def test_devices_are_had_together_that_are_all_of_one_group(groups: dict[str, tuple[str, ...]], most: int) -> None:
+    cluster = Partitions()
+    grouped(cluster, groups)
+    cluster.ask("more", most + 1)
+    cluster.ask("most", most)
+    cluster.cycle()
+    assert (len(cluster.got("more")), len(cluster.got("most"))) == (0, most)
+
+
+def test_groups_concern_the_devices_that_take_from_the_same_counters() -> None:
+    cluster = Partitions()
+    grouped(cluster, {"a": ("x",), "b": ("y",), "c": ("y",)}, apart="c")
+    for name in ("one", "two", "three"):
+        cluster.ask(name)
+    cluster.cycle()
+    assert [cluster.got(name) for name in ("one", "two", "three")] == [["a"], ["c"], []]
+
+
+def test_devices_of_another_group_are_given_away_when_those_of_the_first_are_back() -> None:
+    cluster = Partitions()
+    grouped(cluster, {"a": ("x",), "b": ("y",), "c": ("y",)})
+    cluster.ask("one")
+    cluster.ask("two", 2)
+    cluster.cycle()
+    assert (cluster.got("one"), cluster.got("two")) == (["a"], [])
+    cluster.delete_gang("one")
+    cluster.drop("one")
+    cluster.cycle()
+    assert cluster.got("two") == ["b", "c"]
+
+
+def test_devices_of_other_groups_are_looked_at_though_they_look_the_same() -> None:
+    cluster = Partitions()
+    grouped(cluster, {"a": ("x",), "b": ("y",), "c": ("y",)})
+    cluster.claim("c", {}, {})
+    cluster.users("c", 1, "c")
+    cluster.cycle()
+    assert cluster.got("c") == ["b", "c"]
+
+
+def test_groups_hold_for_the_devices_of_other_nodes_too() -> None:
+    cluster = Partitions()
+    cluster.slice("counters", "pod", nodeName="a", sharedCounters=[{"name": "s", "counters": counters(WHOLE)}])
+    takes = {"counterSet": "s", "counters": counters({"slices": "1"})}
+    devices = [
+        {"name": name, "nodeName": node, "consumesCounters": [{**takes, "compatibilityGroups": [group]}]}
+        for name, node, group in (("a-x", "a", "x"), ("a-y", "a", "y"), ("b-y", "b", "y"))
+    ]
+    cluster.slice("devices", "pod", perDeviceNodeSelection=True, devices=devices)
+
+    def theirs(device: str) -> None:
+        result = {"request": "r0", "driver": DRIVER, "pool": "pod", "device": device}
+        cluster.claim("theirs", status={"allocation": {"devices": {"results": [result]}}})
+
+    theirs("a-x")
+    cluster.claim("ours")
+    entry = {"name": "c", "resourceClaimName": "ours"}
+    cluster.gang("ours", 1, pod={"resourceClaims": [entry], "nodeSelector": {"kubernetes.io/hostname": "b"}})
+    cluster.cycle()
+    assert cluster.got("ours") == []
+    cluster.drop("theirs")
+    theirs("a-y")
+    cluster.cycle()
+    assert cluster.got("ours") == ["b-y"]
 
 
 def test_a_pool_counts_once_its_counters_are_there_too() -> None:

@@ -504,7 +504,7 @@ def test_devices_of_which_nobody_can_tell_what_they_take_are_named_where_a_claim
     cluster.cycle()
     assert not cluster.placed("g")
     why = cluster.why("g")
-    assert """or have capacity that can't be read, which is not supported": 1""" in why
+    assert """or have capacity that can't be read": 1""" in why
     assert "'node(s) lacked the devices of a resourceclaim, even if nobody had any': 1" in why
 
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from vcbatch.api.dra import AllocatedDevice, DeviceClass, ResourceClaim, ResourceSlice
 from vcbatch.scheduler.dra.allocation import allocation_of
 from vcbatch.scheduler.dra.capacity import read_share
-from vcbatch.scheduler.dra.counters import CounterId
+from vcbatch.scheduler.dra.counters import CounterId, CounterSetId
 from vcbatch.scheduler.dra.inventory import Device, DeviceId, Inventory, reached
 from vcbatch.scheduler.dra.ledger import Ledger
 from vcbatch.scheduler.dra.search import STEPS_PER_SECOND, Found, OutOfSteps, Picked, Search, fault_of, ways_of
@@ -33,9 +33,8 @@ if TYPE_CHECKING:
 CANNOT_ALLOCATE: Final = "node(s) couldn't serve all resourceclaims"
 LACKING: Final = "node(s) lacked the devices of a resourceclaim, even if nobody had any"
 ELSEWHERE: Final = "node(s) didn't reach the devices of a resourceclaim"
-NOT_SUPPORTED: Final = (
-    "node(s) whose devices for a resourceclaim take counters that their pool lacks or that go by compatibility groups, "
-    "or have capacity that can't be read, which is not supported"
+UNTOLD: Final = (
+    "node(s) whose devices for a resourceclaim take counters that their pool lacks or have capacity that can't be read"
 )
 GIVEN_UP: Final = "node(s) on which the search for devices was given up"
 _MOST_ANSWERS: Final = 1 << 14
@@ -142,12 +141,13 @@ class ClaimedDevices:
         return self._keys.setdefault(self._state(info, self._ledger), len(self._keys))
 
     def _state(self, info: NodeInfo, ledger: Ledger) -> Hashable:
-        number: dict[CounterId, int] = {}
+        number: dict[CounterId | CounterSetId, int] = {}
         free = tuple(
             (
                 d.kind,
                 ledger.state(d),
                 tuple((number.setdefault(c, len(number)), amount, ledger.left(c)) for c, amount in d.draws),
+                tuple((number.setdefault(s, len(number)), of, frozenset(ledger.together(s))) for s, of in d.groups),
             )
             for d in self._devices(info)
         )
@@ -255,7 +255,7 @@ class ClaimedDevices:
                 return ""
             refused = self._inventory.refused(info.name, info.row)
             if refused and self._wants(refused, claims):
-                return NOT_SUPPORTED
+                return UNTOLD
             return LACKING if self._lacks(info, claims, told) else CANNOT_ALLOCATE
         except OutOfSteps:
             return GIVEN_UP

@@ -11,7 +11,7 @@ from vcbatch.api.node import Taint
 from vcbatch.api.pod import Toleration
 from vcbatch.scheduler.dra import expressions
 from vcbatch.scheduler.dra.capacity import Capacity, Dimension, capacity_of
-from vcbatch.scheduler.dra.counters import CounterId, Draws, draws_of, sizes
+from vcbatch.scheduler.dra.counters import CounterId, Draws, Groups, draws_of, grouped_sets, groups_of, sizes
 from vcbatch.scheduler.node_labels import NodeLabels
 from vcbatch.scheduler.resources import Mask
 from vcbatch.scheduler.selectors import HARD_EFFECTS, NodeAffinity, tolerates
@@ -27,9 +27,9 @@ class DeviceId(NamedTuple):
 class Device:
     """One device. `view` is what expressions see of it, `kind` the number of those that look the same; `selector` is
     that of the nodes that reach it, None where it is on one node or reached from all. `draws` is what it takes of
-    counters; `shared` where it is given to several at once, each of whom takes a share of `capacity`. Pods that get it
-    are bound when all of its `conditions` are true, and not while one of `failures` is; `stays` where it is reached
-    from one node only once it was given to somebody there."""
+    counters, `groups` with which others it may do so; `shared` where it is given to several at once, each of whom takes
+    a share of `capacity`. Pods that get it are bound when all of its `conditions` are true, and not while one of
+    `failures` is; `stays` where it is reached from one node only once it was given to somebody there."""
 
     id: DeviceId
     kind: int
@@ -38,6 +38,7 @@ class Device:
     local: bool
     selector: Mapping[str, Any] | None
     draws: Draws = ()
+    groups: Groups = ()
     capacity: Capacity = field(default_factory=dict[str, Dimension])
     shared: bool = False
     conditions: tuple[str, ...] = ()
@@ -69,7 +70,7 @@ class _Places:
 
 class Inventory:
     """Devices by the nodes that reach them. Only pools count of which every slice of the newest generation is seen.
-    Devices of which nobody can tell what they take aren't supported: nobody gets them, and they are kept apart."""
+    Devices of which nobody can tell what they take are given to nobody, and kept apart."""
 
     def __init__(self, slices: Iterable[ResourceSlice], labels: NodeLabels) -> None:
         self._labels = labels
@@ -78,10 +79,12 @@ class Inventory:
         self._given = _Places()
         self._refused = _Places()
         self._draws: dict[DeviceId, Draws] = {}
+        self._groups: dict[DeviceId, Groups] = {}
         self._homes: dict[tuple[str, str], set[str]] = {}
         complete = sorted(_complete(slices), key=lambda s: s.metadata.name)
         self.counters: Mapping[CounterId, int] = sizes(complete)
         """How much there is of each, in thousandths."""
+        self._grouped = grouped_sets(complete)
         for made in complete:
             for device in made.spec.devices or ():
                 self._add(made, device)
@@ -103,17 +106,19 @@ class Inventory:
             bool(node),
             None if node or where.all_nodes else selector,
             draws or (),
+            groups_of(made, device, self._grouped),
             capacity or {},
             bool(device.allow_multiple_allocations),
             tuple(device.binding_conditions or ()),
             tuple(device.binding_failure_conditions or ()),
             bool(device.binds_to_node),
         )
+        if one.groups:
+            self._groups[one.id] = one.groups
         if one.draws:
             self._draws[one.id] = one.draws
             self._homes.setdefault((spec.driver, spec.pool.name), set()).add(node or "")
-        known = draws is not None and capacity is not None and not _grouped(device)
-        places = self._given if known else self._refused
+        places = self._refused if draws is None or capacity is None else self._given
         places.conditional |= bool(one.conditions)
         if node:
             places.local.setdefault(node, []).append(one)
@@ -127,12 +132,16 @@ class Inventory:
         return self._given.on(node, row)
 
     def refused(self, node: str, row: int) -> list[Device]:
-        """The devices that the node reaches and nobody gets, as they are handed out in ways that aren't supported."""
+        """The devices that the node reaches and nobody gets, as nobody can tell what they take."""
         return self._refused.on(node, row)
 
     def draws(self, device: DeviceId) -> Draws:
         """What the device takes of counters while it is given to somebody."""
         return self._draws.get(device, ())
+
+    def groups(self, device: DeviceId) -> Groups:
+        """Of which groups the device is, where that matters."""
+        return self._groups.get(device, ())
 
     def concerns_one_node(self, device: Device) -> bool:
         """Whether it makes no difference on any other node to whom the device is given."""
@@ -168,10 +177,6 @@ def _complete(slices: Iterable[ResourceSlice]) -> Iterable[ResourceSlice]:
         current = [made for made in found if made.spec.pool.generation == newest]
         if len(current) >= current[0].spec.pool.resource_slice_count:
             yield from current
-
-
-def _grouped(device: SliceDevice) -> bool:
-    return any(consumed.compatibility_groups for consumed in device.consumes_counters or ())
 
 
 def _view(driver: str, device: SliceDevice) -> dict[str, Any]:

@@ -3,11 +3,11 @@ undoes taking exactly."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 from typing import TypeVar
 
 from vcbatch.scheduler.dra.capacity import Share
-from vcbatch.scheduler.dra.counters import CounterId
+from vcbatch.scheduler.dra.counters import CounterId, CounterSetId
 from vcbatch.scheduler.dra.inventory import Device, DeviceId, Inventory
 
 _Key = TypeVar("_Key", bound=Hashable)
@@ -22,6 +22,7 @@ class Ledger:
         self._shares: dict[DeviceId, int] = {}
         self._consumed: dict[DeviceId, dict[str, int]] = {}
         self._drawn: dict[CounterId, int] = {}
+        self._together: dict[CounterSetId, dict[frozenset[str], int]] = {}
 
     def take(self, device: DeviceId, share: Share | None) -> None:
         """Somebody gets the device, or this share of it. A device takes its counters once, however many share it."""
@@ -43,6 +44,8 @@ class Ledger:
         if before == 0 or before + step == 0:
             for counter, amount in self._inventory.draws(device):
                 _add(self._drawn, counter, step * amount)
+            for counter_set, groups in self._inventory.groups(device):
+                _add(self._together.setdefault(counter_set, {}), groups, step)
 
     def _uses(self, device: DeviceId) -> int:
         return self._whole.get(device, 0) + self._shares.get(device, 0)
@@ -65,7 +68,14 @@ class Ledger:
         return device.id in self._shares or self._counted(device)
 
     def _counted(self, device: Device) -> bool:
-        return all(self.left(counter) >= amount for counter, amount in device.draws)
+        """Whether there is enough of what the device takes of counters, and nobody has one that it doesn't go with."""
+        if not all(self.left(counter) >= amount for counter, amount in device.draws):
+            return False
+        return all(groups.intersection(*self.together(counter_set)) for counter_set, groups in device.groups)
+
+    def together(self, counter_set: CounterSetId) -> Collection[frozenset[str]]:
+        """The groups of each device that somebody has and that takes from these counters."""
+        return self._together.get(counter_set, {}).keys()
 
     def left(self, counter: CounterId) -> int:
         """What is left of a counter; less than nothing where more was given away than there is."""

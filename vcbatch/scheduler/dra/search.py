@@ -198,7 +198,7 @@ class Search:
             pick = Picked(slot.request, slot.wanted, device, share)
             if not (_once(pick, picked) if admin else self._ledger.free(device, share)):
                 continue
-            alike = (device.kind, device.draws, self._ledger.state(device)) if alone else None
+            alike = (device.kind, device.draws, device.groups, self._ledger.state(device)) if alone else None
             if alike is not None and alike in tried:
                 continue  # one that looks the same led nowhere
             if not _agree(pick, picked, constraints):
