@@ -159,8 +159,7 @@ class AsyncJobHandle(JobDisplay):
         with self._session.translated():
             codes = await exit_codes_of(await self._session.api(), job.to_manifest())
         status = job.status
-        why = status.message or status.reason
-        said = f"job {self.namespace}/{self.name} is {status.phase}{f': {why}' if why else ''}"
+        said = f"job {self.namespace}/{self.name} is {status.phase}{f': {status.why}' if status.why else ''}"
         if codes:
             said += f" (exit codes: {', '.join(f'{pod} {code}' for pod, code in sorted(codes.items())[:10])})"
         hint = "handle.logs() shows what its pods printed, handle.events() what happened to them."
@@ -168,11 +167,13 @@ class AsyncJobHandle(JobDisplay):
 
     async def _too_late(self, wanted: Collection[JobPhase], seconds: float) -> WaitTimeout:
         job = self.last or await self.get()
-        why = job.status.message
+        why = job.status.why
         with suppress(ServerError):
             why = (await self.explain()).message
         said = f"job {self.namespace}/{self.name} isn't {_or(wanted)} after {seconds:g} s: it is {job.phase}"
-        if job.phase is JobPhase.RUNNING:
+        if job.phase in (JobPhase.ABORTED, JobPhase.ABORTING):
+            why, hint = "", "It is suspended: handle.resume() lets it go on, handle.cancel() ends it."
+        elif job.phase is JobPhase.RUNNING:
             hint = "It goes on: handle.logs(follow=True) shows what it prints, handle.cancel() ends it."
         else:
             hint = "It goes on: handle.explain() says what it waits for, handle.cancel() ends it."

@@ -50,7 +50,7 @@ def html_of(job: Job) -> str:
     """A card: name, phase, why, and a bar of pods for each task."""
     status = job.status
     colour = _COLOURS.get(status.phase, _OTHER_COLOUR)
-    why = "" if status.phase in (JobPhase.RUNNING, JobPhase.COMPLETED) else status.message or status.reason
+    why = "" if status.phase in (JobPhase.RUNNING, JobPhase.COMPLETED) else status.why
     if len(why) > _LONGEST_WHY:
         why = f"{why[:_LONGEST_WHY]}…"
     rows = "".join(_row(task, status.tasks.get(task.name, {})) for task in job.tasks[:_MOST_TASKS])

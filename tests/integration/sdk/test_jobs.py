@@ -87,10 +87,15 @@ def test_one_that_waits_says_why_and_can_be_suspended_and_resumed(client: Client
     assert "cpu" in caught.value.hint and isinstance(caught.value, TimeoutError)
     handle.suspend()
     assert handle.wait(until="Aborted", timeout=LONG).phase is JobPhase.ABORTED
+    with pytest.raises(WaitTimeout, match="it is Aborted") as suspended:
+        handle.wait(timeout=0.2)
+    assert "handle.resume()" in suspended.value.hint
     handle.resume()
     handle.wait(until="Pending", timeout=LONG)
     handle.cancel()
-    assert handle.wait(timeout=LONG).phase is JobPhase.TERMINATED
+    ended = handle.wait(timeout=LONG)
+    assert ended.phase is JobPhase.TERMINATED
+    assert ended.status.why.startswith("asked for by the Command waits-")
 
 
 def test_a_task_can_be_made_larger_and_smaller(client: Client):

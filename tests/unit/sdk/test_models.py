@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from vcbatch import DependsOn, Job, Policy, Queue, Resources, Task
+from vcbatch.sdk.models.status import JobStatus
 
 
 class Whole:
@@ -57,3 +58,16 @@ def test_only_what_says_something_is_shown():
     assert repr(Resources.of(cpu=1)) == "Resources(requests={'cpu': 1})"
     read = Job.from_manifest({**job.to_manifest(), "status": {"state": {"phase": "Running"}}})
     assert repr(read) == f"{repr(job)[:-1]}, phase='Running')"
+
+
+@pytest.mark.parametrize(
+    ("state", "why"),
+    [
+        ({"message": "Start to execute action AbortJob: asked for by the Command c"}, "asked for by the Command c"),
+        ({"message": "a node was lost", "reason": "PodEvicted"}, "a node was lost"),
+        ({"reason": "CommandIssued"}, "CommandIssued"),
+        ({}, ""),
+    ],
+)
+def test_why_a_job_is_in_its_phase(state: dict[str, str], why: str):
+    assert JobStatus.read({"state": state}).why == why

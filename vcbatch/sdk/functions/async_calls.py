@@ -45,8 +45,8 @@ class AsyncCalls(AsyncJobHandle, Generic[R]):
         elif job.phase is JobPhase.COMPLETED:
             why = none.message
         else:
-            said = job.status.message or job.status.reason
-            why = f"call {none.index} has no result: the job is {job.phase}{f', {said}' if said else ''}"
+            said = f", {job.status.why}" if job.status.why else ""
+            why = f"call {none.index} has no result: the job is {job.phase}{said}"
         return ResultUnavailable(why, hint=none.hint, index=none.index, exit_code=code)
 
     async def delete(self) -> None:

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from vcbatch.api.loose import listed, part
 from vcbatch.api.phases import JobPhase, QueueState
+from vcbatch.api.reasons import cause_of, origin_of
 from vcbatch.api.timestamps import parse_time
 from vcbatch.sdk.models.wire import Quantity
 
@@ -87,6 +88,11 @@ class JobStatus:
     """The pods of each task by phase."""
     losses: tuple[PodLoss, ...] = ()
     """Pods that failed or were lost, of the latest attempts."""
+
+    @property
+    def why(self) -> str:
+        """Why it is in this phase, as far as is known: `message` without what comes before the cause, else `reason`."""
+        return cause_of(origin_of(self.message or self.reason))
 
     @classmethod
     def read(cls, status: Mapping[str, Any]) -> JobStatus:
