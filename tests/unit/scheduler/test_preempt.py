@@ -354,6 +354,27 @@ def test_a_pod_says_which_node_is_kept_for_it_as_long_as_it_is() -> None:
     assert cleared.nominated == ""
 
 
+def test_a_pod_waits_on_its_kept_node_for_who_ends_there_of_lower_priority_only() -> None:
+    for priority, gone in ((None, ["old-worker-1"]), (5, [])):
+        found = cluster()
+        found.node("n0", event="MODIFIED", cpu="2", pods="2")
+        running(found, "old", 2)
+        found.change("old-worker-0", deleting=True)
+        found.gang("new", 0, minimum=1, priorityClassName="high")
+        found.pod("new", 0, cpu="2", **({} if priority is None else {"priority": priority}))
+        found.pods["new-worker-0"]["status"]["nominatedNodeName"] = "n0"
+        found.change("new-worker-0")
+        assert evicted(found.cycle()) == gone
+
+
+def test_where_priority_alone_says_who_starves_a_gang_does_until_all_its_pods_have_a_place() -> None:
+    plugins = [{"plugins": [{"name": "priority"}]}, {"plugins": [{"name": "predicates"}]}]
+    found = cluster(Policy.build({"actions": "allocate, preempt", "tiers": plugins}), cpu="2")
+    running(found, "old", 2)
+    found.gang("new", 2, minimum=1, priorityClassName="high")
+    assert evicted(found.cycle()) == ["old-worker-0", "old-worker-1"]
+
+
 def test_arguments_are_checked() -> None:
     with pytest.raises(PolicyError, match="maxCandidateNodesAbsolute: must be at least 1"):
         policy(maxCandidateNodesAbsolute=0)
