@@ -110,6 +110,8 @@ class ClaimBinder:
                 users.setdefault(key, []).append(bind)
                 if key not in claims or claim.allocation is not None:
                     claims[key] = claim
+        # What is taken back of an earlier attempt looks as if it were there still.
+        await self._undo.join()
         done: list[_Written] = []
         try:
             error = await self._write_all(claims, users, done) or await self._until_ready(done)
@@ -265,6 +267,8 @@ class ClaimBinder:
             except ApiError as error:
                 if not error.not_found:
                     log.warning("resourceclaim %s can't be given back: %s", written.claim.name, error.message)
+            finally:
+                self._undo.task_done()
 
 
 def _results(allocation: Mapping[str, Any]) -> Sequence[Json]:

@@ -313,6 +313,38 @@ def test_a_claim_that_loses_its_devices_or_goes_is_not_waited_for() -> None:
     _play(act)
 
 
+def test_a_gang_that_is_tried_again_at_once_keeps_what_it_gets_then() -> None:
+    async def act(world: World) -> None:
+        first, second = world.claim("first"), world.claim("second")
+        patch, slow = world.api.patch, [True]
+
+        async def late(resource: Any, name: str, body: Any, **given: Any) -> Any:
+            """The second claim is refused once, and what is taken back then takes a while."""
+            if slow and name == "second":
+                raise ApiError(403, "Forbidden", "not now")
+            if "allocation" in body.get("status", {}) and body["status"]["allocation"] is None:
+                await world.clock.sleep(1)
+            return await patch(resource, name, body, **given)
+
+        world.api.patch = late  # type: ignore[method-assign]
+        gang = [
+            _bind("p", DeviceBinding("ns", "first", first, ALLOCATION)),
+            _bind("q", DeviceBinding("ns", "second", second, ALLOCATION)),
+        ]
+        world.binder.submit(gang)
+        while not world.failed:
+            await world.clock.sleep(0.01)
+        slow.clear()
+        world.binder.submit(gang)
+        await world.clock.sleep(30)
+        assert world.ready == ["p", "q"]
+        for name, pod in (("first", "p"), ("second", "q")):
+            assert world.stored(name)["status"]["allocation"] == ALLOCATION
+            assert world.users(name) == [pod]
+
+    _play(act)
+
+
 def test_a_claim_that_others_write_is_written_again() -> None:
     async def act(world: World) -> None:
         uid = world.claim("c")
