@@ -36,6 +36,7 @@ SECTIONS: dict[str, Sequence[Callable[[], list[Figure]]]] = {
     ),
     "controllers": (
         controllers.jobs,
+        controllers.small_jobs,
         controllers.cron_jobs,
         controllers.job_flows,
         controllers.queue_counts,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.perf import bench_cronjobs, bench_jobflows, bench_jobs, bench_queue_counts, bench_retention
+from tests.perf import bench_cronjobs, bench_jobflows, bench_jobs, bench_queue_counts, bench_retention, bench_small_jobs
 from tests.perf.figure import Figure
 
 
@@ -47,6 +47,19 @@ def jobs() -> list[Figure]:
         Figure(
             what=f"a look at each after a restart ({many['writes']:.0f} API writes)", value=many["all_s"], unit="s CPU"
         ),
+    ]
+
+
+def small_jobs(count: int = 2000) -> list[Figure]:
+    """What jobs of one pod cost all controllers until they run."""
+    cost = bench_small_jobs.small_jobs(count)
+    return [
+        Figure(
+            what=f"each of {count:,} jobs of one pod, until it runs ({cost.writes:.2g} API writes)",
+            value=cost.cpu * 1000,
+            unit="ms CPU",
+            yardstick=f"{cost.cpu / cost.baseline:.0f} times making its objects and changing them",
+        )
     ]
 
 
