@@ -22,7 +22,7 @@ _COMMANDS: Commands = {
     "apply": ("vcbatch.cli.apply.command", "Make objects as files say, after showing what that changes."),
     "delete": ("vcbatch.cli.apply.delete", "Delete the objects that files describe."),
     "queue": ("vcbatch.cli.resources.queue", "Show and steer queues."),
-    "jobflow": ("vcbatch.cli.resources.flow", "Show flows of jobs."),
+    "jobflow": ("vcbatch.cli.resources.flow", "Show and steer flows of jobs."),
     "jobtemplate": ("vcbatch.cli.resources.template", "Show the templates of flows."),
     "cronjob": ("vcbatch.cli.resources.cron", "Show and steer jobs on a schedule."),
     "pod": ("vcbatch.cli.resources.pod", "Show the pods of jobs."),

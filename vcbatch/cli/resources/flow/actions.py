@@ -1,0 +1,89 @@
+"""`vcbatch jobflow suspend|resume|retry|cancel`: what is asked of a flow's controller by a Command."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import click
+
+from vcbatch.api.phases import Action, JobFlowPhase
+from vcbatch.api.resources import JOBFLOWS
+from vcbatch.cli.access import Access, access_options
+from vcbatch.cli.completion.names import flow_names
+from vcbatch.cli.output import CliError, say
+from vcbatch.cli.resources.fields import dig
+from vcbatch.cli.resources.kinds import flow_phase
+from vcbatch.cli.vcctl.bus import ask
+from vcbatch.core.jobflow.states import cell_of
+from vcbatch.seams.api import Api
+
+Json = dict[str, Any]
+
+_DEEDS: Final = {Action.ABORT_JOB: "suspend", Action.RESUME_JOB: "resume", Action.TERMINATE_JOB: "cancel"}
+
+
+def _names(function: Any) -> Any:
+    return click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=flow_names)(function)
+
+
+@click.command("suspend")
+@_names
+@access_options
+def suspend(names: Sequence[str], access: Access) -> int:
+    """Suspend flows with their jobs: nothing new is made until they are resumed."""
+    return _ask(access, names, Action.ABORT_JOB, "suspended")
+
+
+@click.command("resume")
+@_names
+@access_options
+def resume(names: Sequence[str], access: Access) -> int:
+    """Let suspended flows go on, and the jobs that were suspended with them."""
+    return _ask(access, names, Action.RESUME_JOB, "resumed")
+
+
+@click.command("retry")
+@_names
+@access_options
+def retry(names: Sequence[str], access: Access) -> int:
+    """Give failed flows another try: jobs that failed or were terminated are made anew, from the templates as they are
+    by now. What is completed stays."""
+    return _ask(access, names, Action.RESTART_JOB, "tried again")
+
+
+@click.command("cancel")
+@_names
+@access_options
+def cancel(names: Sequence[str], access: Access) -> int:
+    """End all jobs of flows. What ran and why it ended stays to be seen."""
+    return _ask(access, names, Action.TERMINATE_JOB, "cancelled")
+
+
+def _ask(access: Access, names: Sequence[str], action: Action, done: str) -> int:
+    async def work(api: Api, name: str) -> None:
+        flow = await api.get(JOBFLOWS, name, namespace=access.namespace)
+        if action is Action.ABORT_JOB and _suspended(flow):
+            say(f"jobflow {name} is suspended already")
+            return
+        _refuse_in_vain(flow, name, action)
+        await ask(api, JOBFLOWS, name, action, namespace=access.namespace, at=access.namespace)
+        say(f"jobflow {name} is being {done}")
+
+    return access.each(names, work)
+
+
+def _refuse_in_vain(flow: Json, name: str, action: Action) -> None:
+    """Raises `CliError` for what the controller would refuse."""
+    phase = flow_phase(flow)
+    if any(phase == known and cell_of(known, action) is None for known in JobFlowPhase):
+        if action is Action.RESTART_JOB:
+            raise CliError(f"jobflow {name} hasn't failed: it is {phase}")
+        hint = f"Try it again with `vcbatch jobflow retry {name}`." if phase == JobFlowPhase.FAILED else ""
+        raise CliError(f"jobflow {name} is {phase}: there is nothing to {_DEEDS[action]}", hint=hint)
+    if action is Action.RESUME_JOB and not _suspended(flow):
+        raise CliError(f"jobflow {name} isn't suspended: it is {phase}")
+
+
+def _suspended(flow: Json) -> bool:
+    return dig(flow, "status", "ledger", "suspended") is True
