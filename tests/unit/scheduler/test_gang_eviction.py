@@ -339,3 +339,15 @@ def test_pods_that_do_not_run_yet_are_not_taken_back() -> None:
     found.cycle()
     found.gang("new", 3, queue="owner")
     assert evicted(found.cycle()) == set()
+
+
+def test_a_gang_that_asks_for_more_than_its_queue_deserves_takes_nothing_back() -> None:
+    """It may have that much, but only of what is free."""
+    found = cluster(policy("gangreclaim", queues="capacity"), nodes=1)
+    found.queue("a", deserved={"cpu": "2"})
+    found.queue("b", deserved={"cpu": "1"})
+    running(found, "old", 4, minimum=1, queue="b")
+    found.gang("new", 3, queue="a", priorityClassName="low")
+    assert evicted(found.cycle()) == set()
+    found.gang("less", 2, queue="a", priorityClassName="low")
+    assert evicted(found.cycle()) == {f"old-worker-{i}" for i in range(3)}, "what a gang can spare goes together"

@@ -133,6 +133,18 @@ def test_role_minimums_hold() -> None:
     assert Counter(name.split("-")[1] for name in cluster.placed("g")) == {"worker": 2, "ps": 1}
 
 
+def test_who_runs_counts_where_a_role_fails_and_roles_need_more_than_the_gang() -> None:
+    cluster = Cluster()
+    cluster.node("n", cpu="3")
+    cluster.gang("g", 0, minimum=3, minTaskMember={"a": 2, "b": 2})
+    for i in range(2):
+        cluster.pod("g", i, role="a")
+        cluster.change(f"g-a-{i}", phase="Running", node="n")
+    cluster.pod("g", 0, role="b", nodeSelector={"zone": "nowhere"})
+    cluster.pod("g", 0, role="c")
+    assert [bind.name for bind in cluster.cycle().binds] == ["g-c-0"]
+
+
 def test_pods_of_others_take_room_and_are_left_alone() -> None:
     cluster = Cluster()
     cluster.node("a", cpu="2")
