@@ -133,6 +133,17 @@ def test_role_minimums_hold() -> None:
     assert Counter(name.split("-")[1] for name in cluster.placed("g")) == {"worker": 2, "ps": 1}
 
 
+def test_a_gang_that_lacks_only_pods_that_ask_for_nothing_lets_others_go_first() -> None:
+    plugins = [{"plugins": [{"name": "gang"}, {"name": "predicates"}]}]
+    cluster = Cluster(Policy.build({"actions": "allocate", "tiers": plugins}))
+    cluster.node("n", cpu="2")
+    cluster.gang("old", 2, minimum=2)
+    cluster.pod("old", 2, cpu=None)
+    cluster.change("old-worker-0", phase="Running", node="n")
+    cluster.gang("new", 1)
+    assert [bind.name for bind in cluster.cycle().binds] == ["new-worker-0"]
+
+
 def test_who_runs_counts_where_a_role_fails_and_roles_need_more_than_the_gang() -> None:
     cluster = Cluster()
     cluster.node("n", cpu="3")
