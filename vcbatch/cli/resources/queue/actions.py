@@ -27,7 +27,7 @@ Json = dict[str, Any]
 _COMMANDS_AT = "default"
 """The namespace of Commands to queues, which are in none themselves."""
 
-_PATIENCE, _STEP = 10.0, 0.2
+_PATIENCE, _STEP = 60.0, 0.2
 """For how many seconds a queue is waited for that was asked to open, and after how many it is looked at again."""
 
 
