@@ -16,7 +16,15 @@ from vcbatch.api.loose import Json, listed, part
 from vcbatch.api.phases import JobPhase, PodGroupPhase
 from vcbatch.api.quantities import read
 from vcbatch.api.quantity import ZERO, Quantity
-from vcbatch.api.reasons import JobReason, PodGroupConditionType, WaitReason, expected_start, protected_until, read_wait
+from vcbatch.api.reasons import (
+    JobReason,
+    PodGroupConditionType,
+    WaitReason,
+    cause_of,
+    expected_start,
+    protected_until,
+    read_wait,
+)
 from vcbatch.api.timestamps import parse_time
 
 Amounts = Mapping[str, Quantity]
@@ -215,7 +223,7 @@ def _said(job: Json, group: Json | None) -> tuple[WaitReason | JobReason | None,
             reason, sentence = read_wait(str(condition.get("message") or ""))
             return reason, sentence, _time(condition.get("lastTransitionTime")) or since
     reason, sentence = read_wait(message)
-    return reason or own, sentence, since
+    return reason or own, cause_of(sentence), since
 
 
 def _unschedulable(group: Json) -> Json:

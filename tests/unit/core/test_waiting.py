@@ -14,6 +14,7 @@ from vcbatch.api.reasons import (
     JobReason,
     WaitReason,
     could_evict,
+    executing,
     expected_start,
     expected_to_start,
     gang_unschedulable,
@@ -85,6 +86,11 @@ def test_what_the_controllers_say_of_the_job_itself_comes_first() -> None:
     held = job(reason=JobReason.PVC_ERROR, message="claim data isn't there")
     found = waiting_of(held, Surroundings(pod_groups=[group(message=told(WaitReason.INSUFFICIENT, "x"))]))
     assert (found.reason, found.message) == (JobReason.PVC_ERROR, "claim data isn't there")
+
+
+def test_of_a_job_that_was_suspended_it_is_said_who_asked_for_it() -> None:
+    said = executing(action="AbortJob", cause="asked for by the Command stop")
+    assert waiting_of(job(reason="", message=said), Surroundings()).message == "asked for by the Command stop"
 
 
 def test_ahead_are_those_of_higher_priority_and_then_the_older_ones() -> None:
