@@ -91,11 +91,22 @@ class _Turns:
 
     def serve(self, queue: Queue) -> bool:
         """Serve the queue's best gang. False where the queue is through."""
-        session, reservations, heap = self._session, self._reservations, self.jobs[queue.name]
-        reason = session.overused(queue)
-        if reason is not None:
-            session.closed_queues[queue.name] = reason
+        if self._closed(queue) or not self._serve_best(queue, self.jobs[queue.name]):
             return False
+        if not self.jobs[queue.name]:
+            self._closed(queue)  # another turn would be for nobody, and tell those that sleep in it no more than this
+            return False
+        return True
+
+    def _closed(self, queue: Queue) -> bool:
+        reason = self._session.overused(queue)
+        if reason is not None:
+            self._session.closed_queues[queue.name] = reason
+        return reason is not None
+
+    def _serve_best(self, queue: Queue, heap: _Heap) -> bool:
+        """False where nobody else of the queue may be served."""
+        session, reservations = self._session, self._reservations
         if not heap:
             return False
         job = _best(heap, session)
