@@ -212,6 +212,8 @@ class SchedulingEvent(StrEnum):
     SCHEDULED = "Scheduled"
     UNSCHEDULABLE = "Unschedulable"
     EVICT = "Evict"
+    WAITING_FOR_DEVICES = "WaitingForDevices"
+    """Pods have their nodes and are bound once devices by claim are ready; Volcano says nothing meanwhile."""
 
 
 class NodeShardReason(StrEnum):
@@ -447,6 +449,12 @@ def assigned(*, namespace: str, pod: str, node: str) -> str:
 def assigned_more(*, count: int) -> str:
     """Said once on a PodGroup, of the pods that are too many to be told of one by one."""
     return f"Successfully assigned {count} more pods; each one's spec.nodeName says where it is"
+
+
+def waits_for_devices(*, pods: int, lacks: str) -> str:
+    """Said on the PodGroup of pods that are bound once devices are ready, `lacks` naming the first that aren't."""
+    who = "1 pod has its node and waits" if pods == 1 else f"{pods} pods have their nodes and wait"
+    return shorten(f"{who} for devices: {lacks}")
 
 
 def possibly_assigned(*, node: str, once: str) -> str:

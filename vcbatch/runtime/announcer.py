@@ -9,7 +9,7 @@ its own, and what is beyond the allowance isn't said.
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from vcbatch.api import names, reasons
 from vcbatch.api.pod import Pod
@@ -58,6 +58,15 @@ class Announcer:
             # A pod without a gang, which nobody places, would be a gang of its own.
             gang = self._gangs[bind.uid] = f"{bind.namespace}/{name}" if name else bind.uid
             self._on_their_way[gang] += 1
+
+    def waits(self, binds: Sequence[Bind], lacks: str) -> None:
+        """Pods of a gang have their nodes, and aren't bound before devices are ready."""
+        group = self._podgroups.by_key(self._gangs.get(binds[0].uid, ""))
+        ref = ref_of(PODS, binds[0]) if group is None else ref_of(PODGROUPS, group.metadata)
+        message = reasons.waits_for_devices(pods=len(binds), lacks=lacks)
+        self._recorder.emit(
+            Emit(ref=ref, type=EventType.NORMAL, reason=SchedulingEvent.WAITING_FOR_DEVICES, message=message)
+        )
 
     def bound(self, bind: Bind) -> None:
         gang = self._gangs.get(bind.uid, bind.uid)

@@ -43,7 +43,8 @@ class _Written(NamedTuple):
 
 class ClaimBinder:
     """`ready(binds)` is called with pods that may be bound now, `failed(uid, error)` for each pod of a gang of which a
-    claim can't be written, or devices don't get ready."""
+    claim can't be written, or devices don't get ready, and `waits(binds, lacks)` once with the pods of a gang whose
+    devices aren't ready yet."""
 
     def __init__(
         self,
@@ -54,6 +55,7 @@ class ClaimBinder:
         random: Random,
         ready: Callable[[Iterable[Bind]], None],
         failed: Callable[[str, str], None],
+        waits: Callable[[Sequence[Bind], str], None],
     ) -> None:
         self._api = api
         self._claims = claims
@@ -61,6 +63,7 @@ class ClaimBinder:
         self._random = random
         self._ready = ready
         self._failed = failed
+        self._waits = waits
         self._gangs: asyncio.Queue[list[Bind]] = asyncio.Queue()
         self._undo: asyncio.Queue[_Written] = asyncio.Queue()
         self._written: dict[str, list[_Written]] = {}
@@ -114,7 +117,7 @@ class ClaimBinder:
         await self._undo.join()
         done: list[_Written] = []
         try:
-            error = await self._write_all(claims, users, done) or await self._until_ready(done)
+            error = await self._write_all(claims, users, done) or await self._until_ready(gang, done)
         except Exception as fault:  # a gang that is lost sight of would hold its place for ever
             log.exception("writing the claims of a gang failed")
             error = f"{type(fault).__name__}: {fault}"
@@ -144,18 +147,27 @@ class ClaimBinder:
                 return f"resourceclaim {claim.name}: {refused.message}"
         return ""
 
-    async def _until_ready(self, done: list[_Written]) -> str:
+    async def _until_ready(self, gang: Sequence[Bind], done: list[_Written]) -> str:
         """Until the devices of all of these are ready; else why not, and that claim gives them back, whoever gave
         them."""
         started = self._clock.monotonic()
+        told = False
+
+        def tell(claim: DeviceBinding, lacks: str) -> None:
+            nonlocal told
+            if not told:
+                self._waits(gang, f"resourceclaim {claim.name}: {lacks}")
+            told = True
+
         for at, written in enumerate(done):
-            error = await self._wait(written.claim, started + written.claim.timeout) if written.waits else ""
+            claim = written.claim
+            error = await self._wait(claim, started + claim.timeout, tell) if written.waits else ""
             if error:
                 done[at] = written._replace(gave=True)
-                return f"resourceclaim {written.claim.name}: {error}"
+                return f"resourceclaim {claim.name}: {error}"
         return ""
 
-    async def _wait(self, claim: DeviceBinding, deadline: float) -> str:
+    async def _wait(self, claim: DeviceBinding, deadline: float, tell: Callable[[DeviceBinding, str], None]) -> str:
         given = False
         while True:
             changed = self._changed
@@ -174,6 +186,8 @@ class ClaimBinder:
                 left = min(left, (end - self._clock.now()).total_seconds())
             if left <= 0:
                 return f"its devices weren't ready within {claim.timeout:.0f} s: {told.lacks or 'they were never seen'}"
+            if told.lacks:
+                tell(claim, told.lacks)
             await pause(self._clock, left, woken=changed)
 
     async def _write(self, claim: DeviceBinding, binds: Sequence[Bind]) -> _Written:

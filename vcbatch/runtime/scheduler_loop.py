@@ -122,6 +122,7 @@ class SchedulerLoop:
             random=random,
             ready=self._devices.submit,
             failed=self._bind_failed,
+            waits=self._announcer.waits,
         )
         self._config_maps = ConfigMaps(api, scheduler, clock=clock, wake=self._wake)
         self._volumes = VolumeBinder(

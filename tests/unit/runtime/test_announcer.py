@@ -61,6 +61,24 @@ def test_each_pod_of_a_small_gang_says_where_it_is() -> None:
     run(main())
 
 
+def test_pods_that_wait_for_devices_are_told_of_on_their_gang() -> None:
+    async def main() -> None:
+        stage = _Stage()
+        binds = stage.gang("g", 2)
+        stage.announcer.trying(binds)
+        stage.announcer.waits(binds, "resourceclaim c: device gpu-0 lacks attached")
+        lonely = Bind("ns", "lonely", "uid-lonely", "n1")
+        stage.announcer.waits([lonely], "resourceclaim d: device gpu-1 lacks attached")
+        message = "2 pods have their nodes and wait for devices: resourceclaim c: device gpu-0 lacks attached"
+        alone = "1 pod has its node and waits for devices: resourceclaim d: device gpu-1 lacks attached"
+        assert await stage.events() == [
+            ("PodGroup", "WaitingForDevices", message),
+            ("Pod", "WaitingForDevices", alone),
+        ]
+
+    run(main())
+
+
 def test_events_of_a_large_gang_are_few_and_leave_nobody_out() -> None:
     async def main() -> None:
         stage = _Stage()

@@ -29,8 +29,15 @@ class World:
         self.ready: list[str] = []
         self.failed: dict[str, str] = {}
         self.claims: Cache[ResourceClaim] = Cache(model=ResourceClaim)
+        self.told: list[tuple[int, str]] = []
         self.binder = ClaimBinder(
-            self.api, self.claims, clock=self.clock, random=SeededRandom(1), ready=self._ready, failed=self._fail
+            self.api,
+            self.claims,
+            clock=self.clock,
+            random=SeededRandom(1),
+            ready=self._ready,
+            failed=self._fail,
+            waits=lambda binds, lacks: self.told.append((len(binds), lacks)),
         )
 
     def _ready(self, binds: Iterable[Bind]) -> None:
@@ -233,9 +240,12 @@ def test_a_gang_is_bound_when_all_of_its_devices_are_ready() -> None:
         assert world.stored("waits")["status"]["allocation"] == {**WAITS, "allocationTimestamp": "2026-01-01T00:00:00Z"}
         assert world.stored("plain")["status"]["allocation"] == ALLOCATION
         world.see()
+        await world.clock.sleep(1)
+        assert world.told == [(2, "resourceclaim waits: device gpu-0 lacks attached, warm")]
         await world.tell("waits", attached="True", warm="False")
         await world.clock.sleep(60)
         assert not world.ready
+        assert len(world.told) == 1
         await world.tell("waits", attached="True", warm="True", broken="False")
         await world.clock.sleep(0)
         await world.clock.sleep(0.1)
