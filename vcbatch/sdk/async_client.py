@@ -225,7 +225,7 @@ class AsyncClient:
             raise
 
     async def open_queue(self, name: str) -> None:
-        """Let a queue take jobs again."""
+        """Let a queue take jobs again. Below one that is closed it stays so, which an event on it says."""
         await self._ask_queue(name, Action.OPEN_QUEUE)
 
     async def close_queue(self, name: str) -> None:

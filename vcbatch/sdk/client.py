@@ -156,7 +156,7 @@ class Client:
         self._portal.run(self._async.delete_queue(name))
 
     def open_queue(self, name: str) -> None:
-        """Let a queue take jobs again."""
+        """Let a queue take jobs again. Below one that is closed it stays so, which an event on it says."""
         self._portal.run(self._async.open_queue(name))
 
     def close_queue(self, name: str) -> None:
