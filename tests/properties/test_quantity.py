@@ -86,9 +86,11 @@ def test_every_amount_can_be_written_in_every_notation(nano: int, notation: Nota
 @settings(max_examples=200)
 @given(units=st.integers(-(10**15), 10**15) | st.integers(-(2**12), 2**12).map(lambda number: number * 1024))
 def test_whole_units_are_written_as_they_are_read(units: int) -> None:
-    for text, amount in ((decimal_text(units), units), (binary_text(units), units), (milli_text(1000 * units), units)):
-        assert parse_quantity(text) == Quantity(amount * NANO)
-        assert parse_quantity(text).format() == text
+    assert decimal_text(units) == milli_text(1000 * units) == Quantity(units * NANO).format()
+    assert binary_text(units) == Quantity(units * NANO, Notation.BINARY_SI).format()
+    assert milli_text(units) == Quantity(units * 10**6).format()
+    for text, amount in ((decimal_text(units), units * NANO), (binary_text(units), units * NANO)):
+        assert parse_quantity(text) == Quantity(amount)
     assert parse_quantity(milli_text(units)) == Quantity(units * 10**6)
 
 
