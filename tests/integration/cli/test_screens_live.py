@@ -55,6 +55,8 @@ class People:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            # As at a terminal; what runs in the background inherits that Ctrl-C isn't for it.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
 
     def submit(self, body: dict[str, Any]) -> None:
