@@ -48,8 +48,16 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 _outcomes = report.collect
 
 
+def _tell_second_tries(terminalreporter: pytest.TerminalReporter) -> None:
+    """Each with what the first try said."""
+    for again in terminalreporter.stats.get("rerun", ()):
+        why = next((line for line in again.longreprtext.splitlines() if line.startswith("E ")), "")
+        terminalreporter.write_line(f"tried twice: {again.nodeid} {why.removeprefix('E ').strip()}")
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Says the whole table after a run on the cluster, and after others where it is."""
+    _tell_second_tries(terminalreporter)
     if not _played or hasattr(config, "workerinput"):
         return
     report.save(_played)
