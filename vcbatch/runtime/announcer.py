@@ -2,8 +2,8 @@
 
 People look for the event `Scheduled` in `kubectl describe pod`, which is worth a write; a thousand of them aren't, and
 each pod's `spec.nodeName` and condition `PodScheduled` say the same, as its gang's phase and conditions do. So when
-hundreds of gangs start together, their PodGroups come first, then one pod of each, which is all there is of a pod on
-its own, and what is beyond the allowance isn't said.
+hundreds of gangs start together, their PodGroups come first, and pods on their own with them, then one pod of each
+gang, and what is beyond the allowance isn't said.
 """
 
 from __future__ import annotations
@@ -105,7 +105,15 @@ class Announcer:
         self._allowances.move_to_end(gang)
         while len(self._allowances) > _REMEMBERED:
             self._allowances.popitem(last=False)
-        return allowance.take(now=now) and self._beside_gangs(first=first)
+        if not allowance.take(now=now):
+            return False
+        return self._of_all.take(now=now) if self._alone(gang) else self._beside_gangs(first=first)
+
+    def _alone(self, gang: str) -> bool:
+        """Whether it is the gang of a pod that nobody else made, whose event is what people look for."""
+        group = self._podgroups.by_key(gang)
+        owner = None if group is None else group.metadata.controller_owner()
+        return owner is not None and owner.kind == PODS.kind
 
     def _beside_gangs(self, *, first: bool) -> bool:
         kept = _KEPT_FOR_GANGS if first else _KEPT_FOR_GANGS + _KEPT_FOR_FIRST_PODS

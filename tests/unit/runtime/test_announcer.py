@@ -7,7 +7,7 @@ import asyncio
 from tests.fakes.api import FakeApi
 from tests.support.virtual_time import SeededRandom, VirtualClock, run
 from vcbatch.api import names
-from vcbatch.api.meta import ObjectMeta
+from vcbatch.api.meta import ObjectMeta, OwnerReference
 from vcbatch.api.pod import Pod
 from vcbatch.api.resources import EVENTS, PODGROUPS
 from vcbatch.api.scheduling import PodGroupView
@@ -142,6 +142,21 @@ def test_pods_of_their_own_are_told_of_beside_gangs_that_start_all_the_time() ->
         told = [message for kind, _, message in await stage.events() if kind == "Pod"]
         assert sum("ns/alone" in message for message in told) == 120
         assert len(told) < 120 * 17 / 3, "most of the others aren't"
+
+    run(main())
+
+
+def test_a_pod_that_nobody_else_made_is_told_of_like_a_gang() -> None:
+    async def main() -> None:
+        stage = _Stage()
+        for number in range(200):
+            stage.place(stage.gang(f"g{number}", 8))
+        owner = OwnerReference(api_version="v1", kind="Pod", name="lonely", uid="p", controller=True)
+        meta = ObjectMeta(name="podgroup-p", namespace="ns", uid="podgroup-p", owner_references=[owner])
+        stage.groups.put(PodGroupView(metadata=meta))
+        [bind] = stage.gang("podgroup-p", 1)
+        stage.place([bind])
+        assert (await stage.events())[-1] == ("Pod", "Scheduled", f"Successfully assigned ns/{bind.name} to n1")
 
     run(main())
 
