@@ -41,12 +41,12 @@ class QueueLine:
     def take(self) -> Queue | None:
         """The queue that is next, out of the line; None where there is none."""
         heads = self._heads
-        self._rejoin()
+        last = self._rejoin()
         if not heads:
             return None
         _, kin = heapq.heappop(heads)
-        queue = self._first(kin)
-        while self._moving and heads:
+        queue = self._lines[kin][0][1] if kin == last else self._first(kin)
+        while self._moving and heads and kin != last:  # the one that rejoined stands where it belongs
             now = self._key(queue)
             if now <= heads[0][0]:
                 break
@@ -61,11 +61,13 @@ class QueueLine:
         kin, alike = self._kin[queue.name]
         heapq.heappush(self._lines[kin], (self._own(queue, alike), queue))
 
-    def _rejoin(self) -> None:
-        """Let the kin of the queue that was served stand in line again."""
-        if self._served is not None and self._lines[self._served]:
-            heapq.heappush(self._heads, (self._key(self._first(self._served)), self._served))
-        self._served = None
+    def _rejoin(self) -> object:
+        """Let the kin of the queue that was served stand in line again. Returns them; None where there are none."""
+        kin, self._served = self._served, None
+        if kin is None or not self._lines[kin]:
+            return None
+        heapq.heappush(self._heads, (self._key(self._first(kin)), kin))
+        return kin
 
     def _first(self, kin: object) -> Queue:
         """The best of these kin. One that was served meanwhile without being taken is put where it belongs."""
