@@ -97,14 +97,16 @@ class Capacity(Plugin):
         cycle."""
         layout, measured = self._layout, session.measured
         names = layout.names
-        held, deserved = np.array(self._books.held), layout.limits.deserved
+        deserved = layout.limits.deserved
+        # Lists have no columns where there are no queues.
+        held, inqueue = (np.array(rows).reshape(deserved.shape) for rows in (self._books.held, self._books.inqueue))
         parts = np.divide(held, deserved, out=np.zeros_like(held), where=deserved >= EPS)
         shares = np.where(anything(deserved), parts.max(axis=1, initial=0.0), 1.0)
         measured.shares = (names, shares, shares > 1)
         measured.amounts[Amount.DESERVED] = (names, layout.limits.deserved)
         measured.amounts[Amount.REAL_CAPACITY] = (names, layout.limits.most)
         measured.amounts[Amount.CAPACITY] = (names, layout.capability)
-        measured.amounts[Amount.INQUEUE] = (names, np.array(self._books.inqueue))
+        measured.amounts[Amount.INQUEUE] = (names, inqueue)
 
     # Order -----------------------------------------------------------------------------------------------------------
 

@@ -168,7 +168,8 @@ class Proportion(Plugin):
 
     def close(self, session: Session) -> None:
         """Tell what queues deserve, may hold and hold of it."""
-        held, deserved, names = np.array(self._held), self._deserved, self._standing.names
+        deserved, names = self._deserved, self._standing.names
+        held = np.array(self._held).reshape(deserved.shape)  # a list has no columns where there are no queues
         weighed = deserved >= EPS
         parts = np.divide(held, deserved, out=np.zeros_like(held), where=weighed)
         below = (held < deserved) & (deserved - held >= EPS)
