@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import msgspec
 from vcbatch.cli.access import Access, cluster_access_options
 from vcbatch.cli.output import CliError, note, say
 from vcbatch.cli.scheduler_setup import SetupOptions, setup_options
-from vcbatch.scheduler.reads import READS
+from vcbatch.scheduler.reads import READS, Read
 from vcbatch.scheduler.simulation.recording import Settings, first_line, object_line
 from vcbatch.seams.api import Api, ApiError
 
@@ -50,16 +50,25 @@ async def read_objects(api: Api) -> list[msgspec.Struct]:
         if read.single:
             continue
         try:
-            listing: Any = await api.list(read.resource, model=read.struct)
+            items = await listed(api, read)
         except ApiError as error:
-            if error.not_found and read.optional:
-                continue
             if error.code != 403:
                 raise
             note(f"left out: {read.resource.plural} ({error.message})")
             continue
-        found += sorted(listing.items, key=lambda obj: obj.metadata.key)
+        found += sorted(items, key=lambda obj: obj.metadata.key)
     return found
+
+
+async def listed(api: Api, read: Read) -> Sequence[Any]:
+    """The objects of a kind that the scheduler reads; none where it does without the kind and the server hasn't got it.
+    Raises `ApiError`."""
+    try:
+        return (await api.list(read.resource, model=read.struct)).items
+    except ApiError as error:
+        if error.not_found and read.optional:
+            return ()
+        raise
 
 
 def save(path: Path, settings: Settings, objects: list[msgspec.Struct]) -> int:

@@ -158,9 +158,8 @@ def get_command(kind: Kind) -> click.Command:
             if len(names) != 1:
                 raise click.UsageError(f"-w follows one {kind.word}, got {len(names)} names")
             namespace = access.namespace if kind.resource.namespaced else None
-            access.once(
-                lambda api: api.get(kind.resource, names[0], namespace=namespace)
-            )  # an error, if it isn't there
+            # What isn't there is an error, as without -w.
+            access.once(lambda api: api.get(kind.resource, names[0], namespace=namespace))
             asked = Asked(format=output, field_selector=f"metadata.name={names[0]}", watch=True, headers=not no_headers)
             return show_list(access, kind, asked)
         return show_named(access, kind, names, output, headers=not no_headers)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from vcbatch.api.resources import (
     DEVICECLASSES,
@@ -83,6 +83,7 @@ async def order_of(api: Api, access: Access, setup: SetupOptions) -> Order:
 
 
 async def _read(api: Api, access: Access, setup: SetupOptions) -> Order:
+    from vcbatch.cli.snapshot import listed
     from vcbatch.scheduler.reads import READS
     from vcbatch.scheduler.standing import StandingsError
 
@@ -93,14 +94,12 @@ async def _read(api: Api, access: Access, setup: SetupOptions) -> Order:
         if read.resource not in _DECIDING:
             continue
         try:
-            listing: Any = await api.list(read.resource, model=read.struct)
+            items = await listed(api, read)
         except ApiError as error:
-            if error.not_found and read.optional:
-                continue
             if error.code != 403:
                 raise
             return Order(unknown=f"for the policy's {read.resource.plural} must be read: {error.sentence}")
-        for obj in listing.items:
+        for obj in items:
             scheduler.apply(read.resource, "ADDED", obj)
     try:
         standings = scheduler.standings(now)
