@@ -23,9 +23,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from vcbatch.api.resources import CONFIGMAPS, JOBS, PODGROUPS, PODS, Resource
-from vcbatch.runtime.client import HttpApi
+from vcbatch.runtime.client.http import HttpApi
+from vcbatch.runtime.client.kubeconfig import load
 from vcbatch.runtime.clock import SystemClock
-from vcbatch.runtime.kubeconfig import load
 from vcbatch.runtime.random import SystemRandom
 from vcbatch.seams import Api, ApiError
 

@@ -12,7 +12,7 @@ from fastapi.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from vcbatch._version import __version__
-from vcbatch.runtime.meter import Meter
+from vcbatch.runtime.metrics.meter import Meter
 from webhooks import review
 from webhooks.paths import PATHS, Path
 from webhooks.service import AdmissionService

@@ -14,7 +14,7 @@ from vcbatch.api.admission import Lookup, Operation, Request, Settings, User, Ve
 from vcbatch.api.defaults import json_patch
 from vcbatch.api.model import MalformedObject
 from vcbatch.api.resources import PODS, Resource
-from vcbatch.runtime.meter import Meter
+from vcbatch.runtime.metrics.meter import Meter
 from vcbatch.seams.api import ApiError
 from vcbatch.seams.clock import Clock
 from webhooks.access import SubmitAccess

@@ -28,8 +28,8 @@ from vcbatch.api.resources import (
     Resource,
 )
 from vcbatch.api.submission import submitted
-from vcbatch.runtime.cache import Cache, Change
-from vcbatch.runtime.informers import Informers
+from vcbatch.runtime.caches.cache import Cache, Change
+from vcbatch.runtime.caches.informers import Informers
 from vcbatch.runtime.time_zones import time_zones
 from vcbatch.seams.api import Api, ApiError
 

@@ -34,11 +34,11 @@ from tests.cluster.processes import Program
 from tests.cluster.requests import counted, writes
 from vcbatch.api.pod import Pod, PodPhase
 from vcbatch.api.resources import JOBS, PODS
-from vcbatch.runtime.cache import Cache, Change
-from vcbatch.runtime.client import HttpApi
+from vcbatch.runtime.caches.cache import Cache, Change
+from vcbatch.runtime.caches.watch import Reflector
+from vcbatch.runtime.client.http import HttpApi
 from vcbatch.runtime.clock import SystemClock
 from vcbatch.runtime.random import SystemRandom
-from vcbatch.runtime.watch import Reflector
 
 console = Console(highlight=False, width=160)
 PROFILES = ("500x20", "20x500", "1x10000", "10000x1")

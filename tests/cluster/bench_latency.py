@@ -26,11 +26,11 @@ from tests.cluster.gangs import gang
 from vcbatch.api.pod import Pod
 from vcbatch.api.resources import JOBS, PODGROUPS, PODS
 from vcbatch.api.scheduling import PodGroupView
-from vcbatch.runtime.cache import Cache, Change
-from vcbatch.runtime.client import HttpApi
+from vcbatch.runtime.caches.cache import Cache, Change
+from vcbatch.runtime.caches.watch import Reflector
+from vcbatch.runtime.client.http import HttpApi
 from vcbatch.runtime.clock import SystemClock
 from vcbatch.runtime.random import SystemRandom
-from vcbatch.runtime.watch import Reflector
 
 console = Console(highlight=False, width=120)
 STEPS = ("PodGroup made", "let in", "first pod made", "last pod made", "last pod bound")

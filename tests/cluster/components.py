@@ -18,7 +18,7 @@ from tests.cluster import admission
 from tests.cluster.controlplane import REPOSITORY, ControlPlane
 from tests.cluster.processes import Program, wait_until
 from tests.support.ports import free_port
-from vcbatch.runtime.kubeconfig import SERVICE_ACCOUNT_VARIABLE
+from vcbatch.runtime.client.kubeconfig import SERVICE_ACCOUNT_VARIABLE
 
 NAMESPACE = "volcano-system"
 CONTROLLERS, SCHEDULER, WEBHOOKS = "controllers", "scheduler", "webhooks"

@@ -10,9 +10,9 @@ from typing import TypeVar
 from tests.cluster.controlplane import ControlPlane, Json, fake_node
 from vcbatch.api import names
 from vcbatch.api.resources import NODES, PODGROUPS, PODS
-from vcbatch.runtime.client import HttpApi
+from vcbatch.runtime.client.http import HttpApi
+from vcbatch.runtime.client.kubeconfig import load
 from vcbatch.runtime.clock import SystemClock
-from vcbatch.runtime.kubeconfig import load
 from vcbatch.runtime.random import SystemRandom
 
 T = TypeVar("T")

@@ -11,7 +11,7 @@ import yaml
 from tests.conformance import DATA
 from tests.oracle.worlds import run
 from vcbatch.scheduler import Policy
-from vcbatch.scheduler.model import Task
+from vcbatch.scheduler.picture.model import Task
 from vcbatch.scheduler.plugins.base import Plugin
 
 

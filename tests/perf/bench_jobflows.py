@@ -19,10 +19,10 @@ from vcbatch.api.pod import Pod
 from vcbatch.api.resources import COMMANDS, EVENTS, JOBFLOWS, JOBS, JOBTEMPLATES, Resource
 from vcbatch.api.timestamps import format_time
 from vcbatch.runtime.apply import Applier
-from vcbatch.runtime.cache import Cache
+from vcbatch.runtime.caches.cache import Cache
 from vcbatch.runtime.controllers.jobflow import JobFlowController, JobFlowSources
+from vcbatch.runtime.events.recorder import Recorder
 from vcbatch.runtime.probes import Prober, Sockets
-from vcbatch.runtime.recorder import Recorder
 
 Json = dict[str, Any]
 _PHASES = ("Running", "Completed")

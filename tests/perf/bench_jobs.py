@@ -26,12 +26,12 @@ from vcbatch.api.scheduling import PriorityClassView
 from vcbatch.api.storage import Claim
 from vcbatch.core.job import JobView, decide
 from vcbatch.runtime.apply import Applier
-from vcbatch.runtime.cache import Cache
+from vcbatch.runtime.caches.cache import Cache
 from vcbatch.runtime.clock import SystemClock
 from vcbatch.runtime.controllers.children import Children
 from vcbatch.runtime.controllers.claims import Claims
 from vcbatch.runtime.controllers.job import JobController, JobSources
-from vcbatch.runtime.recorder import Recorder
+from vcbatch.runtime.events.recorder import Recorder
 from vcbatch.seams.clock import Clock
 
 Objects = Mapping[tuple[Resource, str], dict[str, Any]]

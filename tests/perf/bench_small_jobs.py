@@ -23,11 +23,11 @@ from vcbatch.api.names import GROUP_NAME
 from vcbatch.api.pod import Pod
 from vcbatch.api.resources import EVENTS, JOBS, PODGROUPS, PODS, QUEUES, Resource
 from vcbatch.observe.metrics import PrometheusMeter
-from vcbatch.runtime.cache import Cache
+from vcbatch.runtime.caches.cache import Cache
+from vcbatch.runtime.caches.handlers import Feed
+from vcbatch.runtime.caches.informers import Informers
+from vcbatch.runtime.client.kubeconfig import Connection
 from vcbatch.runtime.control_plane import ControlPlane
-from vcbatch.runtime.handlers import Feed
-from vcbatch.runtime.informers import Informers
-from vcbatch.runtime.kubeconfig import Connection
 
 Json = dict[str, Any]
 _STEP_SECONDS = 0.1

@@ -28,7 +28,7 @@ from vcbatch.api.scheduling import (
     QueueView,
 )
 from vcbatch.scheduler import DEFAULT_POLICY, Policy, Scheduler
-from vcbatch.scheduler.domains import domains_of
+from vcbatch.scheduler.topology.domains import domains_of
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 AWARE = Policy.parse(DEFAULT_POLICY + "  - name: network-topology-aware\n")

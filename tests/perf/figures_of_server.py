@@ -17,9 +17,9 @@ import psutil
 from tests.perf import bench_apiserver, bench_webhooks
 from tests.perf.figure import Figure
 from vcbatch.api.resources import JOBS, NAMESPACES, PODS
-from vcbatch.runtime.client import HttpApi
+from vcbatch.runtime.client.http import HttpApi
+from vcbatch.runtime.client.kubeconfig import load
 from vcbatch.runtime.clock import SystemClock
-from vcbatch.runtime.kubeconfig import load
 from vcbatch.runtime.random import SystemRandom
 from vcbatch.seams import Api
 

@@ -19,7 +19,7 @@ from vcbatch.api.dra import ResourceSlice
 from vcbatch.api.quantity import of_value
 from vcbatch.scheduler.dra.inventory import Inventory
 from vcbatch.scheduler.dra.ledger import Ledger
-from vcbatch.scheduler.node_labels import NodeLabels
+from vcbatch.scheduler.filters.node_labels import NodeLabels
 
 NODES = ("a", "b")
 

@@ -18,7 +18,7 @@ from vcbatch.scheduler import CycleResult, Policy
 from vcbatch.scheduler.actions.preempt import NAME
 from vcbatch.scheduler.actions.relief import Relief, Terms
 from vcbatch.scheduler.actions.starving import waiting_tasks
-from vcbatch.scheduler.model import TaskStatus
+from vcbatch.scheduler.picture.model import TaskStatus
 from vcbatch.scheduler.plugins.base import EvictionKind
 from vcbatch.scheduler.session import Session
 from vcbatch.scheduler.statement import Statement

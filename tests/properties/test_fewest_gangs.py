@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.properties.test_eviction_cycles import Gang, Play, World, settle
 from vcbatch.scheduler import Policy
-from vcbatch.scheduler.model import Job
+from vcbatch.scheduler.picture.model import Job
 
 SETTINGS = settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 POLICY = """

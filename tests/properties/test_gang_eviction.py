@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.unit.scheduler.cluster import Cluster
 from vcbatch.scheduler import CycleResult, Policy
-from vcbatch.scheduler.model import TaskStatus
+from vcbatch.scheduler.picture.model import TaskStatus
 
 PRIORITIES = {"low": 1, "mid": 5, "high": 10}
 PREEMPT = """

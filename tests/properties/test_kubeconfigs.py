@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from vcbatch.cli.output import CliError
 from vcbatch.cli.reach import Access
-from vcbatch.runtime.kubeconfig import KubeconfigError, load
+from vcbatch.runtime.client.kubeconfig import KubeconfigError, load
 
 SECRET = "s3cr3t-of-somebody"
 ENCODED = base64.b64encode(SECRET.encode()).decode()

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from tests.properties.test_eviction_cycles import POLICY, SETTINGS, Play, World, worlds
 from tests.unit.scheduler.slow_cluster import SlowCluster
 from vcbatch.scheduler import CycleResult, Policy
-from vcbatch.scheduler.model import Job, Task, TaskStatus
-from vcbatch.scheduler.promises import OVERDUE
+from vcbatch.scheduler.picture.model import Job, Task, TaskStatus
+from vcbatch.scheduler.reservations.promises import OVERDUE
 
 Json = dict[str, Any]
 MORE = settings(SETTINGS, max_examples=40)

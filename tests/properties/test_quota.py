@@ -26,13 +26,13 @@ from vcbatch.api.scheduling import (
     QueueView,
 )
 from vcbatch.scheduler import Policy
-from vcbatch.scheduler.model import Task
+from vcbatch.scheduler.picture.model import Task
+from vcbatch.scheduler.picture.state import ClusterState
+from vcbatch.scheduler.picture.victims import Candidates
+from vcbatch.scheduler.placing.static_nodes import StaticCache
 from vcbatch.scheduler.plugins.base import EvictionKind, Vote
 from vcbatch.scheduler.plugins.capacity import Capacity
 from vcbatch.scheduler.session import Session
-from vcbatch.scheduler.state import ClusterState
-from vcbatch.scheduler.static_nodes import StaticCache
-from vcbatch.scheduler.victims import Candidates
 
 WORLDS = settings(
     max_examples=60,

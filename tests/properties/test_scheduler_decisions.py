@@ -15,7 +15,7 @@ from tests.oracle.strategies import policies, worlds
 from tests.oracle.worlds import NOW, objects, run
 from vcbatch.api.resources import PODS
 from vcbatch.scheduler import Policy, Scheduler
-from vcbatch.scheduler.queue_demand import DemandBooks
+from vcbatch.scheduler.queues.demand import DemandBooks
 
 Json = dict[str, Any]
 WORLDS = settings(max_examples=150, suppress_health_check=list(HealthCheck))

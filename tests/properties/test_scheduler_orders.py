@@ -13,12 +13,12 @@ from tests.oracle.eviction_strategies import policies, worlds
 from tests.oracle.worlds import NOW, scheduler
 from vcbatch.scheduler import Policy
 from vcbatch.scheduler.gang_order import Gangs
-from vcbatch.scheduler.model import Job
+from vcbatch.scheduler.picture.model import Job
+from vcbatch.scheduler.placing.static_nodes import StaticCache
 from vcbatch.scheduler.plugins.priority import Priority
-from vcbatch.scheduler.policy import Extensions
+from vcbatch.scheduler.policy.policy import Extensions
+from vcbatch.scheduler.reasons.standing import why_before
 from vcbatch.scheduler.session import Session
-from vcbatch.scheduler.standing import why_before
-from vcbatch.scheduler.static_nodes import StaticCache
 
 Json = dict[str, Any]
 

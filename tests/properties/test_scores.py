@@ -13,15 +13,15 @@ from tests.oracle import scores as oracle
 from tests.oracle.scores import Place
 from tests.oracle.worlds import NOW, scheduler
 from tests.unit.scheduler.scoring import plugin_of, policy
-from vcbatch.scheduler.columns import Columns, Depths
-from vcbatch.scheduler.heads import normalised
-from vcbatch.scheduler.model import Task
+from vcbatch.scheduler.picture.columns import Columns, Depths
+from vcbatch.scheduler.picture.model import Task
+from vcbatch.scheduler.placing.heads import normalised
+from vcbatch.scheduler.placing.static_nodes import StaticCache
 from vcbatch.scheduler.plugins.base import Plugin
 from vcbatch.scheduler.plugins.binpack import Binpack
 from vcbatch.scheduler.plugins.nodeorder import NodeOrder
 from vcbatch.scheduler.plugins.resource_strategy_fit import ResourceStrategyFit
 from vcbatch.scheduler.session import Session
-from vcbatch.scheduler.static_nodes import StaticCache
 
 Json = dict[str, Any]
 MIB = 1024 * 1024

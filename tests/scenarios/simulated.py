@@ -26,9 +26,9 @@ from vcbatch.local.apiserver.assembly import build
 from vcbatch.local.provisioner import Provisioner
 from vcbatch.local.virtual import VirtualKubelet
 from vcbatch.runtime.bootstrap import ensure_queues
-from vcbatch.runtime.informers import Informers
-from vcbatch.runtime.recorder import Recorder
-from vcbatch.runtime.scheduler_loop import SchedulerLoop
+from vcbatch.runtime.caches.informers import Informers
+from vcbatch.runtime.events.recorder import Recorder
+from vcbatch.runtime.scheduling.loop import SchedulerLoop
 from vcbatch.runtime.supervise import Part, Supervisor
 from vcbatch.runtime.workloads import Workloads
 from vcbatch.scheduler import Policy, Scheduler

@@ -13,7 +13,7 @@ from tests.support.virtual_time import VirtualClock
 from vcbatch.api.admission import DEFAULT_SETTINGS, Request, Settings
 from vcbatch.api.model import Json
 from vcbatch.api.resources import Resource
-from vcbatch.runtime.meter import NoMeter
+from vcbatch.runtime.metrics.meter import NoMeter
 from webhooks.app import MOST_AT_ONCE, build
 from webhooks.service import AdmissionService
 

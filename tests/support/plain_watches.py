@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
+from vcbatch.runtime.caches.handlers import Feed
+from vcbatch.runtime.caches.informers import Informers
+from vcbatch.runtime.caches.watch import Reflector
+from vcbatch.runtime.client.kubeconfig import Connection
 from vcbatch.runtime.control_plane import ControlPlane
-from vcbatch.runtime.handlers import Feed
-from vcbatch.runtime.informers import Informers
-from vcbatch.runtime.kubeconfig import Connection
-from vcbatch.runtime.watch import Reflector
 from vcbatch.seams import Api, Clock, Random
 
 

@@ -27,11 +27,11 @@ from vcbatch.api.resources import (
 from vcbatch.api.storage import Claim
 from vcbatch.api.timestamps import format_time
 from vcbatch.runtime.apply import Applier, NotAppliedError, StaleError
-from vcbatch.runtime.cache import Cache
+from vcbatch.runtime.caches.cache import Cache
 from vcbatch.runtime.controllers.deployment import DeploymentController
 from vcbatch.runtime.controllers.replicaset import ReplicaSetController
 from vcbatch.runtime.controllers.statefulset import StatefulSetController
-from vcbatch.runtime.recorder import Recorder
+from vcbatch.runtime.events.recorder import Recorder
 
 Json = dict[str, Any]
 MOVES = st.lists(

@@ -36,7 +36,7 @@ from vcbatch.core.podgroup.wanted import min_member
 from vcbatch.local.apiserver.admission import AdmissionRequest, Answer, Asked, Service
 from vcbatch.local.apiserver.kinds.admission import MUTATING, VALIDATING
 from vcbatch.local.apiserver.registry import RequestContext
-from vcbatch.runtime.meter import NoMeter
+from vcbatch.runtime.metrics.meter import NoMeter
 from vcbatch.runtime.time_zones import time_zones
 from vcbatch.seams.api import Api, ApiError
 from vcbatch.seams.clock import Clock

@@ -18,10 +18,10 @@ from vcbatch.cli.options import LEVELS
 from vcbatch.cli.output import CliError
 from vcbatch.observe import logging as logs
 from vcbatch.observe.metrics import PrometheusMeter
-from vcbatch.runtime.client import ClientLimits, HttpApi
+from vcbatch.runtime.client.http import ClientLimits, HttpApi
+from vcbatch.runtime.client.kubeconfig import CertificateRefusedError, Connection, KubeconfigError, load, shake_hands
 from vcbatch.runtime.clock import SystemClock
-from vcbatch.runtime.kubeconfig import CertificateRefusedError, Connection, KubeconfigError, load, shake_hands
-from vcbatch.runtime.lease import LeaderElector, LeadershipLostError, LeaseConfig
+from vcbatch.runtime.leader.lease import LeaderElector, LeadershipLostError, LeaseConfig
 from vcbatch.runtime.random import SystemRandom
 from vcbatch.runtime.serving import HealthServer, Pulse
 from vcbatch.runtime.supervise import PartFailedError

@@ -12,7 +12,7 @@ import click
 
 from vcbatch.api.duration import MalformedDuration, parse_duration
 from vcbatch.cli.options import LEVELS, AddressType, bool_option
-from vcbatch.runtime.lease import LeaseConfig
+from vcbatch.runtime.leader.lease import LeaseConfig
 from vcbatch.runtime.serving import Address
 
 F = TypeVar("F", bound=Callable[..., object])

@@ -10,8 +10,8 @@ from vcbatch.cli.output import note, say
 from vcbatch.cli.plugin_files import extensions_option
 from vcbatch.cli.policy_file import placed, policy_text, read_policy
 from vcbatch.scheduler import Policy, PolicyError
-from vcbatch.scheduler.policy import Extensions
-from vcbatch.scheduler.policy_text import effective
+from vcbatch.scheduler.policy.policy import Extensions
+from vcbatch.scheduler.policy.text import effective
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 

@@ -12,7 +12,7 @@ from vcbatch.cli.options import bool_option
 from vcbatch.cli.output import CliError
 
 if TYPE_CHECKING:
-    from vcbatch.runtime.followed_file import FollowedFile
+    from vcbatch.runtime.configuration.followed_file import FollowedFile
 
 F = TypeVar("F", bound=Callable[..., object])
 T = TypeVar("T")
@@ -41,7 +41,7 @@ def followed(path: Path | None, parse: Callable[[Any], T]) -> FollowedFile[T] | 
     if path is None:
         return None
     from vcbatch.runtime.clock import SystemClock
-    from vcbatch.runtime.followed_file import ConfigurationError, FollowedFile
+    from vcbatch.runtime.configuration.followed_file import ConfigurationError, FollowedFile
 
     try:
         return FollowedFile(path, parse, clock=SystemClock())

@@ -50,26 +50,26 @@ from vcbatch.local.apiserver.server import EmbeddedServer, PortInUse
 from vcbatch.local.kubelet import SandboxUnavailableError
 from vcbatch.observe import logging as logs
 from vcbatch.observe.metrics import PrometheusMeter
-from vcbatch.runtime import memory
 from vcbatch.runtime.bootstrap import ensure_queues
+from vcbatch.runtime.caches import memory
+from vcbatch.runtime.caches.informers import Informers
+from vcbatch.runtime.client.kubeconfig import load
 from vcbatch.runtime.clock import SystemClock
-from vcbatch.runtime.configuration_trouble import ConfigurationTrouble
+from vcbatch.runtime.configuration.trouble import ConfigurationTrouble
 from vcbatch.runtime.control_plane import ControlPlane
-from vcbatch.runtime.extender import HttpConsultant
-from vcbatch.runtime.informers import Informers
-from vcbatch.runtime.kubeconfig import load
-from vcbatch.runtime.meter import Meter, NoMeter
-from vcbatch.runtime.own_object import OwnObject
-from vcbatch.runtime.policy_source import FollowedPolicy, PolicyFile
+from vcbatch.runtime.events.own_object import OwnObject
+from vcbatch.runtime.events.recorder import Recorder
+from vcbatch.runtime.metrics.meter import Meter, NoMeter
 from vcbatch.runtime.probes import Sockets
 from vcbatch.runtime.random import SystemRandom
-from vcbatch.runtime.recorder import Recorder
-from vcbatch.runtime.scheduler_loop import SchedulerLoop
+from vcbatch.runtime.scheduling.extender import HttpConsultant
+from vcbatch.runtime.scheduling.loop import SchedulerLoop
+from vcbatch.runtime.scheduling.policy_source import FollowedPolicy, PolicyFile
 from vcbatch.runtime.serving import Address, HealthServer
 from vcbatch.runtime.supervise import Part, PartFailedError, Supervisor
 from vcbatch.runtime.workloads import Workloads
 from vcbatch.scheduler import Policy
-from vcbatch.scheduler.policy_text import effective
+from vcbatch.scheduler.policy.text import effective
 from vcbatch.scheduler.simulation.recording import Settings as SchedulerSettings
 from vcbatch.seams import ApiError
 

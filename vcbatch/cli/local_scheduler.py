@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from vcbatch.cli.output import CliError
 from vcbatch.cli.state import StateDir, default_state_dir
-from vcbatch.runtime.kubeconfig import KubeconfigError, load
+from vcbatch.runtime.client.kubeconfig import KubeconfigError, load
 
 if TYPE_CHECKING:
     from vcbatch.cli.reach import Access

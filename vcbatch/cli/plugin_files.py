@@ -19,7 +19,7 @@ from vcbatch.scheduler.actions.base import Action
 from vcbatch.scheduler.arguments import ArgumentSpec
 from vcbatch.scheduler.plugins import PLUGINS
 from vcbatch.scheduler.plugins.base import Plugin
-from vcbatch.scheduler.policy import Extensions
+from vcbatch.scheduler.policy.policy import Extensions
 
 PLUGIN_GROUP: Final = "vcbatch.scheduler.plugins"
 ACTION_GROUP: Final = "vcbatch.scheduler.actions"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from vcbatch.cli.output import CliError
 from vcbatch.scheduler import Policy, PolicyError
-from vcbatch.scheduler.policy import BUILT_IN, MAX_POLICY_BYTES, Extensions, PolicyFault
+from vcbatch.scheduler.policy.policy import BUILT_IN, MAX_POLICY_BYTES, Extensions, PolicyFault
 
 
 def read_policy(path: Path, *, extensions: Extensions = BUILT_IN) -> Policy:

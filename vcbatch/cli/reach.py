@@ -14,12 +14,18 @@ from vcbatch.cli.output import CliError, complain
 from vcbatch.cli.state import StateDir, default_state_dir
 from vcbatch.cli.terminal import clean
 from vcbatch.cli.trouble import silence
-from vcbatch.runtime.kubeconfig import CertificateRefusedError, Connection, KubeconfigError, NothingConfigured, load
-from vcbatch.runtime.rest import NO_CREDENTIALS, ClientLimits
+from vcbatch.runtime.client.kubeconfig import (
+    CertificateRefusedError,
+    Connection,
+    KubeconfigError,
+    NothingConfigured,
+    load,
+)
+from vcbatch.runtime.client.rest import NO_CREDENTIALS, ClientLimits
 from vcbatch.seams.api import Api, ApiError
 
 if TYPE_CHECKING:
-    from vcbatch.runtime.client import HttpApi
+    from vcbatch.runtime.client.http import HttpApi
 
 T = TypeVar("T")
 
@@ -57,7 +63,7 @@ class Access:
 
     def once(self, work: Callable[[Api], Coroutine[Any, Any, T]]) -> T:
         """Run `work` without an event loop: for everything but watches. Raises `CliError`."""
-        from vcbatch.runtime.oneshot import OneShotApi, drive
+        from vcbatch.runtime.client.oneshot import OneShotApi, drive
 
         connection = self.connection()
         with self._complaining(), OneShotApi(connection, limits=self._limits()) as api:
@@ -94,7 +100,7 @@ class Access:
         """Run `work` under asyncio: for watches and logs that are followed, `streams` at a time. Raises `CliError`."""
         import asyncio
 
-        from vcbatch.runtime.client import HttpApi
+        from vcbatch.runtime.client.http import HttpApi
         from vcbatch.runtime.clock import SystemClock
         from vcbatch.runtime.random import SystemRandom
 

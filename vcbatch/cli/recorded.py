@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from vcbatch.cli.output import CliError
-from vcbatch.runtime.cycle_recorder import CycleRecorder, RecordedScheduler
+from vcbatch.runtime.scheduling.cycle_recorder import CycleRecorder, RecordedScheduler
 from vcbatch.scheduler import Policy, Scheduler
 from vcbatch.scheduler.simulation.recording import Settings
 

@@ -22,18 +22,18 @@ from vcbatch.cli.plugin_files import extensions_option
 from vcbatch.cli.policy_file import read_policy
 from vcbatch.cli.recorded import recorded_scheduler
 from vcbatch.cli.share import read_share, share_options
-from vcbatch.runtime import memory
 from vcbatch.runtime.bootstrap import ensure_queues
-from vcbatch.runtime.extender import HttpConsultant
-from vcbatch.runtime.informers import Informers
-from vcbatch.runtime.own_object import OwnObject
-from vcbatch.runtime.policy_source import FollowedPolicy, PolicyConfigMap, PolicyFile, PolicySource
-from vcbatch.runtime.recorder import Recorder
-from vcbatch.runtime.scheduler_loop import LoopConfig, SchedulerLoop
+from vcbatch.runtime.caches import memory
+from vcbatch.runtime.caches.informers import Informers
+from vcbatch.runtime.events.own_object import OwnObject
+from vcbatch.runtime.events.recorder import Recorder
+from vcbatch.runtime.scheduling.extender import HttpConsultant
+from vcbatch.runtime.scheduling.loop import LoopConfig, SchedulerLoop
+from vcbatch.runtime.scheduling.policy_source import FollowedPolicy, PolicyConfigMap, PolicyFile, PolicySource
 from vcbatch.runtime.supervise import Part, Supervisor, never
 from vcbatch.scheduler import Policy, Scheduler
-from vcbatch.scheduler.policy import Extensions
-from vcbatch.scheduler.policy_text import effective
+from vcbatch.scheduler.policy.policy import Extensions
+from vcbatch.scheduler.policy.text import effective
 from vcbatch.scheduler.simulation.recording import Settings
 
 

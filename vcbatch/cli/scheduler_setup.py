@@ -17,7 +17,7 @@ from vcbatch.cli.output import CliError
 
 if TYPE_CHECKING:
     from vcbatch.cli.reach import Access
-    from vcbatch.scheduler.policy import Extensions, Policy
+    from vcbatch.scheduler.policy.policy import Extensions, Policy
     from vcbatch.scheduler.simulation.recording import Settings
     from vcbatch.seams.api import Api
 
@@ -49,7 +49,7 @@ class SetupOptions:
         """Raises `CliError` for a policy that can't be had, or used."""
         from vcbatch.cli.local_scheduler import local_scheduler
         from vcbatch.cli.plugin_files import load
-        from vcbatch.scheduler.policy import Policy, PolicyError
+        from vcbatch.scheduler.policy.policy import Policy, PolicyError
         from vcbatch.scheduler.simulation.recording import Settings
 
         local = local_scheduler(access)
@@ -72,7 +72,7 @@ class SetupOptions:
         return f"the policy in {self.policy_file if self.configmap is None else f'ConfigMap {self.configmap}'}"
 
     def _over(self, settings: Settings, policy: Policy | None) -> Settings:
-        from vcbatch.scheduler.policy_text import effective
+        from vcbatch.scheduler.policy.text import effective
 
         return replace(
             settings,
@@ -84,9 +84,9 @@ class SetupOptions:
 
     async def _named(self, api: Api, extensions: Extensions) -> Policy | None:
         from vcbatch.cli.policy_file import read_policy
-        from vcbatch.runtime.followed_file import ConfigurationError
-        from vcbatch.runtime.policy_source import PolicyConfigMap
-        from vcbatch.scheduler.policy import Policy, PolicyError
+        from vcbatch.runtime.configuration.followed_file import ConfigurationError
+        from vcbatch.runtime.scheduling.policy_source import PolicyConfigMap
+        from vcbatch.scheduler.policy.policy import Policy, PolicyError
 
         if self.policy_file is not None:
             return read_policy(self.policy_file, extensions=extensions)

@@ -22,8 +22,8 @@ from vcbatch.cli.plugin_files import extensions_option
 from vcbatch.cli.policy_file import read_policy
 from vcbatch.cli.world_files import Collected, completed
 from vcbatch.scheduler import Policy, PolicyError
-from vcbatch.scheduler.policy import Extensions
-from vcbatch.scheduler.share import WHOLE, Share
+from vcbatch.scheduler.policy.policy import Extensions
+from vcbatch.scheduler.sharding.share import WHOLE, Share
 from vcbatch.scheduler.simulation import MOMENT, Case, Outcome, Simulation, World, WorldError
 from vcbatch.scheduler.simulation.recording import Recording
 

@@ -14,7 +14,7 @@ import msgspec
 from vcbatch.cli.access import Access, cluster_access_options
 from vcbatch.cli.output import CliError, note, say
 from vcbatch.cli.scheduler_setup import SetupOptions, setup_options
-from vcbatch.scheduler.reads import READS, Read
+from vcbatch.scheduler.picture.reads import READS, Read
 from vcbatch.scheduler.simulation.recording import Settings, first_line, object_line
 from vcbatch.seams.api import Api, ApiError
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO
 
 from vcbatch.cli.output import CliError
-from vcbatch.runtime.local_server import (
+from vcbatch.runtime.client.local_server import (
     Server,
     default_state_dir,
     kubeconfig_of,

@@ -21,9 +21,9 @@ from vcbatch.cli.feature_gates import QUEUE_GATES, feature_gates_option
 from vcbatch.cli.job_plugins import add_job_plugins
 from vcbatch.cli.options import LEVELS, AddressType
 from vcbatch.cli.output import CliError
-from vcbatch.runtime.followed_file import ConfigurationError
-from vcbatch.runtime.informers import Informers
-from vcbatch.runtime.memory import settle
+from vcbatch.runtime.caches.informers import Informers
+from vcbatch.runtime.caches.memory import settle
+from vcbatch.runtime.configuration.followed_file import ConfigurationError
 from vcbatch.runtime.serving import Address
 from vcbatch.runtime.supervise import Part, Supervisor, never
 from webhooks.access import SubjectAccess

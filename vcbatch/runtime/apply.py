@@ -20,8 +20,8 @@ import msgspec
 from vcbatch.api.resources import Resource
 from vcbatch.api.timestamps import format_time
 from vcbatch.core.machine import Create, Decision, Delete, Emit, Ensure, Mark, ObjectRef, WriteStatus, strip_unchanged
-from vcbatch.runtime.cache import Cache, deleting
-from vcbatch.runtime.recorder import Recorder
+from vcbatch.runtime.caches.cache import Cache, deleting
+from vcbatch.runtime.events.recorder import Recorder
 from vcbatch.seams.api import Api, ApiError, Json
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random

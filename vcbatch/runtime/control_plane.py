@@ -32,7 +32,11 @@ from vcbatch.api.scheduling import PriorityClassView
 from vcbatch.api.storage import Claim
 from vcbatch.core.hypernode import Discovery
 from vcbatch.runtime.apply import Applier
-from vcbatch.runtime.cache import Cache
+from vcbatch.runtime.caches.cache import Cache
+from vcbatch.runtime.caches.handlers import CustomResources, CustomResourceSource, Feed
+from vcbatch.runtime.caches.informers import Informers
+from vcbatch.runtime.client.kubeconfig import Connection
+from vcbatch.runtime.configuration.followed_file import FollowedFile
 from vcbatch.runtime.controllers.children import Children
 from vcbatch.runtime.controllers.claims import Claims
 from vcbatch.runtime.controllers.colocation import ColocationController
@@ -45,16 +49,12 @@ from vcbatch.runtime.controllers.jobtemplate import JobTemplateController
 from vcbatch.runtime.controllers.podgroup import PodGroupController, follow_workloads
 from vcbatch.runtime.controllers.queue import QueueController
 from vcbatch.runtime.controllers.sharding import ShardingController, ShardingFile
-from vcbatch.runtime.creation_metrics import CreationMetrics
-from vcbatch.runtime.end_metrics import EndMetrics
+from vcbatch.runtime.events.recorder import Recorder
 from vcbatch.runtime.fabric_manager import FabricManager
-from vcbatch.runtime.followed_file import FollowedFile
-from vcbatch.runtime.handlers import CustomResources, CustomResourceSource, Feed
-from vcbatch.runtime.informers import Informers
-from vcbatch.runtime.kubeconfig import Connection
-from vcbatch.runtime.meter import Meter, NoMeter
+from vcbatch.runtime.metrics.creation import CreationMetrics
+from vcbatch.runtime.metrics.ends import EndMetrics
+from vcbatch.runtime.metrics.meter import Meter, NoMeter
 from vcbatch.runtime.probes import Ask, Prober, Sockets
-from vcbatch.runtime.recorder import Recorder
 from vcbatch.runtime.supervise import Part
 from vcbatch.seams.api import Api, Json
 from vcbatch.seams.clock import Clock

@@ -19,7 +19,7 @@ import msgspec
 from vcbatch.api.loose import part
 from vcbatch.api.resources import SECRETS
 from vcbatch.core.hypernode import Fabric, Link
-from vcbatch.runtime.pause import pause
+from vcbatch.runtime.pacing.pause import pause
 from vcbatch.seams.api import Api, ApiError
 from vcbatch.seams.clock import Clock
 

@@ -20,7 +20,7 @@ from urllib.parse import quote
 import aiohttp
 
 from vcbatch.core.jobflow import Probe, ProbeKind
-from vcbatch.runtime.pause import pause
+from vcbatch.runtime.pacing.pause import pause
 from vcbatch.runtime.supervise import Part
 from vcbatch.seams.clock import Clock
 

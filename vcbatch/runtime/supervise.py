@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from vcbatch.runtime.backoff import Backoff
+from vcbatch.runtime.pacing.backoff import Backoff
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random
 

@@ -22,15 +22,15 @@ from vcbatch.api.resources import (
 from vcbatch.api.storage import Claim
 from vcbatch.core.cronjob.kinds import KUBERNETES
 from vcbatch.runtime.apply import Applier
-from vcbatch.runtime.cache import Cache
+from vcbatch.runtime.caches.cache import Cache
+from vcbatch.runtime.caches.informers import Informers
 from vcbatch.runtime.controllers.batchjob import BatchJobController
 from vcbatch.runtime.controllers.cronjob import CronJobController
 from vcbatch.runtime.controllers.deployment import DeploymentController
 from vcbatch.runtime.controllers.replicaset import ReplicaSetController
 from vcbatch.runtime.controllers.statefulset import StatefulSetController
 from vcbatch.runtime.controllers.stranded import StrandedPodController
-from vcbatch.runtime.informers import Informers
-from vcbatch.runtime.recorder import Recorder
+from vcbatch.runtime.events.recorder import Recorder
 from vcbatch.runtime.supervise import Part
 from vcbatch.seams.api import Api, Json
 from vcbatch.seams.clock import Clock

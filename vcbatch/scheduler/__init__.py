@@ -4,7 +4,7 @@
 out); `Policy.parse` reads Volcano's policy file; plugins are subclasses of `vcbatch.scheduler.plugins.base.Plugin`.
 """
 
-from vcbatch.scheduler.policy import DEFAULT_POLICY, Policy, PolicyError
+from vcbatch.scheduler.policy.policy import DEFAULT_POLICY, Policy, PolicyError
 from vcbatch.scheduler.result import (
     Bind,
     CycleResult,

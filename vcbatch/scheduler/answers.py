@@ -13,13 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from vcbatch.scheduler.classes import TaskClass
-from vcbatch.scheduler.columns import Floats, Rows
 from vcbatch.scheduler.combining import Leanings, Tiered, agreed, counted, has_opinion
-from vcbatch.scheduler.domain_search import Purpose
-from vcbatch.scheduler.domains import Domain
 from vcbatch.scheduler.gang_order import GangKey, Gangs, last_first
-from vcbatch.scheduler.model import Job, Queue, Run, Task, TaskStatus
+from vcbatch.scheduler.picture.classes import TaskClass
+from vcbatch.scheduler.picture.columns import Floats, Rows
+from vcbatch.scheduler.picture.model import Job, Queue, Run, Task, TaskStatus
 from vcbatch.scheduler.plugins.base import (
     UNLIMITED,
     DomainWish,
@@ -33,10 +31,12 @@ from vcbatch.scheduler.plugins.base import (
     Vote,
 )
 from vcbatch.scheduler.plugins.priority import Priority
-from vcbatch.scheduler.policy import PluginOption, Policy
+from vcbatch.scheduler.policy.policy import PluginOption, Policy
+from vcbatch.scheduler.policy.switches import Switch
 from vcbatch.scheduler.resources import Vector
-from vcbatch.scheduler.sub_gangs import SubKey
-from vcbatch.scheduler.switches import Switch
+from vcbatch.scheduler.topology.domain_search import Purpose
+from vcbatch.scheduler.topology.domains import Domain
+from vcbatch.scheduler.topology.sub_gangs import SubKey
 
 _index, _class, _gated, _priority = map(attrgetter, ("index", "cls", "gated", "priority"))
 

@@ -7,8 +7,8 @@ from functools import cache
 
 import numpy as np
 
-from vcbatch.scheduler.columns import Floats, Rows
-from vcbatch.scheduler.model import Task
+from vcbatch.scheduler.picture.columns import Floats, Rows
+from vcbatch.scheduler.picture.model import Task
 from vcbatch.scheduler.plugins.base import Leaning, Plugin, Vote
 from vcbatch.scheduler.resources import Mask
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import FrameType, TracebackType
 from typing import NamedTuple
 
-from vcbatch.scheduler.model import Job, Task
+from vcbatch.scheduler.picture.model import Job, Task
 from vcbatch.scheduler.plugins.checked import WrongAnswer
-from vcbatch.scheduler.policy import Extensions
+from vcbatch.scheduler.policy.policy import Extensions
 from vcbatch.scheduler.result import PluginFailure
 
 _LONGEST = 200

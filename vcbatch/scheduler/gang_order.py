@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vcbatch.scheduler.columns import Floats, Rows
-from vcbatch.scheduler.model import Job
+from vcbatch.scheduler.picture.columns import Floats, Rows
+from vcbatch.scheduler.picture.model import Job
 from vcbatch.scheduler.plugins.base import Plugin
 from vcbatch.scheduler.resources import Mask
 

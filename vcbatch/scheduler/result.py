@@ -15,7 +15,7 @@ import msgspec
 
 from vcbatch.api.reasons import DisruptionLimit, WaitReason
 from vcbatch.api.resources import Resource
-from vcbatch.scheduler.figures import Figures
+from vcbatch.scheduler.reasons.figures import Figures
 
 
 class ClaimBinding(NamedTuple):

@@ -18,23 +18,23 @@ from vcbatch.api.scheduling import PodGroupView, PriorityClassView, QueueView
 from vcbatch.api.storage import Claim, CsiNode, PersistentVolume, StorageClass
 from vcbatch.scheduler.actions import ADMITTING, EVICTING
 from vcbatch.scheduler.actions.base import eligible
-from vcbatch.scheduler.assumed import Assumed, assume, assumed
 from vcbatch.scheduler.consultant import Consultant
 from vcbatch.scheduler.failures import blame
-from vcbatch.scheduler.gates import opened
+from vcbatch.scheduler.filters.volumes import VolumeRules
 from vcbatch.scheduler.laps import Laps, NoLaps, Part
-from vcbatch.scheduler.model import TaskStatus
-from vcbatch.scheduler.policy import DEFAULT_POLICY, Policy
-from vcbatch.scheduler.reading import domain_of
-from vcbatch.scheduler.reads import MEASURED, READS
-from vcbatch.scheduler.report import PODS_GRACE, Reporter
+from vcbatch.scheduler.picture.assumed import Assumed, assume, assumed
+from vcbatch.scheduler.picture.model import TaskStatus
+from vcbatch.scheduler.picture.reading import domain_of
+from vcbatch.scheduler.picture.reads import MEASURED, READS
+from vcbatch.scheduler.picture.state import ClusterState
+from vcbatch.scheduler.placing.static_nodes import StaticCache
+from vcbatch.scheduler.policy.policy import DEFAULT_POLICY, Policy
+from vcbatch.scheduler.queues.gates import opened
+from vcbatch.scheduler.reasons.report import PODS_GRACE, Reporter
+from vcbatch.scheduler.reasons.standing import Standings, StandingsError, standings
 from vcbatch.scheduler.result import CycleResult, Explanation, Held, PluginFailure, WaitReason
 from vcbatch.scheduler.session import Session
-from vcbatch.scheduler.share import WHOLE, Share
-from vcbatch.scheduler.standing import Standings, StandingsError, standings
-from vcbatch.scheduler.state import ClusterState
-from vcbatch.scheduler.static_nodes import StaticCache
-from vcbatch.scheduler.volumes import VolumeRules
+from vcbatch.scheduler.sharding.share import WHOLE, Share
 
 _FACTS = {read.struct: read for read in (*READS, *MEASURED)}
 
@@ -120,7 +120,7 @@ class Scheduler:
 
         `obj` is a `Pod`, `Node`, `PodGroupView`, `QueueView`, `PriorityClassView` (`vcbatch.api.scheduling`), `Claim`,
         `PersistentVolume`, `StorageClass`, `CsiNode` (`vcbatch.api.storage`) or of another kind of
-        `vcbatch.scheduler.reads`, as `resource` says. Idempotent: a
+        `vcbatch.scheduler.picture.reads`, as `resource` says. Idempotent: a
         repeated event changes nothing. After a relist, send ADDED for what is there and DELETED for what is gone.
 
         Raises:

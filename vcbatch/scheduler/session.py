@@ -6,26 +6,26 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
 from vcbatch.scheduler.answers import Answers
-from vcbatch.scheduler.blockers import Blocker
-from vcbatch.scheduler.columns import Rows
 from vcbatch.scheduler.combining import has_opinion
 from vcbatch.scheduler.consultant import Consultant, Nobody
-from vcbatch.scheduler.domain_search import DomainSearch
-from vcbatch.scheduler.figures import Measured
-from vcbatch.scheduler.gates import Gates
 from vcbatch.scheduler.laps import Laps, NoLaps, Part
-from vcbatch.scheduler.model import Job, Phase, Queue, Task, TaskStatus
-from vcbatch.scheduler.placement import Placer
+from vcbatch.scheduler.picture.columns import Rows
+from vcbatch.scheduler.picture.model import Job, Phase, Queue, Task, TaskStatus
+from vcbatch.scheduler.picture.state import ClusterState
+from vcbatch.scheduler.placing.placement import Placer
+from vcbatch.scheduler.placing.static_nodes import PluginSet, StaticCache
 from vcbatch.scheduler.plugins.base import Leaning
 from vcbatch.scheduler.plugins.gang import Gang
-from vcbatch.scheduler.policy import Policy
-from vcbatch.scheduler.promises import Promises
+from vcbatch.scheduler.policy.policy import Policy
+from vcbatch.scheduler.policy.switches import Switch
+from vcbatch.scheduler.queues.gates import Gates
+from vcbatch.scheduler.reasons.blockers import Blocker
+from vcbatch.scheduler.reasons.figures import Measured
+from vcbatch.scheduler.reservations.promises import Promises
 from vcbatch.scheduler.resources import Vector
 from vcbatch.scheduler.result import Bind, Eviction, Held, Protected
-from vcbatch.scheduler.state import ClusterState
 from vcbatch.scheduler.statement import Statement
-from vcbatch.scheduler.static_nodes import PluginSet, StaticCache
-from vcbatch.scheduler.switches import Switch
+from vcbatch.scheduler.topology.domain_search import DomainSearch
 
 _PLACED = frozenset({TaskStatus.ALLOCATED, TaskStatus.PIPELINED, TaskStatus.BINDING})
 

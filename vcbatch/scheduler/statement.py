@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
-from vcbatch.scheduler.model import Job, Task, TaskStatus
+from vcbatch.scheduler.picture.model import Job, Task, TaskStatus
 from vcbatch.scheduler.resources import Vector
 from vcbatch.scheduler.result import Bind, Eviction, Held
 

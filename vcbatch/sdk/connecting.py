@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from vcbatch.runtime.kubeconfig import Connection, KubeconfigError, NothingConfigured, load
-from vcbatch.runtime.local_server import default_state_dir, kubeconfig_of, running_server
+from vcbatch.runtime.client.kubeconfig import Connection, KubeconfigError, NothingConfigured, load
+from vcbatch.runtime.client.local_server import default_state_dir, kubeconfig_of, running_server
 from vcbatch.sdk.errors import NotConfigured
 
 _START_SECONDS = 120.0

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any, Protocol, cast
 
 from vcbatch.api.resources import PODS
-from vcbatch.runtime.backoff import Backoff
+from vcbatch.runtime.pacing.backoff import Backoff
 from vcbatch.sdk.log_place import Place
 from vcbatch.sdk.pod_view import PodView
 from vcbatch.seams.api import Api, ApiError
@@ -25,7 +25,7 @@ _END_TRIES = 6
 
 
 class LogApi(Api, Protocol):
-    """An `Api` that gives logs too, as `vcbatch.runtime.client.HttpApi` does."""
+    """An `Api` that gives logs too, as `vcbatch.runtime.client.http.HttpApi` does."""
 
     def log_lines(
         self,

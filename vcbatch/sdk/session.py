@@ -8,15 +8,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vcbatch.runtime.client.local_server import running_server
 from vcbatch.runtime.clock import SystemClock
-from vcbatch.runtime.local_server import running_server
 from vcbatch.runtime.random import SystemRandom
 from vcbatch.sdk.connecting import Place
 from vcbatch.sdk.errors import Unavailable, translated
 from vcbatch.seams.api import ApiError
 
 if TYPE_CHECKING:
-    from vcbatch.runtime.client import HttpApi
+    from vcbatch.runtime.client.http import HttpApi
 
 _log = logging.getLogger("vcbatch")
 _RETRIES = 4
@@ -49,8 +49,8 @@ class Session:
     async def api(self) -> HttpApi:
         if self._api is None:
             # The HTTP library takes longer to import than everything else together.
-            from vcbatch.runtime.client import HttpApi
-            from vcbatch.runtime.rest import ClientLimits
+            from vcbatch.runtime.client.http import HttpApi
+            from vcbatch.runtime.client.rest import ClientLimits
             from vcbatch.sdk.logs import MAX_STREAMS
 
             limits = ClientLimits(

@@ -1,7 +1,7 @@
 """Following objects on a server: what exists, then what changes, over every way in which a watch can break.
 
 Made for the few objects that one user looks at, by name or by label. Controllers, which hold whole resources, follow
-them by `vcbatch.runtime.watch`.
+them by `vcbatch.runtime.caches.watch`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast
 
 from vcbatch.api.resources import Resource
-from vcbatch.runtime.backoff import Backoff
-from vcbatch.runtime.cache import identity
+from vcbatch.runtime.caches.cache import identity
+from vcbatch.runtime.pacing.backoff import Backoff
 from vcbatch.seams.api import Api, ApiError
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from cryptography import x509
 
-from vcbatch.runtime.meter import Meter
+from vcbatch.runtime.metrics.meter import Meter
 from vcbatch.seams.clock import Clock
 
 

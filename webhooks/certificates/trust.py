@@ -15,8 +15,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from vcbatch.api.resources import Resource
-from vcbatch.runtime.cache import Cache
-from vcbatch.runtime.informers import Informers
+from vcbatch.runtime.caches.cache import Cache
+from vcbatch.runtime.caches.informers import Informers
 from vcbatch.seams.api import Api, ApiError
 from webhooks.certificates.issue import fingerprints
 from webhooks.configurations import MUTATING, NAMES, VALIDATING

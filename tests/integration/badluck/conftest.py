@@ -12,9 +12,9 @@ import pytest
 
 from tests.integration.up.conftest import left_over
 from tests.support.up import RunningVcbatch
-from vcbatch.runtime.client import HttpApi
+from vcbatch.runtime.client.http import HttpApi
+from vcbatch.runtime.client.kubeconfig import load
 from vcbatch.runtime.clock import SystemClock
-from vcbatch.runtime.kubeconfig import load
 from vcbatch.runtime.random import SystemRandom
 
 

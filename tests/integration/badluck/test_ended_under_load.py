@@ -19,11 +19,11 @@ from tests.integration.badluck.conftest import Unlucky
 from tests.integration.clients.waiting import until_async
 from tests.integration.up.manifests import job
 from vcbatch.api.resources import CONFIGMAPS, JOBS
-from vcbatch.runtime.cache import Cache
-from vcbatch.runtime.client import HttpApi
+from vcbatch.runtime.caches.cache import Cache
+from vcbatch.runtime.caches.watch import Reflector
+from vcbatch.runtime.client.http import HttpApi
 from vcbatch.runtime.clock import SystemClock
 from vcbatch.runtime.random import SystemRandom
-from vcbatch.runtime.watch import Reflector
 from vcbatch.seams.api import ApiError
 
 Json = dict[str, Any]

@@ -16,7 +16,7 @@ from tests.integration.badluck.conftest import Unlucky
 from tests.integration.up.conftest import left_over
 from tests.support.up import vcbatch
 from vcbatch.api.resources import CONFIGMAPS
-from vcbatch.runtime.client import HttpApi
+from vcbatch.runtime.client.http import HttpApi
 from vcbatch.seams.api import ApiError
 
 Json = dict[str, Any]

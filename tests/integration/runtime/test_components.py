@@ -22,9 +22,9 @@ from vcbatch.api.resources import EVENTS, JOBS, LEASES, NAMESPACES, NODESHARDS, 
 from vcbatch.cli.recording_files import read_recording
 from vcbatch.local.apiserver.server import EmbeddedServer
 from vcbatch.local.virtual import VirtualKubelet, VirtualNode
+from vcbatch.runtime.client.wire import decode_json
 from vcbatch.runtime.clock import SystemClock
 from vcbatch.runtime.random import SystemRandom
-from vcbatch.runtime.wire import decode_json
 from vcbatch.scheduler.simulation.recording import replay
 
 Json = dict[str, Any]

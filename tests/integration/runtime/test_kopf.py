@@ -11,12 +11,12 @@ from tests.support.virtual_time import SeededRandom, VirtualClock, run
 from vcbatch.api.resources import JOBS, QUEUES
 from vcbatch.local.apiserver.server import EmbeddedServer
 from vcbatch.runtime.bootstrap import ensure_queues
-from vcbatch.runtime.cache import Cache
+from vcbatch.runtime.caches.cache import Cache
+from vcbatch.runtime.caches.handlers import CustomResources, Feed
+from vcbatch.runtime.client.kubeconfig import Connection, load
+from vcbatch.runtime.client.wire import decode_json
 from vcbatch.runtime.clock import SystemClock
-from vcbatch.runtime.handlers import CustomResources, Feed
-from vcbatch.runtime.kubeconfig import Connection, load
 from vcbatch.runtime.random import SystemRandom
-from vcbatch.runtime.wire import decode_json
 
 
 async def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:

@@ -8,8 +8,8 @@ from tests.support.virtual_time import SeededRandom
 from vcbatch.api.resources import CONFIGMAPS, EVENTS, NAMESPACES
 from vcbatch.local.apiserver.server import EmbeddedServer
 from vcbatch.runtime.clock import SystemClock
-from vcbatch.runtime.policy_source import FollowedPolicy, PolicyConfigMap
-from vcbatch.runtime.recorder import Recorder
+from vcbatch.runtime.events.recorder import Recorder
+from vcbatch.runtime.scheduling.policy_source import FollowedPolicy, PolicyConfigMap
 from vcbatch.scheduler import Policy
 
 GOOD = "actions: allocate\ntiers: [{plugins: [{name: gang}]}]"

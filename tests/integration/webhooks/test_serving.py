@@ -21,7 +21,7 @@ from tests.support.admission_world import World
 from vcbatch.api.admission import Operation, Request
 from vcbatch.api.resources import QUEUES
 from vcbatch.runtime.clock import SystemClock
-from vcbatch.runtime.meter import NoMeter
+from vcbatch.runtime.metrics.meter import NoMeter
 from webhooks import server
 from webhooks.certificates.context import CertificateError, ServingContext
 from webhooks.certificates.files import FileCertificates

@@ -18,7 +18,7 @@ from vcbatch.cli.output import CliError
 from vcbatch.cli.replay import command
 from vcbatch.cli.simulate import command as simulate
 from vcbatch.cli.snapshot import save
-from vcbatch.runtime.cycle_recorder import RecordedScheduler
+from vcbatch.runtime.scheduling.cycle_recorder import RecordedScheduler
 from vcbatch.scheduler.simulation import World
 from vcbatch.scheduler.simulation.recording import VERSION, Settings
 

@@ -16,7 +16,7 @@ from vcbatch.cli.local_scheduler import LocalScheduler, leave, local_scheduler, 
 from vcbatch.cli.output import CliError
 from vcbatch.cli.scheduler_setup import Setup, SetupOptions
 from vcbatch.cli.state import StateDir, start_time_of
-from vcbatch.runtime.oneshot import drive
+from vcbatch.runtime.client.oneshot import drive
 from vcbatch.scheduler import Policy
 from vcbatch.scheduler.simulation.recording import Settings
 from vcbatch.seams.api import Api

@@ -12,9 +12,9 @@ from vcbatch.api.pod import Pod
 from vcbatch.api.resources import EVENTS, PODGROUPS
 from vcbatch.api.scheduling import PodGroupView
 from vcbatch.core.machine import Emit, EventType, ObjectRef
-from vcbatch.runtime.announcer import Announcer
-from vcbatch.runtime.cache import Cache
-from vcbatch.runtime.recorder import Recorder
+from vcbatch.runtime.caches.cache import Cache
+from vcbatch.runtime.events.recorder import Recorder
+from vcbatch.runtime.scheduling.announcer import Announcer
 from vcbatch.scheduler.result import Bind
 
 

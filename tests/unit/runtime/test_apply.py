@@ -28,9 +28,9 @@ from vcbatch.core.machine import (
     WriteStatus,
 )
 from vcbatch.runtime.apply import Applier, NotAppliedError, StaleError, merge_diff
-from vcbatch.runtime.cache import Cache
+from vcbatch.runtime.caches.cache import Cache
+from vcbatch.runtime.events.recorder import Recorder
 from vcbatch.runtime.random import SystemRandom
-from vcbatch.runtime.recorder import Recorder
 from vcbatch.seams.api import Api, ApiError
 
 JOB = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "controller": True, "name": "job", "uid": "job-uid"}

@@ -11,9 +11,9 @@ from vcbatch.api.pod import Pod
 from vcbatch.api.resources import BATCH_JOBS, PODS
 from vcbatch.api.timestamps import format_time
 from vcbatch.runtime.apply import Applier
-from vcbatch.runtime.cache import Cache
+from vcbatch.runtime.caches.cache import Cache
 from vcbatch.runtime.controllers.batchjob import BatchJobController
-from vcbatch.runtime.recorder import Recorder
+from vcbatch.runtime.events.recorder import Recorder
 
 Json = dict[str, Any]
 _LABELS = {"job": "j"}

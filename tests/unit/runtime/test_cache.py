@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from vcbatch.api.meta import ObjectMeta, OwnerReference
 from vcbatch.api.pod import Pod
-from vcbatch.runtime.cache import Cache, Change, deleting
+from vcbatch.runtime.caches.cache import Cache, Change, deleting
 from vcbatch.seams.api import Listing
 
 

@@ -15,8 +15,8 @@ from tests.support.virtual_time import SeededRandom, VirtualClock, run
 from vcbatch.api.dra import ResourceClaim
 from vcbatch.api.resources import RESOURCECLAIMS
 from vcbatch.api.timestamps import format_time
-from vcbatch.runtime.cache import Cache
-from vcbatch.runtime.claim_binder import ClaimBinder
+from vcbatch.runtime.caches.cache import Cache
+from vcbatch.runtime.scheduling.claim_binder import ClaimBinder
 from vcbatch.scheduler.result import Bind, DeviceBinding
 from vcbatch.seams.api import ApiError
 

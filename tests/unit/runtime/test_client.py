@@ -14,11 +14,11 @@ from aiohttp import web
 from tests.support.virtual_time import SeededRandom
 from vcbatch.api.pod import Pod
 from vcbatch.api.resources import JOBS, NODES, PODS
-from vcbatch.runtime.cache import metadata_of
-from vcbatch.runtime.client import ClientLimits, HttpApi
+from vcbatch.runtime.caches.cache import metadata_of
+from vcbatch.runtime.client.credentials import StaticToken
+from vcbatch.runtime.client.http import ClientLimits, HttpApi
+from vcbatch.runtime.client.kubeconfig import Connection
 from vcbatch.runtime.clock import SystemClock
-from vcbatch.runtime.credentials import StaticToken
-from vcbatch.runtime.kubeconfig import Connection
 from vcbatch.seams.api import ApiError, PatchKind
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]

@@ -11,9 +11,9 @@ from vcbatch.api.resources import COMMANDS, JOBS, QUEUES, Resource
 from vcbatch.api.timestamps import format_time
 from vcbatch.core.command.decide import PATIENCE
 from vcbatch.runtime.apply import Applier
-from vcbatch.runtime.cache import Cache
+from vcbatch.runtime.caches.cache import Cache
 from vcbatch.runtime.controllers.command import CommandController
-from vcbatch.runtime.recorder import Recorder
+from vcbatch.runtime.events.recorder import Recorder
 
 Json = dict[str, Any]
 

@@ -11,8 +11,8 @@ from tests.support.metrics import Scrape
 from tests.support.virtual_time import run
 from vcbatch.api.pod import Pod
 from vcbatch.observe.metrics import PrometheusMeter
-from vcbatch.runtime.cache import Cache
-from vcbatch.runtime.creation_metrics import CreationMetrics
+from vcbatch.runtime.caches.cache import Cache
+from vcbatch.runtime.metrics.creation import CreationMetrics
 
 Json = dict[str, Any]
 LATENCY = "volcano_controller_job_to_pod_creation_latency_milliseconds"

@@ -11,9 +11,9 @@ from tests.support.virtual_time import EPOCH, SeededRandom, VirtualClock, run
 from vcbatch.api.resources import CRONJOBS, EVENTS, JOBS
 from vcbatch.api.timestamps import format_time
 from vcbatch.runtime.apply import Applier
-from vcbatch.runtime.cache import Cache
+from vcbatch.runtime.caches.cache import Cache
 from vcbatch.runtime.controllers.cronjob import CronJobController
-from vcbatch.runtime.recorder import Recorder
+from vcbatch.runtime.events.recorder import Recorder
 from vcbatch.seams.api import ApiError
 
 Json = dict[str, Any]

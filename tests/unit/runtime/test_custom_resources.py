@@ -10,10 +10,10 @@ import pytest
 from tests.fakes.api import FakeApi
 from tests.support.virtual_time import SeededRandom, VirtualClock, run
 from vcbatch.api.resources import QUEUES
-from vcbatch.runtime import handlers
-from vcbatch.runtime.cache import Cache
-from vcbatch.runtime.handlers import CustomResources, Feed
-from vcbatch.runtime.kubeconfig import Connection
+from vcbatch.runtime.caches import handlers
+from vcbatch.runtime.caches.cache import Cache
+from vcbatch.runtime.caches.handlers import CustomResources, Feed
+from vcbatch.runtime.client.kubeconfig import Connection
 
 
 class Dead:

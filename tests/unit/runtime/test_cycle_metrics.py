@@ -11,8 +11,8 @@ from tests.support.metrics import Scrape
 from tests.support.virtual_time import VirtualClock
 from tests.unit.scheduler.cluster import START, Cluster
 from vcbatch.observe.metrics import PrometheusMeter
-from vcbatch.runtime.cycle_laps import CycleLaps
-from vcbatch.runtime.cycle_metrics import CycleMetrics
+from vcbatch.runtime.metrics.cycles import CycleMetrics
+from vcbatch.runtime.metrics.laps import CycleLaps
 from vcbatch.scheduler import CycleResult, Policy
 from vcbatch.scheduler.laps import Part
 from vcbatch.scheduler.result import Eviction, WaitReason

@@ -11,8 +11,8 @@ from tests.fakes.api import FakeApi
 from tests.support.virtual_time import VirtualClock, run
 from vcbatch.api.resources import CONFIGMAPS, NODES
 from vcbatch.api.timestamps import format_time
-from vcbatch.runtime.config_maps import LOOK_SECONDS, ConfigMaps
-from vcbatch.runtime.device_binder import EXPIRY, DeviceBinder
+from vcbatch.runtime.scheduling.config_maps import LOOK_SECONDS, ConfigMaps
+from vcbatch.runtime.scheduling.device_binder import EXPIRY, DeviceBinder
 from vcbatch.scheduler import Policy, Scheduler
 from vcbatch.scheduler.result import Bind
 

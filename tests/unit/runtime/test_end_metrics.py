@@ -9,10 +9,10 @@ from tests.support.metrics import Scrape
 from tests.support.virtual_time import SeededRandom, VirtualClock, run
 from vcbatch.observe.metrics import PrometheusMeter
 from vcbatch.runtime.apply import Applier
-from vcbatch.runtime.cache import Cache
+from vcbatch.runtime.caches.cache import Cache
 from vcbatch.runtime.controllers.queue import QueueController
-from vcbatch.runtime.end_metrics import EndMetrics
-from vcbatch.runtime.recorder import Recorder
+from vcbatch.runtime.events.recorder import Recorder
+from vcbatch.runtime.metrics.ends import EndMetrics
 
 Json = dict[str, Any]
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from vcbatch.runtime import exec_plugin
-from vcbatch.runtime.credentials import ExecPlugin
-from vcbatch.runtime.exec_plugin import ExecPluginError, run
+from vcbatch.runtime.client import exec_plugin
+from vcbatch.runtime.client.credentials import ExecPlugin
+from vcbatch.runtime.client.exec_plugin import ExecPluginError, run
 
 V1 = "client.authentication.k8s.io/v1"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from vcbatch.runtime import extender
 from vcbatch.runtime.clock import SystemClock
-from vcbatch.runtime.extender import HttpConsultant
+from vcbatch.runtime.scheduling import extender
+from vcbatch.runtime.scheduling.extender import HttpConsultant
 from vcbatch.scheduler.consultant import ConsultError
 
 

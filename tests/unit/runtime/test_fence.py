@@ -10,9 +10,9 @@ from aiohttp import web
 
 from tests.support.virtual_time import SeededRandom
 from vcbatch.api.resources import PODS
-from vcbatch.runtime.client import ClientLimits, HttpApi
+from vcbatch.runtime.client.http import ClientLimits, HttpApi
+from vcbatch.runtime.client.kubeconfig import Connection
 from vcbatch.runtime.clock import SystemClock
-from vcbatch.runtime.kubeconfig import Connection
 from vcbatch.seams.api import ApiError
 
 

@@ -11,10 +11,10 @@ import pytest
 from tests.fakes.api import FakeApi
 from tests.support.virtual_time import SeededRandom, VirtualClock, run
 from vcbatch.api.resources import EVENTS, LEASES
-from vcbatch.runtime.configuration_trouble import ConfigurationTrouble
-from vcbatch.runtime.followed_file import FollowedFile
-from vcbatch.runtime.own_object import OwnObject
-from vcbatch.runtime.recorder import Recorder
+from vcbatch.runtime.configuration.followed_file import FollowedFile
+from vcbatch.runtime.configuration.trouble import ConfigurationTrouble
+from vcbatch.runtime.events.own_object import OwnObject
+from vcbatch.runtime.events.recorder import Recorder
 
 
 def _number(given: Any) -> int:

@@ -16,10 +16,10 @@ from tests.support.virtual_time import SeededRandom, VirtualClock, run
 from vcbatch.api.resources import HYPERNODES
 from vcbatch.core.hypernode import Discovery, Link, parse_discovery
 from vcbatch.runtime.apply import Applier
-from vcbatch.runtime.cache import Cache
+from vcbatch.runtime.caches.cache import Cache
+from vcbatch.runtime.configuration.followed_file import ConfigurationError, FollowedFile
 from vcbatch.runtime.controllers.hypernode import HyperNodeController, NodeLabels
-from vcbatch.runtime.followed_file import ConfigurationError, FollowedFile
-from vcbatch.runtime.recorder import Recorder
+from vcbatch.runtime.events.recorder import Recorder
 
 Json = dict[str, Any]
 

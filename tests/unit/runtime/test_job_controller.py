@@ -17,11 +17,11 @@ from vcbatch.api.resources import COMMANDS, EVENTS, JOBS, PERSISTENTVOLUMECLAIMS
 from vcbatch.api.scheduling import PriorityClassView
 from vcbatch.api.storage import Claim
 from vcbatch.runtime.apply import Applier
-from vcbatch.runtime.cache import Cache
+from vcbatch.runtime.caches.cache import Cache
 from vcbatch.runtime.controllers.children import Children
 from vcbatch.runtime.controllers.claims import Claims
 from vcbatch.runtime.controllers.job import JobController, JobSources
-from vcbatch.runtime.recorder import Recorder
+from vcbatch.runtime.events.recorder import Recorder
 from vcbatch.seams.api import ApiError
 
 JOB = OwnerReference(api_version=JOBS.api_version, kind=JOBS.kind, name="j", uid="job-uid", controller=True)

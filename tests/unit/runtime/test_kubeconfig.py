@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from vcbatch.runtime import kubeconfig
-from vcbatch.runtime.credentials import BasicAuth, ExecPlugin, NoCredentials, StaticToken, TokenFile
-from vcbatch.runtime.kubeconfig import KubeconfigError, load
+from vcbatch.runtime.client import kubeconfig
+from vcbatch.runtime.client.credentials import BasicAuth, ExecPlugin, NoCredentials, StaticToken, TokenFile
+from vcbatch.runtime.client.kubeconfig import KubeconfigError, load
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -13,7 +13,7 @@ from tests.fakes.api import FakeApi
 from tests.fakes.faults import Fault, FaultyApi, by_chance
 from tests.support.virtual_time import SeededRandom, VirtualClock, run
 from vcbatch.api.resources import LEASES
-from vcbatch.runtime.lease import LeaderElector, LeadershipLostError, LeaseConfig
+from vcbatch.runtime.leader.lease import LeaderElector, LeadershipLostError, LeaseConfig
 from vcbatch.seams.api import Api, ApiError
 
 

@@ -22,11 +22,11 @@ from tests.support.scripted_http import Answer, Asked, refused, scripted
 from tests.support.virtual_time import SeededRandom
 from vcbatch.api.pod import Pod
 from vcbatch.api.resources import JOBS, NODES, PODS
+from vcbatch.runtime.client.credentials import StaticToken
+from vcbatch.runtime.client.kubeconfig import CertificateRefusedError, Connection, KubeconfigError
+from vcbatch.runtime.client.oneshot import OneShotApi, drive
+from vcbatch.runtime.client.rest import ClientLimits, Unsent
 from vcbatch.runtime.clock import BlockingClock
-from vcbatch.runtime.credentials import StaticToken
-from vcbatch.runtime.kubeconfig import CertificateRefusedError, Connection, KubeconfigError
-from vcbatch.runtime.oneshot import OneShotApi, drive
-from vcbatch.runtime.rest import ClientLimits, Unsent
 from vcbatch.seams.api import ApiError, PatchKind
 
 
@@ -184,7 +184,7 @@ def test_a_throttled_write_waits_as_long_as_it_was_told():
 
 
 def test_refused_credentials_are_got_anew_once(tmp_path: Path):
-    from vcbatch.runtime.credentials import TokenFile
+    from vcbatch.runtime.client.credentials import TokenFile
 
     token = tmp_path / "token"
     token.write_text("old")
@@ -202,7 +202,7 @@ def test_refused_credentials_are_got_anew_once(tmp_path: Path):
 
 
 def test_credentials_that_cant_be_had_are_a_refusal(tmp_path: Path):
-    from vcbatch.runtime.credentials import TokenFile
+    from vcbatch.runtime.client.credentials import TokenFile
 
     clock = Impatient()
     connection = Connection(server="http://127.0.0.1:1", credentials=TokenFile(path=tmp_path / "none"))
@@ -451,7 +451,7 @@ def test_work_that_needs_a_loop_is_refused():
 
 def test_nothing_heavy_is_loaded():
     code = (
-        "import sys, vcbatch.cli.access, vcbatch.runtime.oneshot\n"
+        "import sys, vcbatch.cli.access, vcbatch.runtime.client.oneshot\n"
         "print(*{'asyncio', 'aiohttp', 'pydantic', 'kubernetes', 'rich', 'numpy'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -9,7 +9,7 @@ from tests.support.virtual_time import run
 from vcbatch.api.meta import ObjectMeta
 from vcbatch.api.resources import REPLICASETS, Resource
 from vcbatch.core.workload.ownership import Owner
-from vcbatch.runtime.cache import Cache, metadata_of
+from vcbatch.runtime.caches.cache import Cache, metadata_of
 from vcbatch.runtime.controllers.owned import view_for_adoption
 
 Json = dict[str, Any]

@@ -7,7 +7,7 @@ import math
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vcbatch.runtime.pace import Pace
+from vcbatch.runtime.pacing.pace import Pace
 
 
 @given(reasons=st.lists(st.floats(0, 3), min_size=1, max_size=300))

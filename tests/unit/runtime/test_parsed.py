@@ -6,7 +6,7 @@ import pytest
 
 from vcbatch.api.model import MalformedObject
 from vcbatch.api.queue import Queue
-from vcbatch.runtime.parsed import Parsed
+from vcbatch.runtime.caches.parsed import Parsed
 from vcbatch.seams.api import Json
 
 

@@ -10,9 +10,9 @@ from tests.fakes.api import FakeApi
 from tests.support.virtual_time import SeededRandom, VirtualClock, run
 from vcbatch.api.resources import EVENTS, LEASES
 from vcbatch.observe.metrics import PrometheusMeter
-from vcbatch.runtime.own_object import OwnObject
-from vcbatch.runtime.plugin_trouble import PluginTrouble
-from vcbatch.runtime.recorder import Recorder
+from vcbatch.runtime.events.own_object import OwnObject
+from vcbatch.runtime.events.recorder import Recorder
+from vcbatch.runtime.scheduling.plugin_trouble import PluginTrouble
 from vcbatch.scheduler.result import PluginFailure
 
 ABOUT_NOBODY = PluginFailure(name="mine", hook="open", place="mine.py:3", error="KeyError: 'x'", gang="")

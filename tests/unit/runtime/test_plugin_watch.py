@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from tests.unit.scheduler.cluster import Cluster
-from vcbatch.runtime.plugin_watch import PluginWatch
+from vcbatch.runtime.scheduling.plugin_watch import PluginWatch
 from vcbatch.scheduler import Policy
 from vcbatch.scheduler.plugins.base import Plugin
-from vcbatch.scheduler.policy import Extensions
+from vcbatch.scheduler.policy.policy import Extensions
 
 TEXT = "actions: enqueue, allocate\ntiers: [{plugins: [{name: gang}, {name: slow}, {name: predicates}]}]"
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
@@ -33,7 +33,7 @@ class Slow(Plugin):
 def _watched(monkeypatch: pytest.MonkeyPatch, extensions: Extensions, *, after: float) -> list[tuple[str, str]]:
     """What was said of one cycle."""
     Slow.told.clear()
-    monkeypatch.setattr("vcbatch.runtime.plugin_watch.log.warning", lambda *_: Slow.told.set())
+    monkeypatch.setattr("vcbatch.runtime.scheduling.plugin_watch.log.warning", lambda *_: Slow.told.set())
     found: list[tuple[str, str]] = []
     cluster = Cluster(Policy.parse(TEXT, extensions=extensions))
     with PluginWatch(lambda *slow: found.append(slow), after=after).over(extensions):

@@ -12,9 +12,9 @@ from vcbatch.api.pod import Pod
 from vcbatch.api.resources import EVENTS, PODGROUPS, PODS, REPLICASETS, Resource
 from vcbatch.api.workload import Workload
 from vcbatch.runtime.apply import Applier
-from vcbatch.runtime.cache import Cache
+from vcbatch.runtime.caches.cache import Cache
 from vcbatch.runtime.controllers.podgroup import PodGroupController
-from vcbatch.runtime.recorder import Recorder
+from vcbatch.runtime.events.recorder import Recorder
 from vcbatch.seams.api import ApiError, Json
 
 

@@ -12,9 +12,9 @@ from tests.fakes.api import FakeApi
 from tests.support.virtual_time import SeededRandom, VirtualClock, run
 from vcbatch.api.resources import CONFIGMAPS, EVENTS, LEASES
 from vcbatch.observe.metrics import PrometheusMeter
-from vcbatch.runtime.own_object import OwnObject
-from vcbatch.runtime.policy_source import FollowedPolicy, PolicyConfigMap, PolicyFile
-from vcbatch.runtime.recorder import Recorder
+from vcbatch.runtime.events.own_object import OwnObject
+from vcbatch.runtime.events.recorder import Recorder
+from vcbatch.runtime.scheduling.policy_source import FollowedPolicy, PolicyConfigMap, PolicyFile
 from vcbatch.scheduler import Policy
 
 GOOD = "actions: allocate\ntiers: [{plugins: [{name: gang}]}]"

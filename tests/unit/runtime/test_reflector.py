@@ -14,8 +14,8 @@ from tests.fakes.api import FakeApi, StreamingFakeApi
 from tests.fakes.faults import Fault, FaultyApi, by_chance
 from tests.support.virtual_time import SeededRandom, VirtualClock, run
 from vcbatch.api.resources import PODS
-from vcbatch.runtime.cache import Cache
-from vcbatch.runtime.watch import Reflector
+from vcbatch.runtime.caches.cache import Cache
+from vcbatch.runtime.caches.watch import Reflector
 from vcbatch.seams.api import ApiError, WatchEvent
 
 _ACTIONS = st.lists(

@@ -9,9 +9,9 @@ from tests.support.virtual_time import SeededRandom, VirtualClock, run
 from vcbatch.api.pod import Pod
 from vcbatch.api.resources import PODS, REPLICASETS
 from vcbatch.runtime.apply import Applier
-from vcbatch.runtime.cache import Cache
+from vcbatch.runtime.caches.cache import Cache
 from vcbatch.runtime.controllers.replicaset import ReplicaSetController
-from vcbatch.runtime.recorder import Recorder
+from vcbatch.runtime.events.recorder import Recorder
 
 Json = dict[str, Any]
 _LABELS = {"app": "rs"}

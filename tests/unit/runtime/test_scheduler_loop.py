@@ -13,9 +13,9 @@ from tests.fakes.faults import Fault, FaultyApi
 from tests.support.virtual_time import SeededRandom, VirtualClock, run
 from vcbatch.api.names import QUEUE_ALLOCATION_GATE
 from vcbatch.api.resources import EVENTS, NODES, PODGROUPS, PODS, QUEUES, Resource
-from vcbatch.runtime.informers import Informers
-from vcbatch.runtime.recorder import Recorder
-from vcbatch.runtime.scheduler_loop import SchedulerLoop
+from vcbatch.runtime.caches.informers import Informers
+from vcbatch.runtime.events.recorder import Recorder
+from vcbatch.runtime.scheduling.loop import SchedulerLoop
 from vcbatch.runtime.supervise import Supervisor
 from vcbatch.scheduler import Policy
 from vcbatch.scheduler.result import (

@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from vcbatch.scheduler.reads import READS
+from vcbatch.scheduler.picture.reads import READS
 
 ROLES = Path(__file__).resolve().parents[3] / "helm/vcbatch/files/rbac/scheduler.yaml"
 

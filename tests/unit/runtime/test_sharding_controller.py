@@ -12,10 +12,10 @@ from vcbatch.api.pod import Pod
 from vcbatch.api.resources import EVENTS, NODES, NODESHARDS, PODS
 from vcbatch.core.sharding import parse_sharding
 from vcbatch.runtime.apply import Applier
-from vcbatch.runtime.cache import Cache
+from vcbatch.runtime.caches.cache import Cache
+from vcbatch.runtime.configuration.followed_file import FollowedFile
 from vcbatch.runtime.controllers.sharding import ShardingController
-from vcbatch.runtime.followed_file import FollowedFile
-from vcbatch.runtime.recorder import Recorder
+from vcbatch.runtime.events.recorder import Recorder
 
 Json = dict[str, Any]
 _BUSY = """

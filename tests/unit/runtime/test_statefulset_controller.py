@@ -12,9 +12,9 @@ from vcbatch.api.resources import CONTROLLERREVISIONS, PODS, STATEFULSETS
 from vcbatch.api.storage import Claim
 from vcbatch.core.machine import Decision
 from vcbatch.runtime.apply import Applier
-from vcbatch.runtime.cache import Cache
+from vcbatch.runtime.caches.cache import Cache
 from vcbatch.runtime.controllers.statefulset import StatefulSetController
-from vcbatch.runtime.recorder import Recorder
+from vcbatch.runtime.events.recorder import Recorder
 
 Json = dict[str, Any]
 _LABELS = {"app": "db"}

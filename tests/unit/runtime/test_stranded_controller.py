@@ -11,9 +11,9 @@ from vcbatch.api.pod import Pod
 from vcbatch.api.resources import NODES, PODS
 from vcbatch.core.machine import Decision
 from vcbatch.runtime.apply import Applier
-from vcbatch.runtime.cache import Cache
+from vcbatch.runtime.caches.cache import Cache
 from vcbatch.runtime.controllers.stranded import StrandedPodController
-from vcbatch.runtime.recorder import Recorder
+from vcbatch.runtime.events.recorder import Recorder
 
 Json = dict[str, Any]
 READY: Json = {"type": "Ready", "status": "True"}

@@ -14,8 +14,8 @@ from vcbatch.api.pod import Pod
 from vcbatch.api.resources import PODS
 from vcbatch.api.timestamps import format_time
 from vcbatch.observe.metrics import PrometheusMeter
-from vcbatch.runtime.informers import Informers
-from vcbatch.runtime.task_metrics import TaskMetrics
+from vcbatch.runtime.caches.informers import Informers
+from vcbatch.runtime.metrics.tasks import TaskMetrics
 from vcbatch.scheduler.result import Bind
 
 LATENCY = "volcano_task_scheduling_latency_milliseconds_sum"

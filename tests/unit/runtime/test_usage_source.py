@@ -15,13 +15,13 @@ from aiohttp import web
 from tests.support.virtual_time import SeededRandom
 from vcbatch.api.node import Node
 from vcbatch.api.usage import NodeUsage
-from vcbatch.runtime import usage_source
-from vcbatch.runtime.cache import Cache
-from vcbatch.runtime.client import ClientLimits, HttpApi
+from vcbatch.runtime.caches.cache import Cache
+from vcbatch.runtime.client.http import ClientLimits, HttpApi
+from vcbatch.runtime.client.kubeconfig import Connection
 from vcbatch.runtime.clock import SystemClock
-from vcbatch.runtime.kubeconfig import Connection
-from vcbatch.runtime.usage_source import UsageError, UsageSource
-from vcbatch.scheduler.metrics_section import MetricsSection, MetricsType
+from vcbatch.runtime.scheduling import usage_source
+from vcbatch.runtime.scheduling.usage_source import UsageError, UsageSource
+from vcbatch.scheduler.policy.metrics_section import MetricsSection, MetricsType
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Json = dict[str, Any]

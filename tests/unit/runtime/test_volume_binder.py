@@ -12,8 +12,8 @@ from tests.support.virtual_time import VirtualClock, run
 from vcbatch.api.names import BOUND_BY_CONTROLLER, SELECTED_NODE
 from vcbatch.api.resources import PERSISTENTVOLUMECLAIMS, PERSISTENTVOLUMES
 from vcbatch.api.storage import Claim, PersistentVolume
-from vcbatch.runtime.cache import Cache
-from vcbatch.runtime.volume_binder import VolumeBinder
+from vcbatch.runtime.caches.cache import Cache
+from vcbatch.runtime.scheduling.volume_binder import VolumeBinder
 from vcbatch.scheduler.result import Bind, ClaimBinding
 
 Json = dict[str, Any]

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.virtual_time import SeededRandom, VirtualClock, run
-from vcbatch.runtime.backoff import Backoff
-from vcbatch.runtime.workqueue import WorkQueue
+from vcbatch.runtime.pacing.backoff import Backoff
+from vcbatch.runtime.pacing.workqueue import WorkQueue
 
 
 def make_queue(**options: object) -> WorkQueue[str]:

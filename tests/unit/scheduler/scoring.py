@@ -8,11 +8,11 @@ import numpy as np
 
 from tests.unit.scheduler.cluster import Cluster
 from vcbatch.scheduler import Policy
-from vcbatch.scheduler.columns import Columns, Depths
-from vcbatch.scheduler.model import Task
+from vcbatch.scheduler.picture.columns import Columns, Depths
+from vcbatch.scheduler.picture.model import Task
+from vcbatch.scheduler.placing.static_nodes import StaticCache
 from vcbatch.scheduler.plugins.base import Plugin
 from vcbatch.scheduler.session import Session
-from vcbatch.scheduler.static_nodes import StaticCache
 
 P = TypeVar("P", bound=Plugin)
 

@@ -17,8 +17,8 @@ from vcbatch.scheduler import Policy
 from vcbatch.scheduler.actions import ACTIONS
 from vcbatch.scheduler.plugins import PLUGINS
 from vcbatch.scheduler.plugins.base import Plugin
-from vcbatch.scheduler.policy_text import gates
-from vcbatch.scheduler.switches import HOOKS, Switch
+from vcbatch.scheduler.policy.switches import HOOKS, Switch
+from vcbatch.scheduler.policy.text import gates
 
 ZONE = "topology.kubernetes.io/zone"
 DB = {"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": ZONE}

@@ -13,15 +13,15 @@ from vcbatch.api.meta import ObjectMeta, OwnerReference
 from vcbatch.api.pod import Pod
 from vcbatch.api.scheduling import PodGroupSpecView, PodGroupView
 from vcbatch.scheduler import Policy
-from vcbatch.scheduler.classes import ClassTable
-from vcbatch.scheduler.columns import Columns, Depths
-from vcbatch.scheduler.model import STATUSES, Job, Phase, Task, TaskStatus
-from vcbatch.scheduler.phases import next_phase
+from vcbatch.scheduler.picture.classes import ClassTable
+from vcbatch.scheduler.picture.columns import Columns, Depths
+from vcbatch.scheduler.picture.model import STATUSES, Job, Phase, Task, TaskStatus
+from vcbatch.scheduler.placing.static_nodes import StaticCache
 from vcbatch.scheduler.plugins.binpack import Binpack
 from vcbatch.scheduler.plugins.nodeorder import NodeOrder, least_allocated, most_allocated
+from vcbatch.scheduler.reasons.phases import next_phase
 from vcbatch.scheduler.resources import MEMORY, PODS, Dimensions, exceeding, fits
 from vcbatch.scheduler.session import Session
-from vcbatch.scheduler.static_nodes import StaticCache
 
 
 def _columns(policy: str, **used: Any) -> tuple[Any, Columns, Session]:

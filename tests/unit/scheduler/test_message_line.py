@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from tests.unit.scheduler.cluster import START, Cluster
-from vcbatch.scheduler.message_line import MESSAGES_AT_ONCE, MESSAGES_PER_SECOND, MessageLine
+from vcbatch.scheduler.reasons.message_line import MESSAGES_AT_ONCE, MESSAGES_PER_SECOND, MessageLine
 
 GANGS = 200
 SECOND = timedelta(seconds=1)

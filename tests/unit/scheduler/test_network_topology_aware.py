@@ -11,7 +11,7 @@ from tests.unit.scheduler.cluster import START, Cluster
 from tests.unit.scheduler.domains import SOFT, hard, hyper_node, racks, send
 from tests.unit.scheduler.scoring import plugin_of
 from vcbatch.scheduler import Policy
-from vcbatch.scheduler.domain_search import DomainSearch, Purpose, domains_for
+from vcbatch.scheduler.placing.static_nodes import StaticCache
 from vcbatch.scheduler.plugins.base import DomainWish
 from vcbatch.scheduler.plugins.network_topology_aware import (
     Filling,
@@ -21,7 +21,7 @@ from vcbatch.scheduler.plugins.network_topology_aware import (
     Packing,
 )
 from vcbatch.scheduler.session import Session
-from vcbatch.scheduler.static_nodes import StaticCache
+from vcbatch.scheduler.topology.domain_search import DomainSearch, Purpose, domains_for
 
 POLICY = """
 actions: "enqueue, allocate, backfill"

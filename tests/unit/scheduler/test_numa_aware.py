@@ -16,7 +16,7 @@ from tests.unit.scheduler.cluster import Cluster
 from tests.unit.scheduler.scoring import plugin_of, policy, session, task_of
 from vcbatch.api.numatopology import NumatopologyView
 from vcbatch.api.resources import NUMATOPOLOGIES
-from vcbatch.scheduler.numa import Hint, Layout, Place, TopologyPolicy, assign, hints, merged, parse_cpus, take
+from vcbatch.scheduler.filters.numa import Hint, Layout, Place, TopologyPolicy, assign, hints, merged, parse_cpus, take
 from vcbatch.scheduler.plugins.numa_aware import NumaAware
 
 NAME = "numa-aware"

@@ -13,8 +13,8 @@ from vcbatch.api.pod import Pod, PodSpec
 from vcbatch.api.resources import JOBS, PODGROUPS, PODS
 from vcbatch.api.scheduling import PodGroupView
 from vcbatch.scheduler import DEFAULT_POLICY, Policy, WaitReason
-from vcbatch.scheduler.classes import Profile, TaskClass
-from vcbatch.scheduler.columns import Columns
+from vcbatch.scheduler.picture.classes import Profile, TaskClass
+from vcbatch.scheduler.picture.columns import Columns
 from vcbatch.scheduler.plugins.base import Floats, Plugin, Rejection
 from vcbatch.scheduler.session import Session
 

@@ -13,7 +13,7 @@ from vcbatch.scheduler import Policy
 from vcbatch.scheduler.plugins import PLUGINS
 from vcbatch.scheduler.plugins.base import Cap, Normalise, OrderTerm, Plugin, Preference, Rejection
 from vcbatch.scheduler.plugins.checked import WrongAnswer, checked
-from vcbatch.scheduler.policy import Extensions
+from vcbatch.scheduler.policy.policy import Extensions
 
 TEXT = """
 actions: enqueue, allocate, preempt, shuffle

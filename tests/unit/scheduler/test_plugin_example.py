@@ -10,7 +10,7 @@ import pytest
 from tests.unit.scheduler.cluster import Cluster
 from vcbatch.cli.plugin_files import load
 from vcbatch.scheduler import Policy, PolicyError
-from vcbatch.scheduler.policy import Extensions
+from vcbatch.scheduler.policy.policy import Extensions
 
 PAGE = Path(__file__).parents[3] / "docs" / "own-plugins.md"
 TEXT = """

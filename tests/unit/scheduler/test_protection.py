@@ -13,7 +13,7 @@ from vcbatch.api.disruption import DisruptionBudget
 from vcbatch.api.resources import PODDISRUPTIONBUDGETS
 from vcbatch.api.timestamps import format_time
 from vcbatch.scheduler import CycleResult, Policy
-from vcbatch.scheduler.model import Task
+from vcbatch.scheduler.picture.model import Task
 from vcbatch.scheduler.plugins.base import Plugin
 from vcbatch.scheduler.plugins.cdp import cooldown_end
 from vcbatch.scheduler.session import Session

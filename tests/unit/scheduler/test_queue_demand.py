@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from vcbatch.scheduler.model import Phase
-from vcbatch.scheduler.queue_demand import DemandBooks, QueueDemand
+from vcbatch.scheduler.picture.model import Phase
+from vcbatch.scheduler.picture.tables import JobTable
+from vcbatch.scheduler.queues.demand import DemandBooks, QueueDemand
 from vcbatch.scheduler.resources import MEMORY, Dimensions
-from vcbatch.scheduler.tables import JobTable
 
 
 @pytest.fixture

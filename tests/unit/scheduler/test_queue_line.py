@@ -11,7 +11,7 @@ import pytest
 from vcbatch.api.meta import ObjectMeta
 from vcbatch.api.scheduling import QueueSpecView, QueueView
 from vcbatch.scheduler.actions.queue_line import QueueLine
-from vcbatch.scheduler.model import Queue
+from vcbatch.scheduler.picture.model import Queue
 from vcbatch.scheduler.session import Session
 
 

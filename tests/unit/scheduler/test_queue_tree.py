@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from vcbatch.api.meta import ObjectMeta
 from vcbatch.api.scheduling import GuaranteeView, QueueSpecView, QueueView
-from vcbatch.scheduler.model import Queue
-from vcbatch.scheduler.queue_quotas import quotas_of, tree_limits
-from vcbatch.scheduler.queue_tree import FaultKind, QueueTree
+from vcbatch.scheduler.picture.model import Queue
+from vcbatch.scheduler.queues.quotas import quotas_of, tree_limits
+from vcbatch.scheduler.queues.tree import FaultKind, QueueTree
 from vcbatch.scheduler.resources import CPU, MEMORY, Dimensions
 
 

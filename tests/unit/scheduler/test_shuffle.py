@@ -13,7 +13,7 @@ from tests.unit.scheduler.cluster import Cluster
 from vcbatch.api.resources import NODES
 from vcbatch.api.usage import NodeUsage
 from vcbatch.scheduler import CycleResult, Policy, PolicyError
-from vcbatch.scheduler.model import Task
+from vcbatch.scheduler.picture.model import Task
 from vcbatch.scheduler.plugins.base import Plugin
 
 TEXT = """

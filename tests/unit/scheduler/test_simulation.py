@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from vcbatch.scheduler import Policy, PolicyError
+from vcbatch.scheduler.policy.switches import Switch
 from vcbatch.scheduler.simulation import Case, Simulation, World, WorldError, simulate
 from vcbatch.scheduler.simulation.cases import read_policy
-from vcbatch.scheduler.switches import Switch
 
 Json = dict[str, Any]
 GPU = "nvidia.com/gpu"

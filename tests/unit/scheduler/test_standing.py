@@ -9,8 +9,8 @@ import pytest
 from tests.unit.scheduler.cluster import Cluster
 from vcbatch.scheduler import DEFAULT_POLICY, Policy
 from vcbatch.scheduler.plugins.base import Plugin
-from vcbatch.scheduler.policy import Extensions
-from vcbatch.scheduler.standing import QueueStanding, Standings, StandingsError, why_before
+from vcbatch.scheduler.policy.policy import Extensions
+from vcbatch.scheduler.reasons.standing import QueueStanding, Standings, StandingsError, why_before
 
 
 def _policy(*plugins: str, actions: str = "enqueue, allocate, backfill") -> Policy:

@@ -12,7 +12,7 @@ from tests.unit.scheduler.scoring import plugin_of, policy, session, task_of
 from vcbatch.api.resources import PODGROUPS
 from vcbatch.api.scheduling import PodGroupView
 from vcbatch.scheduler import Policy
-from vcbatch.scheduler.model import TaskStatus
+from vcbatch.scheduler.picture.model import TaskStatus
 from vcbatch.scheduler.plugins.task_topology import TaskTopology, TaskTopologyPlugin
 from vcbatch.scheduler.session import Session
 from vcbatch.scheduler.statement import Statement

@@ -12,7 +12,7 @@ import pytest
 from aiohttp import web
 
 from vcbatch import AsyncClient, Conflict, Forbidden, Job, JobEnded, JobPhase, NotFound, Task, Unavailable, WaitTimeout
-from vcbatch.runtime.kubeconfig import Connection
+from vcbatch.runtime.client.kubeconfig import Connection
 from vcbatch.sdk.connecting import Place
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]

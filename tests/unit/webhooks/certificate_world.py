@@ -10,8 +10,8 @@ from typing import Any
 from tests.fakes.api import FakeApi
 from tests.support.virtual_time import EPOCH
 from vcbatch.api.resources import SECRETS, Resource
-from vcbatch.runtime.cache import Cache
-from vcbatch.runtime.meter import NoMeter
+from vcbatch.runtime.caches.cache import Cache
+from vcbatch.runtime.metrics.meter import NoMeter
 from webhooks.certificates.context import ServingContext
 from webhooks.certificates.issue import Material, read
 from webhooks.certificates.managed import ManagedCertificates

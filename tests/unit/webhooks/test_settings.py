@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.virtual_time import VirtualClock
 from vcbatch.api.admission import Settings
-from vcbatch.runtime.followed_file import ConfigurationError
+from vcbatch.runtime.configuration.followed_file import ConfigurationError
 from webhooks.settings import FollowedSettings
 
 GPU = "resourceGroups:\n- resourceGroup: gpu\n  labels: {type: gpu}\n"

@@ -15,8 +15,8 @@ from tests.support.virtual_time import VirtualClock
 from vcbatch.api.admission import Operation, Request
 from vcbatch.api.model import Json
 from vcbatch.api.resources import JOBS, NAMESPACES, PODGROUPS, PRIORITYCLASSES, QUEUES
-from vcbatch.runtime.informers import Informers
-from vcbatch.runtime.meter import NoMeter
+from vcbatch.runtime.caches.informers import Informers
+from vcbatch.runtime.metrics.meter import NoMeter
 from vcbatch.runtime.random import SystemRandom
 from vcbatch.seams.api import ApiError
 from webhooks.app import build

@@ -19,7 +19,7 @@ from vcbatch.seams.api import Api
 
 if TYPE_CHECKING:
     from vcbatch.cli.apply.plan import Refusal, Step
-    from vcbatch.runtime.rest import RestApi
+    from vcbatch.runtime.client.rest import RestApi
 
 
 @click.command("apply")

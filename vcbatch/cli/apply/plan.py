@@ -16,7 +16,7 @@ from vcbatch.api.names import LAST_APPLIED
 from vcbatch.api.resources import Resource
 from vcbatch.cli.manifests import Manifest
 from vcbatch.cli.terminal import Terminal, Tone
-from vcbatch.runtime.rest import RestApi
+from vcbatch.runtime.client.rest import RestApi
 from vcbatch.seams.api import ApiError
 
 Json = dict[str, Any]

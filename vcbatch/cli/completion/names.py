@@ -50,8 +50,8 @@ def _names(resource: Resource, ctx: click.Context) -> Sequence[str]:
         chosen_namespace=ctx.params.get("namespace"),
     )
     try:
-        from vcbatch.runtime.oneshot import OneShotApi, drive
-        from vcbatch.runtime.rest import ClientLimits
+        from vcbatch.runtime.client.oneshot import OneShotApi, drive
+        from vcbatch.runtime.client.rest import ClientLimits
 
         limits = ClientLimits(retries=0, connect_timeout=_SECONDS, request_timeout=_SECONDS, list_timeout=_SECONDS)
         namespace = access.namespace if resource.namespaced else None

@@ -21,8 +21,8 @@ from vcbatch.cli.resources.fields import number, objects, text, words
 from vcbatch.cli.resources.kinds import job_phase
 
 if TYPE_CHECKING:
-    from vcbatch.runtime.client import HttpApi
-    from vcbatch.runtime.remote_command import RemoteCommand
+    from vcbatch.runtime.client.http import HttpApi
+    from vcbatch.runtime.client.remote_command import RemoteCommand
 
 Json = dict[str, Any]
 
@@ -66,7 +66,7 @@ def command(
         chosen = _container(pod, container)
         if len(pods) > 1:
             note(f"in {text(pod, 'metadata', 'name')}, one of {len(pods)} pods; --task and --index choose another")
-        from vcbatch.runtime.remote_command import run_command
+        from vcbatch.runtime.client.remote_command import run_command
 
         remote = await run_command(
             api,
@@ -131,7 +131,7 @@ def _container(pod: Json, wanted: str | None) -> str:
 async def _converse(remote: RemoteCommand, *, stdin: bool, tty: bool) -> int:
     """Carry the streams until the command has ended; its exit code."""
     from vcbatch.cli.exec.console import emit, raw_terminal, resized, window
-    from vcbatch.runtime.remote_command import STDERR, NotRunError
+    from vcbatch.runtime.client.remote_command import STDERR, NotRunError
 
     tasks: set[asyncio.Task[None]] = set()
 

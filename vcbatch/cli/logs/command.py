@@ -24,7 +24,7 @@ from vcbatch.cli.trouble import Trouble
 from vcbatch.seams.api import ApiError
 
 if TYPE_CHECKING:
-    from vcbatch.runtime.client import HttpApi
+    from vcbatch.runtime.client.http import HttpApi
 
 Json = dict[str, Any]
 

@@ -15,7 +15,7 @@ from vcbatch.cli.terminal import Terminal, Tone, terminal_of, wrap
 from vcbatch.seams.api import Api
 
 if TYPE_CHECKING:
-    from vcbatch.runtime.rest import RestApi
+    from vcbatch.runtime.client.rest import RestApi
 
 
 @click.command("doctor")

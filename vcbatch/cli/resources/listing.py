@@ -23,7 +23,7 @@ from vcbatch.cli.trouble import Trouble
 from vcbatch.seams.api import ApiError
 
 if TYPE_CHECKING:
-    from vcbatch.runtime.client import HttpApi
+    from vcbatch.runtime.client.http import HttpApi
     from vcbatch.seams.api import Api
 
 Json = dict[str, Any]

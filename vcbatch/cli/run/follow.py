@@ -27,7 +27,7 @@ from vcbatch.sdk.logs import follow_job
 from vcbatch.seams.api import ApiError
 
 if TYPE_CHECKING:
-    from vcbatch.runtime.client import HttpApi
+    from vcbatch.runtime.client.http import HttpApi
 
 Json = dict[str, Any]
 

@@ -20,7 +20,7 @@ from vcbatch.cli.wait.conditions import DEFAULTS, Condition, Kind, MalformedCond
 
 if TYPE_CHECKING:
     from vcbatch.cli.wait.telling import Telling
-    from vcbatch.runtime.client import HttpApi
+    from vcbatch.runtime.client.http import HttpApi
 
 Json = dict[str, Any]
 

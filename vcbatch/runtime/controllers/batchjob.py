@@ -21,7 +21,7 @@ from vcbatch.core.batchjob.tries import is_setback
 from vcbatch.core.machine import Decision
 from vcbatch.core.workload.ownership import Owner, controller_uid
 from vcbatch.runtime.apply import Applier
-from vcbatch.runtime.cache import Cache, Change, identity
+from vcbatch.runtime.caches.cache import Cache, Change, identity
 from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
 from vcbatch.runtime.controllers.owned import (
     PODS_SECONDS,
@@ -33,7 +33,7 @@ from vcbatch.runtime.controllers.owned import (
 )
 from vcbatch.runtime.controllers.refusals import Refusals, Told
 from vcbatch.runtime.controllers.vacated import CHOSEN_NAME_RESTS_SECONDS, VacatedNames
-from vcbatch.runtime.recorder import Recorder
+from vcbatch.runtime.events.recorder import Recorder
 from vcbatch.runtime.supervise import Part
 from vcbatch.seams.api import Api, ApiError, Json
 from vcbatch.seams.clock import Clock

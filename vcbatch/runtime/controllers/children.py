@@ -12,7 +12,7 @@ from typing import Any
 
 from vcbatch.api.resources import CONFIGMAPS, NETWORKPOLICIES, SECRETS, SERVICES, Resource
 from vcbatch.core.job import ChildKey
-from vcbatch.runtime.cache import Cache
+from vcbatch.runtime.caches.cache import Cache
 from vcbatch.seams.api import Api, ApiError, Json
 from vcbatch.seams.clock import Clock
 

@@ -10,7 +10,7 @@ from vcbatch.api.job import Job
 from vcbatch.api.resources import PERSISTENTVOLUMECLAIMS
 from vcbatch.api.storage import Claim
 from vcbatch.core.job import claims_to_look_for
-from vcbatch.runtime.cache import Cache
+from vcbatch.runtime.caches.cache import Cache
 from vcbatch.seams.api import Api, ApiError, Json
 
 

@@ -11,9 +11,9 @@ from vcbatch.api.pod import TERMINAL_PHASES, Pod
 from vcbatch.core.colocation import ColocationView, decide
 from vcbatch.core.machine import Decision
 from vcbatch.runtime.apply import Applier
-from vcbatch.runtime.cache import Cache, Change
+from vcbatch.runtime.caches.cache import Cache, Change
 from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
-from vcbatch.runtime.meter import Meter
+from vcbatch.runtime.metrics.meter import Meter
 from vcbatch.runtime.supervise import Part
 from vcbatch.seams.api import Json
 from vcbatch.seams.clock import Clock

@@ -9,9 +9,9 @@ from datetime import datetime
 
 from vcbatch.core.machine import Decision
 from vcbatch.runtime.apply import Applier, NotAppliedError, StaleError
-from vcbatch.runtime.meter import Meter, NoMeter
+from vcbatch.runtime.metrics.meter import Meter, NoMeter
+from vcbatch.runtime.pacing.workqueue import WorkQueue
 from vcbatch.runtime.supervise import Part
-from vcbatch.runtime.workqueue import WorkQueue
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random
 

@@ -19,10 +19,10 @@ from vcbatch.core.cronjob import CronJobView, decide
 from vcbatch.core.cronjob.kinds import VOLCANO, AnyJob, Kinds
 from vcbatch.core.machine import Decision, Emit, EventType, ref_of
 from vcbatch.runtime.apply import Applier, NotAppliedError
-from vcbatch.runtime.cache import Cache, Change, identity, metadata_of
+from vcbatch.runtime.caches.cache import Cache, Change, identity, metadata_of
 from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
-from vcbatch.runtime.meter import Meter
-from vcbatch.runtime.recorder import Recorder
+from vcbatch.runtime.events.recorder import Recorder
+from vcbatch.runtime.metrics.meter import Meter
 from vcbatch.runtime.supervise import Part
 from vcbatch.runtime.time_zones import time_zone
 from vcbatch.seams.api import Json

@@ -19,7 +19,7 @@ from vcbatch.core.workload.deployment import DeploymentView, decide, deployment_
 from vcbatch.core.workload.ownership import Owner, controller_uid
 from vcbatch.core.workload.pods import is_over
 from vcbatch.runtime.apply import Applier
-from vcbatch.runtime.cache import Cache, Change, identity, metadata_of
+from vcbatch.runtime.caches.cache import Cache, Change, identity, metadata_of
 from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
 from vcbatch.runtime.controllers.owned import (
     adopters,
@@ -30,7 +30,7 @@ from vcbatch.runtime.controllers.owned import (
     view_for_adoption,
 )
 from vcbatch.runtime.controllers.refusals import Refusals, Told
-from vcbatch.runtime.recorder import Recorder
+from vcbatch.runtime.events.recorder import Recorder
 from vcbatch.runtime.supervise import Part
 from vcbatch.seams.api import Api, Json
 from vcbatch.seams.clock import Clock

@@ -18,10 +18,10 @@ from vcbatch.core.hypernode import Discovery, Fabric, LabelTopology, Link, decid
 from vcbatch.core.hypernode.fabric import SOURCE as FABRIC_MANAGER
 from vcbatch.core.machine import Decision
 from vcbatch.runtime.apply import Applier
-from vcbatch.runtime.cache import Cache, Change, identity
+from vcbatch.runtime.caches.cache import Cache, Change, identity
+from vcbatch.runtime.configuration.followed_file import FollowedFile
 from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
-from vcbatch.runtime.followed_file import FollowedFile
-from vcbatch.runtime.meter import Meter
+from vcbatch.runtime.metrics.meter import Meter
 from vcbatch.runtime.supervise import Part
 from vcbatch.seams.api import Json
 from vcbatch.seams.clock import Clock

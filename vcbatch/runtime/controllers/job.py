@@ -30,7 +30,8 @@ from vcbatch.core.job import (
 )
 from vcbatch.core.machine import Decision, Emit, EventType, ref_of
 from vcbatch.runtime.apply import Applier, NotAppliedError
-from vcbatch.runtime.cache import Cache, Change, identity, metadata_of
+from vcbatch.runtime.caches.cache import Cache, Change, identity, metadata_of
+from vcbatch.runtime.caches.parsed import Parsed
 from vcbatch.runtime.controllers.children import CHILD_RESOURCES, Children
 from vcbatch.runtime.controllers.claims import Claims, claims_of_job
 from vcbatch.runtime.controllers.command import target_of
@@ -38,10 +39,9 @@ from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
 from vcbatch.runtime.controllers.departed import Departed
 from vcbatch.runtime.controllers.refusals import Refusals, Told
 from vcbatch.runtime.controllers.vacated import GIVEN_NAME_RESTS_SECONDS, VacatedNames
-from vcbatch.runtime.meter import Meter
-from vcbatch.runtime.pace import Pace
-from vcbatch.runtime.parsed import Parsed
-from vcbatch.runtime.recorder import Recorder
+from vcbatch.runtime.events.recorder import Recorder
+from vcbatch.runtime.metrics.meter import Meter
+from vcbatch.runtime.pacing.pace import Pace
 from vcbatch.runtime.supervise import Part
 from vcbatch.seams.api import Json
 from vcbatch.seams.clock import Clock

@@ -18,15 +18,15 @@ from vcbatch.api.resources import JOBFLOWS, JOBS
 from vcbatch.core.jobflow import Child, JobFlowView, child_of, decide, flow_of, probed_jobs, wanted_probes
 from vcbatch.core.machine import Create, Decision
 from vcbatch.runtime.apply import Applier, NotAppliedError
-from vcbatch.runtime.cache import Cache, Change, identity
+from vcbatch.runtime.caches.cache import Cache, Change, identity
 from vcbatch.runtime.controllers.command import target_of
 from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
 from vcbatch.runtime.controllers.departed import Departed
 from vcbatch.runtime.controllers.job import PODS_OF_A_JOB, job_of_pod
 from vcbatch.runtime.controllers.refusals import Refusals, Told
-from vcbatch.runtime.meter import Meter
+from vcbatch.runtime.events.recorder import Recorder
+from vcbatch.runtime.metrics.meter import Meter
 from vcbatch.runtime.probes import Prober
-from vcbatch.runtime.recorder import Recorder
 from vcbatch.runtime.supervise import Part
 from vcbatch.seams.api import Json
 from vcbatch.seams.clock import Clock

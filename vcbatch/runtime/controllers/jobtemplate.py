@@ -12,10 +12,10 @@ from vcbatch.api.names import CREATED_BY_JOB_TEMPLATE
 from vcbatch.core.jobtemplate import decide
 from vcbatch.core.machine import Decision
 from vcbatch.runtime.apply import Applier
-from vcbatch.runtime.cache import Cache, Change, identity
+from vcbatch.runtime.caches.cache import Cache, Change, identity
 from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
-from vcbatch.runtime.meter import Meter
-from vcbatch.runtime.pace import Pace
+from vcbatch.runtime.metrics.meter import Meter
+from vcbatch.runtime.pacing.pace import Pace
 from vcbatch.runtime.supervise import Part
 from vcbatch.seams.api import Json
 from vcbatch.seams.clock import Clock

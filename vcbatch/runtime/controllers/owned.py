@@ -10,7 +10,7 @@ from vcbatch.api.meta import ObjectMeta
 from vcbatch.api.resources import Resource
 from vcbatch.api.selectors import matches
 from vcbatch.core.workload.ownership import Owner, controller_uid, is_adoptable
-from vcbatch.runtime.cache import Cache, Change, metadata_of
+from vcbatch.runtime.caches.cache import Cache, Change, metadata_of
 from vcbatch.seams.api import Api, ApiError, Json
 
 T = TypeVar("T")

@@ -19,12 +19,12 @@ from vcbatch.api.workload import WORKLOADS, Workload
 from vcbatch.core.machine import Decision, ref_of
 from vcbatch.core.podgroup import GroupView, decide, generated_name, needs_sample
 from vcbatch.runtime.apply import Applier, NotAppliedError
-from vcbatch.runtime.cache import Cache, Change, identity
+from vcbatch.runtime.caches.cache import Cache, Change, identity
+from vcbatch.runtime.caches.informers import Informers
 from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
 from vcbatch.runtime.controllers.refusals import Refusals, Told
-from vcbatch.runtime.informers import Informers
-from vcbatch.runtime.meter import Meter
-from vcbatch.runtime.recorder import Recorder
+from vcbatch.runtime.events.recorder import Recorder
+from vcbatch.runtime.metrics.meter import Meter
 from vcbatch.runtime.supervise import Part
 from vcbatch.seams.api import Api, ApiError, Json
 from vcbatch.seams.clock import Clock

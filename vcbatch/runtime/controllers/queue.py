@@ -14,11 +14,11 @@ from vcbatch.api.resources import QUEUES
 from vcbatch.core.machine import Decision
 from vcbatch.core.queue import QueueView, decide
 from vcbatch.runtime.apply import Applier
-from vcbatch.runtime.cache import Cache, Change, identity
+from vcbatch.runtime.caches.cache import Cache, Change, identity
 from vcbatch.runtime.controllers.command import target_of
 from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
-from vcbatch.runtime.meter import Meter, NoMeter
-from vcbatch.runtime.pace import Pace
+from vcbatch.runtime.metrics.meter import Meter, NoMeter
+from vcbatch.runtime.pacing.pace import Pace
 from vcbatch.runtime.supervise import Part
 from vcbatch.seams.api import Json
 from vcbatch.seams.clock import Clock

@@ -9,8 +9,8 @@ from vcbatch.api.reasons import shorten
 from vcbatch.api.resources import Resource
 from vcbatch.core.machine import Emit, EventType, ref_of
 from vcbatch.runtime.apply import NotAppliedError
-from vcbatch.runtime.cache import Cache, metadata_of
-from vcbatch.runtime.recorder import Recorder
+from vcbatch.runtime.caches.cache import Cache, metadata_of
+from vcbatch.runtime.events.recorder import Recorder
 
 
 class Told(NamedTuple):

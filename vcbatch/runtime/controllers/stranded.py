@@ -13,7 +13,7 @@ from vcbatch.api.resources import NODES, PODS, Resource
 from vcbatch.core.machine import Decision
 from vcbatch.core.workload.stranded import StrandedView, decide
 from vcbatch.runtime.apply import Applier
-from vcbatch.runtime.cache import Cache, Change
+from vcbatch.runtime.caches.cache import Cache, Change
 from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
 from vcbatch.runtime.supervise import Part
 from vcbatch.seams.api import Api, ApiError, Json

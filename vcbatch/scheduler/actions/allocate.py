@@ -13,9 +13,9 @@ from vcbatch.scheduler.actions.known_places import KnownPlaces
 from vcbatch.scheduler.actions.queue_line import QueueLine
 from vcbatch.scheduler.actions.sub_gangs import SubGangAttempt
 from vcbatch.scheduler.arguments import Argument, ArgumentSpec
-from vcbatch.scheduler.blockers import Blocker
-from vcbatch.scheduler.model import Job, Queue, TaskStatus
-from vcbatch.scheduler.reservation import Reservations
+from vcbatch.scheduler.picture.model import Job, Queue, TaskStatus
+from vcbatch.scheduler.reasons.blockers import Blocker
+from vcbatch.scheduler.reservations.reservation import Reservations
 from vcbatch.scheduler.result import WaitReason
 from vcbatch.scheduler.statement import Statement
 

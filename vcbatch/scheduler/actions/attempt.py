@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from vcbatch.scheduler.blockers import Blocker, no_node, queue_limit
-from vcbatch.scheduler.columns import Rows
-from vcbatch.scheduler.domains import Domain
-from vcbatch.scheduler.model import ALLOCATED_STATUSES, Job, Queue, Run, Task, TaskStatus
+from vcbatch.scheduler.picture.columns import Rows
+from vcbatch.scheduler.picture.model import ALLOCATED_STATUSES, Job, Queue, Run, Task, TaskStatus
+from vcbatch.scheduler.reasons.blockers import Blocker, no_node, queue_limit
 from vcbatch.scheduler.statement import Statement
+from vcbatch.scheduler.topology.domains import Domain
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.session import Session

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vcbatch.scheduler.actions.base import ERROR_CACHE, eligible, place_best_effort
-from vcbatch.scheduler.model import Job, Queue
+from vcbatch.scheduler.picture.model import Job, Queue
 from vcbatch.scheduler.result import WaitReason
 from vcbatch.scheduler.statement import Statement
 

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Protocol
 
 from vcbatch.scheduler.actions.homes import Homes
 from vcbatch.scheduler.arguments import Argument, ArgumentSpec
-from vcbatch.scheduler.blockers import Blocker, no_node
-from vcbatch.scheduler.domains import Domain
-from vcbatch.scheduler.model import Job, Phase, Queue, Task, TaskStatus
+from vcbatch.scheduler.picture.model import Job, Phase, Queue, Task, TaskStatus
+from vcbatch.scheduler.reasons.blockers import Blocker, no_node
 from vcbatch.scheduler.result import WaitReason
 from vcbatch.scheduler.statement import Statement
+from vcbatch.scheduler.topology.domains import Domain
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.session import Session

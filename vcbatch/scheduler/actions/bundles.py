@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from vcbatch.scheduler.model import Job, Task
+from vcbatch.scheduler.picture.model import Job, Task
 from vcbatch.scheduler.plugins.gang import PLACED, enforced_roles, members_of_sub, whole_subs
 from vcbatch.scheduler.resources import Vector
-from vcbatch.scheduler.sub_gangs import SubKey
+from vcbatch.scheduler.topology.sub_gangs import SubKey
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from vcbatch.scheduler.actions.attempt import Attempt, Sheet
 from vcbatch.scheduler.actions.sub_gangs import SubGangAttempt
-from vcbatch.scheduler.blockers import Blocker
-from vcbatch.scheduler.domain_blockers import inconsistent, no_domain
-from vcbatch.scheduler.domain_search import Candidate, Purpose
-from vcbatch.scheduler.model import Job, Run
+from vcbatch.scheduler.picture.model import Job, Run
+from vcbatch.scheduler.reasons.blockers import Blocker
+from vcbatch.scheduler.reasons.domain_blockers import inconsistent, no_domain
 from vcbatch.scheduler.statement import Statement
+from vcbatch.scheduler.topology.domain_search import Candidate, Purpose
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.session import Session

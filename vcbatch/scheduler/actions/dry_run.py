@@ -10,7 +10,7 @@ import numpy as np
 
 from vcbatch.scheduler.actions.relief import Relief, Terms
 from vcbatch.scheduler.arguments import Arguments
-from vcbatch.scheduler.model import Task
+from vcbatch.scheduler.picture.model import Task
 from vcbatch.scheduler.resources import EPS
 from vcbatch.scheduler.statement import Statement
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vcbatch.scheduler.arguments import NO_ARGUMENTS
-from vcbatch.scheduler.blockers import Blocker
-from vcbatch.scheduler.model import Job, Phase, Queue
+from vcbatch.scheduler.picture.model import Job, Phase, Queue
 from vcbatch.scheduler.plugins.base import Verdict
+from vcbatch.scheduler.reasons.blockers import Blocker
 from vcbatch.scheduler.result import WaitReason
 
 if TYPE_CHECKING:

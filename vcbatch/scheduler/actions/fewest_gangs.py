@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from vcbatch.scheduler.columns import Floats
 from vcbatch.scheduler.gang_order import Gangs
-from vcbatch.scheduler.model import Job, Task
+from vcbatch.scheduler.picture.columns import Floats
+from vcbatch.scheduler.picture.model import Job, Task
 from vcbatch.scheduler.statement import Statement
 
 if TYPE_CHECKING:

@@ -18,13 +18,13 @@ from vcbatch.scheduler.actions.protected import ProtectedVictims, likeness
 from vcbatch.scheduler.actions.starving import may_preempt
 from vcbatch.scheduler.actions.victim_gangs import VictimGangs, VictimPool
 from vcbatch.scheduler.arguments import Argument, Arguments, ArgumentSpec
-from vcbatch.scheduler.blockers import Blocker
-from vcbatch.scheduler.domain_search import Purpose, domains_for
-from vcbatch.scheduler.domains import Domain
-from vcbatch.scheduler.model import Job, Queue, Task
+from vcbatch.scheduler.picture.model import Job, Queue, Task
 from vcbatch.scheduler.plugins.base import EvictionKind, GangEviction
+from vcbatch.scheduler.reasons.blockers import Blocker
 from vcbatch.scheduler.result import WaitReason
 from vcbatch.scheduler.statement import Statement
+from vcbatch.scheduler.topology.domain_search import Purpose, domains_for
+from vcbatch.scheduler.topology.domains import Domain
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.session import Session

@@ -12,7 +12,7 @@ from vcbatch.scheduler.actions.relief import Relief
 from vcbatch.scheduler.actions.retaliation import Retaliation
 from vcbatch.scheduler.actions.starving import note_promise, waiting_tasks
 from vcbatch.scheduler.arguments import Argument
-from vcbatch.scheduler.model import Job, Task
+from vcbatch.scheduler.picture.model import Job, Task
 from vcbatch.scheduler.statement import Statement
 
 if TYPE_CHECKING:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from vcbatch.scheduler.blockers import Blocker
-from vcbatch.scheduler.domain_blockers import inconsistent
-from vcbatch.scheduler.domain_search import Room
-from vcbatch.scheduler.domains import Domain
-from vcbatch.scheduler.model import Job, Run, Task
+from vcbatch.scheduler.picture.model import Job, Run, Task
+from vcbatch.scheduler.reasons.blockers import Blocker
+from vcbatch.scheduler.reasons.domain_blockers import inconsistent
 from vcbatch.scheduler.result import WaitReason
-from vcbatch.scheduler.sub_gangs import SubKey
+from vcbatch.scheduler.topology.domain_search import Room
+from vcbatch.scheduler.topology.domains import Domain
+from vcbatch.scheduler.topology.sub_gangs import SubKey
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.session import Session

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vcbatch.scheduler.actions.attempt import Sheet
-from vcbatch.scheduler.model import Job, Run
+from vcbatch.scheduler.picture.model import Job, Run
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.session import Session

@@ -22,7 +22,7 @@ from vcbatch.scheduler.actions.starving import (
     waiting_tasks,
 )
 from vcbatch.scheduler.arguments import Argument, Arguments, ArgumentSpec
-from vcbatch.scheduler.model import Job, Task, TaskStatus
+from vcbatch.scheduler.picture.model import Job, Task, TaskStatus
 from vcbatch.scheduler.plugins.base import EvictionKind
 from vcbatch.scheduler.statement import Statement
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from vcbatch.scheduler.model import Job, Run, Task
+from vcbatch.scheduler.picture.model import Job, Run, Task
 from vcbatch.scheduler.result import Protected
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from vcbatch.scheduler.model import Queue
+from vcbatch.scheduler.picture.model import Queue
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.session import Session

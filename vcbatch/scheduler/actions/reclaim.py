@@ -11,7 +11,7 @@ from vcbatch.scheduler.actions.relief import Relief, Terms
 from vcbatch.scheduler.actions.retaliation import Retaliation
 from vcbatch.scheduler.actions.starving import in_order, may_preempt, starving
 from vcbatch.scheduler.arguments import ArgumentSpec
-from vcbatch.scheduler.model import Task
+from vcbatch.scheduler.picture.model import Task
 from vcbatch.scheduler.plugins.base import EvictionKind
 
 if TYPE_CHECKING:

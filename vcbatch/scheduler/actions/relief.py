@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from vcbatch.scheduler.actions.fewest_gangs import works
-from vcbatch.scheduler.classes import TaskClass
-from vcbatch.scheduler.columns import Floats
-from vcbatch.scheduler.model import Job, Queue, Task, TaskStatus
+from vcbatch.scheduler.picture.classes import TaskClass
+from vcbatch.scheduler.picture.columns import Floats
+from vcbatch.scheduler.picture.model import Job, Queue, Task, TaskStatus
+from vcbatch.scheduler.picture.victims import VICTIM_STATUSES, Candidates
 from vcbatch.scheduler.plugins.base import EvictionKind, Plugin
 from vcbatch.scheduler.resources import EPS, Mask
 from vcbatch.scheduler.statement import Statement
-from vcbatch.scheduler.victims import VICTIM_STATUSES, Candidates
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.session import Session

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from vcbatch.scheduler.actions.relief import reclaimable
-from vcbatch.scheduler.model import Job, Task, TaskStatus
+from vcbatch.scheduler.picture.model import Job, Task, TaskStatus
 from vcbatch.scheduler.plugins.base import EvictionKind
 from vcbatch.scheduler.statement import Statement
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, overload
 
 from vcbatch.scheduler.arguments import NO_ARGUMENTS
-from vcbatch.scheduler.model import Task, TaskStatus
+from vcbatch.scheduler.picture.model import Task, TaskStatus
 from vcbatch.scheduler.statement import Statement
 
 if TYPE_CHECKING:

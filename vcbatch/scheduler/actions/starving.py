@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from vcbatch.scheduler.actions.base import eligible
-from vcbatch.scheduler.blockers import Blocker
-from vcbatch.scheduler.model import Job, Task, TaskStatus
+from vcbatch.scheduler.picture.model import Job, Task, TaskStatus
+from vcbatch.scheduler.reasons.blockers import Blocker
 from vcbatch.scheduler.result import WaitReason
 from vcbatch.scheduler.statement import Statement
 

@@ -14,11 +14,11 @@ import numpy as np
 
 from vcbatch.api import names
 from vcbatch.scheduler.actions.bundles import Bundle, ending, spared, sparing
-from vcbatch.scheduler.columns import Floats, Rows
 from vcbatch.scheduler.gang_order import Gangs
-from vcbatch.scheduler.model import Job, Task, TaskStatus
+from vcbatch.scheduler.picture.columns import Floats, Rows
+from vcbatch.scheduler.picture.model import Job, Task, TaskStatus
+from vcbatch.scheduler.picture.reading import TRUE, note
 from vcbatch.scheduler.plugins.base import EvictionKind, GangEviction
-from vcbatch.scheduler.reading import TRUE, note
 from vcbatch.scheduler.resources import Mask
 
 if TYPE_CHECKING:

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from vcbatch.api import names
 from vcbatch.api.config_map import ConfigMap
-from vcbatch.scheduler.classes import TaskClass
 from vcbatch.scheduler.devices.ascend import Npus
 from vcbatch.scheduler.devices.asks import PodAsks, Sharing
 from vcbatch.scheduler.devices.cards import Assignment, Card
 from vcbatch.scheduler.devices.config import DEVICE_CONFIG, DeviceConfig, read_config
 from vcbatch.scheduler.devices.family import Family, Gpus
 from vcbatch.scheduler.devices.table import LOWEST, CardTable, Hold, Layer
-from vcbatch.scheduler.facts import Facts
-from vcbatch.scheduler.model import Task, TaskStatus
+from vcbatch.scheduler.picture.classes import TaskClass
+from vcbatch.scheduler.picture.facts import Facts
+from vcbatch.scheduler.picture.model import Task, TaskStatus
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.state import ClusterState
+    from vcbatch.scheduler.picture.state import ClusterState
 
 _MEMORY: Final = "deviceshare"
 _RENAMED: Final = {

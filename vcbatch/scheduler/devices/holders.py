@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.model import NodeInfo, Task
+    from vcbatch.scheduler.picture.model import NodeInfo, Task
 
 
 class DeviceHolders:

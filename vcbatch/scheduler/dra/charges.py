@@ -12,7 +12,7 @@ from typing import Any, Final
 from vcbatch.api.dra import DeviceRequest, ResourceClaim
 from vcbatch.api.quantity import MalformedQuantity, of_milli, parse_quantity
 from vcbatch.scheduler.dra.search import ways_of
-from vcbatch.scheduler.model import Task
+from vcbatch.scheduler.picture.model import Task
 
 Charge = Mapping[str, int]
 """Thousandths by quota key."""

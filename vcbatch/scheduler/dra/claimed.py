@@ -22,13 +22,13 @@ from vcbatch.scheduler.dra.counters import CounterId, CounterSetId
 from vcbatch.scheduler.dra.inventory import Device, DeviceId, Inventory, reached
 from vcbatch.scheduler.dra.ledger import Ledger
 from vcbatch.scheduler.dra.search import STEPS_PER_SECOND, Found, OutOfSteps, Picked, Search, fault_of, ways_of
-from vcbatch.scheduler.facts import Facts
-from vcbatch.scheduler.node_labels import NodeLabels
+from vcbatch.scheduler.filters.node_labels import NodeLabels
+from vcbatch.scheduler.picture.facts import Facts
 from vcbatch.scheduler.resources import Mask
 from vcbatch.scheduler.result import DeviceBinding
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.model import NodeInfo, Task
+    from vcbatch.scheduler.picture.model import NodeInfo, Task
 
 CANNOT_ALLOCATE: Final = "node(s) couldn't serve all resourceclaims"
 LACKING: Final = "node(s) lacked the devices of a resourceclaim, even if nobody had any"

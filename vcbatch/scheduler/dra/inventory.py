@@ -12,9 +12,9 @@ from vcbatch.api.pod import Toleration
 from vcbatch.scheduler.dra import expressions
 from vcbatch.scheduler.dra.capacity import Capacity, Dimension, capacity_of
 from vcbatch.scheduler.dra.counters import CounterId, Draws, Groups, draws_of, grouped_sets, groups_of, sizes
-from vcbatch.scheduler.node_labels import NodeLabels
+from vcbatch.scheduler.filters.node_labels import NodeLabels
+from vcbatch.scheduler.filters.selectors import HARD_EFFECTS, NodeAffinity, tolerates
 from vcbatch.scheduler.resources import Mask
-from vcbatch.scheduler.selectors import HARD_EFFECTS, NodeAffinity, tolerates
 
 
 class DeviceId(NamedTuple):

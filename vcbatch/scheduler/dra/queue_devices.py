@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 from vcbatch.api.dra import ResourceClaim
 from vcbatch.scheduler.dra.charges import Charge, charge_of, claims_of
-from vcbatch.scheduler.facts import Facts
-from vcbatch.scheduler.model import Task
+from vcbatch.scheduler.picture.facts import Facts
+from vcbatch.scheduler.picture.model import Task
 
 _NOTHING: Charge = {}
 

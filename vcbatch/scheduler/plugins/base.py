@@ -17,14 +17,14 @@ import numpy as np
 
 from vcbatch.api.reasons import DisruptionLimit
 from vcbatch.scheduler.arguments import NO_ARGUMENTS, Arguments, ArgumentSpec
-from vcbatch.scheduler.classes import Profile, TaskClass
-from vcbatch.scheduler.columns import Columns, Floats, Rows
-from vcbatch.scheduler.facts import Facts
-from vcbatch.scheduler.model import Job, Queue, Task
+from vcbatch.scheduler.picture.classes import Profile, TaskClass
+from vcbatch.scheduler.picture.columns import Columns, Floats, Rows
+from vcbatch.scheduler.picture.facts import Facts
+from vcbatch.scheduler.picture.model import Job, Queue, Task
+from vcbatch.scheduler.picture.victims import Candidates
 from vcbatch.scheduler.resources import Mask, Vector
 from vcbatch.scheduler.result import Shortage, WaitReason
-from vcbatch.scheduler.sub_gangs import SubKey
-from vcbatch.scheduler.victims import Candidates
+from vcbatch.scheduler.topology.sub_gangs import SubKey
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.session import Session
@@ -418,7 +418,7 @@ class Plugin:
         number of the domain of the network in which they are placed, None where any node will do."""
         return None
 
-    # Domains of the network, by their numbers in the tree (`vcbatch.scheduler.domains`)
+    # Domains of the network, by their numbers in the tree (`vcbatch.scheduler.topology.domains`)
 
     def domain_scores(self, wish: DomainWish, domains: Rows) -> Floats | None:
         """Points for domains that have room for the tasks; [len(domains)]."""

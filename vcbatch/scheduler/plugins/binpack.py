@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vcbatch.scheduler.arguments import Argument, ArgumentSpec
-from vcbatch.scheduler.classes import TaskClass
+from vcbatch.scheduler.picture.classes import TaskClass
 from vcbatch.scheduler.plugins.base import Floats, Plugin
 from vcbatch.scheduler.resources import CPU, MEMORY
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.columns import Columns
+    from vcbatch.scheduler.picture.columns import Columns
     from vcbatch.scheduler.session import Session
 
 _WEIGHT = "binpack.weight"

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vcbatch.scheduler.arguments import Argument, ArgumentSpec
-from vcbatch.scheduler.classes import TaskClass
-from vcbatch.scheduler.figures import Amount
-from vcbatch.scheduler.gates import reserving
-from vcbatch.scheduler.model import Job, Queue, Task
+from vcbatch.scheduler.picture.classes import TaskClass
+from vcbatch.scheduler.picture.model import Job, Queue, Task
+from vcbatch.scheduler.picture.victims import Candidates
 from vcbatch.scheduler.plugins.base import (
     UNLIMITED,
     EvictionKind,
@@ -29,17 +28,18 @@ from vcbatch.scheduler.plugins.base import (
 )
 from vcbatch.scheduler.plugins.capacity_devices import DeviceQuotas
 from vcbatch.scheduler.plugins.capacity_victims import Victims
-from vcbatch.scheduler.queue_amounts import shown_names
-from vcbatch.scheduler.queue_books import Excess, PlainLimits, QueueBooks
-from vcbatch.scheduler.queue_quotas import Limits, anything, flat_limits, quotas_of, tree_limits
-from vcbatch.scheduler.queue_tree import QueueTree
+from vcbatch.scheduler.queues.amounts import shown_names
+from vcbatch.scheduler.queues.books import Excess, PlainLimits, QueueBooks
+from vcbatch.scheduler.queues.gates import reserving
+from vcbatch.scheduler.queues.quotas import Limits, anything, flat_limits, quotas_of, tree_limits
+from vcbatch.scheduler.queues.tree import QueueTree
+from vcbatch.scheduler.reasons.figures import Amount
 from vcbatch.scheduler.resources import EPS, Mask, Matrix, Vector
 from vcbatch.scheduler.result import Shortage, WaitReason
-from vcbatch.scheduler.victims import Candidates
 
 if TYPE_CHECKING:
+    from vcbatch.scheduler.picture.state import ClusterState
     from vcbatch.scheduler.session import Session
-    from vcbatch.scheduler.state import ClusterState
 
 _MEMORY = "capacity"
 _DEVICES = "capacity.DynamicResourceAllocationEnable"

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from vcbatch.api.dra import ResourceClaim
 from vcbatch.scheduler.dra.charges import UNKNOWN, Charge, claims_of, is_capacity, is_count, known, milli, shown
 from vcbatch.scheduler.dra.queue_devices import Held
-from vcbatch.scheduler.model import Job, Phase, Task, TaskStatus
+from vcbatch.scheduler.picture.model import Job, Phase, Task, TaskStatus
 from vcbatch.scheduler.plugins.base import Verdict, Vote
-from vcbatch.scheduler.queue_tree import QueueTree
+from vcbatch.scheduler.queues.tree import QueueTree
 from vcbatch.scheduler.result import Shortage, WaitReason
 
 if TYPE_CHECKING:

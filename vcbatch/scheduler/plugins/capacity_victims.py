@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from vcbatch.scheduler.model import Task
-from vcbatch.scheduler.queue_books import Amounts, QueueBooks
+from vcbatch.scheduler.picture.model import Task
+from vcbatch.scheduler.picture.victims import Candidates
+from vcbatch.scheduler.queues.books import Amounts, QueueBooks
 from vcbatch.scheduler.resources import CPU, EPS, MEMORY, PODS, Mask, Vector
-from vcbatch.scheduler.victims import Candidates
 
 
 class Victims:

@@ -12,7 +12,7 @@ from vcbatch.api.duration import MalformedDuration, parse_duration
 from vcbatch.api.pod import Pod
 from vcbatch.api.reasons import PodConditionType
 from vcbatch.api.timestamps import parse_time
-from vcbatch.scheduler.model import Queue, Task, TaskStatus
+from vcbatch.scheduler.picture.model import Queue, Task, TaskStatus
 from vcbatch.scheduler.plugins.base import GangEviction, Plugin
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from vcbatch.api import names
-from vcbatch.scheduler.model import Task
+from vcbatch.scheduler.picture.model import Task
 from vcbatch.scheduler.plugins.base import GangEviction, Plugin
 
 _SYSTEM_NAMESPACE = "kube-system"

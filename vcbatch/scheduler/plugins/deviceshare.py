@@ -14,13 +14,13 @@ import numpy as np
 
 from vcbatch.api import names
 from vcbatch.scheduler.arguments import Argument, Arguments, ArgumentSpec, PolicyError
-from vcbatch.scheduler.classes import TaskClass
-from vcbatch.scheduler.columns import Columns
 from vcbatch.scheduler.devices.asks import PodAsks, Sharing
 from vcbatch.scheduler.devices.books import Books, Settings, books_of, config_of
 from vcbatch.scheduler.devices.table import BINPACK, SPREAD
-from vcbatch.scheduler.facts import Facts
-from vcbatch.scheduler.model import Task
+from vcbatch.scheduler.picture.classes import TaskClass
+from vcbatch.scheduler.picture.columns import Columns
+from vcbatch.scheduler.picture.facts import Facts
+from vcbatch.scheduler.picture.model import Task
 from vcbatch.scheduler.plugins.base import Cap, Floats, Plugin, Rejection, Rows
 
 if TYPE_CHECKING:

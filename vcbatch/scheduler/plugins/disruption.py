@@ -11,9 +11,9 @@ from vcbatch.api.duration import human
 from vcbatch.api.reasons import DisruptionLimit
 from vcbatch.api.timestamps import parse_time
 from vcbatch.scheduler.arguments import Argument, ArgumentSpec
-from vcbatch.scheduler.model import Job, Queue, Task, TaskStatus
+from vcbatch.scheduler.picture.model import Job, Queue, Task, TaskStatus
 from vcbatch.scheduler.plugins.base import GangEviction, Plugin, Protection
-from vcbatch.scheduler.structures import duration
+from vcbatch.scheduler.policy.structures import duration
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.session import Session

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vcbatch.scheduler.classes import TaskClass
-from vcbatch.scheduler.columns import Floats, Rows
-from vcbatch.scheduler.model import Job, Queue, Task
+from vcbatch.scheduler.picture.classes import TaskClass
+from vcbatch.scheduler.picture.columns import Floats, Rows
+from vcbatch.scheduler.picture.model import Job, Queue, Task
+from vcbatch.scheduler.picture.victims import Candidates
 from vcbatch.scheduler.plugins.base import EvictionKind, OrderTerm, Plugin
 from vcbatch.scheduler.plugins.drf_hierarchy import SharesTree, place_of
 from vcbatch.scheduler.resources import EPS, Mask, Vector
-from vcbatch.scheduler.victims import Candidates
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.session import Session

@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from vcbatch.api import names
-from vcbatch.scheduler.model import Job, Queue
-from vcbatch.scheduler.queue_tree import ROOT_QUEUE
+from vcbatch.scheduler.picture.model import Job, Queue
+from vcbatch.scheduler.queues.tree import ROOT_QUEUE
 from vcbatch.scheduler.resources import Mask, Matrix, Vector
 
 _Rows = npt.NDArray[np.intp]

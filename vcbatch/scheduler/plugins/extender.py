@@ -13,15 +13,15 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from vcbatch.scheduler import extender_wire as wire
 from vcbatch.scheduler.arguments import Argument, ArgumentSpec, PolicyError
-from vcbatch.scheduler.classes import TaskClass
-from vcbatch.scheduler.columns import Floats, Rows
 from vcbatch.scheduler.consultant import ConsultError
-from vcbatch.scheduler.model import Job, Queue, Task
+from vcbatch.scheduler.picture.classes import TaskClass
+from vcbatch.scheduler.picture.columns import Floats, Rows
+from vcbatch.scheduler.picture.model import Job, Queue, Task
+from vcbatch.scheduler.plugins import extender_wire as wire
 from vcbatch.scheduler.plugins.base import Plugin, Rejection, Verdict, Vote
+from vcbatch.scheduler.policy.structures import comma_list, duration
 from vcbatch.scheduler.resources import EPS
-from vcbatch.scheduler.structures import comma_list, duration
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.session import Session

@@ -18,12 +18,12 @@ import numpy.typing as npt
 
 from vcbatch.api.timestamps import parse_time
 from vcbatch.scheduler.arguments import Argument, ArgumentSpec
-from vcbatch.scheduler.classes import TaskClass
-from vcbatch.scheduler.model import Job, Queue
+from vcbatch.scheduler.picture.classes import TaskClass
+from vcbatch.scheduler.picture.model import Job, Queue
+from vcbatch.scheduler.picture.state import ClusterState
 from vcbatch.scheduler.plugins.base import OrderTerm, Plugin
+from vcbatch.scheduler.policy.structures import duration
 from vcbatch.scheduler.resources import EPS, Vector
-from vcbatch.scheduler.state import ClusterState
-from vcbatch.scheduler.structures import duration
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.session import Session

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vcbatch.scheduler.classes import TaskClass
-from vcbatch.scheduler.columns import Floats, Rows
-from vcbatch.scheduler.model import Job, Task, TaskStatus
+from vcbatch.scheduler.picture.classes import TaskClass
+from vcbatch.scheduler.picture.columns import Floats, Rows
+from vcbatch.scheduler.picture.model import Job, Task, TaskStatus
+from vcbatch.scheduler.picture.victims import Candidates
 from vcbatch.scheduler.plugins.base import EvictionKind, GangEviction, OrderTerm, Plugin, Vote
 from vcbatch.scheduler.resources import Mask
-from vcbatch.scheduler.sub_gangs import SubKey
-from vcbatch.scheduler.victims import Candidates
+from vcbatch.scheduler.topology.sub_gangs import SubKey
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.session import Session

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vcbatch.scheduler.arguments import Argument, ArgumentSpec
-from vcbatch.scheduler.classes import TaskClass
-from vcbatch.scheduler.columns import Floats, Rows
-from vcbatch.scheduler.domains import Domains, changed_rows
-from vcbatch.scheduler.model import Job
+from vcbatch.scheduler.picture.classes import TaskClass
+from vcbatch.scheduler.picture.columns import Floats, Rows
+from vcbatch.scheduler.picture.model import Job
 from vcbatch.scheduler.plugins.base import DomainWish, Leaning, Plugin
 from vcbatch.scheduler.resources import CPU, MEMORY, Mask, Vector
-from vcbatch.scheduler.sub_gangs import SubKey
+from vcbatch.scheduler.topology.domains import Domains, changed_rows
+from vcbatch.scheduler.topology.sub_gangs import SubKey
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.session import Session

@@ -14,15 +14,15 @@ from vcbatch.api import names
 from vcbatch.api.quantity import MalformedQuantity, parse_quantity
 from vcbatch.api.scheduling import NodeGroupTermsView
 from vcbatch.scheduler.arguments import Argument, ArgumentSpec
-from vcbatch.scheduler.classes import Profile
-from vcbatch.scheduler.columns import Floats
-from vcbatch.scheduler.model import ALLOCATED_STATUSES, Job, Queue, Task
+from vcbatch.scheduler.picture.classes import Profile
+from vcbatch.scheduler.picture.columns import Floats
+from vcbatch.scheduler.picture.model import ALLOCATED_STATUSES, Job, Queue, Task
 from vcbatch.scheduler.plugins.base import Normalise, Plugin, Preference, Rejection, Rows
 from vcbatch.scheduler.resources import EPS, Vector
 
 if TYPE_CHECKING:
+    from vcbatch.scheduler.picture.state import ClusterState
     from vcbatch.scheduler.session import Session
-    from vcbatch.scheduler.state import ClusterState
 
 OUTSIDE = "node(s) didn't match the node groups of the queue"
 FULL = "node(s) were in a node group in which the queue holds all it may"

@@ -9,14 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from vcbatch.scheduler.arguments import Argument, ArgumentSpec
-from vcbatch.scheduler.classes import Profile, TaskClass
-from vcbatch.scheduler.model import Task
+from vcbatch.scheduler.filters.selectors import tolerates
+from vcbatch.scheduler.picture.classes import Profile, TaskClass
+from vcbatch.scheduler.picture.model import Task
 from vcbatch.scheduler.plugins.base import Eligible, Floats, Normalise, Plugin, Preference, Rejection, Rows
 from vcbatch.scheduler.resources import CPU, EPS, MEMORY, Mask
-from vcbatch.scheduler.selectors import tolerates
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.columns import Columns
+    from vcbatch.scheduler.picture.columns import Columns
     from vcbatch.scheduler.session import Session
 
 _LEAST = "leastrequested.weight"

@@ -16,14 +16,14 @@ from vcbatch.api.numatopology import CPU_MANAGER_POLICY, TOPOLOGY_MANAGER_POLICY
 from vcbatch.api.pod import Container, Pod
 from vcbatch.api.quantity import MalformedQuantity, Quantity, parse_quantity
 from vcbatch.scheduler.arguments import Argument, ArgumentSpec
-from vcbatch.scheduler.columns import Floats, Rows
-from vcbatch.scheduler.model import HOLDING, Task, TaskStatus
-from vcbatch.scheduler.numa import Cpus, Layout, Place, TopologyPolicy, assign, parse_cpus
+from vcbatch.scheduler.filters.numa import Cpus, Layout, Place, TopologyPolicy, assign, parse_cpus
+from vcbatch.scheduler.picture.columns import Floats, Rows
+from vcbatch.scheduler.picture.model import HOLDING, Task, TaskStatus
 from vcbatch.scheduler.plugins.base import Plugin, Rejection
 
 if TYPE_CHECKING:
+    from vcbatch.scheduler.picture.state import ClusterState
     from vcbatch.scheduler.session import Session
-    from vcbatch.scheduler.state import ClusterState
 
 UNKNOWN = "node(s) had no NUMA information"
 SHARED = "node(s) didn't run the static cpu manager"

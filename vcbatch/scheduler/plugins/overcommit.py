@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vcbatch.scheduler.arguments import Argument, ArgumentSpec
-from vcbatch.scheduler.model import Job
+from vcbatch.scheduler.picture.model import Job
 from vcbatch.scheduler.plugins.base import Plugin, Verdict, Vote
 from vcbatch.scheduler.resources import exceeding
 from vcbatch.scheduler.result import WaitReason

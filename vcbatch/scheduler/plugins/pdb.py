@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from vcbatch.api.disruption import DisruptionBudget
-from vcbatch.scheduler.model import Task, TaskStatus
+from vcbatch.scheduler.filters.selectors import LabelSelector
+from vcbatch.scheduler.picture.model import Task, TaskStatus
+from vcbatch.scheduler.picture.victims import VICTIM_STATUSES
 from vcbatch.scheduler.plugins.base import GangEviction, Plugin
-from vcbatch.scheduler.selectors import LabelSelector
-from vcbatch.scheduler.victims import VICTIM_STATUSES
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.session import Session

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vcbatch.scheduler.arguments import Argument, ArgumentSpec
-from vcbatch.scheduler.classes import Profile, TaskClass
-from vcbatch.scheduler.model import Task
+from vcbatch.scheduler.filters.selectors import HARD_EFFECTS, UNSCHEDULABLE_TAINT, tolerates
+from vcbatch.scheduler.filters.volumes import VolumeRules
+from vcbatch.scheduler.picture.classes import Profile, TaskClass
+from vcbatch.scheduler.picture.model import Task
+from vcbatch.scheduler.picture.tables import NodeTable
 from vcbatch.scheduler.plugins.base import Cap, Eligible, Floats, Plugin, Rejection, Rows
 from vcbatch.scheduler.plugins.storage_shape import read_shape, storage_score
 from vcbatch.scheduler.resources import PODS, Mask
-from vcbatch.scheduler.selectors import HARD_EFFECTS, UNSCHEDULABLE_TAINT, tolerates
-from vcbatch.scheduler.tables import NodeTable
-from vcbatch.scheduler.volumes import VolumeRules
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.session import Session

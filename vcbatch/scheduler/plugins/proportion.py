@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from vcbatch.scheduler.classes import TaskClass
-from vcbatch.scheduler.figures import Amount
-from vcbatch.scheduler.model import Job, Queue, Task
+from vcbatch.scheduler.picture.classes import TaskClass
+from vcbatch.scheduler.picture.model import Job, Queue, Task
+from vcbatch.scheduler.picture.victims import Candidates
 from vcbatch.scheduler.plugins.base import UNLIMITED, EvictionKind, Ledger, OrderTerm, Plugin, Verdict, Vote
+from vcbatch.scheduler.reasons.figures import Amount
 from vcbatch.scheduler.resources import CPU, EPS, MEMORY, PODS, Mask, Matrix, Vector, exceeding
 from vcbatch.scheduler.result import WaitReason
-from vcbatch.scheduler.victims import Candidates
 
 if TYPE_CHECKING:
+    from vcbatch.scheduler.picture.state import ClusterState
     from vcbatch.scheduler.session import Session
-    from vcbatch.scheduler.state import ClusterState
 
 _MEMORY = "proportion"
 _MOST_ROUNDS = 1000

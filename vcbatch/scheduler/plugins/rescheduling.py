@@ -12,11 +12,11 @@ import numpy as np
 from vcbatch.api.pod import Pod, ResourceRequirements
 from vcbatch.api.usage import NodeUsage
 from vcbatch.scheduler.arguments import Argument, ArgumentSpec, PolicyError
-from vcbatch.scheduler.columns import Floats, Rows
-from vcbatch.scheduler.model import Task, TaskStatus
+from vcbatch.scheduler.picture.columns import Floats, Rows
+from vcbatch.scheduler.picture.model import Task, TaskStatus
 from vcbatch.scheduler.plugins.base import Plugin
+from vcbatch.scheduler.policy.structures import duration, mapping
 from vcbatch.scheduler.resources import CPU, MEMORY, PODS, Mask
-from vcbatch.scheduler.structures import duration, mapping
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.session import Session

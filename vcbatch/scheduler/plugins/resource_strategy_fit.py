@@ -12,13 +12,13 @@ import numpy as np
 
 from vcbatch.api import names
 from vcbatch.scheduler.arguments import Argument, ArgumentSpec, PolicyError
-from vcbatch.scheduler.classes import TaskClass
+from vcbatch.scheduler.picture.classes import TaskClass
 from vcbatch.scheduler.plugins.base import Cap, Floats, Plugin, Rows
+from vcbatch.scheduler.policy.structures import comma_list, mapping
 from vcbatch.scheduler.resources import CPU, MEMORY, Mask
-from vcbatch.scheduler.structures import comma_list, mapping
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.columns import Columns
+    from vcbatch.scheduler.picture.columns import Columns
     from vcbatch.scheduler.session import Session
 
 _WEIGHT = "resourceStrategyFitWeight"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from vcbatch.api import quantities
 from vcbatch.api.quantity import ZERO, Quantity
 from vcbatch.api.quota import Quota
-from vcbatch.scheduler.model import Job, Phase
+from vcbatch.scheduler.picture.model import Job, Phase
 from vcbatch.scheduler.plugins.base import Plugin, Verdict, Vote
 from vcbatch.scheduler.result import Shortage, WaitReason
 

@@ -11,9 +11,9 @@ from vcbatch.api import names
 from vcbatch.api.duration import MalformedDuration, parse_duration
 from vcbatch.api.timestamps import parse_time
 from vcbatch.scheduler.arguments import ArgumentSpec
-from vcbatch.scheduler.model import Job, Queue
+from vcbatch.scheduler.picture.model import Job, Queue
 from vcbatch.scheduler.plugins.base import OrderTerm, Plugin, Verdict, Vote
-from vcbatch.scheduler.structures import duration
+from vcbatch.scheduler.policy.structures import duration
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.session import Session

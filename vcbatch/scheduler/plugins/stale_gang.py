@@ -7,9 +7,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from vcbatch.scheduler.arguments import Argument, ArgumentSpec
-from vcbatch.scheduler.model import Job, Task, TaskStatus
+from vcbatch.scheduler.picture.model import Job, Task, TaskStatus
 from vcbatch.scheduler.plugins.base import Plugin
-from vcbatch.scheduler.structures import duration
+from vcbatch.scheduler.policy.structures import duration
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.session import Session

@@ -9,7 +9,7 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from vcbatch.scheduler.arguments import PolicyError
-from vcbatch.scheduler.columns import Floats
+from vcbatch.scheduler.picture.columns import Floats
 
 _FULL = 100
 _MOST = 10

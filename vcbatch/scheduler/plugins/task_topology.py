@@ -11,8 +11,8 @@ import numpy as np
 
 from vcbatch.api import names
 from vcbatch.scheduler.arguments import Argument, ArgumentSpec
-from vcbatch.scheduler.columns import Floats, Rows
-from vcbatch.scheduler.model import OFF_NODE, Job, Task, TaskStatus
+from vcbatch.scheduler.picture.columns import Floats, Rows
+from vcbatch.scheduler.picture.model import OFF_NODE, Job, Task, TaskStatus
 from vcbatch.scheduler.plugins.base import Plugin, Rejection
 from vcbatch.scheduler.resources import EPS, Dimensions, Vector
 

@@ -13,13 +13,13 @@ import numpy as np
 
 from vcbatch.api import names
 from vcbatch.scheduler.arguments import Argument, ArgumentSpec, PolicyError
-from vcbatch.scheduler.classes import TaskClass
-from vcbatch.scheduler.columns import Columns, Floats, Rows
-from vcbatch.scheduler.model import Job, Queue, Task, TaskStatus
+from vcbatch.scheduler.picture.classes import TaskClass
+from vcbatch.scheduler.picture.columns import Columns, Floats, Rows
+from vcbatch.scheduler.picture.model import Job, Queue, Task, TaskStatus
+from vcbatch.scheduler.picture.reading import TRUE, note
 from vcbatch.scheduler.plugins.base import Cap, OrderTerm, Plugin, Vote
-from vcbatch.scheduler.reading import TRUE, note
+from vcbatch.scheduler.policy.structures import duration
 from vcbatch.scheduler.resources import Mask
-from vcbatch.scheduler.structures import duration
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.session import Session

@@ -17,17 +17,17 @@ from vcbatch.api.quantity import MalformedQuantity, parse_quantity
 from vcbatch.api.timestamps import parse_time
 from vcbatch.api.usage import NodeUsage
 from vcbatch.scheduler.arguments import Argument, ArgumentSpec, PolicyError, Structure
-from vcbatch.scheduler.classes import TaskClass
-from vcbatch.scheduler.columns import Columns, Floats, Rows
-from vcbatch.scheduler.model import Job, Queue, Task, TaskStatus
+from vcbatch.scheduler.picture.classes import TaskClass
+from vcbatch.scheduler.picture.columns import Columns, Floats, Rows
+from vcbatch.scheduler.picture.model import Job, Queue, Task, TaskStatus
+from vcbatch.scheduler.picture.reading import with_oversubscription
 from vcbatch.scheduler.plugins.base import Cap, Plugin
-from vcbatch.scheduler.reading import with_oversubscription
+from vcbatch.scheduler.policy.structures import mapping
 from vcbatch.scheduler.resources import CPU, MEMORY, Mask
-from vcbatch.scheduler.structures import mapping
 
 if TYPE_CHECKING:
+    from vcbatch.scheduler.picture.state import ClusterState
     from vcbatch.scheduler.session import Session
-    from vcbatch.scheduler.state import ClusterState
 
 USABLE = timedelta(minutes=5)
 """Older measurements say nothing."""

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from vcbatch.api.resources import HYPERNODES
-from vcbatch.scheduler.policy import Policy, PolicyError
-from vcbatch.scheduler.share import WHOLE, ShardingMode, Share
+from vcbatch.scheduler.policy.policy import Policy, PolicyError
+from vcbatch.scheduler.policy.switches import Switch
+from vcbatch.scheduler.sharding.share import WHOLE, ShardingMode, Share
 from vcbatch.scheduler.simulation.world import World, WorldError
-from vcbatch.scheduler.switches import Switch
 
 Json = Mapping[str, Any]
 

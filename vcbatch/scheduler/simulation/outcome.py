@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vcbatch.api.timestamps import format_time
-from vcbatch.scheduler.model import Phase
+from vcbatch.scheduler.picture.model import Phase
 from vcbatch.scheduler.result import Bind, ClosestDomain, Eviction, Explanation, Held, PluginFailure
 
 _SCHEDULED = ("Running", "Bound", "Succeeded", "Failed", "Releasing")

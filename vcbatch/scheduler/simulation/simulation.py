@@ -14,10 +14,10 @@ from vcbatch.api.reasons import PodConditionType
 from vcbatch.api.resources import PERSISTENTVOLUMECLAIMS, PODGROUPS, PODS, Resource
 from vcbatch.api.scheduling import PodGroupStatusView, PodGroupView
 from vcbatch.api.storage import Claim, ClaimPhase
-from vcbatch.scheduler.policy import Policy
+from vcbatch.scheduler.policy.policy import Policy
 from vcbatch.scheduler.result import Bind, CycleResult, PodConditionUpdate, PodGroupUpdate
 from vcbatch.scheduler.scheduler import Scheduler
-from vcbatch.scheduler.share import WHOLE, Share
+from vcbatch.scheduler.sharding.share import WHOLE, Share
 from vcbatch.scheduler.simulation.outcome import Outcome, Round
 from vcbatch.scheduler.simulation.world import World
 

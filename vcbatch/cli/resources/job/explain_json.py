@@ -15,7 +15,7 @@ from vcbatch.cli.resources.job.turns import reasons
 from vcbatch.core.waiting import Amounts, Gang, Limit, Waiting
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.standing import GangStanding, OrderNumber, QueueStanding
+    from vcbatch.scheduler.reasons.standing import GangStanding, OrderNumber, QueueStanding
 
 Json = dict[str, Any]
 

@@ -23,7 +23,7 @@ from vcbatch.seams.api import Api, ApiError
 if TYPE_CHECKING:
     from vcbatch.cli.reach import Access
     from vcbatch.cli.scheduler_setup import SetupOptions
-    from vcbatch.scheduler.standing import GangStanding, QueueStanding, Standings
+    from vcbatch.scheduler.reasons.standing import GangStanding, QueueStanding, Standings
 
 _DECIDING: Final = frozenset(
     {
@@ -84,8 +84,8 @@ async def order_of(api: Api, access: Access, setup: SetupOptions) -> Order:
 
 async def _read(api: Api, access: Access, setup: SetupOptions) -> Order:
     from vcbatch.cli.snapshot import listed
-    from vcbatch.scheduler.reads import READS
-    from vcbatch.scheduler.standing import StandingsError
+    from vcbatch.scheduler.picture.reads import READS
+    from vcbatch.scheduler.reasons.standing import StandingsError
 
     now = access.now()
     found = await setup.read(api, access, now=now)

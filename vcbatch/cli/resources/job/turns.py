@@ -12,7 +12,7 @@ from vcbatch.cli.terminal import Terminal
 from vcbatch.core.waiting import Waiting
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.standing import QueueStanding
+    from vcbatch.scheduler.reasons.standing import QueueStanding
 
 _SHOWN: Final = 5
 
@@ -40,7 +40,7 @@ def reasons(waiting: Waiting, order: Order) -> Mapping[str, str]:
     own = order.gang(waiting.gang.uid) if waiting.gang is not None and waiting.by_policy else None
     if own is None:
         return {}
-    from vcbatch.scheduler.standing import why_before
+    from vcbatch.scheduler.reasons.standing import why_before
 
     found = ((gang.uid, order.gang(gang.uid)) for gang in waiting.ahead)
     return {uid: why_before(gang, own) for uid, gang in found if gang is not None}
@@ -53,7 +53,7 @@ def queues_table(waiting: Waiting, order: Order, terminal: Terminal) -> str:
     before = _before(own, order)
     if own is None or not before:
         return ""
-    from vcbatch.scheduler.standing import why_before
+    from vcbatch.scheduler.reasons.standing import why_before
 
     header = ("QUEUE", "SHARE", "HOLDS", "WAITING", "BEFORE IT, AS")
     rows: list[Row] = [header]

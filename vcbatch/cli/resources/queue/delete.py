@@ -24,7 +24,7 @@ from vcbatch.cli.wait.command import TIMED_OUT
 from vcbatch.seams.api import ApiError
 
 if TYPE_CHECKING:
-    from vcbatch.runtime.client import HttpApi
+    from vcbatch.runtime.client.http import HttpApi
     from vcbatch.seams.api import Api
 
 Json = dict[str, Any]

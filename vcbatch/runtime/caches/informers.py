@@ -1,0 +1,61 @@
+"""The caches of one program, each followed once however many components read it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, TypeVar
+
+from vcbatch.api.resources import Resource
+from vcbatch.runtime.caches.cache import Cache
+from vcbatch.runtime.caches.watch import Reflector
+from vcbatch.runtime.metrics.meter import Meter, NoMeter
+from vcbatch.runtime.supervise import Part
+from vcbatch.seams.api import Api
+from vcbatch.seams.clock import Clock
+from vcbatch.seams.random import Random
+
+T = TypeVar("T")
+
+
+class Informers:
+    """Makes caches and keeps those equal to the server that are followed by a list and a watch of our own.
+
+    A resource read as two models has two caches: the scheduler's view of a PodGroup leaves out what the controllers
+    write back.
+    """
+
+    def __init__(self, api: Api, *, clock: Clock, random: Random, meter: Meter | None = None) -> None:
+        self._api = api
+        self._clock = clock
+        self._random = random
+        self._meter = meter or NoMeter()
+        self._reflectors: dict[tuple[Resource, type[Any]], Reflector[Any]] = {}
+
+    def follow(self, resource: Resource, model: type[T] = dict, *, optional: bool = False) -> Cache[T]:
+        """The cache of that resource in that form; empty as long as the server doesn't know an `optional` one."""
+        key = (resource, model)
+        if key not in self._reflectors:
+            cache: Cache[T] = Cache(model=model)
+            self._reflectors[key] = Reflector(
+                self._api,
+                resource,
+                cache,
+                clock=self._clock,
+                random=self._random,
+                on_relist=lambda changed: self._meter.count("relists", resource=resource.plural),
+                optional=optional,
+            )
+        elif not optional:
+            self._reflectors[key].optional = False
+        return self._reflectors[key].cache
+
+    def parts(self) -> list[Part]:
+        """What has to run for the caches to stay true."""
+        return [
+            Part(name=f"following {resource.plural} as {model.__name__}", run=reflector.run)
+            for (resource, model), reflector in self._reflectors.items()
+        ]
+
+    async def synced(self) -> None:
+        """Return once every cache has its first list."""
+        await asyncio.gather(*(reflector.synced.wait() for reflector in self._reflectors.values()))

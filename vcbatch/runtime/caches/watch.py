@@ -1,0 +1,190 @@
+"""Keeping a cache equal to the server: what exists, then what changes, then what exists where the thread was lost.
+
+What exists comes by the watch itself where the server can tell it so (which spares both sides the whole list in memory
+at once), else by a list in pages. Whatever was missed while a watch was broken is found by comparing it with the cache,
+deletions included.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Generic, TypeVar
+
+from vcbatch.api.resources import Resource
+from vcbatch.runtime.caches.cache import Cache, identity
+from vcbatch.runtime.pacing.backoff import Backoff
+from vcbatch.seams.api import Api, ApiError, Listing, StreamingApi, WatchEvent
+from vcbatch.seams.clock import Clock
+from vcbatch.seams.random import Random
+
+T = TypeVar("T")
+log = logging.getLogger(__name__)
+
+_RECONNECT = Backoff(initial=0.05, limit=15.0)
+# A watch that ended sooner than this didn't work, whatever it said (client-go calls it a very short watch).
+_SHORT_WATCH = 1.0
+# Answers of servers that tell what exists by a list only: the parameter is unknown, forbidden or not for this resource.
+_NO_STREAMS = frozenset({400, 405, 422})
+# How often, in seconds, is looked whether a kind is served by now that a cluster needn't serve.
+_ABSENT_LOOK = 60.0
+
+
+class Reflector(Generic[T]):
+    """Follows one resource into one cache. `synced` is set once all that existed is in.
+
+    Of an `optional` resource nothing exists as long as the server doesn't know the kind.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        resource: Resource,
+        cache: Cache[T],
+        *,
+        clock: Clock,
+        random: Random,
+        on_relist: Callable[[int], None] | None = None,
+        optional: bool = False,
+    ) -> None:
+        self.resource = resource
+        self.cache = cache
+        self.optional = optional
+        self.synced = asyncio.Event()
+        self._api = api
+        self._clock = clock
+        self._random = random
+        self._on_relist = on_relist
+        self._streams = api if isinstance(api, StreamingApi) else None
+        self._cut = False  # the last stream of what exists ended in the middle
+        self._version = ""  # "" means: ask first what exists
+        self._failures = 0
+        self._expired = False  # the last word was that our history is gone
+
+    async def run(self) -> None:
+        """Follow until cancelled. No refusal by the server ends it: it waits longer and tries again."""
+        while True:
+            try:
+                started = self._clock.monotonic()
+                if self._version:
+                    await self._watch()
+                elif self._streams is not None and not self._cut:
+                    await self._stream(self._streams)
+                else:
+                    await self._list()
+                    continue
+                if self._clock.monotonic() - started >= _SHORT_WATCH:
+                    self._works()
+                    continue
+                await self._pause(None)
+            except ApiError as error:
+                if error.not_found and self.optional:
+                    await self._absent()
+                    continue
+                if error.expired:
+                    # The history we would continue from is gone; only a list tells what happened meanwhile.
+                    self._version = ""
+                    if not self._expired:
+                        log.warning(
+                            "the history of %s is gone: what exists is compared with what was known",
+                            self.resource.plural,
+                            extra={"resource": self.resource.plural},
+                        )
+                        # The server answers, so there is nothing to wait for; unless the list leads here again.
+                        self._expired = True
+                        self._failures = 0
+                        continue
+                await self._pause(error)
+
+    async def _absent(self) -> None:
+        """The server doesn't know the kind: nothing of it exists, until it does."""
+        if not self.synced.is_set() or self._version:
+            log.info("%s are not served by this cluster", self.resource.plural)
+            self._take(Listing(items=[], resource_version=""))
+        self._failures = 0
+        await self._clock.sleep(_ABSENT_LOOK)
+
+    async def _list(self) -> None:
+        self._take(await self._api.list(self.resource, model=self.cache.model))
+        self._cut = False
+
+    async def _stream(self, api: StreamingApi) -> None:
+        """What exists, and then what changes, in one watch."""
+        existing: dict[str, T] = {}
+        complete = False
+        try:
+            async with _closing(api.watch_list(self.resource, model=self.cache.model)) as events:
+                async for event in events:
+                    if complete:
+                        self._observe(event)
+                    elif event.complete:
+                        self._take(Listing(items=list(existing.values()), resource_version=event.resource_version))
+                        existing, complete = {}, True
+                    elif event.type == "DELETED":
+                        existing.pop(identity(event.object).uid, None)
+                    elif event.type != "BOOKMARK":
+                        # Nearly all of what a relist tells is held already, and needn't be held twice meanwhile.
+                        existing[identity(event.object).uid] = self.cache.held_as(event.object)
+        except ApiError as error:
+            if not complete and error.code in _NO_STREAMS:
+                log.info("%s are listed, since the server doesn't stream them", self.resource.plural)
+                self._streams = None
+                return
+            self._cut = bool(existing)
+            raise
+        if not complete:
+            self._cut = True
+            raise ApiError(0, "ConnectionLost", f"the stream ended before all {self.resource.plural} were in")
+
+    def _take(self, listing: Listing[T]) -> None:
+        changed = self.cache.replace(listing)
+        self._version = listing.resource_version
+        if self.synced.is_set() and self._on_relist is not None:
+            self._on_relist(changed)
+        self.synced.set()
+
+    async def _watch(self) -> None:
+        watch = self._api.watch(self.resource, resource_version=self._version, model=self.cache.model)
+        async with _closing(watch) as events:
+            async for event in events:
+                self._observe(event)
+
+    def _observe(self, event: WatchEvent[T]) -> None:
+        if event.type != "BOOKMARK":
+            self.cache.observe(event.type, event.object)
+        if event.resource_version:
+            self._version = event.resource_version
+        self._works()
+
+    def _works(self) -> None:
+        if self._failures > 1:
+            log.info("following %s again", self.resource.plural, extra={"resource": self.resource.plural})
+        self._failures = 0
+        self._expired = False
+
+    async def _pause(self, error: ApiError | None) -> None:
+        self._failures += 1
+        if error is not None and self._failures > 1:
+            # The first failure of a row is everyday life: a server restarts, a connection ends.
+            log.warning(
+                "following %s failed, trying again",
+                self.resource.plural,
+                extra={"resource": self.resource.plural, "code": error.code, "error": error.message},
+            )
+        delay = _RECONNECT.delay(self._failures, self._random)
+        if error is not None and error.retry_after is not None:
+            delay = max(delay, error.retry_after)
+        await self._clock.sleep(delay)
+
+
+@asynccontextmanager
+async def _closing(events: AsyncIterator[WatchEvent[T]]) -> AsyncIterator[AsyncIterator[WatchEvent[T]]]:
+    """End the stream at the end of the block, where it is one that can be ended."""
+    try:
+        yield events
+    finally:
+        close = getattr(events, "aclose", None)
+        if close is not None:
+            await close()

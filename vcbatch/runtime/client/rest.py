@@ -1,0 +1,343 @@
+"""The requests of the API seam, whatever carries them: paths, bodies, pages, and what may be tried again.
+
+What is retried here is only what can't do harm twice; everything else is the caller's to look at again.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import msgspec
+
+from vcbatch.api.resources import PODS, Resource
+from vcbatch.runtime.client import wire
+from vcbatch.runtime.client.kubeconfig import Connection
+from vcbatch.runtime.pacing.backoff import Backoff
+from vcbatch.seams.api import ApiError, Json, Listing, PatchKind
+from vcbatch.seams.clock import Clock
+from vcbatch.seams.random import Random
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientLimits:
+    """What bounds a client: seconds, counts and bytes."""
+
+    connections: int = 64
+    streams: int = 16
+    """How many answers that go on (watches, followed logs) may be open beside them."""
+    connect_timeout: float = 10.0
+    request_timeout: float = 30.0
+    list_timeout: float = 120.0
+    watch_idle_timeout: float = 90.0
+    """A watch that carries nothing this long, not even a bookmark (sent about once a minute), counts as dead."""
+    watch_seconds: float = 300.0
+    """How long the server is asked to keep a watch open; up to twice that, by chance, as client-go does."""
+    log_idle_timeout: float = 300.0
+    """A followed log in which nothing came this long is asked for again: its server may be gone."""
+    page_size: int = 500
+    retries: int = 4
+    max_answer: int = 512 * 1024 * 1024
+    max_line: int = 32 * 1024 * 1024
+
+
+class Unsent(ApiError):
+    """No connection came to be, so the server has seen nothing of the request."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One request as it goes over the wire."""
+
+    method: str
+    path: str
+    query: Mapping[str, str] = field(default_factory=dict[str, str])
+    payload: bytes | None = field(default=None, repr=False)
+    content_type: str = "application/json"
+    timeout: float = 0.0
+    """Seconds from its first byte to the last of the answer; not for an answer that goes on."""
+
+
+MAX_REFUSAL = 1024 * 1024
+"""Bytes that are read of an answer that is a refusal."""
+
+_RETRY = Backoff(initial=0.1, limit=5.0)
+_MAX_RETRY_AFTER = 30.0
+NO_CREDENTIALS = "NoCredentials"
+"""Reason of a 401 that no server gave: there was nothing to show it."""
+
+
+class RestApi(ABC):
+    """`vcbatch.seams.Api` but for watches; a subclass carries the requests."""
+
+    def __init__(self, connection: Connection, *, clock: Clock, random: Random, limits: ClientLimits | None) -> None:
+        self._connection = connection
+        self._clock = clock
+        self._random = random
+        self._limits = limits or ClientLimits()
+
+    @property
+    def connection(self) -> Connection:
+        return self._connection
+
+    @abstractmethod
+    async def _exchange(self, request: Request) -> bytes:
+        """The body of a successful answer. Raises `ApiError`: with code 0 for no answer, `Unsent` where nothing was
+        sent."""
+
+    # Reads
+
+    async def get(self, resource: Resource, name: str, *, namespace: str | None = None, model: type[T] = dict) -> T:
+        data = await self._request("GET", _path(resource, namespace, name), retry=True)
+        with _decoding(f"{resource.kind} {name}"):
+            return wire.decoder(model).decode(data)
+
+    async def list(
+        self,
+        resource: Resource,
+        *,
+        namespace: str | None = None,
+        label_selector: str = "",
+        field_selector: str = "",
+        model: type[T] = dict,
+    ) -> Listing[T]:
+        query = selectors(label_selector, field_selector)
+        path = _path(resource, namespace)
+        try:
+            return await self._pages(path, query, model, limit=self._limits.page_size)
+        except ApiError as error:
+            if not error.expired:
+                raise
+            # The snapshot behind the continue token is gone: the whole list in one answer can't expire.
+            return await self._pages(path, query, model, limit=0)
+
+    async def _pages(self, path: str, query: Mapping[str, str], model: type[T], *, limit: int) -> Listing[T]:
+        items: list[T] = []
+        version = token = ""
+        while True:
+            params = dict(query)
+            if limit:
+                params["limit"] = str(limit)
+            if token:
+                params["continue"] = token
+            data = await self._request("GET", path, query=params, retry=True, timeout=self._limits.list_timeout)
+            with _decoding(f"the list at {path}"):
+                page = wire.decode_page(data, model)
+            items.extend(page.items or ())
+            version = version or page.metadata.resource_version
+            last, token = token, page.metadata.continue_ or ""
+            if not token:
+                return Listing(items=items, resource_version=version)
+            if token == last:
+                raise ApiError(406, "NotAcceptable", f"the list at {path} has no end: it goes on where it is")
+
+    async def version(self) -> Json:
+        """What the server says it is: `/version`."""
+        return _object(await self._request("GET", "/version", retry=True))
+
+    # Writes
+
+    async def create(self, resource: Resource, body: Json, *, namespace: str | None = None) -> Json:
+        return _object(await self._request("POST", _path(resource, namespace), body=body))
+
+    async def replace(
+        self, resource: Resource, body: Json, *, namespace: str | None = None, subresource: str = ""
+    ) -> Json:
+        path = _path(resource, namespace, body["metadata"]["name"], subresource)
+        return _object(await self._request("PUT", path, body=body))
+
+    async def patch(
+        self,
+        resource: Resource,
+        name: str,
+        patch: Json | Sequence[Json],
+        *,
+        namespace: str | None = None,
+        subresource: str = "",
+        kind: PatchKind = PatchKind.MERGE,
+    ) -> Json:
+        path = _path(resource, namespace, name, subresource)
+        return _object(await self._request("PATCH", path, body=patch, content_type=kind.value))
+
+    async def apply(
+        self,
+        resource: Resource,
+        body: Json,
+        *,
+        manager: str,
+        namespace: str | None = None,
+        force: bool = False,
+        dry_run: bool = False,
+    ) -> Json:
+        """Server-side apply: make the object, or bring the fields that `manager` has named before to what `body` says.
+        Raises `ApiError` with `conflict` where another manager's fields differ, unless with `force`, and for fields
+        that the kind doesn't have."""
+        query = {"fieldManager": manager, "force": str(force).lower(), "fieldValidation": "Strict"}
+        if dry_run:
+            query["dryRun"] = "All"
+        # The same twice is the same once.
+        data = await self._request(
+            "PATCH",
+            _path(resource, namespace, body["metadata"]["name"]),
+            query=query,
+            body=body,
+            content_type=PatchKind.APPLY.value,
+            retry=True,
+        )
+        return _object(data)
+
+    async def delete(
+        self,
+        resource: Resource,
+        name: str,
+        *,
+        namespace: str | None = None,
+        uid: str | None = None,
+        propagation: str | None = None,
+        grace_seconds: int | None = None,
+    ) -> None:
+        options: Json = {"apiVersion": "v1", "kind": "DeleteOptions"}
+        if uid is not None:
+            options["preconditions"] = {"uid": uid}
+        if propagation is not None:
+            options["propagationPolicy"] = propagation
+        if grace_seconds is not None:
+            options["gracePeriodSeconds"] = grace_seconds
+        # With the UID named, a second delete can't hit another object of the same name.
+        retry = uid is not None
+        # Who answers with something else than an object (a proxy's page) hasn't deleted anything.
+        _object(await self._request("DELETE", _path(resource, namespace, name), body=options, retry=retry))
+
+    async def bind(
+        self, *, namespace: str, name: str, uid: str, node: str, annotations: Mapping[str, str] | None = None
+    ) -> None:
+        metadata: Json = {"name": name, "namespace": namespace, "uid": uid}
+        if annotations:
+            metadata["annotations"] = dict(annotations)
+        body: Json = {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": metadata,
+            "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+        }
+        _object(await self._request("POST", _path(PODS, namespace, name, "binding"), body=body))
+
+    # One request
+
+    async def _request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Any = None,
+        content_type: str = "application/json",
+        retry: bool = False,
+        timeout: float | None = None,
+    ) -> bytes:
+        """The body of a successful answer. `retry` says that the request may safely be carried out twice."""
+        request = Request(
+            method=method,
+            path=path,
+            query=query or {},
+            payload=None if body is None else wire.encode(body),
+            content_type=content_type,
+            timeout=timeout or self._limits.request_timeout,
+        )
+        failures = 0
+        while True:
+            try:
+                return await self._exchange(request)
+            except ApiError as error:
+                failures += 1
+                if failures > self._limits.retries or not _again(error, safe=retry, failures=failures):
+                    raise
+                pause = _RETRY.delay(failures, self._random)
+                if error.retry_after is not None:
+                    pause = max(pause, min(error.retry_after, _MAX_RETRY_AFTER))
+            await self._clock.sleep(pause)
+
+    def _headers(self, request: Request, authorization: str | None) -> dict[str, str]:
+        headers = {"Accept": "application/json"}
+        if request.payload is not None:
+            headers["Content-Type"] = request.content_type
+        if authorization is not None:
+            headers["Authorization"] = authorization
+        return headers
+
+
+def _again(error: ApiError, *, safe: bool, failures: int) -> bool:
+    """Whether to try once more: always what has done nothing, and what may happen twice after a passing trouble."""
+    if isinstance(error, Unsent) or error.code == 429:
+        return True
+    if error.code == 401:
+        return failures == 1 and error.reason != NO_CREDENTIALS  # with new ones
+    # A Retry-After says that the server did nothing, and when to come again.
+    return error.transient and (safe or error.retry_after is not None)
+
+
+def _path(resource: Resource, namespace: str | None, name: str | None = None, subresource: str = "") -> str:
+    """Raises `ApiError` for a name that would address something else, as k8s.io/client-go does: an empty one stands
+    for the whole collection."""
+    for what, part in (("namespace", namespace or None), ("name", name)):
+        if part is not None and (part in ("", ".", "..") or not part.isprintable() or set(part) & set("/%?# ")):
+            raise ApiError(400, "BadRequest", f"{part!r} can't be the {what} of a {resource.kind}")
+    return resource.path(namespace=namespace, name=name, subresource=subresource)
+
+
+def _object(data: bytes) -> Json:
+    with _decoding("the answer"):
+        return wire.decode_json(data)
+
+
+@contextmanager
+def _decoding(what: str) -> Iterator[None]:
+    """What a server answers may be anything. Raises `ApiError` for what can't be read."""
+    try:
+        yield
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ApiError(406, "NotAcceptable", f"{what} doesn't decode: {error}") from error
+
+
+def selectors(label_selector: str, field_selector: str) -> dict[str, str]:
+    """The query of a list or a watch."""
+    query: dict[str, str] = {}
+    if label_selector:
+        query["labelSelector"] = label_selector
+    if field_selector:
+        query["fieldSelector"] = field_selector
+    return query
+
+
+def no_answer(error: Exception, *, sent: bool = True) -> ApiError:
+    """What a connection's trouble is to the caller."""
+    if isinstance(error, TimeoutError):
+        return (ApiError if sent else Unsent)(0, "Timeout", str(error) or "it took too long")
+    return (ApiError if sent else Unsent)(0, "ConnectionLost", str(error) or type(error).__name__)
+
+
+def no_credentials(connection: Connection, error: Exception) -> ApiError:
+    return ApiError(401, NO_CREDENTIALS, f"no credentials for {connection.server}: {error}")
+
+
+def too_large(limit: int) -> ApiError:
+    return ApiError(406, "TooLarge", f"the answer is longer than {limit} bytes")
+
+
+def refusal(connection: Connection, code: int, data: bytes, *, retry_after: str | None) -> ApiError:
+    """The refusal in an answer. After a 401 the next request gets its credentials anew."""
+    if code == 401:
+        connection.credentials.refused()
+    return wire.error_from(code, data, retry_after=_seconds(retry_after))
+
+
+def _seconds(header: str | None) -> float | None:
+    try:
+        return max(0.0, float(header)) if header else None
+    except ValueError:
+        return None  # an HTTP date, which Kubernetes never sends

@@ -1,0 +1,44 @@
+"""Telling of configuration files that can't be used any more, as an event on the Lease of who reads them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any
+
+from vcbatch.api.reasons import ConfigurationEvent
+from vcbatch.core.machine import Emit, EventType
+from vcbatch.runtime.configuration.followed_file import FollowedFile
+from vcbatch.runtime.events.own_object import OwnObject
+from vcbatch.runtime.events.recorder import Recorder
+
+
+class ConfigurationTrouble:
+    """Takes faults at once; `run` sends the events."""
+
+    def __init__(self, files: Iterable[FollowedFile[Any]], recorder: Recorder, own: OwnObject) -> None:
+        self._recorder = recorder
+        self._own = own
+        self._untold: list[str] = []
+        self._wake = asyncio.Event()
+        for file in files:
+            file.listen_to_faults(self._refused)
+
+    def _refused(self, fault: str) -> None:
+        self._untold.append(fault)
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            told, self._untold = self._untold, []
+            ref = await self._own.ref()
+            if ref is None:
+                continue
+            for fault in told:
+                message = f"the last good configuration holds: {fault}"
+                self._recorder.emit(
+                    Emit(ref=ref, type=EventType.WARNING, reason=ConfigurationEvent.REFUSED, message=message)
+                )

@@ -1,0 +1,1 @@
+"""Events about objects and about the programs themselves."""

@@ -1,0 +1,1 @@
+"""What the runtime counts and times, under the names that dashboards of Volcano know."""

@@ -1,0 +1,100 @@
+"""How single gangs fare, under the names that dashboards of Volcano know."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from vcbatch.api.timestamps import parse_time
+from vcbatch.runtime.metrics.meter import Meter
+from vcbatch.scheduler.reasons.figures import Figures, GangFigures
+
+_TIMES = ("e2e_job_scheduling_start_time", "e2e_job_scheduling_last_time", "e2e_job_scheduling_duration")
+
+
+@dataclass(slots=True)
+class _Shown:
+    """What was told of a gang last."""
+
+    figures: GangFigures
+    created: datetime | None
+
+    @property
+    def labels(self) -> dict[str, str]:
+        figures = self.figures
+        return {"job_name": figures.name, "queue": figures.queue, "job_namespace": figures.namespace}
+
+    @property
+    def key(self) -> str:
+        return f"{self.figures.namespace}/{self.figures.name}"
+
+
+class GangMetrics:
+    """Told of the gangs that a cycle looked at. What it shows of a gang ends with its PodGroup."""
+
+    def __init__(self, meter: Meter) -> None:
+        self._meter = meter
+        self._gangs: dict[str, _Shown] = {}
+
+    def of(self, figures: Figures, *, now: datetime) -> None:
+        """One cycle."""
+        for uid in figures.gangs_gone:
+            self._forget(uid)
+        for gang in figures.gangs:
+            self._gang(gang, now)
+        for uid, namespace, name, share in figures.gang_shares:
+            if uid in self._gangs:
+                self._meter.gauge("job_share", share, job_ns=namespace, job_id=name)
+
+    def _gang(self, gang: GangFigures, now: datetime) -> None:
+        shown = self._gangs.get(gang.uid)
+        if shown is None:
+            shown = self._gangs[gang.uid] = _Shown(gang, _time(gang.creation))
+            self._meter.gauge("e2e_job_scheduling_start_time", int(now.timestamp()), **shown.labels)
+            before = None
+            if gang.binding:  # it came and was placed in one cycle
+                self._placed(shown, gang._replace(placed=gang.placed - gang.binding, ready=False), now)
+        else:
+            before = shown.figures
+            if before.queue != gang.queue:
+                self._move(shown, gang)
+            shown.figures = gang
+        if gang.tried:
+            self._meter.count("job_retry_counts", job_id=shown.key)
+        if before is None or before.lacking != gang.lacking:
+            self._meter.gauge("unschedule_task_count", gang.lacking, job_id=shown.key)
+        if before is not None:
+            self._placed(shown, before, now)
+
+    def _placed(self, shown: _Shown, before: GangFigures, now: datetime) -> None:
+        """Gangs that had their places when the scheduler started have no times: nobody knows when they got them."""
+        gang = shown.figures
+        taken = None if shown.created is None else max((now - shown.created).total_seconds() * 1000, 0.0)
+        if gang.placed > before.placed and taken is not None:
+            self._meter.gauge("e2e_job_scheduling_last_time", int(now.timestamp()), **shown.labels)
+            self._meter.gauge("e2e_job_scheduling_duration", taken, **shown.labels)
+        if gang.ready and not before.ready and taken is not None:
+            self._meter.duration("e2e_job_scheduling_latency_milliseconds", taken)
+
+    def _move(self, shown: _Shown, gang: GangFigures) -> None:
+        """The gang is in another queue now, which is a label of its times."""
+        for name in _TIMES:
+            self._meter.forget(name, **shown.labels)
+        shown.figures = gang
+
+    def _forget(self, uid: str) -> None:
+        shown = self._gangs.pop(uid, None)
+        if shown is None:
+            return
+        for name in _TIMES:
+            self._meter.forget(name, **shown.labels)
+        for name in ("job_retry_counts", "unschedule_task_count"):
+            self._meter.forget(name, job_id=shown.key)
+        self._meter.forget("job_share", job_ns=shown.figures.namespace, job_id=shown.figures.name)
+
+
+def _time(text: str) -> datetime | None:
+    try:
+        return parse_time(text)
+    except ValueError:
+        return None

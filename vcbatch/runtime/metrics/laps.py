@@ -1,0 +1,41 @@
+"""The parts of a cycle, timed."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from vcbatch.runtime.metrics.meter import Meter
+from vcbatch.scheduler.laps import Part
+from vcbatch.seams.clock import Clock
+
+
+class CycleLaps:
+    """A stopwatch that tells the meter."""
+
+    def __init__(self, clock: Clock, meter: Meter) -> None:
+        self._clock = clock
+        self._meter = meter
+        self._started = self._last = 0.0
+
+    def start(self) -> None:
+        """A cycle begins."""
+        self._started = self._last = self._clock.monotonic()
+
+    def lap(self, part: Part, name: str = "") -> None:
+        """This part ends."""
+        now = self._clock.monotonic()
+        spent, self._last = (now - self._last) * 1000, now
+        match part:
+            case Part.PLUGIN_OPENED:
+                self._plugin(name, "OnSessionOpen", spent)
+            case Part.PLUGIN_CLOSED:
+                self._plugin(name, "OnSessionClose", spent)
+            case Part.OPENED:
+                self._meter.duration("open_session_duration_milliseconds", (now - self._started) * 1000)
+            case Part.ACTION:
+                self._meter.duration("action_scheduling_latency_milliseconds", spent, action=name)
+            case _:
+                assert_never(part)
+
+    def _plugin(self, name: str, when: str, spent: float) -> None:
+        self._meter.duration("plugin_scheduling_latency_milliseconds", spent, plugin=name, OnSession=when)

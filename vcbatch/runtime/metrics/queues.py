@@ -1,0 +1,67 @@
+"""Amounts and shares of queues, under the names that dashboards of Volcano know."""
+
+from __future__ import annotations
+
+from vcbatch.runtime.metrics.meter import Meter
+from vcbatch.scheduler.reasons.figures import Amount, Figures, QueueAmount, QueueShare
+
+_OF_A_QUEUE = ("queue_share", "queue_overused", "queue_weight")
+
+
+class QueueMetrics:
+    """Told what changed. What it shows of a queue ends with the queue."""
+
+    def __init__(self, meter: Meter) -> None:
+        self._meter = meter
+        self._shown: dict[str, dict[Amount, frozenset[str]]] = {}
+        """The resources of each amount of a queue that are shown."""
+
+    def of(self, figures: Figures) -> None:
+        """One cycle."""
+        for queue in figures.queues_gone:
+            self._forget(queue)
+        gone = frozenset(figures.queues_gone)
+        for amount in figures.amounts:
+            if amount.queue not in gone:
+                self._amount(amount)
+        for share in figures.shares:
+            if share.queue not in gone:
+                self._share(share)
+        for queue, weight in figures.weights:
+            self._meter.gauge("queue_weight", weight, queue_name=queue)
+
+    def _amount(self, told: QueueAmount) -> None:
+        shown = self._shown.setdefault(told.queue, {})
+        for resource in shown.get(told.amount, frozenset()) - told.resources.keys():
+            name, labels = _metric(told.amount, resource, told.queue)
+            self._meter.forget(name, **labels)
+        for resource, value in told.resources.items():
+            name, labels = _metric(told.amount, resource, told.queue)
+            self._meter.gauge(name, value, **labels)
+        shown[told.amount] = frozenset(told.resources)
+
+    def _share(self, told: QueueShare) -> None:
+        if told.share is None:
+            self._meter.forget("queue_share", queue_name=told.queue)
+            self._meter.forget("queue_overused", queue_name=told.queue)
+            return
+        self._meter.gauge("queue_share", told.share, queue_name=told.queue)
+        self._meter.gauge("queue_overused", float(told.overused), queue_name=told.queue)
+
+    def _forget(self, queue: str) -> None:
+        for amount, resources in self._shown.pop(queue, {}).items():
+            for resource in resources:
+                name, labels = _metric(amount, resource, queue)
+                self._meter.forget(name, **labels)
+        for name in _OF_A_QUEUE:
+            self._meter.forget(name, queue_name=queue)
+
+
+def _metric(amount: Amount, resource: str, queue: str) -> tuple[str, dict[str, str]]:
+    match resource:
+        case "cpu":
+            return f"queue_{amount}_milli_cpu", {"queue_name": queue}
+        case "memory":
+            return f"queue_{amount}_memory_bytes", {"queue_name": queue}
+        case _:
+            return f"queue_{amount}_scalar_resources", {"queue_name": queue, "resource": resource}

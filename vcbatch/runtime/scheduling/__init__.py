@@ -1,0 +1,1 @@
+"""The scheduler as a running program: deltas in, decisions carried out."""

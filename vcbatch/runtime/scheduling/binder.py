@@ -1,0 +1,111 @@
+"""Binding pods to the nodes that were chosen: many at once, each with a known outcome."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable
+
+from vcbatch.api.pod import Pod
+from vcbatch.api.resources import PODS
+from vcbatch.runtime.metrics.meter import Meter
+from vcbatch.runtime.pacing.backoff import Backoff
+from vcbatch.scheduler.result import Bind
+from vcbatch.seams.api import Api, ApiError
+from vcbatch.seams.clock import Clock
+from vcbatch.seams.random import Random
+
+log = logging.getLogger(__name__)
+
+_RETRY = Backoff(initial=0.05, limit=2.0)
+_TRIES = 5
+
+
+class Binder:
+    """Carries out binds in the order given, `concurrency` at a time.
+
+    `bound(bind)` is called for each pod that is on its node, `failed(uid, error)` for a bind that was refused for good;
+    that pod waits to be placed again. A bind whose answer was lost is looked up, never guessed.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        *,
+        clock: Clock,
+        random: Random,
+        meter: Meter,
+        bound: Callable[[Bind], None],
+        failed: Callable[[str, str], None],
+        concurrency: int = 32,
+    ) -> None:
+        self._api = api
+        self._clock = clock
+        self._random = random
+        self._meter = meter
+        self._bound = bound
+        self._failed = failed
+        self._concurrency = concurrency
+        self._queue: deque[Bind] = deque()
+        self._work = asyncio.Event()
+
+    def submit(self, binds: Iterable[Bind]) -> None:
+        self._queue.extend(binds)
+        self._work.set()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(self._concurrency):
+                group.create_task(self._serve())
+
+    async def _serve(self) -> None:
+        while True:
+            while not self._queue:
+                self._work.clear()
+                await self._work.wait()
+            bind = self._queue.popleft()
+            started = self._clock.monotonic()
+            try:
+                error = await self._bind(bind)
+            except Exception as fault:  # a bind that is lost sight of would hold its place for ever
+                error = f"{type(fault).__name__}: {fault}"
+            self._meter.count("binds", result="bound" if error is None else "refused")
+            spent = self._clock.monotonic() - started
+            self._meter.duration("scheduling_stage_duration_milliseconds", spent * 1000, stage="Bind")
+            if error is None:
+                self._bound(bind)
+            else:
+                log.warning(
+                    "binding %s/%s to %s failed: %s", bind.namespace, bind.name, bind.node, error,
+                    extra={"uid": bind.uid},
+                )  # fmt: skip
+                self._failed(bind.uid, error)
+
+    async def _bind(self, bind: Bind) -> str | None:
+        """None once the pod is bound, else why it isn't."""
+        error: ApiError | None = None
+        for attempt in range(1, _TRIES + 1):
+            try:
+                await self._api.bind(
+                    namespace=bind.namespace, name=bind.name, uid=bind.uid, node=bind.node, annotations=bind.annotations
+                )
+            except ApiError as refused:
+                error = refused
+            else:
+                return None
+            if (error.code == 0 or error.conflict) and await self._is_bound(bind):
+                return None
+            if not error.transient:
+                return error.message
+            await self._clock.sleep(_RETRY.delay(attempt, self._random))
+        return error.message if error is not None else None
+
+    async def _is_bound(self, bind: Bind) -> bool:
+        """Whether this very pod is on this very node by now, as far as the server tells."""
+        try:
+            pod = await self._api.get(PODS, bind.name, namespace=bind.namespace, model=Pod)
+        except ApiError:
+            return False
+        return pod.metadata.uid == bind.uid and pod.spec.node_name == bind.node

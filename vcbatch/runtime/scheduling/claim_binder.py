@@ -1,0 +1,304 @@
+"""Writing down which devices claims get and which pods use them, before the pods are bound.
+
+The kubelet starts a pod only when its claims say that they are reserved for it. (Source: kube-scheduler's
+DynamicResources, PreBind.) The pods of a gang are bound when all of their claims are written, and all of their devices
+ready; where one can't be, what was written for the gang is taken back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from vcbatch.api.dra import ResourceClaim
+from vcbatch.api.names import CLAIM_FINALIZER
+from vcbatch.api.resources import RESOURCECLAIMS
+from vcbatch.api.timestamps import format_time
+from vcbatch.runtime.caches.cache import Cache, Change
+from vcbatch.runtime.pacing.backoff import Backoff
+from vcbatch.runtime.pacing.pause import pause
+from vcbatch.scheduler.dra.readiness import due, readiness_of
+from vcbatch.scheduler.result import Bind, DeviceBinding
+from vcbatch.seams.api import Api, ApiError, Json
+from vcbatch.seams.clock import Clock
+from vcbatch.seams.random import Random
+
+log = logging.getLogger(__name__)
+
+_RETRY: Final = Backoff(initial=0.05, limit=2.0)
+_TRIES: Final = 8
+
+
+class _Written(NamedTuple):
+    """A claim that was written for these pods (UIDs); `gave` where it got its devices with that, `waits` where these
+    have to be made ready."""
+
+    claim: DeviceBinding
+    pods: frozenset[str]
+    gave: bool
+    waits: bool = False
+
+
+class ClaimBinder:
+    """`ready(binds)` is called with pods that may be bound now, `failed(uid, error)` for each pod of a gang of which a
+    claim can't be written, or devices don't get ready, and `waits(binds, lacks)` once with the pods of a gang whose
+    devices aren't ready yet."""
+
+    def __init__(
+        self,
+        api: Api,
+        claims: Cache[ResourceClaim],
+        *,
+        clock: Clock,
+        random: Random,
+        ready: Callable[[Iterable[Bind]], None],
+        failed: Callable[[str, str], None],
+        waits: Callable[[Sequence[Bind], str], None],
+    ) -> None:
+        self._api = api
+        self._claims = claims
+        self._clock = clock
+        self._random = random
+        self._ready = ready
+        self._failed = failed
+        self._waits = waits
+        self._gangs: asyncio.Queue[list[Bind]] = asyncio.Queue()
+        self._undo: asyncio.Queue[_Written] = asyncio.Queue()
+        self._written: dict[str, list[_Written]] = {}
+        self._changed = asyncio.Event()
+        claims.listen(self._on_change)
+
+    def submit(self, binds: Iterable[Bind]) -> None:
+        """Hand on what has no claims for devices at once."""
+        gangs: dict[str, list[Bind]] = {}
+        for bind in binds:
+            gangs.setdefault(bind.gang or bind.uid, []).append(bind)
+        plain: list[Bind] = []
+        for gang in gangs.values():
+            if any(bind.devices for bind in gang):
+                self._gangs.put_nowait(gang)
+            else:
+                plain += gang
+        if plain:
+            self._ready(plain)
+
+    def _on_change(self, change: Change[ResourceClaim]) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    def bound(self, uid: str) -> None:
+        """The pod is bound: from now on its claims are the cluster's to give back."""
+        self._written.pop(uid, None)
+
+    def refused(self, uid: str) -> None:
+        """The pod wasn't bound after all."""
+        for written in self._written.pop(uid, ()):
+            self._undo.put_nowait(written)
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._undo_all())
+            while True:
+                group.create_task(self._serve(await self._gangs.get()))
+
+    async def _serve(self, gang: Sequence[Bind]) -> None:
+        users: dict[DeviceBindingKey, list[Bind]] = {}
+        claims: dict[DeviceBindingKey, DeviceBinding] = {}
+        for bind in gang:
+            for claim in bind.devices:
+                key = (claim.namespace, claim.name, claim.uid)
+                users.setdefault(key, []).append(bind)
+                if key not in claims or claim.allocation is not None:
+                    claims[key] = claim
+        # What is taken back of an earlier attempt looks as if it were there still.
+        await self._undo.join()
+        done: list[_Written] = []
+        try:
+            error = await self._write_all(claims, users, done) or await self._until_ready(gang, done)
+        except Exception as fault:  # a gang that is lost sight of would hold its place for ever
+            log.exception("writing the claims of a gang failed")
+            error = f"{type(fault).__name__}: {fault}"
+        if not error:
+            for written in done:
+                for uid in written.pods:
+                    self._written.setdefault(uid, []).append(written._replace(pods=frozenset({uid})))
+            self._ready(gang)
+            return
+        log.warning("the devices of %s can't be written: %s", gang[0].gang or gang[0].name, error)
+        for written in done:
+            self._undo.put_nowait(written)
+        for bind in gang:
+            self._failed(bind.uid, error)
+
+    async def _write_all(
+        self,
+        claims: Mapping[DeviceBindingKey, DeviceBinding],
+        users: Mapping[DeviceBindingKey, Sequence[Bind]],
+        done: list[_Written],
+    ) -> str:
+        """Why not all of them can be written; empty once they are. `done` are those that were."""
+        for key, claim in claims.items():
+            try:
+                done.append(await self._write(claim, users[key]))
+            except ApiError as refused:
+                return f"resourceclaim {claim.name}: {refused.message}"
+        return ""
+
+    async def _until_ready(self, gang: Sequence[Bind], done: list[_Written]) -> str:
+        """Until the devices of all of these are ready; else why not, and that claim gives them back, whoever gave
+        them."""
+        started = self._clock.monotonic()
+        told = False
+
+        def tell(claim: DeviceBinding, lacks: str) -> None:
+            nonlocal told
+            if not told:
+                self._waits(gang, f"resourceclaim {claim.name}: {lacks}")
+            told = True
+
+        for at, written in enumerate(done):
+            claim = written.claim
+            error = await self._wait(claim, started + claim.timeout, tell) if written.waits else ""
+            if error:
+                done[at] = written._replace(gave=True)
+                return f"resourceclaim {claim.name}: {error}"
+        return ""
+
+    async def _wait(self, claim: DeviceBinding, deadline: float, tell: Callable[[DeviceBinding, str], None]) -> str:
+        given = False
+        while True:
+            changed = self._changed
+            held = self._claims.get(claim.uid)
+            if held is None:
+                return "it is gone"
+            if given and held.status.allocation is None:
+                return "it lost its devices meanwhile"
+            given = held.status.allocation is not None
+            told = readiness_of(held)
+            if told.failed or (given and not told.lacks):
+                return told.failed
+            left = deadline - self._clock.monotonic()
+            end = due(held, claim.timeout)
+            if end is not None:
+                left = min(left, (end - self._clock.now()).total_seconds())
+            if left <= 0:
+                return f"its devices weren't ready within {claim.timeout:.0f} s: {told.lacks or 'they were never seen'}"
+            if told.lacks:
+                tell(claim, told.lacks)
+            await pause(self._clock, left, woken=changed)
+
+    async def _write(self, claim: DeviceBinding, binds: Sequence[Bind]) -> _Written:
+        """Give the claim its devices, where it has none, and reserve it for these pods."""
+        wanted = [{"resource": "pods", "name": bind.name, "uid": bind.uid} for bind in binds]
+        gave = waits = False
+
+        def change(held: Json) -> Json | None:
+            nonlocal gave, waits
+            status: dict[str, Any] = held.get("status") or {}
+            out: Json = {}
+            gave = False
+            waits = _waits(status.get("allocation") or claim.allocation or {})
+            if not status.get("allocation"):
+                if claim.allocation is None:
+                    raise ApiError(409, "Conflict", "it lost its devices meanwhile")
+                stamp = {"allocationTimestamp": format_time(self._clock.now())} if waits else {}
+                out["allocation"] = {**claim.allocation, **stamp}
+                gave = True
+            elif claim.allocation is not None and _devices(status["allocation"]) != _devices(claim.allocation):
+                raise ApiError(409, "Conflict", "it was given other devices meanwhile")
+            reserved: list[Json] = list(status.get("reservedFor") or ())
+            known = {consumer.get("uid") for consumer in reserved}
+            missing = [consumer for consumer in wanted if consumer["uid"] not in known]
+            if missing:
+                out["reservedFor"] = [*reserved, *missing]
+            return out or None
+
+        await self._change(claim, change, keep=True)
+        return _Written(claim, frozenset(bind.uid for bind in binds), gave, waits)
+
+    async def _take_back(self, written: _Written) -> None:
+        """Reserve the claim for these pods no longer; where it got its devices for them and nobody else uses it, it
+        gives them back."""
+
+        def change(held: Json) -> Json | None:
+            status: dict[str, Any] = held.get("status") or {}
+            reserved: list[Json] = list(status.get("reservedFor") or ())
+            left = [consumer for consumer in reserved if consumer.get("uid") not in written.pods]
+            out: Json = {"reservedFor": left or None} if len(left) != len(reserved) else {}
+            if written.gave and not left and status.get("allocation"):
+                out["allocation"] = None
+            return out or None
+
+        await self._change(written.claim, change, keep=False)
+
+    async def _change(self, claim: DeviceBinding, change: Callable[[Json], Json | None], *, keep: bool) -> None:
+        """Change the claim's status as it is now, whoever else writes it. `keep` it from being deleted first. Raises
+        `ApiError` where it can't be changed."""
+        error: ApiError | None = None
+        for attempt in range(1, _TRIES + 1):
+            try:
+                held = await self._api.get(RESOURCECLAIMS, claim.name, namespace=claim.namespace)
+                if held["metadata"].get("uid") != claim.uid:
+                    raise ApiError(404, "NotFound", "it is gone")
+                status = change(held)
+                if status is None:
+                    return
+                if keep:
+                    held = await self._protected(claim, held)
+                await self._patch(claim, held, {"status": status}, subresource="status")
+            except ApiError as refused:
+                error = refused
+                stale = refused.conflict and "meanwhile" not in refused.message
+                if not (stale or refused.transient):
+                    raise
+                await self._clock.sleep(_RETRY.delay(attempt, self._random))
+            else:
+                return
+        if error is not None:
+            raise error
+
+    async def _protected(self, claim: DeviceBinding, held: Json) -> Json:
+        finalizers: list[str] = list(held["metadata"].get("finalizers") or ())
+        if CLAIM_FINALIZER in finalizers:
+            return held
+        return await self._patch(claim, held, {"metadata": {"finalizers": [*finalizers, CLAIM_FINALIZER]}})
+
+    async def _patch(self, claim: DeviceBinding, held: Json, patch: Json, *, subresource: str = "") -> Json:
+        meta = {"uid": claim.uid, "resourceVersion": held["metadata"].get("resourceVersion")}
+        whole = {**patch, "metadata": {**meta, **patch.get("metadata", {})}}
+        return await self._api.patch(
+            RESOURCECLAIMS, claim.name, whole, namespace=claim.namespace, subresource=subresource
+        )
+
+    async def _undo_all(self) -> None:
+        while True:
+            written = await self._undo.get()
+            try:
+                await self._take_back(written)
+            except ApiError as error:
+                if not error.not_found:
+                    log.warning("resourceclaim %s can't be given back: %s", written.claim.name, error.message)
+            finally:
+                self._undo.task_done()
+
+
+def _results(allocation: Mapping[str, Any]) -> Sequence[Json]:
+    return (allocation.get("devices") or {}).get("results") or ()
+
+
+def _devices(allocation: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    """Which devices were given for what. How the rest is written is the API server's to change."""
+    keys = ("request", "driver", "pool", "device", "shareID")
+    return [tuple(one.get(key) for key in keys) for one in _results(allocation)]
+
+
+def _waits(allocation: Mapping[str, Any]) -> bool:
+    """Whether some device of it has to be made ready first."""
+    return any(one.get("bindingConditions") for one in _results(allocation))
+
+
+DeviceBindingKey = tuple[str, str, str]
+"""Namespace, name and UID of a claim."""

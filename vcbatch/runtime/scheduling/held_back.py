@@ -1,0 +1,47 @@
+"""Telling the scheduler of binds that are refused again and again: at once the first time, then later and later.
+
+A bind that is refused for good, as by a webhook or for want of a right, would be decided and refused again in every
+cycle. Until the scheduler is told, the pod keeps the place that it was decided for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from vcbatch.runtime.pacing.pace import Pace
+from vcbatch.seams.clock import Clock
+
+FIRST_SECONDS: Final = 1.0
+LONGEST_SECONDS: Final = 30.0
+
+
+class HeldBack:
+    """`told(uid, error)` is called for each refusal, in its time."""
+
+    def __init__(self, *, clock: Clock, told: Callable[[str, str], None]) -> None:
+        self._clock = clock
+        self._told = told
+        self._pace: Pace[str] = Pace(first=FIRST_SECONDS, limit=LONGEST_SECONDS)
+        self._waiting: asyncio.Queue[tuple[float, str, str]] = asyncio.Queue()
+
+    def refused(self, uid: str, error: str) -> None:
+        """The pod's bind was refused."""
+        now = self._clock.monotonic()
+        wait = self._pace.wait(uid, now=now)
+        self._pace.acted(uid, now=now + wait)
+        if wait:
+            self._waiting.put_nowait((wait, uid, error))
+        else:
+            self._told(uid, error)
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            while True:
+                group.create_task(self._tell(*await self._waiting.get()))
+
+    async def _tell(self, wait: float, uid: str, error: str) -> None:
+        await self._clock.sleep(wait)
+        self._told(uid, error)

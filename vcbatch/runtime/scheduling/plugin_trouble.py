@@ -1,0 +1,58 @@
+"""Telling of plugins of the user's own that fail or take long: in the log and the metrics each time, as an event on the
+scheduler's Lease where no gang is concerned, whose PodGroup says it otherwise."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+
+from vcbatch.api.reasons import PolicyEvent
+from vcbatch.core.machine import Emit, EventType
+from vcbatch.runtime.events.own_object import OwnObject
+from vcbatch.runtime.events.recorder import Recorder
+from vcbatch.runtime.metrics.meter import Meter
+from vcbatch.scheduler.result import PluginFailure
+
+log = logging.getLogger(__name__)
+
+
+class PluginTrouble:
+    """Takes failures at once; `run` sends the events."""
+
+    def __init__(self, recorder: Recorder, own: OwnObject | None, *, meter: Meter) -> None:
+        self._recorder = recorder
+        self._own = own
+        self._meter = meter
+        self._untold: dict[str, PolicyEvent] = {}
+        self._wake = asyncio.Event()
+
+    def failed(self, failures: Iterable[PluginFailure]) -> None:
+        """Log and count them."""
+        for failure in failures:
+            whom = f"{failure.gang} is set aside" if failure.gang else "nothing is decided until it is tried again"
+            log.error("a plugin failed, %s: %s", whom, failure.sentence)
+            self._meter.count("plugin_failures", plugin=failure.name)
+            if not failure.gang:
+                self._tell(PolicyEvent.PLUGIN_FAILED, f"nothing is decided until it is tried again: {failure.sentence}")
+
+    def slow(self, name: str, where: str) -> None:
+        """A cycle has waited for this one, which was here; the log has said so already."""
+        self._meter.count("plugin_slow", plugin=name)
+        self._tell(PolicyEvent.PLUGIN_SLOW, f"nothing else was decided while a cycle waited for {where}")
+
+    def _tell(self, reason: PolicyEvent, message: str) -> None:
+        self._untold[message] = reason
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            told, self._untold = self._untold, {}
+            ref = None if self._own is None else await self._own.ref()
+            if ref is None:
+                continue
+            for message, reason in told.items():
+                self._recorder.emit(Emit(ref=ref, type=EventType.WARNING, reason=reason, message=message))

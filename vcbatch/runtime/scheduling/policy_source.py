@@ -1,0 +1,190 @@
+"""The scheduling policy followed where it is kept: a new one is in force within three seconds, one that can't be used
+changes nothing but is told."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+from vcbatch.api.names import POLICY_KEY
+from vcbatch.api.reasons import PolicyEvent
+from vcbatch.api.resources import CONFIGMAPS
+from vcbatch.core.machine import Emit, EventType, ObjectRef
+from vcbatch.runtime.configuration.followed_file import ConfigurationError, read_bounded
+from vcbatch.runtime.events.own_object import OwnObject
+from vcbatch.runtime.events.recorder import Recorder
+from vcbatch.runtime.metrics.meter import Meter, NoMeter
+from vcbatch.scheduler import Policy, PolicyError
+from vcbatch.seams.api import Api, ApiError, Json
+from vcbatch.seams.clock import Clock
+
+log = logging.getLogger(__name__)
+
+LOOK_SECONDS = 2.0
+
+
+class PolicySource(Protocol):
+    """Where a policy is kept."""
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        ...
+
+    async def read(self) -> str:
+        """The policy's text. Raises `ConfigurationError` where there is none to be had."""
+        ...
+
+    async def about(self) -> ObjectRef | None:
+        """The object that events about the policy are about; None where there is none."""
+        ...
+
+
+class PolicyFile:
+    """A file, such as a mounted ConfigMap. Its content is compared, since that is a link which moves."""
+
+    def __init__(self, path: Path, *, own: OwnObject | None = None) -> None:
+        self.path = path
+        self._own = own
+
+    @property
+    def name(self) -> str:
+        return str(self.path)
+
+    async def read(self) -> str:
+        try:
+            return read_bounded(self.path).decode()
+        except UnicodeDecodeError as error:
+            raise ConfigurationError(f"{self.path}: not UTF-8 text: {error}") from error
+
+    async def about(self) -> ObjectRef | None:
+        return None if self._own is None else await self._own.ref()
+
+
+class PolicyConfigMap:
+    """A key of a ConfigMap: the one that is named, else `volcano-scheduler.conf`, else the only one there is."""
+
+    def __init__(self, api: Api, namespace: str, name: str, key: str = "") -> None:
+        self._api = api
+        self._namespace = namespace
+        self._map = name
+        self._key = key
+        self._uid = ""
+
+    @staticmethod
+    def parse(api: Api, text: str) -> PolicyConfigMap:
+        """Read `namespace/name` or `namespace/name:key`. Raises `ValueError`."""
+        place, _, key = text.partition(":")
+        namespace, slash, name = place.partition("/")
+        if not (namespace and slash and name) or "/" in name or (":" in text and not key):
+            raise ValueError(f"{text!r} is not of the form NAMESPACE/NAME or NAMESPACE/NAME:KEY")
+        return PolicyConfigMap(api, namespace, name, key)
+
+    @property
+    def name(self) -> str:
+        return f"ConfigMap {self._namespace}/{self._map}" + (f":{self._key}" if self._key else "")
+
+    async def read(self) -> str:
+        try:
+            found = await self._api.get(CONFIGMAPS, self._map, namespace=self._namespace)
+        except ApiError as error:
+            raise ConfigurationError(f"{self.name}: {error.message}") from error
+        self._uid = str(found["metadata"].get("uid", ""))
+        data: Json = found.get("data") or {}
+        key = self._key or (POLICY_KEY if POLICY_KEY in data or len(data) != 1 else next(iter(data)))
+        if not isinstance(data.get(key), str):
+            has = ", ".join(sorted(data)) or "none"
+            raise ConfigurationError(f"{self.name}: has no key {key!r}; its keys: {has}")
+        return data[key]
+
+    async def about(self) -> ObjectRef | None:
+        if not self._uid:
+            return None
+        return ObjectRef(resource=CONFIGMAPS, namespace=self._namespace, name=self._map, uid=self._uid)
+
+
+class FollowedPolicy:
+    """Reads a policy again when it changes, and hands on those that can be used."""
+
+    def __init__(
+        self,
+        source: PolicySource,
+        parse: Callable[[str], Policy],
+        *,
+        clock: Clock,
+        recorder: Recorder | None = None,
+        meter: Meter | None = None,
+    ) -> None:
+        self._source = source
+        self._parse = parse
+        self._clock = clock
+        self._recorder = recorder
+        self._meter = meter or NoMeter()
+        self._seen: str | None = None
+        self._fault = ""
+        self.policy: Policy | None = None
+        """The last one that could be used."""
+
+    @property
+    def fault(self) -> str:
+        """Why what the source says isn't in force; empty where it is."""
+        return self._fault
+
+    async def first(self) -> Policy:
+        """The first policy that can be used, however long that takes: without one nothing is decided, since another
+        policy than the one that was asked for might evict, or bind where nobody should be."""
+        while True:
+            await self.look()
+            if self.policy is not None:
+                return self.policy
+            await self._clock.sleep(LOOK_SECONDS)
+
+    async def follow(self, take: Callable[[Policy], None]) -> None:
+        """Hand on every policy from now on, until cancelled."""
+        while True:
+            await self._clock.sleep(LOOK_SECONDS)
+            before = self.policy
+            await self.look()
+            if self.policy is not None and self.policy is not before:
+                take(self.policy)
+
+    async def look(self) -> None:
+        """Read the source once; `policy` and `fault` then say how things stand."""
+        try:
+            text = await self._source.read()
+            if text == self._seen:
+                return
+            self._seen = text
+            policy = self._parse(text)
+        except ConfigurationError as error:
+            self._seen = None
+            await self._refuse(str(error))
+        except PolicyError as error:
+            await self._refuse(f"{self._source.name}: {error}")
+        else:
+            news = self.policy is not None
+            self.policy, self._fault = policy, ""
+            self._meter.gauge("policy_refused", 0)
+            self._meter.count("policy_reloads", result="applied")
+            log.info("the policy of %s is in force", self._source.name)
+            for warning in policy.warnings:
+                log.warning("the policy of %s: %s", self._source.name, warning)
+            if news:
+                await self._event(EventType.NORMAL, PolicyEvent.APPLIED, "the policy is in force")
+
+    async def _refuse(self, fault: str) -> None:
+        if fault == self._fault:
+            return
+        self._fault = fault
+        holds = "the last good policy stays in force" if self.policy is not None else "nothing is scheduled until then"
+        log.error("the policy can't be used, %s: %s", holds, fault)
+        self._meter.count("policy_reloads", result="refused")
+        self._meter.gauge("policy_refused", 1)
+        await self._event(EventType.WARNING, PolicyEvent.REFUSED, f"{holds}: {fault}")
+
+    async def _event(self, kind: EventType, reason: str, message: str) -> None:
+        ref = None if self._recorder is None else await self._source.about()
+        if self._recorder is not None and ref is not None:
+            self._recorder.emit(Emit(ref=ref, type=kind, reason=reason, message=message))

@@ -1,0 +1,543 @@
+"""Where pods with claims may go: bound volumes, volumes that are there to be bound, and those that are yet to be made.
+
+The rules are those of kube-scheduler's VolumeBinding, VolumeZone, VolumeRestrictions and NodeVolumeLimits (1.36), in
+its words. Bound claims decide by what nodes are, so their pods are placed like any others. Claims that are bound where
+their first consumer runs, that one pod may use at a time, or whose driver limits what a node attaches, depend on which
+pods are where: such pods are placed one at a time.
+
+One rule differs: members of a gang that share a claim which is yet to be made, and which many nodes may mount, go
+wherever their class allows, not only to the node that the claim is made for. A gang starts as a whole, so nobody could
+wait for the volume first, and a gang larger than a node would never start. Who binds finds out whether the volume that
+came reaches them all (`admits`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from vcbatch.api.names import BIND_COMPLETED, SELECTED_NODE
+from vcbatch.api.quantity import MalformedQuantity, parse_quantity
+from vcbatch.api.storage import (
+    NO_PROVISIONER,
+    AccessMode,
+    BindingMode,
+    Claim,
+    ClaimPhase,
+    CsiNode,
+    PersistentVolume,
+    StorageClass,
+)
+from vcbatch.scheduler.filters.node_labels import NodeLabels
+from vcbatch.scheduler.filters.selectors import LabelSelector, NodeAffinity, Requirement
+from vcbatch.scheduler.filters.storage_room import Room, StorageRoom
+from vcbatch.scheduler.picture.facts import Facts
+from vcbatch.scheduler.resources import Mask
+from vcbatch.scheduler.result import ClaimBinding
+
+if TYPE_CHECKING:
+    from vcbatch.scheduler.picture.model import NodeInfo, Task
+
+Amounts: TypeAlias = npt.NDArray[np.float64]
+
+BIND_CONFLICT: Final = "node(s) didn't find available persistent volumes to bind"
+NODE_CONFLICT: Final = "node(s) didn't match PersistentVolume's node affinity"
+NO_VOLUME: Final = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
+NO_ZONE: Final = "node(s) had no available volume zone"
+IN_USE: Final = (
+    "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
+)
+TOO_MANY: Final = "node(s) exceed max volume count"
+NO_SPACE: Final = "node(s) did not have enough free storage"
+UNBOUND: Final = "pod has unbound immediate PersistentVolumeClaims"
+
+_ZONE: Final = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")
+_REGION: Final = ("topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region")
+_ZONE_SEPARATOR: Final = "__"
+_SHARED: Final = frozenset({AccessMode.READ_WRITE_MANY, AccessMode.READ_ONLY_MANY})
+_PROVISIONED: Final = ""
+"""Chosen for a claim whose volume is yet to be made."""
+
+
+class VolumeRejection(NamedTuple):
+    """Nodes that a rule about volumes refuses, shape [N]."""
+
+    reason: str
+    nodes: Mask
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VolumeRules:
+    """Which of the rules hold: `binding` whether unbound claims are bound here and bound ones decide by where their
+    volume is, `zones` by its labels, `limits` what drivers attach. `timeout` is how many seconds a volume may take to
+    come."""
+
+    binding: bool = True
+    zones: bool = True
+    limits: bool = True
+    timeout: float = 600.0
+
+
+class VolumeIndex:
+    """Claims, volumes and classes as they are, and which pods use which claim on which node.
+
+    `stamp` grows with every change of an object.
+    """
+
+    def __init__(self, facts: Facts) -> None:
+        self.stamp = 0
+        self.rules = VolumeRules()
+        self._room = StorageRoom(facts)
+        self._claims: dict[str, Claim] = {}
+        self._volumes: dict[str, PersistentVolume] = {}
+        self._classes: dict[str, StorageClass] = {}
+        self._limits: dict[str, dict[str, int]] = {}  # driver -> node -> volumes that it attaches there at most
+        self._users: dict[str, dict[str, str]] = {}  # claim -> pod UID -> node
+        self._chosen: dict[str, str] = {}  # unbound claim -> the volume that it is to have
+        self._labels = NodeLabels([])
+        self._masks: dict[str, Mask] = {}  # volume -> nodes that reach it
+        self._candidates: dict[str, list[str]] = {}
+
+    # What there is ----------------------------------------------------------------------------------------------------
+
+    def put_claim(self, claim: Claim) -> bool:
+        """A claim is there, or changed; whether that may change a decision."""
+        before = self._claims.get(claim.metadata.key)
+        if before is not None and _told(before) == _told(claim):
+            return False
+        self._claims[claim.metadata.key] = claim
+        if _bound(claim):
+            self._chosen.pop(claim.metadata.key, None)
+        return self._changed()
+
+    def drop_claim(self, claim: Claim) -> bool:
+        known = self._claims.get(claim.metadata.key)
+        if known is None or known.metadata.uid != claim.metadata.uid:
+            return False
+        del self._claims[claim.metadata.key]
+        self._chosen.pop(claim.metadata.key, None)
+        return self._changed()
+
+    def put_volume(self, volume: PersistentVolume) -> bool:
+        name = volume.metadata.name
+        before = self._volumes.get(name)
+        if before is not None and before.spec == volume.spec and _state(before) == _state(volume):
+            return False
+        self._volumes[name] = volume
+        self._masks.pop(name, None)
+        return self._changed()
+
+    def drop_volume(self, volume: PersistentVolume) -> bool:
+        self._masks.pop(volume.metadata.name, None)
+        return self._volumes.pop(volume.metadata.name, None) is not None and self._changed()
+
+    def put_class(self, made: StorageClass) -> bool:
+        before = self._classes.get(made.metadata.name)
+        self._classes[made.metadata.name] = made
+        rules = (made.provisioner, made.volume_binding_mode, made.allowed_topologies)
+        same = before is not None and rules == (
+            before.provisioner,
+            before.volume_binding_mode,
+            before.allowed_topologies,
+        )
+        return not same and self._changed()
+
+    def drop_class(self, made: StorageClass) -> bool:
+        return self._classes.pop(made.metadata.name, None) is not None and self._changed()
+
+    def put_csi_node(self, node: CsiNode) -> bool:
+        """What the drivers of a node attach at most; a driver that doesn't say attaches any number."""
+        name = node.metadata.name
+        counts = {
+            driver.name: driver.allocatable.count
+            for driver in node.spec.drivers or ()
+            if driver.allocatable is not None and driver.allocatable.count is not None
+        }
+        if counts == {driver: nodes[name] for driver, nodes in self._limits.items() if name in nodes}:
+            return False
+        for nodes in self._limits.values():
+            nodes.pop(name, None)
+        for driver, count in counts.items():
+            self._limits.setdefault(driver, {})[name] = count
+        self._limits = {driver: nodes for driver, nodes in self._limits.items() if nodes}
+        return self._changed()
+
+    def drop_csi_node(self, node: CsiNode) -> bool:
+        gone = [nodes.pop(node.metadata.name, None) for nodes in self._limits.values()]
+        return any(most is not None for most in gone) and self._changed()
+
+    def relay(self, infos: Sequence[NodeInfo]) -> None:
+        """The nodes were laid out anew, or their labels changed."""
+        self._labels = NodeLabels(infos)
+        self._room.relay(self._labels)
+        self._masks.clear()
+
+    def _changed(self) -> bool:
+        self.stamp += 1
+        self._candidates.clear()
+        return True
+
+    # Who uses what ----------------------------------------------------------------------------------------------------
+
+    def moved(self, task: Task, node: str, step: int) -> None:
+        """A pod came to (`step` 1) or left (-1) a node."""
+        for key in task.cls.profile.claims:
+            users = self._users.setdefault(key, {})
+            if step > 0:
+                users[task.uid] = node
+            else:
+                users.pop(task.uid, None)
+                if not users:
+                    del self._users[key]
+                    self._chosen.pop(key, None)
+
+    def choose(self, task: Task, row: int) -> None:
+        """A pod is placed on the node at `row`: from now on its unbound claims have their volumes."""
+        open_ = self._to_match(task.cls.profile.claims)
+        _, picks = self._match(open_, rows=np.array([row]))
+        names = {key: self._candidate_names(key) for key in open_}
+        for key in self._waiting(task.cls.profile.claims):
+            if key not in self._chosen:
+                found = key in picks and picks[key][0] >= 0
+                self._chosen[key] = names[key][int(picks[key][0])] if found else _PROVISIONED
+
+    def couples(self, claims: Sequence[str]) -> bool:
+        """Whether where a pod with these claims may go depends on which pods are where."""
+        return any(self._couples(key) for key in claims)
+
+    def _couples(self, key: str) -> bool:
+        claim = self._claims.get(key)
+        if claim is None:
+            return False
+        limited = self.rules.limits and self._driver(claim) in self._limits
+        return _exclusive(claim) or (self.rules.binding and not _bound(claim)) or limited
+
+    def bindings(self, task: Task, node: str) -> list[ClaimBinding]:
+        """What is to be bound before this pod is, which has a place."""
+        out: list[ClaimBinding] = []
+        for key in self._waiting(task.cls.profile.claims):
+            meta = self._claims[key].metadata
+            place = next(iter(self._users.get(key, {}).values()), node)
+            chosen = self._chosen.get(key, _PROVISIONED)
+            out.append(ClaimBinding(meta.namespace, meta.name, meta.uid, chosen, place, self.rules.timeout))
+        return out
+
+    # Answers ----------------------------------------------------------------------------------------------------------
+
+    def fault(self, claims: Sequence[str]) -> str:
+        """Why no pod with these claims can run anywhere now, in kube-scheduler's words; empty where one may."""
+        for key in claims:
+            fault = self._fault(key)
+            if fault:
+                return fault
+        return ""
+
+    def _fault(self, key: str) -> str:
+        name = key.partition("/")[2]
+        claim = self._claims.get(key)
+        if claim is None:
+            return f'persistentvolumeclaim "{name}" not found'
+        if claim.status.phase == ClaimPhase.LOST:
+            volume = claim.spec.volume_name
+            return f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume "{volume}"'
+        if claim.metadata.deletion_timestamp:
+            return f'persistentvolumeclaim "{name}" is being deleted'
+        if _bound(claim) or not self.rules.binding:
+            return ""
+        made = self._classes.get(claim.spec.storage_class_name or "")
+        waits = made is not None and made.volume_binding_mode == BindingMode.WAIT_FOR_FIRST_CONSUMER
+        return "" if waits and not claim.spec.volume_name else UNBOUND
+
+    def rejections(self, claims: Sequence[str]) -> list[VolumeRejection]:
+        """The nodes from which the bound claims can't be reached; what is to be said once for the whole class."""
+        out: list[VolumeRejection] = []
+        count = self._labels.count
+        fault = self.fault(claims)
+        if fault:
+            return [VolumeRejection(fault, np.ones(count, dtype=bool))]
+        for key in claims:
+            claim = self._claims[key]
+            if not _bound(claim):
+                continue
+            volume = self._volumes.get(claim.spec.volume_name)
+            if volume is None:
+                out.append(VolumeRejection(NO_VOLUME, np.ones(count, dtype=bool)))
+                continue
+            if self.rules.binding:
+                out.append(VolumeRejection(NODE_CONFLICT, ~self._reached(volume)))
+            if self.rules.zones:
+                out.append(VolumeRejection(NO_ZONE, ~self._in_zone(volume)))
+        return [rejection for rejection in out if rejection.nodes.any()]
+
+    def task_rejections(self, task: Task) -> list[VolumeRejection]:
+        """The nodes that are refused because of where pods are now."""
+        claims = task.cls.profile.claims
+        if self.fault(claims):
+            return []
+        out: list[VolumeRejection] = []
+        single = (key for key in claims if _exclusive(self._claims[key]))
+        if any(self._users.get(key, {}).keys() - {task.uid} for key in single):
+            out.append(VolumeRejection(IN_USE, np.ones(self._labels.count, dtype=bool)))
+        waiting = self._waiting(claims)
+        if waiting:
+            bindable = self._bindable(waiting, anywhere=True)
+            out.append(VolumeRejection(BIND_CONFLICT, ~bindable))
+            if any(self._room_for(self._claims[key]) is not None for key in waiting):
+                out.append(VolumeRejection(NO_SPACE, bindable & ~self._bindable(waiting, anywhere=False)))
+        if self._limits and self.rules.limits:
+            out.append(VolumeRejection(TOO_MANY, self._full(claims)))
+        return [rejection for rejection in out if rejection.nodes.any()]
+
+    def admits(self, task: Task) -> str:
+        """Why the node of a placed pod doesn't reach its claims as they are bound by now; empty where it does."""
+        fault = self.fault(task.cls.profile.claims)
+        if fault:
+            return fault
+        row = self._labels.row(task.node)
+        refused = [r.reason for r in self.rejections(task.cls.profile.claims) if row is not None and r.nodes[row]]
+        return refused[0] if refused else ""
+
+    # Unbound claims ---------------------------------------------------------------------------------------------------
+
+    def _waiting(self, claims: Sequence[str]) -> list[str]:
+        """Those that are bound where their first consumer runs, and aren't yet."""
+        if not self.rules.binding:
+            return []
+        return [key for key in claims if key in self._claims and not _bound(self._claims[key])]
+
+    def _to_match(self, claims: Sequence[str]) -> list[str]:
+        """The waiting ones for which nothing is chosen yet, smallest first, as kube-scheduler takes them."""
+        open_ = [key for key in self._waiting(claims) if key not in self._chosen and not self._selected(key)]
+        return sorted(open_, key=lambda key: (_size(self._claims[key]), key))
+
+    def _selected(self, key: str) -> str:
+        return (self._claims[key].metadata.annotations or {}).get(SELECTED_NODE, "")
+
+    def _bindable(self, waiting: list[str], *, anywhere: bool) -> Mask:
+        """The nodes on which all of these can be bound; `anywhere` whether or not there is storage left for those that
+        are yet to be made."""
+        mask = np.ones(self._labels.count, dtype=bool)
+        for key in waiting:
+            claim = self._claims[key]
+            node = next(iter(self._users.get(key, {}).values()), "") or self._selected(key)
+            chosen = self._chosen.get(key, _PROVISIONED)
+            if chosen != _PROVISIONED and chosen in self._volumes:
+                mask &= self._reached(self._volumes[chosen])
+            elif node and _SHARED & set(claim.spec.access_modes or ()):
+                mask &= self._provisionable(claim)
+                if not anywhere:
+                    mask &= self._spacious(claim)
+            elif node:
+                mask &= self._labels.named(node)
+        return mask & self._match(self._to_match(waiting), anywhere=anywhere)[0]
+
+    def _match(
+        self, keys: list[str], *, rows: npt.NDArray[np.intp] | None = None, anywhere: bool = False
+    ) -> tuple[Mask, dict[str, npt.NDArray[np.intp]]]:
+        """On which nodes (all, or `rows`) each of these claims finds a volume of its own, or can have one made; and
+        which volume that is on each of them, by its place among the candidates, -1 where one is made or none is there.
+        """
+        rows = np.arange(self._labels.count, dtype=np.intp) if rows is None else rows
+        fits = np.ones(len(rows), dtype=bool)
+        taken: dict[str, Mask] = {}
+        picks: dict[str, npt.NDArray[np.intp]] = {}
+        for key in keys:
+            names = self._candidate_names(key)
+            best = np.full(len(rows), -1, dtype=np.intp)
+            for place in range(len(names) - 1, -1, -1):
+                free = self._reached(self._volumes[names[place]])[rows]
+                best[free & ~taken[names[place]] if names[place] in taken else free] = place
+            for place in np.unique(best[best >= 0]):
+                name = names[int(place)]
+                taken[name] = taken.get(name, np.zeros(len(rows), dtype=bool)) | (best == place)
+            makeable = self._provisionable(self._claims[key])
+            fits &= (best >= 0) | (makeable if anywhere else makeable & self._spacious(self._claims[key]))[rows]
+            picks[key] = best
+        return fits, picks
+
+    def _candidate_names(self, key: str) -> list[str]:
+        """The volumes that a claim may be bound to, the best first: one that is kept for it, else the smallest."""
+        known = self._candidates.get(key)
+        if known is None:
+            claim = self._claims[key]
+            known = self._candidates[key] = [
+                volume.metadata.name for volume in sorted(self._volumes.values(), key=by_size) if suits(volume, claim)
+            ]
+            known.sort(key=lambda name: self._volumes[name].spec.claim_ref is None)
+        others = {volume for other, volume in self._chosen.items() if other != key and volume != _PROVISIONED}
+        return [name for name in known if name not in others] if others else known
+
+    def _provisionable(self, claim: Claim) -> Mask:
+        """The nodes for which a volume can be made."""
+        made = self._classes.get(claim.spec.storage_class_name or "")
+        if made is None or made.provisioner in ("", NO_PROVISIONER):
+            return np.zeros(self._labels.count, dtype=bool)
+        if not made.allowed_topologies:
+            return np.ones(self._labels.count, dtype=bool)
+        mask = np.zeros(self._labels.count, dtype=bool)
+        for term in made.allowed_topologies:
+            here = np.ones(self._labels.count, dtype=bool)
+            for one in term.get("matchLabelExpressions") or ():
+                wanted = Requirement(str(one.get("key", "")), "In", tuple(one.get("values") or ()))
+                here &= self._labels.matching(wanted)
+            mask |= here
+        return mask
+
+    def _room_for(self, claim: Claim) -> Room | None:
+        made = self._classes.get(claim.spec.storage_class_name or "")
+        return None if made is None else self._room.of(made)
+
+    def _spacious(self, claim: Claim) -> Mask:
+        """The nodes for which there is storage enough to make a volume of that size, as far as its driver says."""
+        room = self._room_for(claim)
+        return np.ones(self._labels.count, dtype=bool) if room is None else room.largest >= _size(claim)
+
+    def utilisation(self, task: Task, rows: npt.NDArray[np.intp]) -> list[tuple[Amounts, Amounts]]:
+        """Of each storage class, how much the task's unbound claims ask for on these nodes, and how large the volumes
+        are that they would get, or the storage that these would be made of; both [M], 0 where nothing is asked for.
+        A node with volumes to give goes by these alone."""
+        keys = self._to_match(self._waiting(task.cls.profile.claims))
+        _, picks = self._match(keys, rows=rows)
+        given: dict[str, tuple[Amounts, Amounts]] = {}
+        made: dict[str, tuple[Amounts, Amounts]] = {}
+        static = np.zeros(len(rows), dtype=bool)
+        for key in keys:
+            claim, best = self._claims[key], picks[key]
+            name, size = claim.spec.storage_class_name or "", _size(claim)
+            found = best >= 0
+            static |= found
+            sizes = np.array([by_size(self._volumes[v])[0] for v in self._candidate_names(key)] or [0], dtype=float)
+            asked, held = given.setdefault(name, (np.zeros(len(rows)), np.zeros(len(rows))))
+            asked += np.where(found, size, 0.0)
+            held += np.where(found, sizes[np.maximum(best, 0)], 0.0)
+            room = self._room_for(claim)
+            if room is not None:
+                asked, held = made.setdefault(name, (np.zeros(len(rows)), np.zeros(len(rows))))
+                asked += np.where(found, 0.0, size)
+                held[:] = room.capacity[rows]
+        return [
+            *((np.where(static, asked, 0.0), held) for asked, held in given.values()),
+            *((np.where(static, 0.0, asked), held) for asked, held in made.values()),
+        ]
+
+    # Bound claims -----------------------------------------------------------------------------------------------------
+
+    def _reached(self, volume: PersistentVolume) -> Mask:
+        """The nodes from which a volume can be reached."""
+        name = volume.metadata.name
+        known = self._masks.get(name)
+        if known is None:
+            affinity = volume.spec.node_affinity
+            required = affinity.required if affinity is not None else None
+            wanted = NodeAffinity.parse(
+                None, {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+            )
+            known = self._masks[name] = self._labels.admitted(wanted)
+        return known
+
+    def _in_zone(self, volume: PersistentVolume) -> Mask:
+        """The nodes in the zone and region that the volume's labels name; a node that names none is in all."""
+        labels = volume.metadata.labels or {}
+        wanted = [
+            (pair, key, frozenset(labels[key].split(_ZONE_SEPARATOR)))
+            for pair in (_ZONE, _REGION)
+            for key in pair
+            if key in labels
+        ]
+        mask = np.ones(self._labels.count, dtype=bool)
+        if not wanted:
+            return mask
+        for (new, old), key, values in wanted:
+            here = self._labels.matching(Requirement(key, "In", tuple(values)))
+            if key == old:
+                here |= self._labels.matching(Requirement(new, "In", tuple(values)))
+            mask &= here
+        unnamed = np.ones(self._labels.count, dtype=bool)
+        for key in (*_ZONE, *_REGION):
+            unnamed &= self._labels.matching(Requirement(key, "DoesNotExist", ()))
+        return mask | unnamed
+
+    def _driver(self, claim: Claim) -> str:
+        volume = self._volumes.get(claim.spec.volume_name) if _bound(claim) else None
+        return volume.spec.csi.driver if volume is not None and volume.spec.csi is not None else ""
+
+    def _full(self, claims: Sequence[str]) -> Mask:
+        """The nodes that a driver attaches too many volumes to, were these added. A claim is attached once for all the
+        pods of a node."""
+        over = np.zeros(self._labels.count, dtype=bool)
+        for driver in {self._driver(self._claims[key]) for key in claims} & self._limits.keys():
+            attached = np.zeros(self._labels.count)
+            for key in {*self._users, *claims}:
+                claim = self._claims.get(key)
+                if claim is None or self._driver(claim) != driver:
+                    continue
+                on = np.zeros(self._labels.count, dtype=bool)
+                for node in set(self._users.get(key, {}).values()):
+                    on |= self._labels.named(node)
+                attached += 1.0 if key in claims else on
+            limits = np.full(self._labels.count, np.inf)
+            for node, most in self._limits[driver].items():
+                limits[self._labels.named(node)] = most
+            over |= attached > limits
+        return over
+
+
+def _told(claim: Claim) -> tuple[object, ...]:
+    """What of a claim decides something."""
+    meta, notes = claim.metadata, claim.metadata.annotations or {}
+    marks = (notes.get(SELECTED_NODE), BIND_COMPLETED in notes)
+    return meta.uid, bool(meta.deletion_timestamp), marks, claim.spec, claim.status.phase
+
+
+def _state(volume: PersistentVolume) -> tuple[object, ...]:
+    meta = volume.metadata
+    return meta.uid, meta.labels, bool(meta.deletion_timestamp), volume.status.phase
+
+
+def _bound(claim: Claim) -> bool:
+    if not claim.spec.volume_name:
+        return False
+    return claim.status.phase == ClaimPhase.BOUND or BIND_COMPLETED in (claim.metadata.annotations or {})
+
+
+def _exclusive(claim: Claim) -> bool:
+    return AccessMode.READ_WRITE_ONCE_POD in (claim.spec.access_modes or ())
+
+
+def _size(claim: Claim) -> int:
+    requests = claim.spec.resources.requests if claim.spec.resources is not None else None
+    return _amount((requests or {}).get("storage", 0))
+
+
+def _amount(given: str | float) -> int:
+    try:
+        return parse_quantity(given).value()
+    except MalformedQuantity:
+        return 0
+
+
+def by_size(volume: PersistentVolume) -> tuple[int, str]:
+    """A key that puts the smallest volume first."""
+    return _amount((volume.spec.capacity or {}).get("storage", 0)), volume.metadata.name
+
+
+def suits(volume: PersistentVolume, claim: Claim) -> bool:
+    """Whether a claim may be bound to a volume, wherever that is (`FindMatchingVolume` of the PV controller)."""
+    spec, asked = volume.spec, claim.spec
+    if volume.metadata.deletion_timestamp or spec.volume_mode != asked.volume_mode:
+        return False
+    if spec.storage_class_name != (asked.storage_class_name or "") or by_size(volume)[0] < _size(claim):
+        return False
+    if not set(asked.access_modes or ()) <= set(spec.access_modes or ()):
+        return False
+    kept = spec.claim_ref
+    if kept is not None:
+        mine = (kept.namespace, kept.name) == (claim.metadata.namespace, claim.metadata.name)
+        return mine and kept.uid in ("", claim.metadata.uid)
+    if asked.selector is not None and not LabelSelector.parse(asked.selector).matches(volume.metadata.labels or {}):
+        return False
+    return volume.status.phase == "Available"

@@ -1,0 +1,1 @@
+"""Policy files: read with the place of every fault, written out whole."""

@@ -1,0 +1,354 @@
+"""The scheduling policy: which actions run, which plugins decide, in which tiers, with which arguments.
+
+The file format is Volcano's (`volcano-scheduler.conf`), including the spelling of the switches, of which some start
+with `enable` and others with `enabled`. Unlike Volcano, which logs and goes on, an unknown name anywhere is an error:
+a policy that isn't followed is worse than none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+from vcbatch.scheduler.actions import ACTIONS, UNSUPPORTED_ACTIONS
+from vcbatch.scheduler.actions.base import Action
+from vcbatch.scheduler.arguments import Arguments, ArgumentSpec, Faults, PolicyError, PolicyFault
+from vcbatch.scheduler.picture.facts import Facts
+from vcbatch.scheduler.plugins import PLUGINS, UNSUPPORTED_PLUGINS
+from vcbatch.scheduler.plugins.base import Plugin
+from vcbatch.scheduler.plugins.checked import checked
+from vcbatch.scheduler.policy.located import compose
+from vcbatch.scheduler.policy.metrics_section import MetricsSection
+from vcbatch.scheduler.policy.switches import DEFAULT_OFF, Switch
+
+__all__ = ["BUILT_IN", "DEFAULT_POLICY", "Extensions", "PluginOption", "Policy", "PolicyError", "PolicyFault", "Tier"]
+
+MAX_POLICY_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extensions:
+    """Plugins and actions of the user's own, by the names that a policy uses."""
+
+    plugins: Mapping[str, type[Plugin]] = field(default_factory=dict[str, type[Plugin]])
+    actions: Mapping[str, Action] = field(default_factory=dict[str, Action])
+
+
+BUILT_IN = Extensions()
+"""Nothing of the user's own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PluginOption:
+    """One plugin of a tier. `switches` has those that the file names; see `enabled` for the others. `given` are the
+    arguments as they are written, `arguments` what the plugin reads, with defaults."""
+
+    name: str
+    cls: type[Plugin]
+    arguments: Arguments
+    given: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    switches: Mapping[Switch, bool] = field(default_factory=dict[Switch, bool])
+
+    def enabled(self, switch: Switch) -> bool:
+        """Whether the plugin takes part in what `switch` gates; a switch that isn't named is on, save two."""
+        return self.switches.get(switch, switch not in DEFAULT_OFF)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tier:
+    """Plugins of one strength: an earlier tier is heard first."""
+
+    plugins: Sequence[PluginOption]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """A checked policy; only `parse` and `build` make one."""
+
+    actions: Sequence[str]
+    tiers: Sequence[Tier]
+    action_arguments: Mapping[str, Arguments]
+    given_arguments: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
+    """By action, as they are written."""
+    metrics: MetricsSection | None = None
+    given_metrics: Mapping[str, Any] | None = None
+    """As it is written."""
+    """Where the real load of nodes is measured; None where it isn't."""
+    extensions: Extensions = BUILT_IN
+    warnings: Sequence[PolicyFault] = ()
+    """What is accepted, as Volcano accepts it, and does something else than one would think."""
+
+    @property
+    def by_queue(self) -> bool:
+        """Whether some plugin filters or scores nodes by a task's queue."""
+        return any(plugin.cls.BY_QUEUE for tier in self.tiers for plugin in tier.plugins)
+
+    def ignored_resources(self, facts: Facts) -> frozenset[str]:
+        """The resources that some plugin sees to, so that they count for nobody else."""
+        every = (o.cls.ignored_resources(o.arguments, facts) for tier in self.tiers for o in tier.plugins)
+        return frozenset[str]().union(*every)
+
+    @property
+    def config_maps(self) -> frozenset[tuple[str, str]]:
+        """The ConfigMaps that plugins read, as namespace and name."""
+        every = (option.cls.config_maps(option.arguments) for tier in self.tiers for option in tier.plugins)
+        return frozenset[tuple[str, str]]().union(*every)
+
+    @property
+    def steps(self) -> Sequence[tuple[str, Action]]:
+        """The actions in their order, with their names."""
+        known = {**ACTIONS, **self.extensions.actions}
+        return [(name, known[name]) for name in self.actions]
+
+    @staticmethod
+    def parse(
+        text: str, *, plugins: Mapping[str, type[Plugin]] | None = None, extensions: Extensions = BUILT_IN
+    ) -> Policy:
+        """Read a policy file; `plugins` adds plugins of the user's own by name, `extensions` actions as well.
+
+        Raises:
+            PolicyError: all that is wrong, each with its line: not YAML, a key, action, plugin, switch or argument that
+                isn't known, a value of the wrong type, the same plugin or key twice, a combination that can't work.
+        """
+        if len(text) > MAX_POLICY_BYTES:
+            raise PolicyError(f"policy: must be at most {MAX_POLICY_BYTES} characters, got {len(text)}")
+        source = compose(text)
+        try:
+            policy = Policy.build(_mapping(source.document, "policy"), plugins=plugins, extensions=extensions)
+        except PolicyError as error:
+            raise source.placed(error) from error
+        return replace(policy, warnings=source.placed(PolicyError(*policy.warnings)).faults)
+
+    @staticmethod
+    def default() -> Policy:
+        """The policy where none is given."""
+        return Policy.parse(DEFAULT_POLICY)
+
+    def acting(self, actions: str) -> Policy:
+        """The same with these actions, a comma-separated string. Raises `PolicyError`."""
+        reader = _Reader(self.extensions)
+        names = reader.actions(actions)
+        reader.faults.check()
+        return replace(self, actions=names)
+
+    @staticmethod
+    def build(
+        document: Mapping[str, Any],
+        *,
+        plugins: Mapping[str, type[Plugin]] | None = None,
+        extensions: Extensions = BUILT_IN,
+    ) -> Policy:
+        """The same from a decoded document, where no fault has a line."""
+        if plugins:
+            extensions = replace(extensions, plugins={**extensions.plugins, **plugins})
+        return _Reader(extensions).policy(document)
+
+
+class _Reader:
+    """Reads one policy. What is wrong is collected in `faults`, and something harmless read in its place."""
+
+    def __init__(self, extensions: Extensions) -> None:
+        self.faults = Faults()
+        self._warnings = Faults()
+        self._extensions = extensions
+        self._named: set[str] = set()
+        self._plugins = {**PLUGINS, **{name: checked(cls) for name, cls in extensions.plugins.items()}}
+        self._actions = {**ACTIONS, **extensions.actions}
+
+    def policy(self, document: Mapping[str, Any]) -> Policy:
+        """The whole document. Raises `PolicyError` with every fault."""
+        self._known_keys(document, {"actions", "tiers", "configurations", "metrics"}, "policy")
+        actions = self.actions(document.get("actions", ""))
+        tiers = [
+            self._tier(tier, f"policy.tiers[{i}]")
+            for i, tier in enumerate(self._list(document.get("tiers"), "policy.tiers"))
+        ]
+        limiting = {option.name for tier in tiers for option in tier.plugins if option.enabled(Switch.ALLOCATABLE)}
+        if {"capacity", "proportion"} <= limiting:
+            self.faults.add("policy.tiers: capacity and proportion both say what queues deserve; name one of them")
+        for i, tier in enumerate(tiers):
+            self._refuse_idle(tier, actions, f"policy.tiers[{i}]")
+        arguments, given = self._configurations(document.get("configurations"))
+        metrics = self.faults.of(lambda: MetricsSection.read(document.get("metrics")), None)
+        if metrics is None:
+            self._warn_of_blindness(tiers)
+        self.faults.check()
+        return Policy(
+            actions=actions,
+            tiers=tiers,
+            action_arguments=arguments,
+            given_arguments=given,
+            metrics=metrics,
+            given_metrics=document.get("metrics"),
+            extensions=self._extensions,
+            warnings=self._warnings.found,
+        )
+
+    def _warn_of_blindness(self, tiers: Sequence[Tier]) -> None:
+        for i, tier in enumerate(tiers):
+            for j, option in enumerate(tier.plugins):
+                if option.cls.NEEDS_METRICS:
+                    self._warnings.add(
+                        f"policy.tiers[{i}].plugins[{j}].name: {option.name} should come with the section metrics "
+                        "(type, address), without which it decides nothing"
+                    )
+
+    def actions(self, value: object) -> Sequence[str]:
+        """The names of a comma-separated string, in its order."""
+        where = "policy.actions"
+        if not isinstance(value, str):
+            self.faults.add(f"{where}: must be a comma-separated string, got {value!r}")
+            return ()
+        names = [name.strip() for name in value.split(",") if name.strip()]
+        if not names:
+            self.faults.add(f"{where}: must name at least one action; supported: {', '.join(sorted(self._actions))}")
+        for name in names:
+            if name not in self._actions:
+                self.faults.add(f"{where}: {self._unknown_action(name)}")
+        return tuple(names)
+
+    def _unknown_action(self, name: object) -> str:
+        return _unknown("action", name, known=self._actions, unsupported=UNSUPPORTED_ACTIONS)
+
+    def _mapping(self, value: object, where: str) -> Mapping[str, Any]:
+        return self.faults.of(lambda: _mapping(value, where), {})
+
+    def _list(self, value: object, where: str) -> Sequence[Any]:
+        if value is None or isinstance(value, list):
+            return cast("list[Any]", value or [])
+        self.faults.add(f"{where}: must be a list, got {value!r}")
+        return ()
+
+    def _known_keys(self, given: Mapping[str, Any], allowed: set[str], where: str) -> None:
+        for key in given:
+            if key not in allowed:
+                text = f"{where}: unknown key {key!r}; allowed: {', '.join(sorted(allowed))}"
+                self.faults.add(text, key=f"{where}.{key}")
+
+    def _tier(self, value: object, where: str) -> Tier:
+        tier = self._mapping(value, where)
+        self._known_keys(tier, {"plugins"}, where)
+        plugins = [
+            self._plugin(plugin, f"{where}.plugins[{i}]")
+            for i, plugin in enumerate(self._list(tier.get("plugins"), f"{where}.plugins"))
+        ]
+        made = Tier(plugins=tuple(plugin for plugin in plugins if plugin is not None))
+        self._refuse_conflicts(made, where)
+        return made
+
+    def _plugin(self, value: object, where: str) -> PluginOption | None:
+        """None where it can't be told which one it is."""
+        try:
+            option = _mapping(value, where)
+        except PolicyError as error:
+            self.faults.add(str(error))
+            return None
+        switches = self._switches(option, where)
+        name = option.get("name")
+        cls = self._plugins.get(name) if isinstance(name, str) else None
+        if cls is None or not isinstance(name, str):
+            unknown = _unknown("plugin", name, known=self._plugins, unsupported=UNSUPPORTED_PLUGINS)
+            self.faults.add(f"{where}.name: {unknown}")
+            return None
+        if name in self._named:
+            self.faults.add(f"{where}.name: plugin {name!r} is named twice")
+        self._named.add(name)
+        given, arguments = self._arguments(option, cls.ARGUMENTS, where)
+        parsed = PluginOption(name=name, cls=cls, arguments=arguments, given=given, switches=switches)
+        if parsed.enabled(Switch.HIERARCHY) and not cls.HIERARCHICAL:
+            self.faults.add(f"{where}.{Switch.HIERARCHY}: plugin {name!r} has no hierarchical mode here; must be false")
+        return parsed
+
+    def _switches(self, option: Mapping[str, Any], where: str) -> dict[Switch, bool]:
+        switches: dict[Switch, bool] = {}
+        names = {switch.value for switch in Switch}
+        for key, value in option.items():
+            if key in ("name", "arguments"):
+                continue
+            if key not in names:
+                allowed = f"name, arguments and the switches {', '.join(sorted(names))}"
+                self.faults.add(f"{where}: unknown key {key!r}; allowed: {allowed}", key=f"{where}.{key}")
+            elif not isinstance(value, bool):
+                self.faults.add(f"{where}.{key}: must be true or false, got {value!r}")
+            else:
+                switches[Switch(key)] = value
+        return switches
+
+    def _arguments(
+        self, entry: Mapping[str, Any], spec: ArgumentSpec, where: str
+    ) -> tuple[Mapping[str, Any], Arguments]:
+        """As written, and as read with defaults."""
+        written = entry.get("arguments")
+        given: Mapping[str, Any] = {} if written is None else self._mapping(written, f"{where}.arguments")
+        values = self.faults.of(lambda: spec.read(given, f"{where}.arguments"), {})
+        for text in spec.doubts(values, f"{where}.arguments"):
+            self._warnings.add(text)
+        return given, values
+
+    def _refuse_conflicts(self, tier: Tier, where: str) -> None:
+        """A hierarchy of shares and flat deserved amounts of one strength contradict each other (as in Volcano)."""
+        names = {plugin.name: plugin for plugin in tier.plugins}
+        drf = names.get("drf")
+        if drf is not None and drf.enabled(Switch.HIERARCHY) and "proportion" in names:
+            self.faults.add(f"{where}.plugins: drf with {Switch.HIERARCHY} and proportion must not share a tier")
+
+    def _refuse_idle(self, tier: Tier, actions: Sequence[str], where: str) -> None:
+        for option in tier.plugins:
+            if option.cls.ACTS_IN and option.cls.ACTS_IN not in actions:
+                self.faults.add(
+                    f"{where}.plugins: {option.name} acts in the action {option.cls.ACTS_IN}, which policy.actions "
+                    "must name too"
+                )
+
+    def _configurations(self, value: object) -> tuple[dict[str, Arguments], dict[str, Mapping[str, Any]]]:
+        by_action: dict[str, Arguments] = {}
+        written: dict[str, Mapping[str, Any]] = {}
+        for i, raw in enumerate(self._list(value, "policy.configurations")):
+            where = f"policy.configurations[{i}]"
+            entry = self._mapping(raw, where)
+            self._known_keys(entry, {"name", "arguments"}, where)
+            name = entry.get("name")
+            action = self._actions.get(name) if isinstance(name, str) else None
+            if action is None or not isinstance(name, str):
+                self.faults.add(f"{where}.name: {self._unknown_action(name)}")
+                continue
+            if name in written:
+                self.faults.add(f"{where}.name: action {name!r} is configured twice")
+            written[name], by_action[name] = self._arguments(entry, action.arguments, where)
+        for name, action in self._actions.items():
+            by_action.setdefault(name, action.arguments.read({}, name))
+        return by_action, written
+
+
+def _mapping(value: object, where: str) -> Mapping[str, Any]:
+    if isinstance(value, Mapping):
+        return cast("Mapping[str, Any]", value)
+    raise PolicyError(f"{where}: must be a mapping, got {value!r}")
+
+
+def _unknown(kind: str, name: object, *, known: Mapping[str, object], unsupported: frozenset[str]) -> str:
+    allowed = f"supported: {', '.join(sorted(known))}"
+    if name in unsupported and name not in known:
+        return f"{kind} {name!r} is one of Volcano's that vcbatch doesn't support; {allowed}"
+    return f"unknown {kind} {name!r}; {allowed}"
+
+
+DEFAULT_POLICY = """\
+actions: "enqueue, allocate, backfill"
+tiers:
+- plugins:
+  - name: priority
+  - name: gang
+    enablePreemptable: false
+  - name: conformance
+- plugins:
+  - name: overcommit
+  - name: drf
+    enablePreemptable: false
+  - name: predicates
+  - name: proportion
+  - name: nodeorder
+  - name: binpack
+"""
+"""The policy where none is given: the one that Volcano's installer writes."""

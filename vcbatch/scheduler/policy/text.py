@@ -1,0 +1,62 @@
+"""A policy written out with everything that it leaves to defaults; read again, it is the same policy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import yaml
+
+from vcbatch.scheduler.arguments import Arguments, ArgumentSpec
+from vcbatch.scheduler.plugins.base import Plugin
+from vcbatch.scheduler.policy.policy import PluginOption, Policy
+from vcbatch.scheduler.policy.switches import HOOKS, Switch
+
+Json = Mapping[str, Any]
+
+
+def effective(policy: Policy, *, metrics: bool = True) -> str:
+    """The policy file in full: every argument with its value, and every switch that gates something its plugin does.
+    Without `metrics` the section of that name, which may have passwords, is left out."""
+    document: dict[str, Any] = {
+        "actions": ", ".join(policy.actions),
+        "tiers": [{"plugins": [_plugin(option) for option in tier.plugins]} for tier in policy.tiers],
+    }
+    configurations = [
+        {"name": name, "arguments": arguments}
+        for name, action in policy.steps
+        if (
+            arguments := _arguments(
+                action.arguments, policy.action_arguments[name], policy.given_arguments.get(name, {})
+            )
+        )
+    ]
+    if configurations:
+        document["configurations"] = configurations
+    if metrics and policy.given_metrics is not None:
+        document["metrics"] = dict(policy.given_metrics)
+    return cast("str", cast("Any", yaml).safe_dump(document, sort_keys=False, width=120))
+
+
+def _plugin(option: PluginOption) -> Json:
+    entry: dict[str, Any] = {"name": option.name}
+    for switch in Switch:
+        if switch in option.switches or gates(switch, option.cls):
+            entry[switch.value] = option.enabled(switch)
+    arguments = _arguments(option.cls.ARGUMENTS, option.arguments, option.given)
+    if arguments:
+        entry["arguments"] = arguments
+    return entry
+
+
+def _arguments(spec: ArgumentSpec, values: Arguments, given: Json) -> dict[str, Any]:
+    """Structured ones only where they are written: what they are by default has no spelling of its own."""
+    named = {name: value for name, value in values.items() if name not in spec.structured}
+    return {**named, **{str(name): value for name, value in given.items() if str(name) in spec.structured}}
+
+
+def gates(switch: Switch, plugin: type[Plugin]) -> bool:
+    """Whether the switch turns something off that this plugin does."""
+    if switch is Switch.HIERARCHY:
+        return plugin.HIERARCHICAL
+    return any(getattr(plugin, hook) is not getattr(Plugin, hook) for hook in HOOKS.get(switch, ()))

@@ -1,0 +1,1 @@
+"""What queues hold, are given and ask for, in their tree."""

@@ -1,0 +1,124 @@
+"""What queues hold, as it is written to `status.allocated`: their own and that of every queue below them."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import numpy as np
+
+from vcbatch.scheduler.dra.charges import known, shown
+from vcbatch.scheduler.dra.queue_devices import QueueDevices
+from vcbatch.scheduler.picture.model import Queue
+from vcbatch.scheduler.picture.state import ClusterState
+from vcbatch.scheduler.queues.tree import QueueTree
+from vcbatch.scheduler.reasons.figures import Amount, Measured
+from vcbatch.scheduler.resources import CPU, MEMORY, Matrix, Vector
+from vcbatch.scheduler.result import QueueStatusUpdate
+
+AMOUNTS_EVERY = timedelta(seconds=1)
+"""How often a queue's amounts are written at most."""
+
+
+class QueueAmounts:
+    """Remembers when each queue was written, and which amounts agreed with what is stored, so that a queue of which
+    nothing moved costs a look."""
+
+    def __init__(self) -> None:
+        self._written_at: dict[str, datetime] = {}
+        self._stamp = (-1, 0)
+        self._devices: tuple[QueueDevices | None, int] = (None, 0)
+        self._tree = QueueTree({})
+        self._names: list[str] = []
+        self._totals: Matrix = np.zeros((0, 0))
+        self._agreed: dict[str, dict[str, str] | None] = {}
+        self._amounts: dict[str, dict[str, str]] = {}
+        """As they are written, of queues looked at again with the same totals: formatting is most of a look."""
+
+    def updates(self, state: ClusterState, now: datetime) -> tuple[list[QueueStatusUpdate], datetime | None]:
+        """The queues whose amounts differ from what was last seen or sent, and when the first of those is due that
+        were written a moment ago."""
+        out: list[QueueStatusUpdate] = []
+        soonest: datetime | None = None
+        nothing = {state.dims.names[r]: state.dims.format(r, 0.0) for r in (CPU, MEMORY)}
+        for queue, total in self._moved(state):
+            amounts = self._amounts.get(queue.name)
+            if amounts is None:
+                amounts = self._amounts[queue.name] = {
+                    **nothing,
+                    **state.dims.quantities(total),
+                    **_devices(state, queue),
+                }
+            if amounts == (queue.reported or nothing):
+                self._agreed[queue.name] = queue.reported
+                continue
+            due = self._due(queue.name, now)
+            if due is not None:
+                soonest = due if soonest is None else min(soonest, due)
+                continue
+            gone = {key: None for key in queue.reported or {} if key not in amounts}
+            queue.reported = self._agreed[queue.name] = amounts
+            meta = queue.view.metadata
+            out.append(
+                QueueStatusUpdate(
+                    name=queue.name,
+                    uid=meta.uid,
+                    resource_version=meta.resource_version,
+                    allocated={**amounts, **gone},
+                )
+            )
+        return out, soonest
+
+    def measure(self, state: ClusterState, measured: Measured) -> None:
+        """What queues hold and ask for, as `updates` found it last."""
+        tree = self._tree
+        pending = tree.upwards(tree.by_index(state.demand.by_queue(tree.rows).pending))
+        measured.amounts[Amount.ALLOCATED] = (self._names, self._totals)
+        measured.amounts[Amount.REQUEST] = (self._names, self._totals + pending)
+
+    def _moved(self, state: ClusterState) -> list[tuple[Queue, Vector]]:
+        """The queues, by name, that hold something else than when they last agreed, or are reported otherwise."""
+        stamp = (state.queues_stamp, len(state.dims))
+        if stamp != self._stamp:
+            self._stamp = stamp
+            self._tree = QueueTree(state.queues)
+            self._names = shown_names(self._tree)
+            self._totals = np.full((len(self._tree), len(state.dims)), np.nan)
+            self._agreed = {}
+            self._amounts = {}
+        tree = self._tree
+        totals = tree.upwards(tree.by_index(state.demand.by_queue(tree.rows).allocated))
+        moved = (totals != self._totals).any(axis=1)
+        self._totals = totals
+        books = state.queue_devices
+        devices = (books, 0 if books is None else books.stamp)
+        devices_moved = devices != self._devices
+        self._devices = devices
+        out: list[tuple[Queue, Vector]] = []
+        for i, queue in enumerate(tree.queues):
+            if queue is None:
+                continue
+            if moved[i] or devices_moved:
+                self._agreed.pop(queue.name, None)
+                self._amounts.pop(queue.name, None)
+            if queue.name not in self._agreed or self._agreed[queue.name] is not queue.reported:
+                out.append((queue, totals[i]))
+        return out
+
+    def _due(self, name: str, now: datetime) -> datetime | None:
+        """None where the queue may be written now, else when it may."""
+        last = self._written_at.get(name)
+        if last is None or now - last >= AMOUNTS_EVERY or now < last:
+            self._written_at[name] = now
+            return None
+        return last + AMOUNTS_EVERY
+
+
+def shown_names(tree: QueueTree) -> list[str]:
+    """The names of the queues by index, empty for a root that is no object."""
+    return ["" if queue is None else queue.name for queue in tree.queues]
+
+
+def _devices(state: ClusterState, queue: Queue) -> dict[str, str]:
+    """The devices by claim that the queue holds, each claim once."""
+    held = state.queue_devices.whole.get(queue.name) if state.queue_devices is not None else None
+    return {} if held is None else {key: shown(known(amount)) for key, amount in sorted(held.amounts.items())}

@@ -1,0 +1,117 @@
+"""The scheduling gate by which a pod waits for room in its queue (`scheduling.volcano.sh/queue-allocation-gate`).
+
+A pod asks for it by an annotation of the same name. As long as its queue has no room, the gate keeps autoscalers from
+making nodes for it. Once there is room for what the gang still needs, the gates of its pods are opened, and the room is
+kept for them until they are placed. Pods with other gates as well wait for those first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from vcbatch.api import names
+from vcbatch.scheduler.picture.classes import TaskClass
+from vcbatch.scheduler.picture.model import Job, Task, TaskStatus
+from vcbatch.scheduler.reasons.blockers import Blocker, queue_limit
+from vcbatch.scheduler.resources import Vector
+from vcbatch.scheduler.result import GateRemoval, WaitReason
+
+if TYPE_CHECKING:
+    from vcbatch.scheduler.picture.picture import Picture
+    from vcbatch.scheduler.session import Session
+
+_MEMORY = "opened gates"
+
+
+def opened(state: Picture) -> set[str]:
+    """UIDs of the pods whose gate is being removed, until that is seen."""
+    return state.memory.setdefault(_MEMORY, set())
+
+
+def asks(task: Task) -> bool:
+    """Whether the pod asks to wait for room in its queue."""
+    return (task.pod.metadata.annotations or {}).get(names.QUEUE_ALLOCATION_GATE) == "true"
+
+
+def waits(task: Task) -> bool:
+    """Whether nothing but the queue's gate holds the pod back."""
+    gates = task.pod.spec.scheduling_gates or ()
+    return bool(gates) and asks(task) and all(gate.name == names.QUEUE_ALLOCATION_GATE for gate in gates)
+
+
+def reserving(state: Picture) -> dict[str, dict[int, tuple[TaskClass, int]]]:
+    """By gang and class, how many pods have room kept for them: pending ones whose gate is open, or is being opened."""
+    done = opened(state)
+    found: dict[str, dict[int, tuple[TaskClass, int]]] = {}
+    seen: set[str] = set()
+    for job in state.waiting.values():
+        for task in job.tasks.values():
+            if task.status is not TaskStatus.PENDING or not asks(task):
+                continue
+            if task.gated:
+                if task.uid not in done:
+                    continue
+                seen.add(task.uid)
+            classes = found.setdefault(job.key, {})
+            count = classes[task.cls.id][1] if task.cls.id in classes else 0
+            classes[task.cls.id] = (task.cls, count + 1)
+    done &= seen
+    return found
+
+
+class Gates:
+    """Opens gates in a cycle, gang by gang as they are served."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._opened = set(opened(session.state))
+        self.removals: list[GateRemoval] = []
+
+    def closed(self, job: Job) -> list[Task]:
+        """The gang's pods that wait for room only, in task order."""
+        table = self._session.state.jobs_table
+        if not table.gated[job.row].any():
+            return []
+        held = [t for t in job.tasks.values() if t.status is TaskStatus.PENDING and t.gated and waits(t)]
+        return self._session.ordered([task for task in held if task.uid not in self._opened])
+
+    def open(self, job: Job) -> None:
+        """Open the gates for which there is room, if that is enough for the gang to start."""
+        tasks = self.closed(job)
+        if not tasks or job.queue is None:
+            return
+        session, kept = self._session, list[Task]()
+        for task in tasks:
+            if session.room(job.queue, task.cls.request) < 1 or session.barred(task) is not None:
+                break
+            session.reserve(job, task.cls, 1)
+            kept.append(task)
+        if len(kept) < self._needed(job, tasks):
+            for task in kept:
+                session.reserve(job, task.cls, -1)
+            self._refused(job, tasks)
+            return
+        for task in kept:
+            self._opened.add(task.uid)
+            self.removals.append(GateRemoval(task.namespace, task.name, task.uid))
+        text = "the gates of its pods are being opened, as its queue has room for them"
+        session.blockers.setdefault(job.key, Blocker(reason=WaitReason.GATED, text=text, placed=job.ready_count))
+
+    def close(self) -> None:
+        """The cycle holds: what was opened in it needn't be again."""
+        opened(self._session.state).update(removal.uid for removal in self.removals)
+
+    @staticmethod
+    def _needed(job: Job, tasks: Sequence[Task]) -> int:
+        """How many of these the gang needs for its minimum; one where it has that."""
+        others = job.valid_count - len(tasks)
+        return max(min(job.min_member - others, len(tasks)), 1)
+
+    def _refused(self, job: Job, tasks: Sequence[Task]) -> None:
+        session, queue = self._session, job.queue
+        assert queue is not None  # noqa: S101 - it was asked for room
+        own: Vector = 0.0 * tasks[0].cls.request
+        alike = sum(task.cls is tasks[0].cls for task in tasks)
+        blocker = queue_limit(session, queue, tasks[0], unplaced=alike, placed=job.ready_count, own=own)
+        session.blockers.setdefault(job.key, blocker)

@@ -1,0 +1,194 @@
+"""The tree of queues: who is above whom, and which queues have no place in it.
+
+`spec.parent` names the queue above; a queue without one is below `root`, which needn't exist as an object. What makes a
+queue's place wrong concerns that queue and those below it alone: the others go on as if they weren't there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import assert_never
+
+import numpy as np
+import numpy.typing as npt
+
+from vcbatch.scheduler.picture.model import Queue
+from vcbatch.scheduler.resources import Matrix
+
+ROOT_QUEUE = "root"
+Indexes = npt.NDArray[np.intp]
+
+_NAMED = 3
+"""How many queues a sentence names."""
+
+
+class FaultKind(StrEnum):
+    """What is wrong with a queue's place."""
+
+    UNKNOWN_PARENT = "UnknownParent"
+    """Its parent doesn't exist."""
+    CYCLE = "Cycle"
+    """It is above itself."""
+    BELOW_FAULT = "BelowFault"
+    """A queue above it has no place."""
+    NOT_LEAF = "NotLeaf"
+    """It has queues below it, so its own gangs wait; those below are fine."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueFault:
+    """Why no gang of this queue is admitted or placed. `culprits` are the missing parent, the queues of the cycle in
+    order, the faulty queue above, or the queues below."""
+
+    kind: FaultKind
+    queue: str
+    culprits: tuple[str, ...]
+
+    @property
+    def sentence(self) -> str:
+        """What is wrong and what to do."""
+        match self.kind:
+            case FaultKind.UNKNOWN_PARENT:
+                what = f"has the parent {self.culprits[0]}, which doesn't exist; create it or change spec.parent"
+            case FaultKind.CYCLE:
+                what = f"is above itself ({_few(self.culprits, ' below ')}); change spec.parent of one of them"
+            case FaultKind.BELOW_FAULT:
+                what = f"is below queue {self.culprits[0]}, which has no place in the tree of queues"
+            case FaultKind.NOT_LEAF:
+                what = f"takes no gangs, as it has queues below it ({_few(self.culprits, ', ')}); use one of those"
+            case _:
+                assert_never(self.kind)
+        return f"queue {self.queue} {what}"
+
+
+def _few(queues: Sequence[str], between: str) -> str:
+    more = f" and {len(queues) - _NAMED} more" if len(queues) > _NAMED else ""
+    return between.join(queues[:_NAMED]) + more
+
+
+class QueueTree:
+    """Q queues by name order, `root` among them even where there is no such object.
+
+    Attributes:
+        names: by index.
+        queues: by index, None for a root that is no object.
+        parent: index of the queue above, -1 for the root and where there is none; [Q].
+        depth: how far below the root, 0 for the root and for queues without a place; [Q].
+        chains: by index, the queue and those above it, nearest first, the root last.
+        leaf: whether there is no queue below; [Q].
+        place: whether it has a place in the tree; [Q].
+        index: by the row of a queue, its index; the last entry, which row -1 reads, is Q.
+        faults: by name, of queues without a place.
+    """
+
+    def __init__(self, queues: Mapping[str, Queue], *, hierarchical: bool = True) -> None:
+        """`hierarchical` False makes every queue a tree of its own: no root, no parents, no faults."""
+        named = {*queues, ROOT_QUEUE} if hierarchical else set(queues)
+        self.hierarchical = hierarchical
+        self.names: list[str] = sorted(named)
+        self._at = {name: i for i, name in enumerate(self.names)}
+        self.queues: list[Queue | None] = [queues.get(name) for name in self.names]
+        self.faults: dict[str, QueueFault] = {}
+        self.chains: list[tuple[int, ...]] = [(i,) for i in range(len(self.names))]
+        if hierarchical:
+            _Climb(self, {name: queue.view.spec.parent or ROOT_QUEUE for name, queue in queues.items()}).all()
+        count = len(self.names)
+        self.parent: Indexes = np.array([c[1] if len(c) > 1 else -1 for c in self.chains], dtype=np.intp)
+        self.depth: Indexes = np.array([len(c) - 1 for c in self.chains], dtype=np.intp)
+        self.place = np.array([name not in self.faults for name in self.names], dtype=bool)
+        self.leaf = np.ones(count, dtype=bool)
+        self.leaf[self.parent[self.parent >= 0]] = False
+        self.index: Indexes = np.full(2 + max((q.row for q in queues.values()), default=-1), count, dtype=np.intp)
+        for i, queue in enumerate(self.queues):
+            if queue is not None:
+                self.index[queue.row] = i
+        levels = max((len(c) for c in self.chains), default=1)
+        self._above: Indexes = np.full((levels, count), count, dtype=np.intp)
+        for i, chain in enumerate(self.chains):
+            self._above[: len(chain), i] = chain
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def at(self, name: str) -> int:
+        """The index of a queue that is there."""
+        return self._at[name]
+
+    def upwards(self, own: Matrix) -> Matrix:
+        """Sums over each queue and all below it, of amounts [Q, R] by index."""
+        out: Matrix = np.zeros((len(self) + 1, own.shape[1]))
+        for above in self._above:
+            np.add.at(out, above, own)
+        return out[: len(self)]
+
+    @property
+    def rows(self) -> int:
+        """How many rows the queues take, those that none has now included."""
+        return len(self.index) - 1
+
+    def by_index(self, amounts: Matrix) -> Matrix:
+        """Amounts [rows, R] by the row of a queue, as [Q, R]."""
+        out: Matrix = np.zeros((len(self) + 1, amounts.shape[1]))
+        out[self.index[:-1]] = amounts
+        return out[: len(self)]
+
+    def fault(self, queue: Queue) -> QueueFault | None:
+        """Why gangs of this queue wait whatever there is room for; None where they needn't."""
+        known = self.faults.get(queue.name)
+        if known is not None or not self.hierarchical:
+            return known
+        i = self._at[queue.name]
+        if self.leaf[i]:
+            return None
+        below = tuple(self.names[int(j)] for j in np.flatnonzero(self.parent == i))
+        return QueueFault(FaultKind.NOT_LEAF, queue.name, below)
+
+    def common_depth(self, one: int, other: int) -> int:
+        """How deep the nearest queue is that is above both, or is one of them; -1 where there is none."""
+        above = set(self.chains[one])
+        return next((int(self.depth[i]) for i in self.chains[other] if i in above), -1)
+
+
+class _Climb:
+    """Finds the chain of every queue, or what is wrong with its place."""
+
+    def __init__(self, tree: QueueTree, parents: Mapping[str, str]) -> None:
+        self._tree = tree
+        self._parents = parents
+        self._chains: dict[str, tuple[int, ...]] = {ROOT_QUEUE: (tree.at(ROOT_QUEUE),)}
+
+    def all(self) -> None:
+        for i, name in enumerate(self._tree.names):
+            self._climb(name)
+            self._tree.chains[i] = self._chains.get(name, (i,))
+
+    def _climb(self, name: str) -> None:
+        """Walk up until a queue whose place is known, then settle those on the way, the highest first."""
+        path: list[str] = []
+        passed: set[str] = set()
+        faults = self._tree.faults
+        while name not in self._chains and name not in faults:
+            if name in passed:
+                loop = path[path.index(name) :]
+                for at, member in enumerate(loop):
+                    faults[member] = QueueFault(FaultKind.CYCLE, member, (*loop[at:], *loop[:at], member))
+                break
+            path.append(name)
+            passed.add(name)
+            parent = self._parents[name]
+            if parent not in self._parents and parent != ROOT_QUEUE:
+                faults[name] = QueueFault(FaultKind.UNKNOWN_PARENT, name, (parent,))
+                break
+            name = parent
+        for queue in reversed(path):
+            if queue in faults:
+                continue
+            parent = self._parents[queue]
+            if parent in faults:
+                above = faults[parent]
+                origin = above.culprits[0] if above.kind is FaultKind.BELOW_FAULT else parent
+                faults[queue] = QueueFault(FaultKind.BELOW_FAULT, queue, (origin,))
+            else:
+                self._chains[queue] = (self._tree.at(queue), *self._chains[parent])

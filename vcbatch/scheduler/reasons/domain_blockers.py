@@ -1,0 +1,161 @@
+"""Why a gang found no domain of the network, as data with numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from vcbatch.scheduler.picture.columns import Floats
+from vcbatch.scheduler.picture.model import Job, Run
+from vcbatch.scheduler.plugins.gang import PLACED, whole_subs
+from vcbatch.scheduler.reasons.blockers import Blocker, histogram
+from vcbatch.scheduler.resources import EPS, PODS
+from vcbatch.scheduler.result import ClosestDomain, Shortage, WaitReason
+from vcbatch.scheduler.topology.domain_search import DomainSearch, Misfit, Room
+from vcbatch.scheduler.topology.domains import Domain
+from vcbatch.scheduler.topology.sub_gangs import SubKey
+
+if TYPE_CHECKING:
+    from vcbatch.scheduler.session import Session
+
+
+def inconsistent(job: Job, misfit: Misfit, *, task: str) -> Blocker:
+    """Nobody knows where the gang may be."""
+    return Blocker(reason=WaitReason.TOPOLOGY_INCONSISTENT, text=misfit.message, task=task, placed=job.ready_count)
+
+
+def no_domain(
+    session: Session, job: Job, *, placed: int, sub: SubKey | None = None, within: Domain | None = None
+) -> Blocker:
+    """By count no domain that the topology allows holds the gang, or the gang `sub` inside it in the domain `within`:
+    which comes closest, and what is short there."""
+    return _Shortfall(session, job, sub, within).blocker(placed)
+
+
+class _Shortfall:
+    def __init__(self, session: Session, job: Job, sub: SubKey | None, within: Domain | None) -> None:
+        self._session = session
+        self._search: DomainSearch = session.domain_search
+        self._job = job
+        self._sub = sub
+        self._limit = self._search.limit(job, sub)
+        self._within = within
+        self._allowed = self._search.allowed(job, sub, None if within is None else within.number)
+        self._runs: Sequence[Run] = [run for run in session.runs(job) if sub is None or run.sub == sub]
+        self._task = self._runs[0].tasks[0]
+
+    def blocker(self, placed: int) -> Blocker:
+        if not len(self._allowed):
+            return Blocker(reason=WaitReason.TOPOLOGY, text=self._apart(), task=self._task.name, placed=placed)
+        missing = self._missing()
+        room = self._search.placeable(self._runs, Room.FUTURE)
+        best = self._best(room)
+        if room[best] >= missing:
+            return self._inside(best, placed)
+        empty = self._search.placeable(self._runs, Room.EMPTY)
+        largest = self._best(empty)
+        if empty[largest] < missing and self._search.allocated(self._job, self._sub) is None:
+            return self._short(largest, int(empty[largest]), Room.EMPTY, placed)
+        return self._short(best, int(room[best]), Room.FUTURE, placed)
+
+    def _missing(self) -> int:
+        if self._sub is None:
+            return self._search.missing(self._job)
+        return self._search.missing_of(self._job, self._sub)
+
+    def _best(self, room: Floats) -> int:
+        """The allowed domain with the most room, the first by tier and name among equals; the whole cluster if that is
+        allowed."""
+        if not self._limited:
+            return self._search.tree.top
+        return int(self._allowed[int(room[self._allowed].argmax())])
+
+    def _apart(self) -> str:
+        """The places that it holds are further apart than allowed, or not where it may be."""
+        tree, held = self._search.tree, self._search.allocated(self._job, self._sub)
+        who = self._who()
+        if held is None or self._within is not None:
+            return f"{who} may be in no domain of tier {self._limit} or lower"
+        return f"{who} holds places in {tree.names[held]} of tier {tree.tiers[held]}, above tier {self._limit}, the \
+highest that it may span"
+
+    def _inside(self, best: int, placed: int) -> Blocker:
+        """There is room for as many pods as are needed, and none for the gangs inside."""
+        session, job, search = self._session, self._job, self._search
+        if self._sub is None:
+            for position, rule in enumerate(job.rules):
+                if rule.least <= whole_subs(job, position, PLACED):
+                    continue
+                for key in sorted({run.sub for run in self._runs if run.sub and run.sub[0] == position}):
+                    own = search.allowed(job, key)
+                    if not len(own) or not search.could_hold(job, own, Room.FUTURE, sub=key).any():
+                        return no_domain(session, job, sub=key, placed=placed)
+        tree = search.tree
+        text = f"no domain of tier {self._limit} or lower has room for the pods of {self._who()} together: \
+{tree.names[best]} has it for as many pods, not for the sub-groups that are needed"
+        return Blocker(reason=WaitReason.TOPOLOGY, text=text, task=self._task.name, placed=placed)
+
+    def _short(self, best: int, room: int, counted: Room, placed: int) -> Blocker:
+        domain, missing = self._search.tree.domain(best), self._missing()
+        shortages = self._shortages(best, room, counted)
+        impossible = counted is Room.EMPTY
+        free = np.maximum(self._session.nodes.alloc if impossible else self._session.nodes.future(), 0.0)
+        if impossible:
+            reason = WaitReason.IMPOSSIBLE
+        else:
+            reason = WaitReason.TOPOLOGY if self._limited else WaitReason.INSUFFICIENT
+        return Blocker(
+            reason=reason,
+            text=self._sentence(domain, room, shortages, impossible=impossible),
+            task=self._task.name,
+            placed=placed,
+            shortages=shortages,
+            nodes_examined=0 if room else len(domain.rows),
+            nodes={} if room else histogram(self._session, self._task, free, within=domain.rows),
+            within=domain.name if self._limited else "",
+            closest=ClosestDomain(domain.name, domain.tier, self._limit, missing, room),
+        )
+
+    @property
+    def _limited(self) -> bool:
+        """Whether it may not be just anywhere."""
+        return self._search.tree.top not in self._allowed
+
+    def _sentence(self, domain: Domain, room: int, shortages: Sequence[Shortage], *, impossible: bool) -> str:
+        pods = f"{room} of {self._missing()} pods{' were it empty' if impossible else ''}"
+        by = ", ".join(f"{s.resource} {s.short_by}" for s in shortages)
+        short = f"short by {by}" if by else "the rest of its room is in pieces too small for one"
+        takes = f"{'would take' if impossible else 'takes'} {pods}, {short}"
+        what = "is large enough" if impossible else "has room"
+        if self._limited:
+            where = f"no domain of tier {self._limit} or lower {what} for {self._who()}: {domain.name} is closest, it"
+        else:
+            where = f"there is no room for {self._who()}: the whole cluster"
+        return f"{where} {takes}"
+
+    def _shortages(self, best: int, room: int, counted: Room) -> list[Shortage]:
+        """What the pods that are missing ask for together, against what the domain's nodes have."""
+        session, dims = self._session, self._session.dims
+        rows = self._search.tree.rows[best]
+        wish = self._search.wish(self._job, self._sub).amount
+        nodes = session.nodes
+        have = (nodes.alloc if counted is Room.EMPTY else np.maximum(nodes.future(), 0.0))[:, rows].sum(axis=1)
+        return [
+            Shortage(
+                dims.names[r],
+                dims.format(int(r), float(wish[r])),
+                dims.format(int(r), float(have[r])),
+                dims.format(int(r), float(wish[r] - have[r])),
+            )
+            for r in np.flatnonzero(wish > have + EPS)
+            if r != PODS
+        ]
+
+    def _who(self) -> str:
+        if self._sub is None:
+            return "the gang"
+        rule = self._job.rules[self._sub[0]]
+        values = ", ".join(self._sub[1])
+        return f"sub-group {rule.name!r}" + (f" ({values})" if values else "")

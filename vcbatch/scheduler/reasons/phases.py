@@ -1,0 +1,46 @@
+"""The phase of a gang, by how its pods stand."""
+
+from __future__ import annotations
+
+from vcbatch.api.resources import JOBS
+from vcbatch.scheduler.picture.model import Job, Phase, TaskStatus
+
+
+def next_phase(job: Job, *, unschedulable: bool) -> Phase:
+    """The phase of a gang by how its pods stand (Volcano's phase machine): members that are bound, ran or are ending
+    on their node count as scheduled; a gang that lost its minimum while members run is Unknown. One that is Completed
+    stays so while none of its pods is to run."""
+    counts = job.counts
+    if counts[TaskStatus.RUNNING] and unschedulable:
+        return Phase.UNKNOWN
+    finished = counts[TaskStatus.SUCCEEDED] + counts[TaskStatus.FAILED]
+    scheduled = counts[TaskStatus.RUNNING] + counts[TaskStatus.BOUND] + finished + _ending(job)
+    if scheduled >= job.min_member:
+        return Phase.COMPLETED if scheduled == finished else Phase.RUNNING
+    if job.phase is Phase.COMPLETED and finished == sum(counts) and not _of_a_job(job):
+        return Phase.COMPLETED
+    return Phase.INQUEUE if job.phase is Phase.INQUEUE else Phase.PENDING
+
+
+def _of_a_job(job: Job) -> bool:
+    """A Job's own controller keeps the gang's PodGroup for another attempt, which is to be admitted before it has
+    pods."""
+    owner = job.group.metadata.controller_owner() if job.group is not None else None
+    return owner is not None and (owner.api_version, owner.kind) == (JOBS.api_version, JOBS.kind)
+
+
+def only_ending(job: Job) -> bool:
+    """Whether the gang lacks its minimum only because members are ending, and has nobody else to place."""
+    counts = job.counts
+    if counts[TaskStatus.PENDING] or counts[TaskStatus.PIPELINED]:
+        return False
+    ended = counts[TaskStatus.SUCCEEDED] + counts[TaskStatus.FAILED]
+    there = counts[TaskStatus.RUNNING] + counts[TaskStatus.BOUND] + ended + _ending(job)
+    return there >= job.min_member
+
+
+def _ending(job: Job) -> int:
+    """Members that are being deleted and still have their node."""
+    if not job.counts[TaskStatus.RELEASING]:
+        return 0
+    return sum(1 for task in job.tasks.values() if task.status is TaskStatus.RELEASING and task.node)

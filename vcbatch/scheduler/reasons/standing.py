@@ -1,0 +1,207 @@
+"""Who is served before whom, and by which number of which plugin: for people, before a cycle decides anything.
+
+Queues and gangs are put in order by the keys that actions go by. Each time one is served its numbers move, so this is
+the order in which a cycle begins, not the order in which all of it ends.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from vcbatch.scheduler.combining import has_opinion
+from vcbatch.scheduler.picture.model import Job, Queue, TaskStatus
+from vcbatch.scheduler.plugins.base import OrderTerm, Plugin
+from vcbatch.scheduler.policy.switches import Switch
+from vcbatch.scheduler.queues.tree import QueueTree
+from vcbatch.scheduler.reasons.figures import Amount
+from vcbatch.scheduler.resources import EPS, PODS, Dimensions, Vector
+
+if TYPE_CHECKING:
+    from vcbatch.scheduler.session import Session
+
+_DIGITS: Final = (2, 3, 4, 6, 9, 17)
+
+
+class OrderNumber(NamedTuple):
+    """One number that an order goes by, the smaller first; `term` is what it is, None where its plugin doesn't say."""
+
+    plugin: str
+    value: float
+    term: OrderTerm | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GangStanding:
+    """A gang that waits for places or for admission. `numbers` decide where it stands in its queue, then its age."""
+
+    namespace: str
+    name: str
+    uid: str
+    creation: str
+    numbers: Sequence[OrderNumber] = ()
+
+
+class Part(NamedTuple):
+    """What a queue holds of something that it deserves, as canonical quantities."""
+
+    resource: str
+    held: str
+    deserved: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueStanding:
+    """A queue in which gangs wait.
+
+    Attributes:
+        numbers: decide where it stands, then its age.
+        gangs: those that wait in it, the first to be served first.
+        share: the largest part that it holds of anything it deserves; None where no plugin says what queues deserve.
+        parts: what it holds of what it deserves, the largest part first.
+        closed: why it gets nothing now, whoever is first; empty where it may get something.
+    """
+
+    name: str
+    uid: str
+    creation: str
+    numbers: Sequence[OrderNumber] = ()
+    gangs: Sequence[GangStanding] = ()
+    share: float | None = None
+    parts: Sequence[Part] = ()
+    closed: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standings:
+    """The queues in which gangs wait, the first to be served first.
+
+    Attributes:
+        remembering: the plugins that order by what happened before, which a scheduler that ran then knows better.
+    """
+
+    queues: Sequence[QueueStanding]
+    remembering: Sequence[str] = ()
+
+
+class StandingsError(Exception):
+    """A plugin of the user's own failed when it was asked; says where."""
+
+
+def standings(session: Session) -> Standings:
+    """Of a session in which nothing has been decided yet. Plugins that order queues are closed afterwards, as only then
+    they tell what queues deserve."""
+    options = [option for tier in session.policy.tiers for option in tier.plugins]
+    named = list(zip(options, session.plugins, strict=True))
+    by_queue = [(o.name, p) for o, p in named if o.enabled(Switch.QUEUE_ORDER) and has_opinion(p, "queue_key")]
+    by_gang = [(o.name, p) for o, p in named if o.enabled(Switch.JOB_ORDER) and has_opinion(p, "job_key")]
+    waiting: dict[str, list[Job]] = {}
+    for job in session.state.waiting.values():
+        if job.group is not None and job.queue is not None:
+            waiting.setdefault(job.queue.name, []).append(job)
+    queues = sorted(map(session.state.queues.__getitem__, waiting), key=session.queue_key)
+    found = [
+        QueueStanding(
+            name=queue.name,
+            uid=queue.view.metadata.uid,
+            creation=queue.view.metadata.creation_timestamp or "",
+            numbers=[number for name, plugin in by_queue for number in _of_queue(name, plugin, queue)],
+            gangs=[_gang(job, by_gang) for job in sorted(waiting[queue.name], key=session.job_key)],
+            closed=_closed(session, queue, waiting[queue.name]),
+        )
+        for queue in queues
+    ]
+    remembering = sorted({name for name, plugin in (*by_queue, *by_gang) if type(plugin).REMEMBERS_ORDER})
+    for plugin in {id(plugin): plugin for _, plugin in by_queue}.values():
+        plugin.close(session)
+    return Standings(queues=_with_shares(session, found), remembering=remembering)
+
+
+def why_before(first: QueueStanding | GangStanding, second: QueueStanding | GangStanding) -> str:
+    """Why the first is served before the second: `share 0.25 below 1.00`, `priority 10 above 0`, `older`. Empty where
+    it isn't."""
+    for ours, theirs in zip(first.numbers, second.numbers, strict=False):
+        if ours.plugin != theirs.plugin:
+            break
+        if ours.value != theirs.value:
+            return _decided(ours, theirs) if ours.value < theirs.value else ""
+    if first.creation != second.creation:
+        return "older" if first.creation < second.creation else ""
+    return "same age; by its uid" if (first.uid, first.name) < (second.uid, second.name) else ""
+
+
+def _decided(ours: OrderNumber, theirs: OrderNumber) -> str:
+    term = ours.term or OrderTerm(f"the number of plugin {ours.plugin}")
+    other = theirs.term or term
+    of, than = (f" of {one.of}" if one.of else "" for one in (term, other))
+    if term.sign == 0:
+        return term.word
+    mine, less = _told_apart(ours.value * term.sign, theirs.value * term.sign, whole=term.sign < 0)
+    return f"{term.word} {mine}{of} {'below' if term.sign > 0 else 'above'} {less}{than}"
+
+
+def _told_apart(one: float, other: float, *, whole: bool) -> tuple[str, str]:
+    """Both numbers with as many digits as it takes to see which is greater; `whole` ones without a fraction."""
+    if whole and one.is_integer() and other.is_integer():
+        return f"{int(one)}", f"{int(other)}"
+    texts = ((f"{one:.{digits}f}", f"{other:.{digits}f}") for digits in _DIGITS)
+    return next((pair for pair in texts if pair[0] != pair[1]), (repr(one), repr(other)))
+
+
+def _of_queue(name: str, plugin: Plugin, queue: Queue) -> list[OrderNumber]:
+    key, terms = plugin.queue_key(queue), plugin.queue_terms(queue)
+    known: list[OrderTerm | None] = [*terms, *[None] * (len(key) - len(terms))]
+    return [OrderNumber(name, float(value), term) for value, term in zip(key, known, strict=False)]
+
+
+def _gang(job: Job, plugins: Sequence[tuple[str, Plugin]]) -> GangStanding:
+    namespace, _, name = job.key.partition("/")
+    numbers = [OrderNumber(title, float(plugin.job_key(job)), type(plugin).JOB_TERM) for title, plugin in plugins]
+    return GangStanding(namespace=namespace, name=name, uid=job.uid, creation=job.creation, numbers=numbers)
+
+
+def _closed(session: Session, queue: Queue, waiting: Sequence[Job]) -> str:
+    if not queue.open:
+        return f"queue {queue.name} is {queue.view.status.state}"
+    fault = session.queue_fault(queue)
+    if fault:
+        return fault
+    # What a queue deserves goes by what its pods ask for: as long as it has none that wait, it has all of that.
+    asks = any(job.counts[TaskStatus.PENDING] for job in waiting)
+    return (session.overused(queue) or "") if asks else ""
+
+
+def _with_shares(session: Session, found: Sequence[QueueStanding]) -> list[QueueStanding]:
+    """With what the queues hold and deserve, where a plugin says what they deserve."""
+    measured = session.measured
+    if measured.shares is None or Amount.DESERVED not in measured.amounts:
+        return list(found)
+    names, shares, _ = measured.shares
+    by_name, deserved = measured.amounts[Amount.DESERVED]
+    rows = {name: row for row, name in enumerate(by_name)}
+    hierarchical = any(plugin.hierarchical for plugin in session.plugins)
+    tree = QueueTree(session.state.queues, hierarchical=hierarchical)
+    held = tree.upwards(tree.by_index(session.state.demand.by_queue(tree.rows).allocated))
+    at = {name: index for index, name in enumerate(tree.names)}
+    share = dict(zip(names, shares.tolist(), strict=True))
+    return [
+        replace(
+            queue,
+            share=share.get(queue.name),
+            parts=_parts(session.dims, held[at[queue.name]], deserved[rows[queue.name]]),
+        )
+        for queue in found
+    ]
+
+
+def _parts(dims: Dimensions, held: Vector, deserved: Vector) -> list[Part]:
+    columns = [r for r in np.flatnonzero(np.isfinite(deserved) & (deserved >= EPS)).tolist() if r != PODS]
+    columns.sort(key=lambda r: (-held[r] / deserved[r], dims.names[r]))
+    # What is deserved is rarely a whole number of anything: rounded down, as in the scheduler's own sentences.
+    return [
+        Part(dims.names[r], dims.format(r, float(held[r])), dims.format(r, math.floor(deserved[r]))) for r in columns
+    ]

@@ -1,0 +1,188 @@
+"""Conservative backfill: room is kept for the first gang of a queue that doesn't fit, and others start beside it only
+where that doesn't put its start off.
+
+When the gang will start at the latest follows from the limits that running gangs declare (Slurm's backfill scheduler
+works by the same rule). Without such limits nothing is promised, and nothing kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from vcbatch.api.reasons import expected_to_start
+from vcbatch.api.timestamps import format_time
+from vcbatch.scheduler.picture.columns import Floats, Rows
+from vcbatch.scheduler.picture.model import Job, Queue, Run
+from vcbatch.scheduler.reasons.blockers import Blocker
+from vcbatch.scheduler.reservations.run_limits import Release, declared_limit, releases
+from vcbatch.scheduler.resources import EPS, Matrix
+from vcbatch.scheduler.result import WaitReason
+
+if TYPE_CHECKING:
+    from vcbatch.scheduler.session import Session
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reservation:
+    """Room for a gang: `amounts`, [R, K], on the nodes of `rows`, [K], from `start` on. `kept` is the part of it that
+    nobody may take who is there then: what gangs that end until then don't leave."""
+
+    job: Job
+    start: datetime
+    rows: Rows
+    amounts: Floats
+    kept: Floats
+
+
+class Reservations:
+    """The reservations of one cycle, at most one for each queue and `most` in all."""
+
+    def __init__(self, session: Session, *, most: int) -> None:
+        self._session = session
+        self._most = most
+        self._by_queue: dict[str, Reservation] = {}
+        self._kept = False
+        self._releases: list[Release] | None = None
+
+    def before(self, job: Job, queue: Queue) -> Blocker | None:
+        """The gang is about to be tried: let it see what it may take. Why it needn't be tried, where its queue is first
+        in, first out and it would be through only after the first could have started."""
+        if not self._by_queue:
+            return None
+        soonest = min(self._by_queue.values(), key=lambda reservation: reservation.start)
+        harmless = self._ends_by(job, soonest.start)
+        self._keep(not harmless)
+        own = self._by_queue.get(queue.name)
+        if queue.fifo and own is not None and not self._ends_by(job, own.start):
+            text = f"queue {queue.name} is first in, first out: {own.job.key} is first, expected {_by(own.start)}"
+            return Blocker(reason=WaitReason.RESERVED, text=text)
+        return None
+
+    def after(self, job: Job, queue: Queue) -> None:
+        """The gang was tried and didn't start. Where it is the first of its queue and waits for nodes, room is kept for
+        it; otherwise it is told whom it waits for."""
+        blocker = self._session.blockers.get(job.key)
+        if blocker is None or blocker.reason is not WaitReason.INSUFFICIENT:
+            return
+        if queue.name not in self._by_queue and len(self._by_queue) < self._most:
+            self._keep(False)
+            reservation = self._reserve(job)
+            if reservation is not None:
+                self._by_queue[queue.name] = reservation
+                text = f"{blocker.text}; {expected_to_start(reservation.start)}"
+                self._session.blockers[job.key] = replace(blocker, text=text, expected_start=reservation.start)
+        elif self._kept:
+            heads = ", ".join(f"{r.job.key} (expected {_by(r.start)})" for r in self._by_queue.values())
+            self._session.blockers[job.key] = replace(blocker, text=f"{blocker.text}; room is kept for {heads}")
+
+    def holds(self, queue: Queue) -> bool:
+        """Whether room is kept for a gang of this queue."""
+        return queue.name in self._by_queue
+
+    def close(self) -> None:
+        """The action is over: what was kept is shown as free again."""
+        self._keep(False)
+
+    def _ends_by(self, job: Job, when: datetime) -> bool:
+        limit = declared_limit(job)
+        return limit is not None and self._session.now + limit <= when
+
+    def _keep(self, kept: bool) -> None:
+        """Take what is kept out of what is free, or give it back."""
+        if kept is self._kept:
+            return
+        self._kept = kept
+        self._session.exhausted.clear()  # what one gang ran into, another needn't
+        sign = 1.0 if kept else -1.0
+        for reservation in self._by_queue.values():
+            self._session.nodes.pipelined[:, reservation.rows] += sign * reservation.kept
+            self._session.placer.returned(reservation.rows.tolist())
+
+    def _reserve(self, job: Job) -> Reservation | None:
+        """The earliest time by which enough gangs have ended, and where the gang would be then."""
+        if self._releases is None:
+            self._releases = list(releases(self._session.state, self._session.now))
+        ends = self._releases
+        runs = _needed(self._session, job)
+        free = np.array(self._session.nodes.future())
+        for reservation in self._by_queue.values():
+            free[:, reservation.rows] -= reservation.amounts
+        if not ends or not runs or self._packed(runs, _freed(free, ends)) is None:
+            return None
+        low, high = 0, len(ends)  # the first `high` ends are enough, the first `low` aren't known to be
+        while low < high:
+            middle = (low + high) // 2
+            if self._packed(runs, _freed(free, ends[:middle])) is None:
+                low = middle + 1
+            else:
+                high = middle
+        packed = self._packed(runs, _freed(free, ends[:high]))
+        if packed is None or high == 0:
+            return None  # it fits by numbers already: what keeps it out isn't room
+        rows, amounts = packed
+        start = max(ends[high - 1].end, self._session.now)
+        left = _freed(np.zeros_like(free), ends[:high])[:, rows]
+        kept = np.maximum(amounts - left, 0.0)
+        return Reservation(job=job, start=start, rows=rows, amounts=amounts, kept=kept)
+
+    def _packed(self, runs: list[Run], free: Matrix) -> tuple[Rows, Floats] | None:
+        """Where these pods fit on what is free, the largest nodes first; None where they don't."""
+        left = free.copy()
+        taken = np.zeros_like(free)
+        for run in runs:
+            cls = run.cls
+            need = cls.need
+            asked = np.where(need > 0, need, 1.0)
+            slots = np.where(need > 0, np.floor((left[cls.needed] + EPS) / asked), np.inf).min(axis=0)
+            slots = np.where(self._session.placer.static(cls).mask, np.maximum(slots, 0.0), 0.0)
+            order = np.argsort(-slots, kind="stable")
+            counts = np.minimum(slots[order], len(run.tasks))
+            before = np.cumsum(counts) - counts
+            counts = np.clip(len(run.tasks) - before, 0.0, counts)
+            if counts.sum() < len(run.tasks):
+                return None
+            used = counts > 0
+            rows = order[used]
+            amount = cls.request[:, None] * counts[used]
+            left[:, rows] -= amount
+            taken[:, rows] += amount
+        rows = np.flatnonzero(taken.any(axis=0))
+        return rows, taken[:, rows]
+
+
+def _needed(session: Session, job: Job) -> list[Run]:
+    """The pending pods that the gang can't start without: the minimum of each role, then others up to the gang's."""
+    missing = job.min_member - job.ready_count - job.pending_best_effort
+    roles = dict(job.role_minimums)
+    out: list[Run] = []
+    spare: list[Run] = []
+    for run in session.runs(job):
+        least = min(max(roles.get(run.role, 0), 0), len(run.tasks))
+        roles[run.role] = roles.get(run.role, 0) - least
+        if least:
+            out.append(Run(run.cls, run.role, run.sub, run.tasks[:least]))
+            missing -= least
+        if least < len(run.tasks):
+            spare.append(run.rest(least))
+    for run in spare:
+        if missing <= 0:
+            break
+        out.append(Run(run.cls, run.role, run.sub, run.tasks[:missing]))
+        missing -= len(out[-1].tasks)
+    return out
+
+
+def _freed(free: Matrix, ends: list[Release]) -> Matrix:
+    """What is free once these gangs have ended."""
+    out = free.copy()
+    for release in ends:
+        out[:, release.rows] += release.amounts
+    return out
+
+
+def _by(when: datetime) -> str:
+    return f"by {format_time(when)}"

@@ -1,0 +1,274 @@
+"""The domains of the network: the HyperNodes of the cluster as a tree over the rows of the node table.
+
+The tree is made again only when a HyperNode or the names and labels of nodes changed; which nodes a selector chooses
+is kept from one time to the next (`vcbatch.api.topology`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from vcbatch.api.names import CLUSTER_TOP_HYPERNODE
+from vcbatch.api.reasons import HyperNodeReason
+from vcbatch.api.scheduling import HyperNodeView
+from vcbatch.api.topology import Place, Topology
+from vcbatch.scheduler.picture.columns import Floats, Rows
+from vcbatch.scheduler.picture.model import NodeInfo
+from vcbatch.scheduler.picture.state import ClusterState
+
+_MEMORY: Final = "domains"
+_NONE: Final = -1
+_FATAL: Final = (HyperNodeReason.CYCLE, HyperNodeReason.SEVERAL_PARENTS, HyperNodeReason.TIER_ORDER)
+"""Flaws that keep HyperNodes from being a tree. A member that doesn't exist (yet) is none of them."""
+
+
+class Domain(NamedTuple):
+    """A HyperNode as a place to put pods: its number in the tree and the rows of its nodes, ascending."""
+
+    number: int
+    name: str
+    tier: int
+    rows: Rows
+
+
+@dataclass(frozen=True, slots=True)
+class TreeFault:
+    """Why the HyperNodes make no tree, with the first one by name at which that shows."""
+
+    hyper_node: str
+    message: str
+
+
+class Domains:
+    """The tree. Domains are numbered by tier and name; the last is the whole cluster, above all that have no parent.
+
+    Attributes:
+        names: by number.
+        tiers: by number, [D]; the whole cluster has one more than the highest.
+        parent: the number of the next domain up, [D]; -1 of the whole cluster.
+        rows: of each domain the rows of its nodes, ascending.
+        leaf: of each node the lowest domain that it is in, [N].
+        levels: the tiers that there are, ascending, that of the whole cluster included.
+        within: of each level and node the domain, -1 where there is none, [T, N].
+        lineage: of each level and domain the domain that has it below it or is it, -1 where there is none, [T, D].
+        tier_names: the lowest tier that goes by each name.
+        fault: why it is no tree; what it says of domains holds only where this is None.
+    """
+
+    def __init__(self, places: Mapping[str, Place], tier_names: Mapping[str, int], infos: Sequence[NodeInfo]) -> None:
+        ordered = sorted(places, key=lambda name: (places[name].tier, name))
+        top = len(ordered)
+        self.names: list[str] = [*ordered, CLUSTER_TOP_HYPERNODE]
+        tiers = [places[name].tier for name in ordered]
+        self.tiers: npt.NDArray[np.int64] = np.array([*tiers, max(tiers, default=0) + 1], dtype=np.int64)
+        self.index: Mapping[str, int] = {name: i for i, name in enumerate(self.names)}
+        self.parent: Rows = np.full(top + 1, top, dtype=np.intp)
+        self.parent[top] = _NONE
+        self.fault = _flaw_of(places, ordered)
+        for name in ordered if self.fault is None else ():
+            for child in places[name].children:
+                self.parent[self.index[child]] = self.index[name]
+        row_of = {info.name: row for row, info in enumerate(infos)}
+        self.rows: list[Rows] = [
+            np.array(sorted(row_of[n] for n in places[name].nodes if n in row_of), dtype=np.intp) for name in ordered
+        ]
+        self.rows.append(np.arange(len(infos), dtype=np.intp))
+        self.levels: list[int] = sorted({int(tier) for tier in self.tiers})
+        self.tier_names = tier_names
+        self._paths: dict[int, Rows] = {}
+        self.leaf: Rows = np.full(len(infos), top, dtype=np.intp)
+        self.within: Rows = np.full((len(self.levels), len(infos)), _NONE, dtype=np.intp)
+        self.fault = self.fault or self._laid()
+        self.lineage: Rows = self._lineage()
+        self._first, self._last = self._numbered()
+
+    def _laid(self) -> TreeFault | None:
+        """Enter which domain each node is in at each level; a node in two branches is a fault."""
+        level = {tier: i for i, tier in enumerate(self.levels)}
+        highest = np.full(self.leaf.shape, _NONE, dtype=np.intp)
+        for d in range(self.top + 1):
+            rows = self.rows[d]
+            below = highest[rows]
+            astray = (below != _NONE) & (self.parent[below] != d)
+            if astray.any() and d != self.top:
+                node = int(rows[int(astray.argmax())])
+                other = self.names[int(highest[node])]
+                return TreeFault(self.names[d], f"one of its nodes is in {other} as well, which is not below it")
+            self.leaf[rows[below == _NONE]] = d
+            self.within[level[int(self.tiers[d])], rows] = d
+            highest[rows] = d
+        return None
+
+    def _lineage(self) -> Rows:
+        level = {tier: i for i, tier in enumerate(self.levels)}
+        lineage: Rows = np.full((len(self.levels), len(self)), _NONE, dtype=np.intp)
+        for index in range(self.top, -1, -1):  # parents have higher numbers than their children
+            if index != self.top:
+                lineage[:, index] = lineage[:, self.parent[index]]
+            lineage[level[int(self.tiers[index])], index] = index
+        return lineage
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @property
+    def top(self) -> int:
+        """The number of the whole cluster."""
+        return len(self.names) - 1
+
+    def domain(self, index: int) -> Domain:
+        return Domain(index, self.names[index], int(self.tiers[index]), self.rows[index])
+
+    def path(self, index: int) -> Iterator[int]:
+        """The domain and all above it, upwards."""
+        while index != _NONE:
+            yield index
+            index = int(self.parent[index])
+
+    def meet(self, one: int, other: int) -> int:
+        """The lowest domain that has both below it or is one of them."""
+        above = set(self.path(one))
+        return next(index for index in self.path(other) if index in above)
+
+    def around(self, rows: Sequence[int]) -> int | None:
+        """The lowest domain that has all these nodes; None of no nodes."""
+        if not len(rows):
+            return None
+        leaves = np.unique(self.leaf[np.asarray(rows, dtype=np.intp)])
+        index = int(leaves[0])
+        for leaf in leaves[1:]:
+            index = self.meet(index, int(leaf))
+        return index
+
+    def highest(self, index: int, tier: int) -> int | None:
+        """The highest domain up to this tier that has the domain below it or is it; None where it is higher itself."""
+        found = None
+        for above in self.path(index):
+            if self.tiers[above] > tier:
+                break
+            found = above
+        return found
+
+    def below(self, root: int, tier: int) -> npt.NDArray[np.intp]:
+        """The root and all domains below it, up to this tier, in the order of their numbers."""
+        return np.flatnonzero(self._inside(root) & (self.tiers <= tier))
+
+    def is_leaf(self, index: int) -> bool:
+        """Whether there is no domain below it."""
+        return not (self.parent == index).any()
+
+    def meeting_tiers(self, index: int) -> npt.NDArray[np.int64]:
+        """The tier at which each domain meets this one, [D]."""
+        tiers = np.full(len(self), int(self.tiers[self.top]), dtype=np.int64)
+        for above in reversed(list(self.path(index))):
+            tiers[self._inside(above)] = self.tiers[above]
+        return tiers
+
+    def _inside(self, root: int) -> npt.NDArray[np.bool_]:
+        """Whether each domain is the root or below it, [D]."""
+        return (self._first >= self._first[root]) & (self._first < self._last[root])
+
+    def _numbered(self) -> tuple[Rows, Rows]:
+        """Numbers in an order in which all below a domain follow it, and the number after the last of these, [D]."""
+        sizes = np.ones(len(self), dtype=np.intp)
+        for index in range(self.top):  # children have lower numbers than their parents
+            sizes[self.parent[index]] += sizes[index]
+        first = np.zeros(len(self), dtype=np.intp)
+        free = first + 1
+        for index in range(self.top - 1, -1, -1):
+            parent = self.parent[index]
+            first[index] = free[parent]
+            free[index] = first[index] + 1
+            free[parent] += sizes[index]
+        return first, first + sizes
+
+    def sums(self, values: Floats) -> Floats:
+        """Of values per node, [N], the sum in each domain, [D]."""
+        total = np.zeros(len(self))
+        for domains in self.within:
+            there = domains != _NONE
+            total += np.bincount(domains[there], weights=values[there], minlength=len(self))
+        return total
+
+    def add(self, sums: Floats, rows: Rows, more: Floats) -> None:
+        """Add to the sums, [D] or [K, D], what the values of these nodes grew by, [len(rows)] or [K, len(rows)]."""
+        for i, row in enumerate(rows):
+            sums[..., self.around_row(int(row))] += more[..., i, None]
+
+    def around_row(self, row: int) -> Rows:
+        """The domains that a node is in, from the lowest up."""
+        leaf = int(self.leaf[row])
+        known = self._paths.get(leaf)
+        if known is None:
+            known = self._paths[leaf] = np.array(list(self.path(leaf)), dtype=np.intp)
+        return known
+
+
+def _flaw_of(places: Mapping[str, Place], ordered: Sequence[str]) -> TreeFault | None:
+    for name in sorted(ordered):
+        for flaw in places[name].flaws:
+            if flaw.reason in _FATAL:
+                return TreeFault(name, flaw.message)
+    return None
+
+
+class _Keeper:
+    """The tree of a picture, and what it was made of."""
+
+    def __init__(self) -> None:
+        self._topology = Topology()
+        self._views: dict[str, HyperNodeView] = {}
+        self._nodes: dict[str, dict[str, str]] = {}
+        self._made_at: tuple[int, int] | None = None
+        self._tree: Domains | None = None
+
+    def tree(self, state: ClusterState) -> Domains:
+        at = (state.facts.stamp(HyperNodeView), state.static_stamp)
+        if self._tree is None or at != self._made_at:
+            self._tree = self._read(state)
+            self._made_at = at
+        return self._tree
+
+    def _read(self, state: ClusterState) -> Domains:
+        views = state.facts.of(HyperNodeView)
+        infos = state.nodes.infos
+        self._read_nodes(infos if views else ())
+        for name in self._views.keys() - views.keys():
+            self._topology.remove_hyper_node(name)
+        for name, view in views.items():
+            if self._views.get(name) is not view:
+                self._topology.set_hyper_node(name, view.spec)
+        self._views = dict(views)
+        tier_names: dict[str, int] = {}
+        for view in views.values():
+            name, tier = view.spec.tier_name, view.spec.tier
+            if name:
+                tier_names[name] = min(tier, tier_names.get(name, tier))
+        return Domains(self._topology.places(), tier_names, infos)
+
+    def _read_nodes(self, infos: Sequence[NodeInfo]) -> None:
+        present = {info.name: info.labels for info in infos}
+        for name in self._nodes.keys() - present.keys():
+            self._topology.remove_node(name)
+        for name, labels in present.items():
+            if self._nodes.get(name) is not labels:
+                self._topology.set_node(name, labels)
+        self._nodes = present
+
+
+def domains_of(state: ClusterState) -> Domains:
+    """The tree as the picture has it. Good for the cycle: nodes and HyperNodes don't change in one."""
+    keeper: _Keeper | None = state.memory.get(_MEMORY)
+    if keeper is None:
+        keeper = state.memory[_MEMORY] = _Keeper()
+    return keeper.tree(state)
+
+
+def changed_rows(log: Sequence[tuple[object, Sequence[int]]], cursor: int) -> Rows:
+    """The rows of the nodes that the placer's log names from there on, each once, ascending."""
+    return np.array(sorted({int(row) for _, rows in log[cursor:] for row in rows}), dtype=np.intp)
