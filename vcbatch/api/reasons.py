@@ -11,7 +11,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
-from vcbatch.api.names import MAX_RUN_SECONDS
+from vcbatch.api.names import COOLDOWN_TIME, MAX_RUN_SECONDS
 from vcbatch.api.timestamps import format_time, parse_time
 
 LONGEST_MESSAGE: Final = 1024
@@ -291,7 +291,7 @@ class WaitReason(StrEnum):
     WAITING_FOR_RELEASE = "WaitingForRelease"
     """It fits as soon as pods that are ending are gone; what it found is held for it."""
     VICTIMS_PROTECTED = "VictimsProtected"
-    """It would fit if pods were evicted that the policy protects for now (the plugin disruption)."""
+    """It would fit if pods were evicted that the policy protects for now (the plugins disruption and cdp)."""
     UNSUPPORTED = "UnsupportedConstraint"
     """A pod asks for something that this scheduler doesn't understand, so it isn't placed."""
     VOLUMES = "VolumesNotReady"
@@ -315,11 +315,12 @@ class WaitReason(StrEnum):
 
 
 class DisruptionLimit(StrEnum):
-    """What of a policy keeps pods from being evicted: the arguments of the plugin disruption."""
+    """What keeps pods from being evicted for now: arguments of the plugin disruption, or what the pods ask for."""
 
     MIN_RUNTIME = "minRuntime"
     PER_GANG_AND_HOUR = "maxDisruptionsPerGangPerHour"
     PER_CYCLE = "maxVictimsPerCycle"
+    COOL_DOWN = COOLDOWN_TIME
 
 
 class PodConditionType(StrEnum):

@@ -8,6 +8,7 @@ ending it with its tier.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import inf
 from operator import attrgetter
 from typing import Any
 
@@ -275,8 +276,9 @@ class Answers:
         return left
 
     def protection(self, victims: Sequence[Task]) -> Protection | None:
-        """By which limit that passes with time these pods may not be evicted now."""
-        return next((found for plugin in self.plugins if (found := plugin.protection(victims)) is not None), None)
+        """By which limit these pods may not be evicted now; of several the one that keeps them for longest."""
+        found = [limit for plugin in self.plugins if (limit := plugin.protection(victims)) is not None]
+        return max(found, key=lambda limit: inf if limit.until is None else limit.until.timestamp(), default=None)
 
     def preemptive(self, queue: Queue, request: Vector) -> bool:
         """Whether the queue may have pods of other queues evicted for this request."""

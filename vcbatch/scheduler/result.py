@@ -183,8 +183,8 @@ class ClosestDomain(NamedTuple):
 
 
 class Protected(NamedTuple):
-    """So many `pods` of these `gangs` (keys) would be evicted for a gang, but for a limit of the policy, of which
-    `allowed` is the value. They may go from `until` on; None where more would have to go at once than ever may."""
+    """So many `pods` of these `gangs` (keys) would be evicted for a gang, but for a limit, of which `allowed` is
+    the value. They may go from `until` on; None where more would have to go at once than ever may."""
 
     pods: int
     gangs: Sequence[str]

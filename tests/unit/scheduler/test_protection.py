@@ -7,12 +7,14 @@ from datetime import timedelta
 from typing import Any
 
 import msgspec
+import pytest
 
 from tests.unit.scheduler.cluster import START, Cluster
 from vcbatch.api.disruption import DisruptionBudget
+from vcbatch.api.reasons import DisruptionLimit, protected_until
 from vcbatch.api.resources import PODDISRUPTIONBUDGETS
 from vcbatch.api.timestamps import format_time
-from vcbatch.scheduler import CycleResult, Policy
+from vcbatch.scheduler import CycleResult, Explanation, Policy, WaitReason
 from vcbatch.scheduler.picture.model import Task
 from vcbatch.scheduler.plugins.base import Plugin
 from vcbatch.scheduler.plugins.cdp import cooldown_end
@@ -195,3 +197,87 @@ def test_a_cool_down_is_the_label_s_before_the_annotation_s() -> None:
     cool(found, "old-worker-0", "10m", since=0)
     ends = START + timedelta(minutes=10)
     assert cooldown_end(found.scheduler._state.tasks["pod-old-worker-0"].pod) == ends
+
+
+COOLING = """
+actions: "allocate, {action}"
+tiers:
+- plugins:
+  - name: priority
+  - name: gang
+    enablePreemptable: false
+    enableReclaimable: false
+  - name: capacity
+  - name: cdp
+{more}
+- plugins:
+  - name: predicates
+"""
+EVICTING = pytest.mark.parametrize("action", ["preempt", "gangpreempt", "reclaim", "gangreclaim"])
+
+
+def cooling(action: str, more: str = "") -> Cluster:
+    """A gang of two that has just been placed and wants to stay for ten minutes, and another one for half of that;
+    those that wait may have them evicted."""
+    found = Cluster(Policy.parse(COOLING.format(action=action, more=more)))
+    found.node("n0", cpu="4")
+    found.priority("high", 10)
+    found.queue("lender")
+    found.queue("default", event="MODIFIED", deserved={"cpu": "4", "memory": "64Gi"})
+    queue = "lender" if action.endswith("reclaim") else "default"
+    for name, cooldown in (("old", "10m"), ("brief", "5m")):
+        running(found, name, 2, queue=queue)
+        for index in range(2):
+            cool(found, f"{name}-worker-{index}", cooldown, since=0)
+    return found
+
+
+def told(found: Cluster, gang: str) -> Explanation:
+    explanation = found.scheduler.explain("ns", gang)
+    assert explanation is not None
+    return explanation
+
+
+@EVICTING
+def test_gangs_are_told_of_a_cool_down_for_as_long_as_it_keeps_victims(action: str) -> None:
+    found = cooling(action)
+    names = [f"new{i}" for i in range(3)]
+    for name in names:
+        found.gang(name, 4, priorityClassName="high")
+    found.cycle()
+    end = START + timedelta(minutes=10)
+    for _ in range(2):
+        for name in names:
+            explanation = told(found, name)
+            assert explanation.reason is WaitReason.VICTIMS_PROTECTED, name
+            assert explanation.protected == (4, ("ns/brief", "ns/old"), DisruptionLimit.COOL_DOWN, "10m", end)
+            assert protected_until(explanation.message) == end
+        result = found.cycle(after=30)
+        assert not result.evictions
+    found.cycle(after=300)
+    assert told(found, "new0").reason is WaitReason.VICTIMS_PROTECTED
+    assert evicted(found.cycle(after=300)) == [f"{name}-worker-{i}" for name in ("brief", "old") for i in range(2)]
+    assert told(found, "new0").reason is WaitReason.WAITING_FOR_RELEASE
+
+
+@EVICTING
+def test_a_gang_that_no_victim_would_help_is_not_told_of_their_cool_down(action: str) -> None:
+    found = cooling(action)
+    found.gang("vast", 5, priorityClassName="high")
+    found.cycle()
+    found.cycle()
+    assert told(found, "vast").reason is not WaitReason.VICTIMS_PROTECTED
+
+
+def test_of_two_protections_the_one_that_lasts_longer_is_told() -> None:
+    """The plugin that is asked first protects for a shorter time."""
+    found = cooling("preempt", "  - name: disruption\n    arguments: {minRuntime: 2m}")
+    found.gang("new", 4, priorityClassName="high")
+    found.cycle()
+    assert told(found, "new").protected == (
+        4,
+        ("ns/brief", "ns/old"),
+        DisruptionLimit.COOL_DOWN,
+        "10m",
+        START + timedelta(minutes=10),
+    )

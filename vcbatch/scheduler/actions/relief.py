@@ -56,7 +56,8 @@ class Relief:
         self._prospects: dict[tuple[object, ...], _Prospect] = {}
         self._spared: frozenset[str] = frozenset()
         self._breakable: frozenset[str] | None = None
-        self._futile: set[tuple[object, ...]] = set()
+        self._futile: dict[tuple[object, ...], int] = {}
+        """Tasks like these can't be helped; how many pods were protected meanwhile."""
         self._futile_at: tuple[int, ...] = ()
 
     def begin(self, spared: frozenset[str] = frozenset(), breakable: frozenset[str] | None = None) -> None:
@@ -74,7 +75,9 @@ class Relief:
         coupled = self.session.coupled([task])
         key = None if coupled else self._standing(task)
         if key is not None and key in self._futile:
+            self.session.withheld += self._futile[key]
             return False
+        before = self.session.withheld
         prospect = self._prospect(task, coupled=coupled)
         roomy = self._roomy(task)
         prospect.admit(roomy)
@@ -91,7 +94,7 @@ class Relief:
             else:
                 prospect.barred(row)
         if key is not None and not statement:
-            self._futile.add(key)
+            self._futile[key] = self.session.withheld - before
         return False
 
     def may_go(self, victim: Task, task: Task) -> bool:
@@ -292,6 +295,8 @@ class Relief:
         plugins go by something else. What failed holds until somebody gets a place."""
         session, job = self.session, task.job
         if job is None or job.queue is None or not self._alike or self._spared or self._breakable is not None:
+            return None
+        if session.lenient:
             return None
         if job.counts[TaskStatus.RUNNING] or job.counts[TaskStatus.BOUND]:
             return None

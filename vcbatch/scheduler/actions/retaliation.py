@@ -107,8 +107,9 @@ class Retaliation:
 
     def failed(self, job: Job) -> None:
         """Nobody can be evicted for the gang now. Where others hold places until the cycle ends, that says nothing
-        about the next."""
-        if self._repeatable and not self._session.held and not self._session.evictions:
+        about the next; where victims are protected for a time, it is told of them as long as they are."""
+        session = self._session
+        if self._repeatable and not session.held and not session.evictions and job.key not in session.protected:
             self._memory.asleep[self._kind, job.uid] = self._stamp(job)
 
     def permits(self, statement: Statement, job: Job) -> bool:

@@ -91,8 +91,8 @@ class GangEviction:
 
 
 class Protection(NamedTuple):
-    """A limit of the policy that keeps pods, what it `allowed`, and until when it keeps them; None where so many may
-    never go at once."""
+    """A limit that keeps pods, what it `allowed`, and until when it keeps them; None where so many may never go at
+    once."""
 
     limit: DisruptionLimit
     allowed: str

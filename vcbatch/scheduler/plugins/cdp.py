@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final
 from vcbatch.api import names
 from vcbatch.api.duration import MalformedDuration, parse_duration
 from vcbatch.api.pod import Pod
-from vcbatch.api.reasons import PodConditionType
+from vcbatch.api.reasons import DisruptionLimit, PodConditionType
 from vcbatch.api.timestamps import parse_time
 from vcbatch.scheduler.picture.model import Queue, Task, TaskStatus
-from vcbatch.scheduler.plugins.base import GangEviction, Plugin
+from vcbatch.scheduler.plugins.base import GangEviction, Plugin, Protection
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.session import Session
@@ -58,12 +58,28 @@ class CoolDown(Plugin):
     def movable(self, unwanted: Sequence[Task]) -> list[Task]:
         return self._cool(unwanted)
 
+    def protection(self, victims: Sequence[Task]) -> Protection | None:
+        ends = [(end, task) for task in victims if (end := self._end(task)) is not None]
+        if not ends:
+            return None
+        end, last = max(ends, key=lambda entry: entry[0])
+        return Protection(DisruptionLimit.COOL_DOWN, _asked(last.pod), end)
+
     def _cool(self, candidates: Sequence[Task]) -> list[Task]:
-        return [task for task in candidates if not self._protects(task)]
+        if self._session.lenient:
+            return list(candidates)
+        found = [task for task in candidates if not self._protects(task)]
+        self._session.withheld += len(candidates) - len(found)
+        return found
+
+    def _end(self, task: Task) -> datetime | None:
+        """Until when the pod keeps its place; None where it needn't."""
+        ends = cooldown_end(task.pod)
+        return ends if ends is not None and ends > self._session.now else None
 
     def _protects(self, task: Task) -> bool:
-        ends = cooldown_end(task.pod) if task.status is TaskStatus.RUNNING else None
-        if ends is None or ends <= self._session.now:
+        ends = self._end(task) if task.status is TaskStatus.RUNNING else None
+        if ends is None:
             return False
         if self._memory.ends is None or ends < self._memory.ends:
             self._memory.ends = ends
@@ -73,8 +89,7 @@ class CoolDown(Plugin):
 
 def cooldown_end(pod: Pod) -> datetime | None:
     """When the pod's cool-down is over; None where it asks for none or isn't placed."""
-    meta = pod.metadata
-    asked = (meta.labels or {}).get(names.COOLDOWN_TIME) or (meta.annotations or {}).get(names.COOLDOWN_TIME)
+    asked = _asked(pod)
     if not asked:
         return None
     try:
@@ -85,3 +100,9 @@ def cooldown_end(pod: Pod) -> datetime | None:
     except (MalformedDuration, ValueError, OverflowError):
         return None
     return None
+
+
+def _asked(pod: Pod) -> str:
+    """The cool-down that the pod asks for, as it stands there."""
+    meta = pod.metadata
+    return (meta.labels or {}).get(names.COOLDOWN_TIME) or (meta.annotations or {}).get(names.COOLDOWN_TIME) or ""
