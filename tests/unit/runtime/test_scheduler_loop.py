@@ -282,8 +282,8 @@ def test_that_a_gang_starts_is_written_with_its_pods_and_trouble_at_once():
 def test_a_gang_whose_pods_are_long_in_starting_has_its_places_soon():
     async def main() -> None:
         server, scheduler = world(), Scripted()
-        body: dict[str, Any] = {"metadata": {"name": "g", "namespace": "ns"}, "status": {"phase": "Inqueue"}}
-        meta = server.seed(PODGROUPS, body)["metadata"]
+        body: dict[str, Any] = {"metadata": {"name": "g", "namespace": "ns"}, "spec": {"minMember": 2}}
+        meta = server.seed(PODGROUPS, {**body, "status": {"phase": "Inqueue"}})["metadata"]
         status = {"phase": "Inqueue", "conditions": [PLACED]}
         update = PodGroupUpdate("ns", "g", meta["uid"], meta["resourceVersion"], status)
         scheduler.results.append(CycleResult(podgroup_updates=[update]))
@@ -291,6 +291,33 @@ def test_a_gang_whose_pods_are_long_in_starting_has_its_places_soon():
             loop.cycle()
             await asyncio.sleep(6)
             assert server.objects[(PODGROUPS, "ns", "g")]["status"] == status
+
+    run(main())
+
+
+def test_gangs_that_start_by_the_hundred_wait_for_each_other_and_for_their_pods():
+    async def main() -> None:
+        server, scheduler = world(), Scripted()
+        body: dict[str, Any] = {"spec": {"minMember": 2}, "status": {"phase": "Inqueue"}}
+        groups = [
+            server.seed(PODGROUPS, {"metadata": {"name": f"g{n}", "namespace": "ns"}, **body}) for n in range(400)
+        ]
+        status = {"phase": "Inqueue", "conditions": [PLACED]}
+        updates = [
+            PodGroupUpdate("ns", meta["name"], meta["uid"], meta["resourceVersion"], status)
+            for meta in (group["metadata"] for group in groups)
+        ]
+
+        def written() -> list[bool]:
+            return [server.objects[(PODGROUPS, "ns", f"g{n}")]["status"] == status for n in range(400)]
+
+        async with looping(server, scheduler) as loop:
+            scheduler.results.append(CycleResult(podgroup_updates=updates))
+            loop.cycle()
+            await asyncio.sleep(15)
+            assert 90 <= sum(written()) <= 110 and all(written()[:90])
+            await asyncio.sleep(16)
+            assert all(written())
 
     run(main())
 
