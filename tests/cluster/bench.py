@@ -69,7 +69,8 @@ class Profile:
 
 @dataclass(slots=True, kw_only=True)
 class Measured:
-    """Seconds from the first submission; CPU seconds and peak MiB by program; writes by verb and resource."""
+    """Seconds from the first submission; CPU seconds and peak MiB by program; writes by verb and resource, `refused`
+    those that the server didn't accept."""
 
     submitted: float = 0.0
     bound: float = 0.0
@@ -77,6 +78,7 @@ class Measured:
     cpu: dict[str, float] = field(default_factory=dict[str, float])
     peak: dict[str, float] = field(default_factory=dict[str, float])
     writes: dict[str, int] = field(default_factory=dict[str, int])
+    refused: dict[str, int] = field(default_factory=dict[str, int])
 
 
 class Progress:
@@ -138,7 +140,10 @@ class Costs:
         after = usage.of_all(self._programs)
         to.cpu = {name: after[name].cpu - self._before[name].cpu for name in after}
         to.peak = {name: after[name].peak for name in after}
-        to.writes = dict(sorted(writes(counted(self._plane) - self._requests).items()))
+        requests = counted(self._plane) - self._requests
+        refused = Counter({request: n for request, n in requests.items() if request.code >= "400"})
+        to.writes = dict(sorted(writes(requests - refused).items()))
+        to.refused = dict(sorted(writes(refused).items()))
         return to
 
 
@@ -239,13 +244,18 @@ def report(results: dict[str, tuple[Measured, Measured]]) -> None:
 
     requests = Table(box=None, pad_edge=False, header_style="bold", title="writes", title_justify="left")
     requests.add_column("", justify="left")
-    kinds: Counter[str] = Counter()
-    for ours, _ in results.values():
-        kinds.update(ours.writes)
     for name in results:
         requests.add_column(name, justify="right")
-    for kind, _ in kinds.most_common():
-        requests.add_row(kind, *(f"{ours.writes.get(kind, 0):,}" for ours, _ in results.values()))
+    rows: dict[str, dict[str, int]] = {}
+    for name, (ours, _) in results.items():
+        for kind, number in ours.writes.items():
+            rows.setdefault(kind, {})[name] = number
+        for kind, number in ours.refused.items():
+            rows.setdefault(f"{kind}, refused", {})[name] = number
+    for kind, numbers in sorted(rows.items(), key=lambda row: -sum(row[1].values())):
+        requests.add_row(kind, *(f"{numbers.get(name, 0):,}" for name in results))
+    each = (sum(ours.writes.values()) / Profile.parse(name).total for name, (ours, _) in results.items())
+    requests.add_row("each pod, without refused ones", *(f"{number:.2f}" for number in each))
     console.print(requests)
 
 
