@@ -21,7 +21,7 @@ from vcbatch.api.pod import TERMINAL_PHASES, Pod
 from vcbatch.api.resources import PERSISTENTVOLUMECLAIMS, PERSISTENTVOLUMES, PODS, STORAGECLASSES
 from vcbatch.api.storage import BindingMode, Claim, PersistentVolume, StorageClass
 from vcbatch.local.kubelet.informer import Informer
-from vcbatch.scheduler.filters.volumes import by_size, suits
+from vcbatch.scheduler.filters.storage_objects import by_size, suits
 from vcbatch.seams.api import Api, ApiError
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random

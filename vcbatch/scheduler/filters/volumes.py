@@ -20,21 +20,18 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from vcbatch.api.names import BIND_COMPLETED, SELECTED_NODE
-from vcbatch.api.quantity import MalformedQuantity, parse_quantity
-from vcbatch.api.storage import (
-    NO_PROVISIONER,
-    AccessMode,
-    BindingMode,
-    Claim,
-    ClaimPhase,
-    CsiNode,
-    PersistentVolume,
-    StorageClass,
+from vcbatch.api.storage import AccessMode, BindingMode, Claim, ClaimPhase, PersistentVolume
+from vcbatch.scheduler.filters.storage_objects import (
+    StorageObject,
+    StorageObjects,
+    by_size,
+    is_bound,
+    is_exclusive,
+    selected_node,
+    size_of,
+    suits,
 )
-from vcbatch.scheduler.filters.node_labels import NodeLabels
-from vcbatch.scheduler.filters.selectors import LabelSelector, NodeAffinity, Requirement
-from vcbatch.scheduler.filters.storage_room import Room, StorageRoom
+from vcbatch.scheduler.filters.volume_reach import VolumeReach
 from vcbatch.scheduler.picture.facts import Facts
 from vcbatch.scheduler.resources import Mask
 from vcbatch.scheduler.result import ClaimBinding
@@ -55,9 +52,6 @@ TOO_MANY: Final = "node(s) exceed max volume count"
 NO_SPACE: Final = "node(s) did not have enough free storage"
 UNBOUND: Final = "pod has unbound immediate PersistentVolumeClaims"
 
-_ZONE: Final = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")
-_REGION: Final = ("topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region")
-_ZONE_SEPARATOR: Final = "__"
 _SHARED: Final = frozenset({AccessMode.READ_WRITE_MANY, AccessMode.READ_ONLY_MANY})
 _PROVISIONED: Final = ""
 """Chosen for a claim whose volume is yet to be made."""
@@ -83,7 +77,7 @@ class VolumeRules:
 
 
 class VolumeIndex:
-    """Claims, volumes and classes as they are, and which pods use which claim on which node.
+    """Which pods use which claim on which node, and so where pods with claims may go.
 
     `stamp` grows with every change of an object.
     """
@@ -91,95 +85,43 @@ class VolumeIndex:
     def __init__(self, facts: Facts) -> None:
         self.stamp = 0
         self.rules = VolumeRules()
-        self._room = StorageRoom(facts)
-        self._claims: dict[str, Claim] = {}
-        self._volumes: dict[str, PersistentVolume] = {}
-        self._classes: dict[str, StorageClass] = {}
-        self._limits: dict[str, dict[str, int]] = {}  # driver -> node -> volumes that it attaches there at most
+        self._objects = StorageObjects()
+        self._claims = self._objects.claims
+        self._volumes = self._objects.volumes
+        self._reach = VolumeReach(facts)
         self._users: dict[str, dict[str, str]] = {}  # claim -> pod UID -> node
         self._chosen: dict[str, str] = {}  # unbound claim -> the volume that it is to have
-        self._labels = NodeLabels([])
-        self._masks: dict[str, Mask] = {}  # volume -> nodes that reach it
         self._candidates: dict[str, list[str]] = {}
 
     # What there is ----------------------------------------------------------------------------------------------------
 
-    def put_claim(self, claim: Claim) -> bool:
-        """A claim is there, or changed; whether that may change a decision."""
-        before = self._claims.get(claim.metadata.key)
-        if before is not None and _told(before) == _told(claim):
+    def put(self, obj: StorageObject) -> bool:
+        """An object is there, or changed; whether that may change a decision."""
+        if not self._objects.put(obj):
             return False
-        self._claims[claim.metadata.key] = claim
-        if _bound(claim):
-            self._chosen.pop(claim.metadata.key, None)
-        return self._changed()
+        if isinstance(obj, Claim) and is_bound(obj):
+            self._chosen.pop(obj.metadata.key, None)
+        self._changed(obj)
+        return True
 
-    def drop_claim(self, claim: Claim) -> bool:
-        known = self._claims.get(claim.metadata.key)
-        if known is None or known.metadata.uid != claim.metadata.uid:
+    def drop(self, obj: StorageObject) -> bool:
+        """An object is gone; whether that may change a decision."""
+        if not self._objects.drop(obj):
             return False
-        del self._claims[claim.metadata.key]
-        self._chosen.pop(claim.metadata.key, None)
-        return self._changed()
+        if isinstance(obj, Claim):
+            self._chosen.pop(obj.metadata.key, None)
+        self._changed(obj)
+        return True
 
-    def put_volume(self, volume: PersistentVolume) -> bool:
-        name = volume.metadata.name
-        before = self._volumes.get(name)
-        if before is not None and before.spec == volume.spec and _state(before) == _state(volume):
-            return False
-        self._volumes[name] = volume
-        self._masks.pop(name, None)
-        return self._changed()
-
-    def drop_volume(self, volume: PersistentVolume) -> bool:
-        self._masks.pop(volume.metadata.name, None)
-        return self._volumes.pop(volume.metadata.name, None) is not None and self._changed()
-
-    def put_class(self, made: StorageClass) -> bool:
-        before = self._classes.get(made.metadata.name)
-        self._classes[made.metadata.name] = made
-        rules = (made.provisioner, made.volume_binding_mode, made.allowed_topologies)
-        same = before is not None and rules == (
-            before.provisioner,
-            before.volume_binding_mode,
-            before.allowed_topologies,
-        )
-        return not same and self._changed()
-
-    def drop_class(self, made: StorageClass) -> bool:
-        return self._classes.pop(made.metadata.name, None) is not None and self._changed()
-
-    def put_csi_node(self, node: CsiNode) -> bool:
-        """What the drivers of a node attach at most; a driver that doesn't say attaches any number."""
-        name = node.metadata.name
-        counts = {
-            driver.name: driver.allocatable.count
-            for driver in node.spec.drivers or ()
-            if driver.allocatable is not None and driver.allocatable.count is not None
-        }
-        if counts == {driver: nodes[name] for driver, nodes in self._limits.items() if name in nodes}:
-            return False
-        for nodes in self._limits.values():
-            nodes.pop(name, None)
-        for driver, count in counts.items():
-            self._limits.setdefault(driver, {})[name] = count
-        self._limits = {driver: nodes for driver, nodes in self._limits.items() if nodes}
-        return self._changed()
-
-    def drop_csi_node(self, node: CsiNode) -> bool:
-        gone = [nodes.pop(node.metadata.name, None) for nodes in self._limits.values()]
-        return any(most is not None for most in gone) and self._changed()
+    def _changed(self, obj: StorageObject) -> None:
+        self.stamp += 1
+        self._candidates.clear()
+        if isinstance(obj, PersistentVolume):
+            self._reach.forget(obj.metadata.name)
 
     def relay(self, infos: Sequence[NodeInfo]) -> None:
         """The nodes were laid out anew, or their labels changed."""
-        self._labels = NodeLabels(infos)
-        self._room.relay(self._labels)
-        self._masks.clear()
-
-    def _changed(self) -> bool:
-        self.stamp += 1
-        self._candidates.clear()
-        return True
+        self._reach.relay(infos)
 
     # Who uses what ----------------------------------------------------------------------------------------------------
 
@@ -213,8 +155,8 @@ class VolumeIndex:
         claim = self._claims.get(key)
         if claim is None:
             return False
-        limited = self.rules.limits and self._driver(claim) in self._limits
-        return _exclusive(claim) or (self.rules.binding and not _bound(claim)) or limited
+        limited = self.rules.limits and self._objects.driver_of(claim) in self._objects.limits
+        return is_exclusive(claim) or (self.rules.binding and not is_bound(claim)) or limited
 
     def bindings(self, task: Task, node: str) -> list[ClaimBinding]:
         """What is to be bound before this pod is, which has a place."""
@@ -246,31 +188,30 @@ class VolumeIndex:
             return f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume "{volume}"'
         if claim.metadata.deletion_timestamp:
             return f'persistentvolumeclaim "{name}" is being deleted'
-        if _bound(claim) or not self.rules.binding:
+        if is_bound(claim) or not self.rules.binding:
             return ""
-        made = self._classes.get(claim.spec.storage_class_name or "")
+        made = self._objects.class_of(claim)
         waits = made is not None and made.volume_binding_mode == BindingMode.WAIT_FOR_FIRST_CONSUMER
         return "" if waits and not claim.spec.volume_name else UNBOUND
 
     def rejections(self, claims: Sequence[str]) -> list[VolumeRejection]:
         """The nodes from which the bound claims can't be reached; what is to be said once for the whole class."""
         out: list[VolumeRejection] = []
-        count = self._labels.count
         fault = self.fault(claims)
         if fault:
-            return [VolumeRejection(fault, np.ones(count, dtype=bool))]
+            return [VolumeRejection(fault, self._reach.all())]
         for key in claims:
             claim = self._claims[key]
-            if not _bound(claim):
+            if not is_bound(claim):
                 continue
             volume = self._volumes.get(claim.spec.volume_name)
             if volume is None:
-                out.append(VolumeRejection(NO_VOLUME, np.ones(count, dtype=bool)))
+                out.append(VolumeRejection(NO_VOLUME, self._reach.all()))
                 continue
             if self.rules.binding:
-                out.append(VolumeRejection(NODE_CONFLICT, ~self._reached(volume)))
+                out.append(VolumeRejection(NODE_CONFLICT, ~self._reach.reached(volume)))
             if self.rules.zones:
-                out.append(VolumeRejection(NO_ZONE, ~self._in_zone(volume)))
+                out.append(VolumeRejection(NO_ZONE, ~self._reach.in_zone(volume)))
         return [rejection for rejection in out if rejection.nodes.any()]
 
     def task_rejections(self, task: Task) -> list[VolumeRejection]:
@@ -279,16 +220,16 @@ class VolumeIndex:
         if self.fault(claims):
             return []
         out: list[VolumeRejection] = []
-        single = (key for key in claims if _exclusive(self._claims[key]))
+        single = (key for key in claims if is_exclusive(self._claims[key]))
         if any(self._users.get(key, {}).keys() - {task.uid} for key in single):
-            out.append(VolumeRejection(IN_USE, np.ones(self._labels.count, dtype=bool)))
+            out.append(VolumeRejection(IN_USE, self._reach.all()))
         waiting = self._waiting(claims)
         if waiting:
             bindable = self._bindable(waiting, anywhere=True)
             out.append(VolumeRejection(BIND_CONFLICT, ~bindable))
-            if any(self._room_for(self._claims[key]) is not None for key in waiting):
+            if any(self._reach.room(self._objects.class_of(self._claims[key])) is not None for key in waiting):
                 out.append(VolumeRejection(NO_SPACE, bindable & ~self._bindable(waiting, anywhere=False)))
-        if self._limits and self.rules.limits:
+        if self._objects.limits and self.rules.limits:
             out.append(VolumeRejection(TOO_MANY, self._full(claims)))
         return [rejection for rejection in out if rejection.nodes.any()]
 
@@ -297,7 +238,7 @@ class VolumeIndex:
         fault = self.fault(task.cls.profile.claims)
         if fault:
             return fault
-        row = self._labels.row(task.node)
+        row = self._reach.labels.row(task.node)
         refused = [r.reason for r in self.rejections(task.cls.profile.claims) if row is not None and r.nodes[row]]
         return refused[0] if refused else ""
 
@@ -307,32 +248,29 @@ class VolumeIndex:
         """Those that are bound where their first consumer runs, and aren't yet."""
         if not self.rules.binding:
             return []
-        return [key for key in claims if key in self._claims and not _bound(self._claims[key])]
+        return [key for key in claims if key in self._claims and not is_bound(self._claims[key])]
 
     def _to_match(self, claims: Sequence[str]) -> list[str]:
         """The waiting ones for which nothing is chosen yet, smallest first, as kube-scheduler takes them."""
-        open_ = [key for key in self._waiting(claims) if key not in self._chosen and not self._selected(key)]
-        return sorted(open_, key=lambda key: (_size(self._claims[key]), key))
-
-    def _selected(self, key: str) -> str:
-        return (self._claims[key].metadata.annotations or {}).get(SELECTED_NODE, "")
+        open_ = [
+            key for key in self._waiting(claims) if key not in self._chosen and not selected_node(self._claims[key])
+        ]
+        return sorted(open_, key=lambda key: (size_of(self._claims[key]), key))
 
     def _bindable(self, waiting: list[str], *, anywhere: bool) -> Mask:
         """The nodes on which all of these can be bound; `anywhere` whether or not there is storage left for those that
         are yet to be made."""
-        mask = np.ones(self._labels.count, dtype=bool)
+        mask = self._reach.all()
         for key in waiting:
             claim = self._claims[key]
-            node = next(iter(self._users.get(key, {}).values()), "") or self._selected(key)
+            node = next(iter(self._users.get(key, {}).values()), "") or selected_node(claim)
             chosen = self._chosen.get(key, _PROVISIONED)
             if chosen != _PROVISIONED and chosen in self._volumes:
-                mask &= self._reached(self._volumes[chosen])
+                mask &= self._reach.reached(self._volumes[chosen])
             elif node and _SHARED & set(claim.spec.access_modes or ()):
-                mask &= self._provisionable(claim)
-                if not anywhere:
-                    mask &= self._spacious(claim)
+                mask &= self._makeable(claim, anywhere=anywhere)
             elif node:
-                mask &= self._labels.named(node)
+                mask &= self._reach.labels.named(node)
         return mask & self._match(self._to_match(waiting), anywhere=anywhere)[0]
 
     def _match(
@@ -341,7 +279,7 @@ class VolumeIndex:
         """On which nodes (all, or `rows`) each of these claims finds a volume of its own, or can have one made; and
         which volume that is on each of them, by its place among the candidates, -1 where one is made or none is there.
         """
-        rows = np.arange(self._labels.count, dtype=np.intp) if rows is None else rows
+        rows = np.arange(self._reach.labels.count, dtype=np.intp) if rows is None else rows
         fits = np.ones(len(rows), dtype=bool)
         taken: dict[str, Mask] = {}
         picks: dict[str, npt.NDArray[np.intp]] = {}
@@ -349,13 +287,12 @@ class VolumeIndex:
             names = self._candidate_names(key)
             best = np.full(len(rows), -1, dtype=np.intp)
             for place in range(len(names) - 1, -1, -1):
-                free = self._reached(self._volumes[names[place]])[rows]
+                free = self._reach.reached(self._volumes[names[place]])[rows]
                 best[free & ~taken[names[place]] if names[place] in taken else free] = place
             for place in np.unique(best[best >= 0]):
                 name = names[int(place)]
                 taken[name] = taken.get(name, np.zeros(len(rows), dtype=bool)) | (best == place)
-            makeable = self._provisionable(self._claims[key])
-            fits &= (best >= 0) | (makeable if anywhere else makeable & self._spacious(self._claims[key]))[rows]
+            fits &= (best >= 0) | self._makeable(self._claims[key], anywhere=anywhere)[rows]
             picks[key] = best
         return fits, picks
 
@@ -371,30 +308,11 @@ class VolumeIndex:
         others = {volume for other, volume in self._chosen.items() if other != key and volume != _PROVISIONED}
         return [name for name in known if name not in others] if others else known
 
-    def _provisionable(self, claim: Claim) -> Mask:
-        """The nodes for which a volume can be made."""
-        made = self._classes.get(claim.spec.storage_class_name or "")
-        if made is None or made.provisioner in ("", NO_PROVISIONER):
-            return np.zeros(self._labels.count, dtype=bool)
-        if not made.allowed_topologies:
-            return np.ones(self._labels.count, dtype=bool)
-        mask = np.zeros(self._labels.count, dtype=bool)
-        for term in made.allowed_topologies:
-            here = np.ones(self._labels.count, dtype=bool)
-            for one in term.get("matchLabelExpressions") or ():
-                wanted = Requirement(str(one.get("key", "")), "In", tuple(one.get("values") or ()))
-                here &= self._labels.matching(wanted)
-            mask |= here
-        return mask
-
-    def _room_for(self, claim: Claim) -> Room | None:
-        made = self._classes.get(claim.spec.storage_class_name or "")
-        return None if made is None else self._room.of(made)
-
-    def _spacious(self, claim: Claim) -> Mask:
-        """The nodes for which there is storage enough to make a volume of that size, as far as its driver says."""
-        room = self._room_for(claim)
-        return np.ones(self._labels.count, dtype=bool) if room is None else room.largest >= _size(claim)
+    def _makeable(self, claim: Claim, *, anywhere: bool) -> Mask:
+        """The nodes for which a volume can be made for the claim; `anywhere` as for `_bindable`."""
+        made = self._objects.class_of(claim)
+        mask = self._reach.makeable(made)
+        return mask if anywhere else mask & self._reach.spacious(made, size_of(claim))
 
     def utilisation(self, task: Task, rows: npt.NDArray[np.intp]) -> list[tuple[Amounts, Amounts]]:
         """Of each storage class, how much the task's unbound claims ask for on these nodes, and how large the volumes
@@ -407,14 +325,14 @@ class VolumeIndex:
         static = np.zeros(len(rows), dtype=bool)
         for key in keys:
             claim, best = self._claims[key], picks[key]
-            name, size = claim.spec.storage_class_name or "", _size(claim)
+            name, size = claim.spec.storage_class_name or "", size_of(claim)
             found = best >= 0
             static |= found
             sizes = np.array([by_size(self._volumes[v])[0] for v in self._candidate_names(key)] or [0], dtype=float)
             asked, held = given.setdefault(name, (np.zeros(len(rows)), np.zeros(len(rows))))
             asked += np.where(found, size, 0.0)
             held += np.where(found, sizes[np.maximum(best, 0)], 0.0)
-            room = self._room_for(claim)
+            room = self._reach.room(self._objects.class_of(claim))
             if room is not None:
                 asked, held = made.setdefault(name, (np.zeros(len(rows)), np.zeros(len(rows))))
                 asked += np.where(found, 0.0, size)
@@ -424,120 +342,24 @@ class VolumeIndex:
             *((np.where(static, 0.0, asked), held) for asked, held in made.values()),
         ]
 
-    # Bound claims -----------------------------------------------------------------------------------------------------
-
-    def _reached(self, volume: PersistentVolume) -> Mask:
-        """The nodes from which a volume can be reached."""
-        name = volume.metadata.name
-        known = self._masks.get(name)
-        if known is None:
-            affinity = volume.spec.node_affinity
-            required = affinity.required if affinity is not None else None
-            wanted = NodeAffinity.parse(
-                None, {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
-            )
-            known = self._masks[name] = self._labels.admitted(wanted)
-        return known
-
-    def _in_zone(self, volume: PersistentVolume) -> Mask:
-        """The nodes in the zone and region that the volume's labels name; a node that names none is in all."""
-        labels = volume.metadata.labels or {}
-        wanted = [
-            (pair, key, frozenset(labels[key].split(_ZONE_SEPARATOR)))
-            for pair in (_ZONE, _REGION)
-            for key in pair
-            if key in labels
-        ]
-        mask = np.ones(self._labels.count, dtype=bool)
-        if not wanted:
-            return mask
-        for (new, old), key, values in wanted:
-            here = self._labels.matching(Requirement(key, "In", tuple(values)))
-            if key == old:
-                here |= self._labels.matching(Requirement(new, "In", tuple(values)))
-            mask &= here
-        unnamed = np.ones(self._labels.count, dtype=bool)
-        for key in (*_ZONE, *_REGION):
-            unnamed &= self._labels.matching(Requirement(key, "DoesNotExist", ()))
-        return mask | unnamed
-
-    def _driver(self, claim: Claim) -> str:
-        volume = self._volumes.get(claim.spec.volume_name) if _bound(claim) else None
-        return volume.spec.csi.driver if volume is not None and volume.spec.csi is not None else ""
+    # What drivers attach ----------------------------------------------------------------------------------------------
 
     def _full(self, claims: Sequence[str]) -> Mask:
         """The nodes that a driver attaches too many volumes to, were these added. A claim is attached once for all the
         pods of a node."""
-        over = np.zeros(self._labels.count, dtype=bool)
-        for driver in {self._driver(self._claims[key]) for key in claims} & self._limits.keys():
-            attached = np.zeros(self._labels.count)
+        over = np.zeros(self._reach.labels.count, dtype=bool)
+        for driver in {self._objects.driver_of(self._claims[key]) for key in claims} & self._objects.limits.keys():
+            attached = np.zeros(self._reach.labels.count)
             for key in {*self._users, *claims}:
                 claim = self._claims.get(key)
-                if claim is None or self._driver(claim) != driver:
+                if claim is None or self._objects.driver_of(claim) != driver:
                     continue
-                on = np.zeros(self._labels.count, dtype=bool)
+                on = np.zeros(self._reach.labels.count, dtype=bool)
                 for node in set(self._users.get(key, {}).values()):
-                    on |= self._labels.named(node)
+                    on |= self._reach.labels.named(node)
                 attached += 1.0 if key in claims else on
-            limits = np.full(self._labels.count, np.inf)
-            for node, most in self._limits[driver].items():
-                limits[self._labels.named(node)] = most
+            limits = np.full(self._reach.labels.count, np.inf)
+            for node, most in self._objects.limits[driver].items():
+                limits[self._reach.labels.named(node)] = most
             over |= attached > limits
         return over
-
-
-def _told(claim: Claim) -> tuple[object, ...]:
-    """What of a claim decides something."""
-    meta, notes = claim.metadata, claim.metadata.annotations or {}
-    marks = (notes.get(SELECTED_NODE), BIND_COMPLETED in notes)
-    return meta.uid, bool(meta.deletion_timestamp), marks, claim.spec, claim.status.phase
-
-
-def _state(volume: PersistentVolume) -> tuple[object, ...]:
-    meta = volume.metadata
-    return meta.uid, meta.labels, bool(meta.deletion_timestamp), volume.status.phase
-
-
-def _bound(claim: Claim) -> bool:
-    if not claim.spec.volume_name:
-        return False
-    return claim.status.phase == ClaimPhase.BOUND or BIND_COMPLETED in (claim.metadata.annotations or {})
-
-
-def _exclusive(claim: Claim) -> bool:
-    return AccessMode.READ_WRITE_ONCE_POD in (claim.spec.access_modes or ())
-
-
-def _size(claim: Claim) -> int:
-    requests = claim.spec.resources.requests if claim.spec.resources is not None else None
-    return _amount((requests or {}).get("storage", 0))
-
-
-def _amount(given: str | float) -> int:
-    try:
-        return parse_quantity(given).value()
-    except MalformedQuantity:
-        return 0
-
-
-def by_size(volume: PersistentVolume) -> tuple[int, str]:
-    """A key that puts the smallest volume first."""
-    return _amount((volume.spec.capacity or {}).get("storage", 0)), volume.metadata.name
-
-
-def suits(volume: PersistentVolume, claim: Claim) -> bool:
-    """Whether a claim may be bound to a volume, wherever that is (`FindMatchingVolume` of the PV controller)."""
-    spec, asked = volume.spec, claim.spec
-    if volume.metadata.deletion_timestamp or spec.volume_mode != asked.volume_mode:
-        return False
-    if spec.storage_class_name != (asked.storage_class_name or "") or by_size(volume)[0] < _size(claim):
-        return False
-    if not set(asked.access_modes or ()) <= set(spec.access_modes or ()):
-        return False
-    kept = spec.claim_ref
-    if kept is not None:
-        mine = (kept.namespace, kept.name) == (claim.metadata.namespace, claim.metadata.name)
-        return mine and kept.uid in ("", claim.metadata.uid)
-    if asked.selector is not None and not LabelSelector.parse(asked.selector).matches(volume.metadata.labels or {}):
-        return False
-    return volume.status.phase == "Available"

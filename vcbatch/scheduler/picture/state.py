@@ -14,7 +14,7 @@ from vcbatch.api import names
 from vcbatch.api.node import Node
 from vcbatch.api.pod import Pod
 from vcbatch.api.scheduling import PodGroupView, PriorityClassView, QueueView
-from vcbatch.api.storage import Claim, CsiNode, PersistentVolume, StorageClass
+from vcbatch.scheduler.filters.storage_objects import StorageObject
 from vcbatch.scheduler.picture.model import (
     ALLOCATED_STATUSES,
     FINISHED_STATUSES,
@@ -29,6 +29,7 @@ from vcbatch.scheduler.picture.model import (
 )
 from vcbatch.scheduler.picture.picture import Picture
 from vcbatch.scheduler.picture.reading import (
+    awaits_room,
     domain_of,
     index_of,
     note,
@@ -133,6 +134,7 @@ class ClusterState(Picture):
             and known.cls is self.classes.of(pod, known.job.queue_name if known.job else "")
             and known.labels == (pod.metadata.labels or {})
             and known.gated == bool(pod.spec.scheduling_gates)
+            and known.awaits_room == awaits_room(pod)
             and known.pod.status.resource_claim_statuses == pod.status.resource_claim_statuses
             and (known.job.key if known.job else "") == (self._job_key(pod) if self._ours(pod) else "")
             and known.priority == priority_of(pod)
@@ -161,6 +163,7 @@ class ClusterState(Picture):
         if job is not None and job.rules:
             task.sub = sub_of(job.rules, task.labels)
         task.gated = bool(pod.spec.scheduling_gates)
+        task.awaits_room = awaits_room(pod)
         task.condition = condition or unscheduled_reason(pod)
         self.tasks[task.uid] = task
         if job is not None:
@@ -467,30 +470,13 @@ class ClusterState(Picture):
 
     # Volumes ---------------------------------------------------------------------------------------------------------
 
-    def apply_storage(self, obj: Claim | PersistentVolume | StorageClass | CsiNode) -> None:
+    def apply_storage(self, obj: StorageObject) -> None:
         """A claim, a volume, a class or what a node's drivers say is there, or changed."""
-        match obj:
-            case Claim():
-                news = self.volumes.put_claim(obj)
-            case PersistentVolume():
-                news = self.volumes.put_volume(obj)
-            case StorageClass():
-                news = self.volumes.put_class(obj)
-            case CsiNode():
-                news = self.volumes.put_csi_node(obj)
-        self._storage_changed(news)
+        self._storage_changed(self.volumes.put(obj))
 
-    def delete_storage(self, obj: Claim | PersistentVolume | StorageClass | CsiNode) -> None:
-        match obj:
-            case Claim():
-                news = self.volumes.drop_claim(obj)
-            case PersistentVolume():
-                news = self.volumes.drop_volume(obj)
-            case StorageClass():
-                news = self.volumes.drop_class(obj)
-            case CsiNode():
-                news = self.volumes.drop_csi_node(obj)
-        self._storage_changed(news)
+    def delete_storage(self, obj: StorageObject) -> None:
+        """One of these is gone."""
+        self._storage_changed(self.volumes.drop(obj))
 
     def _storage_changed(self, news: bool) -> None:
         """Whoever waits may be helped by it, where pods with claims are known at all."""
