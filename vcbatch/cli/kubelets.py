@@ -15,7 +15,6 @@ from vcbatch.api.resources import NODES
 from vcbatch.local.apiserver.errors import StatusError, bad_request
 from vcbatch.local.kubelet import (
     ConnectionRefusedHereError,
-    Connections,
     ConnectionUnavailableError,
     Kubelet,
     KubeletConfig,
@@ -66,7 +65,7 @@ class Kubelets:
         self._random = random
         self._config = KubeletConfig(root=options.root, mode=machine[1].mode if machine else Mode.PLAIN)
         self._kubelet: Kubelet | None = None
-        self._virtual_ready: asyncio.Event | None = None
+        self._virtual: VirtualKubelet | None = None
         self._stop = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -108,16 +107,15 @@ class Kubelets:
             name = node["metadata"]["name"]
             if name.startswith(_VIRTUAL_PREFIX) and name not in names:
                 await api.delete(NODES, name)
-        virtual = VirtualKubelet(api, self._clock, self._random, nodes=wanted)
-        self._virtual_ready = virtual.ready
-        self._tasks.append(asyncio.create_task(virtual.run(self._stop), name="virtual kubelet"))
+        self._virtual = VirtualKubelet(api, self._clock, self._random, nodes=wanted)
+        self._tasks.append(asyncio.create_task(self._virtual.run(self._stop), name="virtual kubelet"))
 
     async def ready(self) -> None:
         """Return once the Nodes are registered and Ready."""
         if self._kubelet is not None:
             await self._kubelet.ready.wait()
-        if self._virtual_ready is not None:
-            await self._virtual_ready.wait()
+        if self._virtual is not None:
+            await self._virtual.ready.wait()
 
     async def ended(self) -> None:
         """Return, or raise, when one of them ends, which none does before `stop`."""
@@ -135,7 +133,7 @@ class Kubelets:
     async def logs(self, namespace: str, name: str, container: str, options: LogOptions) -> AsyncIterator[bytes]:
         """What a container printed, as the server asks for it."""
         try:
-            async for chunk in self._running().logs(namespace, name, container, options):
+            async for chunk in self._running(namespace, name).logs(namespace, name, container, options):
                 yield chunk
         except LogUnavailableError as error:
             raise bad_request(str(error)) from error
@@ -145,22 +143,27 @@ class Kubelets:
     ) -> Session:
         """A command in a container, as the server asks for it."""
         with _as_status():
-            return await self._connections().exec(namespace, name, container, command, stdin=stdin, tty=tty)
+            return await self._running(namespace, name).connections.exec(
+                namespace, name, container, command, stdin=stdin, tty=tty
+            )
 
     async def attach(self, namespace: str, name: str, container: str, *, stdin: bool, tty: bool) -> Session:
         """A connection with a container, as the server asks for it."""
         with _as_status():
-            return await self._connections().attach(namespace, name, container, stdin=stdin, tty=tty)
+            return await self._running(namespace, name).connections.attach(
+                namespace, name, container, stdin=stdin, tty=tty
+            )
 
     async def dial(self, namespace: str, name: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """A connection to a pod's port, as the server asks for it."""
         with _as_status():
-            return await self._connections().dial(namespace, name, port)
+            return await self._running(namespace, name).connections.dial(namespace, name, port)
 
-    def _connections(self) -> Connections:
-        return self._running().connections
-
-    def _running(self) -> Kubelet:
+    def _running(self, namespace: str, name: str) -> Kubelet:
+        """The kubelet that runs this pod. Raises `StatusError` where none does."""
+        if self._virtual is not None and (node := self._virtual.node_of(namespace, name)) is not None:
+            why = f'pod "{name}" is on node "{node}", which only pretends to run it'
+            raise StatusError(405, "MethodNotAllowed", f"{why}: there is no output, and nothing to connect to")
         if self._machine is None:
             raise bad_request("no pod runs on this machine (--kubelet-mode none): there is nothing to connect to")
         if self._kubelet is None:

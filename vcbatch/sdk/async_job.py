@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, Callable, Collection
 from contextlib import aclosing, suppress
 from datetime import datetime
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 Phases = JobPhase | str | Collection[JobPhase | str]
 
+_log = logging.getLogger("vcbatch")
 FINISHED = frozenset(phase for phase in JobPhase if phase.finished)
 
 
@@ -203,7 +205,7 @@ class AsyncJobHandle(JobDisplay):
         `tail` is a number of lines of each container. `tasks`, `indices` (of the pods of a task) and `containers`
         choose; what the job doesn't have raises `NotFound`."""
         from vcbatch.sdk.log_choice import chosen
-        from vcbatch.sdk.logs import follow_job
+        from vcbatch.sdk.logs import follow_job, pretence
 
         if tail is not None and tail < 0:
             raise ValueError(f"tail={tail}: want 0 or more")
@@ -220,6 +222,7 @@ class AsyncJobHandle(JobDisplay):
                 indices=parts.indices,
                 containers=parts.containers,
                 on_trouble=self._session.trouble,
+                on_pretence=lambda: _log.warning("%s", pretence(self.name)),
                 clock=self._session.clock,
                 random=self._session.random,
             )

@@ -20,6 +20,8 @@ from vcbatch.seams.random import Random
 _RECONNECT = Backoff(initial=0.1, limit=5.0)
 DRAIN_SECONDS = 5.0
 """For how long a stream may be silent once its container has ended, before it counts as half-closed."""
+_PRETENDED = 405
+"""What a server answers that has no logs of a node, since nothing runs there."""
 _END_TRIES = 6
 """How often the end of a log is asked for that a server can't give, before it counts as lost with its node."""
 
@@ -68,6 +70,7 @@ class ContainerReader:
     """Reads one container of one pod to its end, whatever happens on the way.
 
     `observe` brings newer pictures of the pod, `gone` says that it was deleted, `finish` that its job has ended.
+    `on_pretence` is called where there is no log since the pod's node only pretends to run it.
     """
 
     def __init__(
@@ -82,12 +85,14 @@ class ContainerReader:
         random: Random,
         tail: int | None = None,
         since: datetime | None = None,
+        on_pretence: Callable[[], None],
     ) -> None:
         self._api = api
         self._pod = pod
         self._container = container
         self._emit = emit
         self._streams = streams
+        self._on_pretence = on_pretence
         self._clock = clock
         self._random = random
         self._tail = tail
@@ -128,7 +133,9 @@ class ContainerReader:
         try:
             await self._connect(follow=False, previous=False)
         except ApiError as error:
-            if error.code not in (400, 404):
+            if error.code == _PRETENDED:
+                self._on_pretence()
+            elif error.code not in (400, 404):
                 raise
 
     async def follow(self) -> None:
@@ -183,6 +190,9 @@ class ContainerReader:
                 clean = await self._stream(previous=previous)
             except ApiError as error:
                 refused = error
+                if error.code == _PRETENDED:
+                    self._on_pretence()
+                    return True
                 if error.code == 404 or (previous and error.code == 400):
                     return False
                 if not error.transient and error.code != 400:

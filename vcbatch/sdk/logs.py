@@ -29,13 +29,18 @@ from vcbatch.seams.api import ApiError
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random
 
-__all__ = ["MAX_STREAMS", "LogApi", "LogLine", "follow_job"]
+__all__ = ["MAX_STREAMS", "LogApi", "LogLine", "follow_job", "pretence"]
 
 MAX_STREAMS = 500
 """How many containers are followed at the same time. Of a larger gang, the others wait until one of these ends."""
 _HELD_BYTES = 8 * 1024 * 1024
 _LINE_COST = 300
 """Bytes that a line costs beside its text, roughly."""
+
+
+def pretence(name: str) -> str:
+    """The sentence for a job some of whose pods print nothing."""
+    return f"what {name} has on virtual nodes prints nothing: they only pretend to run it"
 
 
 async def follow_job(
@@ -52,6 +57,7 @@ async def follow_job(
     clock: Clock | None = None,
     random: Random | None = None,
     on_trouble: Callable[[ApiError], None] | None = None,
+    on_pretence: Callable[[], None] | None = None,
 ) -> AsyncGenerator[LogLine, None]:
     """The lines of all pods of a job.
 
@@ -63,7 +69,8 @@ async def follow_job(
 
     An `HttpApi` needs `ClientLimits.streams` for the gang's containers, up to `MAX_STREAMS`. Raises `ApiError`: 404 for
     a job that doesn't exist, 403 where its logs may not be read, code 0 or 5xx for a server that stays out of reach;
-    until then `on_trouble` is told.
+    until then `on_trouble` is told. `on_pretence` is called once where a pod is on a node that only pretends to run it,
+    so that it prints nothing.
     Close it (`contextlib.aclosing`) where it isn't read to its end.
     """
     clock, random = clock or SystemClock(), random or SystemRandom()
@@ -79,6 +86,7 @@ async def follow_job(
         clock=clock,
         random=random,
         on_trouble=on_trouble,
+        on_pretence=on_pretence,
     )
     lines = gang.follow() if follow else gang.read_once()
     async with aclosing(lines):
@@ -166,10 +174,12 @@ class _Gang:
         clock: Clock,
         random: Random,
         on_trouble: Callable[[ApiError], None] | None,
+        on_pretence: Callable[[], None] | None,
     ) -> None:
         self._api = api
         self._job = job
         self._on_trouble = on_trouble
+        self._on_pretence = on_pretence
         self._tail = tail
         self._since = since
         self._containers = containers
@@ -327,7 +337,13 @@ class _Gang:
             random=self._random,
             tail=self._tail,
             since=self._since,
+            on_pretence=self._pretended,
         )
+
+    def _pretended(self) -> None:
+        tell, self._on_pretence = self._on_pretence, None
+        if tell is not None:
+            tell()
 
     # Tasks
 

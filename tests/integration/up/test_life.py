@@ -196,6 +196,14 @@ def test_virtual_nodes_pretend_and_go_when_they_arent_asked_for(tmp_path: Path, 
     program.up()
     program.kubectl("apply", "-f", "-", stdin=job("big", "sleep 1", replicas=6, cpu="40")).ok()
     wait_for_phase(program, "big", "Completed")
+    refused = program.kubectl("logs", "big-w-0").fails()
+    assert "(MethodNotAllowed)" in refused
+    assert "which only pretends to run it: there is no output, and nothing to connect to" in refused
+    said = vcbatch("job", "logs", "-f", "big", "--kubeconfig", str(program.kubeconfig))
+    assert (said.stdout, said.stderr) == (
+        "",
+        "what big has on virtual nodes prints nothing: they only pretend to run it\n",
+    )
     program.down()
     program.arguments = ()
     program.up()

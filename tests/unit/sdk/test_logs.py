@@ -397,6 +397,32 @@ def test_a_log_that_its_server_never_gives_ends_with_the_job():
     run(main())
 
 
+@pytest.mark.parametrize("follow", [True, False])
+def test_pods_that_only_pretend_to_run_are_told_of_once_and_not_asked_again(follow: bool):
+    class Pretended(GangApi):
+        async def log_lines(self, name: str, **_: Any) -> AsyncIterator[bytes]:
+            self.connections += 1
+            raise ApiError(405, "MethodNotAllowed", f"{name} only pretends")
+            yield b""
+
+    async def main() -> None:
+        api = Pretended()
+        pods = [api.pod(index) for index in range(3)]
+        for pod in pods:
+            api.start(pod)
+        told_of: list[str] = []
+        story = [
+            60.0,
+            *(lambda pod=pod: api.exit(pod, phase="Succeeded") for pod in pods),
+            lambda: api.phase("Completed"),
+        ]
+        assert await read(api, story, follow=follow, on_pretence=lambda: told_of.append("pretended")) == []
+        assert told_of == ["pretended"]
+        assert api.connections == 3
+
+    run(main())
+
+
 def test_streams_are_closed_with_the_iterator():
     async def main() -> None:
         api = GangApi()

@@ -75,6 +75,12 @@ class VirtualKubelet:
         self._greetings: set[asyncio.Task[None]] = set()
         self._pods = Informer(api=api, clock=clock, random=random, resource=PODS, changed=self._changed)
 
+    def node_of(self, namespace: str, name: str) -> str | None:
+        """The virtual node of a pod; None for one that isn't on any."""
+        pod = self._pods.find(namespace, name)
+        node = pod["spec"].get("nodeName") if pod is not None else None
+        return node if node in self._mine else None
+
     async def run(self, stop: asyncio.Event) -> None:
         """Until `stop`. The pods stay as they are; whoever pretends next goes on with them."""
         following: list[asyncio.Task[None]] = []
