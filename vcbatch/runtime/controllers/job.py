@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from vcbatch.api.command import Command
@@ -37,11 +37,11 @@ from vcbatch.runtime.controllers.claims import Claims, claims_of_job
 from vcbatch.runtime.controllers.command import target_of
 from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
 from vcbatch.runtime.controllers.departed import Departed
+from vcbatch.runtime.controllers.job_pace import JobPace
 from vcbatch.runtime.controllers.refusals import Refusals, Told
 from vcbatch.runtime.controllers.vacated import GIVEN_NAME_RESTS_SECONDS, VacatedNames
 from vcbatch.runtime.events.recorder import Recorder
 from vcbatch.runtime.metrics.meter import Meter
-from vcbatch.runtime.pacing.pace import Pace
 from vcbatch.runtime.supervise import Part
 from vcbatch.seams.api import Json
 from vcbatch.seams.clock import Clock
@@ -57,13 +57,6 @@ _PRIORITY_CLASS = "priority class"
 _CLAIM = "claim that it mounts"
 _DEFAULT_QUEUE = "default"
 _PLUGIN_RETRY = timedelta(seconds=60)
-_REST_SECONDS = 0.05
-_REST_SECONDS_PER_POD = 0.00025
-_LONGEST_REST_SECONDS = 2.0
-_COUNTS_SECONDS = 1.0
-_LONGEST_COUNTS_SECONDS = 5.0
-_CROWD = 50
-"""So many jobs that are begun or wait for their turn make each of them a second slower in telling what is no news."""
 _PHASE = "job that controls it, and phase"
 _TOLD = {
     f"create {PODS.kind}": Told(JobReason.FAILED_CREATE),
@@ -118,13 +111,8 @@ class JobController:
         meter: Meter | None = None,
     ) -> None:
         self._sources = sources
-        self._clock = clock
-        self._looked: dict[str, float] = {}  # job UID -> when it was last looked at
         self._settled: dict[str, _Settled] = {}  # job UID -> that its last look found nothing to do
-        # Looks that only progress asks for, and writes of what only informs; by job UID.
-        self._looks: Pace[str] = Pace(first=_REST_SECONDS, limit=_LONGEST_REST_SECONDS)
-        self._counts: Pace[str] = Pace(first=_COUNTS_SECONDS, limit=_LONGEST_COUNTS_SECONDS)
-        self._unwritten: dict[str, float] = {}  # job UID -> since when its status says less than there is to say
+        self._pace = JobPace(clock=clock, queued=lambda: len(self.controller.queue))
         self._vacated = VacatedNames(rests=GIVEN_NAME_RESTS_SECONDS, clock=clock)
         self._departed: Departed[Pod] = Departed()
         self._jobs = Parsed(Job)
@@ -141,7 +129,7 @@ class JobController:
             carried_out=self._carried_out,
             # A job that is begun is brought to its end before another is: then fewer of its steps are written one by
             # one, and what runs is answered to however many are submitted.
-            yields=lambda uid: uid not in self._looked,
+            yields=lambda uid: not self._pace.begun(uid),
         )
         self._listen()
 
@@ -193,25 +181,8 @@ class JobController:
             self._ask(uid, self._rest(uid, progress=self._only_progress(uid, change)))
 
     def _rest(self, uid: str, *, progress: bool = False) -> float:
-        """How long a job is left alone before a look that only its pods or its status ask for.
-
-        A gang's pods start and end together, each with an event; a look for every one of them would cost the square of
-        its size. (The Kubernetes Job controller waits a second, `syncJobBatchPeriod`.) What is mere progress waits
-        longer, above all in a crowd.
-        """
-        looked = self._looked.get(uid)
-        if looked is None:
-            return 0.0
-        now = self._clock.monotonic()
-        members = self._sources.pods.count(PODS_OF_A_JOB, uid)
-        rest = looked + min(_REST_SECONDS + _REST_SECONDS_PER_POD * members, _LONGEST_REST_SECONDS) - now
-        if not progress:
-            return rest
-        return max(rest, self._looks.wait(uid, now=now), min(self._crowd(), _LONGEST_REST_SECONDS))
-
-    def _crowd(self) -> float:
-        """How many seconds the other jobs that are at it make each of them slower."""
-        return (len(self._unwritten) + len(self.controller.queue)) / _CROWD
+        """How many seconds it is left alone before a look that only its pods or its status ask for."""
+        return self._pace.rest(uid, pods=self._sources.pods.count(PODS_OF_A_JOB, uid), progress=progress)
 
     def _only_progress(self, uid: str, change: Change[Pod]) -> bool:
         """Whether a pod started or ended well, and others are still to do so."""
@@ -276,14 +247,12 @@ class JobController:
     async def decide(self, uid: str, now: datetime) -> Decision | None:
         stored = self._sources.jobs.get(uid)
         if stored is None:
-            self._looked.pop(uid, None)
+            self._pace.forget(uid)
             self._settled.pop(uid, None)
-            self._unwritten.pop(uid, None)
             self._refusals.forget(uid)
             self._departed.forget(uid)
             return None
-        self._looked[uid] = self._clock.monotonic()
-        self._looks.acted(uid, now=self._looked[uid])
+        self._pace.look(uid)
         settled = self._settled.get(uid)
         if settled is not None and settled.since <= now < settled.until:
             return settled.decision
@@ -297,7 +266,9 @@ class JobController:
             return Decision()
         except PluginFailedError as error:
             return self._plugin_failed(stored, error, now)
-        return self._vacated.hold(self._paced(stored, decision, now), now=now)
+        new, held_up = not stored.get("status"), self._refusals.last(uid) is not None
+        paced = self._pace.paced(uid, decision, new=new, held_up=held_up, now=now)
+        return self._vacated.hold(paced, now=now)
 
     def _note_settled(self, uid: str, view: JobView, decision: Decision, now: datetime) -> None:
         """Remember that there is nothing to do: the same picture gives the same decision, so until something in it
@@ -317,26 +288,6 @@ class JobController:
             message=shorten(str(error)),
         )
         return Decision(events=[told], look_again_at=now + _PLUGIN_RETRY)
-
-    def _paced(self, stored: Json, decision: Decision, now: datetime) -> Decision:
-        """Leave a status that only informs to a later look: for a moment, since more is often to come that can't wait,
-        and for longer where the last one was written just now, or in a crowd. A job that is held up by a refusal waits
-        for nothing, and a job is Pending before it has pods, but in a crowd, where its pods may run before its turn."""
-        uid, crowd = identity(stored).uid, self._crowd()
-        ahead_of_pods = decision.creates and not stored.get("status") and crowd < 1
-        if decision.status is None or not decision.status.may_wait or self._refusals.last(uid) or ahead_of_pods:
-            self._unwritten.pop(uid, None)
-            return decision
-        at = now.timestamp()
-        since = self._unwritten[uid] = min(self._unwritten.get(uid, at), at)
-        patience = max(decision.status.may_wait.total_seconds(), min(crowd, _LONGEST_COUNTS_SECONDS))
-        wait = max(since + patience - at, self._counts.wait(uid, now=at))
-        if wait <= 0:
-            del self._unwritten[uid]
-            self._counts.acted(uid, now=at)
-            return decision
-        due = now + timedelta(seconds=wait)
-        return replace(decision, status=None, look_again_at=min(due, decision.look_again_at or due))
 
     async def _view(self, stored: Json) -> JobView:
         sources = self._sources
