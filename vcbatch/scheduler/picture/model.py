@@ -78,6 +78,7 @@ class Task:
     """One pod. `node` is the node's name, empty where it has none; `index` is None where the pod carries none."""
 
     __slots__ = (
+        "awaits_room",
         "cls",
         "condition",
         "creation",
@@ -127,6 +128,9 @@ class Task:
         self.creation = ""
         self.labels: dict[str, str] = {}
         self.gated = False
+        """Whether it has any scheduling gate."""
+        self.awaits_room = False
+        """Whether the gate of its queue is the only one, which it asked for."""
         self.condition = ""
         """What its PodScheduled=False condition says, as far as is known: the kind of the blocker that was told, or
         the condition's reason where an earlier scheduler wrote it (`told` is false then)."""
@@ -149,6 +153,7 @@ class Job:
         rules: the gangs inside it that its PodGroup asks for.
         subs: the same per sub-gang.
         pending_best_effort: pending tasks that ask for nothing.
+        awaiting_room: pending tasks that only the gate of their queue holds back.
         phase: as decided so far, which the API may not have seen yet.
         written: the status as last seen or last sent, whichever is newer.
         seen: the status as last seen.
@@ -161,6 +166,7 @@ class Job:
     """
 
     __slots__ = (
+        "awaiting_room",
         "blocker",
         "counts",
         "creation",
@@ -199,6 +205,7 @@ class Job:
         self.rules: tuple[SubGangRule, ...] = ()
         self.subs: dict[SubKey, list[int]] = {}
         self.pending_best_effort = 0
+        self.awaiting_room = 0
         self.phase = Phase.PENDING
         self.priority = 0
         self.written: dict[str, Any] = {}

@@ -168,7 +168,9 @@ class Picture:
             table.allocated[job.row] += amount
         elif task.status is TaskStatus.PENDING:
             table.pending[job.row] += amount
-            if task.gated:
+            if task.awaits_room:
+                job.awaiting_room += step
+            elif task.gated:
                 table.gated[job.row] += amount
 
     def _count(self, job: Job, task: Task, status: TaskStatus, step: int) -> None:

@@ -72,6 +72,17 @@ TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 """What Go reads as true."""
 
 
+def asks_for_room(pod: Pod) -> bool:
+    """Whether the pod asks to wait for room in its queue behind the queue's scheduling gate."""
+    return (pod.metadata.annotations or {}).get(names.QUEUE_ALLOCATION_GATE) == "true"
+
+
+def awaits_room(pod: Pod) -> bool:
+    """Whether that gate is what holds the pod back, and no other does."""
+    gates = pod.spec.scheduling_gates
+    return bool(gates) and asks_for_room(pod) and all(gate.name == names.QUEUE_ALLOCATION_GATE for gate in gates)
+
+
 def unscheduled_reason(pod: Pod) -> str:
     """The reason of its condition PodScheduled=False; empty without one."""
     for condition in pod.status.conditions or ():

@@ -151,7 +151,7 @@ class JobTable:
     Attributes:
         allocated: what the gang's placed tasks take.
         pending: what its pending tasks ask for.
-        gated: the part of `pending` behind scheduling gates.
+        gated: the part of `pending` behind scheduling gates other than that of the queue.
         minimum: minResources; zero where absent.
         has_minimum: whether minResources is there; [J].
         queue: row of the queue in the current cycle, -1 for none; [J].

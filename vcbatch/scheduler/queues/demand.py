@@ -23,10 +23,10 @@ class QueueDemand:
     Attributes:
         allocated: what placed tasks take.
         pending: what pending tasks ask for.
-        inqueue: what admitted gangs are still to get of their minResources, less what waits behind gates.
+        inqueue: what admitted gangs are still to get of their minResources, less what waits behind gates, the
+            queue's own aside.
         elastic: what gangs hold beyond their minResources.
-        begun: the part of their minResources that admitted gangs which don't run yet hold already, less what waits
-            behind gates.
+        begun: the part of their minResources that admitted gangs which don't run yet hold already, less the same.
     """
 
     allocated: Matrix

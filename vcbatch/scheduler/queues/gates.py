@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from vcbatch.api import names
 from vcbatch.scheduler.picture.classes import TaskClass
 from vcbatch.scheduler.picture.model import Job, Task, TaskStatus
+from vcbatch.scheduler.picture.reading import asks_for_room
 from vcbatch.scheduler.reasons.blockers import Blocker, queue_limit
 from vcbatch.scheduler.resources import Vector
 from vcbatch.scheduler.result import GateRemoval, WaitReason
@@ -29,17 +29,6 @@ def opened(state: Picture) -> set[str]:
     return state.memory.setdefault(_MEMORY, set())
 
 
-def asks(task: Task) -> bool:
-    """Whether the pod asks to wait for room in its queue."""
-    return (task.pod.metadata.annotations or {}).get(names.QUEUE_ALLOCATION_GATE) == "true"
-
-
-def waits(task: Task) -> bool:
-    """Whether nothing but the queue's gate holds the pod back."""
-    gates = task.pod.spec.scheduling_gates or ()
-    return bool(gates) and asks(task) and all(gate.name == names.QUEUE_ALLOCATION_GATE for gate in gates)
-
-
 def reserving(state: Picture) -> dict[str, dict[int, tuple[TaskClass, int]]]:
     """By gang and class, how many pods have room kept for them: pending ones whose gate is open, or is being opened."""
     done = opened(state)
@@ -47,7 +36,7 @@ def reserving(state: Picture) -> dict[str, dict[int, tuple[TaskClass, int]]]:
     seen: set[str] = set()
     for job in state.waiting.values():
         for task in job.tasks.values():
-            if task.status is not TaskStatus.PENDING or not asks(task):
+            if task.status is not TaskStatus.PENDING or not asks_for_room(task.pod):
                 continue
             if task.gated:
                 if task.uid not in done:
@@ -70,10 +59,9 @@ class Gates:
 
     def closed(self, job: Job) -> list[Task]:
         """The gang's pods that wait for room only, in task order."""
-        table = self._session.state.jobs_table
-        if not table.gated[job.row].any():
+        if not job.awaiting_room:
             return []
-        held = [t for t in job.tasks.values() if t.status is TaskStatus.PENDING and t.gated and waits(t)]
+        held = [t for t in job.tasks.values() if t.status is TaskStatus.PENDING and t.awaits_room]
         return self._session.ordered([task for task in held if task.uid not in self._opened])
 
     def open(self, job: Job) -> None:
