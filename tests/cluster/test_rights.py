@@ -89,6 +89,8 @@ UNUSED: dict[str, dict[Right, str]] = {
         ("", "configmaps", "get"): "only where the policy, or what deviceshare knows of cards, is kept in one",
         ("resource.k8s.io", "resourceslices", "list"): _LISTS,
         ("resource.k8s.io", "deviceclasses", "list"): _LISTS,
+        ("resource.k8s.io", "devicetaintrules", "list"): _LISTS,
+        ("resource.k8s.io", "devicetaintrules", "watch"): "only where the kind is served",
         ("resource.k8s.io", "resourceclaims", "list"): _LISTS,
         **{("resource.k8s.io", "resourceclaims", verb): "only for pods with devices" for verb in ("get", "patch")},
         ("resource.k8s.io", "resourceclaims/status", "patch"): "only for pods with devices",

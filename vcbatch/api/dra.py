@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from vcbatch.api.meta import ObjectMeta, Wire
+from vcbatch.api.node import Taint
 
 
 class CelSelector(Wire):
@@ -81,7 +82,7 @@ class SliceDevice(Wire):
     name: str = ""
     attributes: dict[str, dict[str, Any]] | None = None
     capacity: dict[str, DeviceCapacity] | None = None
-    taints: list[dict[str, Any]] | None = None
+    taints: list[Taint] | None = None
     node_name: str | None = None
     node_selector: dict[str, Any] | None = None
     all_nodes: bool | None = None
@@ -106,6 +107,26 @@ class ResourceSliceSpec(Wire):
 class ResourceSlice(Wire):
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
     spec: ResourceSliceSpec = msgspec.field(default_factory=ResourceSliceSpec)
+
+
+class DeviceTaintSelector(Wire):
+    """Devices that have each name that is set; all devices where none is."""
+
+    driver: str | None = None
+    pool: str | None = None
+    device: str | None = None
+
+
+class DeviceTaintRuleSpec(Wire):
+    device_selector: DeviceTaintSelector | None = None
+    taint: Taint = msgspec.field(default_factory=Taint)
+
+
+class DeviceTaintRule(Wire):
+    """A taint that an administrator puts on devices; on none where it selects none."""
+
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+    spec: DeviceTaintRuleSpec = msgspec.field(default_factory=DeviceTaintRuleSpec)
 
 
 class CapacityRequirements(Wire):

@@ -119,6 +119,9 @@ RESOURCESLICES = Resource(
 DEVICECLASSES = Resource(
     group="resource.k8s.io", version="v1", plural="deviceclasses", kind="DeviceClass", namespaced=False
 )
+DEVICETAINTRULES = Resource(
+    group="resource.k8s.io", version="v1beta2", plural="devicetaintrules", kind="DeviceTaintRule", namespaced=False
+)
 RESOURCECLAIMS = Resource(group="resource.k8s.io", version="v1", plural="resourceclaims", kind="ResourceClaim")
 RESOURCEQUOTAS = Resource(group="", version="v1", plural="resourcequotas", kind="ResourceQuota")
 NETWORKPOLICIES = Resource(group="networking.k8s.io", version="v1", plural="networkpolicies", kind="NetworkPolicy")

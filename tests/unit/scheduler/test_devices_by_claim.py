@@ -233,40 +233,6 @@ def test_devices_of_a_claim_may_have_to_match() -> None:
     assert not cluster.cycle().binds
 
 
-def test_a_device_with_a_taint_is_for_those_who_tolerate_it() -> None:
-    cluster = Claims()
-    cluster.devices("a", "gpu-0", taints={"gpu-0": [{"key": "broken", "effect": "NoSchedule"}]})
-    cluster.claim("c")
-    cluster.users("g", 1, "c")
-    cluster.claim("d", {"tolerations": [{"key": "broken", "operator": "Exists"}]})
-    cluster.users("h", 1, "d")
-    cluster.cycle()
-    assert (cluster.got("c"), cluster.got("d")) == ([], ["gpu-0"])
-
-
-def test_what_a_request_tolerates_is_written_with_its_devices() -> None:
-    cluster = Claims()
-    cluster.devices("a", "gpu-0", taints={"gpu-0": [{"key": "broken", "effect": "NoSchedule"}]})
-    bears = [{"key": "broken", "operator": "Exists"}]
-    cluster.claim("c", {"tolerations": bears})
-    cluster.users("g", 1, "c")
-    cluster.cycle()
-    (result,) = cluster.claims["c"]["status"]["allocation"]["devices"]["results"]
-    assert result["tolerations"] == bears
-
-
-def test_who_wants_all_devices_must_tolerate_the_taints_of_all() -> None:
-    cluster = Claims()
-    cluster.devices("a", "gpu-0", "gpu-1", taints={"gpu-0": [{"key": "broken", "effect": "NoSchedule"}]})
-    cluster.claim("all", {"allocationMode": "All"})
-    cluster.users("all", 1, "all")
-    bears = [{"key": "broken", "operator": "Exists"}]
-    cluster.claim("bears", {"allocationMode": "All", "tolerations": bears})
-    cluster.users("bears", 1, "bears")
-    cluster.cycle()
-    assert (cluster.got("all"), cluster.got("bears")) == ([], ["gpu-0", "gpu-1"])
-
-
 def test_a_claim_for_administration_lists_no_device_twice() -> None:
     cluster = Claims()
     cluster.devices("a", "gpu-0", "gpu-1")

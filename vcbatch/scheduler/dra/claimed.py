@@ -7,7 +7,7 @@ have alike devices in alike states are tried once.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -15,13 +15,29 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from vcbatch.api.dra import AllocatedDevice, DeviceClass, ResourceClaim, ResourceSlice
+from vcbatch.api.dra import (
+    AllocatedDevice,
+    DeviceClass,
+    DeviceRequest,
+    DeviceTaintRule,
+    ResourceClaim,
+    ResourceSlice,
+)
 from vcbatch.scheduler.dra.allocation import allocation_of
 from vcbatch.scheduler.dra.capacity import read_share
 from vcbatch.scheduler.dra.counters import CounterId, CounterSetId
 from vcbatch.scheduler.dra.inventory import Device, DeviceId, Inventory, reached
 from vcbatch.scheduler.dra.ledger import Ledger
-from vcbatch.scheduler.dra.search import STEPS_PER_SECOND, Found, OutOfSteps, Picked, Search, fault_of, ways_of
+from vcbatch.scheduler.dra.search import (
+    STEPS_PER_SECOND,
+    Found,
+    OutOfSteps,
+    Picked,
+    Search,
+    fault_of,
+    tolerations_of,
+    ways_of,
+)
 from vcbatch.scheduler.filters.node_labels import NodeLabels
 from vcbatch.scheduler.picture.facts import Facts
 from vcbatch.scheduler.resources import Mask
@@ -32,6 +48,7 @@ if TYPE_CHECKING:
 
 CANNOT_ALLOCATE: Final = "node(s) couldn't serve all resourceclaims"
 LACKING: Final = "node(s) lacked the devices of a resourceclaim, even if nobody had any"
+TAINTED: Final = "node(s) whose devices for a resourceclaim have the taint {%s}, which it doesn't tolerate"
 ELSEWHERE: Final = "node(s) didn't reach the devices of a resourceclaim"
 UNTOLD: Final = (
     "node(s) whose devices for a resourceclaim take counters that their pool lacks or have capacity that can't be read"
@@ -72,14 +89,14 @@ class ClaimedDevices:
         self._infos: Sequence[NodeInfo] = ()
         self._labels = NodeLabels([])
         self._inventory = Inventory((), self._labels)
-        self._stamps: tuple[int, int] | None = None
+        self._stamps: tuple[int, ...] | None = None
         self._seen: object = None
         self._given: dict[str, _Given] = {}
         self._ledger = Ledger(self._inventory)
         self._keys: dict[object, int] = {}
         self._key_of: npt.NDArray[np.intp] = np.zeros(0, dtype=np.intp)
         self._answers: dict[tuple[bytes, int], str] = {}
-        self._lacking: dict[tuple[bytes, Hashable], bool] = {}
+        self._lacking: dict[tuple[bytes, Hashable], str] = {}
 
     # What there is ----------------------------------------------------------------------------------------------------
 
@@ -105,14 +122,15 @@ class ClaimedDevices:
             self._key_of = np.zeros(len(self._infos), dtype=np.intp)
 
     def _take_stock(self) -> None:
-        stamps = (self._facts.stamp(ResourceSlice), self._facts.stamp(DeviceClass))
+        stamps = tuple(self._facts.stamp(kind) for kind in (ResourceSlice, DeviceClass, DeviceTaintRule))
         seen = (stamps, self._facts.stamp(ResourceClaim), frozenset(self._given))
         if self._stamps is not None and seen == self._seen:
             return
         self._seen = seen
         if stamps != self._stamps:
             self._stamps = stamps
-            self._inventory = Inventory(self._facts.of(ResourceSlice).values(), self._labels)
+            rules = self._facts.of(DeviceTaintRule).values()
+            self._inventory = Inventory(self._facts.of(ResourceSlice).values(), self._labels, rules)
             self._keys.clear()
             self._answers.clear()
             self._lacking.clear()
@@ -254,36 +272,49 @@ class ClaimedDevices:
             if self._search(info, claims, self._ledger) is not None:
                 return ""
             refused = self._inventory.refused(info.name, info.row)
-            if refused and self._wants(refused, claims):
+            if any(self._wanted(refused, claims)):
                 return UNTOLD
-            return LACKING if self._lacks(info, claims, told) else CANNOT_ALLOCATE
+            return self._lacks(info, claims, told) or CANNOT_ALLOCATE
         except OutOfSteps:
             return GIVEN_UP
 
-    def _lacks(self, info: NodeInfo, claims: Sequence[ResourceClaim], told: bytes) -> bool:
-        """Whether the node couldn't serve the claims if nobody had any device of it. Told once for alike nodes."""
-        key = (told, self._state(info, Ledger(self._inventory)))
+    def _lacks(self, info: NodeInfo, claims: Sequence[ResourceClaim], told: bytes) -> str:
+        """Why the node couldn't serve the claims if nobody had any device of it; empty where it could. Told once for
+        alike nodes."""
+        nobody = Ledger(self._inventory)
+        key = (told, self._state(info, nobody))
         known = self._lacking.get(key)
         if known is None:
-            known = self._lacking[key] = self._search(info, claims, Ledger(self._inventory)) is None
+            known = "" if self._search(info, claims, nobody) is not None else self._lack(info, claims, nobody)
+            self._lacking[key] = known
         return known
 
-    def _wants(self, devices: Sequence[Device], claims: Sequence[ResourceClaim]) -> bool:
-        """Whether some request of the claims would take one of these devices."""
-        classes, chosen = self._facts.of(DeviceClass), self._inventory.chosen
-        return any(
-            chosen([*(made.spec.selectors or ()), *(way.selectors or ())], device)
-            for claim in claims
-            for _, way in ways_of(claim)
-            if (made := classes.get(way.device_class_name)) is not None
-            for device in devices
-        )
+    def _lack(self, info: NodeInfo, claims: Sequence[ResourceClaim], nobody: Ledger) -> str:
+        """Whether the node has no such devices, or they have taints, of which the first is named."""
+        wanted = self._wanted(self._devices(info), claims)
+        taints = [taint for device, way in wanted if (taint := device.untolerated(tolerations_of(way))) is not None]
+        if not taints or self._search(info, claims, nobody, tolerant=True) is None:
+            return LACKING
+        return TAINTED % (f"{taints[0].key}: {taints[0].value}" if taints[0].value else taints[0].key)
 
-    def _search(self, info: NodeInfo, claims: Sequence[ResourceClaim], ledger: Ledger) -> Found | None:
+    def _wanted(
+        self, devices: Sequence[Device], claims: Sequence[ResourceClaim]
+    ) -> Iterator[tuple[Device, DeviceRequest]]:
+        """Those of the devices that requests of the claims would take, taints and what is given away apart."""
+        classes, chosen = self._facts.of(DeviceClass), self._inventory.chosen
+        for claim in claims:
+            for _, way in ways_of(claim):
+                made = classes.get(way.device_class_name)
+                selectors = [*((made.spec.selectors if made is not None else None) or ()), *(way.selectors or ())]
+                yield from ((d, way) for d in devices if made is not None and chosen(selectors, d))
+
+    def _search(
+        self, info: NodeInfo, claims: Sequence[ResourceClaim], ledger: Ledger, *, tolerant: bool = False
+    ) -> Found | None:
         classes = self._facts.of(DeviceClass)
         steps = self.seconds * STEPS_PER_SECOND
         devices = self._devices(info)
-        return Search(self._inventory, devices, ledger, classes, steps=steps).run(claims)
+        return Search(self._inventory, devices, ledger, classes, steps=steps, tolerant=tolerant).run(claims)
 
     # What is decided --------------------------------------------------------------------------------------------------
 

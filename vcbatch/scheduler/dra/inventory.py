@@ -6,7 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from vcbatch.api.dra import DeviceSelector, ResourceSlice, SliceDevice
+from vcbatch.api.dra import (
+    DeviceSelector,
+    DeviceTaintRule,
+    DeviceTaintSelector,
+    ResourceSlice,
+    ResourceSliceSpec,
+    SliceDevice,
+)
 from vcbatch.api.node import Taint
 from vcbatch.api.pod import Toleration
 from vcbatch.scheduler.dra import expressions
@@ -50,8 +57,10 @@ class Device:
         domain, _, bare = name.rpartition("/")
         return self.view["attributes"].get(domain, {}).get(bare)
 
-    def tolerated(self, tolerations: Sequence[Toleration]) -> bool:
-        return all(taint.effect not in HARD_EFFECTS or tolerates(tolerations, taint) for taint in self.taints)
+    def untolerated(self, tolerations: Sequence[Toleration]) -> Taint | None:
+        """The first taint that keeps those from the device who tolerate no more than this; None where none does."""
+        hard = (taint for taint in self.taints if taint.effect in HARD_EFFECTS)
+        return next((taint for taint in hard if not tolerates(tolerations, taint)), None)
 
 
 @dataclass(slots=True)
@@ -72,8 +81,12 @@ class Inventory:
     """Devices by the nodes that reach them. Only pools count of which every slice of the newest generation is seen.
     Devices of which nobody can tell what they take are given to nobody, and kept apart."""
 
-    def __init__(self, slices: Iterable[ResourceSlice], labels: NodeLabels) -> None:
+    def __init__(
+        self, slices: Iterable[ResourceSlice], labels: NodeLabels, rules: Iterable[DeviceTaintRule] = ()
+    ) -> None:
+        """`rules` put taints on devices, after those that the slices tell of."""
         self._labels = labels
+        self._rules = sorted(rules, key=lambda rule: rule.metadata.name)
         self._kinds: dict[str, int] = {}
         self._matches: dict[tuple[str, int], bool] = {}
         self._given = _Places()
@@ -95,14 +108,15 @@ class Inventory:
         view = _view(spec.driver, device)
         capacity = capacity_of(spec.driver, device)
         conditions = (device.binding_conditions, device.binding_failure_conditions, device.binds_to_node)
-        kind = self._kinds.setdefault(repr((view, device.taints, capacity, conditions)), len(self._kinds))
+        taints = self._taints(spec, device)
+        kind = self._kinds.setdefault(repr((view, taints, capacity, conditions)), len(self._kinds))
         node, selector = where.node_name, where.node_selector
         draws = draws_of(made, device, self.counters)
         one = Device(
             DeviceId(spec.driver, spec.pool.name, device.name),
             kind,
             view,
-            tuple(Taint(t.get("key", ""), t.get("value", ""), t.get("effect", "")) for t in device.taints or ()),
+            taints,
             bool(node),
             None if node or where.all_nodes else selector,
             draws or (),
@@ -126,6 +140,10 @@ class Inventory:
             places.shared.append((one, None))
         elif selector is not None:
             places.shared.append((one, reached(self._labels, selector)))
+
+    def _taints(self, spec: ResourceSliceSpec, device: SliceDevice) -> tuple[Taint, ...]:
+        ruled = (rule.spec.taint for rule in self._rules if _selects(rule.spec.device_selector, spec, device))
+        return (*(device.taints or ()), *ruled)
 
     def on(self, node: str, row: int) -> list[Device]:
         """The devices that the node reaches: those first that are ready at once, and of these its own."""
@@ -159,6 +177,16 @@ class Inventory:
             if not known:
                 return False
         return True
+
+
+def _selects(selector: DeviceTaintSelector | None, spec: ResourceSliceSpec, device: SliceDevice) -> bool:
+    """Whether a rule's taint is for the device. Source: DeviceTaintRule of resource.k8s.io/v1beta2."""
+    return (
+        selector is not None
+        and selector.driver in (None, spec.driver)
+        and selector.pool in (None, spec.pool.name)
+        and selector.device in (None, device.name)
+    )
 
 
 def reached(labels: NodeLabels, selector: Mapping[str, Any]) -> Mask:

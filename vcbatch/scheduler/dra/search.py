@@ -77,6 +77,14 @@ def ways_of(claim: ResourceClaim) -> Iterator[tuple[str, DeviceRequest]]:
             yield (request.name if request.exactly is not None else f"{request.name}/{way.name}"), way
 
 
+def tolerations_of(wanted: DeviceRequest) -> list[Toleration]:
+    """Taints that a request tolerates in the devices that it gets."""
+    return [
+        Toleration(t.get("key", ""), t.get("operator", ""), t.get("value", ""), t.get("effect", ""))
+        for t in wanted.tolerations or ()
+    ]
+
+
 class _Slot(NamedTuple):
     """One device to be found: of `devices`, by index above the one before it of the same request, with the share that
     each would give."""
@@ -98,12 +106,15 @@ class Search:
         classes: Mapping[str, DeviceClass],
         *,
         steps: int,
+        tolerant: bool = False,
     ) -> None:
+        """`tolerant` where taints of devices keep nobody from them."""
         self._inventory = inventory
         self._devices = devices
         self._ledger = ledger
         self._classes = classes
         self._steps = steps
+        self._tolerant = tolerant
         self._tried: list[tuple[DeviceId, Share | None]] = []
 
     def run(self, claims: Sequence[ResourceClaim]) -> Found | None:
@@ -152,10 +163,7 @@ class Search:
         """None where some device that is wanted isn't there."""
         made = self._classes[wanted.device_class_name]
         selectors = [*(made.spec.selectors or ()), *(wanted.selectors or ())]
-        bears = [
-            Toleration(t.get("key", ""), t.get("operator", ""), t.get("value", ""), t.get("effect", ""))
-            for t in wanted.tolerations or ()
-        ]
+        bears = tolerations_of(wanted)
         amounts = _wanted(wanted)
         fitting: list[tuple[Device, Share | None]] = []
         for device in self._devices:
@@ -166,10 +174,10 @@ class Search:
         if wanted.allocation_mode == "All":
             if not wanted.admin_access:
                 fitting = [(d, share) for d, share in fitting if share is None or self._ledger.free(d, share)]
-            if not fitting or not all(d.tolerated(bears) for d, _ in fitting):
+            if not fitting or not all(self._tolerant or d.untolerated(bears) is None for d, _ in fitting):
                 return None
             return [_Slot(name, wanted, [one], again=False) for one in fitting]
-        fitting = [one for one in fitting if one[0].tolerated(bears)]
+        fitting = [one for one in fitting if self._tolerant or one[0].untolerated(bears) is None]
         count = wanted.count or 1
         if len(fitting) < count:
             return None

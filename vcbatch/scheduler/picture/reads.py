@@ -10,7 +10,7 @@ import msgspec
 from vcbatch.api import resources
 from vcbatch.api.config_map import ConfigMap
 from vcbatch.api.disruption import DisruptionBudget
-from vcbatch.api.dra import DeviceClass, ResourceClaim, ResourceSlice
+from vcbatch.api.dra import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 from vcbatch.api.namespace import Namespace
 from vcbatch.api.node import Node
 from vcbatch.api.node_shard import NodeShardView
@@ -54,6 +54,7 @@ READS: Sequence[Read] = (
     Read("numatopologies", resources.NUMATOPOLOGIES, NumatopologyView, optional=True),
     Read("deviceClasses", resources.DEVICECLASSES, DeviceClass, optional=True),
     Read("resourceSlices", resources.RESOURCESLICES, ResourceSlice, optional=True),
+    Read("deviceTaintRules", resources.DEVICETAINTRULES, DeviceTaintRule, optional=True),
     Read("resourceClaims", resources.RESOURCECLAIMS, ResourceClaim, optional=True),
     Read("namespaces", resources.NAMESPACES, Namespace),
     Read("csiDrivers", resources.CSIDRIVERS, CsiDriver, optional=True),
