@@ -171,6 +171,19 @@ def test_the_effective_policy_is_the_same_policy_with_nothing_left_out() -> None
     assert effective(again) == shown
 
 
+def test_the_effective_policy_for_others_has_no_passwords() -> None:
+    text = (
+        "actions: allocate\ntiers:\n- plugins:\n  - name: extender\n    arguments:\n"
+        "      extender.urlPrefix: https://eve:hunter2@filter:8080/v1\n"
+        "metrics: {type: elasticsearch, address: 'http://e:9200', elasticsearch: {password: hunter2}}\n"
+    )
+    policy = Policy.parse(text)
+    assert effective(policy).count("hunter2") == 2
+    document = yaml.safe_load(effective(policy, metrics=False))
+    assert document["tiers"][0]["plugins"][0]["arguments"]["extender.urlPrefix"] == "https://filter:8080/v1"
+    assert "hunter2" not in effective(policy, metrics=False)
+
+
 def test_the_hooks_of_switches_are_methods_of_plugins() -> None:
     named = {hook for hooks in HOOKS.values() for hook in hooks}
     assert named <= set(dir(Plugin))

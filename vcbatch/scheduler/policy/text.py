@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import yaml
 
@@ -14,10 +15,12 @@ from vcbatch.scheduler.policy.switches import HOOKS, Switch
 
 Json = Mapping[str, Any]
 
+_CREDENTIALS: Final = re.compile(r"://[^/?#\s]*@")
+
 
 def effective(policy: Policy, *, metrics: bool = True) -> str:
     """The policy file in full: every argument with its value, and every switch that gates something its plugin does.
-    Without `metrics` the section of that name, which may have passwords, is left out."""
+    Without `metrics` the section of that name, which may have passwords, is left out, and so are those in URLs."""
     document: dict[str, Any] = {
         "actions": ", ".join(policy.actions),
         "tiers": [{"plugins": [_plugin(option) for option in tier.plugins]} for tier in policy.tiers],
@@ -35,7 +38,21 @@ def effective(policy: Policy, *, metrics: bool = True) -> str:
         document["configurations"] = configurations
     if metrics and policy.given_metrics is not None:
         document["metrics"] = dict(policy.given_metrics)
-    return cast("str", cast("Any", yaml).safe_dump(document, sort_keys=False, width=120))
+    shown = document if metrics else _without_credentials(document)
+    return cast("str", cast("Any", yaml).safe_dump(shown, sort_keys=False, width=120))
+
+
+def _without_credentials(value: Any) -> Any:
+    """With URLs that name no user and no password."""
+    match value:
+        case str():
+            return _CREDENTIALS.sub("://", value)
+        case Mapping():
+            return {key: _without_credentials(each) for key, each in cast("Json", value).items()}
+        case list() | tuple():
+            return [_without_credentials(each) for each in cast("list[Any]", value)]
+        case _:
+            return value
 
 
 def _plugin(option: PluginOption) -> Json:
