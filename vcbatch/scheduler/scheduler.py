@@ -30,7 +30,8 @@ from vcbatch.scheduler.picture.state import ClusterState
 from vcbatch.scheduler.placing.static_nodes import StaticCache
 from vcbatch.scheduler.policy.policy import DEFAULT_POLICY, Policy
 from vcbatch.scheduler.queues.gates import opened
-from vcbatch.scheduler.reasons.report import PODS_GRACE, Reporter
+from vcbatch.scheduler.reasons.report import Reporter
+from vcbatch.scheduler.reasons.said import PODS_GRACE
 from vcbatch.scheduler.reasons.standing import Standings, StandingsError, standings
 from vcbatch.scheduler.result import CycleResult, Explanation, Held, PluginFailure, WaitReason
 from vcbatch.scheduler.session import Session

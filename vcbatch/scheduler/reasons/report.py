@@ -1,81 +1,60 @@
-"""What a cycle tells the world: phases, conditions, queue amounts, events and explanations, each only when it changed.
-
-Numbers in messages move all the time while nothing new happened, so a message alone is written again no sooner than
-`MESSAGE_EVERY` after the last, and when its turn comes in a line (`message_line`); counts no sooner than
-`COUNTS_EVERY`. What a reader acts on (a phase, a condition's status or reason, another obstacle) is written at once.
-"""
+"""What a cycle tells the world: phases, conditions, queue amounts, events, explanations, each only when it changed."""
 
 from __future__ import annotations
 
 from collections import Counter
-from datetime import datetime, timedelta
+from datetime import timedelta
 
-from vcbatch.api import names, reasons
-from vcbatch.api.reasons import PodGroupReason, PodReason, SchedulingEvent
-from vcbatch.api.resources import PODGROUPS, PODS
-from vcbatch.api.scheduling import PodGroupView
-from vcbatch.api.timestamps import format_time
-from vcbatch.scheduler.picture.model import Job, Phase, Task, TaskStatus
+from vcbatch.scheduler.picture.model import Job
 from vcbatch.scheduler.queues.amounts import QueueAmounts
-from vcbatch.scheduler.reasons.blockers import Blocker
-from vcbatch.scheduler.reasons.conditions import ConditionWriter, Status, counts, same_headlines
-from vcbatch.scheduler.reasons.figures import FigureBooks, Figures, GangFigures, GangShare
-from vcbatch.scheduler.reasons.message_line import MessageLine
-from vcbatch.scheduler.reasons.phases import next_phase, only_ending
-from vcbatch.scheduler.result import (
-    AHEAD_SHOWN,
-    CycleResult,
-    EventRecord,
-    Eviction,
-    Explanation,
-    Held,
-    PodConditionUpdate,
-    PodGroupUpdate,
-    Protected,
-    QueueStatusUpdate,
-    WaitReason,
-)
+from vcbatch.scheduler.reasons.figures import FigureBooks, Figures, GangShare
+from vcbatch.scheduler.reasons.report_writer import ReportWriter
+from vcbatch.scheduler.reasons.said import PODS_GRACE, Said
+from vcbatch.scheduler.result import CycleResult, Explanation, Held, Protected, WaitReason
 from vcbatch.scheduler.session import Session
-
-MESSAGE_EVERY = timedelta(seconds=30)
-COUNTS_EVERY = timedelta(seconds=1)
-PODS_GRACE = timedelta(seconds=5)
-"""How long a gang may lack pods before that is said: its controller is making them."""
-PODS_WITH_EVENTS = 1
-"""How many pods of a gang get a FailedScheduling event; the PodGroup's own event tells the rest, so that a gang of
-any size costs the same."""
-
-_NO_LONGER_KEPT = "the place that was kept for it is no longer"
-_WORDS = [status.wire for status in TaskStatus]
 
 
 class Reporter:
-    """Turns a finished session into a `CycleResult`. Keeps, per object, what was said last."""
+    """Turns a finished session into a `CycleResult`. Keeps what was said last."""
 
     def __init__(self, *, pods_grace: timedelta = PODS_GRACE) -> None:
-        self._pods_grace = pods_grace
-        self._explanations: dict[str, Explanation] = {}
-        self.waiting: Counter[tuple[str, WaitReason]] = Counter()
-        """How many gangs of each queue wait for which reason."""
-        self._written_at: dict[str, datetime] = {}
-        self._lacking_since: dict[str, datetime] = {}
-        self._deferred: dict[str, Job] = {}
+        """`pods_grace` is how long a gang may lack pods before that is said."""
+        self._said = Said(pods_grace=pods_grace)
         self._queues = QueueAmounts()
-        self.line = MessageLine()
         self._books = FigureBooks()
         self._weighed = -1
         self._total = b""
         self._gone: list[str] = []
         self._protected: dict[str, Protected] = {}
 
+    @property
+    def waiting(self) -> Counter[tuple[str, WaitReason]]:
+        """How many gangs of each queue wait for which reason."""
+        return self._said.waiting
+
     def explanation(self, uid: str) -> Explanation | None:
-        return self._explanations.get(uid)
+        """Why the gang with this PodGroup waits; None where it doesn't, as far as is known."""
+        return self._said.explanations.get(uid)
 
     def report(self, session: Session, held: list[Held]) -> CycleResult:
         """Everything to be said about this cycle. The session's picture is as it will stay."""
-        writer = _Writer(self, session, held)
-        due = {**self._deferred, **session.state.touched}
-        self._deferred = {}
+        writer = ReportWriter(self._said, session, held)
+        for job in self._due(session):
+            writer.job(job)
+        turn = self._said.line.again(session.now)
+        if turn is not None:
+            writer.look_again(turn)
+        writer.refused_binds()
+        writer.evictions()
+        updates, later = self._queues.updates(session.state, session.now)
+        if later is not None:
+            writer.look_again(later)
+        self._measure(session, writer.figures)
+        return writer.result(updates)
+
+    def _due(self, session: Session) -> list[Job]:
+        """The gangs of which there may be something new to say, in the order of their keys."""
+        due = {**self._said.take_deferred(), **session.state.touched}
         unlike = {key for key, found in session.protected.items() if self._protected.get(key) != found}
         gone = self._protected.keys() - session.protected.keys()
         self._protected = session.protected
@@ -83,22 +62,11 @@ class Reporter:
             job = session.state.jobs.get(key)
             if job is not None:
                 due[key] = job
-        for uid in self.line.call(session.now):
+        for uid in self._said.line.call(session.now):
             job = session.state.job_of_group(uid)
             if job is not None:
                 due[job.key] = job
-        for job in sorted(due.values(), key=lambda job: job.key):
-            writer.job(job)
-        turn = self.line.again(session.now)
-        if turn is not None:
-            writer.look_again(turn)
-        writer.refused_binds()
-        writer.evictions()
-        updates, due = self._queues.updates(session.state, session.now)
-        if due is not None:
-            writer.look_again(due)
-        self._measure(session, writer.figures)
-        return writer.result(updates)
+        return sorted(due.values(), key=lambda job: job.key)
 
     def _measure(self, session: Session, figures: Figures) -> None:
         """What changed of the amounts of queues, and who is gone."""
@@ -118,390 +86,8 @@ class Reporter:
 
     def forget(self, uid: str) -> None:
         """The PodGroup is gone."""
-        self.explain(uid, None)
+        self._said.forget(uid)
         self._gone.append(uid)
-        self.line.forget(uid)
-        for known in (self._written_at, self._lacking_since):
-            known.pop(uid, None)
-
-    def written(self, uid: str, now: datetime) -> None:
-        self._written_at[uid] = now
-        self.line.forget(uid)
-
-    def may_tell(self, uid: str, now: datetime) -> bool:
-        """Whether new numbers in a message may be written now; they have their turn otherwise."""
-        last = self._written_at.get(uid)
-        due = now if last is None or now < last else last + MESSAGE_EVERY
-        return self.line.take(uid, now, due=due)
-
-    def may_write(self, uid: str, now: datetime, every: timedelta) -> datetime | None:
-        """None where the last write is long enough ago, else when it will be."""
-        last = self._written_at.get(uid)
-        return None if last is None or now - last >= every or now < last else last + every
-
-    def defer(self, job: Job) -> None:
-        """Look at the gang again in the next cycle, whatever changed."""
-        self._deferred[job.key] = job
-
-    def lacking(self, uid: str, now: datetime) -> datetime | None:
-        """When it is time to say that pods are missing; None when it is."""
-        since = self._lacking_since.setdefault(uid, now)
-        return None if now - since >= self._pods_grace else since + self._pods_grace
-
-    def complete(self, uid: str) -> None:
-        """The gang lacks no pods."""
-        self._lacking_since.pop(uid, None)
-
-    def explain(self, uid: str, explanation: Explanation | None) -> None:
-        before = self._explanations.pop(uid, None)
-        if before is not None:
-            self.waiting[before.queue, before.reason] -= 1
-        if explanation is not None:
-            self._explanations[uid] = explanation
-            self.waiting[explanation.queue, explanation.reason] += 1
-
-
-class _Writer:
-    """One report in the making."""
-
-    def __init__(self, reporter: Reporter, session: Session, held: list[Held]) -> None:
-        self._reporter = reporter
-        self._session = session
-        self._state = session.state
-        self._now = session.now
-        self._conditions_by = ConditionWriter(transition=session.uid, time=format_time(session.now))
-        self._held = held
-        self._places = {h.uid: h.node for h in held}
-        tasks = [self._state.tasks[uid] for uid in session.nominations]
-        self._nominating = {task.job.key for task in tasks if task.job is not None}
-        self._updates: list[PodGroupUpdate] = []
-        self._conditions: list[PodConditionUpdate] = []
-        self._events: list[EventRecord] = []
-        self._explain: list[Explanation] = []
-        self.figures = Figures()
-        self._look: datetime | None = session.wake_at
-        self._order: dict[str, list[Job]] = {}
-        self._position: dict[str, int] = {}
-
-    def result(self, queues: list[QueueStatusUpdate]) -> CycleResult:
-        return CycleResult(
-            binds=self._session.binds,
-            held=self._held,
-            evictions=self._session.evictions,
-            gate_removals=() if self._session.gates is None else self._session.gates.removals,
-            podgroup_updates=self._updates,
-            pod_conditions=self._conditions,
-            queue_statuses=queues,
-            events=self._events,
-            explain=self._explain,
-            figures=self.figures,
-            look_again_at=self._look,
-        )
-
-    # Gangs -----------------------------------------------------------------------------------------------------------
-
-    def job(self, job: Job) -> None:
-        """Decide what is said about one gang."""
-        group = job.group
-        if group is None:
-            return
-        ready = self._session.ready(job) and self._session.ready_without_hope(job)
-        short = not ready and bool(job.tasks) and self._session.lacks_members(job) and not only_ending(job)
-        blocker = self._blocker(job, short=short)
-        if blocker is not None and blocker.reason is WaitReason.NOT_ENOUGH_PODS:
-            later = self._reporter.lacking(job.uid, self._now)
-            if later is not None:
-                self._again(job, later)
-                blocker = None
-        else:
-            self._reporter.complete(job.uid)
-        phase = next_phase(job, unschedulable=short)
-        if job.phase is Phase.PENDING and phase is not Phase.PENDING:
-            blocker = None  # it was refused admission, and is in: its pods have their places
-        waits = blocker is not None and (not ready or phase is Phase.PENDING)
-        message = self._message(job, blocker, ready=ready) if blocker is not None else ""
-        if job.phase is not phase:
-            self._state.changed = True  # the next cycle does other things with it
-            self._state.set_phase(job, phase)
-        self._explained(job, blocker, message)
-        found = self._session.blockers.get(job.key)
-        lacks_pods = found is not None and found.reason is WaitReason.NOT_ENOUGH_PODS
-        why = PodGroupReason.NOT_ENOUGH_TASKS if lacks_pods else PodGroupReason.NOT_ENOUGH_RESOURCES
-        waiting = message if waits else ""
-        news = waits and blocker is not None and job.told != blocker.kind
-        self._write(job, self._conditions_by.status(job, phase, waits=waiting, reason=why, ready=ready), news=news)
-        self._tell(job, blocker if waits else None, message, ready=ready)
-        self._measure(job, group, blocker if waits else None, ready=ready)
-        if lacks_pods:
-            blocker = None
-        if blocker is not None or job.key in self._nominating:
-            self._pod_conditions(job, blocker)
-
-    def _measure(self, job: Job, group: PodGroupView, blocker: Blocker | None, *, ready: bool) -> None:
-        meta = group.metadata
-        lacking = 0 if blocker is None else max(job.min_member - max(blocker.placed, job.ready_count), 0)
-        figures = GangFigures(
-            uid=meta.uid,
-            namespace=meta.namespace,
-            name=meta.name,
-            queue=job.queue_name,
-            creation=meta.creation_timestamp or "",
-            lacking=lacking,
-            placed=job.ready_count,
-            binding=job.counts[TaskStatus.BINDING],
-            ready=ready,
-            tried=blocker is not None and job.key in self._session.blockers,
-        )
-        self.figures.gangs.append(figures)
-        shares = self._session.measured.gang_shares
-        if shares is not None:
-            share = float(shares[job.row])
-            self.figures.gang_shares.append(GangShare(meta.uid, meta.namespace, meta.name, share))
-
-    def _blocker(self, job: Job, *, short: bool) -> Blocker | None:
-        """Why the gang waits: as found in this cycle, as its queue was closed to it, as it was parked before, or
-        because members are missing that nobody could place; and that others would make room for it who are
-        protected."""
-        blocker = self._obstacle(job, short=short)
-        protected = self._session.protected.get(job.key)
-        return blocker if blocker is None or protected is None else blocker.but_for(protected)
-
-    def _obstacle(self, job: Job, *, short: bool) -> Blocker | None:
-        found = self._session.blockers.get(job.key)
-        if found is not None or job.queue is None:
-            return found
-        closed = self._session.closed_queues.get(job.queue.name)
-        pending = job.counts[TaskStatus.PENDING] - job.pending_best_effort
-        if closed is not None and pending > 0 and job.phase is not Phase.PENDING:
-            return Blocker(reason=WaitReason.QUEUE_LIMIT, text=closed, placed=job.ready_count)
-        if job.parked is not None:
-            return job.blocker
-        fault = self._session.invalid(job) if short else None
-        return None if fault is None else Blocker(reason=WaitReason.NOT_ENOUGH_PODS, text=fault)
-
-    def _message(self, job: Job, blocker: Blocker, *, ready: bool) -> str:
-        statuses = {word: count for word, count in zip(_WORDS, job.counts, strict=True) if count}
-        why = reasons.gang_counts(ready=ready, statuses=statuses, min_available=job.min_member)
-        pending = job.counts[TaskStatus.PENDING]
-        placed = min(max(blocker.placed - job.ready_count, 0), pending)
-        if pending:
-            parts = sorted(
-                f"{n} {word}" for n, word in ((pending - placed, "Unschedulable"), (placed, "Schedulable")) if n
-            )
-            why += f"; Pending: {', '.join(parts)}"
-        origin = blocker.sentence
-        if blocker.nodes_examined or blocker.nodes:
-            origin = f"{blocker.task}: {_histogram(blocker)}"
-            origin += f" {blocker.sentence}" if blocker.text else ""
-        if blocker.remedy:
-            origin = f"{blocker.remedy}; {origin}"
-        unready = max(job.min_member - job.ready_count - placed, 0)
-        why = reasons.with_origin(why, reasons.waits_for(blocker.reason, origin))
-        return reasons.gang_unschedulable(unready=unready, total=len(job.tasks), why=why)
-
-    def _write(self, job: Job, status: Status, *, news: bool) -> None:
-        """Write the status where it differs, and the domain of the network that the gang is in: at once where there is
-        `news`, else when it is due."""
-        domain = self._domain(job)
-        if (status == job.written and domain == job.domain) or job.group is None:
-            return
-        if not news and domain == job.domain and not self._timely(job, status):
-            return
-        meta = job.group.metadata
-        self._updates.append(
-            PodGroupUpdate(
-                namespace=meta.namespace,
-                name=meta.name,
-                uid=meta.uid,
-                resource_version=meta.resource_version,
-                status=status,
-                annotations={names.JOB_ALLOCATED_HYPERNODE: domain or None} if job.bound_to_domains else None,
-            )
-        )
-        job.written = status
-        job.domain = domain
-        self._reporter.written(job.uid, self._now)
-
-    def _timely(self, job: Job, status: Status) -> bool:
-        """Whether a status that says nothing new but numbers, if that, may be written now."""
-        if status["phase"] != job.written.get("phase") or not same_headlines(status, job.written):
-            return True
-        if counts(status) == counts(job.written):
-            return self._reporter.may_tell(job.uid, self._now)
-        wait = self._reporter.may_write(job.uid, self._now, COUNTS_EVERY)
-        if wait is not None:
-            self._again(job, wait)
-        return wait is None
-
-    def _domain(self, job: Job) -> str:
-        """The name of the lowest domain of the network that has all places of a gang to which that matters; empty while
-        it has none, or there are no HyperNodes."""
-        if not job.bound_to_domains:
-            return job.domain
-        search = self._session.domain_search
-        if search.tree.fault is not None:
-            return job.domain
-        held = search.allocated(job)
-        return "" if held is None or len(search.tree) == 1 else search.tree.names[held]
-
-    def _tell(self, job: Job, blocker: Blocker | None, message: str, *, ready: bool) -> None:
-        """One event when a gang starts to wait, when it waits for something else, and when it starts."""
-        if blocker is not None:
-            key = blocker.kind
-            if job.told != key:
-                job.told = key
-                self._event(job, "Warning", SchedulingEvent.UNSCHEDULABLE, message)
-        elif ready and job.tasks and job.told != ("ready",):
-            job.told = ("ready",)
-            self._event(job, "Normal", SchedulingEvent.SCHEDULED, reasons.POD_GROUP_READY)
-
-    def _event(self, job: Job, kind: str, reason: str, message: str) -> None:
-        if job.group is not None:
-            meta = job.group.metadata
-            self._events.append(
-                EventRecord(
-                    resource=PODGROUPS,
-                    namespace=meta.namespace,
-                    name=meta.name,
-                    uid=meta.uid,
-                    type=kind,
-                    reason=reason,
-                    message=message,
-                )
-            )
-
-    def _pod_conditions(self, job: Job, blocker: Blocker | None) -> None:
-        """Each waiting pod says once that it waits and why; it says so again only when it is another reason, or when
-        another node is kept for it; only that where there is no blocker."""
-        waiting = [t for t in job.tasks.values() if t.status is TaskStatus.PENDING and not t.gated]
-        nominated = self._session.nominations
-        news = [t for t in waiting if t.uid in nominated]
-        if blocker is not None:
-            kind = "/".join(blocker.kind)
-            news = [t for t in waiting if t.uid in nominated or (t.condition != kind and (t.told or not t.condition))]
-            for task in waiting:
-                task.condition, task.told = kind, True
-        if not news:
-            return
-        why = _NO_LONGER_KEPT if blocker is None else _pod_message(blocker)
-        for nth, task in enumerate(sorted(news, key=lambda t: t.name)):
-            place = self._places.get(task.uid)
-            message = why if place is None else reasons.possibly_assigned(node=place, once=reasons.ONCE_RELEASED)
-            self._conditions.append(
-                PodConditionUpdate(
-                    namespace=task.namespace,
-                    name=task.name,
-                    uid=task.uid,
-                    reason=PodReason.UNSCHEDULABLE,
-                    message=message,
-                    nominated=nominated.get(task.uid),
-                )
-            )
-            if nth < PODS_WITH_EVENTS:
-                self._pod_event(task, message)
-
-    def evictions(self) -> None:
-        """Each pod that is evicted is told for whom, and its gang how many it loses."""
-        lost: dict[str, list[Eviction]] = {}
-        for eviction in self._session.evictions:
-            task = self._state.tasks.get(eviction.uid)
-            if task is None:
-                continue
-            message = reasons.shorten(f"{eviction.reason}: {eviction.message}")
-            self._pod_event(task, message, reason=SchedulingEvent.EVICT)
-            if task.job is not None:
-                lost.setdefault(task.job.key, []).append(eviction)
-        for key, evictions in sorted(lost.items()):
-            first = evictions[0]
-            whom = first.name if len(evictions) == 1 else f"{len(evictions)} pods"
-            message = reasons.shorten(f"{first.reason}: {whom} evicted: {first.message}")
-            self._event(self._state.jobs[key], "Normal", SchedulingEvent.EVICT, message)
-
-    def _pod_event(self, task: Task, message: str, *, reason: str = SchedulingEvent.FAILED_SCHEDULING) -> None:
-        self._events.append(
-            EventRecord(
-                resource=PODS,
-                namespace=task.namespace,
-                name=task.name,
-                uid=task.uid,
-                type="Warning",
-                reason=reason,
-                message=message,
-            )
-        )
-
-    def refused_binds(self) -> None:
-        """Pods whose bind the API server refused say so, also while they are tried again."""
-        for uid, error in sorted(self._state.refused.items()):
-            task = self._state.tasks.get(uid)
-            if task is None:
-                continue
-            message = reasons.shorten(f"binding was refused: {error}")
-            task.condition, task.told = PodReason.SCHEDULER_ERROR, True
-            self._conditions.append(
-                PodConditionUpdate(
-                    namespace=task.namespace,
-                    name=task.name,
-                    uid=task.uid,
-                    reason=PodReason.SCHEDULER_ERROR,
-                    message=message,
-                )
-            )
-            self._pod_event(task, message)
-
-    # Explanations ----------------------------------------------------------------------------------------------------
-
-    def _explained(self, job: Job, blocker: Blocker | None, message: str) -> None:
-        if blocker is None or job.group is None:
-            self._reporter.explain(job.uid, None)
-            return
-        position, ahead = self._ahead(job)
-        explanation = Explanation(
-            namespace=job.group.metadata.namespace,
-            name=job.group.metadata.name,
-            uid=job.uid,
-            queue=job.queue.name if job.queue else job.group.spec.queue,
-            reason=blocker.reason,
-            message=message,
-            minimum=job.min_member,
-            placed=max(blocker.placed, job.ready_count),
-            task=blocker.task,
-            shortages=blocker.shortages,
-            nodes_examined=blocker.nodes_examined,
-            nodes=blocker.nodes,
-            closest=blocker.closest,
-            protected=blocker.protected,
-            position=position,
-            ahead=ahead,
-            expected_start=blocker.expected_start,
-        )
-        self._explain.append(explanation)
-        self._reporter.explain(job.uid, explanation)
-
-    def _ahead(self, job: Job) -> tuple[int, tuple[str, ...]]:
-        """The gang's place among those that wait in its queue, and the first of those before it."""
-        queue = job.queue
-        if queue is None:
-            return 0, ()
-        order = self._order.get(queue.name)
-        if order is None:
-            known = self._state.waiting
-            if len(known) < len(queue.jobs):
-                waiting = [j for j in known.values() if j.queue is queue]
-            else:
-                waiting = [j for j in queue.jobs.values() if j.key in known]
-            order = self._order[queue.name] = sorted(waiting, key=self._session.job_key)
-            self._position.update({j.key: i for i, j in enumerate(order)})
-        at = self._position.get(job.key, 0)
-        return at + 1, tuple(j.key for j in order[: min(at, AHEAD_SHOWN)])
-
-    def _again(self, job: Job, when: datetime) -> None:
-        self._reporter.defer(job)
-        self.look_again(when)
-
-    def look_again(self, when: datetime) -> None:
-        """A cycle is due then, whatever changes."""
-        self._look = when if self._look is None else min(self._look, when)
 
 
 def _all_shares(session: Session) -> list[GangShare]:
@@ -515,15 +101,3 @@ def _all_shares(session: Session) -> list[GangShare]:
         for job in session.state.jobs.values()
         if job.group is not None and known[job.row] > 0
     ]
-
-
-def _pod_message(blocker: Blocker) -> str:
-    """Why a pod waits: the reason as everywhere, then the words of kube-scheduler."""
-    why = f"{_histogram(blocker)} {blocker.sentence}" if blocker.nodes_examined else blocker.sentence
-    return reasons.shorten(
-        f"{blocker.reason}: {blocker.remedy}; {why}" if blocker.remedy else f"{blocker.reason}: {why}"
-    )
-
-
-def _histogram(blocker: Blocker) -> str:
-    return reasons.node_histogram(examined=blocker.nodes_examined, reasons=blocker.nodes, within=blocker.within)

@@ -1,0 +1,90 @@
+"""What was said last of each gang, and when it may be said again with other numbers.
+
+Numbers in messages move all the time while nothing new happened, so a message alone is written again no sooner than
+`MESSAGE_EVERY` after the last, and when its turn comes in a line (`message_line`); counts no sooner than
+`COUNTS_EVERY`. What a reader acts on (a phase, a condition's status or reason, another obstacle) is written at once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+from vcbatch.scheduler.picture.model import Job
+from vcbatch.scheduler.reasons.message_line import MessageLine
+from vcbatch.scheduler.result import Explanation, WaitReason
+
+MESSAGE_EVERY = timedelta(seconds=30)
+COUNTS_EVERY = timedelta(seconds=1)
+PODS_GRACE = timedelta(seconds=5)
+"""How long a gang may lack pods before that is said: its controller is making them."""
+
+
+class Said:
+    """What was said, by the UIDs of PodGroups.
+
+    Attributes:
+        explanations: why those wait that do.
+        waiting: how many gangs of each queue wait for which reason.
+        line: who may have the numbers in its message written again.
+    """
+
+    def __init__(self, *, pods_grace: timedelta) -> None:
+        self.explanations: dict[str, Explanation] = {}
+        self.waiting: Counter[tuple[str, WaitReason]] = Counter()
+        self.line = MessageLine()
+        self._pods_grace = pods_grace
+        self._written_at: dict[str, datetime] = {}
+        self._lacking_since: dict[str, datetime] = {}
+        self._deferred: dict[str, Job] = {}
+
+    def forget(self, uid: str) -> None:
+        """The PodGroup is gone."""
+        self.explain(uid, None)
+        self.line.forget(uid)
+        for known in (self._written_at, self._lacking_since):
+            known.pop(uid, None)
+
+    def written(self, uid: str, now: datetime) -> None:
+        """The status was written."""
+        self._written_at[uid] = now
+        self.line.forget(uid)
+
+    def may_tell(self, uid: str, now: datetime) -> bool:
+        """Whether new numbers in a message may be written now; they have their turn otherwise."""
+        last = self._written_at.get(uid)
+        due = now if last is None or now < last else last + MESSAGE_EVERY
+        return self.line.take(uid, now, due=due)
+
+    def counts_due(self, uid: str, now: datetime) -> datetime | None:
+        """When new counts may be written; None where they may now."""
+        last = self._written_at.get(uid)
+        return None if last is None or now - last >= COUNTS_EVERY or now < last else last + COUNTS_EVERY
+
+    def defer(self, job: Job) -> None:
+        """Look at the gang again in the next cycle, whatever changed."""
+        self._deferred[job.key] = job
+
+    def take_deferred(self) -> Mapping[str, Job]:
+        """The gangs that are to be looked at whatever changed, by their keys; they are asked for no more."""
+        taken, self._deferred = self._deferred, {}
+        return taken
+
+    def lacking(self, uid: str, now: datetime) -> datetime | None:
+        """When it will be time to say that the gang lacks pods; None where it is."""
+        since = self._lacking_since.setdefault(uid, now)
+        return None if now - since >= self._pods_grace else since + self._pods_grace
+
+    def complete(self, uid: str) -> None:
+        """The gang lacks no pods."""
+        self._lacking_since.pop(uid, None)
+
+    def explain(self, uid: str, explanation: Explanation | None) -> None:
+        """Why the gang waits now; None where it doesn't."""
+        before = self.explanations.pop(uid, None)
+        if before is not None:
+            self.waiting[before.queue, before.reason] -= 1
+        if explanation is not None:
+            self.explanations[uid] = explanation
+            self.waiting[explanation.queue, explanation.reason] += 1
