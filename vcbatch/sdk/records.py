@@ -9,6 +9,7 @@ from typing import Any
 
 from vcbatch.api import names
 from vcbatch.api.loose import part
+from vcbatch.api.reasons import LossCause, PodStatusReason
 from vcbatch.api.resources import COMMANDS, EVENTS, PODGROUPS, PODS, Resource
 from vcbatch.sdk.models.status import count_at, text_at, time_at
 from vcbatch.seams.api import Api, ApiError
@@ -72,27 +73,50 @@ async def _about(api: Api, namespace: str, selector: str) -> Sequence[Json]:
     return (await api.list(EVENTS, namespace=namespace, field_selector=selector)).items
 
 
-async def exit_codes_of(api: Api, job: Mapping[str, Any]) -> dict[str, int]:
-    """How the containers of the job's pods ended that failed, by pod: as the job remembers it, else as the pods that
-    are still there say it."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodEnd:
+    """How a pod failed: the exit code of a container of it, where there is one, and whether its time was over."""
+
+    exit_code: int | None
+    overdue: bool
+
+
+async def pod_ends_of(api: Api, job: Mapping[str, Any]) -> dict[str, PodEnd]:
+    """How the pods of the job ended that failed, by name: as the job remembers it, else as the pods that are still
+    there say it."""
     metadata = part(job, "metadata")
-    codes: dict[str, int] = {}
+    ends: dict[str, PodEnd] = {}
     for loss in part(part(job, "status"), "ledger").get("losses") or ():
-        if isinstance(loss, dict) and isinstance(loss.get("exitCode"), int):
-            codes[text_at(loss, "pod")] = loss["exitCode"]
+        if isinstance(loss, dict):
+            overdue = loss.get("cause") == LossCause.DEADLINE_EXCEEDED
+            ends[text_at(loss, "pod")] = PodEnd(exit_code=_code(loss), overdue=overdue)
     selector = f"{names.JOB_NAME}={text_at(metadata, 'name')}"
     try:
         pods = (await api.list(PODS, namespace=text_at(metadata, "namespace"), label_selector=selector)).items
     except ApiError as error:
         if error.code != 403:
             raise
-        return codes
+        return ends
     for pod in pods:
-        for status in part(pod, "status").get("containerStatuses") or ():
-            code = part(part(status, "state"), "terminated").get("exitCode")
-            if isinstance(code, int) and code != 0:
-                codes[text_at(part(pod, "metadata"), "name")] = code
-    return codes
+        status = part(pod, "status")
+        overdue = status.get("reason") == PodStatusReason.DEADLINE_EXCEEDED
+        codes = [_code(part(part(one, "state"), "terminated")) for one in status.get("containerStatuses") or ()]
+        failed = [code for code in codes if code]
+        if failed or overdue:
+            code = failed[-1] if failed else None
+            ends[text_at(part(pod, "metadata"), "name")] = PodEnd(exit_code=code, overdue=overdue)
+    return ends
+
+
+def _code(end: Mapping[str, Any]) -> int | None:
+    code = end.get("exitCode")
+    return code if isinstance(code, int) else None
+
+
+async def exit_codes_of(api: Api, job: Mapping[str, Any]) -> dict[str, int]:
+    """The exit codes of `pod_ends_of`, of the pods that have one."""
+    ends = await pod_ends_of(api, job)
+    return {pod: end.exit_code for pod, end in ends.items() if end.exit_code is not None}
 
 
 def command_for(resource: Resource, target: Mapping[str, Any], action: str) -> Json:

@@ -88,6 +88,15 @@ def test_one_that_ends_without_a_result_says_how(client: Client):
         client.submit(dies).result(timeout=LONG)
 
 
+def test_a_call_that_takes_too_long_is_ended_and_stops_no_other(client: Client):
+    slow, quick = client.map(task(time.sleep).options(time_limit=1), [600, 0]).outcomes(timeout=LONG)
+    assert quick is None
+    assert isinstance(slow, ResultUnavailable)
+    assert str(slow).startswith("call 0 ran longer than its time limit")
+    with pytest.raises(ResultUnavailable, match="call 0 ran longer than its time limit"):
+        client.submit(task(time.sleep).options(time_limit="1s", retries=3), 600).result(timeout=LONG)
+
+
 def test_a_map_is_one_job(client: Client):
     handle = client.map(power.options(at_most=2), [1, 2, 3], [3, 2, 1])
     assert handle.results(timeout=LONG) == [1, 4, 3]

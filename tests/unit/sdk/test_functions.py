@@ -159,6 +159,7 @@ def test_the_job_on_a_cluster(tmp_path: Path):
     assert container["command"] == ["python3.11", f"/mnt/calls-{TOKEN}/run.py"]
     assert container["image"] == "img" and "workingDir" not in container
     assert container["resources"]["limits"] == {"memory": "1Gi"}
+    assert "activeDeadlineSeconds" not in one["template"]["spec"]
     with pytest.raises(VcbatchError, match="image"):
         job_of(function.options(image=None), count=1, token=TOKEN, folder=folder)
 
@@ -170,6 +171,24 @@ def test_on_this_machine_a_function_keeps_off_nodes_that_only_pretend(tmp_path: 
     affinity = manifest["spec"]["tasks"][0]["template"]["spec"]["affinity"]["nodeAffinity"]
     (term,) = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
     assert term["matchExpressions"] == [{"key": names.VIRTUAL_NODE, "operator": "NotIn", "values": ["true"]}]
+
+
+@pytest.mark.parametrize(("limit", "seconds"), [(90, 90), (0.2, 1), ("2h30m", 9000), ("12:00:00", 43200)])
+@pytest.mark.parametrize("here", [True, False])
+def test_a_time_limit_is_each_calls_own(limit: Any, seconds: int, here: bool, tmp_path: Path):
+    shared = None if here else SharedFolder(claim="data", here=tmp_path)
+    function = divide.options(shared=shared, time_limit=limit)
+    folder = CallFolder.at(TOKEN, state_dir=tmp_path, shared=shared)
+    manifest: Any = job_of(function, count=2, token=TOKEN, folder=folder).to_manifest()
+    spec = manifest["spec"]["tasks"][0]["template"]["spec"]
+    assert spec["activeDeadlineSeconds"] == seconds
+    assert ("affinity" in spec) == here
+
+
+@pytest.mark.parametrize("limit", [0, -1, 10**10, float("nan"), float("inf"), "soon", "0s", "99999d"])
+def test_a_time_limit_that_is_none_is_refused(limit: Any):
+    with pytest.raises(ValueError, match="time_limit"):
+        task(time_limit=limit)
 
 
 def test_without_a_folder_that_both_sides_see_a_cluster_is_refused():

@@ -12,7 +12,7 @@ from vcbatch.sdk.async_job import AsyncJobHandle
 from vcbatch.sdk.errors import ResultUnavailable, TaskFailed
 from vcbatch.sdk.functions.folder import CallFolder, NoResult, SharedFolder
 from vcbatch.sdk.models.job import Job
-from vcbatch.sdk.records import exit_codes_of
+from vcbatch.sdk.records import PodEnd, pod_ends_of
 
 if TYPE_CHECKING:
     from vcbatch.sdk.session import Session
@@ -33,14 +33,17 @@ class AsyncCalls(AsyncJobHandle, Generic[R]):
         if any(isinstance(outcome, NoResult) for outcome in found):
             manifest = await self._manifest()
             with self._session.translated():
-                codes = await exit_codes_of(await self._session.api(), manifest)
+                ends = await pod_ends_of(await self._session.api(), manifest)
             job = self._seen(Job.from_manifest(manifest))
-            found = [self._why(outcome, job, codes) if isinstance(outcome, NoResult) else outcome for outcome in found]
+            found = [self._why(outcome, job, ends) if isinstance(outcome, NoResult) else outcome for outcome in found]
         return found
 
-    def _why(self, none: NoResult, job: Job, codes: Mapping[str, int]) -> ResultUnavailable:
-        code = codes.get(names.pod_name(self.name, "call", none.index))
-        if code is not None:
+    def _why(self, none: NoResult, job: Job, ends: Mapping[str, PodEnd]) -> ResultUnavailable:
+        end = ends.get(names.pod_name(self.name, "call", none.index))
+        code = end.exit_code if end is not None else None
+        if end is not None and end.overdue:
+            why = f"call {none.index} ran longer than its time limit"
+        elif code is not None:
             why = f"{none.message} (exit code {code})"
         elif job.phase is JobPhase.COMPLETED:
             why = none.message

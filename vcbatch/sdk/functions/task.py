@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any, Generic, ParamSpec, TypedDict, TypeVar, Unpack, cast, overload
 
 from vcbatch.api import names
+from vcbatch.api.loose import Json
 from vcbatch.api.phases import Action, Event
 from vcbatch.sdk.errors import VcbatchError
 from vcbatch.sdk.frameworks import env as env_plugin
@@ -42,6 +44,8 @@ class TaskOptions:
         retries: how often a call that fails is made again, each for itself. What the cluster takes away is made again
             in any case.
         at_most: how many calls run at the same time; as many as there is room for, where it isn't said.
+        time_limit: how long one call may run with all its retries, from the start of its pod: in seconds, or as
+            `vcbatch run --time-limit` takes it ("90s", "2h30m", "3d", "12:00:00"). One that runs longer is ended.
         extra: anything else of the job's manifest.
     """
 
@@ -55,6 +59,7 @@ class TaskOptions:
     env: Mapping[str, str] = field(default_factory=dict[str, str])
     retries: int = 0
     at_most: int | None = None
+    time_limit: float | str | None = None
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def __post_init__(self) -> None:
@@ -62,6 +67,24 @@ class TaskOptions:
             raise ValueError(f"retries={self.retries}: want 0 or more")
         if self.at_most is not None and self.at_most < 1:
             raise ValueError(f"at_most={self.at_most}: want 1 or more")
+        _ = self.seconds
+
+    @property
+    def seconds(self) -> int | None:
+        """The time limit, rounded up. Raises `ValueError` for one that is none."""
+        given = self.time_limit
+        if given is None:
+            return None
+        from vcbatch.api.time_limit import LONGEST
+        from vcbatch.sdk.compose.wish import time_limit_seconds
+
+        try:
+            seconds = time_limit_seconds(given) if isinstance(given, str) else math.ceil(given)
+        except (ValueError, OverflowError) as error:
+            raise ValueError(f"time_limit={given!r}: {error}") from None
+        if not 0 < seconds <= LONGEST:
+            raise ValueError(f"time_limit={given!r}: want more than 0 and at most {LONGEST} seconds")
+        return seconds
 
 
 class Changes(TypedDict, total=False):
@@ -77,6 +100,7 @@ class Changes(TypedDict, total=False):
     env: Mapping[str, str]
     retries: int
     at_most: int | None
+    time_limit: float | str | None
     extra: Mapping[str, Any]
 
 
@@ -148,6 +172,7 @@ def task(
     env: Mapping[str, str] | None = None,
     retries: int = 0,
     at_most: int | None = None,
+    time_limit: float | str | None = None,
     extra: Mapping[str, Any] | None = None,
 ) -> Callable[[Callable[P, R]], TaskFunction[P, R]]: ...
 
@@ -174,6 +199,9 @@ def job_of(function: TaskFunction[..., Any], *, count: int, token: str, folder: 
         raise VcbatchError(f"{function.name}() needs an image to run on a cluster", hint=hint)
     asked = Resources.of(cpu=settings.cpu, memory=settings.memory, gpus=settings.gpus)
     shared = settings.shared
+    spec: Json = {} if folder.remote else {"affinity": off_virtual_nodes()}
+    if settings.seconds is not None:
+        spec["activeDeadlineSeconds"] = settings.seconds
     work = Task(
         name="call",
         replicas=count,
@@ -183,7 +211,7 @@ def job_of(function: TaskFunction[..., Any], *, count: int, token: str, folder: 
         env={"PYTHONUNBUFFERED": "1", **settings.env},
         resources=asked if asked.requests else None,
         working_dir=None if folder.remote else str(Path.cwd()),
-        extra={} if folder.remote else {"template": {"spec": {"affinity": off_virtual_nodes()}}},
+        extra={"template": {"spec": spec}} if spec else {},
     )
     slug = re.sub(r"[^a-z0-9]+", "-", function.name.lower()).strip("-")[:30] or "function"
     annotations = {names.CALL_FOLDER: token}
