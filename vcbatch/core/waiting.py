@@ -36,7 +36,8 @@ _HOLDING: Final = frozenset({PodGroupPhase.RUNNING, PodGroupPhase.UNKNOWN})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gang:
-    """A PodGroup. `name` is that of its job, or its own where no job made it; `asks` is what its minimum needs."""
+    """A PodGroup. `name` is that of its job, or its own where no job made it; `pods` is its minimum, `asks` what that
+    needs, `runs` how many pods run."""
 
     namespace: str
     name: str
@@ -47,6 +48,7 @@ class Gang:
     pods: int
     asks: Amounts
     created: datetime | None
+    runs: int = 0
     reason: WaitReason | None = None
     """Why it waits, where the scheduler said so."""
 
@@ -198,6 +200,7 @@ def gang_of(group: Json, priorities: Mapping[str, int]) -> Gang:
         pods=int(spec.get("minMember") or 0),
         asks=amounts_of(part(spec, "minResources")),
         created=_time(metadata.get("creationTimestamp")),
+        runs=int(part(group, "status").get("running") or 0),
         reason=read_wait(str(_unschedulable(group).get("message") or ""))[0],
     )
 

@@ -24,7 +24,8 @@ def gangs_table(
     why: Mapping[str, str] | None = None,
 ) -> str:
     """At most so many of them: the first, or the `last` ones. Empty where there are none. Queues are named where one of
-    them is another than `queue`, and priorities where they differ. `why` says by UID why a gang is before another."""
+    them is another than `queue`, and priorities where they differ. Pods are those that run, or of a gang that waits
+    those that have to start together. `why` says by UID why a gang is before another."""
     if not gangs:
         return ""
     shown = gangs[-most:] if last else gangs[:most]
@@ -35,7 +36,8 @@ def gangs_table(
         since = age(gang.created, now) if gang.created is not None else NONE
         needs = amounts(gang.asks) or NONE
         reason = why.get(gang.uid, "")
-        rows.append((gang.key, gang.queue, gang.phase, str(gang.pods), str(gang.priority), since, reason, needs))
+        pods = str(gang.runs if gang.holds else gang.pods)
+        rows.append((gang.key, gang.queue, gang.phase, pods, str(gang.priority), since, reason, needs))
     left_out = {"QUEUE"} if all(gang.queue == queue for gang in shown) else set[str]()
     left_out |= {"PRIORITY"} if len({gang.priority for gang in shown}) == 1 else set[str]()
     left_out |= set() if why else {"BEFORE IT, AS"}

@@ -87,6 +87,12 @@ def test_columns_in_which_all_are_alike_are_left_out() -> None:
     assert header(gang("a", priority=1), gang("b")) == ["JOB", "PHASE", "PODS", "PRIORITY", "AGE", "NEEDS"]
 
 
+def test_of_a_gang_that_runs_all_its_pods_are_counted_and_of_one_that_waits_its_least() -> None:
+    runs, waits = gang("a", runs=5), gang("b", phase="Pending", runs=1)
+    lines = gangs_table([runs, waits], PLAIN, queue="q", now=NOW, most=5).splitlines()
+    assert [line.split()[:3] for line in lines[1:]] == [["n/a", "Running", "5"], ["n/b", "Pending", "2"]]
+
+
 def test_when_it_starts_is_foreseen_for_the_first_of_a_queue() -> None:
     second = waiting(WaitReason.INSUFFICIENT)
     assert "Starts: nobody can say when: that is foreseen for the first of a queue alone\n" in screen(second)
