@@ -13,7 +13,7 @@ from vcbatch.scheduler import Policy, PolicyError
 from vcbatch.scheduler.policy.policy import Extensions
 from vcbatch.scheduler.policy.text import effective
 
-_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_FILE = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
 
 
 @click.group("config")
@@ -27,7 +27,7 @@ def command() -> None:
 def check(file: Path, extensions: Extensions) -> int:
     """Say everything that is wrong with the policy in FILE, and what it had better say otherwise, each with its line.
 
-    Exit code 0 where the scheduler can use it, 1 where it can't.
+    FILE - is standard input. Exit code 0 where the scheduler can use it, 1 where it can't.
     """
     try:
         policy = Policy.parse(policy_text(file), extensions=extensions)

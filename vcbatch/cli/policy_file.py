@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import click
+
 from vcbatch.cli.output import CliError
 from vcbatch.scheduler import Policy, PolicyError
 from vcbatch.scheduler.policy.policy import BUILT_IN, MAX_POLICY_BYTES, Extensions, PolicyFault
@@ -28,10 +30,10 @@ def placed(path: Path, faults: Sequence[PolicyFault], *, word: str = "") -> list
 
 
 def policy_text(path: Path) -> str:
-    """What is in the file. Raises `CliError` where it can't be read or is too large."""
+    """What is in the file, `-` for standard input. Raises `CliError` where it can't be read or is too large."""
     try:
-        with path.open("rb") as stream:
-            data = stream.read(MAX_POLICY_BYTES + 1)
+        with click.open_file(str(path), "rb") as stream:
+            data: bytes = stream.read(MAX_POLICY_BYTES + 1)
         if len(data) > MAX_POLICY_BYTES:
             raise CliError(f"{path}: larger than {MAX_POLICY_BYTES} bytes")
         return data.decode()

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 T = TypeVar("T")
+Number = TypeVar("Number", int, float)
 
 ArgumentValue: TypeAlias = bool | int | float | str
 Arguments: TypeAlias = Mapping[str, Any]
@@ -15,8 +17,17 @@ Structure: TypeAlias = Callable[[object, str], object]
 """Reads a list or a mapping: gets what was written and where it stands (None where it wasn't written, for the default),
 returns what the plugin works with; raises `PolicyError`."""
 
+_MOST = 2**31 - 1
+"""Numbers beyond it, on both sides, mean nothing here, and arrays can't be reckoned with some of them."""
+_LONGEST = 80
 _TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 _FALSE = frozenset({"0", "f", "F", "false", "FALSE", "False"})
+
+
+def shown(value: object) -> str:
+    """What was given, for who wrote it, cut where it is long."""
+    text = repr(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 class PolicyFault(NamedTuple):
@@ -90,7 +101,7 @@ class Argument:
         string that reads as one; an integer is never a float.
 
         Raises:
-            PolicyError: the type is another, or the value is below the minimum.
+            PolicyError: the type is another, or the value is below the minimum or too large.
         """
         match self.default:
             case bool():
@@ -101,10 +112,10 @@ class Argument:
                 number = _float(value, where)
             case str():
                 if not isinstance(value, str):
-                    raise PolicyError(f"{where}: must be a string, got {value!r}")
+                    raise PolicyError(f"{where}: must be a string, got {shown(value)}")
                 return value
         if self.minimum is not None and number < self.minimum:
-            raise PolicyError(f"{where}: must be at least {self.minimum:g}, got {value!r}")
+            raise PolicyError(f"{where}: must be at least {self.minimum:g}, got {shown(value)}")
         return number
 
 
@@ -113,19 +124,29 @@ def _boolean(value: object, where: str) -> bool:
         return value
     if isinstance(value, str) and value in _TRUE | _FALSE:
         return value in _TRUE
-    raise PolicyError(f"{where}: must be true or false, got {value!r}")
+    raise PolicyError(f"{where}: must be true or false, got {shown(value)}")
 
 
 def _integer(value: object, where: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
-        raise PolicyError(f"{where}: must be an integer, got {value!r}")
-    return value
+        raise PolicyError(f"{where}: must be an integer, got {shown(value)}")
+    return _bounded(value, where)
 
 
 def _float(value: object, where: str) -> float:
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return float(value)
-    raise PolicyError(f"{where}: must be a number, got {value!r}")
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, (int, float))
+        or not (isinstance(value, int) or isfinite(value))
+    ):
+        raise PolicyError(f"{where}: must be a number, got {shown(value)}")
+    return float(_bounded(value, where))
+
+
+def _bounded(value: Number, where: str) -> Number:
+    if abs(value) > _MOST:
+        raise PolicyError(f"{where}: must be a number between -{_MOST} and {_MOST}, got {shown(value)}")
+    return value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +176,7 @@ class ArgumentSpec:
                 continue
             spec = self.named.get(name) or self._by_prefix(name)
             if spec is None:
-                text = f"{where}: unknown argument {name!r}; allowed: {self._allowed()}"
+                text = f"{where}: unknown argument {shown(name)}; allowed: {self._allowed()}"
                 faults.add(text, key=f"{where}.{name}")
                 continue
             values[name] = faults.of(

@@ -90,6 +90,13 @@ def test_what_is_no_text_or_too_much_is_refused(tmp_path: Path, data: bytes):
     assert isinstance(run("check", file).exception, CliError)
 
 
+def test_a_policy_may_come_on_standard_input():
+    result = CliRunner().invoke(command, ["check", "-"], input=POLICY, standalone_mode=False)
+    assert result.stdout == "-: fine (1 action, 1 plugin, 1 tier)\n"
+    result = CliRunner().invoke(command, ["show", "-"], input=POLICY, standalone_mode=False)
+    assert Policy.parse(result.stdout).actions == ("allocate",)
+
+
 def test_the_policy_is_shown_with_its_defaults(tmp_path: Path):
     shown = run("show").stdout
     assert Policy.parse(shown).actions == Policy.parse(DEFAULT_POLICY).actions

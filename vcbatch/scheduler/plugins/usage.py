@@ -16,7 +16,7 @@ import numpy.typing as npt
 from vcbatch.api.quantity import MalformedQuantity, parse_quantity
 from vcbatch.api.timestamps import parse_time
 from vcbatch.api.usage import NodeUsage
-from vcbatch.scheduler.arguments import Argument, ArgumentSpec, PolicyError, Structure
+from vcbatch.scheduler.arguments import Argument, ArgumentSpec, PolicyError, Structure, shown
 from vcbatch.scheduler.picture.classes import TaskClass
 from vcbatch.scheduler.picture.columns import Columns, Floats, Rows
 from vcbatch.scheduler.picture.model import Job, Queue, Task, TaskStatus
@@ -46,9 +46,9 @@ def _quantity(resource: str, default: str) -> Structure:
             if isinstance(given, bool) or not isinstance(given, (str, int, float)):
                 raise MalformedQuantity
             exact = parse_quantity(given)
-        except MalformedQuantity as error:
-            raise PolicyError(f"{where}: must be a quantity of {resource}, got {given!r}") from error
-        return float(exact.milli() if resource == "cpu" else exact.value())
+            return float(exact.milli() if resource == "cpu" else exact.value())
+        except (MalformedQuantity, OverflowError) as error:
+            raise PolicyError(f"{where}: must be a quantity of {resource}, got {shown(given)}") from error
 
     return read
 

@@ -12,6 +12,10 @@ from vcbatch.scheduler.arguments import PolicyError, PolicyFault
 _MOST_VALUES = 100_000
 """With aliases written out, of which a few make a small file a large policy."""
 
+_INTEGER = "tag:yaml.org,2002:int"
+_LONGEST_NUMBER = 1000
+"""Python writes no integers of more than 4300 digits, and neither would a message."""
+
 
 class _Place(NamedTuple):
     """Both count from 1."""
@@ -53,9 +57,18 @@ def compose(text: str) -> Source:
     values: dict[str, _Place] = {}
     keys: dict[str, _Place] = {}
     doubles: list[PolicyFault] = []
+    endless: list[PolicyFault] = []
+
+    def read(node: yaml.Node, path: str) -> None:
+        if node.tag == _INTEGER and len(node.value) > _LONGEST_NUMBER:
+            line, column = _place(node)
+            endless.append(
+                PolicyFault(f"{path}: must be a number of at most {_LONGEST_NUMBER} characters", "", line, column)
+            )
 
     def walk(node: yaml.Node, path: str) -> None:
         values[path] = _place(node)
+        read(node, path)
         if len(values) > _MOST_VALUES:
             raise PolicyError(f"policy: must be at most {_MOST_VALUES} values")
         if isinstance(node, yaml.SequenceNode):
@@ -64,6 +77,7 @@ def compose(text: str) -> Source:
         elif isinstance(node, yaml.MappingNode):
             for key, value in cast("list[tuple[yaml.Node, yaml.Node]]", node.value):
                 inner = f"{path}.{key.value}"
+                read(key, path)
                 if inner in keys:
                     line, column = _place(key)
                     doubles.append(PolicyFault(f"{inner}: is given twice", line=line, column=column))
@@ -74,19 +88,35 @@ def compose(text: str) -> Source:
         node = cast("yaml.Node | None", cast("Any", yaml).compose(text, Loader=yaml.CSafeLoader))
         if node is not None:
             walk(node, "policy")
+        if endless:
+            raise PolicyError(*endless)
         document: object = None if node is None else yaml.safe_load(text)
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        said = f"policy: not valid YAML: {error.problem or error.context}"
-        place = _Place(0, 0) if mark is None else _Place(mark.line + 1, mark.column + 1)
-        raise PolicyError(PolicyFault(said, line=place.line, column=place.column)) from error
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        if isinstance(error, PolicyError):
-            raise
-        raise PolicyError(f"policy: not valid YAML: {error}") from error
+        raise PolicyError(_malformed(error, text)) from error
+    except PolicyError:
+        raise
+    except RecursionError as error:
+        raise PolicyError("policy: must be nested less deeply, and no alias be part of what it stands for") from error
+    except (yaml.YAMLError, ValueError) as error:
+        raise PolicyError(f"policy: not valid YAML: {' '.join(str(error).split())}") from error
     if doubles:
         raise PolicyError(*doubles)
     return Source(document, values, keys)
+
+
+def _malformed(error: yaml.MarkedYAMLError, text: str) -> PolicyFault:
+    """What is wrong, and where that begins which doesn't end there."""
+    said = f"policy: not valid YAML: {error.problem or error.context}"
+    mark, began = error.problem_mark, error.context_mark
+    if mark is None:
+        return PolicyFault(said)
+    line = text.splitlines()[mark.line : mark.line + 1]
+    before = line[0][: mark.column + 1] if line else ""
+    if "\t" in before and before.isspace():
+        said = "policy: not valid YAML: a tab where only spaces may be"
+    elif error.context and began is not None and began.line < mark.line:
+        said += f", {error.context} that begins in line {began.line + 1}"
+    return PolicyFault(said, line=mark.line + 1, column=mark.column + 1)
 
 
 def _place(node: yaml.Node) -> _Place:

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any
 from urllib.parse import urlsplit
 
-from vcbatch.scheduler.arguments import Argument, PolicyError
+from vcbatch.scheduler.arguments import Argument, PolicyError, shown
 from vcbatch.scheduler.policy.structures import duration, mapping
 
 WHERE = "policy.metrics"
@@ -85,13 +85,13 @@ def _type(value: object) -> MetricsType:
     if value == _ADAPTOR:
         return MetricsType.PROMETHEUS_ADAPT
     if value not in tuple(MetricsType):
-        raise PolicyError(f"{WHERE}.type: must be one of {', '.join(MetricsType)}, got {value!r}")
+        raise PolicyError(f"{WHERE}.type: must be one of {', '.join(MetricsType)}, got {shown(value)}")
     return MetricsType(str(value))
 
 
 def _address(value: object, kind: MetricsType) -> str:
     if not isinstance(value, str):
-        raise PolicyError(f"{WHERE}.address: must be a URL, got {value!r}")
+        raise PolicyError(f"{WHERE}.address: must be a URL, got {shown(value)}")
     if kind not in _WITH_ADDRESS:
         return ""
     try:
@@ -100,12 +100,12 @@ def _address(value: object, kind: MetricsType) -> str:
     except ValueError:
         fine = False
     if not fine:
-        raise PolicyError(f"{WHERE}.address: must be an http or https URL where the type is {kind}, got {value!r}")
+        raise PolicyError(f"{WHERE}.address: must be an http or https URL where the type is {kind}, got {shown(value)}")
     return value.rstrip("/")
 
 
 def _text(given: Mapping[str, Any], key: str) -> str:
     value = given.get(key)
     if value is not None and not isinstance(value, str):
-        raise PolicyError(f"{WHERE}.{key}: must be a string, got {value!r}")
+        raise PolicyError(f"{WHERE}.{key}: must be a string, got {shown(value)}")
     return value or ""

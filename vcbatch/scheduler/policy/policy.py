@@ -11,9 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
+from vcbatch.api.names import POLICY_KEY
+from vcbatch.api.resources import CONFIGMAPS
 from vcbatch.scheduler.actions import ACTIONS, UNSUPPORTED_ACTIONS
 from vcbatch.scheduler.actions.base import Action
-from vcbatch.scheduler.arguments import Arguments, ArgumentSpec, Faults, PolicyError, PolicyFault
+from vcbatch.scheduler.arguments import Arguments, ArgumentSpec, Faults, PolicyError, PolicyFault, shown
 from vcbatch.scheduler.picture.facts import Facts
 from vcbatch.scheduler.plugins import PLUGINS, UNSUPPORTED_PLUGINS
 from vcbatch.scheduler.plugins.base import Plugin
@@ -114,6 +116,8 @@ class Policy:
         if len(text) > MAX_POLICY_BYTES:
             raise PolicyError(f"policy: must be at most {MAX_POLICY_BYTES} characters, got {len(text)}")
         source = compose(text)
+        if source.document is None:
+            raise PolicyError(PolicyFault("policy: must be a mapping, and nothing is there", line=1, column=1))
         try:
             policy = Policy.build(_mapping(source.document, "policy"), plugins=plugins, extensions=extensions)
         except PolicyError as error:
@@ -158,6 +162,8 @@ class _Reader:
 
     def policy(self, document: Mapping[str, Any]) -> Policy:
         """The whole document. Raises `PolicyError` with every fault."""
+        if document.get("kind") == CONFIGMAPS.kind:
+            raise PolicyError(f"policy: is a ConfigMap; must be the text that its data has as {POLICY_KEY}")
         self._known_keys(document, {"actions", "tiers", "configurations", "metrics"}, "policy")
         actions = self.actions(document.get("actions", ""))
         tiers = [
@@ -169,7 +175,7 @@ class _Reader:
             self.faults.add("policy.tiers: capacity and proportion both say what queues deserve; name one of them")
         for i, tier in enumerate(tiers):
             self._refuse_idle(tier, actions, f"policy.tiers[{i}]")
-        arguments, given = self._configurations(document.get("configurations"))
+        arguments, given = self._configurations(document.get("configurations"), actions)
         metrics = self.faults.of(lambda: MetricsSection.read(document.get("metrics")), None)
         if metrics is None:
             self._warn_of_blindness(tiers)
@@ -198,7 +204,7 @@ class _Reader:
         """The names of a comma-separated string, in its order."""
         where = "policy.actions"
         if not isinstance(value, str):
-            self.faults.add(f"{where}: must be a comma-separated string, got {value!r}")
+            self.faults.add(f"{where}: must be a comma-separated string, got {shown(value)}")
             return ()
         names = [name.strip() for name in value.split(",") if name.strip()]
         if not names:
@@ -217,13 +223,13 @@ class _Reader:
     def _list(self, value: object, where: str) -> Sequence[Any]:
         if value is None or isinstance(value, list):
             return cast("list[Any]", value or [])
-        self.faults.add(f"{where}: must be a list, got {value!r}")
+        self.faults.add(f"{where}: must be a list, got {shown(value)}")
         return ()
 
     def _known_keys(self, given: Mapping[str, Any], allowed: set[str], where: str) -> None:
         for key in given:
             if key not in allowed:
-                text = f"{where}: unknown key {key!r}; allowed: {', '.join(sorted(allowed))}"
+                text = f"{where}: unknown key {shown(key)}; allowed: {', '.join(sorted(allowed))}"
                 self.faults.add(text, key=f"{where}.{key}")
 
     def _tier(self, value: object, where: str) -> Tier:
@@ -268,9 +274,9 @@ class _Reader:
                 continue
             if key not in names:
                 allowed = f"name, arguments and the switches {', '.join(sorted(names))}"
-                self.faults.add(f"{where}: unknown key {key!r}; allowed: {allowed}", key=f"{where}.{key}")
+                self.faults.add(f"{where}: unknown key {shown(key)}; allowed: {allowed}", key=f"{where}.{key}")
             elif not isinstance(value, bool):
-                self.faults.add(f"{where}.{key}: must be true or false, got {value!r}")
+                self.faults.add(f"{where}.{key}: must be true or false, got {shown(value)}")
             else:
                 switches[Switch(key)] = value
         return switches
@@ -281,7 +287,7 @@ class _Reader:
         """As written, and as read with defaults."""
         written = entry.get("arguments")
         given: Mapping[str, Any] = {} if written is None else self._mapping(written, f"{where}.arguments")
-        values = self.faults.of(lambda: spec.read(given, f"{where}.arguments"), {})
+        values = self.faults.of(lambda: _read(spec, given, f"{where}.arguments"), {})
         for text in spec.doubts(values, f"{where}.arguments"):
             self._warnings.add(text)
         return given, values
@@ -301,7 +307,9 @@ class _Reader:
                     "must name too"
                 )
 
-    def _configurations(self, value: object) -> tuple[dict[str, Arguments], dict[str, Mapping[str, Any]]]:
+    def _configurations(
+        self, value: object, actions: Sequence[str]
+    ) -> tuple[dict[str, Arguments], dict[str, Mapping[str, Any]]]:
         by_action: dict[str, Arguments] = {}
         written: dict[str, Mapping[str, Any]] = {}
         for i, raw in enumerate(self._list(value, "policy.configurations")):
@@ -315,23 +323,34 @@ class _Reader:
                 continue
             if name in written:
                 self.faults.add(f"{where}.name: action {name!r} is configured twice")
+            if name not in actions:
+                self._warnings.add(f"{where}.name: should be one of policy.actions, got {name!r}, which doesn't run")
             written[name], by_action[name] = self._arguments(entry, action.arguments, where)
         for name, action in self._actions.items():
             by_action.setdefault(name, action.arguments.read({}, name))
         return by_action, written
 
 
+def _read(spec: ArgumentSpec, given: Mapping[str, Any], where: str) -> Arguments:
+    try:
+        return spec.read(given, where)
+    except PolicyError:
+        raise
+    except Exception as error:  # whatever the reader of somebody's own plugin raises
+        raise PolicyError(f"{where}: what reads them raised {type(error).__name__}: {shown(str(error))}") from error
+
+
 def _mapping(value: object, where: str) -> Mapping[str, Any]:
     if isinstance(value, Mapping):
         return cast("Mapping[str, Any]", value)
-    raise PolicyError(f"{where}: must be a mapping, got {value!r}")
+    raise PolicyError(f"{where}: must be a mapping, got {shown(value)}")
 
 
 def _unknown(kind: str, name: object, *, known: Mapping[str, object], unsupported: frozenset[str]) -> str:
     allowed = f"supported: {', '.join(sorted(known))}"
-    if name in unsupported and name not in known:
+    if isinstance(name, str) and name in unsupported and name not in known:
         return f"{kind} {name!r} is one of Volcano's that vcbatch doesn't support; {allowed}"
-    return f"unknown {kind} {name!r}; {allowed}"
+    return f"unknown {kind} {shown(name)}; {allowed}"
 
 
 DEFAULT_POLICY = """\

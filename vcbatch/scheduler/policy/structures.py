@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any, Protocol, cast
 
 from vcbatch.api.duration import MalformedDuration, parse_duration
-from vcbatch.scheduler.arguments import PolicyError
+from vcbatch.scheduler.arguments import PolicyError, shown
 
 
 def mapping(value: object, where: str, allowed: Collection[str] | None = None) -> Mapping[str, Any]:
@@ -16,11 +16,11 @@ def mapping(value: object, where: str, allowed: Collection[str] | None = None) -
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        raise PolicyError(f"{where}: must be a mapping, got {value!r}")
+        raise PolicyError(f"{where}: must be a mapping, got {shown(value)}")
     entries = {str(key): entry for key, entry in cast("Mapping[Any, Any]", value).items()}
     for key in entries:
         if allowed is not None and key not in allowed:
-            raise PolicyError(f"{where}: unknown key {key!r}; allowed: {', '.join(sorted(allowed))}")
+            raise PolicyError(f"{where}: unknown key {shown(key)}; allowed: {', '.join(sorted(allowed))}")
     return entries
 
 
@@ -29,7 +29,7 @@ def comma_list(value: object, where: str) -> tuple[str, ...]:
     if value is None:
         return ()
     if not isinstance(value, str):
-        raise PolicyError(f"{where}: must be a string of names separated by commas, got {value!r}")
+        raise PolicyError(f"{where}: must be a string of names separated by commas, got {shown(value)}")
     return tuple(dict.fromkeys(name.strip() for name in value.split(",") if name.strip()))
 
 
@@ -54,7 +54,9 @@ def duration(default: str, *, least: str = "", most: str = "", example: str = ""
         except MalformedDuration:
             found = None
         if found is None or not shortest <= found <= longest:
-            raise PolicyError(f"{where}: must be a duration {allowed}, such as {example or default}, got {value!r}")
+            raise PolicyError(
+                f"{where}: must be a duration {allowed}, such as {example or default}, got {shown(value)}"
+            )
         return found
 
     return read
