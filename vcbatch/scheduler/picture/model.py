@@ -7,11 +7,13 @@ from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from vcbatch.api.node import Node, Taint
 from vcbatch.api.pod import Pod
 from vcbatch.api.scheduling import PodGroupView, QueueView
 from vcbatch.scheduler.picture.classes import HostPort, TaskClass
-from vcbatch.scheduler.resources import Mask, Vector
+from vcbatch.scheduler.resources import Dimensions, Mask, Vector
 from vcbatch.scheduler.topology.network_topology import NetworkTopology
 from vcbatch.scheduler.topology.sub_gangs import SubGangRule, SubKey
 
@@ -318,6 +320,41 @@ class Queue:
     def weight(self) -> int:
         return max(self.view.spec.weight, 0)
 
+    def be_as(self, view: QueueView) -> bool:
+        """This is the queue now. Whether that may change a decision; what its status says it holds changes none."""
+        before, self.view = self.view, view
+        if view.status.allocated is not None:
+            self.reported = {k: str(v) for k, v in view.status.allocated.items()}
+        return (
+            before.metadata.uid != view.metadata.uid
+            or before.spec != view.spec
+            or before.status.state != view.status.state
+            or before.metadata.annotations != view.metadata.annotations
+        )
+
+    def read_limits(self, dims: Dimensions) -> None:
+        """Take over what it may hold and what it is sure of, amounts of which `dims` has a column for each."""
+        spec = self.view.spec
+        guarantee = spec.guarantee.resource if spec.guarantee else None
+        self.guarantee = dims.vector(guarantee) if guarantee else None
+        self.capability = self.capability_named = None
+        if spec.capability:
+            self.capability = dims.vector(spec.capability)
+            self.capability_named = np.zeros(len(dims), dtype=bool)
+            for name in spec.capability:
+                column = dims.column(name)
+                if column is not None:
+                    self.capability_named[column] = True
+
+    def pad(self, dims: Dimensions) -> None:
+        """Extend its amounts by the resource names learned since."""
+        if self.capability is not None and self.capability_named is not None:
+            missing = len(dims) - len(self.capability_named)
+            self.capability = dims.padded(self.capability)
+            self.capability_named = np.concatenate([self.capability_named, np.zeros(missing, dtype=bool)])
+        if self.guarantee is not None:
+            self.guarantee = dims.padded(self.guarantee)
+
 
 Arrivals = list[tuple[Sequence[Task], Sequence["NodeInfo"]]]
 """Tasks that came to nodes, one each, and aren't entered among those on the nodes yet."""
@@ -365,3 +402,10 @@ class NodeInfo:
                     info._tasks[task.uid] = task
             self._arrivals.clear()
         return self._tasks
+
+    def count_ports(self, ports: Sequence[HostPort], step: int) -> None:
+        """A pod that takes these of its ports came (`step` 1) or went (-1)."""
+        for port in ports:
+            self.ports[port] = self.ports.get(port, 0) + step
+            if self.ports[port] <= 0:
+                del self.ports[port]
