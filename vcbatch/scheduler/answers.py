@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import inf
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from vcbatch.scheduler.combining import Leanings, Tiered, agreed, counted, has_o
 from vcbatch.scheduler.gang_order import GangKey, Gangs, last_first
 from vcbatch.scheduler.picture.classes import TaskClass
 from vcbatch.scheduler.picture.columns import Floats, Rows
-from vcbatch.scheduler.picture.model import Job, Queue, Run, Task, TaskStatus
+from vcbatch.scheduler.picture.model import Job, Queue, Run, Task
 from vcbatch.scheduler.plugins.base import (
     UNLIMITED,
     DomainWish,
@@ -31,15 +30,13 @@ from vcbatch.scheduler.plugins.base import (
     Verdict,
     Vote,
 )
-from vcbatch.scheduler.plugins.priority import Priority
 from vcbatch.scheduler.policy.policy import PluginOption, Policy
 from vcbatch.scheduler.policy.switches import Switch
 from vcbatch.scheduler.resources import Vector
+from vcbatch.scheduler.task_order import TaskOrder
 from vcbatch.scheduler.topology.domain_search import Purpose
 from vcbatch.scheduler.topology.domains import Domain
 from vcbatch.scheduler.topology.sub_gangs import SubKey
-
-_index, _class, _gated, _priority = map(attrgetter, ("index", "cls", "gated", "priority"))
 
 
 class Answers:
@@ -56,10 +53,7 @@ class Answers:
         """Whether serving one gang may move others back in the order."""
         self._standings: dict[str, tuple[Any, ...]] = {}
         self._job_keys = [GangKey.of(p) for p in self._flat(Switch.JOB_ORDER, "job_key")]
-        by_task = self._flat(Switch.TASK_ORDER, "task_key")
-        self._task_keys = [p.task_key for p in by_task]
-        self._task_likeness = [_priority if type(p).task_key is Priority.task_key else p.task_key for p in by_task]
-        """Functions that are the same for two tasks where their keys are; the cheapest ones, as they are asked most."""
+        self._task_order = TaskOrder(self._flat(Switch.TASK_ORDER, "task_key"))
         self._queue_orders = self._flat(Switch.QUEUE_ORDER, "queue_key")
         self._queue_keys = [p.queue_key for p in self._queue_orders]
         self._ready = self._flat(Switch.JOB_READY, "job_ready")
@@ -131,37 +125,12 @@ class Answers:
         """The gang's pending tasks that can be looked at, in task order, consecutive alike ones together. Tasks that
         ask for nothing and gated ones aren't among them."""
         if job.runs is None:
-            job.runs = self._runs(job)
+            job.runs = self._task_order.runs(job)
         return job.runs
 
     def ordered(self, tasks: list[Task]) -> list[Task]:
         """Tasks of a gang in task order: the plugins', then by index where all have one, creation and UID."""
-        if len(tasks) < 2:  # as in each of very many gangs
-            return list(tasks)
-        indexes = set(map(_index, tasks))
-        indexed = None not in indexes
-        alike = all(len(set(map(key, tasks))) < 2 for key in self._task_likeness)
-        if alike and indexed and len(indexes) == len(tasks):
-            return sorted(tasks, key=_index)
-
-        def key(task: Task) -> tuple[Any, ...]:
-            index = task.index if indexed else 0
-            return (*[k(task) for k in self._task_keys], index, task.creation, task.uid)
-
-        return sorted(tasks, key=key)
-
-    def _runs(self, job: Job) -> list[Run]:
-        tasks = list(job.tasks.values())
-        all_pending = job.counts[TaskStatus.PENDING] == len(tasks)
-        if not all_pending or job.pending_best_effort or any(map(_gated, tasks)):
-            tasks = [t for t in tasks if t.status is TaskStatus.PENDING and not t.gated and not t.cls.best_effort]
-            all_pending = False
-        tasks = self.ordered(tasks)
-        if all_pending and tasks and not job.rules and len(set(map(_class, tasks))) == 1:
-            first = tasks[0]
-            if job.roles[first.role][TaskStatus.PENDING] == len(tasks):
-                return [Run(first.cls, first.role, None, tasks)]
-        return _cut(tasks)
+        return self._task_order.ordered(tasks)
 
     # Gangs ------------------------------------------------------------------------------------------------------------
 
@@ -343,7 +312,8 @@ class Answers:
     # Queues -----------------------------------------------------------------------------------------------------------
 
     def enqueue_refusal(self, job: Job) -> Verdict | None:
-        """Why a pending gang may not be admitted, None where it may."""
+        """Why a pending gang may not be admitted, None where it may: for ever, if a plugin of the tier that refuses it
+        says so, else what the first one says."""
         refused: Verdict | None = None
 
         def vote(plugin: Plugin) -> Vote:
@@ -353,7 +323,15 @@ class Answers:
                 refused = verdict
             return verdict.vote
 
-        return None if counted(self._enqueueable, vote) is None else refused
+        first = counted(self._enqueueable, vote)
+        if first is None or refused is None or refused.reason.hopeless:
+            return refused
+        tier = next(tier for tier in self._enqueueable if first in tier)
+        for plugin in tier[tier.index(first) + 1 :]:
+            verdict = plugin.enqueueable(job) if plugin.TELLS_IMPOSSIBLE else refused
+            if verdict.vote is Vote.REJECT and verdict.reason.hopeless:
+                return verdict
+        return refused
 
     def admission_needed(self, job: Job) -> bool:
         """Whether plugins are asked to admit a gang that has no minResources."""
@@ -442,19 +420,6 @@ class Answers:
         for plugin in self._annotating:
             told.update(plugin.binding_annotations(task, row))
         return told or None
-
-
-def _cut(tasks: Sequence[Task]) -> list[Run]:
-    """Tasks in their order as runs of alike ones."""
-    runs: list[Run] = []
-    cls = role = sub = None
-    alike: list[Task] = []
-    for task in tasks:
-        if task.cls is not cls or task.role != role or task.sub != sub:
-            cls, role, sub, alike = task.cls, task.role, task.sub, []
-            runs.append(Run(cls, role, sub, alike))
-        alike.append(task)
-    return runs
 
 
 def _made(option: PluginOption) -> Plugin:

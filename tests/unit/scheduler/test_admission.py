@@ -218,6 +218,19 @@ def test_a_gang_that_is_never_admitted_as_things_are_holds_up_nobody_in_a_line()
     assert told is not None and told.reason is WaitReason.IMPOSSIBLE
 
 
+@pytest.mark.parametrize("limits", ["proportion", "capacity"])
+def test_what_a_queue_never_admits_is_told_where_the_cluster_is_full_too(limits: str) -> None:
+    made = cluster("overcommit", limits, actions="enqueue")
+    made.queue("line", dequeueStrategy="fifo", capability={"cpu": "8"})
+    made.pod("stranger", 0, schedulerName="default-scheduler", nodeName="n", cpu="4")
+    for name, cpu in (("vast", 9), ("small", 2)):
+        pending(made, name, queue="line", minResources={"cpu": str(cpu)})
+    assert phases(made) == {"vast": "Pending", "small": "Inqueue"}
+    told = made.scheduler.explain("ns", "vast")
+    assert told is not None and told.reason is WaitReason.IMPOSSIBLE
+    assert "9 asked" in told.message and "of 8" in told.message
+
+
 def test_of_many_alike_gangs_as_many_are_admitted_as_fit() -> None:
     made = cluster("overcommit", "proportion", actions="enqueue")
     for i in range(40):

@@ -201,6 +201,10 @@ class Plugin:
     ACTS_IN: ClassVar[str] = ""
     """The action without which the plugin decides nothing: a policy that names the plugin alone is refused."""
 
+    TELLS_IMPOSSIBLE: ClassVar[bool] = False
+    """Whether `enqueueable` may say that a gang is never admitted as things are. It is asked then even where another
+    plugin of its tier refuses the gang for now."""
+
     NEEDS_METRICS: ClassVar[bool] = False
     """Whether it decides nothing where the policy has no section `metrics`."""
 

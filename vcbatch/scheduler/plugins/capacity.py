@@ -57,6 +57,7 @@ class Capacity(Plugin):
         },
     )
     HIERARCHICAL = True
+    TELLS_IMPOSSIBLE = True
     SHARES_PLACES = True
 
     def open(self, session: Session) -> None:

@@ -26,6 +26,7 @@ class Overcommit(Plugin):
     `overcommit-count-placed-once` it doesn't, since that is part of what is used.
     """
 
+    TELLS_IMPOSSIBLE = True
     ARGUMENTS = ArgumentSpec(
         named={
             "overcommit-factor": Argument(

@@ -136,6 +136,8 @@ def _standing(state: ClusterState, total: Vector) -> _Standing:
 class Proportion(Plugin):
     """Queues by weight: priority, then the smaller share first; a queue that has what it deserves gets no more."""
 
+    TELLS_IMPOSSIBLE = True
+
     VICTIMS_BY_STANDING = True
 
     def open(self, session: Session) -> None:
