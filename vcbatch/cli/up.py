@@ -108,7 +108,8 @@ def command(
             arguments += ["--listen-address", str(listen_address)]
         return _detached(state, arguments)
 
-    from vcbatch.cli.local import LocalOptions, run
+    from vcbatch.cli.local.options import LocalOptions
+    from vcbatch.cli.local.process import run
 
     started = time.monotonic()
     options = LocalOptions(

@@ -1,0 +1,95 @@
+"""`vcbatch up` as a process: its signals, its log, and what it says where it can't go on."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import faulthandler
+import logging
+import signal
+import sys
+from collections.abc import Callable
+from typing import Any, Final
+
+from vcbatch.cli.job_plugins import add_job_plugins
+from vcbatch.cli.local.options import LocalOptions
+from vcbatch.cli.local.program import LocalProgram
+from vcbatch.cli.local.report import Report
+from vcbatch.cli.output import CliError, note
+from vcbatch.cli.plugin_files import load as load_plugins
+from vcbatch.cli.policy_file import read_policy
+from vcbatch.local.apiserver.persistence import StateError
+from vcbatch.local.apiserver.server import PortInUse
+from vcbatch.local.kubelet import SandboxUnavailableError
+from vcbatch.observe import logging as logs
+from vcbatch.runtime.supervise import PartFailedError
+
+log = logging.getLogger(__name__)
+
+_NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
+
+
+def run(options: LocalOptions, *, ready: Callable[[Report], None], to_log: bool) -> int:
+    """Run until SIGINT or SIGTERM. `ready` is called once a job can be submitted. Raises `CliError`."""
+    options.state.create()
+    options.state.claim()
+    try:
+        # `kill -USR2 PID` shows where every thread is: the question to a program that hangs.
+        faulthandler.register(signal.SIGUSR2, all_threads=True)
+        if to_log:
+            logs.configure(file=options.state.log, json_lines=True)
+        else:
+            logs.configure(level=logging.WARNING)
+        add_job_plugins()
+        if options.scheduler_conf is not None:
+            read_policy(options.scheduler_conf, extensions=load_plugins(options.plugins))
+        return asyncio.run(_main(options, ready, told=not to_log))
+    except StateError as error:
+        raise CliError(str(error)) from error
+    except PortInUse as error:
+        raise CliError(str(error)) from error
+    except SandboxUnavailableError as error:
+        raise CliError(str(error), hint="`--kubelet-mode auto` takes the best that works here.") from error
+    except PartFailedError as error:
+        raise CliError(str(error)) from error
+    except OSError as error:
+        if error.errno not in _NO_ROOM:
+            raise
+        place = error.filename or options.state.path
+        raise CliError(f"the state directory {options.state.path} can't be used: {place}: {error.strerror}") from error
+    finally:
+        options.state.release()
+
+
+async def _main(options: LocalOptions, ready: Callable[[Report], None], *, told: bool) -> int:
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(_report_stray)
+    stop = asyncio.Event()
+
+    def end() -> None:
+        if told and not stop.is_set():
+            note("\nStopping; pods get up to 10 s to end ...")
+        stop.set()
+
+    # A terminal that is closed would otherwise end us without a goodbye to the pods.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, end)
+    loop.add_signal_handler(signal.SIGUSR1, _print_tasks)
+    await LocalProgram(options).run(stop, ready)
+    return 0
+
+
+def _print_tasks() -> None:
+    """`kill -USR1 PID` shows what every task waits for: the question to a program in which something doesn't happen."""
+    for task in sorted(asyncio.all_tasks(), key=asyncio.Task.get_name):
+        sys.stderr.write(f"{task.get_name()}\n")
+        awaited: Any = task.get_coro()
+        while (frame := getattr(awaited, "cr_frame", None)) is not None:
+            sys.stderr.write(f"  {frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_qualname}\n")
+            awaited = awaited.cr_await
+    sys.stderr.flush()
+
+
+def _report_stray(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """What no task was there to receive: told, never swallowed."""
+    log.error("%s", context.get("message", "an error in the event loop"), exc_info=context.get("exception"))

@@ -1,0 +1,38 @@
+"""What a server that is ready says of itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from vcbatch.api.names import GPU_RESOURCE
+from vcbatch.api.quantity import parse_quantity
+from vcbatch.api.resources import NODES
+from vcbatch.cli.kubelets import Kubelets
+from vcbatch.local.apiserver.server import EmbeddedServer
+
+Report = dict[str, Any]
+
+
+async def report_of(server: EmbeddedServer, kubelets: Kubelets, *, virtual_nodes: int) -> Report:
+    """Where it is, the kubeconfig with which it is reached, and what pods have to run on, in words."""
+    machine = "no pods run on this machine"
+    if kubelets.node_name is not None:
+        machine = _size((await server.api.get(NODES, kubelets.node_name))["status"]["allocatable"])
+        machine += f"; pods run as processes ({kubelets.mode})"
+    if virtual_nodes:
+        machine += f"; {_count(virtual_nodes, 'virtual node')}"
+    return {"server": server.url, "kubeconfig": str(server.kubeconfig), "machine": machine}
+
+
+def _size(capacity: dict[str, str]) -> str:
+    text = f"{_count(parse_quantity(capacity['cpu']).value(), 'CPU')}, {_memory(capacity['memory'])}"
+    gpus = int(capacity.get(GPU_RESOURCE, "0"))
+    return f"{text}, {_count(gpus, 'GPU')}" if gpus else text
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
+def _memory(quantity: str) -> str:
+    return f"{parse_quantity(quantity).value() / 2**30:.0f} GiB"

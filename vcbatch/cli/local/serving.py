@@ -1,0 +1,71 @@
+"""The API server of `vcbatch up`: its port, and who judges what is submitted to it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import yaml
+
+from vcbatch.api.admission import Settings
+from vcbatch.api.names import DEFAULT_SCHEDULER, KUBE_SCHEDULER
+from vcbatch.cli.admission import admission_services, ensure_webhooks, idle_notices, remove_webhooks
+from vcbatch.cli.local.options import LocalOptions
+from vcbatch.cli.output import CliError
+from vcbatch.local.apiserver.server import EmbeddedServer, PortInUse
+from vcbatch.seams.clock import Clock
+from vcbatch.seams.random import Random
+
+# There is no other scheduler here: a pod that names none (`kubectl run`) is ours to place too.
+SCHEDULER_NAMES: Final = (DEFAULT_SCHEDULER, KUBE_SCHEDULER)
+_DEFAULT_PORT: Final = 6443
+
+
+async def start_server(options: LocalOptions, *, clock: Clock, random: Random) -> EmbeddedServer:
+    """A server on the port that is asked for, else on that of the last time, else on any that is free.
+
+    Raises:
+        CliError: it can't start there.
+        PortInUse: somebody else has the port that was asked for.
+    """
+    asked = options.port
+    first = asked if asked is not None else _last_port(options.state.kubeconfig)
+    try:
+        return await _serve_on(first, options, clock=clock, random=random)
+    except PortInUse:
+        if asked is not None:
+            raise
+        return await _serve_on(0, options, clock=clock, random=random)
+
+
+async def _serve_on(port: int, options: LocalOptions, *, clock: Clock, random: Random) -> EmbeddedServer:
+    server = EmbeddedServer(
+        state_dir=options.state.path,
+        clock=clock,
+        random=random,
+        port=port,
+        services=admission_services(clock, Settings(queue_gates=options.queue_gates)),
+        notices=idle_notices(SCHEDULER_NAMES),
+    )
+    try:
+        await server.start()
+    except OSError as error:
+        raise CliError(f"the API server can't start on port {port}: {error.strerror or error}") from error
+    return server
+
+
+async def set_up_webhooks(server: EmbeddedServer, options: LocalOptions) -> None:
+    """Without ours no job or queue is judged, but for what the user's own webhooks say."""
+    if options.webhooks == "in-process":
+        await ensure_webhooks(server.api)
+    else:
+        await remove_webhooks(server.api)
+
+
+def _last_port(kubeconfig: Path) -> int:
+    """The port of the last time, so that shells which know it go on working."""
+    try:
+        document = yaml.safe_load(kubeconfig.read_text())
+        return int(document["clusters"][0]["cluster"]["server"].rpartition(":")[2])
+    except (OSError, ValueError, KeyError, IndexError, TypeError, yaml.YAMLError):
+        return _DEFAULT_PORT
