@@ -1,4 +1,4 @@
-"""Every command in the documents for a cluster works as it is written.
+"""Every command in the documents for a cluster works as it is written, but for the ports of this machine.
 
 They are typed line by line into one shell per document, on a fresh control plane with nodes and nothing else, by
 somebody who may do everything there. What they leave running in the background ends with the shell.
@@ -16,7 +16,7 @@ import pytest
 from tests.cluster.binaries.build import Binaries
 from tests.cluster.controlplane import ControlPlane
 from tests.cluster.processes import Program
-from tests.support.documents import ROOT, commands, with_commands
+from tests.support.documents import ROOT, script, with_commands
 
 _TYPED_IN = ("crds", "helm", "examples")
 _PROLOGUE = """\
@@ -30,13 +30,13 @@ def test_commands_of(document: Path, binaries: Binaries, tmp_path: Path) -> None
     checkout = tmp_path / "checkout"
     for name in _TYPED_IN:
         shutil.copytree(ROOT / name, checkout / name)
-    script = tmp_path / "typed.sh"
-    script.write_text(_PROLOGUE + "\n".join(commands(document)) + "\n", encoding="utf-8")
+    typed = tmp_path / "typed.sh"
+    typed.write_text(f"{_PROLOGUE}{script(document)}\n", encoding="utf-8")
     with ControlPlane(tmp_path / "plane", binaries) as plane:
         plane.add_nodes(2)
         shell = Program(
             "shell",
-            ["bash", "-e", "-v", str(script)],
+            ["bash", "-e", "-v", str(typed)],
             log=plane.logs / "shell.log",
             guard=plane.guard,
             cwd=checkout,

@@ -10,11 +10,14 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from tests.support.ports import free_port
+
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 CLUSTER = "<!-- runs on: a cluster -->"
 TRAINING = "<!-- runs on: training frameworks -->"
 _BLOCK = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_PORT = re.compile(r"\b127\.0\.0\.1:(\d+)\b")
 _SET_UP = re.compile(r"^(make |git clone |cd )")
 
 
@@ -22,6 +25,19 @@ def commands(document: Path) -> list[str]:
     """The lines to type, without those that set up a checkout: that is where tests run."""
     lines = "".join(_BLOCK.findall(document.read_text(encoding="utf-8"))).splitlines()
     return [line for line in lines if line.strip() and not line.startswith("#") and not _SET_UP.match(line)]
+
+
+def script(document: Path) -> str:
+    """The commands as a test types them: with free ports in place of those of 127.0.0.1 that the document names, which
+    others on the machine may have."""
+    text = "\n".join(commands(document))
+    named = set(_PORT.findall(text))
+    free: set[int] = set()
+    while len(free) < len(named):
+        free.add(free_port())
+    for port, instead in zip(sorted(named), free, strict=True):
+        text = re.sub(rf"\b{port}\b", str(instead), text)
+    return text
 
 
 def sections(document: Path) -> dict[str, list[str]]:

@@ -1,4 +1,4 @@
-"""Every command in the documents works as it is written.
+"""Every command in the documents works as it is written, but for the ports of this machine.
 
 A fenced `sh` block is typed line by line into one shell per document, with a `vcbatch up` of its own. The documents for
 a cluster are typed by `tests/cluster/test_documents.py`.
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.documents import DOCUMENTS, ROOT, commands, with_commands
+from tests.support.documents import DOCUMENTS, ROOT, script, with_commands
 from tests.support.up import vcbatch
 
 LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
@@ -37,10 +37,10 @@ def test_commands_of(document: Path, tmp_path: Path) -> None:
         "KUBECONFIG": str(tmp_path / "vcbatch" / "kubeconfig"),
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
     }
-    script = "set -e -x\n" + "\n".join(commands(document))
+    typed = "set -e -x\n" + script(document)
     try:
         done = subprocess.run(
-            ["bash", "-c", script],
+            ["bash", "-c", typed],
             cwd=ROOT,
             env=environment,
             capture_output=True,
