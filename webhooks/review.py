@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import msgspec
 
+from vcbatch.api.messages import shorten
 from vcbatch.api.model import Json
-from vcbatch.api.reasons import shorten
 from vcbatch.api.validate.fault import MOST_TOLD, Fault
 
 API_VERSION: Final = "admission.k8s.io/v1"

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from vcbatch.api.reasons import read_wait
+from vcbatch.api.messages import read_wait
 from vcbatch.api.resources import PODS
 from vcbatch.cli.documents import documents
 from vcbatch.cli.origin import Origin

@@ -13,18 +13,11 @@ from typing import Any, Final, cast
 
 from vcbatch.api import names
 from vcbatch.api.loose import Json, listed, part
+from vcbatch.api.messages import cause_of, expected_start, protected_until, read_wait
 from vcbatch.api.phases import JobPhase, PodGroupPhase
 from vcbatch.api.quantities import read
 from vcbatch.api.quantity import ZERO, Quantity
-from vcbatch.api.reasons import (
-    JobReason,
-    PodGroupConditionType,
-    WaitReason,
-    cause_of,
-    expected_start,
-    protected_until,
-    read_wait,
-)
+from vcbatch.api.reasons import JobReason, PodGroupConditionType, WaitReason
 from vcbatch.api.timestamps import parse_time
 
 Amounts = Mapping[str, Quantity]

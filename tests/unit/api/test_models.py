@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from vcbatch.api import names, reasons
+from vcbatch.api import messages, names
 from vcbatch.api.job import Event, Job, JobPhase, JobState, JobStatus, LifecyclePolicy
 from vcbatch.api.model import MalformedObject, owner_of
 from vcbatch.api.queue import Queue
@@ -90,20 +90,20 @@ def test_environment_names_of_tasks() -> None:
 
 
 def test_messages_state_their_numbers() -> None:
-    waiting = reasons.gang_counts(ready=False, statuses={"Running": 1, "Pending": 2, "Failed": 0}, min_available=3)
+    waiting = messages.gang_counts(ready=False, statuses={"Running": 1, "Pending": 2, "Failed": 0}, min_available=3)
     assert waiting == "pod group is not ready, 1 Running, 2 Pending, 3 minAvailable"
-    histogram = reasons.node_histogram(examined=5, reasons={reasons.insufficient("cpu"): 2, "too hot": 3})
+    histogram = messages.node_histogram(examined=5, reasons={messages.insufficient("cpu"): 2, "too hot": 3})
     assert histogram == "0/5 nodes are unavailable: 2 Insufficient cpu, 3 too hot."
-    assert reasons.gang_unschedulable(unready=2, total=3, why=waiting).startswith(
+    assert messages.gang_unschedulable(unready=2, total=3, why=waiting).startswith(
         "2/3 tasks in gang unschedulable: pod"
     )
 
 
 def test_messages_are_bounded_without_cutting_a_letter() -> None:
-    message = reasons.shorten("ä" * 1000)
-    assert len(message.encode()) <= reasons.LONGEST_MESSAGE
+    message = messages.shorten("ä" * 1000)
+    assert len(message.encode()) <= messages.LONGEST_MESSAGE
     assert message.endswith("ä...")
-    assert reasons.shorten("short") == "short"
+    assert messages.shorten("short") == "short"
 
 
 def test_nulls_go_with_a_copy_and_tell_apart() -> None:

@@ -8,11 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vcbatch.api.quantity import parse_quantity
-from vcbatch.api.reasons import (
-    DisruptionLimit,
-    JobReason,
-    WaitReason,
+from vcbatch.api.messages import (
     could_evict,
     executing,
     expected_start,
@@ -23,6 +19,8 @@ from vcbatch.api.reasons import (
     waits_for,
     with_origin,
 )
+from vcbatch.api.quantity import parse_quantity
+from vcbatch.api.reasons import DisruptionLimit, JobReason, WaitReason
 from vcbatch.core.waiting import Surroundings, waiting_of
 
 Json = dict[str, Any]

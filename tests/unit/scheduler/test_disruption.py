@@ -9,7 +9,8 @@ import pytest
 
 from tests.unit.scheduler.cluster import Cluster
 from tests.unit.scheduler.test_gang_eviction import evicted, running
-from vcbatch.api.reasons import DisruptionLimit, protected_until
+from vcbatch.api.messages import protected_until
+from vcbatch.api.reasons import DisruptionLimit
 from vcbatch.api.timestamps import format_time
 from vcbatch.scheduler import CycleResult, Explanation, Policy, PolicyError, WaitReason
 

@@ -11,7 +11,8 @@ import pytest
 
 from tests.unit.scheduler.cluster import START, Cluster
 from vcbatch.api.disruption import DisruptionBudget
-from vcbatch.api.reasons import DisruptionLimit, protected_until
+from vcbatch.api.messages import protected_until
+from vcbatch.api.reasons import DisruptionLimit
 from vcbatch.api.resources import PODDISRUPTIONBUDGETS
 from vcbatch.api.timestamps import format_time
 from vcbatch.scheduler import CycleResult, Explanation, Policy, WaitReason

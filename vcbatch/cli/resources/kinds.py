@@ -9,9 +9,10 @@ from typing import Any, Final
 
 from vcbatch.api import names
 from vcbatch.api.duration import MalformedDuration, human, parse_duration
+from vcbatch.api.messages import cause_of, origin_of
 from vcbatch.api.phases import JobFlowPhase, JobPhase, QueueState
 from vcbatch.api.pod_summary import summarise
-from vcbatch.api.reasons import JobReason, cause_of, origin_of
+from vcbatch.api.reasons import JobReason
 from vcbatch.api.resources import CRONJOBS, HYPERNODES, JOBFLOWS, JOBS, JOBTEMPLATES, PODS, QUEUES
 from vcbatch.cli.output import age
 from vcbatch.cli.resources.columns import AGE, NAME, Column

@@ -7,8 +7,9 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from vcbatch.api.duration import human
+from vcbatch.api.messages import cause_of, origin_of
 from vcbatch.api.phases import JobPhase
-from vcbatch.api.reasons import JobReason, LossCause, cause_of, origin_of
+from vcbatch.api.reasons import JobReason, LossCause
 from vcbatch.cli.resources.fields import moment, number, objects, text
 from vcbatch.cli.resources.kinds import job_phase, job_restarts, out_of_retries
 

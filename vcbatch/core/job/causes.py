@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
+from vcbatch.api.messages import shorten
 from vcbatch.api.pod import Container, ContainerStatus, Pod, PodPhase, StateTerminated
-from vcbatch.api.reasons import LossCause, PodConditionType, shorten
+from vcbatch.api.reasons import LossCause, PodConditionType
 from vcbatch.api.timestamps import parse_time
 
 _MESSAGE_LIMIT = 1024

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from vcbatch.api import reasons
+from vcbatch.api import messages
 from vcbatch.api.job import Action, Event, JobPhase
 from vcbatch.api.reasons import JobReason
 from vcbatch.api.resources import JOBS, PODS
@@ -80,7 +80,7 @@ def _stimulus(picture: Picture, inbox: Inbox, verdict: Verdict) -> Stimulus:
         cause = f"asked for by the Command {command.name}"
         return Stimulus(action=action, cause=cause, reason=JobReason.COMMAND_ISSUED, told=True)
     if over and picture.plan.max_run_seconds is not None:
-        cause = reasons.ran_out_of_time(seconds=picture.plan.max_run_seconds)
+        cause = messages.ran_out_of_time(seconds=picture.plan.max_run_seconds)
         return Stimulus(action=Action.TERMINATE_JOB, cause=cause, reason=JobReason.DEADLINE_EXCEEDED)
     if order is None:
         return Stimulus(action=Action.SYNC_JOB)
@@ -287,7 +287,7 @@ def _refuse(picture: Picture, refusal: str, inbox: Inbox) -> Decision:
     """The job stays Pending and says why, once. It never runs otherwise than it was written, and Commands to it find
     nothing to do."""
     job = picture.view.job
-    explanation = Explanation(JobReason.UNSUPPORTED, reasons.shorten(refusal))
+    explanation = Explanation(JobReason.UNSUPPORTED, messages.shorten(refusal))
     status = _status(picture, JobPhase.PENDING, Counts(), explanation, entered=picture.fresh)
     told = [events.warning(job, JobReason.UNSUPPORTED, refusal)] if explanation != explanation_of(job) else []
     return Decision(status=status, deletes=inbox.deletes, events=told)

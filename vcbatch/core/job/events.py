@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
 
-from vcbatch.api import reasons
+from vcbatch.api import messages
 from vcbatch.api.duration import format_duration
 from vcbatch.api.job import Action, Job
 from vcbatch.api.podgroup import PodGroup, PodGroupCondition
@@ -20,23 +20,23 @@ _MOST_PODS_NAMED = 3
 
 
 def warning(job: Job, reason: JobReason, message: str) -> Emit:
-    return Emit(ref=ref_of(JOBS, job), type=EventType.WARNING, reason=reason, message=reasons.shorten(message))
+    return Emit(ref=ref_of(JOBS, job), type=EventType.WARNING, reason=reason, message=messages.shorten(message))
 
 
 def executing(job: Job, action: Action, cause: str) -> Emit:
-    message = reasons.executing(action=action, cause=cause)
+    message = messages.executing(action=action, cause=cause)
     return Emit(ref=ref_of(JOBS, job), type=EventType.NORMAL, reason=JobReason.EXECUTE_ACTION, message=message)
 
 
 def command_issued(job: Job, action: Action) -> Emit:
-    message = reasons.command_issued(action=action)
+    message = messages.command_issued(action=action)
     return Emit(ref=ref_of(JOBS, job), type=EventType.NORMAL, reason=JobReason.COMMAND_ISSUED, message=message)
 
 
 def delayed(job: Job, begun: Iterable[tuple[Action, timedelta, str]]) -> Iterator[Emit]:
     """Policies whose timeout began."""
     for action, delay, cause in begun:
-        message = reasons.delayed(action=action, delay=format_duration(delay), cause=cause)
+        message = messages.delayed(action=action, delay=format_duration(delay), cause=cause)
         yield Emit(ref=ref_of(JOBS, job), type=EventType.NORMAL, reason=JobReason.EXECUTE_ACTION, message=message)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from vcbatch.api import reasons
+from vcbatch.api import messages
 from vcbatch.api.host_lists import left_out
 from vcbatch.api.job import Action, JobPhase, PodLoss
 from vcbatch.api.reasons import JobReason, LossCause
@@ -39,7 +39,7 @@ def explain(
     if stimulus.action is Action.SYNC_JOB:
         keep = phase not in (JobPhase.RUNNING, JobPhase.COMPLETED) or picture.phase is JobPhase.COMPLETING
         return (stored if keep else Explanation()), []
-    message = reasons.executing(action=stimulus.action, cause=stimulus.cause)
+    message = messages.executing(action=stimulus.action, cause=stimulus.cause)
     return Explanation(stimulus.reason, message), []
 
 
@@ -47,16 +47,16 @@ def _retries_exhausted(picture: Picture, stimulus: Stimulus) -> str:
     """The restart that wasn't made has been counted; the sentence is about those that were."""
     if stimulus.infrastructure:
         retries = picture.ledger.infrastructure_retries - 1
-        return reasons.infrastructure_retries_exhausted(cause=stimulus.cause, retries=retries)
-    return reasons.retries_exhausted(cause=stimulus.cause, max_retry=picture.plan.max_retry)
+        return messages.infrastructure_retries_exhausted(cause=stimulus.cause, retries=retries)
+    return messages.retries_exhausted(cause=stimulus.cause, max_retry=picture.plan.max_retry)
 
 
 def _uncreated(picture: Picture) -> Explanation | None:
     """Why pods that are wanted aren't there. Told as an event by the one who was refused."""
     if picture.view.refusal:
-        return Explanation(JobReason.FAILED_CREATE, reasons.shorten(picture.view.refusal))
+        return Explanation(JobReason.FAILED_CREATE, messages.shorten(picture.view.refusal))
     if picture.plugin_faults:
-        return Explanation(JobReason.PLUGIN_ERROR, reasons.shorten("; ".join(picture.plugin_faults)))
+        return Explanation(JobReason.PLUGIN_ERROR, messages.shorten("; ".join(picture.plugin_faults)))
     return None
 
 
@@ -68,12 +68,12 @@ def _explain_waiting(picture: Picture, stored: Explanation) -> tuple[Explanation
         return missing, news
     ledger = picture.ledger
     if ledger.not_before is not None:
-        message = reasons.backing_off(losses=ledger.infrastructure_retries, until=format_time(ledger.not_before))
+        message = messages.backing_off(losses=ledger.infrastructure_retries, until=format_time(ledger.not_before))
         return Explanation(JobReason.BACK_OFF, message), []
     if picture.without_claims:
         return _explain_claims(picture, stored)
     if view.group_refusal:
-        return Explanation(JobReason.POD_GROUP_ERROR, reasons.shorten(view.group_refusal)), []
+        return Explanation(JobReason.POD_GROUP_ERROR, messages.shorten(view.group_refusal)), []
     if trouble := _uncreated(picture):
         return trouble, []  # comes first, since the gang can't be complete without
     trouble = events.pod_group_trouble(view.pod_group)
@@ -95,7 +95,7 @@ def _explain_going_on(picture: Picture, stored: Explanation) -> tuple[Explanatio
 
 
 def _explain_claims(picture: Picture, stored: Explanation) -> tuple[Explanation, list[Emit]]:
-    missing = Explanation(JobReason.PVC_ERROR, reasons.shorten(picture.without_claims))
+    missing = Explanation(JobReason.PVC_ERROR, messages.shorten(picture.without_claims))
     # What the server refuses is told as an event by the one who was refused.
     told = missing == stored or picture.without_claims == picture.view.claim_refusal
     return missing, [] if told else [events.warning(picture.view.job, JobReason.PVC_ERROR, missing.message)]
@@ -110,7 +110,7 @@ def _held_up(picture: Picture) -> Explanation:
             waiting = container.state.waiting if container.state is not None else None
             if waiting is not None and waiting.message:
                 where = f"container {container.name} of pod {member.pod.metadata.name}"
-                why = reasons.shorten(f"{where} can't start: {waiting.reason}: {waiting.message}")
+                why = messages.shorten(f"{where} can't start: {waiting.reason}: {waiting.message}")
                 return Explanation(JobReason.POD_NOT_STARTED, why)
     return _waits_for_others(picture)
 
@@ -120,7 +120,7 @@ def _waits_for_others(picture: Picture) -> Explanation:
     waiting = [f"task {name} waits for {' and '.join(others)}" for name, others in picture.held.waiting.items()]
     if not waiting:
         return Explanation()
-    return Explanation(JobReason.DEPENDENCY_NOT_READY, reasons.shorten("; ".join(waiting)))
+    return Explanation(JobReason.DEPENDENCY_NOT_READY, messages.shorten("; ".join(waiting)))
 
 
 def _how_it_failed(picture: Picture, counts: Counts) -> str:
@@ -128,7 +128,7 @@ def _how_it_failed(picture: Picture, counts: Counts) -> str:
     if counts.blocked:
         outcome = f"{outcome}, {counts.blocked} could never start ({' and '.join(sorted(picture.held.never))})"
     lost = [loss for loss in picture.ledger.losses if loss.version >= picture.ledger.version - 1]
-    return reasons.shorten(f"{_told_again(lost[0])}; {outcome}" if lost else outcome)
+    return messages.shorten(f"{_told_again(lost[0])}; {outcome}" if lost else outcome)
 
 
 def _told_again(loss: PodLoss) -> str:

@@ -12,7 +12,8 @@ from datetime import datetime
 
 from vcbatch.api.job import Action, JobPhase
 from vcbatch.api.jobflow import JobFlowLedger, JobFlowPhase, MadeJob, RetainPolicy
-from vcbatch.api.reasons import JobFlowReason, command_issued
+from vcbatch.api.messages import command_issued
+from vcbatch.api.reasons import JobFlowReason
 from vcbatch.api.resources import JOBFLOWS, JOBS
 from vcbatch.api.timestamps import format_time
 from vcbatch.core.gc.ttl import flow_expiry

@@ -4,7 +4,7 @@ made."""
 from __future__ import annotations
 
 from vcbatch.api.jobflow import JobFlow
-from vcbatch.api.reasons import shorten
+from vcbatch.api.messages import shorten
 from vcbatch.api.validate import order_faults, sentence
 
 _LONGEST = 600

@@ -8,7 +8,8 @@ from typing import Final
 
 from vcbatch.api.job import JobPhase
 from vcbatch.api.jobflow import JobFlowLedger, JobFlowPhase
-from vcbatch.api.reasons import JobFlowReason, shorten
+from vcbatch.api.messages import shorten
+from vcbatch.api.reasons import JobFlowReason
 from vcbatch.core.jobflow.nodes import Node, Standing
 from vcbatch.core.jobflow.template import version_of
 from vcbatch.core.jobflow.view import JobFlowView

@@ -7,7 +7,7 @@ import logging
 from collections import OrderedDict, deque
 from typing import Any
 
-from vcbatch.api.reasons import shorten
+from vcbatch.api.messages import shorten
 from vcbatch.api.resources import EVENTS
 from vcbatch.api.timestamps import format_time
 from vcbatch.core.machine import EventType

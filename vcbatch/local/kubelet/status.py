@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from vcbatch.api.messages import shorten
 from vcbatch.api.pod import TERMINAL_PHASES, PodPhase
 from vcbatch.api.podspec.restarts import is_sidecar, may_restart_all, restarts
-from vcbatch.api.reasons import ContainerReason, KubeletConditionReason, PodConditionType, shorten
+from vcbatch.api.reasons import ContainerReason, KubeletConditionReason, PodConditionType
 from vcbatch.api.timestamps import format_time, parse_time
 from vcbatch.local.kubelet import lifecycle
 from vcbatch.local.kubelet.lifecycle import FRESH, ContainerState, Ended, Running, State, Waiting

@@ -12,8 +12,9 @@ from vcbatch.api.batch_job import BatchJob
 from vcbatch.api.cronjob import AnyCronJob, BatchCronJob, CronJob
 from vcbatch.api.job import Job
 from vcbatch.api.loose import part
+from vcbatch.api.messages import shorten
 from vcbatch.api.model import MalformedObject
-from vcbatch.api.reasons import CronJobReason, shorten
+from vcbatch.api.reasons import CronJobReason
 from vcbatch.api.resources import BATCH_CRONJOBS, BATCH_JOBS, CRONJOBS, JOBS, Resource
 from vcbatch.core.cronjob import CronJobView, decide
 from vcbatch.core.cronjob.kinds import VOLCANO, AnyJob, Kinds

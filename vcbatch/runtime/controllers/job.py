@@ -10,12 +10,13 @@ from datetime import UTC, datetime, timedelta
 from vcbatch.api.command import Command
 from vcbatch.api.job import Job
 from vcbatch.api.loose import part
+from vcbatch.api.messages import shorten
 from vcbatch.api.model import MalformedObject
 from vcbatch.api.pod import Pod, PodPhase
 from vcbatch.api.podgroup import PodGroup
 from vcbatch.api.queue import Queue
 from vcbatch.api.quota import Quota, has_more_room
-from vcbatch.api.reasons import JobReason, shorten
+from vcbatch.api.reasons import JobReason
 from vcbatch.api.resources import JOBS, PERSISTENTVOLUMECLAIMS, PODGROUPS, PODS
 from vcbatch.api.scheduling import PriorityClassView
 from vcbatch.api.storage import Claim

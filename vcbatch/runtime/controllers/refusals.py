@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from vcbatch.api.reasons import shorten
+from vcbatch.api.messages import shorten
 from vcbatch.api.resources import Resource
 from vcbatch.core.machine import Emit, EventType, ref_of
 from vcbatch.runtime.apply import NotAppliedError

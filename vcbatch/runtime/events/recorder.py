@@ -12,7 +12,7 @@ from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-from vcbatch.api.reasons import shorten
+from vcbatch.api.messages import shorten
 from vcbatch.api.resources import EVENTS
 from vcbatch.api.timestamps import format_time
 from vcbatch.core.machine import Emit

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Sequence
 
-from vcbatch.api import names, reasons
+from vcbatch.api import messages, names
 from vcbatch.api.pod import Pod
 from vcbatch.api.reasons import SchedulingEvent
 from vcbatch.api.resources import PODGROUPS, PODS
@@ -63,7 +63,7 @@ class Announcer:
         """Pods of a gang have their nodes, and aren't bound before devices are ready."""
         group = self._podgroups.by_key(self._gangs.get(binds[0].uid, ""))
         ref = ref_of(PODS, binds[0]) if group is None else ref_of(PODGROUPS, group.metadata)
-        message = reasons.waits_for_devices(pods=len(binds), lacks=lacks)
+        message = messages.waits_for_devices(pods=len(binds), lacks=lacks)
         self._recorder.emit(
             Emit(ref=ref, type=EventType.NORMAL, reason=SchedulingEvent.WAITING_FOR_DEVICES, message=message)
         )
@@ -71,7 +71,7 @@ class Announcer:
     def bound(self, bind: Bind) -> None:
         gang = self._gangs.get(bind.uid, bind.uid)
         if self._allowed(gang):
-            message = reasons.assigned(namespace=bind.namespace, pod=bind.name, node=bind.node)
+            message = messages.assigned(namespace=bind.namespace, pod=bind.name, node=bind.node)
             ref = ref_of(PODS, bind)
             self._recorder.emit(_scheduled(ref, message))
         else:
@@ -94,7 +94,7 @@ class Announcer:
         if untold and group is not None and self._beside_gangs(first=False):
             meta = group.metadata
             ref = ref_of(PODGROUPS, meta)
-            self._recorder.emit(_scheduled(ref, reasons.assigned_more(count=untold)))
+            self._recorder.emit(_scheduled(ref, messages.assigned_more(count=untold)))
 
     def _allowed(self, gang: str) -> bool:
         now = self._clock.monotonic()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vcbatch.api.reasons import could_evict, insufficient
+from vcbatch.api.messages import could_evict, insufficient
 from vcbatch.scheduler.picture.columns import Floats, Rows
 from vcbatch.scheduler.picture.model import Queue, Task
 from vcbatch.scheduler.resources import EPS, PODS, Mask, Vector, exceeding

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from vcbatch.api import names, reasons
+from vcbatch.api import messages, names
 from vcbatch.api.reasons import PodGroupReason, PodReason, SchedulingEvent
 from vcbatch.api.resources import PODGROUPS, PODS
 from vcbatch.api.scheduling import PodGroupView
@@ -158,7 +158,7 @@ class ReportWriter:
 
     def _message(self, job: Job, blocker: Blocker, *, ready: bool) -> str:
         statuses = {word: count for word, count in zip(_WORDS, job.counts, strict=True) if count}
-        why = reasons.gang_counts(ready=ready, statuses=statuses, min_available=job.min_member)
+        why = messages.gang_counts(ready=ready, statuses=statuses, min_available=job.min_member)
         pending = job.counts[TaskStatus.PENDING]
         placed = min(max(blocker.placed - job.ready_count, 0), pending)
         if pending:
@@ -173,8 +173,8 @@ class ReportWriter:
         if blocker.remedy:
             origin = f"{blocker.remedy}; {origin}"
         unready = max(job.min_member - job.ready_count - placed, 0)
-        why = reasons.with_origin(why, reasons.waits_for(blocker.reason, origin))
-        return reasons.gang_unschedulable(unready=unready, total=len(job.tasks), why=why)
+        why = messages.with_origin(why, messages.waits_for(blocker.reason, origin))
+        return messages.gang_unschedulable(unready=unready, total=len(job.tasks), why=why)
 
     def _write(self, job: Job, status: Status, *, news: bool) -> None:
         """Write the status where it differs, and the domain of the network that the gang is in: at once where there is
@@ -230,7 +230,7 @@ class ReportWriter:
                 self._event(job, "Warning", SchedulingEvent.UNSCHEDULABLE, message)
         elif ready and job.tasks and job.told != ("ready",):
             job.told = ("ready",)
-            self._event(job, "Normal", SchedulingEvent.SCHEDULED, reasons.POD_GROUP_READY)
+            self._event(job, "Normal", SchedulingEvent.SCHEDULED, messages.POD_GROUP_READY)
 
     def _event(self, job: Job, kind: str, reason: str, message: str) -> None:
         if job.group is not None:
@@ -263,7 +263,7 @@ class ReportWriter:
         why = _NO_LONGER_KEPT if blocker is None else _pod_message(blocker)
         for nth, task in enumerate(sorted(news, key=lambda t: t.name)):
             place = self._places.get(task.uid)
-            message = why if place is None else reasons.possibly_assigned(node=place, once=reasons.ONCE_RELEASED)
+            message = why if place is None else messages.possibly_assigned(node=place, once=messages.ONCE_RELEASED)
             self._conditions.append(
                 PodConditionUpdate(
                     namespace=task.namespace,
@@ -284,14 +284,14 @@ class ReportWriter:
             task = self._state.tasks.get(eviction.uid)
             if task is None:
                 continue
-            message = reasons.shorten(f"{eviction.reason}: {eviction.message}")
+            message = messages.shorten(f"{eviction.reason}: {eviction.message}")
             self._pod_event(task, message, reason=SchedulingEvent.EVICT)
             if task.job is not None:
                 lost.setdefault(task.job.key, []).append(eviction)
         for key, evictions in sorted(lost.items()):
             first = evictions[0]
             whom = first.name if len(evictions) == 1 else f"{len(evictions)} pods"
-            message = reasons.shorten(f"{first.reason}: {whom} evicted: {first.message}")
+            message = messages.shorten(f"{first.reason}: {whom} evicted: {first.message}")
             self._event(self._state.jobs[key], "Normal", SchedulingEvent.EVICT, message)
 
     def _pod_event(self, task: Task, message: str, *, reason: str = SchedulingEvent.FAILED_SCHEDULING) -> None:
@@ -313,7 +313,7 @@ class ReportWriter:
             task = self._state.tasks.get(uid)
             if task is None:
                 continue
-            message = reasons.shorten(f"binding was refused: {error}")
+            message = messages.shorten(f"binding was refused: {error}")
             task.condition, task.told = PodReason.SCHEDULER_ERROR, True
             self._conditions.append(
                 PodConditionUpdate(
@@ -384,10 +384,10 @@ class ReportWriter:
 def _pod_message(blocker: Blocker) -> str:
     """Why a pod waits: the reason as everywhere, then the words of kube-scheduler."""
     why = f"{_histogram(blocker)} {blocker.sentence}" if blocker.nodes_examined else blocker.sentence
-    return reasons.shorten(
+    return messages.shorten(
         f"{blocker.reason}: {blocker.remedy}; {why}" if blocker.remedy else f"{blocker.reason}: {why}"
     )
 
 
 def _histogram(blocker: Blocker) -> str:
-    return reasons.node_histogram(examined=blocker.nodes_examined, reasons=blocker.nodes, within=blocker.within)
+    return messages.node_histogram(examined=blocker.nodes_examined, reasons=blocker.nodes, within=blocker.within)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vcbatch.api.reasons import expected_to_start
+from vcbatch.api.messages import expected_to_start
 from vcbatch.api.timestamps import format_time
 from vcbatch.scheduler.picture.columns import Floats, Rows
 from vcbatch.scheduler.picture.model import Job, Queue, Run

@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Any, cast
 
 from vcbatch.api.loose import listed, part
+from vcbatch.api.messages import cause_of, origin_of
 from vcbatch.api.phases import JobPhase, QueueState
-from vcbatch.api.reasons import cause_of, origin_of
 from vcbatch.api.timestamps import parse_time
 from vcbatch.sdk.models.wire import Quantity
 

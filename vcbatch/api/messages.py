@@ -1,0 +1,201 @@
+"""Sentences for people, in events and conditions: made from the numbers that they state, and read again from there.
+
+A message is bounded in size, and says the same thing for the same numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Final
+
+from vcbatch.api.names import MAX_RUN_SECONDS
+from vcbatch.api.reasons import DisruptionLimit, WaitReason
+from vcbatch.api.timestamps import format_time, parse_time
+
+LONGEST_MESSAGE: Final = 1024
+"""Events and conditions stay under 1 KiB (Kubernetes refuses longer event messages)."""
+
+
+def shorten(message: str, *, limit: int = LONGEST_MESSAGE) -> str:
+    """The message, cut to `limit` bytes of UTF-8 with an ellipsis where it is longer."""
+    encoded = message.encode()
+    if len(encoded) <= limit:
+        return message
+    return encoded[: limit - 3].decode(errors="ignore") + "..."
+
+
+# What the scheduler says ----------------------------------------------------------------------------------------------
+
+
+POD_GROUP_READY: Final = "pod group is ready"
+POD_GROUP_NOT_READY: Final = "pod group is not ready"
+ALL_NODES_UNAVAILABLE: Final = "all nodes are unavailable"
+
+
+def gang_unschedulable(*, unready: int, total: int, why: str) -> str:
+    """What the condition Unschedulable says: `2/3 tasks in gang unschedulable: …`."""
+    return shorten(f"{unready}/{total} tasks in gang unschedulable: {why}")
+
+
+_ORIGIN: Final = ". Origin reason is "
+
+
+def with_origin(why: str, origin: str) -> str:
+    """Why a gang doesn't start, with what is at the root of it."""
+    return f"{why}{_ORIGIN}{origin}"
+
+
+def origin_of(message: str) -> str:
+    """What is at the root of it, of a message made so; any other message whole."""
+    return message.rpartition(_ORIGIN)[2]
+
+
+def waits_for(reason: WaitReason, sentence: str) -> str:
+    """Why a gang waits, its reason first: `InsufficientResources: …`."""
+    return f"{reason}: {sentence}"
+
+
+def read_wait(message: str) -> tuple[WaitReason | None, str]:
+    """The reason and the sentence of a message made so, or of a longer one that ends with it (`with_origin`); no reason
+    and the whole message where another program wrote it."""
+    origin = origin_of(message)
+    word, colon, sentence = origin.partition(": ")
+    reason = next((reason for reason in WaitReason if reason == word), None) if colon else None
+    return (reason, sentence) if reason is not None else (None, origin)
+
+
+_STARTS_BY: Final = "it is expected to start by "
+
+
+def expected_to_start(when: datetime) -> str:
+    """A gang for which room is kept."""
+    return f"{_STARTS_BY}{format_time(when)}"
+
+
+def expected_start(message: str) -> datetime | None:
+    """When the gang will start at the latest, where the scheduler's message says it."""
+    return _time_after(_STARTS_BY, message)
+
+
+_MAY_GO_FROM: Final = "which may go from "
+_GANGS_NAMED: Final = 2
+
+
+def could_evict(
+    *, pods: int, gangs: Sequence[str], limit: DisruptionLimit, allowed: str, until: datetime | None
+) -> str:
+    """A gang for which so many `pods` of these `gangs` would be evicted, but for a `limit` of the policy, which says
+    `allowed`. They may go from `until` on; where that is None so many never may."""
+    named = [*gangs[:_GANGS_NAMED], *([f"{len(gangs) - _GANGS_NAMED} more"] if len(gangs) > _GANGS_NAMED else [])]
+    whose = f"{'gang' if len(gangs) == 1 else 'gangs'} {', '.join(named[:-1])}{' and ' if named[1:] else ''}{named[-1]}"
+    evicting = f"it could have its place by evicting {pods} {'pod' if pods == 1 else 'pods'} of {whose}"
+    if until is None:
+        return f"{evicting}, and the policy lets no more than {allowed} go in a cycle ({limit})"
+    return f"{evicting}, {_MAY_GO_FROM}{format_time(until)} on ({limit} {allowed})"
+
+
+def protected_until(message: str) -> datetime | None:
+    """From when others may be evicted for the gang, where the scheduler's message says it."""
+    return _time_after(_MAY_GO_FROM, message)
+
+
+def _time_after(words: str, message: str) -> datetime | None:
+    text = message.rpartition(words)[2].split(";", 1)[0].split(" ", 1)[0] if words in message else ""
+    try:
+        return parse_time(text.rstrip(".")) if text else None
+    except ValueError:
+        return None
+
+
+def gang_counts(*, ready: bool, statuses: Mapping[str, int], min_available: int) -> str:
+    """How the members of a gang stand: `pod group is not ready, 2 Pending, 1 Running, 3 minAvailable`."""
+    counts = sorted(f"{count} {status}" for status, count in statuses.items() if count)
+    return ", ".join([POD_GROUP_READY if ready else POD_GROUP_NOT_READY, *counts, f"{min_available} minAvailable"])
+
+
+def node_histogram(*, examined: int, reasons: Mapping[str, int], within: str = "") -> str:
+    """Why no node fits: `0/5 nodes are unavailable: 2 Insufficient cpu, 3 node(s) were unschedulable.`; `In hyperNode
+    NAME: ` before it where it is about those `within` a domain of the network."""
+    counts = ", ".join(sorted(f"{count} {reason}" for reason, count in reasons.items() if count))
+    where = f"In hyperNode {within}: " if within else ""
+    return shorten(f"{where}0/{examined} nodes are unavailable: {counts}." if counts else ALL_NODES_UNAVAILABLE)
+
+
+def insufficient(resource: str) -> str:
+    """Why a node doesn't fit."""
+    return f"Insufficient {resource}"
+
+
+def assigned(*, namespace: str, pod: str, node: str) -> str:
+    """A pod was bound, in the words of kube-scheduler."""
+    return f"Successfully assigned {namespace}/{pod} to {node}"
+
+
+def assigned_more(*, count: int) -> str:
+    """Said once on a PodGroup, of the pods that are too many to be told of one by one."""
+    return f"Successfully assigned {count} more pods; each one's spec.nodeName says where it is"
+
+
+def waits_for_devices(*, pods: int, lacks: str) -> str:
+    """Said on the PodGroup of pods that are bound once devices are ready, `lacks` naming the first that aren't."""
+    who = "1 pod has its node and waits" if pods == 1 else f"{pods} pods have their nodes and wait"
+    return shorten(f"{who} for devices: {lacks}")
+
+
+def possibly_assigned(*, node: str, once: str) -> str:
+    """A pod has its place and waits, `once` saying for what."""
+    return f"pod can possibly be assigned to {node} once {once}"
+
+
+ONCE_RELEASED: Final = "resource is released and minAvailable is satisfied"
+
+# What the job controller says -----------------------------------------------------------------------------------------
+
+
+_EXECUTING: Final = "Start to execute action "
+
+
+def executing(*, action: str, cause: str = "") -> str:
+    """The event before an action, with what asked for it."""
+    return shorten(f"{_EXECUTING}{action}{f': {cause}' if cause else ''}")
+
+
+def cause_of(message: str) -> str:
+    """What asked for an action, of a message made so; any other message whole."""
+    if not message.startswith(_EXECUTING):
+        return message
+    return message.partition(": ")[2] or message
+
+
+def delayed(*, action: str, delay: str, cause: str = "") -> str:
+    """The event when a policy has a timeout; `delay` is a Go duration."""
+    return shorten(f"Execute action {action} after {delay}{f': {cause}' if cause else ''}")
+
+
+def command_issued(*, action: str) -> str:
+    """The event when a Command is taken, in Volcano's words."""
+    return shorten(f"Start to execute command {action}, and clean it up to make sure executed not more than once.")
+
+
+def retries_exhausted(*, cause: str, max_retry: int) -> str:
+    """Why a job failed that would have been restarted. The first start counts for maxRetry too, as in Volcano."""
+    if max_retry <= 1:
+        return shorten(f"{cause}; maxRetry {max_retry} allows no restart")
+    allowed = "1 restart, which is used up" if max_retry == 2 else f"{max_retry - 1} restarts, which are used up"
+    return shorten(f"{cause}; maxRetry {max_retry} allows {allowed}")
+
+
+def backing_off(*, losses: int, until: str) -> str:
+    """A job that waits before its next start."""
+    return f"lost to the infrastructure {losses} times; its pods are made again at {until}"
+
+
+def ran_out_of_time(*, seconds: int) -> str:
+    """A job that was Running for all the time that it has."""
+    return f"it ran for {seconds} s, as long as {MAX_RUN_SECONDS} lets it"
+
+
+def infrastructure_retries_exhausted(*, cause: str, retries: int) -> str:
+    """The same for a job that lost pods by no fault of its own."""
+    return shorten(f"{cause}; {retries} restarts for pods that it lost to the infrastructure are the most it gets")
