@@ -14,7 +14,7 @@ from vcbatch.api.dra import DeviceClass, ResourceClaim, ResourceSlice
 from vcbatch.api.resources import DEVICECLASSES, RESOURCECLAIMS, RESOURCESLICES
 from vcbatch.scheduler import CycleResult, Policy, WaitReason
 from vcbatch.scheduler.dra import expressions
-from vcbatch.scheduler.dra.claimed import CANNOT_ALLOCATE
+from vcbatch.scheduler.dra.node_devices import CANNOT_ALLOCATE
 
 DRIVER = "gpu.example.com"
 
@@ -379,7 +379,7 @@ def test_a_search_that_takes_too_long_is_given_up_and_said() -> None:
     names = [f"gpu-{i}" for i in range(30)]
     of = {name: {"one": {"int": i}} for i, name in enumerate(names)}
     cluster.devices("a", *names, of=of)
-    cluster.claim("c", {"count": 15}, {"count": 16})
+    cluster.claim("c", {"count": 15}, {"count": 16}, constraints=[{"distinctAttribute": f"{DRIVER}/one"}])
     cluster.users("g", 1, "c")
     cluster.cycle()
     assert "the search for devices was given up" in cluster.why("g")
@@ -395,6 +395,18 @@ def test_a_bind_that_failed_gives_its_devices_back() -> None:
     cluster.claim("d")
     again = cluster.scheduler.cycle(cluster.now)
     assert [bind.devices for bind in again.binds] == [bind.devices for bind in first.binds]
+
+
+def test_devices_that_differ_in_nothing_that_is_asked_for_are_not_tried_one_by_one() -> None:
+    cluster = Claims(**{"dynamicresources.filterTimeoutSeconds": 1})
+    names = [f"gpu-{i}" for i in range(30)]
+    cluster.devices("a", *names, of={name: {"uuid": {"string": name}} for name in names})
+    cluster.claim("c", {"count": 15}, {"count": 16})
+    cluster.users("g", 1, "c")
+    cluster.cycle()
+    told = cluster.scheduler.explain("ns", "g")
+    assert told is not None
+    assert told.reason is WaitReason.IMPOSSIBLE
 
 
 @given(

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from vcbatch.scheduler.actions.attempt import Attempt, Sheet
 from vcbatch.scheduler.actions.base import ERROR_CACHE, eligible, place_best_effort
+from vcbatch.scheduler.actions.claims_attempt import attempt_of
 from vcbatch.scheduler.actions.domain_attempt import DomainAttempt
 from vcbatch.scheduler.actions.known_places import KnownPlaces
 from vcbatch.scheduler.actions.queue_line import QueueLine
-from vcbatch.scheduler.actions.sub_gangs import SubGangAttempt
 from vcbatch.scheduler.arguments import Argument, ArgumentSpec
 from vcbatch.scheduler.picture.model import Job, Queue, TaskStatus
 from vcbatch.scheduler.reasons.blockers import Blocker
@@ -184,7 +184,7 @@ def _hope(session: Session, job: Job) -> bool:
 def _attempt(session: Session, job: Job, statement: Statement) -> Attempt | DomainAttempt:
     if job.bound_to_domains:
         return DomainAttempt(session, job, statement)
-    return (SubGangAttempt if job.rules else Attempt)(session, job, statement)
+    return attempt_of(session, job, statement)
 
 
 def _best(heap: _Heap, session: Session) -> Job:

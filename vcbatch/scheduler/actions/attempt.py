@@ -29,13 +29,19 @@ class Attempt:
         self.statement = statement
         self.domain = domain
         self.blocker: Blocker | None = None
-        self._refused = self._unplaced = False
+        self.refused = self._unplaced = False
         """Whether the queue, and whether the nodes, had no room for some of its tasks."""
         self._began = statement.mark()
         self._failed_roles: set[str] = set()
         self._indivisible = job.min_member >= len(job.tasks) and session.votes_on_holding
         """It needs every one of its tasks: what one can't get, the others needn't try for."""
         self._futile = False
+
+    def restart(self) -> None:
+        """Forget what failed: what was placed is taken back."""
+        self.blocker = None
+        self.refused = self._unplaced = self._futile = False
+        self._failed_roles.clear()
 
     def work_off(self, sheet: Sheet) -> None:
         """Place runs from the front of the sheet. What is left on it is for another turn."""
@@ -158,12 +164,12 @@ class Attempt:
     def limited(self) -> bool:
         """Whether it is the queue's room that keeps it from more, which is the same in every domain: of a gang that
         needs all its tasks the queue refused one, or of another one all that are left."""
-        return self._refused and (self._indivisible or not (self._unplaced or self.statement.mark() > self._began))
+        return self.refused and (self._indivisible or not (self._unplaced or self.statement.mark() > self._began))
 
     def fail(self, blocker: Blocker, *, by_queue: bool = False) -> None:
         """The first failure of an attempt is what the gang waits for."""
         if by_queue:
-            self._refused = True
+            self.refused = True
         else:
             self._unplaced = True
         if self.blocker is None:

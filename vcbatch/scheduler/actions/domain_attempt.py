@@ -6,7 +6,8 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from vcbatch.scheduler.actions.attempt import Attempt, Sheet
+from vcbatch.scheduler.actions.attempt import Sheet
+from vcbatch.scheduler.actions.claims_attempt import attempt_of
 from vcbatch.scheduler.actions.sub_gangs import SubGangAttempt
 from vcbatch.scheduler.picture.model import Job, Run
 from vcbatch.scheduler.reasons.blockers import Blocker
@@ -100,8 +101,7 @@ class DomainAttempt:
         """What comes of it in one domain; left in place."""
         session, job, statement = self._session, self._job, self._statement
         left, mark = deque(sheet), statement.mark()
-        kind = SubGangAttempt if job.rules else Attempt
-        attempt = kind(session, job, statement, domain=candidate.domain)
+        attempt = attempt_of(session, job, statement, domain=candidate.domain)
         attempt.work_off(left)
         ready = session.ready(job)
         if statement.mark() > mark and (ready or session.pipelined(job)):

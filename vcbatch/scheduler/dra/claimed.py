@@ -7,7 +7,7 @@ have alike devices in alike states are tried once.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -18,25 +18,21 @@ import numpy.typing as npt
 from vcbatch.api.dra import (
     AllocatedDevice,
     DeviceClass,
-    DeviceRequest,
     DeviceTaintRule,
     ResourceClaim,
     ResourceSlice,
 )
 from vcbatch.scheduler.dra.allocation import allocation_of
 from vcbatch.scheduler.dra.capacity import read_share
-from vcbatch.scheduler.dra.counters import CounterId, CounterSetId
-from vcbatch.scheduler.dra.inventory import Device, DeviceId, Inventory, reached
+from vcbatch.scheduler.dra.inventory import DeviceId, Inventory, reached
 from vcbatch.scheduler.dra.ledger import Ledger
+from vcbatch.scheduler.dra.node_devices import CANNOT_ALLOCATE, GIVEN_UP, LACKING, NodeDevices
 from vcbatch.scheduler.dra.search import (
     STEPS_PER_SECOND,
     Found,
     OutOfSteps,
     Picked,
-    Search,
     fault_of,
-    tolerations_of,
-    ways_of,
 )
 from vcbatch.scheduler.filters.node_labels import NodeLabels
 from vcbatch.scheduler.picture.facts import Facts
@@ -46,14 +42,9 @@ from vcbatch.scheduler.result import DeviceBinding
 if TYPE_CHECKING:
     from vcbatch.scheduler.picture.model import NodeInfo, Task
 
-CANNOT_ALLOCATE: Final = "node(s) couldn't serve all resourceclaims"
-LACKING: Final = "node(s) lacked the devices of a resourceclaim, even if nobody had any"
-TAINTED: Final = "node(s) whose devices for a resourceclaim have the taint {%s}, which it doesn't tolerate"
 ELSEWHERE: Final = "node(s) didn't reach the devices of a resourceclaim"
-UNTOLD: Final = (
-    "node(s) whose devices for a resourceclaim take counters that their pool lacks or have capacity that can't be read"
-)
-GIVEN_UP: Final = "node(s) on which the search for devices was given up"
+_TAKEN: Final = frozenset({CANNOT_ALLOCATE, GIVEN_UP})
+_FEW_STEPS: Final = 2_000
 _MOST_ANSWERS: Final = 1 << 14
 MOST_CONSUMERS: Final = 256
 """How many pods may use one claim (Kubernetes)."""
@@ -89,14 +80,15 @@ class ClaimedDevices:
         self._infos: Sequence[NodeInfo] = ()
         self._labels = NodeLabels([])
         self._inventory = Inventory((), self._labels)
+        self._nodes = NodeDevices(self._inventory, facts.of(DeviceClass))
         self._stamps: tuple[int, ...] | None = None
         self._seen: object = None
         self._given: dict[str, _Given] = {}
+        self._loose: dict[str, dict[str, int]] = {}
         self._ledger = Ledger(self._inventory)
         self._keys: dict[object, int] = {}
         self._key_of: npt.NDArray[np.intp] = np.zeros(0, dtype=np.intp)
         self._answers: dict[tuple[bytes, int], str] = {}
-        self._lacking: dict[tuple[bytes, Hashable], str] = {}
 
     # What there is ----------------------------------------------------------------------------------------------------
 
@@ -116,6 +108,7 @@ class ClaimedDevices:
             if not users or not known or (claim is not None and claim.status.allocation is not None):
                 del self._given[key]
             given.users = users
+        self._loose.clear()
         if self._facts.of(ResourceClaim) or self._facts.of(ResourceSlice):
             self._take_stock()
         elif len(self._key_of) != len(self._infos):
@@ -131,9 +124,9 @@ class ClaimedDevices:
             self._stamps = stamps
             rules = self._facts.of(DeviceTaintRule).values()
             self._inventory = Inventory(self._facts.of(ResourceSlice).values(), self._labels, rules)
+            self._nodes = NodeDevices(self._inventory, self._facts.of(DeviceClass))
             self._keys.clear()
             self._answers.clear()
-            self._lacking.clear()
         self._ledger = Ledger(self._inventory)
         for claim in self._facts.of(ResourceClaim).values():
             allocation = claim.status.allocation
@@ -154,25 +147,18 @@ class ClaimedDevices:
             if not pick.admin:
                 self._ledger.take(pick.device.id, pick.share)
 
+    def _uncount(self, picks: Sequence[Picked]) -> None:
+        for pick in picks:
+            if not pick.admin:
+                self._ledger.give_back(pick.device.id, pick.share)
+
     def _key(self, info: NodeInfo) -> int:
         """The number of the node's devices and their states: nodes with the same serve the same claims."""
-        return self._keys.setdefault(self._state(info, self._ledger), len(self._keys))
+        return self._keys.setdefault(self._nodes.state(info, self._ledger), len(self._keys))
 
-    def _state(self, info: NodeInfo, ledger: Ledger) -> Hashable:
-        number: dict[CounterId | CounterSetId, int] = {}
-        free = tuple(
-            (
-                d.kind,
-                ledger.state(d),
-                tuple((number.setdefault(c, len(number)), amount, ledger.left(c)) for c, amount in d.draws),
-                tuple((number.setdefault(s, len(number)), of, frozenset(ledger.together(s))) for s, of in d.groups),
-            )
-            for d in self._devices(info)
-        )
-        return free, frozenset(d.kind for d in self._inventory.refused(info.name, info.row))
-
-    def _devices(self, info: NodeInfo) -> list[Device]:
-        return self._inventory.on(info.name, info.row)
+    @property
+    def _steps(self) -> int:
+        return self.seconds * STEPS_PER_SECOND
 
     # Where a pod may go -----------------------------------------------------------------------------------------------
 
@@ -197,8 +183,21 @@ class ClaimedDevices:
                 waiting.append(claim)
         out = [DeviceRejection(ELSEWHERE, away)] if away.any() else []
         if waiting:
-            out += self._unserved(waiting, ~away)
+            out += self._rearranged(task, waiting, self._unserved(waiting, ~away))
         return out
+
+    def kind_of(self, task: Task) -> Hashable:
+        """The same for pods whose claims ask for the same, if they get any yet."""
+        claims = self._facts.of(ResourceClaim)
+        return tuple(msgspec.json.encode(claims[key].spec) for key in self._claims_of(task)[0])
+
+    def alike(self, task: Task, row: int) -> Mask:
+        """The nodes whose devices are like those of the node of this row to the pod's gang, which is one of them."""
+        loose = set(self._loose.get(self._gang_of(task), {}).values())
+        alike = self._key_of == self._key_of[row] if row not in loose else np.zeros(len(self._key_of), dtype=bool)
+        alike[sorted(loose)] = False
+        alike[row] = True
+        return alike
 
     def fault(self, task: Task) -> str:
         """Why the pod can't have its devices anywhere now; empty where it might."""
@@ -257,64 +256,57 @@ class ClaimedDevices:
             alike = self._key_of == number
             if len(self._answers) > _MOST_ANSWERS:
                 self._answers.clear()
-                self._lacking.clear()
             answer = self._answers.get((told, int(number)))
             if answer is None:
                 info = self._infos[int(np.flatnonzero(alike)[0])]
-                answer = self._answers[told, int(number)] = self._answer(info, claims, told)
+                answer = self._answers[told, int(number)] = self._nodes.answer(
+                    info, claims, told, self._ledger, steps=self._steps
+                )
             if answer:
                 reasons[answer] = reasons.get(answer, np.zeros(len(alike), dtype=bool)) | alike
         return [DeviceRejection(reason, nodes) for reason, nodes in sorted(reasons.items())]
 
-    def _answer(self, info: NodeInfo, claims: Sequence[ResourceClaim], told: bytes) -> str:
-        """Why the node doesn't serve the claims, which `told` tells of; empty where it does."""
+    def _rearranged(
+        self, task: Task, claims: Sequence[ResourceClaim], found: list[DeviceRejection]
+    ) -> list[DeviceRejection]:
+        """The same without the nodes on which the claims are served if others of the gang, about which nobody was told
+        yet, change their devices there."""
+        gang = self._gang_of(task)
+        for row in sorted(set(self._loose.get(gang, {}).values())):
+            for rejection in found:
+                if (
+                    rejection.reason in _TAKEN
+                    and rejection.nodes[row]
+                    and self._together(gang, claims, row) is not None
+                ):
+                    rejection.nodes[row] = False
+        return [rejection for rejection in found if rejection.nodes.any()]
+
+    def _together(self, gang: str, claims: Sequence[ResourceClaim], row: int) -> Found | None:
+        """Devices for these claims and those that the gang has on the node already; None where they can't all have
+        some. They are looked for within few steps, as it is done often in vain."""
+        info, known = self._infos[row], self._facts.of(ResourceClaim)
+        loose = [key for key, at in self._loose.get(gang, {}).items() if at == row]
+        order = {device.id: nth for nth, device in enumerate(self._nodes.on(info))}
+        picks = [pick for key in loose for pick in self._given[key].picks]
+        told = b"\0".join(msgspec.json.encode(claim.spec) for claim in (*map(known.__getitem__, loose), *claims))
+        places = repr([(order.get(pick.device.id, pick.device.id), pick.share, pick.admin) for pick in picks])
+        key = (b"\0".join((told, places.encode())), int(self._key_of[row]))
+        if key in self._answers:
+            return None
+        self._uncount(picks)
         try:
-            if self._search(info, claims, self._ledger) is not None:
-                return ""
-            refused = self._inventory.refused(info.name, info.row)
-            if any(self._wanted(refused, claims)):
-                return UNTOLD
-            return self._lacks(info, claims, told) or CANNOT_ALLOCATE
+            found = self._nodes.search(info, [*map(known.__getitem__, loose), *claims], self._ledger, steps=_FEW_STEPS)
         except OutOfSteps:
-            return GIVEN_UP
+            found = None
+        self._count(picks)
+        if found is None:
+            self._answers[key] = CANNOT_ALLOCATE
+        return found
 
-    def _lacks(self, info: NodeInfo, claims: Sequence[ResourceClaim], told: bytes) -> str:
-        """Why the node couldn't serve the claims if nobody had any device of it; empty where it could. Told once for
-        alike nodes."""
-        nobody = Ledger(self._inventory)
-        key = (told, self._state(info, nobody))
-        known = self._lacking.get(key)
-        if known is None:
-            known = "" if self._search(info, claims, nobody) is not None else self._lack(info, claims, nobody)
-            self._lacking[key] = known
-        return known
-
-    def _lack(self, info: NodeInfo, claims: Sequence[ResourceClaim], nobody: Ledger) -> str:
-        """Whether the node has no such devices, or they have taints, of which the first is named."""
-        wanted = self._wanted(self._devices(info), claims)
-        taints = [taint for device, way in wanted if (taint := device.untolerated(tolerations_of(way))) is not None]
-        if not taints or self._search(info, claims, nobody, tolerant=True) is None:
-            return LACKING
-        return TAINTED % (f"{taints[0].key}: {taints[0].value}" if taints[0].value else taints[0].key)
-
-    def _wanted(
-        self, devices: Sequence[Device], claims: Sequence[ResourceClaim]
-    ) -> Iterator[tuple[Device, DeviceRequest]]:
-        """Those of the devices that requests of the claims would take, taints and what is given away apart."""
-        classes, chosen = self._facts.of(DeviceClass), self._inventory.chosen
-        for claim in claims:
-            for _, way in ways_of(claim):
-                made = classes.get(way.device_class_name)
-                selectors = [*((made.spec.selectors if made is not None else None) or ()), *(way.selectors or ())]
-                yield from ((d, way) for d in devices if made is not None and chosen(selectors, d))
-
-    def _search(
-        self, info: NodeInfo, claims: Sequence[ResourceClaim], ledger: Ledger, *, tolerant: bool = False
-    ) -> Found | None:
-        classes = self._facts.of(DeviceClass)
-        steps = self.seconds * STEPS_PER_SECOND
-        devices = self._devices(info)
-        return Search(self._inventory, devices, ledger, classes, steps=steps, tolerant=tolerant).run(claims)
+    @staticmethod
+    def _gang_of(task: Task) -> str:
+        return task.job.key if task.job is not None else task.uid
 
     # What is decided --------------------------------------------------------------------------------------------------
 
@@ -327,13 +319,24 @@ class ClaimedDevices:
         waiting = [claims[key] for key in keys if not self._allocated(key, claims[key])]
         info = self._infos[row]
         try:
-            found: Found | None = self._search(info, waiting, self._ledger) if waiting else {}
+            found: Found | None = {}
+            if waiting:
+                found = self._nodes.search(info, waiting, self._ledger, steps=self._steps)
         except OutOfSteps:
             found = None
-        for claim in waiting if found is not None else ():
-            picks = tuple(found[claim.metadata.key]) if found else ()
+        gang = self._gang_of(task)
+        if found is None:
+            found = self._together(gang, waiting, row)
+        loose = self._loose.setdefault(gang, {})
+        for key in (found or {}).keys() & loose.keys():
+            self._uncount(self._given[key].picks)
+            self._changed(self._given[key].picks, row)
+        for key, chosen in (found or {}).items():
+            claim, picks = claims[key], tuple(chosen)
             allocation = allocation_of(claim, picks, info.name, self._facts.of(DeviceClass))
-            self._given[claim.metadata.key] = _Given(claim.metadata.uid, picks, allocation)
+            users = self._given[key].users if key in self._given else set[str]()
+            self._given[key] = _Given(claim.metadata.uid, picks, allocation, users)
+            loose[key] = row
             self._count(picks)
             self._changed(picks, row)
         for key in keys:
@@ -347,9 +350,8 @@ class ClaimedDevices:
                 given.users.discard(task.uid)
                 if not given.users:
                     del self._given[key]
-                    for pick in given.picks:
-                        if not pick.admin:
-                            self._ledger.give_back(pick.device.id, pick.share)
+                    self._loose.get(self._gang_of(task), {}).pop(key, None)
+                    self._uncount(given.picks)
                     self._changed(given.picks, row)
 
     def _changed(self, picks: Sequence[Picked], row: int) -> None:
@@ -359,13 +361,16 @@ class ClaimedDevices:
             self._key_of = np.array([self._key(info) for info in self._infos], dtype=np.intp)
 
     def bindings(self, task: Task) -> tuple[DeviceBinding, ...]:
-        """What is to be written to the claims of a pod that has its place, before it is bound."""
+        """What is to be written to the claims of a pod that has its place, before it is bound. From now on they keep
+        their devices."""
         if not self.couples(task):
             return ()
         keys, fault = self._claims_of(task)
         if fault:
             return ()
         claims = self._facts.of(ResourceClaim)
+        for key in keys:
+            self._loose.get(self._gang_of(task), {}).pop(key, None)
         return tuple(
             DeviceBinding(
                 claims[key].metadata.namespace,

@@ -116,16 +116,52 @@ class Search:
         self._steps = steps
         self._tolerant = tolerant
         self._tried: list[tuple[DeviceId, Share | None]] = []
+        self._fitting: dict[int, list[tuple[Device, Share | None]]] = {}
+        self._alike: dict[DeviceId, int] = {}
 
     def run(self, claims: Sequence[ResourceClaim]) -> Found | None:
         """Devices for all of the claims; None where there aren't. Raises `OutOfSteps`. Whatever comes of it, the ledger
         is as it was."""
+        self._compare(claims)
         found: dict[str, list[Picked]] = {}
         try:
             return found if self._claims(claims, 0, found) else None
         finally:
             while self._tried:
                 self._ledger.give_back(*self._tried.pop())
+
+    def _compare(self, claims: Sequence[ResourceClaim]) -> None:
+        """Find the devices for every way to serve a request, and number devices that make no difference to the claims:
+        the same requests would take them, for the same share, they take from the same counters, and have the same
+        values of every attribute that a constraint names."""
+        ways = [way for claim in claims for _, way in ways_of(claim)]
+        takers: dict[DeviceId, list[Hashable]] = {device.id: [] for device in self._devices}
+        for nth, way in enumerate(ways):
+            fitting = self._fitting[id(way)] = self._taken_by(way)
+            for device, share in fitting:
+                bears = self._tolerant or device.untolerated(tolerations_of(way)) is None
+                takers[device.id].append((nth, bears, *sorted(share.items() if share else ())))
+        constraints = [constraint for claim in claims for constraint in claim.spec.devices.constraints or ()]
+        names = {constraint.match_attribute or constraint.distinct_attribute or "" for constraint in constraints}
+        numbers: dict[Hashable, int] = {}
+        for device in self._devices:
+            values = tuple(repr(device.attribute(name)) for name in sorted(names))
+            sizes = tuple((name, one.value) for name, one in device.capacity.items()) if device.shared else ()
+            look = (tuple(takers[device.id]), values, device.draws, device.groups, device.shared, sizes)
+            self._alike[device.id] = numbers.setdefault(look, len(numbers))
+
+    def _taken_by(self, way: DeviceRequest) -> list[tuple[Device, Share | None]]:
+        """The devices that a request would take, with the share of each that is shared."""
+        made = self._classes[way.device_class_name]
+        selectors = [*(made.spec.selectors or ()), *(way.selectors or ())]
+        amounts = _wanted(way)
+        fitting: list[tuple[Device, Share | None]] = []
+        for device in self._devices:
+            if self._inventory.chosen(selectors, device):
+                share = share_of(device.capacity, device.id.driver, amounts)
+                if share is not None:
+                    fitting.append((device, share if device.shared else None))
+        return fitting
 
     def _claims(self, claims: Sequence[ResourceClaim], at: int, found: dict[str, list[Picked]]) -> bool:
         if at == len(claims):
@@ -161,16 +197,8 @@ class Search:
 
     def _slots(self, name: str, wanted: DeviceRequest) -> list[_Slot] | None:
         """None where some device that is wanted isn't there."""
-        made = self._classes[wanted.device_class_name]
-        selectors = [*(made.spec.selectors or ()), *(wanted.selectors or ())]
         bears = tolerations_of(wanted)
-        amounts = _wanted(wanted)
-        fitting: list[tuple[Device, Share | None]] = []
-        for device in self._devices:
-            if self._inventory.chosen(selectors, device):
-                share = share_of(device.capacity, device.id.driver, amounts)
-                if share is not None:
-                    fitting.append((device, share if device.shared else None))
+        fitting = self._fitting[id(wanted)]
         if wanted.allocation_mode == "All":
             if not wanted.admin_access:
                 fitting = [(d, share) for d, share in fitting if share is None or self._ledger.free(d, share)]
@@ -198,16 +226,14 @@ class Search:
         slot = slots[len(picked)]
         admin = bool(slot.wanted.admin_access)
         tried: set[Hashable] = set()
-        after = slots[len(picked) + 1 : len(picked) + 2]
-        alone = not slot.again and not (after and after[0].again)
         for place in range(start if slot.again else 0, len(slot.devices)):
             device, share = slot.devices[place]
             self._step()
             pick = Picked(slot.request, slot.wanted, device, share)
             if not (_once(pick, picked) if admin else self._ledger.free(device, share)):
                 continue
-            alike = (device.kind, device.draws, device.groups, self._ledger.state(device)) if alone else None
-            if alike is not None and alike in tried:
+            alike = (self._alike[device.id], self._ledger.state(device))
+            if alike in tried:
                 continue  # one that looks the same led nowhere
             if not _agree(pick, picked, constraints):
                 continue
