@@ -29,12 +29,13 @@ def publish(plane: ControlPlane, name: str, driver: str, node: str, count: int, 
     make(plane, RESOURCESLICES, name, spec={"driver": driver, "pool": pool, **where, **spec})
 
 
-def gang(plane: ControlPlane, name: str, *requests: Json) -> None:
-    """A gang with one pod for each request, which has a claim for it."""
+def gang(plane: ControlPlane, name: str, *requests: Json, **devices: Any) -> None:
+    """A gang with one pod for each request, which has a claim for it, with this besides."""
     make(plane, PODGROUPS, name, spec={"minMember": len(requests), "queue": "default"})
     for nth, request in enumerate(requests):
         member = f"{name}-{nth}"
-        make(plane, RESOURCECLAIMS, member, spec={"devices": {"requests": [{"name": "r", "exactly": request}]}})
+        request = {"name": "r", "exactly": request} if "firstAvailable" not in request else {"name": "r", **request}
+        make(plane, RESOURCECLAIMS, member, spec={"devices": {"requests": [request], **devices}})
         container = {"name": "main", "image": "none", "resources": {"requests": {"cpu": "1"}}}
         claims = [{"name": "device", "resourceClaimName": member}]
         spec = {"schedulerName": "volcano", "containers": [container], "resourceClaims": claims}

@@ -464,6 +464,62 @@ def test_devices_of_a_claim_that_must_be_distinct_differ_in_an_attribute() -> No
     assert cluster.got("three") == []
 
 
+NICS = {
+    "x": {"roots": {"strings": ["r0", "r1"]}, "port": {"int": 1}, "fw": {"versions": ["1.9.0", "2.0.0"]}},
+    "y": {"roots": {"strings": ["r1", "r2"]}, "port": {"ints": [1, 2]}, "fw": {"version": "2.1.0"}},
+    "z": {"roots": {"strings": ["r2", "r3"]}, "port": {"bool": True}, "fw": {"versions": ["1.0.0"]}},
+    "w": {"roots": {"string": "r0"}, "port": {"bools": [True, False]}},
+}
+
+
+@pytest.mark.parametrize(
+    ("expression", "chosen"),
+    [
+        ("roots.includes('r1')", ["x", "y"]),
+        ("roots.includes('r0')", ["x", "w"]),
+        ("roots.exists(r, r == 'r3')", ["z"]),
+        ("port.includes(1)", ["x", "y"]),
+        ("port.includes(true)", ["z", "w"]),
+        ("fw.includes(semver('2.0.0'))", ["x"]),
+        ("fw.exists(v, v.isLessThan(semver('1.5.0')))", ["z"]),
+    ],
+)
+def test_attributes_that_are_lists_are_chosen_by_expression(expression: str, chosen: list[str]) -> None:
+    cluster = Claims()
+    cluster.devices("a", *NICS, of=NICS)
+    text = f"device.attributes['{DRIVER}'].{expression}"
+    for nth in range(len(NICS)):
+        cluster.claim(f"c{nth}", {"selectors": [{"cel": {"expression": text}}]})
+        cluster.users(f"g{nth}", 1, f"c{nth}")
+    cluster.cycle()
+    assert [name for nth in range(len(NICS)) for name in cluster.got(f"c{nth}")] == chosen
+
+
+@pytest.mark.parametrize(
+    ("constraint", "attribute", "count", "got"),
+    [
+        ("matchAttribute", "roots", 2, ["x", "y"]),
+        ("matchAttribute", "roots", 3, []),
+        ("distinctAttribute", "roots", 2, ["x", "z"]),
+        ("distinctAttribute", "roots", 3, []),
+        ("matchAttribute", "port", 2, ["x", "y"]),
+        ("distinctAttribute", "port", 2, ["x", "z"]),
+        ("distinctAttribute", "fw", 3, ["x", "y", "z"]),
+        ("matchAttribute", "none", 1, []),
+        ("distinctAttribute", "none", 1, []),
+    ],
+)
+def test_lists_match_where_all_have_a_value_in_common_and_are_distinct_where_no_two_have(
+    constraint: str, attribute: str, count: int, got: list[str]
+) -> None:
+    cluster = Claims()
+    cluster.devices("a", *NICS, of=NICS)
+    cluster.claim("c", {"count": count}, constraints=[{constraint: f"{DRIVER}/{attribute}"}])
+    cluster.users("g", 1, "c")
+    cluster.cycle()
+    assert cluster.got("c") == got
+
+
 def test_devices_of_which_nobody_can_tell_what_they_take_are_named_where_a_claim_wants_them() -> None:
     cluster = Claims()
     listed = [{"name": "gpu-0", "capacity": {"memory": {"value": "lots"}}}]

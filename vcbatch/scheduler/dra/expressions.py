@@ -8,13 +8,16 @@ its own.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
-from typing import Any
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
 
 from vcbatch.api.quantity import MalformedQuantity, parse_quantity
 
 MISSING = "choosing devices by expression needs the package common-expression-language"
 _VERSION = "\x00semver:"
+_BOUND = re.compile(r"\.(?:all|exists|exists_one|filter|map)\s*\(\s*([A-Za-z_]\w*)\s*,")
+"""The names that macros give to the values of a list."""
 
 
 def fault(expression: str) -> str:
@@ -25,7 +28,8 @@ def fault(expression: str) -> str:
         return MISSING
     except ValueError as error:
         return f"the expression {expression!r} can't be read: {str(error).splitlines()[0]}"
-    unknown = [name for name in program.variables() if name != "device"]
+    known = {"device", *_BOUND.findall(expression)}
+    unknown = [name for name in program.variables() if name not in known]
     return f"the expression {expression!r} names {unknown[0]!r}; it may name only device" if unknown else ""
 
 
@@ -101,6 +105,18 @@ def _below(left: Any, right: Any) -> bool:
     return _order(left, right) < 0
 
 
+def values_of(attribute: Any) -> Sequence[Any]:
+    """The values of an attribute, of which a list has several; none without one."""
+    if isinstance(attribute, list):
+        return cast("list[Any]", attribute)
+    return () if attribute is None else (attribute,)
+
+
+def _includes(values: Any, value: Any) -> bool:
+    """Whether an attribute has the value, be it a list or not."""
+    return any(type(one) is type(value) and one == value for one in values_of(values))
+
+
 def _as_integer(amount: int) -> int:
     return amount // 1000
 
@@ -117,6 +133,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "compareTo": _order,
     "isGreaterThan": _above,
     "isLessThan": _below,
+    "includes": _includes,
     "asInteger": _as_integer,
     "isInteger": _is_integer,
 }

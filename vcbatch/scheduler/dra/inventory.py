@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from vcbatch.api.dra import (
     DeviceSelector,
@@ -22,6 +22,9 @@ from vcbatch.scheduler.dra.counters import CounterId, Draws, Groups, draws_of, g
 from vcbatch.scheduler.filters.node_labels import NodeLabels
 from vcbatch.scheduler.filters.selectors import HARD_EFFECTS, NodeAffinity, tolerates
 from vcbatch.scheduler.resources import Mask
+
+_KINDS: Final = ("string", "bool", "int", "strings", "bools", "ints")
+"""What attributes are; several of a kind with the feature gate DRAListTypeAttributes (KEP-5491)."""
 
 
 class DeviceId(NamedTuple):
@@ -52,10 +55,11 @@ class Device:
     failures: tuple[str, ...] = ()
     stays: bool = False
 
-    def attribute(self, name: str) -> Any:
-        """The value of a fully qualified attribute; None without it."""
+    def attribute(self, name: str) -> frozenset[tuple[str, Any]]:
+        """The values of a fully qualified attribute, of which a list has several; none without it."""
         domain, _, bare = name.rpartition("/")
-        return self.view["attributes"].get(domain, {}).get(bare)
+        value = self.view["attributes"].get(domain, {}).get(bare)
+        return frozenset((type(one).__name__, one) for one in expressions.values_of(value))  # True is no 1
 
     def untolerated(self, tolerations: Sequence[Toleration]) -> Taint | None:
         """The first taint that keeps those from the device who tolerate no more than this; None where none does."""
@@ -226,4 +230,6 @@ def _view(driver: str, device: SliceDevice) -> dict[str, Any]:
 def _value(given: Mapping[str, Any]) -> Any:
     if "version" in given:
         return expressions.version(str(given["version"]))
-    return next((given[kind] for kind in ("string", "bool", "int") if kind in given), None)
+    if "versions" in given:
+        return [expressions.version(str(one)) for one in given["versions"]]
+    return next((given[kind] for kind in _KINDS if kind in given), None)

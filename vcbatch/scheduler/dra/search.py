@@ -145,7 +145,7 @@ class Search:
         names = {constraint.match_attribute or constraint.distinct_attribute or "" for constraint in constraints}
         numbers: dict[Hashable, int] = {}
         for device in self._devices:
-            values = tuple(repr(device.attribute(name)) for name in sorted(names))
+            values = tuple(device.attribute(name) for name in sorted(names))
             sizes = tuple((name, one.value) for name, one in device.capacity.items()) if device.shared else ()
             look = (tuple(takers[device.id]), values, device.draws, device.groups, device.shared, sizes)
             self._alike[device.id] = numbers.setdefault(look, len(numbers))
@@ -264,18 +264,18 @@ def _once(pick: Picked, picked: Sequence[Picked]) -> bool:
 
 
 def _agree(pick: Picked, picked: Sequence[Picked], constraints: Sequence[DeviceConstraint]) -> bool:
-    """Whether the device has the same value as those before it of every attribute that must match, and another one
-    than each of them of every attribute that must be distinct."""
+    """Whether the device and all those before it have a value in common of every attribute that must match, and it has
+    none in common with any of them of those that must be distinct."""
     for constraint in constraints:
         if not _covers(constraint, pick.request):
             continue
-        alike = constraint.match_attribute is not None
         name = constraint.match_attribute or constraint.distinct_attribute or ""
-        value = pick.device.attribute(name)
-        if value is None:
-            return False
-        others = (p.device.attribute(name) for p in picked if _covers(constraint, p.request))
-        if any((other == value) is not alike for other in others):
+        values = pick.device.attribute(name)
+        others = [p.device.attribute(name) for p in picked if _covers(constraint, p.request)]
+        if constraint.match_attribute is not None:
+            if not values.intersection(*others):
+                return False
+        elif not values or not all(map(values.isdisjoint, others)):
             return False
     return True
 
