@@ -167,5 +167,5 @@ class SharesTree:
         scale = np.where(sated, 1.0, least / np.where(counted, shares, 1.0))
         node.allocated = (held * np.where(counted, scale, 0.0)[:, None]).sum(axis=0)
         node.share = float((node.allocated / self._total).max(initial=0.0))
-        node.saturated = bool(len(sated)) and bool(sated.all())
+        node.saturated = bool(sated.all())  # nothing is wanted where there is nobody
         node.stale = False
