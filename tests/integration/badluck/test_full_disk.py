@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import signal
 import subprocess
@@ -113,10 +114,13 @@ async def test_a_full_disk_refuses_writes_until_there_is_room_again(program: Unl
         assert await names(api) == stored
 
 
-def test_a_start_without_space_says_so(program: Unlucky, small_disk: Path):
-    fill(small_disk)
+@pytest.mark.parametrize("room", [0, 300 * 1024])
+def test_a_start_without_space_says_so(program: Unlucky, small_disk: Path, room: int):
+    filler = fill(small_disk)
+    os.truncate(filler, filler.stat().st_size - room)
     for arguments in (["--detach"], []):
         refused = vcbatch("up", "--port", "0", "--state-dir", str(program.state), *arguments, check=False)
         assert refused.returncode == 1
         assert str(program.state) in refused.stderr and "Traceback" not in refused.stderr
         assert "No space left" in refused.stderr or "disk is full" in refused.stderr
+        assert "on port" not in refused.stderr, "the port isn't to blame"

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import faulthandler
 import logging
 import signal
 import sys
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 from vcbatch.cli.job_plugins import add_job_plugins
 from vcbatch.cli.local.options import LocalOptions
 from vcbatch.cli.local.program import LocalProgram
 from vcbatch.cli.local.report import Report
+from vcbatch.cli.local.serving import NO_ROOM
 from vcbatch.cli.output import CliError, note
 from vcbatch.cli.plugin_files import load as load_plugins
 from vcbatch.cli.policy_file import read_policy
@@ -23,10 +23,9 @@ from vcbatch.local.apiserver.server import PortInUse
 from vcbatch.local.kubelet import SandboxUnavailableError
 from vcbatch.observe import logging as logs
 from vcbatch.runtime.supervise import PartFailedError
+from vcbatch.seams import ApiError
 
 log = logging.getLogger(__name__)
-
-_NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
 
 
 def run(options: LocalOptions, *, ready: Callable[[Report], None], to_log: bool) -> int:
@@ -44,16 +43,14 @@ def run(options: LocalOptions, *, ready: Callable[[Report], None], to_log: bool)
         if options.scheduler_conf is not None:
             read_policy(options.scheduler_conf, extensions=load_plugins(options.plugins))
         return asyncio.run(_main(options, ready, told=not to_log))
-    except StateError as error:
-        raise CliError(str(error)) from error
-    except PortInUse as error:
+    except (StateError, PortInUse, PartFailedError) as error:
         raise CliError(str(error)) from error
     except SandboxUnavailableError as error:
         raise CliError(str(error), hint="`--kubelet-mode auto` takes the best that works here.") from error
-    except PartFailedError as error:
-        raise CliError(str(error)) from error
+    except ApiError as error:  # our own server refuses what it is set up with
+        raise CliError(f"the state directory {options.state.path} can't be used: {error}") from error
     except OSError as error:
-        if error.errno not in _NO_ROOM:
+        if error.errno not in NO_ROOM:
             raise
         place = error.filename or options.state.path
         raise CliError(f"the state directory {options.state.path} can't be used: {place}: {error.strerror}") from error

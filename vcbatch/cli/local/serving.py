@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +19,8 @@ from vcbatch.seams.random import Random
 
 # There is no other scheduler here: a pod that names none (`kubectl run`) is ours to place too.
 SCHEDULER_NAMES: Final = (DEFAULT_SCHEDULER, KUBE_SCHEDULER)
+NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
+"""What the state directory is to blame for, and not the port."""
 _DEFAULT_PORT: Final = 6443
 
 
@@ -27,6 +30,7 @@ async def start_server(options: LocalOptions, *, clock: Clock, random: Random) -
     Raises:
         CliError: it can't start there.
         PortInUse: somebody else has the port that was asked for.
+        OSError: nothing can be written to the state directory.
     """
     asked = options.port
     first = asked if asked is not None else _last_port(options.state.kubeconfig)
@@ -50,6 +54,8 @@ async def _serve_on(port: int, options: LocalOptions, *, clock: Clock, random: R
     try:
         await server.start()
     except OSError as error:
+        if error.errno in NO_ROOM:
+            raise
         raise CliError(f"the API server can't start on port {port}: {error.strerror or error}") from error
     return server
 
