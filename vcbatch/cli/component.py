@@ -34,7 +34,7 @@ LEADERSHIP_LOST = 3
 
 @dataclass(slots=True, kw_only=True)
 class Component:
-    """What a component's work is given. `ready` is to be set once it works."""
+    """What a component's work is given. `ready` is to be set once it works; without an `elector` all replicas work."""
 
     api: HttpApi
     clock: SystemClock
@@ -42,6 +42,7 @@ class Component:
     meter: PrometheusMeter
     identity: str
     ready: asyncio.Event
+    elector: LeaderElector | None = None
 
 
 Work = Callable[[Component], Awaitable[None]]
@@ -91,6 +92,7 @@ async def _run(options: ComponentOptions, work: Work, election: LeaseConfig) -> 
             meter=PrometheusMeter(),
             identity=election.identity,
             ready=asyncio.Event(),
+            elector=elector,
         )
         pulse = Pulse(clock)
         server = HealthServer(

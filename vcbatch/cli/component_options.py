@@ -11,6 +11,7 @@ from typing import TypeVar
 import click
 
 from vcbatch.api.duration import MalformedDuration, parse_duration
+from vcbatch.api.names import COMPONENTS_NAMESPACE
 from vcbatch.cli.options import LEVELS, AddressType, bool_option
 from vcbatch.runtime.leader.lease import LeaseConfig
 from vcbatch.runtime.serving import Address
@@ -53,7 +54,7 @@ class ComponentOptions:
     kubeconfig: Path | None = None
     context: str | None = None
     leader_elect: bool = False
-    leader_elect_resource_namespace: str = "volcano-system"
+    leader_elect_resource_namespace: str = COMPONENTS_NAMESPACE
     leader_elect_lease_duration: float = 15.0
     leader_elect_renew_deadline: float = 10.0
     leader_elect_retry_period: float = 2.0
@@ -91,7 +92,7 @@ def component_options(function: F) -> F:
             bool_option("--leader-elect", "Work only while holding the Lease, so that replicas may stand by."),
             click.option(
                 "--leader-elect-resource-namespace",
-                default="volcano-system",
+                default=COMPONENTS_NAMESPACE,
                 show_default=True,
                 metavar="NAMESPACE",
                 help="Where the Lease is.",

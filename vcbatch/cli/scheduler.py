@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from vcbatch.runtime.caches.informers import Informers
 from vcbatch.runtime.events.own_object import OwnObject
 from vcbatch.runtime.events.recorder import Recorder
 from vcbatch.runtime.scheduling.extender import HttpConsultant
+from vcbatch.runtime.scheduling.lease_notice import LeaseNotice
 from vcbatch.runtime.scheduling.loop import LoopConfig, SchedulerLoop
 from vcbatch.runtime.scheduling.policy_source import FollowedPolicy, PolicyConfigMap, PolicyFile, PolicySource
 from vcbatch.runtime.supervise import Part, Supervisor, never
@@ -118,7 +119,9 @@ def command(
         scheduler = recorded_scheduler(policy, settings, record_cycles)
         scheduler.consultant = HttpConsultant(clock=component.clock)
         own = _own(component, common, lease)
-        await _work(component, scheduler, recorder, followed, own, LoopConfig(period=schedule_period))
+        say = partial(_say, component, "" if source is None else source.name, settings)
+        say(policy or Policy.default())
+        await _work(component, scheduler, recorder, followed, own, LoopConfig(period=schedule_period), say)
 
     return run_component(common, work, name=lease)
 
@@ -144,6 +147,12 @@ def _own(component: Component, options: ComponentOptions, lease: str) -> OwnObje
     return OwnObject(component.api, LEASES, options.leader_elect_resource_namespace, lease)
 
 
+def _say(component: Component, source: str, settings: Settings, policy: Policy) -> None:
+    """Say on the Lease, where there is one, that this policy is in force."""
+    if component.elector is not None:
+        component.elector.say(LeaseNotice.of(component.identity, source, settings, policy).annotations())
+
+
 def _recorder(component: Component, name: str) -> Recorder:
     meter = component.meter
     return Recorder(
@@ -163,12 +172,17 @@ async def _work(
     followed: FollowedPolicy | None,
     own: OwnObject | None,
     config: LoopConfig,
+    say: Callable[[Policy], None],
 ) -> None:
     clock, random, meter = component.clock, component.random, component.meter
     informers = Informers(component.api, clock=clock, random=random, meter=meter)
     loop = SchedulerLoop(
         component.api, scheduler, informers, recorder, clock=clock, random=random, config=config, meter=meter, own=own
     )
+
+    def take(policy: Policy) -> None:
+        loop.use(policy)
+        say(policy)
 
     async def ready() -> None:
         await ensure_queues(component.api, clock=clock, random=random)
@@ -184,5 +198,5 @@ async def _work(
         Part(name="readiness", run=ready),
     ]
     if followed is not None:
-        parts.append(Part(name="following the policy", run=partial(followed.follow, loop.use)))
+        parts.append(Part(name="following the policy", run=partial(followed.follow, take)))
     await Supervisor(clock=clock, random=random).run(*parts)

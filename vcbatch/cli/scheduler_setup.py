@@ -1,4 +1,5 @@
-"""How the scheduler of a cluster is set up: as options say, or as the server of this machine left it."""
+"""How the scheduler of a cluster is set up: as options say, as the server of this machine left it, or as its Lease
+says."""
 
 from __future__ import annotations
 
@@ -11,11 +12,12 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from vcbatch.api.names import DEFAULT_SCHEDULER
+from vcbatch.api.names import COMPONENTS_NAMESPACE, DEFAULT_SCHEDULER, SCHEDULER_LEASE
 from vcbatch.cli.completion.names import queue_names
 from vcbatch.cli.output import CliError
 
 if TYPE_CHECKING:
+    from vcbatch.cli.local_scheduler import LocalScheduler
     from vcbatch.cli.reach import Access
     from vcbatch.scheduler.policy.policy import Extensions, Policy
     from vcbatch.scheduler.simulation.recording import Settings
@@ -25,62 +27,70 @@ F = TypeVar("F", bound=Callable[..., object])
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
+_NAME_IT = "--policy or --scheduler-configmap names it"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """A scheduler as it was started. `source` names its policy for people; empty where nobody did, so that the built-in
-    one stands for it."""
+    """A scheduler as it was started.
+
+    Attributes:
+        policy: the one in force; the built-in one stands for one that isn't known.
+        source: names the policy for people; empty where it isn't known.
+        unknown: why it isn't known, and what to do about it; empty where it is.
+        lease: `namespace/name` of the Lease that told of the policy; empty where none did.
+        doubt: why what the Lease told may not hold any more; empty where it does.
+    """
 
     settings: Settings
     policy: Policy
-    source: str
+    source: str = ""
+    unknown: str = ""
+    lease: str = ""
+    doubt: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetupOptions:
-    """What options say of the scheduler; what they leave open is as the server of this machine has it."""
+    """What options say of the scheduler. What they leave open is as the server of this machine has it, or as the
+    scheduler's Lease says."""
 
     policy_file: Path | None = None
     configmap: str | None = None
+    lease: str | None = None
     plugins: tuple[Path, ...] = ()
     names: tuple[str, ...] = ()
     default_queue: str | None = None
 
+    @property
+    def names_policy(self) -> bool:
+        """Whether the options say whose policy it is, so that one that can't be had is an error."""
+        return bool(self.policy_file or self.configmap or self.lease)
+
     async def read(self, api: Api, access: Access, *, now: datetime) -> Setup:
-        """Raises `CliError` for a policy that can't be had, or used."""
+        """Raises `CliError` for a policy that was named, or left on this machine, and can't be had or used."""
         from vcbatch.cli.local_scheduler import local_scheduler
         from vcbatch.cli.plugin_files import load
-        from vcbatch.scheduler.policy.policy import Policy, PolicyError
-        from vcbatch.scheduler.simulation.recording import Settings
-
-        local = local_scheduler(access)
-        extensions = load(self.plugins or (() if local is None else tuple(local.plugins)))
-        policy = await self._named(api, extensions)
-        settings = Settings(taken=now) if local is None else replace(local.settings, taken=now)
-        source = "" if policy is None else self._source
-        if policy is None and local is not None:
-            file = local.policy_file
-            source = f"the policy of vcbatch up, {'built in' if file is None else file}"
-            try:
-                text = settings.policy
-                policy = None if text is None else Policy.parse(text, extensions=extensions)
-            except PolicyError as error:
-                raise CliError(f"the policy of vcbatch up can't be read again: {error}") from error
-        return Setup(settings=self._over(settings, policy), policy=policy or Policy.default(), source=source)
-
-    @property
-    def _source(self) -> str:
-        return f"the policy in {self.policy_file if self.configmap is None else f'ConfigMap {self.configmap}'}"
-
-    def _over(self, settings: Settings, policy: Policy | None) -> Settings:
         from vcbatch.scheduler.policy.text import effective
 
-        return replace(
-            settings,
-            # Without the section with passwords.
-            policy=None if policy is None else effective(policy, metrics=False),
-            scheduler_names=self.names or settings.scheduler_names,
-            default_queue=self.default_queue or settings.default_queue,
+        local = local_scheduler(access) if self.lease is None else None
+        extensions = load(self.plugins or (() if local is None else tuple(local.plugins)))
+        named = await self._named(api, extensions)
+        if local is not None:
+            found = _left(local, extensions, now) if named is None else _started(replace(local.settings, taken=now))
+        else:
+            found = await self._told(api, extensions, now, policy_too=named is None)
+        if named is not None:
+            where = self.policy_file if self.configmap is None else f"ConfigMap {self.configmap}"
+            found = Setup(settings=found.settings, policy=named, source=f"the policy in {where}")
+        settings = replace(
+            found.settings,
+            # Without what may be secret.
+            policy=effective(found.policy, metrics=False) if found.source else None,
+            scheduler_names=self.names or found.settings.scheduler_names,
+            default_queue=self.default_queue or found.settings.default_queue,
         )
+        return replace(found, settings=settings)
 
     async def _named(self, api: Api, extensions: Extensions) -> Policy | None:
         from vcbatch.cli.policy_file import read_policy
@@ -97,6 +107,59 @@ class SetupOptions:
         except (ConfigurationError, PolicyError, ValueError) as error:
             raise CliError(f"--scheduler-configmap {self.configmap}: {error}") from error
 
+    async def _told(self, api: Api, extensions: Extensions, now: datetime, *, policy_too: bool) -> Setup:
+        """As the scheduler's Lease says, its policy only where that is asked for."""
+        from vcbatch.cli.scheduler_lease import LeasePlace, UntoldError, told
+        from vcbatch.scheduler.policy.policy import Policy, PolicyError
+        from vcbatch.scheduler.simulation.recording import Settings
+
+        try:
+            place = LeasePlace() if self.lease is None else LeasePlace.parse(self.lease)
+        except ValueError as error:
+            raise CliError(f"--scheduler-lease: {error}") from error
+        settings = Settings(taken=now)
+        try:
+            found = await told(api, place, now=now)
+            settings = found.notice.settings
+            if not policy_too:
+                return _started(settings)
+            if settings.policy is None:
+                raise UntoldError(f"the policy in {found.notice.source} is too long for Lease {place}")
+            policy = Policy.parse(settings.policy, extensions=extensions)
+        except PolicyError as error:
+            fault = error.faults[0].text.partition(";")[0]
+            why = (
+                f"what Lease {place} says can't be used here: {fault} (--plugin names a file with plugins of your own)"
+            )
+        except UntoldError as error:
+            why = str(error)
+        else:
+            source = f"the policy in {found.notice.source}" if found.notice.source else "the built-in policy"
+            return Setup(settings=settings, policy=policy, source=source, lease=str(place), doubt=found.doubt)
+        if self.lease is not None:
+            raise CliError(f"--scheduler-lease {self.lease}: {why}")
+        return replace(_started(settings), unknown=f"the scheduler's policy isn't known, as {why}: {_NAME_IT}")
+
+
+def _started(settings: Settings) -> Setup:
+    """With a policy that isn't known."""
+    from vcbatch.scheduler.policy.policy import Policy
+
+    return Setup(settings=settings, policy=Policy.default())
+
+
+def _left(local: LocalScheduler, extensions: Extensions, now: datetime) -> Setup:
+    """As the server of this machine left it."""
+    from vcbatch.scheduler.policy.policy import Policy, PolicyError
+
+    text, file = local.settings.policy, local.policy_file
+    try:
+        policy = Policy.default() if text is None else Policy.parse(text, extensions=extensions)
+    except PolicyError as error:
+        raise CliError(f"the policy of vcbatch up can't be read again: {error}") from error
+    source = f"the policy of vcbatch up, {'built in' if file is None else file}"
+    return Setup(settings=replace(local.settings, taken=now), policy=policy, source=source)
+
 
 def setup_options(function: F) -> F:
     """Give a command the options that say how the scheduler is set up, as its argument `setup`."""
@@ -106,6 +169,7 @@ def setup_options(function: F) -> F:
         *arguments: Any,
         policy_file: Path | None,
         scheduler_configmap: str | None,
+        scheduler_lease: str | None,
         plugins: tuple[Path, ...],
         scheduler_names: tuple[str, ...],
         default_queue: str | None,
@@ -116,6 +180,7 @@ def setup_options(function: F) -> F:
         setup = SetupOptions(
             policy_file=policy_file,
             configmap=scheduler_configmap,
+            lease=scheduler_lease,
             plugins=plugins,
             names=scheduler_names,
             default_queue=default_queue,
@@ -128,15 +193,20 @@ def setup_options(function: F) -> F:
     return cast("F", wrapped)
 
 
-_OF_UP = "[default: what `vcbatch up` uses on this machine, else {}]"
+_ELSE = "[default: what the scheduler says of itself, else {}]"
 _OPTIONS = (
     click.option(
         "--policy", "policy_file", type=_FILE, default=None, metavar="FILE",
-        help="The scheduler's policy file; needn't be named for `vcbatch up` on this machine.",
+        help="The scheduler's policy file.  [default: what the scheduler says of itself]",
     ),
     click.option(
         "--scheduler-configmap", default=None, metavar="NAMESPACE/NAME[:KEY]",
         help="ConfigMap with the scheduler's policy.",
+    ),
+    click.option(
+        "--scheduler-lease", default=None, metavar="NAMESPACE/NAME",
+        help="Lease on which the scheduler says its policy and how it was started.  "
+        f"[default: `vcbatch up` on this machine, else {COMPONENTS_NAMESPACE}/{SCHEDULER_LEASE}]",
     ),
     click.option(
         "--plugin", "plugins", type=_FILE, multiple=True, metavar="FILE",
@@ -144,10 +214,10 @@ _OPTIONS = (
     ),
     click.option(
         "--scheduler-name", "scheduler_names", multiple=True, metavar="SCHEDULER",
-        help=f"The scheduler's schedulerName; may be repeated.  {_OF_UP.format(DEFAULT_SCHEDULER)}",
+        help=f"The scheduler's schedulerName; may be repeated.  {_ELSE.format(DEFAULT_SCHEDULER)}",
     ),
     click.option(
         "--default-queue", default=None, metavar="QUEUE", shell_complete=queue_names,
-        help=f"The scheduler's queue of PodGroups that name none.  {_OF_UP.format('default')}",
+        help=f"The scheduler's queue of PodGroups that name none.  {_ELSE.format('default')}",
     ),
 )  # fmt: skip

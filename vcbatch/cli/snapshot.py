@@ -13,7 +13,7 @@ import msgspec
 
 from vcbatch.cli.access import Access, cluster_access_options
 from vcbatch.cli.output import CliError, note, say
-from vcbatch.cli.scheduler_setup import SetupOptions, setup_options
+from vcbatch.cli.scheduler_setup import Setup, SetupOptions, setup_options
 from vcbatch.scheduler.picture.reads import READS, Read
 from vcbatch.scheduler.simulation.recording import Settings, first_line, object_line
 from vcbatch.seams.api import Api, ApiError
@@ -32,14 +32,16 @@ def command(access: Access, file: Path | None, setup: SetupOptions) -> int:
     now = datetime.now(UTC)
     path = file or Path(f"vcbatch-snapshot-{now:%Y%m%dT%H%M%S}.jsonl.gz")
 
-    async def work(api: Api) -> tuple[int, str]:
+    async def work(api: Api) -> tuple[int, Setup]:
         found = await setup.read(api, access, now=now)
-        return save(path, found.settings, await read_objects(api)), found.source
+        return save(path, found.settings, await read_objects(api)), found
 
-    count, source = access.streaming(work)
+    count, found = access.streaming(work)
     say(f"{path}: {count} objects")
-    if not source:
-        note("with the built-in policy; name the scheduler's with --policy or --scheduler-configmap where it has one")
+    if found.unknown:
+        note(f"with the built-in policy; {found.unknown}")
+    elif found.doubt:
+        note(f"with {found.source}, as Lease {found.lease} says; {found.doubt}")
     return 0
 
 

@@ -1,25 +1,30 @@
-"""How commands learn how the scheduler is set up: by options, else as `vcbatch up` of this machine left it."""
+"""How commands learn how the scheduler is set up: by options, else as `vcbatch up` of this machine left it, else as the
+scheduler's Lease says."""
 
 from __future__ import annotations
 
 import json
 import os
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
+from tests.fakes.api import FakeApi
 from tests.unit.cli.test_access import config
+from vcbatch.api.resources import LEASES
+from vcbatch.api.timestamps import format_micro_time
 from vcbatch.cli.access import Access
 from vcbatch.cli.local_scheduler import LocalScheduler, leave, local_scheduler, runs_here
 from vcbatch.cli.output import CliError
 from vcbatch.cli.scheduler_setup import Setup, SetupOptions
 from vcbatch.cli.state import StateDir, start_time_of
 from vcbatch.runtime.client.oneshot import drive
+from vcbatch.runtime.scheduling.lease_notice import LeaseNotice
 from vcbatch.scheduler import Policy
 from vcbatch.scheduler.simulation.recording import Settings
-from vcbatch.seams.api import Api
+from vcbatch.seams.api import Api, ApiError
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 DRF = "actions: allocate\ntiers:\n- plugins:\n  - name: drf\n"
@@ -48,8 +53,9 @@ def left(state: StateDir, *, policy: str | None = None, **more: Any) -> None:
     leave(state, LocalScheduler(settings=settings, **more))
 
 
-def read(access: Access, **options: Any) -> Setup:
-    return drive(SetupOptions(**options).read(cast("Api", None), access, now=NOW))
+def read(access: Access, server: Any = None, **options: Any) -> Setup:
+    api = FakeApi() if server is None else server
+    return drive(SetupOptions(**options).read(cast("Api", api), access, now=NOW))
 
 
 def names(policy: Policy) -> list[str]:
@@ -93,6 +99,10 @@ def test_another_server_is_not_taken_for_it(state: StateDir, tmp_path: Path) -> 
     assert not runs_here(Access(kubeconfig=other))
     found = read(Access(kubeconfig=other))
     assert (found.source, found.settings) == ("", Settings(taken=NOW))
+    assert found.unknown == (
+        "the scheduler's policy isn't known, as there is no Lease volcano-system/vcbatch-scheduler: "
+        "--policy or --scheduler-configmap names it"
+    )
     assert runs_here(Access(kubeconfig=state.kubeconfig))
     (state.path / "pid").write_text("1 1")
     assert not runs_here(Access(kubeconfig=state.kubeconfig)), "it ended"
@@ -118,3 +128,133 @@ def test_what_a_server_of_another_version_left_is_said(state: StateDir) -> None:
     with pytest.raises(CliError, match="it is of version 1 of the format, and only") as told:
         local_scheduler(Access())
     assert "vcbatch down" in told.value.hint
+
+
+# On its Lease --------------------------------------------------------------------------------------------------------
+
+SOURCE = "ConfigMap volcano-system/policy"
+UNKNOWN = "the scheduler's policy isn't known, as "
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Access:
+    """At a cluster that isn't of this machine."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "default"))
+    return Access(kubeconfig=config(tmp_path / "config", "https://cluster:6443"))
+
+
+def telling(
+    policy: str = DRF,
+    *,
+    source: str = SOURCE,
+    name: str = "vcbatch-scheduler",
+    holder: str = "me",
+    age: float = 1,
+    **settings: Any,
+) -> FakeApi:
+    """A server with the Lease of a scheduler, renewed so many seconds ago."""
+    server = FakeApi()
+    notice = LeaseNotice.of("me", source, Settings(taken=NOW, **settings), Policy.parse(policy))
+    metadata = {"name": name, "namespace": "volcano-system", "annotations": notice.annotations()}
+    renewed = format_micro_time(NOW - timedelta(seconds=age))
+    spec = {"holderIdentity": holder, "leaseDurationSeconds": 15, "renewTime": renewed}
+    server.seed(LEASES, {"metadata": metadata, "spec": spec})
+    return server
+
+
+def test_a_lease_says_whose_policy_it_is_and_how_the_scheduler_was_started(elsewhere: Access) -> None:
+    found = read(elsewhere, telling(scheduler_names=("volcano", "second"), default_queue="all", queue_gates=True))
+    assert (names(found.policy), found.source) == (["drf"], f"the policy in {SOURCE}")
+    assert (found.lease, found.doubt, found.unknown) == ("volcano-system/vcbatch-scheduler", "", "")
+    assert (found.settings.scheduler_names, found.settings.default_queue) == (("volcano", "second"), "all")
+    assert found.settings.queue_gates
+    assert Policy.parse(found.settings.policy or "").actions == ("allocate",)
+    assert read(elsewhere, telling(source="")).source == "the built-in policy"
+
+
+def test_options_go_before_what_a_lease_says(elsewhere: Access, tmp_path: Path) -> None:
+    server = telling(scheduler_names=("volcano", "second"), default_queue="all")
+    assert read(elsewhere, server, names=("other",)).settings.scheduler_names == ("other",)
+    file = tmp_path / "policy.yaml"
+    file.write_text(DRF.replace("drf", "gang"))
+    found = read(elsewhere, server, policy_file=file)
+    assert (names(found.policy), found.source, found.lease) == (["gang"], f"the policy in {file}", "")
+    assert found.settings.default_queue == "all", "what it leaves open is as the scheduler says"
+    assert read(elsewhere, policy_file=file).unknown == "", "and as usual where nobody says"
+
+
+def test_another_lease_may_be_named(elsewhere: Access, state: StateDir) -> None:
+    server = telling(name="second")
+    found = read(elsewhere, server, lease="volcano-system/second")
+    assert (names(found.policy), found.lease) == (["drf"], "volcano-system/second")
+    left(state)
+    assert read(Access(), server).source == "the policy of vcbatch up, built in"
+    assert read(Access(), server, lease="volcano-system/second").source == f"the policy in {SOURCE}"
+    with pytest.raises(CliError, match=r"--scheduler-lease volcano-system/none: there is no Lease volcano-system/none"):
+        read(elsewhere, server, lease="volcano-system/none")
+    with pytest.raises(CliError, match=r"--scheduler-lease: 'second' is not of the form NAMESPACE/NAME"):
+        read(elsewhere, server, lease="second")
+
+
+@pytest.mark.parametrize(
+    ("lease", "doubt"),
+    [
+        ({"age": 29}, ""),
+        ({"age": 31}, "nobody holds that Lease now"),
+        ({"holder": ""}, "nobody holds that Lease now"),
+        ({"holder": "you"}, "you, which leads now, hasn't said its own"),
+    ],
+)
+def test_what_may_not_hold_any_more_is_doubted(elsewhere: Access, lease: dict[str, Any], doubt: str) -> None:
+    found = read(elsewhere, telling(**lease))
+    assert (names(found.policy), found.doubt) == (["drf"], doubt)
+
+
+def test_why_a_policy_is_not_known_is_said(elsewhere: Access, tmp_path: Path) -> None:
+    def why(server: Any, **options: Any) -> str:
+        found = read(elsewhere, server, **options)
+        assert (found.source, names(found.policy)) == ("", names(Policy.default()))
+        assert found.unknown.startswith(UNKNOWN)
+        return found.unknown.removeprefix(UNKNOWN).partition(": --policy or")[0]
+
+    silent = FakeApi()
+    silent.seed(LEASES, {"metadata": {"name": "vcbatch-scheduler", "namespace": "volcano-system"}, "spec": {}})
+    assert why(silent) == "Lease volcano-system/vcbatch-scheduler doesn't say it"
+
+    newer = telling()
+    annotations = newer.objects[(LEASES, "volcano-system", "vcbatch-scheduler")]["metadata"]["annotations"]
+    annotations["vcbatch.dev/scheduler"] = annotations["vcbatch.dev/scheduler"].replace("snapshot/2", "snapshot/9")
+    assert why(newer) == (
+        "what Lease volcano-system/vcbatch-scheduler says of it can't be read here: annotation vcbatch.dev/scheduler: "
+        "it is of version 9 of the format, and only 2 is read here"
+    )
+    long = telling()
+    annotations = long.objects[(LEASES, "volcano-system", "vcbatch-scheduler")]["metadata"]["annotations"]
+    annotations["vcbatch.dev/policy"] = ""
+    assert why(long) == f"the policy in {SOURCE} is too long for Lease volcano-system/vcbatch-scheduler"
+
+    own = telling()
+    annotations = own.objects[(LEASES, "volcano-system", "vcbatch-scheduler")]["metadata"]["annotations"]
+    annotations["vcbatch.dev/policy"] = DRF.replace("drf", "mine")
+    assert why(own) == (
+        "what Lease volcano-system/vcbatch-scheduler says can't be used here: policy.tiers[0].plugins[0].name: unknown "
+        "plugin 'mine' (--plugin names a file with plugins of your own)"
+    )
+    plugin = tmp_path / "mine.py"
+    plugin.write_text(OWN)
+    assert names(read(elsewhere, own, plugins=(plugin,)).policy) == ["mine"]
+
+
+@pytest.mark.parametrize("code", [403, 500])
+def test_a_lease_that_may_not_be_read_is_told_from_a_server_that_fails(elsewhere: Access, code: int) -> None:
+    class Refusing:
+        async def get(self, *_: Any, **__: Any) -> Any:
+            raise ApiError(code, "Refused", "no")
+
+    if code == 500:
+        with pytest.raises(ApiError):
+            read(elsewhere, Refusing())
+    else:
+        said = read(elsewhere, Refusing()).unknown
+        assert said.startswith(f"{UNKNOWN}Lease volcano-system/vcbatch-scheduler may not be read: --policy or")

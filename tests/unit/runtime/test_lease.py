@@ -238,6 +238,110 @@ def test_a_follower_is_there_when_the_lease_runs_out():
     assert 15 <= run(main()) < 15.2
 
 
+def test_what_the_leader_says_goes_with_its_renewals_and_stays():
+    async def main() -> list[dict[str, str]]:
+        server = FakeApi()
+        found: list[dict[str, str]] = []
+
+        def carried() -> None:
+            metadata = server.objects[(LEASES, "ns", "lease")]["metadata"]
+            found.append({**(metadata.get("annotations") or {})})
+
+        first, second = elector(server, "first"), elector(server, "second", 2)
+        leader = asyncio.ensure_future(first.run(forever))
+        await asyncio.sleep(1)
+        standby = asyncio.ensure_future(second.run(forever))
+        second.say({"said": "by the second"})
+        first.say({"said": "by the first"})
+        carried()
+        await asyncio.sleep(2.5)
+        carried()
+        await server.patch(LEASES, "lease", {"metadata": {"annotations": {"others": "kept"}}}, namespace="ns")
+        await asyncio.sleep(5)
+        first.say({"said": "anew"})
+        await asyncio.sleep(2.5)
+        carried()
+        leader.cancel()
+        await asyncio.gather(leader, return_exceptions=True)
+        carried()
+        await asyncio.sleep(10)
+        assert holder(server) == "second"
+        carried()
+        standby.cancel()
+        await asyncio.gather(standby, return_exceptions=True)
+        return found
+
+    assert run(main()) == [
+        {},
+        {"said": "by the first"},
+        {"said": "anew", "others": "kept"},
+        {"said": "anew", "others": "kept"},
+        {"said": "by the second", "others": "kept"},
+    ]
+
+
+def test_saying_something_costs_no_write():
+    async def main(words: dict[str, str]) -> list[str]:
+        server = FakeApi()
+        leader = elector(server, "first")
+
+        async def work() -> None:
+            leader.say(words)
+            await asyncio.sleep(30)
+
+        await leader.run(work)
+        return [verb for verb, _, _ in server.writes]
+
+    assert run(main({"said": "something"})) == run(main({}))
+
+
+@pytest.mark.parametrize("code", [400, 403, 413, 422])
+def test_what_the_server_does_not_take_is_not_in_the_way(code: int):
+    async def main() -> tuple[str, dict[str, str]]:
+        server = FakeApi()
+
+        class Strict:
+            def __getattr__(self, verb: str) -> Any:
+                return getattr(server, verb)
+
+            async def replace(self, resource: Any, body: Any, **kwargs: Any) -> Any:
+                if "too much" in (body["metadata"].get("annotations") or {}).values():
+                    raise ApiError(code, "Refused", "too much")
+                return await server.replace(resource, body, **kwargs)
+
+        leader = elector(Strict(), "first")  # type: ignore[arg-type]
+        task = asyncio.ensure_future(leader.run(forever))
+        await asyncio.sleep(1)
+        leader.say({"said": "little"})
+        await asyncio.sleep(5)
+        leader.say({"said": "too much"})
+        await asyncio.sleep(60)
+        assert not task.done(), "it leads on"
+        found = holder(server), server.objects[(LEASES, "ns", "lease")]["metadata"]["annotations"]
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        return found
+
+    assert run(main()) == ("first", {"said": "little"})
+
+
+def test_a_lease_that_was_deleted_says_it_again():
+    async def main() -> dict[str, str]:
+        server = FakeApi()
+        leader = elector(server, "first")
+        task = asyncio.ensure_future(leader.run(forever))
+        await asyncio.sleep(1)
+        leader.say({"said": "something"})
+        await asyncio.sleep(5)
+        await server.delete(LEASES, "lease", namespace="ns")
+        await asyncio.sleep(5)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        return server.objects[(LEASES, "ns", "lease")]["metadata"]["annotations"]
+
+    assert run(main()) == {"said": "something"}
+
+
 def test_work_that_fails_because_the_lease_ran_out_is_a_lost_lease():
     async def main() -> None:
         server = FakeApi()

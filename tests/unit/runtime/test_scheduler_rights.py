@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 
+from vcbatch.api.names import COMPONENTS_NAMESPACE, SCHEDULER_LEASE
 from vcbatch.scheduler.picture.reads import READS
 
 ROLES = Path(__file__).resolve().parents[3] / "helm/vcbatch/files/rbac/scheduler.yaml"
@@ -18,6 +19,21 @@ def _granted() -> set[tuple[str, str, str]]:
         rule for document in yaml.safe_load_all(ROLES.read_text()) for rule in document.get("rules", ())
     ]
     return {right for rule in rules for right in itertools.product(rule["apiGroups"], rule["resources"], rule["verbs"])}
+
+
+def test_everybody_may_read_the_lease_on_which_the_policy_is_told_and_no_more():
+    role, binding = yaml.safe_load_all((ROLES.parent / "policy-readers.yaml").read_text())
+    assert role["rules"] == [
+        {
+            "apiGroups": ["coordination.k8s.io"],
+            "resources": ["leases"],
+            "resourceNames": [SCHEDULER_LEASE],
+            "verbs": ["get"],
+        }
+    ]
+    assert {one["metadata"]["namespace"] for one in (role, binding)} == {COMPONENTS_NAMESPACE}
+    assert binding["roleRef"]["name"] == role["metadata"]["name"]
+    assert [subject["name"] for subject in binding["subjects"]] == ["system:authenticated"]
 
 
 def test_every_kind_that_is_read_may_be_listed_and_watched():

@@ -27,8 +27,9 @@ from vcbatch.api.resources import (
     VALIDATING_WEBHOOKS,
     Resource,
 )
-from vcbatch.cli.resources.fields import dig, moment, name_of, number, objects, text
+from vcbatch.cli.resources.fields import dig, moment, name_of, objects, text
 from vcbatch.cli.resources.kinds import queue_state
+from vcbatch.cli.resources.leases import holder_of
 from vcbatch.cli.resources.nodes_table import node_state
 from vcbatch.seams.api import Api, ApiError
 
@@ -36,8 +37,6 @@ Json = dict[str, Any]
 
 _SILENCE: Final = timedelta(minutes=1)
 """How long a job or a gang may be there before its controller has to have said something."""
-_LEASE_SLACK: Final = 2
-"""A Lease that wasn't renewed for so many of its durations belongs to nobody that works."""
 _KINDS: Final = (JOBS, QUEUES, PODGROUPS, COMMANDS, JOBFLOWS, JOBTEMPLATES, CRONJOBS)
 _RIGHTS: Final[Sequence[tuple[str, Resource, str, str]]] = (
     ("create", JOBS, "", "submit jobs"),
@@ -208,10 +207,9 @@ async def _component(api: Api, setting: Setting, about: str, lease_name: str) ->
             todo=f"Start it (vcbatch {about}), or say where it is with --components-namespace. "
             "With --leader-elect=false, or where Volcano's own runs, there is none.",
         )
-    holder = text(lease, "spec", "holderIdentity")
-    renewed = moment(lease, "spec", "renewTime")
-    lasts = timedelta(seconds=(number(lease, "spec", "leaseDurationSeconds") or 15) * _LEASE_SLACK)
-    if not holder or renewed is None or setting.now - renewed > lasts:
+    holder = holder_of(lease, setting.now)
+    if not holder:
+        renewed = moment(lease, "spec", "renewTime")
         when = f" since {renewed:%Y-%m-%d %H:%M:%S} UTC" if renewed is not None else ""
         return Finding(
             verdict=Verdict.FAILED,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
+from vcbatch.api.names import COMPONENTS_NAMESPACE
 from vcbatch.cli.access import Access, access_options
 from vcbatch.cli.output import CliError, say
 from vcbatch.cli.resources.blocks import width_of
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 @click.command("doctor")
 @click.option(
-    "--components-namespace", default="volcano-system", show_default=True, metavar="NAME",
+    "--components-namespace", default=COMPONENTS_NAMESPACE, show_default=True, metavar="NAME",
     help="Where scheduler and controllers keep their Leases.",
 )  # fmt: skip
 @access_options

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -26,6 +26,8 @@ log = logging.getLogger(__name__)
 _JITTER = 1.2
 _AFTER_EXPIRY = 0.05
 _LAST_SECONDS = 2.0
+_NOT_TAKEN = frozenset({400, 403, 413, 422})
+"""With which a server refuses what is in an object, whoever else writes it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +72,7 @@ class LeaderElector:
         self._lease: Json | None = None
         self._changed_at = 0.0  # when, by our clock, the Lease was last seen to change
         self._renewed_at = 0.0  # by our clock, when the request began that renewed it last
+        self._words: Mapping[str, str] = {}
         self.leading = False
         """From taking the Lease until the work has ended."""
         self.in_touch = False
@@ -85,6 +88,12 @@ class LeaderElector:
         if self.leading and self._unrenewed() > self._config.duration:
             return f"lease {self._config.name} was renewed {self._unrenewed():.0f}s ago"
         return ""
+
+    def say(self, annotations: Mapping[str, str]) -> None:
+        """What the Lease is to carry while this replica leads, besides what others wrote there; in place of what it was
+        to carry before. It goes with the next renewal, so that it costs no write and none of ours stands in its way.
+        Where the server refuses it, the Lease is renewed without."""
+        self._words = annotations
 
     async def run(self, work: Callable[[], Awaitable[None]]) -> None:
         """Wait for the Lease, do `work` while it is held, and give it back when the work ends or is cancelled.
@@ -158,7 +167,7 @@ class LeaderElector:
                 body = {
                     "apiVersion": LEASES.api_version,
                     "kind": LEASES.kind,
-                    "metadata": {"name": config.name, "namespace": config.namespace},
+                    "metadata": self._metadata({"name": config.name, "namespace": config.namespace}),
                     "spec": self._spec({}),
                 }
                 asked_at = self._clock.monotonic()
@@ -169,9 +178,13 @@ class LeaderElector:
                 return False
             if self.leading and not self.may_write():
                 return False  # stopped for a while between the question and here: another may lead by now
-            body = {**self._lease, "spec": self._spec(self._lease.get("spec") or {})}
+            body = {
+                **self._lease,
+                "metadata": self._metadata(self._lease["metadata"]),
+                "spec": self._spec(self._lease.get("spec") or {}),
+            }
             asked_at = self._clock.monotonic()
-            self._saw(await self._api.replace(LEASES, body, namespace=config.namespace))
+            self._saw(await self._renew(body))
             self._renewed_at = asked_at
         except ApiError as error:
             self.in_touch = error.conflict or error.already_exists
@@ -179,6 +192,15 @@ class LeaderElector:
             log.log(level, "the lease was not taken", extra={"lease": config.name, "error": error.message})
             return False
         return True
+
+    async def _renew(self, lease: Json) -> Json:
+        try:
+            return await self._api.replace(LEASES, lease, namespace=self._config.namespace)
+        except ApiError as error:
+            if error.code in _NOT_TAKEN and self._news():
+                log.warning("the lease doesn't carry what it was to say", extra={"lease": self._config.name})
+                self._words = {}
+            raise
 
     async def _look(self) -> None:
         try:
@@ -195,6 +217,16 @@ class LeaderElector:
         self._lease = lease
         if before is None or (before.get("spec") or {}) != (lease.get("spec") or {}):
             self._changed_at = self._clock.monotonic()
+
+    def _news(self) -> bool:
+        """Whether this replica has something to say that isn't on the Lease."""
+        metadata: Json = (self._lease or {}).get("metadata") or {}
+        return self.leading and not self._words.items() <= (metadata.get("annotations") or {}).items()
+
+    def _metadata(self, before: Json) -> Json:
+        if not (self.leading and self._words):
+            return before
+        return {**before, "annotations": {**(before.get("annotations") or {}), **self._words}}
 
     def _spec(self, before: Json) -> Json:
         stamp = format_micro_time(self._clock.now())

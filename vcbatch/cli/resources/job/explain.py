@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from vcbatch.api.names import DEFAULT_SCHEDULER
 from vcbatch.api.phases import JobPhase
 from vcbatch.api.reasons import WaitReason
 from vcbatch.api.resources import JOBS
@@ -18,7 +19,7 @@ from vcbatch.cli.access import Access, access_options
 from vcbatch.cli.completion.names import job_names
 from vcbatch.cli.output import age, say
 from vcbatch.cli.resources.blocks import amounts, document, facts, moment_text, section, width_of
-from vcbatch.cli.resources.fields import name_of
+from vcbatch.cli.resources.fields import name_of, text
 from vcbatch.cli.resources.gangs import gangs_table
 from vcbatch.cli.resources.job.explain_json import explanation_json
 from vcbatch.cli.resources.job.order import Order, order_of
@@ -61,7 +62,7 @@ def command(name: str, output: str, access: Access, setup: SetupOptions) -> int:
         waiting = waiting_of(job, around)
         if not waiting.position:
             return job, waiting, Order()
-        order = await order_of(api, access, setup)
+        order = await order_of(api, access, setup, text(job, "spec", "schedulerName") or DEFAULT_SCHEDULER)
         return job, waiting_of(job, replace(around, places=order.places)), order
 
     job, waiting, order = access.once(fetch)

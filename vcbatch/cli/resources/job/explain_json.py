@@ -49,9 +49,12 @@ def _order(waiting: Waiting, order: Order) -> Json:
     if not waiting.position:
         return {}
     if not waiting.by_policy or order.standings is None:
-        return {"by": "priority and age", **({"policyUnknown": order.unknown} if order.unknown else {})}
+        unknown = order.unknown or order.foreign
+        return {"by": "priority and age", **({"policyUnknown": unknown} if unknown else {})}
     queues = order.standings.queues
-    told: Json = {"by": "policy", "policy": order.policy, "queues": [_queue(one) for one in queues]}
+    told: Json = {"by": "policy", "policy": order.policy}
+    told |= {name: value for name, value in (("lease", order.lease), ("doubt", order.doubt)) if value}
+    told["queues"] = [_queue(one) for one in queues]
     own = order.queue(waiting.queue)
     told["gangs"] = [] if own is None else [_stands(gang) for gang in own.gangs]
     return told | ({"remembering": list(order.standings.remembering)} if order.standings.remembering else {})

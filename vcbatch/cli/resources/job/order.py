@@ -22,7 +22,7 @@ from vcbatch.seams.api import Api, ApiError
 
 if TYPE_CHECKING:
     from vcbatch.cli.reach import Access
-    from vcbatch.cli.scheduler_setup import SetupOptions
+    from vcbatch.cli.scheduler_setup import Setup, SetupOptions
     from vcbatch.scheduler.reasons.standing import GangStanding, QueueStanding, Standings
 
 _DECIDING: Final = frozenset(
@@ -47,11 +47,17 @@ class Order:
 
     Attributes:
         policy: by whose policy; empty where the order isn't known.
+        lease: `namespace/name` of the Lease that told of it; empty where none did.
+        doubt: why what the Lease told may not hold any more; empty where it does.
+        foreign: why the job isn't placed by that policy at all; empty where it is.
         unknown: why it isn't known; empty where it is.
         standings: as the scheduler's code says; None where it isn't known.
     """
 
     policy: str = ""
+    lease: str = ""
+    doubt: str = ""
+    foreign: str = ""
     unknown: str = ""
     standings: Standings | None = None
     places: Mapping[str, int] = field(default_factory=dict[str, int])
@@ -67,28 +73,22 @@ class Order:
         return next((gang for queue in queues for gang in queue.gangs if gang.uid == uid), None)
 
 
-async def order_of(api: Api, access: Access, setup: SetupOptions) -> Order:
-    """What the scheduler would go by now. Where its policy isn't known, or something of the cluster may not be read, it
-    is said why."""
-    if not setup.policy_file and not setup.configmap:
-        from vcbatch.cli.local_scheduler import runs_here
-
-        if not runs_here(access):
-            return Order(unknown="the scheduler's policy isn't known: --policy or --scheduler-configmap names it")
-        try:
-            return await _read(api, access, setup)
-        except CliError as error:  # what was asked for is there without it
-            return Order(unknown=str(error))
-    return await _read(api, access, setup)
-
-
-async def _read(api: Api, access: Access, setup: SetupOptions) -> Order:
+async def order_of(api: Api, access: Access, setup: SetupOptions, scheduler_name: str) -> Order:
+    """What the scheduler would go by now, for pods with this `schedulerName`. Where its policy isn't known, or some of
+    the cluster may not be read, it is said why."""
     from vcbatch.cli.snapshot import listed
     from vcbatch.scheduler.picture.reads import READS
     from vcbatch.scheduler.reasons.standing import StandingsError
 
     now = access.now()
-    found = await setup.read(api, access, now=now)
+    try:
+        found = await setup.read(api, access, now=now)
+    except CliError as error:
+        if setup.names_policy:
+            raise
+        return Order(unknown=str(error))  # what was asked for is there without it
+    if found.unknown:
+        return Order(unknown=found.unknown)
     scheduler = found.settings.scheduler(found.policy)
     for read in READS:
         if read.resource not in _DECIDING:
@@ -106,4 +106,20 @@ async def _read(api: Api, access: Access, setup: SetupOptions) -> Order:
     except StandingsError as error:
         return Order(unknown=f"a plugin of the policy fails: {error}")
     places = {gang.uid: place for queue in standings.queues for place, gang in enumerate(queue.gangs)}
-    return Order(policy=found.source, standings=standings, places=places)
+    return Order(
+        policy=found.source,
+        lease=found.lease,
+        doubt=found.doubt,
+        foreign=_foreign(found, scheduler_name),
+        standings=standings,
+        places=places,
+    )
+
+
+def _foreign(setup: Setup, scheduler_name: str) -> str:
+    names = setup.settings.scheduler_names
+    if scheduler_name in names:
+        return ""
+    whose = f"the scheduler of Lease {setup.lease}" if setup.lease else "the scheduler"
+    option = "--scheduler-lease names another's" if setup.lease else "--scheduler-name says what it places"
+    return f"its schedulerName is {scheduler_name}, and {whose} places {', '.join(names)}: {option}"

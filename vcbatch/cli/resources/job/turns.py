@@ -22,7 +22,7 @@ def order_facts(waiting: Waiting, order: Order) -> Iterator[tuple[str, str]]:
     if not waiting.position:
         return
     if not waiting.by_policy:
-        why = order.unknown or ("it isn't among what this scheduler places" if order.policy else "")
+        why = order.unknown or order.foreign or ("none of its pods waits for a place" if order.policy else "")
         yield "Order", f"by priority and then age{f'; {why}' if why else ''}"
         return
     own = order.queue(waiting.queue)
@@ -31,8 +31,11 @@ def order_facts(waiting: Waiting, order: Order) -> Iterator[tuple[str, str]]:
         yield "Turn", _turn(own, order)
         yield "Held up", own.closed
     remembering = () if order.standings is None else order.standings.remembering
-    doubt = f"; what {' and '.join(remembering)} remember{'s' if len(remembering) == 1 else ''} of before isn't known"
-    yield "Order", f"by {order.policy}{doubt if remembering else ''}"
+    doubts = [order.doubt] if order.doubt else []
+    if remembering:
+        verb = "remembers" if len(remembering) == 1 else "remember"
+        doubts.append(f"what {' and '.join(remembering)} {verb} of before isn't known")
+    yield "Order", "; ".join((f"by {order.policy}{f', as Lease {order.lease} says' if order.lease else ''}", *doubts))
 
 
 def reasons(waiting: Waiting, order: Order) -> Mapping[str, str]:

@@ -1,0 +1,74 @@
+"""What the scheduler of a cluster says of itself on its Lease, read with the user's own rights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from vcbatch.api.names import COMPONENTS_NAMESPACE, SCHEDULER_LEASE
+from vcbatch.api.resources import LEASES
+from vcbatch.cli.resources.fields import words
+from vcbatch.cli.resources.leases import holder_of
+from vcbatch.seams.api import Api, ApiError
+
+if TYPE_CHECKING:
+    from vcbatch.runtime.scheduling.lease_notice import LeaseNotice
+
+
+class UntoldError(Exception):
+    """The Lease doesn't say how the scheduler is set up, or not to this user; the message is why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeasePlace:
+    """Where a scheduler has its Lease."""
+
+    namespace: str = COMPONENTS_NAMESPACE
+    name: str = SCHEDULER_LEASE
+
+    @staticmethod
+    def parse(text: str) -> LeasePlace:
+        """Read `namespace/name`. Raises `ValueError`."""
+        namespace, slash, name = text.partition("/")
+        if not (namespace and slash and name) or "/" in name:
+            raise ValueError(f"{text!r} is not of the form NAMESPACE/NAME")
+        return LeasePlace(namespace=namespace, name=name)
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What the Lease says. `doubt` is why that may not hold any more; empty where it does."""
+
+    notice: LeaseNotice
+    doubt: str = ""
+
+
+async def told(api: Api, place: LeasePlace, *, now: datetime) -> Told:
+    """Read the Lease there. Raises `UntoldError`, and `ApiError` where the server can't answer."""
+    from vcbatch.runtime.scheduling.lease_notice import LeaseNotice
+    from vcbatch.scheduler.simulation.world import WorldError
+
+    try:
+        lease = await api.get(LEASES, place.name, namespace=place.namespace)
+    except ApiError as error:
+        if error.not_found:
+            raise UntoldError(f"there is no Lease {place}") from error
+        if error.code == 403:
+            raise UntoldError(f"Lease {place} may not be read") from error
+        raise
+    try:
+        notice = LeaseNotice.read(words(lease, "metadata", "annotations"), now=now)
+    except WorldError as error:
+        raise UntoldError(f"what Lease {place} says of it can't be read here: {error}") from error
+    if notice is None:
+        raise UntoldError(f"Lease {place} doesn't say it")
+    holder = holder_of(lease, now)
+    if not holder:
+        return Told(notice=notice, doubt="nobody holds that Lease now")
+    return Told(
+        notice=notice, doubt="" if holder == notice.identity else f"{holder}, which leads now, hasn't said its own"
+    )
