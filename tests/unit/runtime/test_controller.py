@@ -6,8 +6,11 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 
+import pytest
+
 from tests.fakes.api import FakeApi
 from tests.support.virtual_time import SeededRandom, VirtualClock, run
+from vcbatch.api.model import MalformedObject
 from vcbatch.api.resources import JOBS, PODS
 from vcbatch.core.machine import Create, Decision, ObjectRef, WriteStatus
 from vcbatch.runtime.apply import Applier, NotAppliedError
@@ -110,6 +113,27 @@ def test_an_object_that_is_gone_is_forgotten():
 
     run(main())
     assert looks == ["u"]
+
+
+def test_what_cant_be_read_is_left_alone_until_it_changes(caplog: pytest.LogCaptureFixture):
+    looks: list[str] = []
+
+    async def main() -> None:
+        async def decide(uid: str, now: datetime) -> Decision:
+            looks.append(uid)
+            raise MalformedObject("Job: spec.tasks: Input should be a valid list")
+
+        controller = make(decide, FakeApi(), VirtualClock())
+        controller.queue.add("u")
+        await for_a_while(controller, 3600)
+        assert looks == ["u"]
+        controller.queue.add("u")
+        await for_a_while(controller, 3600)
+
+    run(main())
+    assert looks == ["u", "u"]
+    told = "what is to be decided on can't be read: Job: spec.tasks: Input should be a valid list"
+    assert caplog.messages == [told, told]
 
 
 def test_a_wish_to_look_again_survives_a_jump_of_the_wall_clock():

@@ -3,7 +3,6 @@ and the view that its decision is made on."""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Final
@@ -38,8 +37,6 @@ from vcbatch.runtime.supervise import Part
 from vcbatch.seams.api import Api, ApiError, Json
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random
-
-log = logging.getLogger(__name__)
 
 _TEXTS: Final = {
     f"create {PODS.kind}": Told(BatchJobReason.FAILED_CREATE, "Error creating: "),
@@ -126,12 +123,7 @@ class BatchJobController:
             self._lost.pop(uid, None)
             self._refusals.forget(uid)
             return await self._strays(uid)
-        try:
-            view = await view_for_adoption(self._api, self._jobs, stored, self._view, _claims)
-        except MalformedObject as error:
-            # Nothing can be decided on it until somebody changes it, and that is an event.
-            log.warning("a Job can't be read: %s", error, extra={"uid": uid})
-            return Decision()
+        view = await view_for_adoption(self._api, self._jobs, stored, self._view, _claims)
         return decide(view, now=now) if view is not None else None
 
     def _view(self, stored: Json) -> BatchJobView:

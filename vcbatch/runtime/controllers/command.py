@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import partial
 
 from vcbatch.api.command import Command
 from vcbatch.api.loose import part
-from vcbatch.api.model import MalformedObject
 from vcbatch.api.resources import Resource
 from vcbatch.core.command import decide
 from vcbatch.core.machine import Decision
@@ -21,8 +19,6 @@ from vcbatch.runtime.supervise import Part
 from vcbatch.seams.api import Json
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random
-
-log = logging.getLogger(__name__)
 
 
 def target_of(resource: Resource) -> Callable[[Json], list[str]]:
@@ -83,11 +79,7 @@ class CommandController:
         stored = self._commands.get(uid)
         if stored is None:
             return None
-        try:
-            command = Command.parse(stored)
-        except MalformedObject as error:
-            log.warning("a command can't be read: %s", error, extra={"uid": uid})
-            return Decision()
+        command = Command.parse(stored)
         return decide(command, taken=self._taken(command), now=now)
 
     def _taken(self, command: Command) -> bool:

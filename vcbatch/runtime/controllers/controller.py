@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
 
+from vcbatch.api.model import MalformedObject
 from vcbatch.core.machine import Decision
 from vcbatch.runtime.apply import Applier, NotAppliedError, StaleError
 from vcbatch.runtime.metrics.meter import Meter, NoMeter
@@ -22,7 +23,8 @@ log = logging.getLogger(__name__)
 _LONGEST_WAIT = 300.0
 
 Decide = Callable[[str, datetime], Awaitable[Decision | None]]
-"""The decision about the object with that UID; None where it is gone."""
+"""The decision about the object with that UID; None where it is gone. Raises `MalformedObject` where it, or another
+that is to be looked at, can't be read."""
 CarriedOut = Callable[[str, NotAppliedError | None], None]
 """Told of every decision that was tried: None where all of it was done, else what was refused."""
 
@@ -74,7 +76,14 @@ class Controller:
         return result in ("done", "gone")
 
     async def _look(self, uid: str) -> str:
-        decision = await self._decide(uid, self._clock.now())
+        try:
+            decision = await self._decide(uid, self._clock.now())
+        except MalformedObject as error:
+            # Nothing can be decided until somebody changes it, and that is an event.
+            log.warning(
+                "what is to be decided on can't be read: %s", error, extra={"controller": self.name, "uid": uid}
+            )
+            decision = Decision()
         if decision is None:
             self.queue.forget(uid)
             return "gone"

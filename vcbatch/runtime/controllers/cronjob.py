@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -13,7 +12,6 @@ from vcbatch.api.cronjob import AnyCronJob, BatchCronJob, CronJob
 from vcbatch.api.job import Job
 from vcbatch.api.loose import part
 from vcbatch.api.messages import shorten
-from vcbatch.api.model import MalformedObject
 from vcbatch.api.reasons import CronJobReason
 from vcbatch.api.resources import BATCH_CRONJOBS, BATCH_JOBS, CRONJOBS, JOBS, Resource
 from vcbatch.core.cronjob import CronJobView, decide
@@ -29,8 +27,6 @@ from vcbatch.runtime.time_zones import time_zone
 from vcbatch.seams.api import Json
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random
-
-log = logging.getLogger(__name__)
 
 _OWNER = "CronJob that controls it"
 _STEM = "name without the number at its end"
@@ -106,13 +102,7 @@ class CronJobController:
             for memory in (self._rescheduled, self._told, self._telling):
                 memory.pop(uid, None)
             return None
-        try:
-            decision = decide(self._view(uid, stored), now=now)
-        except MalformedObject as error:
-            # Nothing can be decided on it until somebody changes it, and that is an event.
-            log.warning("a CronJob or a job of it can't be read: %s", error, extra={"uid": uid})
-            return Decision()
-        return self._only_news(uid, decision)
+        return self._only_news(uid, decide(self._view(uid, stored), now=now))
 
     def _view(self, uid: str, stored: Json) -> CronJobView:
         jobs = {identity(job).uid: job for job in self._jobs.indexed(_OWNER, uid)}

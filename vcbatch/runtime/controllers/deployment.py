@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable
 from datetime import datetime
-
-import msgspec
 
 from vcbatch.api.apps import Deployment, ReplicaSet, StrategyType
 from vcbatch.api.loose import part
@@ -27,6 +24,7 @@ from vcbatch.runtime.controllers.owned import (
     index_owners,
     orphans,
     owners_of,
+    read,
     view_for_adoption,
 )
 from vcbatch.runtime.controllers.refusals import Refusals, Told
@@ -35,8 +33,6 @@ from vcbatch.runtime.supervise import Part
 from vcbatch.seams.api import Api, Json
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random
-
-log = logging.getLogger(__name__)
 
 _TEXTS = {
     f"create {REPLICASETS.kind}": Told(DeploymentConditionReason.CREATE_ERROR, "Failed to create new replica set: "),
@@ -102,19 +98,14 @@ class DeploymentController:
         if stored is None:
             self._refusals.forget(uid)
             return None
-        try:
-            view = await view_for_adoption(self._api, self._deployments, stored, self._view, _claims)
-        except msgspec.ValidationError as error:
-            # Nothing can be decided on it until somebody changes it, and that is an event.
-            log.warning("a Deployment or a ReplicaSet of it can't be read: %s", error, extra={"uid": uid})
-            return Decision()
+        view = await view_for_adoption(self._api, self._deployments, stored, self._view, _claims)
         return decide(view, now=now) if view is not None else None
 
     def _view(self, stored: Json) -> DeploymentView:
-        deployment = msgspec.convert(stored, Deployment)
+        deployment = read(stored, Deployment)
         uid, namespace = deployment.metadata.uid, deployment.metadata.namespace
         found = [*controlled(self._replica_sets, uid), *orphans(self._replica_sets, namespace)]
-        replica_sets = [msgspec.convert(each, ReplicaSet) for each in found]
+        replica_sets = [read(each, ReplicaSet) for each in found]
         recreates = deployment.spec.strategy.type == StrategyType.RECREATE
         refusal = self._refusals.last(uid)
         return DeploymentView(

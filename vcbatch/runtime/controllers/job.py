@@ -261,10 +261,6 @@ class JobController:
             view = await self._view(stored)
             decision = decide(view, now=now)
             self._note_settled(uid, view, decision, now)
-        except MalformedObject as error:
-            # Nothing can be decided on it until somebody changes it, and that is an event.
-            log.warning("a job can't be read: %s", error, extra={"uid": uid})
-            return Decision()
         except PluginFailedError as error:
             return self._plugin_failed(stored, error, now)
         new, held_up = not stored.get("status"), self._refusals.last(uid) is not None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -11,7 +10,6 @@ from vcbatch.api import names
 from vcbatch.api.command import Command
 from vcbatch.api.jobflow import JobFlow, JobFlowSpec
 from vcbatch.api.loose import listed, part
-from vcbatch.api.model import MalformedObject
 from vcbatch.api.pod import Pod
 from vcbatch.api.reasons import JobFlowReason
 from vcbatch.api.resources import JOBFLOWS, JOBS
@@ -31,8 +29,6 @@ from vcbatch.runtime.supervise import Part
 from vcbatch.seams.api import Json
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random
-
-log = logging.getLogger(__name__)
 
 _FLOW = "JobFlow that controls it"
 _NAMES = "names of its jobs"
@@ -168,12 +164,7 @@ class JobFlowController:
         if stored is None:
             self._forget(uid)
             return None
-        try:
-            decision = decide(self._view(uid, stored), now=now)
-        except MalformedObject as error:
-            # Nothing can be decided on it until somebody changes it, and that is an event.
-            log.warning("a JobFlow or a Command for it can't be read: %s", error, extra={"uid": uid})
-            return Decision()
+        decision = decide(self._view(uid, stored), now=now)
         return replace(decision, creates=self._in_turn(uid, decision.creates))
 
     def _view(self, uid: str, stored: Json) -> JobFlowView:

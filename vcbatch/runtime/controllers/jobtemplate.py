@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable
 from datetime import datetime
 
 from vcbatch.api.jobtemplate import JobTemplate
-from vcbatch.api.model import MalformedObject
 from vcbatch.api.names import CREATED_BY_JOB_TEMPLATE
 from vcbatch.core.jobtemplate import decide
 from vcbatch.core.machine import Decision
@@ -20,8 +18,6 @@ from vcbatch.runtime.supervise import Part
 from vcbatch.seams.api import Json
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random
-
-log = logging.getLogger(__name__)
 
 _TEMPLATE = "JobTemplate that it was made from"
 # A thousand flows of one template may start together; the list is written once for all that came meanwhile.
@@ -78,11 +74,7 @@ class JobTemplateController:
         if stored is None:
             return None
         jobs = self._jobs.indexed(_TEMPLATE, identity(stored).key)
-        try:
-            decision = decide(JobTemplate.parse(stored), [job["metadata"]["name"] for job in jobs])
-        except MalformedObject as error:
-            log.warning("a JobTemplate can't be read: %s", error, extra={"uid": uid})
-            return Decision()
+        decision = decide(JobTemplate.parse(stored), [job["metadata"]["name"] for job in jobs])
         if decision.status is not None:
             self._lists.acted(uid, now=self._clock.monotonic())
         return decision

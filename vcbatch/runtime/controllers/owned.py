@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
+import msgspec
+
 from vcbatch.api.loose import part
 from vcbatch.api.meta import ObjectMeta
+from vcbatch.api.model import MalformedObject
 from vcbatch.api.resources import Resource
 from vcbatch.api.selectors import matches
 from vcbatch.core.workload.ownership import Owner, controller_uid, is_adoptable
@@ -19,6 +22,14 @@ PODS_SECONDS = 0.05
 """Pods of a large owner start together: one look for all that happened in this time."""
 _CONTROLLED = "UID of what controls it"
 _ORPHANED = "namespace of what nobody controls"
+
+
+def read(stored: Json, model: type[T]) -> T:
+    """An object of a kind of Kubernetes' own. Raises `MalformedObject` where a field has another type."""
+    try:
+        return msgspec.convert(stored, model)
+    except msgspec.ValidationError as error:
+        raise MalformedObject(f"{model.__name__}: {error}") from error
 
 
 def index_owners(cache: Cache[Any]) -> None:
@@ -64,7 +75,7 @@ async def view_for_adoption(
     claims: Callable[[T], tuple[Owner, Iterable[ObjectMeta]]],
 ) -> T | None:
     """What `view` makes of an owner; where that is to adopt one of what it `claims`, of the owner as the server has it
-    now. None where it is gone."""
+    now. None where it is gone. Raises what `view` raises."""
     seen = view(stored)
     owner, candidates = claims(seen)
     if not any(is_adoptable(owner, metadata) for metadata in candidates):

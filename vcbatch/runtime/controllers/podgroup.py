@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -10,7 +9,6 @@ from datetime import datetime
 import msgspec
 
 from vcbatch.api import names
-from vcbatch.api.model import MalformedObject
 from vcbatch.api.pod import TERMINAL_PHASES, Pod
 from vcbatch.api.podgroup import PodGroup
 from vcbatch.api.reasons import SchedulingEvent
@@ -29,8 +27,6 @@ from vcbatch.runtime.supervise import Part
 from vcbatch.seams.api import Api, ApiError, Json
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random
-
-log = logging.getLogger(__name__)
 
 _GROUP = "generated group"
 _TOLD = {f"ensure {PODGROUPS.kind}": Told(SchedulingEvent.FAILED_SCHEDULING, "no PodGroup can be made for it: ")}
@@ -126,11 +122,7 @@ class PodGroupController:
         stored = self._podgroups.by_key(key)
         if not members and stored is None:
             return None
-        try:
-            group = PodGroup.parse(stored) if stored is not None else None
-        except MalformedObject as error:
-            log.warning("a PodGroup can't be read: %s", error, extra={"pod_group": key})
-            return Decision()
+        group = PodGroup.parse(stored) if stored is not None else None
         view = GroupView(
             waiting=[ref_of(PODS, pod.metadata) for pod in members if _waits(pod)],
             members=len(members),

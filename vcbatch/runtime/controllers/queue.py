@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 from collections import Counter, defaultdict
 from datetime import datetime
 
 from vcbatch.api.command import Command
-from vcbatch.api.model import MalformedObject
 from vcbatch.api.phases import PodGroupPhase
 from vcbatch.api.queue import DEFAULT, Queue
 from vcbatch.api.resources import QUEUES
@@ -23,8 +21,6 @@ from vcbatch.runtime.supervise import Part
 from vcbatch.seams.api import Json
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random
-
-log = logging.getLogger(__name__)
 
 # A gang that starts moves its PodGroup through three phases in a moment; the counts are written once for all of it.
 _COUNT_SECONDS = 0.5
@@ -130,13 +126,9 @@ class QueueController:
         stored = self._queues.get(uid)
         if stored is None:
             return None
-        try:
-            queue = Queue.parse(stored)
-            parent = self._parent(queue)
-            commands = [Command.parse(item) for item in self._commands.indexed(_TARGET, queue.name)]
-        except MalformedObject as error:
-            log.warning("a queue can't be read: %s", error, extra={"uid": uid})
-            return Decision()
+        queue = Queue.parse(stored)
+        parent = self._parent(queue)
+        commands = [Command.parse(item) for item in self._commands.indexed(_TARGET, queue.name)]
         pod_groups = dict(self._phases.get(queue.name, {}))
         decision = decide(QueueView(queue=queue, parent=parent, pod_groups=pod_groups, commands=commands), now=now)
         if decision.status is not None:

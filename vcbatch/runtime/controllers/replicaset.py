@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime
-
-import msgspec
 
 from vcbatch.api.apps import ReplicaSet
 from vcbatch.api.loose import part
@@ -29,6 +26,7 @@ from vcbatch.runtime.controllers.owned import (
     index_owners,
     orphans,
     owners_of,
+    read,
     view_for_adoption,
 )
 from vcbatch.runtime.controllers.refusals import Refusals, Told
@@ -38,8 +36,6 @@ from vcbatch.runtime.supervise import Part
 from vcbatch.seams.api import Api, Json
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random
-
-log = logging.getLogger(__name__)
 
 _TEXTS = {
     f"create {PODS.kind}": Told(WorkloadReason.FAILED_CREATE, "Error creating: "),
@@ -100,16 +96,11 @@ class ReplicaSetController:
         if stored is None:
             self._refusals.forget(uid)
             return None
-        try:
-            view = await view_for_adoption(self._api, self._replica_sets, stored, self._view, _claims)
-        except msgspec.ValidationError as error:
-            # Nothing can be decided on it until somebody changes it, and that is an event.
-            log.warning("a ReplicaSet can't be read: %s", error, extra={"uid": uid})
-            return Decision()
+        view = await view_for_adoption(self._api, self._replica_sets, stored, self._view, _claims)
         return decide(view, now=now) if view is not None else None
 
     def _view(self, stored: Json) -> ReplicaSetView:
-        replica_set = msgspec.convert(stored, ReplicaSet)
+        replica_set = read(stored, ReplicaSet)
         metadata = replica_set.metadata
         refusal = self._refusals.last(metadata.uid)
         return ReplicaSetView(

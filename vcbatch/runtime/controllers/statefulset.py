@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable
 from datetime import datetime
 from functools import partial
-
-import msgspec
 
 from vcbatch.api.apps import ControllerRevision, StatefulSet
 from vcbatch.api.loose import part
@@ -29,6 +26,7 @@ from vcbatch.runtime.controllers.owned import (
     index_owners,
     orphans,
     owners_of,
+    read,
     view_for_adoption,
 )
 from vcbatch.runtime.controllers.refusals import Refusals, Told
@@ -38,8 +36,6 @@ from vcbatch.runtime.supervise import Part
 from vcbatch.seams.api import Api, Json
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random
-
-log = logging.getLogger(__name__)
 
 _TEXTS = {
     f"create {PODS.kind}": Told(WorkloadReason.FAILED_CREATE, "Create Pod failed error: "),
@@ -122,25 +118,18 @@ class StatefulSetController:
         if stored is None:
             self._refusals.forget(uid)
             return None
-        try:
-            view = await view_for_adoption(
-                self._api, self._stateful_sets, stored, partial(self._view, now=now), _claims
-            )
-        except msgspec.ValidationError as error:
-            # Nothing can be decided on it until somebody changes it, and that is an event.
-            log.warning("a StatefulSet or a ControllerRevision of it can't be read: %s", error, extra={"uid": uid})
-            return Decision()
+        view = await view_for_adoption(self._api, self._stateful_sets, stored, partial(self._view, now=now), _claims)
         return decide(view, now=now) if view is not None else None
 
     def _view(self, stored: Json, now: datetime) -> StatefulSetView:
-        stateful_set = msgspec.convert(stored, StatefulSet)
+        stateful_set = read(stored, StatefulSet)
         uid, namespace = stateful_set.metadata.uid, stateful_set.metadata.namespace
         revisions = [*controlled(self._revisions, uid), *orphans(self._revisions, namespace)]
         return StatefulSetView(
             stateful_set=stateful_set,
             status=part(stored, "status"),
             pods=[*controlled(self._pods, uid), *orphans(self._pods, namespace)],
-            revisions=[msgspec.convert(each, ControllerRevision) for each in revisions],
+            revisions=[read(each, ControllerRevision) for each in revisions],
             claim=lambda name: self._claims.by_key(f"{namespace}/{name}"),
             taken=lambda name: self._revisions.by_key(f"{namespace}/{name}") is not None,
             free_at=lambda name: self._vacated.free_at(f"{namespace}/{name}", now=now),
