@@ -44,4 +44,5 @@ def members_of(document: Json, priority_classes: Mapping[str, int], *, source: o
         ]
     except (MalformedObject, ValueError, KeyError, TypeError) as error:
         raise CliError(f"{source}: {name}: {error}") from error
-    return made.body, pods
+    since = {"creationTimestamp": meta["creationTimestamp"]} if meta.get("creationTimestamp") else {}
+    return {**made.body, "metadata": {**since, **made.body["metadata"]}}, pods

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import click
 
 from vcbatch.api.messages import read_wait
 from vcbatch.api.resources import PODS
+from vcbatch.api.timestamps import format_time
 from vcbatch.cli.documents import documents
 from vcbatch.cli.origin import Origin
 from vcbatch.cli.outcome_text import text_of
@@ -20,6 +21,7 @@ from vcbatch.cli.output import CliError, note, say
 from vcbatch.cli.plugin_files import extensions_option
 from vcbatch.cli.policy_file import read_policy
 from vcbatch.cli.recording_files import read_recording
+from vcbatch.cli.taken_away import take_away
 from vcbatch.cli.world_files import Collected, completed
 from vcbatch.scheduler import PolicyError
 from vcbatch.scheduler.policy.policy import Extensions, Policy
@@ -39,7 +41,7 @@ _ROUNDS = 10
 )  # fmt: skip
 @click.option(
     "--without", "removed", multiple=True, metavar="KIND/[NAMESPACE/]NAME",
-    help="Take an object away, a PodGroup with its pods; may be repeated.",
+    help="Take an object away: a job or a PodGroup with its pods; a node, whose pods wait again. May be repeated.",
 )  # fmt: skip
 @click.option("--policy", "policy_file", type=_FILE, default=None, metavar="FILE", help="What if this were the policy.")
 @extensions_option
@@ -80,7 +82,7 @@ def command(
         if policy_file is not None:
             policy = read_policy(policy_file, extensions=extensions)
         name = recording.settings.scheduler_names[0]
-        after = trial.run(_changed(lists, added, removed, scheduler_name=name), policy)
+        after = trial.run(_changed(lists, added, removed, scheduler_name=name, now=now), policy)
     except (WorldError, PolicyError) as error:
         raise CliError(f"{file}: {error}") from error
     say(json.dumps(_difference(before, after)) if output == "json" else _difference_text(before, after))
@@ -166,16 +168,24 @@ def _end(recording: Recording, extensions: Extensions) -> tuple[Any, Mapping[str
 
 
 def _changed(
-    lists: Mapping[str, Sequence[Json]], added: Sequence[Path], removed: Sequence[str], *, scheduler_name: str
+    lists: Mapping[str, Sequence[Json]],
+    added: Sequence[Path],
+    removed: Sequence[str],
+    *,
+    scheduler_name: str,
+    now: datetime,
 ) -> Json:
-    """Pods that are added and name no scheduler are this one's."""
+    """Pods that are added and name no scheduler are this one's; what doesn't say since when it is there came last."""
     collected = Collected.of(lists)
     for what in removed:
-        collected.remove(what)
+        take_away(collected.objects, what)
     for path in added:
         for number, document in enumerate(documents(path), start=1):
             if document.get("kind") == PODS.kind and isinstance(document.get("spec"), Mapping):
                 document = {**document, "spec": {"schedulerName": scheduler_name, **document["spec"]}}
+            if isinstance(document.get("metadata"), Mapping):
+                since = {"creationTimestamp": format_time(now)}
+                document = {**document, "metadata": {**since, **document["metadata"]}}
             collected.add(document, source=Origin(path, number))
     collected.say_ignored()
     lists = collected.lists()

@@ -17,10 +17,11 @@ from vcbatch.api.resources import JOBS, PODS
 from vcbatch.cli.job_files import members_of
 from vcbatch.cli.origin import Origin
 from vcbatch.cli.output import CliError, note
+from vcbatch.cli.taken_away import gangs_of, group_of, job_of, take_gang
 from vcbatch.core.machine import ObjectRef
 from vcbatch.core.podgroup import GroupView, decide
 from vcbatch.core.queue import bootstrap
-from vcbatch.scheduler.simulation.world import BY_KEY, BY_KIND, WorldError
+from vcbatch.scheduler.simulation.world import BY_KIND, WorldError
 
 Json = Mapping[str, Any]
 Lists = dict[str, list[Json]]
@@ -36,7 +37,7 @@ class Collected:
 
     objects: dict[str, dict[str, Json]] = field(default_factory=dict[str, dict[str, Json]])
     ignored: Counter[str] = field(default_factory=Counter[str])
-    """Kinds that the scheduler doesn't read, and how often they came."""
+    """Kinds that the scheduler doesn't read, with their versions, and how often they came."""
     jobs: dict[str, tuple[Origin, Json]] = field(default_factory=dict[str, tuple[Origin, Json]])
     """By `namespace/name`: the job and where it is written; its PodGroup and pods are made where they aren't there."""
     origins: dict[tuple[str, str], Origin] = field(default_factory=dict[tuple[str, str], Origin])
@@ -67,7 +68,7 @@ class Collected:
             self._add_job(document, source)
             return
         if read is None:
-            self.ignored[kind] += 1
+            self.ignored[f"{kind} of {version}"] += 1
             return
         meta = document.get("metadata")
         if not isinstance(meta, Mapping) or not isinstance(cast("Json", meta).get("name"), str):
@@ -76,6 +77,8 @@ class Collected:
         if read.resource.namespaced and not known.get("namespace"):
             known["namespace"] = "default"
         name = f"{known.get('namespace', '')}/{known['name']}"
+        if (read.key, name) in self.origins:
+            _again(kind, name, source, self.origins[read.key, name])
         self.objects.setdefault(read.key, {})[name] = {**document, "metadata": known}
         self.origins[read.key, name] = source
 
@@ -90,44 +93,38 @@ class Collected:
         if not isinstance(meta, Mapping) or not isinstance(cast("Json", meta).get("name"), str):
             raise CliError(f"{source}: a Job without metadata.name")
         known = cast("Json", meta)
-        self.jobs[f"{known.get('namespace') or 'default'}/{known['name']}"] = (source, document)
-
-    def remove(self, what: str) -> None:
-        """Take `kind/name` or `kind/namespace/name` out. Raises `CliError` where there is no such object."""
-        kind, _, name = what.partition("/")
-        wanted = kind.lower()
-        for key, found in self.objects.items():
-            of = BY_KEY[key].resource
-            if wanted not in (of.kind.lower(), of.plural):
-                continue
-            full = name if "/" in name or not of.namespaced else f"default/{name}"
-            full = full if "/" in full else f"/{full}"
-            if full in found:
-                del found[full]
-                if key == _GROUPS:
-                    self._remove_members(full)
-                return
-        raise CliError(
-            f"--without {what}: there is no such object", hint="Write it as KIND/NAME or KIND/NAMESPACE/NAME."
-        )
-
-    def _remove_members(self, group: str) -> None:
-        pods = self.objects.get(_PODS, {})
-        namespace, _, name = group.partition("/")
-        for key in [k for k, pod in pods.items() if k.startswith(f"{namespace}/") and _group(pod) == name]:
-            del pods[key]
+        name = f"{known.get('namespace') or 'default'}/{known['name']}"
+        if name in self.jobs:
+            _again("Job", name, source, self.jobs[name][0])
+        self.jobs[name] = (source, document)
 
     def lists(self) -> Lists:
-        """Everything, by kind. Raises `CliError` for a job that can't be one."""
-        lists = {key: list(found.values()) for key, found in self.objects.items()}
-        values = {str(c["metadata"]["name"]): c.get("value", 0) for c in lists.get("priorityClasses", ())}
+        """Everything, by kind. A job takes the place of one of its name that is no object of a file. Raises `CliError`
+        for a job that can't be one."""
+        classes = list(self.objects.get("priorityClasses", {}).values())
+        values = {str(c["metadata"]["name"]): c.get("value", 0) for c in classes}
         # One of another type is refused when the world is read.
-        classes = {name: value for name, value in values.items() if isinstance(value, int)}
-        for source, job in self.jobs.values():
-            group, pods = members_of(job, classes, source=source)
-            if f"{group['metadata']['namespace']}/{group['metadata']['name']}" not in self.objects.get(_GROUPS, {}):
+        values = {name: value for name, value in values.items() if isinstance(value, int)}
+        made: list[tuple[Json, list[Json]]] = []
+        for name, (source, job) in self.jobs.items():
+            for gang in gangs_of(self.objects, name):
+                if (_GROUPS, gang) not in self.origins:
+                    owner = job_of(self.objects[_GROUPS][gang])
+                    job = {**job, "metadata": {"uid": owner.get("uid"), **job["metadata"]}}
+                    take_gang(self.objects, gang)
+            made.append(members_of(job, values, source=source))
+        lists = {key: list(found.values()) for key, found in self.objects.items()}
+        pods = lists.setdefault(_PODS, [])
+        whole = {(pod["metadata"]["namespace"], group_of(pod)) for pod in pods}
+        for group, members in made:
+            meta = group["metadata"]
+            given = self.objects.get(_GROUPS, {}).get(f"{meta['namespace']}/{meta['name']}")
+            if given is None:
                 lists.setdefault(_GROUPS, []).append(group)
-                lists.setdefault(_PODS, []).extend(_prioritised(pod, classes) for pod in pods)
+            if given is None or (_unserved(given) and (meta["namespace"], meta["name"]) not in whole):
+                pods.extend(members)
+        written = {name for key, name in self.origins if key == _PODS} | {_key(p) for _, of in made for p in of}
+        lists[_PODS] = [_prioritised(pod, classes) if _key(pod) in written else pod for pod in pods]
         return lists
 
     def say_ignored(self) -> None:
@@ -135,6 +132,10 @@ class Collected:
         if self.ignored:
             kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(self.ignored.items()))
             note(f"ignored: {kinds} (the scheduler doesn't read these kinds)")
+
+
+def _again(kind: str, name: str, source: Origin, before: Origin) -> None:
+    note(f"{source}: {kind} {name.removeprefix('/')} takes the place of the one in {before}")
 
 
 def completed(lists: Lists, *, scheduler_names: Sequence[str], now: datetime) -> Lists:
@@ -156,7 +157,7 @@ def _grouped(pods: Iterable[Json], names: Sequence[str], now: datetime) -> tuple
     for pod in pods:
         spec, status = pod.get("spec"), pod.get("status") or {}
         ours = isinstance(spec, Mapping) and cast("Json", spec).get("schedulerName", names[0]) in names
-        if not ours or _group(pod) or cast("Json", status).get("phase") in _OVER:
+        if not ours or group_of(pod) or cast("Json", status).get("phase") in _OVER:
             done.append(pod)
             continue
         meta = {"uid": f"{pod['metadata']['namespace']}-{pod['metadata']['name']}", **pod["metadata"]}
@@ -174,12 +175,27 @@ def _grouped(pods: Iterable[Json], names: Sequence[str], now: datetime) -> tuple
     return done, list(groups.values())
 
 
-def _prioritised(pod: Json, classes: Mapping[str, int]) -> Json:
-    """With the priority that the API server gives a pod of a class."""
-    value = classes.get(str(pod["spec"].get("priorityClassName", "")))
-    return pod if value is None else {**pod, "spec": {"priority": value, **pod["spec"]}}
+def _unserved(group: Json) -> bool:
+    """Whether the gang wasn't admitted yet, so that its job has made no pods."""
+    return (group.get("status") or {}).get("phase") in (None, "", "Pending")
 
 
-def _group(pod: Json) -> str:
-    notes = pod["metadata"].get("annotations")
-    return str(cast("Json", notes).get(GROUP_NAME) or "") if isinstance(notes, Mapping) else ""
+def _key(obj: Json) -> str:
+    return f"{obj['metadata'].get('namespace', '')}/{obj['metadata']['name']}"
+
+
+def _prioritised(pod: Json, classes: Sequence[Json]) -> Json:
+    """With what the API server gives a pod of a PriorityClass, or one of none where a class is the default: of several
+    the lowest."""
+    spec = pod.get("spec")
+    if not isinstance(spec, Mapping) or "priority" in spec:
+        return pod
+    known = cast("Json", spec)
+    named = known.get("priorityClassName")
+    found = [c for c in classes if (c["metadata"]["name"] == named if named else c.get("globalDefault") is True)]
+    values = [c for c in found if isinstance(c.get("value"), int)]
+    if not values:
+        return pod
+    chosen = min(values, key=lambda c: cast("int", c["value"]))
+    given = {"priority": chosen["value"], "preemptionPolicy": chosen.get("preemptionPolicy", "PreemptLowerPriority")}
+    return {**pod, "spec": {**given, **known}}

@@ -214,3 +214,92 @@ def test_simulate_says_who_reads_a_snapshot(snapshot: Path):
     error = CliRunner().invoke(simulate, [str(snapshot)], standalone_mode=False).exception
     assert isinstance(error, CliError)
     assert error.hint == f"Use `vcbatch replay {snapshot}`."
+
+
+def vcjob(name: str, replicas: int, *, cpu: int = 1, **spec: Any) -> dict[str, Any]:
+    template = {"spec": {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}]}}
+    tasks = [{"name": "w", "replicas": replicas, "template": template}]
+    return {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "metadata": {"name": name, "namespace": "ns"},
+        "spec": {"schedulerName": "volcano", "minAvailable": replicas, "tasks": tasks, **spec},
+    }
+
+
+def owned(name: str, job: str, **changed: Any) -> dict[str, Any]:
+    """The PodGroup of a job."""
+    made = _in("ns", group(name, 2))
+    owner = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": job, "uid": "7"}
+    return {**made, "metadata": {**made["metadata"], "ownerReferences": [owner], **changed}}
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Path:
+    """Two nodes of 8 cpu. The job `a` runs, a pod on each; `b` waits, and so does nobody's pod for its DaemonSet."""
+    on = [
+        {**_in("ns", pod(f"a-w-{i}", "a-7", gpus=1, nodeName=f"n{i + 1}")), "status": {"phase": "Running"}}
+        for i in range(2)
+    ]
+    agent = {**_in("ns", pod("agent", gpus=0, schedulerName="default-scheduler", nodeName="n2"))}
+    world = World.read(
+        {
+            "nodes": [node("n1"), node("n2")],
+            "queues": [{"metadata": {"name": "default"}}],
+            "podGroups": [
+                {**owned("a-7", "a", creationTimestamp="2026-05-01T00:00:00Z"), "status": {"phase": "Running"}},
+                _in("ns", group("b", 2)),
+            ],
+            "pods": [*on, agent, *[_in("ns", pod(f"b-{i}", "b", gpus=4)) for i in range(2)]],
+        }
+    )
+    path = tmp_path / "running.jsonl.gz"
+    save(path, Settings(taken=NOW), [obj for _, obj in world.objects])
+    return path
+
+
+@pytest.mark.parametrize("without", ["job/ns/a", "vcjob/ns/a", "pg/ns/a-7", "podgroups/ns/a-7"])
+def test_without_a_job_its_pods_are_gone_and_others_start(running: Path, without: str):
+    found = told(run(running, "--without", without, "-o", "json"))
+    assert set(found["binds"]) == {"ns/b-0", "ns/b-1"}
+    assert "ns/a-7" not in found["after"]["podGroupPhase"]
+
+
+@pytest.mark.parametrize("without", ["node/n2", "no/n2", "Nodes/n2"])
+def test_without_a_node_its_pods_look_for_another_place(running: Path, without: str):
+    found = told(run(running, "--without", without, "-o", "json"))
+    assert found["binds"] == {"ns/a-w-1": "n1"}
+    alone = told(run(running, "--without", "node/n1", "--without", "node/n2", "-o", "json"))
+    assert alone["after"]["taskStatusCounts"]["ns/a-7"] == {"Pending": 2}
+
+
+@pytest.mark.parametrize(
+    ("without", "hint"),
+    [
+        ("job/a", "There are: ns/a."),
+        ("node/n9", "There are: n1, n2."),
+        ("pg/a", "There are: ns/a-7, ns/b."),
+        ("hypernode/h", "There is none of that kind."),
+    ],
+)
+def test_who_is_not_there_is_answered_with_who_is(running: Path, without: str, hint: str):
+    error = run(running, "--without", without).exception
+    assert isinstance(error, CliError)
+    assert (str(error), error.hint) == (f"--without {without}: there is no such object", hint)
+    other = run(running, "--without", "deployment/d").exception
+    assert str(other) == "--without deployment/d: the scheduler reads no 'deployment'"
+
+
+def test_a_job_that_is_added_takes_the_place_of_one_of_its_name(running: Path):
+    found = told(run(running, "--what-if", added(running, vcjob("a", 3)), "-o", "json"))
+    assert list(found["after"]["podGroupPhase"]) == ["ns/a-7", "ns/b"]
+    assert found["after"]["taskStatusCounts"]["ns/a-7"] == {"Running": 3}
+
+
+def test_what_is_added_comes_last(running: Path):
+    """Of two gangs that wait for the same 8 GPUs the one that was there goes first, whatever their names and times."""
+    before = told(run(running, "--without", "job/ns/a", "-o", "json"))
+    later = [_in("ns", group("0", 2)), *[_in("ns", pod(f"0-{i}", "0", gpus=4)) for i in range(2)]]
+    same = told(run(running, "--without", "job/ns/a", "--what-if", added(running, *later), "-o", "json"))
+    assert set(same["binds"]) == set(before["binds"]) == {"ns/b-0", "ns/b-1"}
+    assert same["waits"]["ns/0"]["after"] == "InsufficientResources"

@@ -194,7 +194,7 @@ def test_what_people_read_fits_a_narrow_terminal(write: Any):
 def test_kinds_that_are_of_no_use_are_named(write: Any):
     service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}}
     result = run(write(node("a"), service, service), "-o", "json")
-    assert result.stderr == "ignored: 2 Service (the scheduler doesn't read these kinds)\n"
+    assert result.stderr == "ignored: 2 Service of v1 (the scheduler doesn't read these kinds)\n"
 
 
 BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
@@ -393,3 +393,48 @@ kind: PriorityClass
 metadata: {name: high}
 value: high
 """
+
+
+def test_pods_have_the_priority_of_their_class_as_on_a_cluster(write: Any):
+    """Of one gang's pods, of which one fits, the one of the highest priority goes first."""
+    classes = [
+        {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": n}, "value": v, **more}
+        for n, v, more in (("high", 100, {}), ("low", -1, {}), ("usual", 10, {"globalDefault": True}))
+    ]
+    pods = [pod("a", "g", gpus=3, priorityClassName="low"), pod("b", "g", gpus=3), pod("c", "g", gpus=3, priority=5)]
+    found = json.loads(run(write(node("n"), group("g", 1), *pods, *classes), "-o", "json").stdout)
+    assert found["binds"] == {"default/b": "n"}
+    pods.append(pod("d", "g", gpus=3, priorityClassName="high"))
+    found = json.loads(run(write(node("n"), group("g", 1), *pods, *classes), "-o", "json").stdout)
+    assert found["binds"] == {"default/d": "n"}
+
+
+def test_jobs_wait_in_the_order_in_which_they_came(write: Any):
+    def since(name: str, hour: int) -> Json:
+        made = job(name, replicas=1, gpus=4)
+        return {**made, "metadata": {"name": name, "creationTimestamp": f"2026-05-01T{hour:02}:00:00Z"}}
+
+    for first, second in (("a", "b"), ("b", "a")):
+        found = json.loads(run(write(node("n"), since(first, 1), since(second, 2)), "-o", "json").stdout)
+        assert list(found["binds"]) == [f"default/{first}-worker-0"]
+
+
+def test_a_job_with_its_podgroup_has_its_pods_made_once(write: Any):
+    submitted = {**job("j", replicas=1), "metadata": {"name": "j", "uid": "1"}}
+    made = group("j-1", 1)
+    found = json.loads(run(write(node("n"), submitted, made), "-o", "json").stdout)
+    assert found["binds"] == {"default/j-worker-0": "n"}
+    there = pod("j-worker-0", "j-1", nodeName="n")
+    found = json.loads(
+        run(write(node("n"), submitted, made, {**there, "status": {"phase": "Running"}}), "-o", "json").stdout
+    )
+    assert found["taskStatusCounts"] == {"default/j-1": {"Running": 1}}
+    ended = {**made, "status": {"phase": "Completed"}}
+    found = json.loads(run(write(node("n"), submitted, ended), "-o", "json").stdout)
+    assert found["taskStatusCounts"] == {"default/j-1": {}}
+
+
+def test_an_object_that_is_given_twice_is_told_of(write: Any):
+    result = run(write(node("a"), node("b"), node("a")), "-o", "json")
+    line = next(line for line in result.stderr.splitlines() if "Node a" in line)
+    assert line.partition(": ")[2] == f"Node a takes the place of the one in {line.partition(':')[0]}:1"
