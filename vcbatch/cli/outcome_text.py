@@ -18,7 +18,7 @@ def text_of(outcome: Outcome, *, title: str = "") -> str:
     parts = [part for part in (title, _summary(outcome)) if part]
     blocks = ["\n".join(parts), *(_gang(outcome, gang) for gang in outcome.phases)]
     blocks[1:1] = ["\n".join(_wrapped(f"a plugin failed: {failure}", indent=0, hang=2)) for failure in outcome.failures]
-    strangers = list(_evictions(outcome, ""))
+    strangers = [*_evictions(outcome, ""), *_strays(outcome)]
     if strangers:
         blocks.append("\n".join(["pods of no gang", *strangers]))
     return "\n\n".join(blocks) + "\n"
@@ -84,6 +84,15 @@ def _evictions(outcome: Outcome, gang: str) -> Iterator[str]:
                 yield from _wrapped(
                     f"evicted: {eviction.name} ({eviction.reason}: {eviction.message})", indent=2, hang=4
                 )
+
+
+def _strays(outcome: Outcome) -> Iterator[str]:
+    """By PodGroup, as all pods of one wait for the same."""
+    by_group: dict[str, list[str]] = {}
+    for pod, group in outcome.strays.items():
+        by_group.setdefault(group, []).append(pod.partition("/")[2])
+    for group, pods in by_group.items():
+        yield from _wrapped(f"waits: {_names(pods)} for PodGroup {group}, which isn't there", indent=2, hang=4)
 
 
 def _reason(why: Explanation) -> Iterator[str]:

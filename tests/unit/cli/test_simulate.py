@@ -438,3 +438,15 @@ def test_an_object_that_is_given_twice_is_told_of(write: Any):
     result = run(write(node("a"), node("b"), node("a")), "-o", "json")
     line = next(line for line in result.stderr.splitlines() if "Node a" in line)
     assert line.partition(": ")[2] == f"Node a takes the place of the one in {line.partition(':')[0]}:1"
+
+
+def test_pods_whose_podgroup_is_not_there_are_told_of(write: Any):
+    """By the name of their PodGroup, which is looked for in their namespace alone."""
+    there = {**group("g", 1), "metadata": {"name": "g", "namespace": "other"}}
+    lost = [pod("a", "g"), pod("b", "g"), pod("runs", "g", nodeName="n"), pod("not-ours", "g", schedulerName="else")]
+    world = write(node("n"), there, *lost)
+    [found] = told(run(world, "-o", "json"))
+    assert found["strays"] == {"default/a": "default/g", "default/b": "default/g"}
+    assert "pods of no gang\n  waits: a b for PodGroup default/g, which isn't there\n" in run(world).stdout
+    [found] = told(run(write(node("n"), pod("alone")), "-o", "json"))
+    assert "strays" not in found

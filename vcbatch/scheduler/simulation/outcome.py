@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from vcbatch.api.timestamps import format_time
@@ -36,6 +36,7 @@ class Outcome:
         reasons: why gangs wait.
         gangs: the gang of each pod that has one, pods by `namespace/name`.
         minimums: how many pods each gang needs.
+        strays: pods that wait for a PodGroup that isn't there, and its name, both as `namespace/name`.
     """
 
     rounds: Sequence[Round]
@@ -45,6 +46,7 @@ class Outcome:
     reasons: Mapping[str, Explanation]
     gangs: Mapping[str, str]
     minimums: Mapping[str, int]
+    strays: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def binds(self) -> dict[str, str]:
@@ -93,6 +95,7 @@ class Outcome:
             "taskStatusCounts": {gang: dict(counts) for gang, counts in self.counts.items()},
             "reasons": {gang: reason_json(why) for gang, why in self.reasons.items()},
             "rounds": len(self.rounds),
+            **({"strays": dict(self.strays)} if self.strays else {}),
             **({"failures": failures} if (failures := self.failures) else {}),
         }
 
