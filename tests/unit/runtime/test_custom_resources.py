@@ -13,13 +13,14 @@ from vcbatch.api.resources import QUEUES
 from vcbatch.runtime.caches import handlers
 from vcbatch.runtime.caches.cache import Cache
 from vcbatch.runtime.caches.handlers import CustomResources, Feed
+from vcbatch.runtime.caches.kopf_operator import Observe
 from vcbatch.runtime.client.kubeconfig import Connection
 
 
 class Dead:
     """In place of kopf: it ends as soon as it is started."""
 
-    def __init__(self, source: CustomResources) -> None:
+    def __init__(self, *_: object, **__: object) -> None:
         pass
 
     async def run(self) -> None:
@@ -29,11 +30,11 @@ class Dead:
 class Quiet:
     """In place of kopf: it delivers what there is, and then nothing happens."""
 
-    def __init__(self, source: CustomResources) -> None:
-        self._source = source
+    def __init__(self, *_: object, observe: Observe, **__: object) -> None:
+        self._observe = observe
 
     async def run(self) -> None:
-        self._source.observe(QUEUES, None, queue("old"))
+        self._observe(QUEUES, None, queue("old"))
         await asyncio.Event().wait()
 
 
@@ -47,7 +48,7 @@ def queue(name: str) -> dict[str, Any]:
 
 async def _seconds_until_found(operator: type, monkeypatch: pytest.MonkeyPatch) -> float:
     """How long it takes until a queue is known that was made when everything had settled."""
-    monkeypatch.setattr(handlers, "_Operator", operator)
+    monkeypatch.setattr(handlers, "KopfOperator", operator)
     api, cache = FakeApi(), Cache[Any]()
     source = CustomResources(
         api,

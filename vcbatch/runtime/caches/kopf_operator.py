@@ -1,0 +1,223 @@
+"""kopf in a thread of its own, which tells what it sees of custom resources and does nothing else.
+
+Only `on.event` is used: kopf then writes nothing at all, no annotation and no finalizer, to any object. It has a loop
+of its own too, since on stopping it cancels tasks that it didn't start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+import threading
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from types import ModuleType
+from typing import Any
+
+from vcbatch.api.names import KOPF_FINALIZER
+from vcbatch.api.resources import Resource
+from vcbatch.seams.api import Json
+
+_LONGEST_LOG = 2000
+"""Characters of a message in kopf's log."""
+
+Observe = Callable[[Resource, str | None, Json], None]
+"""Told of each event: its type, None for an object of kopf's first list, and the object."""
+ConnectionInfo = Callable[[bool], Awaitable[Mapping[str, Any]]]
+"""The arguments of `kopf.ConnectionInfo`, with credentials as they are now; True where those of the last time were
+refused."""
+
+
+class KopfOperator:
+    """One run of kopf, which follows some custom resources."""
+
+    def __init__(self, resources: Sequence[Resource], *, observe: Observe, connection_info: ConnectionInfo) -> None:
+        """Made in the main loop, where `observe` and `connection_info` are called."""
+        self._resources = resources
+        self._observe = observe
+        self._connection_info = connection_info
+        self._main = asyncio.get_running_loop()
+        self._ended = asyncio.Event()
+        self._error: BaseException | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stop: asyncio.Event | None = None
+        self._asked_to_stop = False
+        self._logged_in = False
+        self._seen: deque[tuple[Resource, str | None, Json]] = deque()
+        self._to_be_fetched = False
+
+    async def run(self) -> None:
+        """Until cancelled, or until kopf ends by itself. Raises `RuntimeError` where it ended by an error."""
+        thread = threading.Thread(target=self._serve, name="kopf", daemon=True)
+        thread.start()
+        try:
+            await self._ended.wait()
+        finally:
+            if not self._ended.is_set():
+                self._ask_to_stop()
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(asyncio.shield(self._ended.wait()), timeout=5.0)
+        if self._error is not None:
+            raise RuntimeError(str(self._error)) from self._error
+
+    def _ask_to_stop(self) -> None:
+        self._asked_to_stop = True  # seen by the thread where it isn't yet at the point of having an event
+        if self._loop is not None and self._stop is not None:
+            with suppress(RuntimeError):  # its loop has closed meanwhile
+                self._loop.call_soon_threadsafe(self._stop.set)
+
+    def _serve(self) -> None:
+        try:
+            asyncio.run(self._operate())
+        except BaseException as error:
+            self._error = error
+        finally:
+            with suppress(RuntimeError):  # the main loop has closed before us
+                self._main.call_soon_threadsafe(self._ended.set)
+
+    async def _operate(self) -> None:
+        # Credentials first: some are had with the official client, which is then imported before kopf looks for it.
+        await self._connection()
+        kopf = _import_kopf()
+        self._loop = asyncio.get_running_loop()
+        self._stop = asyncio.Event()
+        if self._asked_to_stop:
+            return
+        await kopf.operator(
+            registry=self._registry(kopf),
+            settings=_settings(kopf),
+            standalone=True,
+            clusterwide=True,
+            stop_flag=self._stop,
+        )
+
+    async def _connection(self, *, again: bool = False) -> dict[str, Any]:
+        """Asked for in the main loop: credentials that are slow to get are kept there, under its locks."""
+
+        async def ask() -> dict[str, Any]:
+            return dict(await self._connection_info(again))
+
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(ask(), self._main))
+
+    def _registry(self, kopf: ModuleType) -> Any:
+        registry = kopf.OperatorRegistry()
+
+        @kopf.on.login(registry=registry)
+        async def login(**_: Any) -> Any:
+            again, self._logged_in = self._logged_in, True
+            return kopf.ConnectionInfo(**await self._connection(again=again))
+
+        for resource in self._resources:
+            self._handle(kopf, registry, resource)
+        return registry
+
+    def _handle(self, kopf: ModuleType, registry: Any, resource: Resource) -> None:
+        @kopf.on.event(resource.group, resource.version, resource.plural, registry=registry, id=resource.plural)
+        async def forward(event: Any, **_: Any) -> None:
+            # None is what a handler has to return: kopf writes anything else to the object's status.
+            self._seen.append((resource, event.get("type"), event["object"]))
+            if not self._to_be_fetched:  # to wake the other loop costs as much as many events
+                self._to_be_fetched = True
+                with suppress(RuntimeError):
+                    self._main.call_soon_threadsafe(self._fetch)
+
+    def _fetch(self) -> None:
+        """What was seen, in the main loop."""
+        self._to_be_fetched = False  # before it is looked what there is: what comes from now on asks again
+        while self._seen:
+            self._main.call_soon(self._observe, *self._seen.popleft())
+
+
+def _import_kopf() -> ModuleType:
+    """kopf, with its log kept to what a person should read: imported here, since it takes longer than our own start."""
+    with _without_official_client():
+        import kopf
+
+    logger = logging.getLogger("kopf")
+    logger.setLevel(logging.ERROR)
+    if not any(isinstance(existing, _Shorten) for existing in logger.filters):
+        for name in ("kopf", "kopf.objects", "kopf._core.reactor.queueing"):
+            logging.getLogger(name).addFilter(_Shorten())
+    return kopf
+
+
+@contextmanager
+def _without_official_client() -> Iterator[None]:
+    """kopf imports the official client where there is one, to recognise its models among a handler's objects. Ours
+    have none, and the import costs 0.15 s and 20 MB. A program that has it already keeps it."""
+    if "kubernetes" in sys.modules:
+        yield
+        return
+    sys.modules["kubernetes"] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        del sys.modules["kubernetes"]
+
+
+class _Shorten(logging.Filter):
+    """kopf names every unfinished stream in one line when it stops: hundreds of kilobytes on a busy cluster."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        text = record.getMessage()
+        if len(text) > _LONGEST_LOG:
+            record.msg, record.args = f"{text[:_LONGEST_LOG]}...", None
+        return True
+
+
+def _settings(kopf: ModuleType) -> Any:
+    settings = kopf.OperatorSettings()
+    settings.peering.standalone = True
+    settings.scanning.disabled = True
+    settings.posting.enabled = False
+    settings.process.ultimate_exiting_timeout = None
+    settings.queueing.worker_limit = None
+    # Workers idle this long are let go; the default of 5 s keeps two tasks per object alive.
+    settings.queueing.idle_timeout = 0.1
+    settings.watching.server_timeout = 300
+    settings.watching.connect_timeout = 10.0
+    # Another operator's default finalizer would be taken off its objects by an operator that shares the name.
+    settings.persistence.finalizer = KOPF_FINALIZER
+    settings.persistence.progress_storage = _no_progress(kopf)
+    settings.persistence.diffbase_storage = _no_diffbase(kopf)
+    return settings
+
+
+def _no_progress(kopf: ModuleType) -> Any:
+    class NoProgress(kopf.ProgressStorage):
+        """Handlers of events keep no progress; nothing is read and nothing written."""
+
+        def fetch(self, **_: Any) -> None:
+            return None
+
+        def store(self, **_: Any) -> None:
+            return None
+
+        def purge(self, **_: Any) -> None:
+            return None
+
+        def touch(self, **_: Any) -> None:
+            return None
+
+        def clear(self, *, essence: Any) -> Any:
+            return essence
+
+    return NoProgress()
+
+
+def _no_diffbase(kopf: ModuleType) -> Any:
+    class NoDiffBase(kopf.DiffBaseStorage):
+        """Handlers of events compare nothing; the deep copy of every object is saved."""
+
+        def build(self, **_: Any) -> dict[str, Any]:
+            return {}
+
+        def fetch(self, **_: Any) -> None:
+            return None
+
+        def store(self, **_: Any) -> None:
+            return None
+
+    return NoDiffBase()
