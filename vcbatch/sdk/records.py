@@ -9,7 +9,6 @@ from typing import Any
 
 from vcbatch.api import names
 from vcbatch.api.loose import part
-from vcbatch.api.reasons import LossCause, PodStatusReason
 from vcbatch.api.resources import COMMANDS, EVENTS, PODGROUPS, PODS, Resource
 from vcbatch.sdk.models.status import count_at, text_at, time_at
 from vcbatch.seams.api import Api, ApiError
@@ -75,10 +74,11 @@ async def _about(api: Api, namespace: str, selector: str) -> Sequence[Json]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodEnd:
-    """How a pod failed: the exit code of a container of it, where there is one, and whether its time was over."""
+    """How a pod failed: the exit code of a container of it, where there is one, and the reason in the word of the job,
+    the pod or the container, which is the same for those that end what a program does."""
 
     exit_code: int | None
-    overdue: bool
+    reason: str
 
 
 async def pod_ends_of(api: Api, job: Mapping[str, Any]) -> dict[str, PodEnd]:
@@ -88,8 +88,7 @@ async def pod_ends_of(api: Api, job: Mapping[str, Any]) -> dict[str, PodEnd]:
     ends: dict[str, PodEnd] = {}
     for loss in part(part(job, "status"), "ledger").get("losses") or ():
         if isinstance(loss, dict):
-            overdue = loss.get("cause") == LossCause.DEADLINE_EXCEEDED
-            ends[text_at(loss, "pod")] = PodEnd(exit_code=_code(loss), overdue=overdue)
+            ends[text_at(loss, "pod")] = PodEnd(exit_code=_code(loss), reason=text_at(loss, "cause"))
     selector = f"{names.JOB_NAME}={text_at(metadata, 'name')}"
     try:
         pods = (await api.list(PODS, namespace=text_at(metadata, "namespace"), label_selector=selector)).items
@@ -99,12 +98,13 @@ async def pod_ends_of(api: Api, job: Mapping[str, Any]) -> dict[str, PodEnd]:
         return ends
     for pod in pods:
         status = part(pod, "status")
-        overdue = status.get("reason") == PodStatusReason.DEADLINE_EXCEEDED
-        codes = [_code(part(part(one, "state"), "terminated")) for one in status.get("containerStatuses") or ()]
-        failed = [code for code in codes if code]
-        if failed or overdue:
-            code = failed[-1] if failed else None
-            ends[text_at(part(pod, "metadata"), "name")] = PodEnd(exit_code=code, overdue=overdue)
+        terminated = [part(part(one, "state"), "terminated") for one in status.get("containerStatuses") or ()]
+        failed = [end for end in terminated if _code(end)]
+        reason = text_at(status, "reason")
+        if failed or reason:
+            end = failed[-1] if failed else {}
+            name = text_at(part(pod, "metadata"), "name")
+            ends[name] = PodEnd(exit_code=_code(end), reason=reason or text_at(end, "reason"))
     return ends
 
 

@@ -97,6 +97,18 @@ def test_a_call_that_takes_too_long_is_ended_and_stops_no_other(client: Client):
         client.submit(task(time.sleep).options(time_limit="1s", retries=3), 600).result(timeout=LONG)
 
 
+def hoards() -> None:
+    held = b"x" * (400 * 2**20)
+    time.sleep(600)
+    del held
+
+
+def test_a_call_that_takes_too_much_memory_says_so(client: Client):
+    with pytest.raises(ResultUnavailable, match="call 0 was killed for using more memory than it may") as caught:
+        client.submit(task(hoards).options(memory="100Mi")).result(timeout=LONG)
+    assert caught.value.exit_code == 137
+
+
 def test_a_map_is_one_job(client: Client):
     handle = client.map(power.options(at_most=2), [1, 2, 3], [3, 2, 1])
     assert handle.results(timeout=LONG) == [1, 4, 3]

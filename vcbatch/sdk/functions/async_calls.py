@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from vcbatch.api import names
 from vcbatch.api.phases import JobPhase
+from vcbatch.api.reasons import LossCause
 from vcbatch.sdk.async_job import AsyncJobHandle
 from vcbatch.sdk.errors import ResultUnavailable, TaskFailed
 from vcbatch.sdk.functions.folder import CallFolder, NoResult, SharedFolder
@@ -18,6 +19,12 @@ if TYPE_CHECKING:
     from vcbatch.sdk.session import Session
 
 R = TypeVar("R")
+
+_ENDED: Final[dict[str, str]] = {
+    LossCause.DEADLINE_EXCEEDED: "ran longer than its time limit",
+    LossCause.OOM_KILLED: "was killed for using more memory than it may",
+}
+"""What an exit code doesn't tell."""
 
 
 class AsyncCalls(AsyncJobHandle, Generic[R]):
@@ -41,8 +48,8 @@ class AsyncCalls(AsyncJobHandle, Generic[R]):
     def _why(self, none: NoResult, job: Job, ends: Mapping[str, PodEnd]) -> ResultUnavailable:
         end = ends.get(names.pod_name(self.name, "call", none.index))
         code = end.exit_code if end is not None else None
-        if end is not None and end.overdue:
-            why = f"call {none.index} ran longer than its time limit"
+        if end is not None and end.reason in _ENDED:
+            why = f"call {none.index} {_ENDED[end.reason]}"
         elif code is not None:
             why = f"{none.message} (exit code {code})"
         elif job.phase is JobPhase.COMPLETED:
