@@ -143,15 +143,18 @@ class Answers:
         return None
 
     def ready(self, job: Job) -> bool:
+        """Whether all plugins say that enough of the gang is placed for it to start."""
         for plugin in self._ready:  # noqa: SIM110 - asked several times per gang, where a generator is half the price
             if not plugin.job_ready(job):
                 return False
         return True
 
     def tasks_until_ready(self, job: Job, role: str) -> int:
+        """How many more tasks of this role have to be placed, at least, before `ready` can turn true; 1 or more."""
         return max((plugin.tasks_until_ready(job, role) for plugin in self._ready), default=1)
 
     def pipelined(self, job: Job) -> bool:
+        """Whether what the gang found, promised resources included, is to be held for it."""
         return counted(self._pipelined, lambda plugin: plugin.job_pipelined(job)) is None
 
     @property
@@ -343,6 +346,7 @@ class Answers:
         return [plugin.admission_key for tier in self._enqueueable for plugin in tier]
 
     def overused(self, queue: Queue) -> str | None:
+        """Why the queue gets nothing more in this action (a sentence); None where it may."""
         for plugin in self._overused:
             reason = plugin.overused(queue)
             if reason:
@@ -350,6 +354,7 @@ class Answers:
         return None
 
     def room(self, queue: Queue, request: Vector) -> int:
+        """How many tasks with this request, [R], the queue may still take."""
         room = UNLIMITED
         for plugin in self._room:
             room = min(room, plugin.room(queue, request))

@@ -51,6 +51,8 @@ class Standing(StrEnum):
 
 
 class Verb(StrEnum):
+    """What a look does about the Job."""
+
     IGNORE = "Ignore"
     RUN = "Run"
     """Count what ended, judge, and have as many pods as are wanted."""
@@ -94,6 +96,7 @@ def owner_of(job: BatchJob) -> Owner:
 
 
 def standing_of(job: BatchJob) -> Standing:
+    """How the Job stands: the first of `TABLE` that fits."""
     status = job.status
     if job.managed_elsewhere:
         return Standing.FOREIGN

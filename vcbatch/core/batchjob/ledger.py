@@ -55,6 +55,7 @@ class Ledger:
 
     @property
     def settled(self) -> bool:
+        """Whether every pod that ended is in the counts."""
         return not self.succeeded_uids and not self.failed_uids
 
 

@@ -22,6 +22,7 @@ def is_tracked(pod: Pod) -> bool:
 
 
 def is_leaving(pod: Pod) -> bool:
+    """Whether its deletion was asked for."""
     return pod.metadata.deletion_timestamp is not None
 
 
@@ -58,6 +59,7 @@ def failures_before(pod: Pod) -> int:
 
 
 def ignored_before(pod: Pod) -> int:
+    """How many pods of its index failed before it and were ignored by the failure policy."""
     return _number((pod.metadata.annotations or {}).get(names.INDEX_IGNORED_FAILURES, "")) or 0
 
 
@@ -73,6 +75,7 @@ def ended_at(pod: Pod) -> datetime:
 
 
 def created_at(pod: Pod) -> datetime:
+    """When it was made; the oldest time there is where that can't be read."""
     return _time(pod.metadata.creation_timestamp) or _EPOCH
 
 
@@ -83,6 +86,7 @@ def by_worth(pods: Iterable[Pod]) -> list[Pod]:
 
 
 def by_index(pods: Iterable[Pod]) -> dict[int | None, list[Pod]]:
+    """The pods by completion index; None has those without one that can be read."""
     groups: dict[int | None, list[Pod]] = {}
     for pod in pods:
         groups.setdefault(index_of(pod), []).append(pod)

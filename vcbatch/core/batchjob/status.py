@@ -25,12 +25,15 @@ class StatusDraft:
 
     @property
     def start_time(self) -> str:
+        """As on the wire; empty while it isn't started, or is suspended."""
         return self._draft.get("startTime") or ""
 
     def start(self) -> None:
+        """It starts now, or is resumed."""
         self._draft["startTime"] = self._now
 
     def pause(self) -> None:
+        """It is suspended: what counts as its time begins anew."""
         self._draft.pop("startTime", None)
 
     def count(self, pods: Sequence[Pod]) -> None:
@@ -69,6 +72,7 @@ class StatusDraft:
         return True
 
     def complete(self) -> None:
+        """It is completed now."""
         self._draft["completionTime"] = self._now
 
     def write(self) -> WriteStatus | None:

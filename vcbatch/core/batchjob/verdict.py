@@ -51,6 +51,7 @@ def deadline_of(job: BatchJob) -> datetime | None:
 
 
 def started_at(job: BatchJob) -> datetime | None:
+    """When it was started, or last resumed; None where it wasn't, or where that can't be read."""
     try:
         return parse_time(job.status.start_time) if job.status.start_time else None
     except ValueError:

@@ -73,6 +73,7 @@ KUBERNETES: Final = Kinds(
 
 
 def kinds_of(cron_job: AnyCronJob) -> Kinds:
+    """What the CronJob makes and says: as Volcano's does, or as Kubernetes' does."""
     return KUBERNETES if isinstance(cron_job, BatchCronJob) else VOLCANO
 
 

@@ -40,6 +40,7 @@ class Counts:
         return self.tasks.get(task, {}).get(PodPhase.SUCCEEDED, 0)
 
     def add(self, task: str, phase: str) -> None:
+        """One more pod of the task that isn't being deleted; a phase of no known name is Unknown."""
         match phase:
             case PodPhase.PENDING:
                 self.pending += 1

@@ -20,6 +20,7 @@ _MOST_PODS_NAMED = 3
 
 
 def warning(job: Job, reason: JobReason, message: str) -> Emit:
+    """A warning on the job, its message cut to what an event holds."""
     return Emit(ref=ref_of(JOBS, job), type=EventType.WARNING, reason=reason, message=messages.shorten(message))
 
 

@@ -59,6 +59,7 @@ class Part:
     indices: frozenset[int] | None = None
 
     def has(self, task: str, index: int | None) -> bool:
+        """Whether the pod at this index of the task is in it; where the index isn't known, only a whole task has it."""
         return task == self.task and (self.indices is None or index in self.indices)
 
 
@@ -70,6 +71,7 @@ class Target:
     retry_count: int
 
     def covers(self, member: Member) -> bool:
+        """Whether the pod has to go for it."""
         return member.retry_count < self.retry_count and self.part.has(member.task, member.index)
 
 

@@ -53,11 +53,13 @@ class Roster:
     surplus: Sequence[Member]
 
     def all(self) -> Iterator[Member]:
+        """Every pod, those beyond what the spec asks for included."""
         for members in self.places.values():
             yield from members.values()
         yield from self.surplus
 
     def placed(self) -> Iterator[Member]:
+        """The pods that the spec asks for."""
         for members in self.places.values():
             yield from members.values()
 

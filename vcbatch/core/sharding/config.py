@@ -26,6 +26,8 @@ class MalformedSharding(ValueError):
 
 
 class PolicyName(StrEnum):
+    """How a scheduler's nodes are chosen."""
+
     ALLOCATION_RATE = "allocation-rate"
     WARMUP = "warmup"
     NODE_LIMIT = "node-limit"
@@ -64,6 +66,8 @@ class NodeLimit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeightedPolicy:
+    """One way to choose nodes, and how much it counts beside the others."""
+
     policy: AllocationRate | Warmup | NodeLimit
     weight: float = 1.0
 

@@ -102,6 +102,7 @@ def mark_of(resource: Resource, metadata: ObjectMeta, changed: Json) -> Mark:
 
 
 def with_finalizer(metadata: ObjectMeta, finalizer: str) -> list[str]:
+    """Its finalizers with that one among them, once and last."""
     return [*(each for each in metadata.finalizers or () if each != finalizer), finalizer]
 
 

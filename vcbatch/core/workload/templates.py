@@ -25,6 +25,7 @@ def plain(template: Json) -> Json:
 
 
 def same_template(one: Json, other: Json) -> bool:
+    """Whether pods of both are alike, whatever was added to tell ReplicaSets apart."""
     return plain(one) == plain(other)
 
 

@@ -94,6 +94,7 @@ class Cache(Generic[T]):
         return iter(list(self._objects.values()))
 
     def get(self, uid: str) -> T | None:
+        """By UID; None where it isn't known."""
         return self._objects.get(uid)
 
     def held_as(self, obj: T) -> T:

@@ -74,9 +74,11 @@ class Layout:
         return layout
 
     def numa_nodes(self) -> tuple[int, ...]:
+        """The numbers of its NUMA nodes, ascending."""
         return tuple(sorted({place.numa for _, place in self.places}))
 
     def within(self, numa: Collection[int]) -> Cpus:
+        """The cpus of these NUMA nodes."""
         return frozenset(cpu for cpu, place in self.places if place.numa in numa)
 
     def unreserved(self, free: Cpus) -> Cpus:

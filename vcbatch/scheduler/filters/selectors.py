@@ -28,6 +28,7 @@ class Requirement:
     values: tuple[str, ...]
 
     def matches(self, labels: Labels) -> bool:
+        """Whether the labels meet it. `Gt` and `Lt` compare whole numbers; what is none matches nothing."""
         value = labels.get(self.key)
         match self.operator:
             case "In":
@@ -70,6 +71,7 @@ class LabelSelector:
         return LabelSelector(tuple(parts))
 
     def matches(self, labels: Labels) -> bool:
+        """Whether an object with these labels is selected."""
         return not self.nothing and all(r.matches(labels) for r in self.requirements)
 
 
@@ -113,6 +115,7 @@ class NodeAffinity:
 
     @staticmethod
     def parse(selector: Mapping[str, str] | None, affinity: Mapping[str, Any] | None) -> NodeAffinity:
+        """From `nodeSelector` and `affinity` of a pod; None where it has none."""
         node: Json = (affinity or {}).get("nodeAffinity") or {}
         hard: Json | None = node.get("requiredDuringSchedulingIgnoredDuringExecution")
         soft: Sequence[Json] = node.get("preferredDuringSchedulingIgnoredDuringExecution") or ()

@@ -55,6 +55,7 @@ class HostPort(NamedTuple):
     port: int
 
     def conflicts(self, other: HostPort) -> bool:
+        """Whether one node can't have both."""
         if self.port != other.port or self.protocol != other.protocol:
             return False
         return self.address == other.address or "0.0.0.0" in (self.address, other.address)  # noqa: S104 - compared

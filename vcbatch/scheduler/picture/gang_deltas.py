@@ -110,6 +110,7 @@ class GangDeltas(Picture):
                 job.subs.setdefault(task.sub, [0] * STATUSES)[task.status] += 1
 
     def set_phase(self, job: Job, phase: Phase) -> None:
+        """The gang's phase from now on, here and in the job table."""
         job.phase = phase
         self.jobs_table.phase[job.row] = phase
         self.jobs_table.changed.add(job.row)
@@ -133,6 +134,7 @@ class GangDeltas(Picture):
         self._forget_if_empty(job)
 
     def job_of_group(self, uid: str) -> Job | None:
+        """The gang of the PodGroup with this UID; None where it isn't ours, or is gone."""
         return self._by_group_uid.get(uid)
 
     def _job(self, key: str) -> Job:
@@ -221,6 +223,7 @@ class GangDeltas(Picture):
         self.inputs += 1
 
     def delete_queue(self, view: QueueView) -> None:
+        """A queue is gone; one of the same name with another UID stays. Its gangs are in none until it is back."""
         queue = self.queues.get(view.metadata.name)
         if queue is None or queue.view.metadata.uid != view.metadata.uid:
             return
@@ -245,12 +248,14 @@ class GangDeltas(Picture):
     # Priority classes -------------------------------------------------------------------------------------------------
 
     def apply_priority_class(self, view: PriorityClassView) -> None:
+        """A PriorityClass is there, or changed."""
         if self.priorities.get(view.metadata.name) == view:
             return
         self.priorities[view.metadata.name] = view
         self._reprioritise()
 
     def delete_priority_class(self, view: PriorityClassView) -> None:
+        """A PriorityClass is gone; its gangs have the default priority."""
         if self.priorities.pop(view.metadata.name, None) is not None:
             self._reprioritise()
 

@@ -234,6 +234,7 @@ class ClusterState(GangDeltas):
             self._nodes_moved = True
 
     def delete_node(self, name: str) -> None:
+        """A node is gone; pods on it stay known until they go."""
         info = self._infos.get(name)
         if info is None or not info.present:
             return

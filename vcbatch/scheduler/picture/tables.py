@@ -264,6 +264,7 @@ class JobTable:
             setattr(self, name, np.concatenate([getattr(self, name), np.zeros(rows - old, dtype=np.int64)]))
 
     def set_minimum(self, row: int, minimum: Vector | None) -> None:
+        """What admission counts for the gang, [R]; None where its PodGroup doesn't say."""
         self.changed.add(row)
         self.has_minimum[row] = minimum is not None
         self.minimum[row] = 0.0 if minimum is None else minimum

@@ -34,6 +34,8 @@ UNLIMITED = 1 << 60
 
 
 class Vote(IntEnum):
+    """What a plugin says where others are heard as well; how votes combine is in `answers`."""
+
     REJECT = -1
     ABSTAIN = 0
     PERMIT = 1

@@ -30,6 +30,7 @@ _LONGEST_HISTORY: Final = 200
 
 
 def next_revision(family: Family) -> int:
+    """The number of the revision that is made next: the first is 1."""
     return max((revision_of(each.metadata.annotations) for each in family.olds), default=0) + 1
 
 

@@ -28,6 +28,8 @@ PROGRESSING: Final = "Progressing"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
+    """Pods of all ReplicaSets of a Deployment; `updated` those of the newest alone."""
+
     replicas: int
     updated: int
     ready: int
@@ -36,6 +38,7 @@ class Counts:
 
 
 def counts_of(family: Family) -> Counts:
+    """What the ReplicaSets say of their pods, added up."""
     return Counts(
         replicas=sum(each.status.replicas for each in family.all),
         updated=family.new.status.replicas if family.new is not None else 0,

@@ -43,11 +43,13 @@ class Family:
 
     @property
     def replicas(self) -> int:
+        """How many pods are wanted: 1 where the spec doesn't say."""
         given = self.deployment.spec.replicas
         return 1 if given is None else given
 
     @property
     def all(self) -> Sequence[ReplicaSet]:
+        """Every ReplicaSet, the oldest first and the newest last."""
         return [*self.olds, *([self.new] if self.new is not None else [])]
 
     @property

@@ -47,6 +47,7 @@ class Row:
 
     @property
     def pods(self) -> Sequence[Pod]:
+        """Every pod: those wanted by ordinal, then the condemned."""
         return [*(pod for pod in self.seats.values() if pod is not None), *self.condemned]
 
 
@@ -63,6 +64,7 @@ def ordinal_of(stateful_set: StatefulSet, metadata: ObjectMeta) -> int | None:
 
 
 def row_of(stateful_set: StatefulSet, pods: Sequence[Pod]) -> Row:
+    """The pods by the ordinals that are in their names; other pods aren't in it."""
     start, count = first_ordinal(stateful_set), replicas_of(stateful_set)
     by_ordinal = {ordinal: pod for pod in pods if (ordinal := ordinal_of(stateful_set, pod.metadata)) is not None}
     wanted = range(start, start + count)
@@ -74,10 +76,12 @@ def row_of(stateful_set: StatefulSet, pods: Sequence[Pod]) -> Row:
 
 
 def first_ordinal(stateful_set: StatefulSet) -> int:
+    """0 where the spec doesn't say."""
     return stateful_set.spec.ordinals.start if stateful_set.spec.ordinals is not None else 0
 
 
 def replicas_of(stateful_set: StatefulSet) -> int:
+    """How many pods are wanted: 1 where the spec doesn't say."""
     return 1 if stateful_set.spec.replicas is None else stateful_set.spec.replicas
 
 
