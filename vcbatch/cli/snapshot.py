@@ -13,6 +13,7 @@ import msgspec
 
 from vcbatch.cli.access import Access, cluster_access_options
 from vcbatch.cli.output import CliError, note, say
+from vcbatch.cli.pods_to_come import pods_to_come
 from vcbatch.cli.scheduler_setup import Setup, SetupOptions, setup_options
 from vcbatch.scheduler.picture.reads import READS, Read
 from vcbatch.scheduler.simulation.recording import Settings, first_line, object_line
@@ -27,14 +28,16 @@ def command(access: Access, file: Path | None, setup: SetupOptions) -> int:
     """Save what the scheduler sees of a cluster to FILE, for `vcbatch replay`.
 
     Everything is read with your own rights; kinds that you may not list are left out, and named. Of each object only
-    what the scheduler reads is kept: no environment, no command, no Secret.
+    what the scheduler reads is kept: no environment, no command, no Secret. Of jobs whose gangs aren't admitted yet the
+    pods are added that they would make.
     """
     now = datetime.now(UTC)
     path = file or Path(f"vcbatch-snapshot-{now:%Y%m%dT%H%M%S}.jsonl.gz")
 
     async def work(api: Api) -> tuple[int, Setup]:
         found = await setup.read(api, access, now=now)
-        return save(path, found.settings, await read_objects(api)), found
+        objects = await read_objects(api)
+        return save(path, found.settings, [*objects, *await pods_to_come(api, objects)]), found
 
     count, found = access.streaming(work)
     say(f"{path}: {count} objects")

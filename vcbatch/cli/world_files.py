@@ -124,7 +124,7 @@ class Collected:
             if given is None or (_unserved(given) and (meta["namespace"], meta["name"]) not in whole):
                 pods.extend(members)
         written = {name for key, name in self.origins if key == _PODS} | {_key(p) for _, of in made for p in of}
-        lists[_PODS] = [_prioritised(pod, classes) if _key(pod) in written else pod for pod in pods]
+        lists[_PODS] = [prioritised(pod, classes) if _key(pod) in written else pod for pod in pods]
         return lists
 
     def say_ignored(self) -> None:
@@ -184,7 +184,7 @@ def _key(obj: Json) -> str:
     return f"{obj['metadata'].get('namespace', '')}/{obj['metadata']['name']}"
 
 
-def _prioritised(pod: Json, classes: Sequence[Json]) -> Json:
+def prioritised(pod: Json, classes: Sequence[Json]) -> Json:
     """With what the API server gives a pod of a PriorityClass, or one of none where a class is the default: of several
     the lowest."""
     spec = pod.get("spec")
@@ -197,5 +197,5 @@ def _prioritised(pod: Json, classes: Sequence[Json]) -> Json:
     if not values:
         return pod
     chosen = min(values, key=lambda c: cast("int", c["value"]))
-    given = {"priority": chosen["value"], "preemptionPolicy": chosen.get("preemptionPolicy", "PreemptLowerPriority")}
+    given = {"priority": chosen["value"], "preemptionPolicy": chosen.get("preemptionPolicy") or "PreemptLowerPriority"}
     return {**pod, "spec": {**given, **known}}

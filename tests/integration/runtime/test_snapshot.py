@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from vcbatch.api.resources import CONFIGMAPS, NODES, PODGROUPS, PODS, QUEUES, Resource
+from vcbatch.api.resources import CONFIGMAPS, JOBS, NODES, PODGROUPS, PODS, QUEUES, Resource
 from vcbatch.local.apiserver.server import EmbeddedServer
 
 POLICY = "actions: allocate\ntiers: [{plugins: [{name: gang}, {name: predicates}]}]"
@@ -90,6 +90,44 @@ async def test_a_cluster_is_saved_without_its_secrets_and_scheduled_from_the_fil
     code, _, err = await vcbatch("snapshot", file, "--kubeconfig", server.kubeconfig, "--scheduler-configmap", "a/b")
     assert code == 1
     assert err.startswith("error: --scheduler-configmap a/b: ConfigMap a/b: ")
+
+
+async def test_it_is_said_where_the_pods_of_a_gang_would_go_that_is_not_admitted(
+    server: EmbeddedServer, tmp_path: Path
+):
+    """What a planner asks: the job has no pods yet, since its queue and the cluster are too small for it."""
+    api = server.api
+    amounts = {"cpu": "4", "memory": "8Gi", "pods": "10"}
+    there = {"status": {"allocatable": amounts, "capacity": amounts}}
+    await api.create(NODES, {"metadata": {"name": "n1"}, **there})
+    await api.create(QUEUES, named(QUEUES, {"metadata": {"name": "default"}, "spec": {"weight": 1}}))
+    container = pod("any")["spec"]["containers"][0]
+    template = {"spec": {"schedulerName": "volcano", "containers": [container]}}
+    tasks = [{"name": "w", "replicas": 6, "template": template}]
+    tasks.append({**tasks[0], "name": "later", "replicas": 1, "dependsOn": {"name": ["w"]}})
+    for name, phase, count in (("wide", "Pending", 0), ("done", "Completed", 0), ("begun", "Pending", 1)):
+        body = {"metadata": {"name": name, "namespace": "default"}, "spec": {"minAvailable": 6, "tasks": tasks}}
+        made = await api.create(JOBS, named(JOBS, body), namespace="default")
+        gang = f"{name}-{made['metadata']['uid']}"
+        group = {
+            "metadata": {"name": gang, "namespace": "default"},
+            "spec": {"minMember": 6},
+            "status": {"phase": phase},
+        }
+        await api.create(PODGROUPS, named(PODGROUPS, group), namespace="default")
+        if count:
+            one = pod(f"{name}-w-0")
+            one["metadata"]["annotations"]["scheduling.k8s.io/group-name"] = gang
+            await api.create(PODS, one, namespace="default")
+
+    file, more = tmp_path / "snapshot.jsonl.gz", tmp_path / "node.json"
+    code, _, err = await vcbatch("snapshot", file, "--kubeconfig", server.kubeconfig)
+    assert code == 0, err
+    assert "hunter2" not in gzip.decompress(file.read_bytes()).decode()
+    more.write_text(json.dumps(named(NODES, {"metadata": {"name": "n2"}, **there})))
+    code, out, err = await vcbatch("replay", file, "--what-if", more, "-o", "json")
+    assert code == 0, err
+    assert set(json.loads(out)["binds"]) == {f"default/wide-w-{i}" for i in range(6)}
 
 
 async def test_without_a_cluster_it_is_said_how_to_have_one(tmp_path: Path):
