@@ -13,7 +13,7 @@ from vcbatch.scheduler.picture.model import Job
 
 SETTINGS = settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 POLICY = """
-actions: "allocate, preempt"
+actions: "allocate, {action}"
 tiers:
 - plugins:
   - name: priority
@@ -23,9 +23,10 @@ tiers:
   - name: predicates
   - name: nodeorder
 configurations:
-- name: preempt
-  arguments: {{minimizeVictims: true, enableTopologyAwarePreemption: {dry}}}
+- name: {action}
+  arguments: {{minimizeVictims: true{more}}}
 """
+DRY = ", enableTopologyAwarePreemption: true"
 
 
 def gangs(most: int, *priorities: str) -> st.SearchStrategy[list[Gang]]:
@@ -42,9 +43,10 @@ worlds = st.builds(World, st.lists(st.integers(2, 5), min_size=1, max_size=3), g
 
 
 @SETTINGS
-@given(worlds, st.booleans())
-def test_no_choice_of_fewer_gangs_would_have_done(world: World, dry: bool) -> None:
-    play = Play(world, Policy.parse(POLICY.format(dry=str(dry).lower())))
+@given(worlds, st.sampled_from([("preempt", ""), ("preempt", DRY), ("gangpreempt", "")]))
+def test_no_choice_of_fewer_gangs_would_have_done(world: World, how: tuple[str, str]) -> None:
+    action, more = how
+    play = Play(world, Policy.parse(POLICY.format(action=action, more=more)))
     waits: Job = play.state.jobs["ns/new0"]
     known: list[Job] = [job for job in play.state.jobs.values() if job is not waits]
     on = {job.key: [(t.node, int(t.cls.request[0])) for t in job.tasks.values() if t.node] for job in known}
@@ -67,4 +69,7 @@ def test_no_choice_of_fewer_gangs_would_have_done(world: World, dry: bool) -> No
     may_go = [job for job in known if job.priority <= top and on[job.key]]
     for fewer in range(len(broken)):
         assert all(places(gone) < waits.min_member for gone in combinations(may_go, fewer))
+    if action == "gangpreempt":
+        enough = [gone for gone in combinations(may_go, len(broken)) if places(gone) >= waits.min_member]
+        assert len(lost) == min(sum(len(on[job.key]) for job in gone) for gone in enough)
     settle(play)

@@ -29,7 +29,15 @@ tiers:
 """
 RECLAIM = PREEMPT.replace("gangpreempt", "gangreclaim").replace("proportion", "capacity")
 BOTH = PREEMPT.replace("gangpreempt", "gangpreempt, gangreclaim").replace("proportion", "capacity")
-MINIMAL = PREEMPT + "configurations:\n- name: gangpreempt\n  arguments: {minimizeVictims: true}\n"
+MINIMAL = (
+    BOTH
+    + """configurations:
+- name: gangpreempt
+  arguments: {minimizeVictims: true}
+- name: gangreclaim
+  arguments: {minimizeVictims: true}
+"""
+)
 SETTINGS = settings(max_examples=40)
 
 
@@ -157,7 +165,7 @@ def test_nobody_goes_but_for_a_gang_that_then_starts(world: tuple[list[int], lis
 
 
 @SETTINGS
-@given(worlds(), st.sampled_from([PREEMPT, RECLAIM]))
+@given(worlds(), st.sampled_from([PREEMPT, RECLAIM, MINIMAL]))
 def test_what_was_tried_leaves_no_trace(world: tuple[list[int], list[Gang]], policy: str) -> None:
     made = build(world, policy)
     before = books(made)
@@ -175,7 +183,7 @@ def test_what_was_tried_leaves_no_trace(world: tuple[list[int], list[Gang]], pol
 
 
 @SETTINGS
-@given(worlds(), st.sampled_from([PREEMPT, RECLAIM, BOTH]))
+@given(worlds(), st.sampled_from([PREEMPT, RECLAIM, BOTH, MINIMAL]))
 def test_evictions_come_to_an_end(world: tuple[list[int], list[Gang]], policy: str) -> None:
     """Every victim comes back at once and waits again, and nothing else happens: nobody evicts whom they went for."""
     made = build(world, policy)

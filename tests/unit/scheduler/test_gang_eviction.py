@@ -228,6 +228,20 @@ def test_gangs_spare_no_more_pods_than_are_needed_where_the_policy_says_so() -> 
     assert evicted(found.cycle()) == {"old-worker-0", "old-worker-1"}
 
 
+def test_a_gang_that_ends_ends_whole_though_not_all_its_pods_are_in_the_way() -> None:
+    """It could spare the pod on the other node, which is of no use without the rest."""
+    found = cluster(policy(minimizeVictims=True), nodes=1, cpu="2")
+    found.node("n1", cpu="1")
+    found.gang("old", 0, minimum=2, priorityClassName="low")
+    for index, node in enumerate(("n1", "n0", "n0")):
+        found.pod("old", index, nodeName=node)
+    found.run("old")
+    found.gang("new", 1, cpu="2", priorityClassName="high")
+    result = found.cycle()
+    assert evicted(result) == {f"old-worker-{i}" for i in range(3)}
+    assert {held.node for held in result.held} == {"n0"}
+
+
 APART = {
     "podAntiAffinity": {
         "requiredDuringSchedulingIgnoredDuringExecution": [

@@ -13,6 +13,7 @@ import numpy as np
 
 from vcbatch.scheduler.actions.base import eligible
 from vcbatch.scheduler.actions.bundles import Bundle
+from vcbatch.scheduler.actions.fewest_gangs import with_fewest_broken
 from vcbatch.scheduler.actions.gang_trial import GangTrial, Room
 from vcbatch.scheduler.actions.protected import ProtectedVictims, likeness
 from vcbatch.scheduler.actions.starving import may_preempt
@@ -116,6 +117,8 @@ class _Search:
             relief = _Relief(self, job, queue, trial)
             found = relief.find()
             if found is not None:
+                if self.given[MINIMIZE]:
+                    found = with_fewest_broken(self.session, job, found, relief.find, smallest=True)
                 relief.decide(found)
                 self._futile.clear()
                 return
@@ -147,14 +150,14 @@ class _Relief:
         found.discard()
         return victims
 
-    def find(self) -> Statement | None:
+    def find(self, breakable: frozenset[str] | None = None) -> Statement | None:
         """The evictions that give the gang its minimum, done on the picture; None, the picture as it was, where there
-        are none."""
+        are none. Of gangs whose UIDs aren't among the `breakable` ones, where these are given, none ends by it."""
         session, trial = self._session, self._trial
         eviction = GangEviction(self._kind, self._job, trial.need)
         if self._kind is EvictionKind.RECLAIM and not session.preemptive(self._queue, trial.need):
             return None
-        victims = VictimGangs(session, eviction, self._pool.gangs(self._job))
+        victims = VictimGangs(session, eviction, self._pool.gangs(self._job), breakable)
         most = self._pool.amounts(self._job, trial.resources)
         for domain in self._domains():
             room = Room(session, trial, domain.rows)
@@ -222,13 +225,16 @@ class _Relief:
 
     def _needed(self, statement: Statement, taken: Sequence[Bundle], domain: Domain) -> list[Bundle]:
         """Spare the bundles that turn out not to be needed, last those that are to go first; of what gangs can spare,
-        pod by pod. In the end the statement has the others, and the gang in its places. Returns the others."""
+        pod by pod, where they don't end all the same. In the end the statement has the others, and the gang in its
+        places. Returns the others."""
         kept = [part for bundle in taken for part in bundle.single]
         statement.discard()
         room = Room(self._session, self._trial, domain.rows)
         for bundle in kept:
             room.add(bundle)
         for bundle in reversed(kept[:]):
+            if bundle.safe and any(other.job is bundle.job and not other.safe for other in kept):
+                continue  # what a gang needs comes after what it can spare, so here it is known that it ends
             room.add(bundle, back=True)
             others = [other for other in kept if other is not bundle]
             if room.may_do() and self._placed(statement, others, domain):

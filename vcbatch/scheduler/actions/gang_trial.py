@@ -178,11 +178,15 @@ class Room:
 
     def _slots_of(self, cls: TaskClass, columns: Rows, rows: Rows) -> Floats:
         """How many pods of the class the nodes' resources are enough for, where its filters admit it; [len(rows)]."""
-        free = self._future[columns[:, None], rows]
-        need = cls.need
-        asked = np.where(need > 0, need, 1.0)
-        slots = np.where(need > 0, np.floor((free + EPS) / asked), np.where(free > -EPS, np.inf, 0.0)).min(axis=0)
+        slots = slots_in(self._future[columns[:, None], rows], cls.need)
         admitted = self._session.placer.static(cls).mask[rows]
         if self.within is not None:
             admitted = admitted & self.within[rows]
-        return np.where(admitted, np.maximum(slots, 0.0), 0.0)
+        return np.where(admitted, slots, 0.0)
+
+
+def slots_in(free: Floats, need: Floats) -> Floats:
+    """For how many pods that need this, [K, 1], what is free on nodes, [K, M], is enough; [M]."""
+    asked = np.where(need > 0, need, 1.0)
+    slots = np.where(need > 0, np.floor((free + EPS) / asked), np.where(free > -EPS, np.inf, 0.0)).min(axis=0)
+    return np.maximum(slots, 0.0)

@@ -104,6 +104,8 @@ class Relief:
             return False
         if job.uid in self._spared or (job is not own and self.session.owed(job, own)):
             return False
+        if self._breakable is not None and job.uid not in self._breakable and job.ready_count == job.min_member:
+            return False
         if task.cls.best_effort and not victim.cls.best_effort:
             return False
         if self.terms.kind is EvictionKind.RECLAIM:
@@ -255,10 +257,19 @@ class Relief:
         else:
             lenders = [q.row for q in session.state.queues.values() if q is not job.queue and reclaimable(q)]
             jobs = np.isin(queues, lenders)
+        if self._breakable is not None:
+            jobs &= self._may_lose(self._breakable)
         pool = table.candidates(running=self.terms.kind is EvictionKind.RECLAIM, jobs=jobs)
         if task.cls.best_effort:
             pool = pool.only(table.best_effort()[pool.classes])
         return pool
+
+    def _may_lose(self, breakable: frozenset[str]) -> Mask:
+        """The gangs that may be broken, and those that may have pods to spare: they don't have just their minimum."""
+        state = self.session.state
+        mask = state.jobs_table.ready_count != state.jobs_table.min_member
+        mask[[job.row for uid in breakable if (job := state.job_of_group(uid)) is not None]] = True
+        return mask
 
     def _bound(self, pool: Candidates, job: Job, cls: TaskClass, count: int) -> Candidates:
         """Those of the pool that plugins might name, at least: what a tier can come to at most, for every tier.

@@ -80,11 +80,15 @@ class VictimPool:
 class VictimGangs:
     """The gangs that may lose pods to another one, and their bundles."""
 
-    def __init__(self, session: Session, eviction: GangEviction, gangs: Gangs) -> None:
+    def __init__(
+        self, session: Session, eviction: GangEviction, gangs: Gangs, breakable: frozenset[str] | None = None
+    ) -> None:
+        """Of gangs whose UIDs aren't among the `breakable` ones, where these are given, none ends."""
         self._session = session
         self._eviction = eviction
         self._statuses = _MAY_GO[eviction.kind]
         self._gangs = gangs
+        self._breakable = breakable
 
     def bundles(self, within: Mask | None, *, whole: bool) -> Iterator[Bundle]:
         """Their bundles on these nodes ([N]; None: on all), first to go first: what gangs can spare, and then, where
@@ -105,7 +109,7 @@ class VictimGangs:
                 if safe:
                     yield sparing(job, safe)
         if whole:
-            for group in self._in_order(self._gangs):
+            for group in self._in_order(self._may_end()):
                 yield from self._whole(group, lambda job: parts_of(job)[1])
 
     def _whole(self, group: Sequence[Job], rest_of: Callable[[Job], list[Task]]) -> Iterator[Bundle]:
@@ -151,6 +155,11 @@ class VictimGangs:
         found = [t for t in job.tasks.values() if t.preemptable and t.status in self._statuses]
         rows = {t.uid: state.row_of(t) for t in found}
         return [t for t in found if rows[t.uid] >= 0 and (within is None or within[rows[t.uid]])]
+
+    def _may_end(self) -> Gangs:
+        if self._breakable is None:
+            return self._gangs
+        return self._gangs.where(np.array([job.uid in self._breakable for job in self._gangs.jobs], dtype=bool))
 
     def _sparing(self) -> Gangs:
         """Those that may have pods to spare: they don't have just their minimum."""
