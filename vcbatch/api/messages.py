@@ -78,6 +78,23 @@ def expected_start(message: str) -> datetime | None:
     return _time_after(_STARTS_BY, message)
 
 
+_IN_LINE: Final = " is first in, first out: "
+_FIRST: Final = " is first"
+
+
+def behind_first(*, queue: str, first: str, expected: datetime | None = None) -> str:
+    """A gang of a queue in which the `first`, as `namespace/name`, holds up those behind it until it has started: by
+    `expected`, None where nobody knows."""
+    when = f", expected by {format_time(expected)}" if expected is not None else ""
+    return f"queue {queue}{_IN_LINE}{first}{_FIRST}{when}"
+
+
+def first_in_line(message: str) -> str:
+    """The PodGroup that holds the gang up, where the scheduler's message says so; else empty."""
+    first, found, _ = message.partition(_IN_LINE)[2].partition(_FIRST)
+    return first if found else ""
+
+
 _MAY_GO_FROM: Final = "which may go from "
 _GANGS_NAMED: Final = 2
 

@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 
 from vcbatch.api import names
 from vcbatch.api.loose import Json, listed, part
-from vcbatch.api.messages import cause_of, expected_start, protected_until, read_wait
+from vcbatch.api.messages import behind_first, cause_of, expected_start, first_in_line, protected_until, read_wait
 from vcbatch.api.phases import JobPhase, PodGroupPhase
 from vcbatch.api.quantities import read
 from vcbatch.api.quantity import ZERO, Quantity
@@ -24,6 +24,10 @@ Amounts = Mapping[str, Quantity]
 
 _COUNTED_TWICE: Final = ("requests.", "limits.", "count/")
 _PODS: Final = "pods"
+_FIRST_IN_FIRST_OUT: Final = "fifo"
+"""`DequeueStrategy.FIFO`, which lies among models."""
+_OUT_OF_LINE: Final = frozenset({WaitReason.NOT_ENOUGH_PODS, WaitReason.GATED, WaitReason.PLUGIN_FAILED})
+"""With which a gang isn't tried at all, so that nobody waits until it has been."""
 _HOLDING: Final = frozenset({PodGroupPhase.RUNNING, PodGroupPhase.UNKNOWN})
 
 
@@ -44,6 +48,8 @@ class Gang:
     runs: int = 0
     reason: WaitReason | None = None
     """Why it waits, where the scheduler said so."""
+    expected_start: datetime | None = None
+    """By when it starts at the latest, where the scheduler wrote that."""
 
     @property
     def key(self) -> str:
@@ -80,6 +86,8 @@ class Waiting:
         ahead: those before it.
         by_policy: whether that is the order of the scheduler's policy. Else it is by priority and then age, and a
             policy may order them otherwise.
+        held_up_by: in a queue that is first in, first out, the gang before it that holds it up until it has started.
+        holds_up: those behind it that it holds up, likewise.
         holders: the gangs that hold what it waits for: those in the queue of `limit`, else in its own; oldest first.
             For a gang that waits for admission, those that were admitted and have yet to start are among them.
         limit: where a queue's capability leaves no room: the nearest one where it never will, else the nearest.
@@ -97,6 +105,8 @@ class Waiting:
     position: int = 0
     ahead: Sequence[Gang] = ()
     by_policy: bool = False
+    held_up_by: Gang | None = None
+    holds_up: Sequence[Gang] = ()
     holders: Sequence[Gang] = ()
     limit: Limit | None = None
     enough: Sequence[Gang] = ()
@@ -109,6 +119,9 @@ class Waiting:
         if self.position:
             order = "" if self.by_policy else ", by priority and then age"
             lines.append(f"number {self.position} of those that wait in queue {self.queue}{order}")
+        if self.held_up_by is not None:
+            first = self.held_up_by
+            lines.append(behind_first(queue=self.queue, first=first.key, expected=first.expected_start))
         if self.expected_start is not None:
             lines.append(f"starts by {self.expected_start:%Y-%m-%d %H:%M:%S} UTC")
         elif self.evictable_from is not None:
@@ -150,6 +163,13 @@ def waiting_of(job: Json, around: Surroundings) -> Waiting:
     else:
         line.sort(key=_turn)
     ahead = line[: line.index(gang)] if gang in line else []
+    first: Gang | None = None
+    held_up: Sequence[Gang] = ()
+    if gang in line and _fifo(queue, around.queues):
+        named = first_in_line(message)
+        said = [one for one, group in zip(gangs, around.pod_groups, strict=True) if named and _key(group) == named]
+        first = next((one for one in said if one in line and one is not gang), None) or _first_before(gang, line)
+        held_up = [one for one in line[len(ahead) + 1 :] if _first_before(one, line) is gang] if first is None else ()
     keeping = [one for one in gangs if one is not gang and _keeps_room(one, before=gang)]
     limited = reason in (WaitReason.QUEUE_LIMIT, WaitReason.IMPOSSIBLE, None)
     limit = _limit(gang, keeping, around.queues) if limited else None
@@ -165,6 +185,8 @@ def waiting_of(job: Json, around: Surroundings) -> Waiting:
         position=len(ahead) + 1 if gang in line else 0,
         ahead=ahead,
         by_policy=by_policy,
+        held_up_by=first,
+        holds_up=held_up,
         holders=holders,
         limit=limit,
         enough=_enough(holders, limit) if limit is not None and limit.ever else (),
@@ -183,6 +205,7 @@ def gang_of(group: Json, priorities: Mapping[str, int]) -> Gang:
     """Read a PodGroup; `priorities` are PriorityClasses' values by name."""
     metadata, spec = part(group, "metadata"), part(group, "spec")
     name = str(_owner(group).get("name") or metadata.get("name", ""))
+    said = str(_unschedulable(group).get("message") or "")
     return Gang(
         namespace=str(metadata.get("namespace", "")),
         name=name,
@@ -194,7 +217,8 @@ def gang_of(group: Json, priorities: Mapping[str, int]) -> Gang:
         asks=amounts_of(part(spec, "minResources")),
         created=_time(metadata.get("creationTimestamp")),
         runs=int(part(group, "status").get("running") or 0),
-        reason=read_wait(str(_unschedulable(group).get("message") or ""))[0],
+        reason=read_wait(said)[0],
+        expected_start=expected_start(said),
     )
 
 
@@ -239,6 +263,28 @@ def _keeps_room(gang: Gang, *, before: Gang) -> bool:
 
 def _in_line(gang: Gang) -> bool:
     return gang.phase in (PodGroupPhase.PENDING, PodGroupPhase.INQUEUE)
+
+
+def _fifo(queue: str, queues: Sequence[Json]) -> bool:
+    specs = (part(one, "spec") for one in queues if part(one, "metadata").get("name") == queue)
+    return any(spec.get("dequeueStrategy") == _FIRST_IN_FIRST_OUT for spec in specs)
+
+
+def _first_before(gang: Gang, line: Sequence[Gang]) -> Gang | None:
+    """The first in a line that holds the gang up. One that can't start as things are, or that isn't tried, holds up
+    nobody, and one that waits for admission only those that do so, too."""
+    for one in line:
+        if one is gang:
+            return None
+        tried = one.reason is None or not (one.reason.hopeless or one.reason in _OUT_OF_LINE)
+        if tried and (one.phase == PodGroupPhase.INQUEUE or gang.phase == PodGroupPhase.PENDING):
+            return one
+    return None
+
+
+def _key(group: Json) -> str:
+    metadata = part(group, "metadata")
+    return f"{metadata.get('namespace', '')}/{metadata.get('name', '')}"
 
 
 def _turn(gang: Gang) -> tuple[int, float, str]:

@@ -9,10 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vcbatch.api.messages import (
+    behind_first,
     could_evict,
     executing,
     expected_start,
     expected_to_start,
+    first_in_line,
     gang_unschedulable,
     protected_until,
     read_wait,
@@ -114,6 +116,61 @@ def test_the_order_is_that_of_the_policy_where_it_is_known() -> None:
     assert str(found).endswith("\nnumber 2 of those that wait in queue q")
     unknown = waiting_of(job(), Surroundings(pod_groups=groups, places={"younger-group": 0}))
     assert ([one.name for one in unknown.ahead], unknown.by_policy) == (["stranger", "older"], False)
+
+
+def line(*, message: str = "", **heads: Json) -> list[Json]:
+    """The groups of a queue, the first first, with mine behind them and one more behind mine."""
+    before = [group(name, at=at, **more) for at, (name, more) in enumerate(heads.items())]
+    return [*before, group(at=30, message=message, phase="Pending"), group("later", at=40, phase="Pending")]
+
+
+def held_up_by(groups: list[Json], *, fifo: bool = True, places: dict[str, int] | None = None) -> str:
+    strategy = {"dequeueStrategy": "fifo" if fifo else "traverse"}
+    queues = [{"metadata": {"name": "q"}, "spec": strategy}, {"metadata": {"name": "other"}, "spec": {}}]
+    found = waiting_of(job(), Surroundings(pod_groups=groups, queues=queues, places=places)).held_up_by
+    return "" if found is None else found.name
+
+
+def test_the_first_of_a_line_holds_up_those_behind_it() -> None:
+    groups = line(a={}, b={})
+    assert held_up_by(groups) == "a"
+    assert held_up_by(groups, fifo=False) == ""
+    assert held_up_by(groups, places={"b-group": 0, "a-group": 1, "mine-group": 2}) == "b"
+    assert held_up_by(line(a={"phase": "Running"}, b={})) == "b"
+    assert held_up_by(line(a={"queue": "other"})) == ""
+
+
+def test_who_is_not_tried_holds_up_nobody() -> None:
+    for reason in WaitReason:
+        groups = line(a={"message": told(reason, "said")}, b={})
+        passed = reason.hopeless or reason in (WaitReason.NOT_ENOUGH_PODS, WaitReason.GATED, WaitReason.PLUGIN_FAILED)
+        assert held_up_by(groups) == ("b" if passed else "a"), reason
+
+
+def test_who_waits_for_admission_holds_up_only_those_that_do_too() -> None:
+    assert held_up_by(line(a={"phase": "Pending"}, b={})) == "a"
+    groups = [group("a", at=0, phase="Pending"), group(at=1)]
+    assert held_up_by(groups) == ""
+
+
+def test_whom_the_scheduler_names_goes_before_what_is_guessed() -> None:
+    named = told(WaitReason.QUEUE_LIMIT, behind_first(queue="q", first="n/b-group"))
+    assert held_up_by(line(message=named, a={}, b={})) == "b"
+    assert held_up_by(line(message=named, a={}, b={"phase": "Running"})) == "a", "it has started since"
+    expected = behind_first(queue="q", first="n/b-group", expected=WHEN)
+    assert held_up_by(line(message=told(WaitReason.RESERVED, expected), a={}, b={})) == "b"
+    assert first_in_line("queue q is first in, first out: n/cut...") == ""
+
+
+def test_a_gang_is_told_whom_it_holds_up() -> None:
+    fifo = [{"metadata": {"name": "q"}, "spec": {"dequeueStrategy": "fifo"}}]
+    groups = [group(at=0), group("a", at=1), group("b", at=2, phase="Pending"), group("else", at=3, queue="other")]
+    found = waiting_of(job(), Surroundings(pod_groups=groups, queues=fifo))
+    assert ([one.name for one in found.holds_up], found.held_up_by) == (["a", "b"], None)
+    second = waiting_of(job("a"), Surroundings(pod_groups=groups, queues=fifo))
+    assert list(second.holds_up) == [], "those behind it are held up by the first, as it is itself"
+    assert str(second).endswith("\nqueue q is first in, first out: n/mine is first")
+    assert list(waiting_of(job(), Surroundings(pod_groups=groups)).holds_up) == []
 
 
 def test_what_has_to_end_is_told_where_a_queue_is_full() -> None:

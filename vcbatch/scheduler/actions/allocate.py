@@ -6,6 +6,7 @@ import heapq
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+from vcbatch.api.messages import behind_first
 from vcbatch.scheduler.actions.attempt import Attempt, Sheet
 from vcbatch.scheduler.actions.base import ERROR_CACHE, eligible, place_best_effort
 from vcbatch.scheduler.actions.claims_attempt import attempt_of
@@ -123,7 +124,7 @@ class _Turns:
                 return True
         blocker = session.blockers.get(job.key)
         if queue.fifo and blocker is not None and not blocker.reason.hopeless:
-            session.closed_queues[queue.name] = f"queue {queue.name} is first in, first out: {job.key} is first"
+            session.closed_queues[queue.name] = behind_first(queue=queue.name, first=job.key)
             return False
         return True
 

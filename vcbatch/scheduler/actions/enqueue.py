@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from vcbatch.api.messages import behind_first
 from vcbatch.scheduler.arguments import NO_ARGUMENTS
 from vcbatch.scheduler.picture.model import Job, Phase, Queue
 from vcbatch.scheduler.plugins.base import Verdict
@@ -108,7 +109,7 @@ class _Desk:
             if blocker is not None:
                 self._refuse(job, blocker)
                 if not blocker.reason.hopeless:
-                    text = f"queue {self._queue.name} is first in, first out: {job.key} is first"
+                    text = behind_first(queue=self._queue.name, first=job.key)
                     behind = Blocker(reason=WaitReason.QUEUE_LIMIT, text=text)
 
     def _traverse(self) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vcbatch.api.messages import expected_to_start
+from vcbatch.api.messages import behind_first, expected_to_start
 from vcbatch.api.timestamps import format_time
 from vcbatch.scheduler.picture.columns import Floats, Rows
 from vcbatch.scheduler.picture.model import Job, Queue, Run
@@ -58,7 +58,7 @@ class Reservations:
         self._keep(not harmless)
         own = self._by_queue.get(queue.name)
         if queue.fifo and own is not None and not self._ends_by(job, own.start):
-            text = f"queue {queue.name} is first in, first out: {own.job.key} is first, expected {_by(own.start)}"
+            text = behind_first(queue=queue.name, first=own.job.key, expected=own.start)
             return Blocker(reason=WaitReason.RESERVED, text=text)
         return None
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from vcbatch.api.messages import behind_first
 from vcbatch.api.phases import JobPhase
 from vcbatch.api.quantity import parse_quantity
 from vcbatch.api.reasons import JobReason, WaitReason
@@ -107,3 +108,30 @@ def test_one_that_others_may_not_be_evicted_for_yet_is_told_from_when_on() -> No
     said = screen(kept)
     assert "Starts: from 2026-06-01 12:04:00 UTC (in 4m) on others may be evicted\n" in said
     assert "room is made for it once the policy lets those pods go" in " ".join(said.split())
+
+
+def test_one_that_stands_behind_the_first_of_its_queue_is_told_so() -> None:
+    first = gang("first", phase="Inqueue")
+    message = behind_first(queue="q", first="n/first-group")
+    held = replace(waiting(WaitReason.QUEUE_LIMIT, ahead=[first], held_up_by=first), message=message)
+    said = screen(held)
+    assert "Behind: queue q is first in, first out: n/first is first\nStarts: not before n/first has started\n" in said
+    assert "it has its turn once n/first has started" in said
+    assert "vcbatch job explain first -n n\n" in said
+    assert "BEFORE IT, AS" in said and "holds it up" in said
+    for_room = screen(replace(held, message="cpu 4 of 4"))
+    assert "it starts once enough of the queue has ended" in for_room, "it waits for room itself"
+
+
+def test_one_behind_a_gang_with_an_expected_start_may_start_before_that() -> None:
+    first = gang("first", phase="Inqueue", expected_start=NOW)
+    said = " ".join(screen(waiting(WaitReason.RESERVED, ahead=[first], held_up_by=first)).split())
+    assert "Behind: queue q is first in, first out: n/first is first, expected by 2026-06-01T12:00:00Z" in said
+    assert "not before" not in said
+    assert "A job with a time limit" in said
+
+
+def test_the_first_of_a_line_is_told_whom_it_holds_up() -> None:
+    others = [gang(f"g{number}", phase="Pending") for number in range(7)]
+    said = " ".join(screen(waiting(WaitReason.INSUFFICIENT, holds_up=others)).split())
+    assert "Holds up: n/g0, n/g1, n/g2, n/g3, n/g4 and 2 more: queue q is first in, first out" in said

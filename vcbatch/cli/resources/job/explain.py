@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from vcbatch.api.messages import behind_first
 from vcbatch.api.names import DEFAULT_SCHEDULER
 from vcbatch.api.phases import JobPhase
 from vcbatch.api.reasons import WaitReason
@@ -90,7 +91,7 @@ def explained(
             "\n".join(_headline(job, waiting, terminal, now=now)),
             facts(_facts(waiting, order, now), terminal),
             section("Queues before its own", queues_table(waiting, order, terminal), terminal),
-            section("Ahead of it", gangs(ahead, queue=waiting.queue, last=True, why=reasons(waiting, order)), terminal),
+            section("Ahead of it", gangs(ahead, queue=waiting.queue, last=True, why=_why(waiting, order)), terminal),
             section(f"Held in queue {holding}", gangs(waiting.holders, queue=holding), terminal),
             section("What to do", "\n".join(_advice(job, waiting, terminal)), terminal),
         ]
@@ -115,6 +116,11 @@ def _facts(waiting: Waiting, order: Order, now: datetime) -> Iterator[tuple[str,
     yield "Needs", f"{pods}{f': {amounts(gang.asks)}' if amounts(gang.asks) else ''}"
     yield "Queue", _place(waiting)
     yield from order_facts(waiting, order)
+    first = waiting.held_up_by
+    if first is not None:
+        yield "Behind", behind_first(queue=waiting.queue, first=first.key, expected=first.expected_start)
+    if waiting.holds_up:
+        yield "Holds up", f"{_and([one.key for one in waiting.holds_up])}: queue {waiting.queue} is first in, first out"
     limit = waiting.limit
     if limit is not None:
         title, how = ("Short by", "below") if limit.ever else ("Too large", "above")
@@ -129,10 +135,21 @@ def _facts(waiting: Waiting, order: Order, now: datetime) -> Iterator[tuple[str,
         yield "Starts", f"once {_and([gang.key for gang in waiting.enough])} {_end(waiting.enough)}{turn}"
     elif waiting.reason is WaitReason.IMPOSSIBLE or (limit is not None and not limit.ever):
         yield "Starts", Cell("never, as things are", Tone.BAD)
+    elif first is not None and first.expected_start is None:
+        yield "Starts", f"not before {first.key} has started"
     elif waiting.position > 1:
         yield "Starts", "nobody can say when: that is foreseen for the first of a queue alone"
     else:
         yield "Starts", "nobody can say when: that takes time limits on the jobs that run"
+
+
+def _why(waiting: Waiting, order: Order) -> Mapping[str, str]:
+    """By UID of a gang that is ahead why it is, and whether it holds the job's up."""
+    why = dict(reasons(waiting, order))
+    first = waiting.held_up_by
+    if first is not None:
+        why[first.uid] = "; ".join(filter(None, (why.get(first.uid), "holds it up")))
+    return why
 
 
 def _place(waiting: Waiting) -> str:

@@ -34,6 +34,8 @@ def explanation_json(job: Json, waiting: Waiting, order: Order) -> Json:
         "needs": _needs(waiting.gang),
         "position": waiting.position,
         "ahead": [_gang(gang) | ({"because": why[gang.uid]} if gang.uid in why else {}) for gang in waiting.ahead],
+        "heldUpBy": waiting.held_up_by.key if waiting.held_up_by is not None else None,
+        "holdsUp": [gang.key for gang in waiting.holds_up],
         "holders": [_gang(gang) for gang in waiting.holders],
         "limit": _limit(waiting.limit),
         "startsOnceEnded": [gang.key for gang in waiting.enough],

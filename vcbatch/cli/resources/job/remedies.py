@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from vcbatch.api.messages import first_in_line
 from vcbatch.api.phases import JobPhase
 from vcbatch.api.reasons import JobReason, WaitReason
 from vcbatch.cli.resources.fields import name_of, namespace_of
@@ -87,10 +88,20 @@ _LARGER_THAN_QUEUE: Final = (
 )
 
 
+_BEHIND_FIRST: Final = (
+    "Nothing, if it may wait: it has its turn once {first} has started.",
+    "Why that one waits: vcbatch job explain {first_name} -n {first_namespace}",
+    _MOVE,
+)
+
+
 def remedies(job: Json, waiting: Waiting) -> Iterator[str]:
     """Sentences with commands to type, the likeliest first."""
     limit = waiting.limit.queue if waiting.limit is not None else waiting.queue
     words = {"job": name_of(job), "queue": waiting.queue, "limit": limit, "namespace": namespace_of(job)}
+    first = waiting.held_up_by
+    if first is not None:
+        words |= {"first": first.key, "first_name": first.name, "first_namespace": first.namespace}
     for gang in waiting.enough:
         if gang.reason is WaitReason.IMPOSSIBLE:
             yield (
@@ -118,6 +129,8 @@ def _sentences(phase: JobPhase, waiting: Waiting) -> tuple[str, ...]:
             pass
     if waiting.limit is not None and not waiting.limit.ever:
         return _LARGER_THAN_QUEUE
+    if waiting.held_up_by is not None and waiting.reason is WaitReason.QUEUE_LIMIT and first_in_line(waiting.message):
+        return _BEHIND_FIRST
     known = _FOR.get(waiting.reason) if waiting.reason is not None else None
     if known is not None:
         return known
