@@ -99,7 +99,7 @@ def _verify(recording: Recording, extensions: Extensions, output: str) -> int:
         differing += not done.same
         say(json.dumps(_cycle_json(done)) if output == "json" else _cycle_text(done))
     count = recording.cycles
-    note(f"{count} cycles done again, {differing or 'none'} decided otherwise")
+    note(f"{count} cycle{'' if count == 1 else 's'} done again, {differing or 'none'} decided otherwise")
     return 1 if differing else 0
 
 
@@ -224,7 +224,26 @@ def _difference_text(before: Outcome, after: Outcome) -> str:
     lines = [f"before: {_totals(before)}", f"after:  {_totals(after)}", ""]
     gangs = sorted(before.phases.keys() | after.phases.keys())
     changes = [line for gang in gangs for line in _gang_change(before, after, gang)]
+    still = [gang for gang in gangs if _waits_otherwise(before, after, gang)]
+    for gang in still[:_STILL_SHOWN]:
+        changes += [gang, f"  waits: {_why(after, gang)} still", f"    {_cause(after, gang)}"]
+    if len(still) > _STILL_SHOWN:
+        changes.append(f"and {len(still) - _STILL_SHOWN} more wait still, with other numbers")
     return "\n".join([*lines, *(changes or ["nothing changes for any gang"])])
+
+
+_STILL_SHOWN = 5
+"""Gangs that wait as before, only with other numbers, which are shown."""
+
+
+def _waits_otherwise(before: Outcome, after: Outcome, gang: str) -> bool:
+    """Whether the gang waits for the same reason with other numbers: how much nearer it has come."""
+    both = gang in before.reasons and gang in after.reasons
+    return both and _why(before, gang) == _why(after, gang) and _cause(before, gang) != _cause(after, gang)
+
+
+def _cause(outcome: Outcome, gang: str) -> str:
+    return read_wait(outcome.reasons[gang].message)[1]
 
 
 def _totals(outcome: Outcome) -> str:
@@ -251,7 +270,7 @@ def _gang_change(before: Outcome, after: Outcome, gang: str) -> list[str]:
     if was != now:
         told.append(f"  waits: {was or 'no'} → {now or 'no'}")
         if now:
-            told.append(f"    {read_wait(after.reasons[gang].message)[1]}")
+            told.append(f"    {_cause(after, gang)}")
     return [gang, *told] if told else []
 
 

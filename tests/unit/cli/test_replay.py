@@ -303,3 +303,25 @@ def test_what_is_added_comes_last(running: Path):
     same = told(run(running, "--without", "job/ns/a", "--what-if", added(running, *later), "-o", "json"))
     assert set(same["binds"]) == set(before["binds"]) == {"ns/b-0", "ns/b-1"}
     assert same["waits"]["ns/0"]["after"] == "InsufficientResources"
+
+
+def test_who_waits_still_is_told_how_much_nearer_it_came(tmp_path: Path):
+    """Each of these gangs needs 16 GPUs; there are 8, then 12."""
+    wide = [made for i in range(6) for made in (_in("ns", group(f"w{i}", 4)), *(_wide(i, n) for n in range(4)))]
+    saved = tmp_path / "wide.jsonl.gz"
+    lists = {
+        "nodes": [node("n1"), node("n2")],
+        "queues": [{"metadata": {"name": "default"}}],
+        "podGroups": [one for one in wide if one["kind"] == "PodGroup"],
+        "pods": [one for one in wide if one["kind"] == "Pod"],
+    }
+    save(saved, Settings(taken=NOW), [obj for _, obj in World.read(lists).objects])
+    text = run(saved, "--what-if", added(saved, node("n3"))).stdout
+    assert "ns/w0\n  waits: Impossible still\n    the gang needs nvidia.com/gpu 16" in text
+    assert text.count(" still\n") == 5
+    assert text.endswith("and 1 more wait still, with other numbers\n")
+    assert "nothing changes" not in text
+
+
+def _wide(gang: int, number: int) -> dict[str, Any]:
+    return _in("ns", pod(f"w{gang}-{number}", f"w{gang}", gpus=4, schedulerName="volcano"))
