@@ -9,9 +9,12 @@ import msgspec
 import pytest
 
 from tests.unit.scheduler.cluster import START, Cluster
+from tests.unit.scheduler.scoring import plugin_of, session
 from vcbatch.api.quota import Quota
 from vcbatch.api.resources import RESOURCEQUOTAS
 from vcbatch.scheduler import Policy, PolicyError, WaitReason
+from vcbatch.scheduler.plugins.base import Vote
+from vcbatch.scheduler.plugins.sla import Sla
 from vcbatch.scheduler.result import Shortage
 
 Json = dict[str, Any]
@@ -162,6 +165,46 @@ def test_a_limit_that_is_no_duration_leaves_the_policy_s() -> None:
     result = made.cycle()
     assert result.look_again_at is None  # it was created an hour ago and more
     assert made.scheduler.phase("ns", "one") == "Inqueue"
+
+
+def test_a_gang_s_own_limit_goes_before_the_policy_s() -> None:
+    made = cluster(sla(**{"sla-waiting-time": "1s"}), actions="enqueue")
+    waiting(made, "one", "sla-waiting-time", since(10))
+    waiting(made, "none", "sla-waiting-time", "0s")  # no limit at all: the policy's
+    assert made.cycle().look_again_at == START + timedelta(seconds=10)
+
+
+def test_who_waited_long_enough_is_asked_for_though_one_alike_was_refused() -> None:
+    made = Cluster(
+        Policy.build(
+            {
+                "actions": "enqueue",
+                "tiers": [
+                    {"plugins": [{**sla(), "enableJobOrder": False}]},
+                    {"plugins": [{"name": "overcommit"}]},
+                ],
+            }
+        )
+    )
+    made.node("n")
+    waiting(made, "young", "sla-waiting-time", since(1000))
+    waiting(made, "old", "sla-waiting-time", since(1))
+    assert phases(made) == {"young": "Pending", "old": "Inqueue"}
+
+
+def test_what_a_gang_got_is_held_once_it_waited_long_enough() -> None:
+    made = cluster({"name": "gang", "enableJobPipelined": False}, sla(), actions="allocate")
+    waiting(made, "one", "sla-waiting-time", since(10))
+    made.scheduler._state.settle()
+    job = made.scheduler._state.jobs["ns/one"]
+    votes, stamps = [], []
+    for made.now in (START, START + timedelta(seconds=9.999), START + timedelta(seconds=10)):
+        plugin = plugin_of(session(made, made.scheduler.policy), Sla)
+        votes.append(plugin.job_pipelined(job))
+        assert job.queue is not None
+        stamps.append(plugin.limit_stamp(job.queue))
+    assert votes == [Vote.ABSTAIN, Vote.ABSTAIN, Vote.PERMIT]
+    assert stamps[0] == stamps[1] != stamps[2]  # gangs that are set aside are tried again
 
 
 @pytest.mark.parametrize("value", ["soon", "", "0s", "-1h", 60, True])
