@@ -205,7 +205,7 @@ class AsyncJobHandle(JobDisplay):
         `tail` is a number of lines of each container. `tasks`, `indices` (of the pods of a task) and `containers`
         choose; what the job doesn't have raises `NotFound`."""
         from vcbatch.sdk.log_choice import chosen
-        from vcbatch.sdk.logs import follow_job, pretence
+        from vcbatch.sdk.logs import follow_job
 
         if tail is not None and tail < 0:
             raise ValueError(f"tail={tail}: want 0 or more")
@@ -222,7 +222,7 @@ class AsyncJobHandle(JobDisplay):
                 indices=parts.indices,
                 containers=parts.containers,
                 on_trouble=self._session.trouble,
-                on_pretence=lambda: _log.warning("%s", pretence(self.name)),
+                on_silence=lambda sentence: _log.warning("%s", sentence),
                 clock=self._session.clock,
                 random=self._session.random,
             )

@@ -70,7 +70,8 @@ class ContainerReader:
     """Reads one container of one pod to its end, whatever happens on the way.
 
     `observe` brings newer pictures of the pod, `gone` says that it was deleted, `finish` that its job has ended.
-    `on_pretence` is called where there is no log since the pod's node only pretends to run it.
+    `on_pretence` is called where there is no log since the pod's node only pretends to run it, `on_loss` where the pod
+    was deleted before anything of its log could be read.
     """
 
     def __init__(
@@ -86,6 +87,7 @@ class ContainerReader:
         tail: int | None = None,
         since: datetime | None = None,
         on_pretence: Callable[[], None],
+        on_loss: Callable[[PodView], None],
     ) -> None:
         self._api = api
         self._pod = pod
@@ -93,6 +95,8 @@ class ContainerReader:
         self._emit = emit
         self._streams = streams
         self._on_pretence = on_pretence
+        self._on_loss = on_loss
+        self._answered = False  # whether a log was ever given, if only an empty one
         self._clock = clock
         self._random = random
         self._tail = tail
@@ -140,6 +144,11 @@ class ContainerReader:
 
     async def follow(self) -> None:
         """Raises `ApiError` for a refusal that no retry cures."""
+        await self._follow()
+        if self._gone and not self._answered and self._pod.run_of(self._container).begun:
+            self._on_loss(self._pod)
+
+    async def _follow(self) -> None:
         while await self._begun():
             latest = self._pod.run_of(self._container).number
             if latest > self._run:
@@ -191,12 +200,14 @@ class ContainerReader:
             except ApiError as error:
                 refused = error
                 if error.code == _PRETENDED:
+                    self._answered = True
                     self._on_pretence()
                     return True
                 if error.code == 404 or (previous and error.code == 400):
                     return False
                 if not error.transient and error.code != 400:
                     raise
+            self._answered = self._answered or clean
             if clean and complete:
                 return True
             if self._gone:
@@ -301,6 +312,7 @@ class ContainerReader:
                 # Only now: a line that was not taken is read again.
                 place.passed(line, second)
                 self._read += 1
+                self._answered = True
 
 
 def _time(stamp: str) -> datetime | None:

@@ -29,18 +29,13 @@ from vcbatch.seams.api import ApiError
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random
 
-__all__ = ["MAX_STREAMS", "LogApi", "LogLine", "follow_job", "pretence"]
+__all__ = ["MAX_STREAMS", "LogApi", "LogLine", "follow_job"]
 
 MAX_STREAMS = 500
 """How many containers are followed at the same time. Of a larger gang, the others wait until one of these ends."""
 _HELD_BYTES = 8 * 1024 * 1024
 _LINE_COST = 300
 """Bytes that a line costs beside its text, roughly."""
-
-
-def pretence(name: str) -> str:
-    """The sentence for a job some of whose pods print nothing."""
-    return f"what {name} has on virtual nodes prints nothing: they only pretend to run it"
 
 
 async def follow_job(
@@ -57,7 +52,7 @@ async def follow_job(
     clock: Clock | None = None,
     random: Random | None = None,
     on_trouble: Callable[[ApiError], None] | None = None,
-    on_pretence: Callable[[], None] | None = None,
+    on_silence: Callable[[str], None] | None = None,
 ) -> AsyncGenerator[LogLine, None]:
     """The lines of all pods of a job.
 
@@ -69,8 +64,8 @@ async def follow_job(
 
     An `HttpApi` needs `ClientLimits.streams` for the gang's containers, up to `MAX_STREAMS`. Raises `ApiError`: 404 for
     a job that doesn't exist, 403 where its logs may not be read, code 0 or 5xx for a server that stays out of reach;
-    until then `on_trouble` is told. `on_pretence` is called once where a pod is on a node that only pretends to run it,
-    so that it prints nothing.
+    until then `on_trouble` is told. `on_silence` is told in a sentence why lines are missing: once where pods are on
+    nodes that only pretend to run them, and with `follow` of each pod that was deleted before its log could be read.
     Close it (`contextlib.aclosing`) where it isn't read to its end.
     """
     clock, random = clock or SystemClock(), random or SystemRandom()
@@ -86,7 +81,7 @@ async def follow_job(
         clock=clock,
         random=random,
         on_trouble=on_trouble,
-        on_pretence=on_pretence,
+        on_silence=on_silence,
     )
     lines = gang.follow() if follow else gang.read_once()
     async with aclosing(lines):
@@ -174,12 +169,13 @@ class _Gang:
         clock: Clock,
         random: Random,
         on_trouble: Callable[[ApiError], None] | None,
-        on_pretence: Callable[[], None] | None,
+        on_silence: Callable[[str], None] | None,
     ) -> None:
         self._api = api
         self._job = job
         self._on_trouble = on_trouble
-        self._on_pretence = on_pretence
+        self._on_silence = on_silence
+        self._pretends = False
         self._tail = tail
         self._since = since
         self._containers = containers
@@ -306,6 +302,7 @@ class _Gang:
         if change.deleted:
             if place.uid == pod.metadata.uid:
                 for reader in place.readers:
+                    reader.observe(pod)
                     reader.gone()
         elif place.uid == pod.metadata.uid:
             for reader in place.readers:
@@ -338,12 +335,23 @@ class _Gang:
             tail=self._tail,
             since=self._since,
             on_pretence=self._pretended,
+            on_loss=self._lost,
         )
 
     def _pretended(self) -> None:
-        tell, self._on_pretence = self._on_pretence, None
-        if tell is not None:
-            tell()
+        if not self._pretends:
+            self._pretends = True
+            name = self._job.metadata.name
+            self._say(f"what {name} has on virtual nodes prints nothing: they only pretend to run it")
+
+    def _lost(self, pod: PodView) -> None:
+        attempt = f" in restart {pod.attempt}" if pod.attempt else ""
+        where = f"{pod.task}/{pod.index}"
+        self._say(f"what {where} printed{attempt} is lost: its pod was deleted before its log could be read")
+
+    def _say(self, sentence: str) -> None:
+        if self._on_silence is not None:
+            self._on_silence(sentence)
 
     # Tasks
 

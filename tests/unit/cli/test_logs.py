@@ -104,6 +104,14 @@ def test_lines_are_written_in_batches_and_in_order(capsys: pytest.CaptureFixture
     assert capsys.readouterr().err == "--- worker/0 started again (restart 1)\n"
 
 
+@pytest.mark.parametrize(("new", "said"), [(True, "--- worker/0 started again (restart 2)\n"), (False, "")])
+def test_of_a_new_job_the_first_lines_may_come_after_restarts(
+    new: bool, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asyncio.run(show(lines_of(line("third", restart=2)), Style(), Writer(Out()), new=new))
+    assert capsys.readouterr().err == said
+
+
 def test_a_line_is_shown_soon_though_no_other_follows() -> None:
     out = Out()
 

@@ -416,9 +416,44 @@ def test_pods_that_only_pretend_to_run_are_told_of_once_and_not_asked_again(foll
             *(lambda pod=pod: api.exit(pod, phase="Succeeded") for pod in pods),
             lambda: api.phase("Completed"),
         ]
-        assert await read(api, story, follow=follow, on_pretence=lambda: told_of.append("pretended")) == []
-        assert told_of == ["pretended"]
+        assert await read(api, story, follow=follow, on_silence=told_of.append) == []
+        assert told_of == ["what train has on virtual nodes prints nothing: they only pretend to run it"]
         assert api.connections == 3
+
+    run(main())
+
+
+def test_a_pod_that_is_deleted_before_its_log_is_read_is_told_of():
+    async def main() -> None:
+        api = GangApi()
+        first = api.pod(0)
+        told_of: list[str] = []
+
+        def fails_at_once() -> None:
+            api.start(first)
+            api.print(first, "unread")
+            api.exit(first, phase="Failed")
+            api.vanish(first)
+
+        def again(retry: int) -> None:
+            api.pod(0, retry=retry)
+            api.start(first)
+
+        story = [
+            fails_at_once,
+            lambda: again(1),  # and prints nothing
+            lambda: api.vanish(first),
+            lambda: again(2),
+            lambda: api.print(first, "read"),
+            lambda: api.vanish(first),
+            lambda: (api.pod(0, retry=3), fails_at_once()),
+            lambda: api.pod(0, retry=4),
+            lambda: api.vanish(first),  # and never started
+            lambda: api.phase("Failed"),
+        ]
+        assert texts(await read(api, story, on_silence=told_of.append)) == ["read"]
+        said = "is lost: its pod was deleted before its log could be read"
+        assert told_of == [f"what worker/0 printed {said}", f"what worker/0 printed in restart 3 {said}"]
 
     run(main())
 

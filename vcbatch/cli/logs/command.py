@@ -120,7 +120,7 @@ def command(
 async def _show(api: HttpApi, namespace: str, asked: _Asked, *, server: str) -> None:
     from vcbatch.cli.logs.lines import Layout, Style, Writer, show
     from vcbatch.cli.logs.watch import finished, say_why, waits
-    from vcbatch.sdk.logs import follow_job, pretence
+    from vcbatch.sdk.logs import follow_job
 
     job: Json = await api.get(JOBS, asked.name, namespace=namespace)
     _check(job, asked)
@@ -139,7 +139,7 @@ async def _show(api: HttpApi, namespace: str, asked: _Asked, *, server: str) -> 
         tasks=asked.tasks or None,
         indices=asked.indices,
         on_trouble=Trouble(server, writer.aside),
-        on_pretence=lambda: writer.aside(pretence(asked.name)),
+        on_silence=writer.aside,
     )
     waiting = asyncio.create_task(say_why(api, job)) if asked.follow and not finished(job) else None
     try:

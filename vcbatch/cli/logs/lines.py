@@ -178,15 +178,16 @@ class Writer:
             self._out.write(text.encode(encoding, "replace").decode(encoding))
 
 
-async def show(lines: AsyncGenerator[LogLine, None], style: Style, writer: Writer) -> None:
-    """Write all lines, and tell on standard error of what starts again."""
+async def show(lines: AsyncGenerator[LogLine, None], style: Style, writer: Writer, *, new: bool = False) -> None:
+    """Write all lines, and tell on standard error of what starts again: of a job that is `new` also where a container's
+    first lines come after a restart."""
     restarts: dict[tuple[str, int, str], int] = {}
     try:
         async with aclosing(lines) as stream:
             async for line in stream:
                 await writer.opened()
                 place = _place(line)
-                if restarts.setdefault(place, line.restart) != line.restart:
+                if restarts.setdefault(place, 0 if new else line.restart) != line.restart:
                     restarts[place] = line.restart
                     writer.aside(style.started_again(line))
                 writer.write(style.line(line))

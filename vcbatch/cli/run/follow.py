@@ -211,8 +211,14 @@ class _Following:
         layout = Layout.of(self._job, tasks=None, indices=None, containers=None)
         style = Style(layout=layout if layout.speakers > 1 else None, terminal=terminal_of(sys.stdout))
         try:
-            lines = follow_job(self._api, namespace=self._namespace, name=self._name, on_trouble=self._trouble)
-            await show(lines, style, self._writer)
+            lines = follow_job(
+                self._api,
+                namespace=self._namespace,
+                name=self._name,
+                on_trouble=self._trouble,
+                on_silence=self._writer.aside,
+            )
+            await show(lines, style, self._writer, new=True)
         except ApiError as error:
             if not error.not_found:
                 self._writer.aside(f"the log can't be read: {error.sentence}")
