@@ -86,6 +86,16 @@ def test_a_quota_that_grows_or_goes_lets_gangs_in() -> None:
         assert phases(made) == {"one": "Inqueue"}
 
 
+def test_every_quota_of_the_namespace_holds() -> None:
+    for hard in ({"q": "9", "r": "1"}, {"q": "1", "r": "9"}):
+        made = cluster("resourcequota")
+        for name, cpu in hard.items():
+            raw = {"metadata": {"name": name, "namespace": "ns", "uid": name}, "status": {"hard": {"cpu": cpu}}}
+            made.scheduler.apply(RESOURCEQUOTAS, "ADDED", msgspec.convert(raw, Quota))
+        pending(made, "one", minResources={"cpu": "2"})
+        assert phases(made) == {"one": "Pending"}
+
+
 def test_quotas_of_other_namespaces_are_no_obstacle() -> None:
     made = cluster("resourcequota")
     raw = {"metadata": {"name": "q", "namespace": "other", "uid": "q"}, "status": {"hard": {"cpu": "1"}}}

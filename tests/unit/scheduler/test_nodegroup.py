@@ -136,6 +136,14 @@ def test_a_limit_is_shared_by_the_nodes_of_a_group() -> None:
     assert nodes == ["a", "a", "a", "b", "b"]
 
 
+@pytest.mark.parametrize("limit", ['{"cpu": "3", "memory": "1Ti"}', '{"cpu": "50", "memory": "3Gi"}'])
+def test_every_resource_of_a_limit_holds(limit: str) -> None:
+    cluster = _limited(f'{{"a": {limit}}}', a1="8", b="8")
+    cluster.gang("g", 5, queue="q")
+    cluster.cycle()
+    assert sorted(cluster.placed("g").values()) == ["a1", "a1", "a1", "b", "b"]
+
+
 def test_what_the_queue_holds_already_counts_until_it_ends() -> None:
     cluster = _limited('{"a": {"cpu": "3"}, "b": {"cpu": 0}}', a1="8", b="8")
     cluster.gang("one", 2, queue="q")
