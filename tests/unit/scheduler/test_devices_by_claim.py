@@ -14,6 +14,7 @@ from vcbatch.api.dra import DeviceClass, ResourceClaim, ResourceSlice
 from vcbatch.api.resources import DEVICECLASSES, RESOURCECLAIMS, RESOURCESLICES
 from vcbatch.scheduler import CycleResult, Policy, WaitReason
 from vcbatch.scheduler.dra import expressions
+from vcbatch.scheduler.dra.claimed import MOST_CONSUMERS
 from vcbatch.scheduler.dra.node_devices import CANNOT_ALLOCATE
 
 DRIVER = "gpu.example.com"
@@ -60,13 +61,16 @@ class Claims(Cluster):
         raw = {"metadata": meta, "spec": {"driver": DRIVER, "pool": size, "devices": listed, **where, **spec}}
         self.scheduler.apply(RESOURCESLICES, event, msgspec.convert(raw, ResourceSlice))
 
-    def claim(self, name: str, *requests: Json, status: Json | None = None, **devices: Any) -> None:
+    def claim(self, name: str, *requests: Json, status: Json | None = None, owner: str = "", **devices: Any) -> None:
+        """`owner` is the UID of the pod for which it was made of a template."""
         wanted = [
             {"name": f"r{i}", "exactly": {"deviceClassName": "gpu", **r}} if "firstAvailable" not in r else r
             for i, r in enumerate(requests or ({},))
         ]
+        owner_of = [{"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": owner, "controller": True}]
+        owned = {"ownerReferences": owner_of} if owner else {}
         raw: Json = {
-            "metadata": {"name": name, "namespace": "ns", "uid": f"rc-{name}"},
+            "metadata": {"name": name, "namespace": "ns", "uid": f"rc-{name}", **owned},
             "spec": {"devices": {"requests": wanted, **devices}},
             "status": status or {},
         }
@@ -203,6 +207,23 @@ def test_counts_alternatives_and_all() -> None:
     assert cluster.got("all") == ["gpu-0", "gpu-1", "gpu-2"]
 
 
+def test_of_nodes_that_serve_a_claim_the_one_with_the_earlier_alternative_is_taken() -> None:
+    cluster = Claims()
+    cluster.node("c")
+    for name in ("large", "small"):
+        cluster.device_class(name, f"device.attributes['{DRIVER}'].size == '{name}'")
+    for node, size in (("a", "small"), ("b", "other"), ("c", "large")):
+        cluster.devices(node, f"{size}-0", f"{size}-1", of={f"{size}-{n}": {"size": {"string": size}} for n in (0, 1)})
+    ways = [{"name": name, "deviceClassName": name} for name in ("large", "small")]
+    got: list[list[str]] = []
+    for nth in range(5):
+        cluster.claim(f"c{nth}", {"name": "r", "firstAvailable": ways})
+        cluster.users(f"g{nth}", 1, f"c{nth}")
+        cluster.cycle()
+        got.append(cluster.got(f"c{nth}"))
+    assert got == [["large-0"], ["large-1"], ["small-0"], ["small-1"], []]
+
+
 def test_devices_are_chosen_by_expression() -> None:
     pytest.importorskip("cel")
     cluster = Claims()
@@ -317,8 +338,8 @@ def test_a_claim_that_is_made_for_the_pod_is_waited_for() -> None:
     cluster.gang("g", 1, pod={"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "t"}]})
     cluster.cycle()
     assert 'resourceclaim "gpu" of the pod isn\'t made yet' in cluster.why("g")
-    cluster.claim("made")
     raw = cluster.pods["g-worker-0"]
+    cluster.claim("made", owner=raw["metadata"]["uid"])
     raw["status"] = {
         "phase": "Pending",
         "resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": "made"}],
@@ -326,6 +347,38 @@ def test_a_claim_that_is_made_for_the_pod_is_waited_for() -> None:
     cluster.change("g-worker-0")
     cluster.cycle()
     assert cluster.got("made") == ["gpu-0"]
+
+
+@pytest.mark.parametrize("owner", ["", "another"])
+def test_a_claim_that_was_made_for_another_is_not_taken(owner: str) -> None:
+    cluster = Claims()
+    cluster.devices("a", "gpu-0")
+    cluster.gang("g", 1, pod={"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "t"}]})
+    cluster.claim("theirs", owner=owner)
+    statuses = [{"name": "gpu", "resourceClaimName": "theirs"}]
+    cluster.pods["g-worker-0"]["status"] = {"phase": "Pending", "resourceClaimStatuses": statuses}
+    cluster.change("g-worker-0")
+    cluster.cycle()
+    assert cluster.got("theirs") == []
+    assert 'resourceclaim "theirs" wasn\'t made for the pod' in cluster.why("g")
+
+
+def test_a_pod_that_needs_no_claim_after_all_waits_for_none() -> None:
+    cluster = Claims()
+    cluster.gang("g", 1, pod={"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "t"}]})
+    cluster.pods["g-worker-0"]["status"] = {"phase": "Pending", "resourceClaimStatuses": [{"name": "gpu"}]}
+    cluster.change("g-worker-0")
+    result = cluster.cycle()
+    assert [bind.devices for bind in result.binds] == [()]
+
+
+def test_a_claim_with_as_many_users_as_it_may_have_takes_no_more() -> None:
+    cluster = Claims()
+    users = [{"resource": "pods", "name": f"p{nth}", "uid": f"u{nth}"} for nth in range(MOST_CONSUMERS)]
+    cluster.claim("c", status={"allocation": {"devices": {"results": []}}, "reservedFor": users})
+    cluster.users("g", 1, "c")
+    assert not cluster.cycle().binds
+    assert f'resourceclaim "c" has {MOST_CONSUMERS} users already' in cluster.why("g")
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,7 @@ from vcbatch.scheduler.dra.search import (
     fault_of,
 )
 from vcbatch.scheduler.filters.node_labels import NodeLabels
+from vcbatch.scheduler.picture.columns import Floats, Rows
 from vcbatch.scheduler.picture.facts import Facts
 from vcbatch.scheduler.resources import Mask
 from vcbatch.scheduler.result import DeviceBinding
@@ -191,6 +192,21 @@ class ClaimedDevices:
         claims = self._facts.of(ResourceClaim)
         return tuple(msgspec.json.encode(claims[key].spec) for key in self._claims_of(task)[0])
 
+    def points(self, task: Task, rows: Rows) -> Floats | None:
+        """The more, 100 at most, the earlier the alternatives are in their lists that the pod's claims would get on
+        these nodes; None where that makes no difference. Source: kube-scheduler's DynamicResources, Score."""
+        keys, _ = self._claims_of(task)
+        claims = [self._facts.of(ResourceClaim)[key] for key in keys]
+        waiting = [claim for key, claim in zip(keys, claims, strict=True) if not self._allocated(key, claim)]
+        if not any(request.first_available for claim in waiting for request in claim.spec.devices.requests or ()):
+            return None
+        numbers, of = np.unique(self._key_of[rows], return_inverse=True)
+        firsts = [int(rows[int(np.flatnonzero(of == nth)[0])]) for nth in range(len(numbers))]
+        found = np.array(
+            [self._nodes.rank(self._infos[row], waiting, self._ledger, steps=self._steps) for row in firsts]
+        )
+        return np.floor(found[of] * 100.0 / found.max()) if found.any() else None
+
     def alike(self, task: Task, row: int) -> Mask:
         """The nodes whose devices are like those of the node of this row to the pod's gang, which is one of them."""
         loose = set(self._loose.get(self._gang_of(task), {}).values())
@@ -217,6 +233,7 @@ class ClaimedDevices:
         classes = self._facts.of(DeviceClass)
         for entry in task.pod.spec.resource_claims or ():
             name = entry.get("resourceClaimName")
+            templated = name is None
             if name is None:
                 if entry.get("name") not in made:
                     return keys, f'resourceclaim "{entry.get("name")}" of the pod isn\'t made yet'
@@ -229,6 +246,8 @@ class ClaimedDevices:
                 return keys, f'resourceclaim "{name}" not found'
             if claim.metadata.deletion_timestamp:
                 return keys, f'resourceclaim "{name}" is being deleted'
+            if templated and not any(o.controller and o.uid == task.uid for o in claim.metadata.owner_references or ()):
+                return keys, f'resourceclaim "{name}" wasn\'t made for the pod'
             users = {consumer.uid for consumer in claim.status.reserved_for or ()}
             users |= self._given[key].users if key in self._given else set()
             if len(users | {task.uid}) > MOST_CONSUMERS:

@@ -14,6 +14,8 @@ from vcbatch.scheduler.dra.search import Found, OutOfSteps, Search, tolerations_
 if TYPE_CHECKING:
     from vcbatch.scheduler.picture.model import NodeInfo
 
+MOST_ALTERNATIVES: Final = 8
+"""How many alternatives a request may have (Kubernetes, FirstAvailableDeviceRequestMaxSize)."""
 CANNOT_ALLOCATE: Final = "node(s) couldn't serve all resourceclaims"
 LACKING: Final = "node(s) lacked the devices of a resourceclaim, even if nobody had any"
 TAINTED: Final = "node(s) whose devices for a resourceclaim have the taint {%s}, which it doesn't tolerate"
@@ -62,6 +64,22 @@ class NodeDevices:
         taints keep nobody from a device."""
         devices = self.on(info)
         return Search(self._inventory, devices, ledger, self._classes, steps=steps, tolerant=tolerant).run(claims)
+
+    def rank(self, info: NodeInfo, claims: Sequence[ResourceClaim], ledger: Ledger, *, steps: int) -> int:
+        """The sum over the requests with alternatives: 8 for the first one, 7 for the second, and so on; 0 where the
+        node doesn't serve the claims."""
+        try:
+            found = self.search(info, claims, ledger, steps=steps) or {}
+        except OutOfSteps:
+            return 0
+        taken = {(key, pick.request) for key, picks in found.items() for pick in picks}
+        return sum(
+            MOST_ALTERNATIVES - nth
+            for claim in claims
+            for request in claim.spec.devices.requests or ()
+            for nth, way in enumerate(request.first_available or ())
+            if (claim.metadata.key, f"{request.name}/{way.name}") in taken
+        )
 
     def answer(
         self, info: NodeInfo, claims: Sequence[ResourceClaim], told: bytes, ledger: Ledger, *, steps: int

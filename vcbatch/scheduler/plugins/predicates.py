@@ -5,7 +5,8 @@ are limits per node; inter-pod rules and claims that are yet to be bound are ask
 and no filter here understands keeps it pending with a reason (`TaskClass.unsupported`), whatever this plugin's
 arguments say.
 
-Nodes are rated by how full storage would be, where `volumebinding.shape` says how that is rated.
+Nodes are rated by how full storage would be, where `volumebinding.shape` says how that is rated, and by which of their
+alternatives claims for devices would get there.
 """
 
 from __future__ import annotations
@@ -159,6 +160,8 @@ class Predicates(Plugin):
 
     def task_scores(self, task: Task, candidates: Rows, static: Sequence[Rejection]) -> Floats | None:
         shape, weight = self.arguments[_BINDING_SHAPE], self.arguments[_BINDING_WEIGHT]
+        points = self._claimed.points(task, candidates) if self._claimed.couples(task) else None
         if not shape or not weight or not task.cls.profile.claims:
-            return None
-        return weight * storage_score(self._volumes.utilisation(task, candidates), shape)
+            return points
+        stored = weight * storage_score(self._volumes.utilisation(task, candidates), shape)
+        return stored if points is None else stored + points
