@@ -262,8 +262,8 @@ def test_no_more_leave_than_idle_nodes_have_room_for() -> None:
 @pytest.mark.parametrize(
     "use",
     [
-        pytest.param({"busy": 0.5, "idle": 0.1}, id="no node is busy"),
-        pytest.param({"busy": 0.8, "idle": 0.4}, id="no node is idle"),
+        pytest.param({"busy": 0.6, "idle": 0.1}, id="no node is busy"),
+        pytest.param({"busy": 0.8, "idle": 0.3}, id="no node is idle"),
         pytest.param({"busy": 0.1, "idle": 0.1}, id="all are idle"),
         pytest.param({"busy": 0.8}, id="nobody measured the other"),
     ],
@@ -272,6 +272,67 @@ def test_nobody_is_moved_without_need(use: dict[str, float]) -> None:
     cluster = busy()
     measure(cluster, at(12), **use)
     assert not cycle(cluster, at(12)).evictions
+
+
+def test_pods_leave_as_long_as_the_node_is_at_its_target() -> None:
+    """A pod is an eighth of the node: 85, 72.5, 60, 47.5 %."""
+    cluster = busy()
+    measure(cluster, at(12), busy=0.85, idle=0.1)
+    assert len(cycle(cluster, at(12)).evictions) == 3
+
+
+def test_a_node_that_takes_no_pods_is_no_idle_one() -> None:
+    cluster = busy()
+    cluster.node("idle", event="MODIFIED", unschedulable=True)
+    measure(cluster, at(12), busy=0.8, idle=0.1)
+    assert not cycle(cluster, at(12)).evictions
+
+
+def test_the_busiest_node_is_relieved_first() -> None:
+    """The idle one has room for one pod up to its target."""
+    cluster = busy()
+    cluster.node("busiest")
+    cluster.pod("g", 6, priority=100, nodeName="busiest")
+    cluster.run("g")
+    cluster.node("idle", event="MODIFIED", cpu="2")
+    measure(cluster, at(12), busy=0.8, busiest=0.9, idle=0.1)
+    assert evicted(cycle(cluster, at(12))) == ["g-worker-6"]
+
+
+def low(**params: Any) -> dict[str, Any]:
+    """The same strategy with something else."""
+    (strategy,) = LOW["strategies"]
+    return {"strategies": [{**strategy, "params": {**strategy["params"], **params}}]}
+
+
+@pytest.mark.parametrize(("fit", "count"), [(True, 0), (False, 2)])
+def test_only_those_go_that_an_idle_node_takes_where_that_is_asked_for(fit: bool, count: int) -> None:
+    cluster = busy(low(nodeFit=fit))
+    cluster.node("idle", event="MODIFIED", taints=[{"key": "kept", "effect": "NoSchedule"}])
+    measure(cluster, at(12), busy=0.8, idle=0.1)
+    assert len(cycle(cluster, at(12)).evictions) == count
+
+
+def test_pods_of_the_spared_priority_and_above_stay() -> None:
+    """The last has priority 5."""
+    cluster = busy(low(thresholdPriorityClassName="kept"))
+    cluster.priority("kept", 7)
+    measure(cluster, at(12), busy=1.0, idle=0.1)
+    assert evicted(cycle(cluster, at(12))) == ["g-worker-5", "g-worker-4"]
+
+
+def test_of_pods_of_one_priority_those_go_first_that_are_promised_least() -> None:
+    """The first has what it may use at most, the second no limit."""
+    cluster = Cluster(policy("rescheduling", LOW))
+    cluster.node("busy")
+    amounts = {"cpu": "1", "memory": "1Gi"}
+    cluster.gang("g", 0, minimum=1)
+    for index, resources in enumerate(({"requests": amounts, "limits": amounts}, {"requests": amounts})):
+        cluster.pod("g", index, nodeName="busy", containers=[{"name": "main", "resources": resources}])
+    cluster.run("g")
+    cluster.node("idle")
+    measure(cluster, at(12), busy=0.7, idle=0.1)
+    assert evicted(cycle(cluster, at(12))) == ["g-worker-1"]
 
 
 def test_old_measurements_move_nobody() -> None:

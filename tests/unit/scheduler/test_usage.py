@@ -64,6 +64,15 @@ def test_nodes_that_are_too_busy_take_nobody(arguments: dict[str, Any], admitted
     assert set(cluster.placed("g").values()) == admitted
 
 
+def test_a_node_at_its_threshold_takes_pods() -> None:
+    cluster = Cluster(policy(NAME))
+    cluster.node("a", cpu="8")
+    _measure(cluster, "a", 0.8, 0.8)
+    cluster.gang("g", 1)
+    cluster.cycle()
+    assert cluster.placed("g") == {"g-worker-0": "a"}
+
+
 def test_without_the_filter_busy_nodes_are_only_the_last_choice() -> None:
     cluster = Cluster(policy(NAME, enablePredicate=False))
     cluster.node("a", cpu="8")
@@ -111,6 +120,7 @@ def test_tasks_of_one_batch_count_on_each_other() -> None:
     [
         (0.1, {"cpu": "2", "memory": "10Gi"}, {}, {}, (1400, 7 * 2**30)),
         (0.9, {"cpu": "2", "memory": "10Gi"}, {}, {}, (1680, 8.4 * 2**30)),
+        (0.6, {"cpu": "2", "memory": "10Gi"}, {}, {}, (1680, 8.4 * 2**30)),
         (0.9, {"cpu": "2", "memory": "10Gi"}, {}, {"risk_factor": 2}, (2000, 10 * 2**30)),
         (0.9, {"cpu": "2", "memory": "10Gi"}, {}, {"risk_factor": 0.5}, (1680, 8.4 * 2**30)),
         (0.1, {"cpu": "2"}, {"cpu": "4"}, {"burst_ratio": 0.5}, (2400, 0)),
