@@ -166,10 +166,11 @@ def waiting_of(job: Json, around: Surroundings) -> Waiting:
     first: Gang | None = None
     held_up: Sequence[Gang] = ()
     if gang in line and _fifo(queue, around.queues):
+        heads = _heads(line)
         named = first_in_line(message)
         said = [one for one, group in zip(gangs, around.pod_groups, strict=True) if named and _key(group) == named]
-        first = next((one for one in said if one in line and one is not gang), None) or _first_before(gang, line)
-        held_up = [one for one in line[len(ahead) + 1 :] if _first_before(one, line) is gang] if first is None else ()
+        first = next((one for one in said if one in line and one is not gang), heads[len(ahead)])
+        held_up = [one for one, head in zip(line, heads, strict=True) if head is gang] if first is None else ()
     keeping = [one for one in gangs if one is not gang and _keeps_room(one, before=gang)]
     limited = reason in (WaitReason.QUEUE_LIMIT, WaitReason.IMPOSSIBLE, None)
     limit = _limit(gang, keeping, around.queues) if limited else None
@@ -270,16 +271,20 @@ def _fifo(queue: str, queues: Sequence[Json]) -> bool:
     return any(spec.get("dequeueStrategy") == _FIRST_IN_FIRST_OUT for spec in specs)
 
 
-def _first_before(gang: Gang, line: Sequence[Gang]) -> Gang | None:
-    """The first in a line that holds the gang up. One that can't start as things are, or that isn't tried, holds up
-    nobody, and one that waits for admission only those that do so, too."""
+def _heads(line: Sequence[Gang]) -> list[Gang | None]:
+    """Of each gang in a line the one that holds it up. One that can't start as things are, or isn't tried, holds up
+    nobody. Those that wait for admission stand in a line of their own before they stand in that for places."""
+    heads: list[Gang | None] = []
+    firsts: dict[str, Gang] = {}
     for one in line:
-        if one is gang:
-            return None
-        tried = one.reason is None or not (one.reason.hopeless or one.reason in _OUT_OF_LINE)
-        if tried and (one.phase == PodGroupPhase.INQUEUE or gang.phase == PodGroupPhase.PENDING):
-            return one
-    return None
+        heads.append(firsts.get(one.phase) or firsts.get(PodGroupPhase.INQUEUE))
+        if not _passed_over(one):
+            firsts.setdefault(one.phase, one)
+    return heads
+
+
+def _passed_over(gang: Gang) -> bool:
+    return gang.reason is not None and (gang.reason.hopeless or gang.reason in _OUT_OF_LINE)
 
 
 def _key(group: Json) -> str:

@@ -149,8 +149,8 @@ def test_who_is_not_tried_holds_up_nobody() -> None:
 
 def test_who_waits_for_admission_holds_up_only_those_that_do_too() -> None:
     assert held_up_by(line(a={"phase": "Pending"}, b={})) == "a"
-    groups = [group("a", at=0, phase="Pending"), group(at=1)]
-    assert held_up_by(groups) == ""
+    assert held_up_by([group("a", at=0, phase="Pending"), group(at=1)]) == ""
+    assert held_up_by(line(a={}, b={"phase": "Pending"})) == "b", "whom it meets first"
 
 
 def test_whom_the_scheduler_names_goes_before_what_is_guessed() -> None:
