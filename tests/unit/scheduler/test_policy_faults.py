@@ -134,3 +134,19 @@ def test_what_the_arguments_of_ones_own_plugin_raise_is_a_fault() -> None:
         Policy.build(_plugin("mine", arguments={"share": 0}), plugins={"mine": Mine})
     where = "policy.tiers[0].plugins[0].arguments"
     assert str(refused.value) == f"{where}: what reads them raised ZeroDivisionError: 'division by zero'"
+
+
+@pytest.mark.parametrize("gate", ["overcommit", "proportion", "capacity"])
+def test_backfill_behind_a_gate_is_a_warning(gate: str) -> None:
+    """Who isn't admitted has no room kept, so that those behind it put it off after all."""
+    text = (
+        f"actions: enqueue, allocate\ntiers:\n- plugins:\n  - name: {gate}\n    enableJobEnqueued: SWITCH\n"
+        "configurations:\n- name: allocate\n  arguments: {conservativeBackfill: FILL}\n"
+    )
+    [warning] = Policy.parse(text.replace("SWITCH", "true").replace("FILL", "true")).warnings
+    assert str(warning) == (
+        f"line 4, column 11: policy.tiers[0].plugins[0].name: {gate} should have enableJobEnqueued: false beside "
+        "conservativeBackfill, which keeps no room for gangs that aren't admitted"
+    )
+    for switch, fill in (("false", "true"), ("true", "false")):
+        assert not Policy.parse(text.replace("SWITCH", switch).replace("FILL", fill)).warnings

@@ -14,6 +14,7 @@ from typing import Any, cast
 from vcbatch.api.names import POLICY_KEY
 from vcbatch.api.resources import CONFIGMAPS
 from vcbatch.scheduler.actions import ACTIONS, UNSUPPORTED_ACTIONS
+from vcbatch.scheduler.actions.allocate import BACKFILL
 from vcbatch.scheduler.actions.base import Action
 from vcbatch.scheduler.arguments import Arguments, ArgumentSpec, Faults, PolicyError, PolicyFault, shown
 from vcbatch.scheduler.picture.facts import Facts
@@ -27,6 +28,7 @@ from vcbatch.scheduler.policy.switches import DEFAULT_OFF, Switch
 __all__ = ["BUILT_IN", "DEFAULT_POLICY", "Extensions", "PluginOption", "Policy", "PolicyError", "PolicyFault", "Tier"]
 
 MAX_POLICY_BYTES = 1 << 20
+_ALLOCATE = "allocate"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,6 +181,8 @@ class _Reader:
         metrics = self.faults.of(lambda: MetricsSection.read(document.get("metrics")), None)
         if metrics is None:
             self._warn_of_blindness(tiers)
+        if "enqueue" in actions and arguments[_ALLOCATE][BACKFILL]:
+            self._warn_of_gates(tiers)
         self.faults.check()
         return Policy(
             actions=actions,
@@ -198,6 +202,16 @@ class _Reader:
                     self._warnings.add(
                         f"policy.tiers[{i}].plugins[{j}].name: {option.name} should come with the section metrics "
                         "(type, address), without which it decides nothing"
+                    )
+
+    def _warn_of_gates(self, tiers: Sequence[Tier]) -> None:
+        """Room is kept for gangs that were admitted, and nobody else is let in before them."""
+        for i, tier in enumerate(tiers):
+            for j, option in enumerate(tier.plugins):
+                if option.cls.TELLS_IMPOSSIBLE and option.enabled(Switch.JOB_ENQUEUED):
+                    self._warnings.add(
+                        f"policy.tiers[{i}].plugins[{j}].name: {option.name} should have {Switch.JOB_ENQUEUED}: false "
+                        f"beside {BACKFILL}, which keeps no room for gangs that aren't admitted"
                     )
 
     def actions(self, value: object) -> Sequence[str]:
