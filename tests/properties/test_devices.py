@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tests.unit.scheduler.cluster import Json
 from tests.unit.scheduler.test_device_counters import counters
 from tests.unit.scheduler.test_device_shares import Shares
+from tests.unit.scheduler.test_device_taints import Tainted
 from tests.unit.scheduler.test_devices_by_claim import DRIVER
 from vcbatch.api.dra import ResourceSlice
 from vcbatch.api.quantity import of_value
@@ -26,13 +27,20 @@ NODES = ("a", "b")
 
 class Made(NamedTuple):
     """A device: `room` is the capacity that its shares take of in steps of `step`, None where it isn't shared. Those
-    that draw on the node's counter at the same time have a group in common, or have none each."""
+    that draw on the node's counter at the same time have a group in common, or have none each. `taint` is the effect of
+    the taint that it has, empty without one; `ruled` where a rule put it there on both nodes."""
 
     name: str
     draws: int
     groups: frozenset[str]
     room: int | None
     step: int
+    taint: str = ""
+    ruled: bool = False
+
+    def keeps(self, asked: Asked) -> bool:
+        """Whether its taint keeps the request from it."""
+        return self.taint in ("NoSchedule", "NoExecute") and asked.bears not in ("all", self.taint)
 
     def takes(self, wanted: int | None) -> int | None:
         """What a share takes; None where there is no such one."""
@@ -49,10 +57,12 @@ class Given(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """A request for so many devices that have `units` of capacity."""
+    """A request for so many devices that have `units` of capacity; `bears` is the effect of the taints that it
+    tolerates, `all` for every effect, empty for none."""
 
     devices: int
     units: int | None
+    bears: str = ""
 
 
 class Wanted(NamedTuple):
@@ -92,7 +102,8 @@ class World:
                 yield [one for part in parts for one in part]
 
     def _ways(self, node: str, asked: Asked) -> Iterator[list[Given]]:
-        for chosen in combinations(self.devices.values(), asked.devices):
+        borne = [made for made in self.devices.values() if not made.keeps(asked)]
+        for chosen in combinations(borne, asked.devices):
             if all(m.takes(asked.units) is not None or (m.room is None and asked.units is None) for m in chosen):
                 yield [Given(node, m.name, m.takes(asked.units) if m.room is not None else None) for m in chosen]
 
@@ -103,6 +114,8 @@ class World:
 
 def _listed(made: Made) -> Json:
     out: Json = {"name": made.name}
+    if made.taint and not made.ruled:
+        out["taints"] = [{"key": "k", "effect": made.taint}]
     if made.draws:
         takes = {"counterSet": "s", "counters": counters({"n": str(made.draws)})}
         out["consumesCounters"] = [{**takes, "compatibilityGroups": sorted(made.groups)}]
@@ -121,19 +134,28 @@ def worlds(draw: st.DrawFn) -> World:
         step = draw(st.integers(1, 3))
         room = draw(st.none() | st.integers(step, 9))
         groups = draw(st.just(frozenset[str]()) | st.frozensets(st.sampled_from("xyz"), max_size=2))
-        devices.append(Made(f"d{nth}", draw(st.integers(0, 4)), groups, room, step))
+        taint = draw(st.sampled_from(["", "", "NoSchedule", "NoExecute", "None"]))
+        devices.append(Made(f"d{nth}", draw(st.integers(0, 4)), groups, room, step, taint, draw(st.booleans())))
     return World(draw(st.integers(1, 8)), devices)
 
 
-requests = st.builds(Asked, st.integers(1, 2), st.none() | st.integers(1, 9))
+tolerations = st.sampled_from(["", "", "all", "NoSchedule", "NoExecute"])
+requests = st.builds(Asked, st.integers(1, 2), st.none() | st.integers(1, 9), tolerations)
 gangs = st.builds(Wanted, st.integers(1, 3), st.lists(requests, min_size=1, max_size=2).map(tuple))
 
 
-def _play(world: World, wanted: Sequence[Wanted]) -> Shares:
-    cluster = Shares()
+class Cluster(Shares, Tainted):
+    """With all that there may be about devices."""
+
+
+def _play(world: World, wanted: Sequence[Wanted]) -> Cluster:
+    cluster = Cluster()
     for node in NODES:
         for name, spec in world.slice_of(node):
             cluster.slice(name, node, nodeName=node, **spec)
+    for made in world.devices.values():
+        if made.taint and made.ruled:
+            cluster.rule(made.name, {"device": made.name}, key="k", effect=made.taint)
     for nth, gang in enumerate(wanted):
         cluster.gang(f"g{nth}", 0, minimum=gang.pods)
         for pod in range(gang.pods):
@@ -145,7 +167,9 @@ def _play(world: World, wanted: Sequence[Wanted]) -> Shares:
 
 def _request(asked: Asked) -> Json:
     amounts = {} if asked.units is None else {"capacity": {"requests": {"units": str(asked.units)}}}
-    return {"count": asked.devices, **amounts}
+    effect = {} if asked.bears == "all" else {"effect": asked.bears}
+    bears = {"tolerations": [{"key": "k", "operator": "Exists", **effect}]} if asked.bears else {}
+    return {"count": asked.devices, **amounts, **bears}
 
 
 def _results(cluster: Shares, claim: str) -> list[Given]:
@@ -170,8 +194,16 @@ def _check(world: World, cluster: Shares, wanted: Sequence[Wanted]) -> None:
                 node = placed[f"g{nth}-worker-{pod}"]
                 assert {one.node for one in got} == {node}
                 assert got in world.ways(gang)
-        if gang.pods == 1 and not placed and f"g{nth}" in cluster.groups:
-            assert not any(world.sound([*given_, *way]) for way in world.ways(gang)), "it would fit"
+        if not placed and f"g{nth}" in cluster.groups:
+            assert not _fits(world, gang, given_, gang.pods), "it would fit"
+
+
+def _fits(world: World, gang: Wanted, given_: Sequence[Given], pods: int) -> bool:
+    """Whether so many pods of the gang would find devices besides what is given away."""
+    if not pods:
+        return True
+    ways = ([*given_, *way] for way in world.ways(gang))
+    return any(_fits(world, gang, after, pods - 1) for after in ways if world.sound(after))
 
 
 @given(world=worlds(), wanted=st.lists(gangs, min_size=1, max_size=6), drops=st.lists(st.integers(0, 5), max_size=3))
