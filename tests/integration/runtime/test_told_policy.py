@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-import os
 import signal
 from pathlib import Path
 from typing import Any
@@ -68,8 +68,8 @@ async def test_a_scheduler_tells_its_policy_and_explain_goes_by_it(server: Embed
         await server.api.patch(CONFIGMAPS, "conf", changed, namespace="volcano-system")
         await until(annotations, lambda found: "fair-share" in found[POLICY])
         assert (await order())["remembering"] == ["fair-share"]
-        os.kill(scheduler.pid, signal.SIGTERM)
-        scheduler.wait(60)
+        scheduler.send_signal(signal.SIGTERM)
+        assert await asyncio.to_thread(scheduler.wait, 60) == 0
 
     kept = await order()
     assert (kept["remembering"], kept["doubt"]) == (["fair-share"], "nobody holds that Lease now")
