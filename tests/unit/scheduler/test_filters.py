@@ -276,6 +276,10 @@ def test_a_pod_that_minds_others_goes_to_its_kept_node_where_these_let_it() -> N
         ("predicate.NodeAffinityEnable", {"nodeSelector": {HOST: "nowhere"}}),
         ("predicate.PodAffinityEnable", {"affinity": _near()}),
         ("predicate.NodePortsEnable", {"containers": _port(80)}),
+        (
+            "predicate.PodTopologySpreadEnable",
+            {"topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "rack", "labelSelector": {}}]},
+        ),
     ],
 )
 def test_a_filter_that_is_switched_off_refuses_nothing(argument: str, pod: Json) -> None:
@@ -285,6 +289,15 @@ def test_a_filter_that_is_switched_off_refuses_nothing(argument: str, pod: Json)
             cluster.stranger(f"one-{name}", name, containers=_port(80))
         cluster.gang("g", 1, pod=pod)
         assert bool(cluster.nodes("g")) is not on
+
+
+@pytest.mark.parametrize(("on", "placed"), [(True, {"b"}), (False, {"a", "b"})])
+def test_taints_that_are_switched_off_leave_cordoned_nodes_out(on: bool, placed: set[str]) -> None:
+    cluster = Rules(**{"predicate.TaintTolerationEnable": on})
+    cluster.node("a", event="MODIFIED", cpu="4", taints=[{"key": "dedicated", "effect": "NoSchedule"}])
+    cluster.node("c", cpu="4", unschedulable=True)
+    cluster.gang("g", 12, minimum=1)
+    assert cluster.nodes("g") == placed
 
 
 @pytest.mark.parametrize(

@@ -244,6 +244,12 @@ def busy(arguments: Mapping[str, Any] = LOW) -> Cluster:
     return cluster
 
 
+def low(**params: Any) -> dict[str, Any]:
+    """The same strategy with something else."""
+    (strategy,) = LOW["strategies"]
+    return {"strategies": [{**strategy, "params": {**strategy["params"], **params}}]}
+
+
 def test_pods_leave_a_busy_node_until_it_is_no_longer_busy() -> None:
     cluster = busy()
     measure(cluster, at(12), busy=0.8, idle=0.1)
@@ -282,7 +288,7 @@ def test_pods_leave_as_long_as_the_node_is_at_its_target() -> None:
 
 
 def test_a_node_that_takes_no_pods_is_no_idle_one() -> None:
-    cluster = busy()
+    cluster = busy(low(nodeFit=False))
     cluster.node("idle", event="MODIFIED", unschedulable=True)
     measure(cluster, at(12), busy=0.8, idle=0.1)
     assert not cycle(cluster, at(12)).evictions
@@ -297,12 +303,6 @@ def test_the_busiest_node_is_relieved_first() -> None:
     cluster.node("idle", event="MODIFIED", cpu="2")
     measure(cluster, at(12), busy=0.8, busiest=0.9, idle=0.1)
     assert evicted(cycle(cluster, at(12))) == ["g-worker-6"]
-
-
-def low(**params: Any) -> dict[str, Any]:
-    """The same strategy with something else."""
-    (strategy,) = LOW["strategies"]
-    return {"strategies": [{**strategy, "params": {**strategy["params"], **params}}]}
 
 
 @pytest.mark.parametrize(("fit", "count"), [(True, 0), (False, 2)])

@@ -116,7 +116,7 @@ class Rescheduling(Plugin):
         session = self._session
         low = measured.known & measured.schedulable & (measured.percent < strategy.low[:, None]).all(axis=0)
         high = measured.known & (measured.percent > strategy.target[:, None]).any(axis=0)
-        if not low.any() or low.all() or not high.any():
+        if not low.any() or not high.any():
             return []
         idle = np.flatnonzero(low)
         left = (strategy.target[:2, None] - measured.percent[:2, idle]) / 100.0 * measured.capacity[:2, idle]
