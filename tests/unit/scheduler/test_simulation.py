@@ -151,6 +151,11 @@ def test_a_switch_that_the_policy_of_a_world_does_not_name_is_on():
             {"actions": ["allocate"], "tiers": [{"plugins": [{"name": "gang", "enabled": ["fly"]}]}]},
             "plugin 'gang': unknown switch 'fly'",
         ),
+        (
+            {"actions": ["allocate"], "tiers": [{"plugins": [{"name": "gang", "enabled": True}]}]},
+            "plugin 'gang': enabled: must be a list of switches, got True",
+        ),
+        ({"policy": {"actions": "allocate"}}, "policy: must be the text of a policy file, got {'actions': 'allocate'}"),
         ({"actions": ["fly"], "tiers": []}, "policy.actions: unknown action 'fly'; supported: "),
     ],
 )
@@ -200,3 +205,9 @@ def test_whom_one_round_evicts_is_gone_in_the_next_and_others_are_in_its_place()
     assert found.pipelined == {}
     assert found.gangs[found.evicted[0]] == "ns/old"
     assert (found.counts["ns/new"], found.counts["ns/old"]) == ({"Running": 2}, {"Running": 1})
+
+
+@pytest.mark.parametrize("key", ["hyperNodesByTier", "hyperNodeMembers"])
+def test_domains_of_a_case_are_mappings(key: str) -> None:
+    with pytest.raises(WorldError, match=f"{key}: must be a mapping to lists of names, got 3"):
+        Case.read({"actions": ["allocate"], "tiers": [], key: 3})

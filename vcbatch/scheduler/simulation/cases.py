@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import NoneType
 from typing import Any, cast
 
 from vcbatch.api.resources import HYPERNODES
+from vcbatch.scheduler.arguments import shown
 from vcbatch.scheduler.policy.policy import Policy, PolicyError
 from vcbatch.scheduler.policy.switches import Switch
 from vcbatch.scheduler.sharding.share import WHOLE, ShardingMode, Share
@@ -53,6 +55,9 @@ class Case:
             PolicyError: its policy can't be used.
         """
         lists = {k: _list(v, k) for k, v in document.items() if k not in _ABOUT | {_TIERS, _MEMBERS, _MODE, _SHARD}}
+        for key in (_TIERS, _MEMBERS):
+            if not isinstance(document.get(key, {}), (Mapping, NoneType)):
+                raise WorldError(f"{key}: must be a mapping to lists of names, got {shown(document[key])}")
         if document.get(_MEMBERS):  # what the decision was taken on, whatever the objects say
             lists["hyperNodes"] = _hyper_nodes(document)
         if _MODE in document:
@@ -66,6 +71,8 @@ def read_policy(document: Json) -> Policy:
     text = document.get("policy")
     if isinstance(text, str):
         return Policy.parse(text)
+    if text is not None:
+        raise PolicyError(f"policy: must be the text of a policy file, got {shown(text)}")
     actions = document.get("actions") or ()
     if isinstance(actions, str):
         raise PolicyError("actions: a recorded case has a list; a policy file is given as --policy FILE")
@@ -99,7 +106,10 @@ def _plugin(option: object) -> Json:
     if not isinstance(option, Mapping):
         raise PolicyError(f"plugins: must be mappings, got {option!r}")
     given = cast("Json", option)
-    enabled: set[str] = {str(name) for name in given.get("enabled") or ()}
+    listed: object = given.get("enabled") or []
+    if not isinstance(listed, list):
+        raise PolicyError(f"plugin {given.get('name')!r}: enabled: must be a list of switches, got {shown(listed)}")
+    enabled = {str(name) for name in cast("list[object]", listed)}
     unknown = sorted(enabled - {switch.value for switch in Switch})
     if unknown:
         raise PolicyError(f"plugin {given.get('name')!r}: unknown switch {unknown[0]!r}")
