@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import select
+import shlex
 import subprocess
 import sys
 import time
@@ -155,7 +156,7 @@ def _tell(fd: int, message: dict[str, Any]) -> None:
 def _announce(state: StateDir, report: dict[str, Any], seconds: float) -> None:
     say(f"vcbatch is ready ({seconds:.1f} s): {report['machine']}")
     say()
-    say(f"  export KUBECONFIG={state.kubeconfig}")
+    say(f"  export KUBECONFIG={shlex.quote(str(state.kubeconfig))}")
     say("  kubectl apply -f job.yaml")
     say("  kubectl get pods --watch")
     say()
@@ -198,7 +199,11 @@ def _detached(state: StateDir, arguments: list[str]) -> int:
             child.wait(timeout=_EXIT_SECONDS)  # until then it holds the directory, and the next try would be refused
         raise CliError(answer["error"], hint=answer.get("hint", ""))
     _announce(state, answer["ready"], time.monotonic() - started)
-    down = "vcbatch down" if state.path == default_state_dir() else f"vcbatch down --state-dir {state.path}"
+    down = (
+        "vcbatch down"
+        if state.path == default_state_dir()
+        else f"vcbatch down --state-dir {shlex.quote(str(state.path))}"
+    )
     say(f"It runs in the background: `{down}` stops it, {state.log} has its log.")
     return 0
 

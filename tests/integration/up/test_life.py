@@ -122,6 +122,22 @@ def test_the_port_stays_the_same_from_one_start_to_the_next(program: RunningVcba
     assert program.kubeconfig.read_text() == before
 
 
+def test_what_it_prints_can_be_pasted_wherever_its_state_is(tmp_path: Path):
+    state = tmp_path / "my state's"
+    said = vcbatch("up", "--detach", "--port", "0", "--kubelet-mode", "none", "--state-dir", str(state)).stdout
+    (export,) = (line for line in said.splitlines() if "export" in line)
+    down = said.partition("background: `")[2].partition("` stops")[0].removeprefix("vcbatch ")
+    try:
+        assert bash(f'{export}; echo "$KUBECONFIG"') == f"{state}/kubeconfig\n"
+        assert bash(f"{sys.executable} -m vcbatch {down}") == "vcbatch is stopped\n"
+    finally:
+        vcbatch("down", "--state-dir", str(state))
+
+
+def bash(line: str) -> str:
+    return subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=True, timeout=90).stdout
+
+
 def test_two_on_one_state_directory_is_refused_and_the_first_stays(program: RunningVcbatch):
     program.up()
     for arguments in (["--detach"], []):
