@@ -13,6 +13,7 @@ from tests.support.scripted_http import Answer, scripted
 from tests.support.served_cluster import served_cluster
 from vcbatch.api.names import VIRTUAL_NODE
 from vcbatch.cli.access import Access
+from vcbatch.cli.output import CliError
 from vcbatch.cli.run.place import on_this_machine
 
 Json = dict[str, Any]
@@ -35,6 +36,14 @@ def test_no_program_goes_where_it_would_only_pretend_to_run(virtual: bool) -> No
             required = affinity["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
             (expression,) = required["nodeSelectorTerms"][0]["matchExpressions"]
             assert expression == {"key": VIRTUAL_NODE, "operator": "NotIn", "values": ["true"]}
+
+
+@pytest.mark.parametrize(("nodes", "why"), [([], ""), ([node("v", virtual=True)], ": all of them are virtual")])
+def test_where_no_node_runs_programs_that_is_said_at_once(nodes: list[Json], why: str) -> None:
+    with served_cluster(nodes) as cluster, pytest.raises(CliError) as refused:
+        on_this_machine({"spec": {"tasks": []}}, Access(server=cluster.url))
+    assert str(refused.value) == f"no node of this server runs programs{why}"
+    assert "--kubelet-mode none" in refused.value.hint
 
 
 def test_on_a_cluster_a_program_needs_an_image_and_is_told_so(tmp_path: Path) -> None:

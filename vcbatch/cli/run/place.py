@@ -12,6 +12,7 @@ from vcbatch.api import names
 from vcbatch.api.resources import NODES
 from vcbatch.cli.access import Access
 from vcbatch.cli.output import CliError
+from vcbatch.cli.resources.fields import words
 from vcbatch.sdk.compose.program import Program
 from vcbatch.sdk.real_nodes import off_virtual_nodes
 
@@ -25,12 +26,18 @@ def is_local(access: Access) -> bool:
 
 
 def on_this_machine(job: Json, access: Access) -> Json:
-    """The job such that none of its pods goes to a virtual node, where it would only pretend to run."""
-    virtual = f"{names.VIRTUAL_NODE}=true"
-    if not access.once(lambda api: api.list(NODES, label_selector=virtual)).items:
-        return job
-    for task in job["spec"]["tasks"]:
-        task["template"]["spec"]["affinity"] = off_virtual_nodes()
+    """The job such that none of its pods goes to a virtual node, where it would only pretend to run. Raises `CliError`
+    where there is no other."""
+    nodes = access.once(lambda api: api.list(NODES)).items
+    virtual = [node for node in nodes if words(node, "metadata", "labels").get(names.VIRTUAL_NODE) == "true"]
+    if len(virtual) == len(nodes):
+        raise CliError(
+            "no node of this server runs programs" + (": all of them are virtual" if virtual else ""),
+            hint="Start it without --kubelet-mode none: `vcbatch down`, then `vcbatch up`.",
+        )
+    if virtual:
+        for task in job["spec"]["tasks"]:
+            task["template"]["spec"]["affinity"] = off_virtual_nodes()
     return job
 
 
