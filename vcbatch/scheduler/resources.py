@@ -27,6 +27,9 @@ CPU, MEMORY, PODS = 0, 1, 2
 EPS = 0.1
 """Amounts closer than this are equal where a comparison is tolerant (Volcano's `minResource`)."""
 
+_MOST_CPU, _MOST = 2.0**43, 2.0**52
+"""What a pod or gang counts for at most: more than any node has, and so little that sums with it stay exact."""
+
 _BYTES = frozenset({"memory", "ephemeral-storage"})
 _NATIVE = frozenset({"cpu", "memory", "pods", "ephemeral-storage"})
 
@@ -93,6 +96,13 @@ class Dimensions:
             column = self._column.get(name)
             if column is not None and name not in self.ignored:
                 out[column] = self.amount(name, quantity)
+        return out
+
+    def bounded(self, vector: Vector) -> Vector:
+        """Of amounts that somebody asks for those that can be added up and taken back: none is below zero, and none so
+        large that the others are lost beside it."""
+        out = np.clip(vector, 0.0, _MOST)
+        out[CPU] = min(out[CPU], _MOST_CPU)
         return out
 
     def padded(self, vector: Vector) -> Vector:

@@ -341,7 +341,7 @@ def pod_request(spec: PodSpec, dims: Dimensions) -> tuple[Vector, Vector]:
     requests += overhead
     nonzero += overhead
     requests[PODS] = 1.0
-    return requests, nonzero[[CPU, MEMORY]]
+    return dims.bounded(requests), dims.bounded(nonzero)[[CPU, MEMORY]]
 
 
 def _sum_of(spec: PodSpec, dims: Dimensions, *, nonzero: bool) -> Vector:

@@ -85,7 +85,7 @@ class GangDeltas(Picture):
         minimum = group.spec.min_resources
         self.dims.learn(minimum or ())
         self._widen()
-        table.set_minimum(job.row, None if minimum is None else self.dims.vector(minimum))
+        table.set_minimum(job.row, None if minimum is None else self.dims.bounded(self.dims.vector(minimum)))
         self._prioritise(job)
         self.inputs += 1
         job.topology = NetworkTopology.read(group.spec.network_topology)
