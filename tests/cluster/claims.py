@@ -31,15 +31,21 @@ def publish(plane: ControlPlane, name: str, driver: str, node: str, count: int, 
 
 def gang(plane: ControlPlane, name: str, *requests: Json, **devices: Any) -> None:
     """A gang with one pod for each request, which has a claim for it, with this besides."""
-    make(plane, PODGROUPS, name, spec={"minMember": len(requests), "queue": "default"})
     for nth, request in enumerate(requests):
-        member = f"{name}-{nth}"
         request = {"name": "r", "exactly": request} if "firstAvailable" not in request else {"name": "r", **request}
-        make(plane, RESOURCECLAIMS, member, spec={"devices": {"requests": [request], **devices}})
+        make(plane, RESOURCECLAIMS, f"{name}-{nth}", spec={"devices": {"requests": [request], **devices}})
+    members(plane, name, *({"resourceClaimName": f"{name}-{nth}"} for nth in range(len(requests))))
+
+
+def members(plane: ControlPlane, name: str, *claims: Json) -> None:
+    """A gang with one pod for each of these entries of `resourceClaims`."""
+    make(plane, PODGROUPS, name, spec={"minMember": len(claims), "queue": "default"})
+    for nth, claim in enumerate(claims):
         container = {"name": "main", "image": "none", "resources": {"requests": {"cpu": "1"}}}
-        claims = [{"name": "device", "resourceClaimName": member}]
-        spec = {"schedulerName": "volcano", "containers": [container], "resourceClaims": claims}
-        make(plane, PODS, member, metadata={"annotations": {"scheduling.k8s.io/group-name": name}}, spec=spec)
+        claimed = [{"name": "device", **claim}]
+        spec = {"schedulerName": "volcano", "containers": [container], "resourceClaims": claimed}
+        annotations = {"scheduling.k8s.io/group-name": name}
+        make(plane, PODS, f"{name}-{nth}", metadata={"annotations": annotations}, spec=spec)
 
 
 def get(plane: ControlPlane, resource: Resource, name: str) -> Json:
