@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.scheduler.cluster import Cluster
+from tests.unit.scheduler.scoring import plugin_of, session
 from vcbatch.scheduler import CycleResult, Policy, PolicyError
+from vcbatch.scheduler.plugins.fair_share import FairShare
 
 POLICY = """
 actions: "enqueue, allocate, backfill"
@@ -82,6 +84,42 @@ def test_queues_are_ordered_by_use_and_weight() -> None:
         cluster.gang(f"h{nth}", 1, cpu="1", queue="heavy")
         cluster.gang(f"l{nth}", 1, cpu="1", queue="light")
     assert "".join(name[0] for name in _bound(cluster.cycle())) == "hhhhll"
+
+
+def test_usage_is_what_is_held_and_what_was_by_half_lives() -> None:
+    """One account holds half of the cluster for two half-lives, then nothing for one; another one held nothing."""
+    cluster = _cluster()
+    cluster.gang("a1", 1, cpu="2", labels={"team": "a"})
+    cluster.gang("a2", 1, cpu="99", labels={"team": "a"})
+    cluster.gang("b1", 1, cpu="99", labels={"team": "b"})
+    cluster.cycle()
+
+    def usage() -> dict[str, float]:
+        opened = session(cluster, cluster.scheduler.policy)
+        plugin = plugin_of(opened, FairShare)
+        keys = {name: plugin.job_key(opened.state.jobs[f"ns/{name}"]) for name in ("a2", "b1")}
+        assert plugin.queue_key(opened.state.queues["default"]) == (keys["a2"],)  # of weight 1
+        return keys
+
+    seen = [usage()["a2"]]
+    for ended in (False, False, True, True):
+        if ended:
+            _end(cluster, "a1")
+        cluster.cycle(after=3600 if len(seen) != 3 else 0)
+        found = usage()
+        assert found["b1"] == 0
+        seen.append(found["a2"])
+    assert seen == pytest.approx([0.5, 0.5 + 0.25, 0.5 + 0.375, 0.375, 0.1875])
+
+
+def test_a_scheduler_that_starts_anew_counts_what_runs_since_it_started() -> None:
+    """A quarter of the cluster for one half-life."""
+    cluster = _cluster()
+    cluster.gang("a1", 1, cpu="1", labels={"team": "a"}, pod={"nodeName": "n1"})
+    cluster.pods["a1-worker-0"]["status"] = {"phase": "Running", "startTime": "2026-05-31T23:00:00Z"}
+    cluster.change("a1-worker-0")
+    opened = session(cluster, cluster.scheduler.policy)
+    assert plugin_of(opened, FairShare).job_key(opened.state.jobs["ns/a1"]) == pytest.approx(0.25 + 0.125)
 
 
 @pytest.mark.parametrize("given", ["1", "soon", "10s", "[]"])

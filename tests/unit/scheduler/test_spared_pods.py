@@ -252,3 +252,15 @@ def test_lower_priority_goes_of_other_gangs_by_the_gang_s_and_of_its_own_by_the_
         made.pod("own", index, priority=priority, **({} if index == 2 else {"nodeName": "n"}))
     made.run("own")
     assert let_go(made, "priority", Priority, ASKED[action], actor="own-worker-2") == gone
+
+
+@pytest.mark.parametrize(("waiting", "starves"), [(0, False), (1, True)])
+def test_a_gang_starves_while_any_of_its_pods_has_no_place(waiting: int, starves: bool) -> None:
+    made = Cluster(policy("priority"))
+    made.node("n", cpu="20")
+    made.gang("g", 2, minimum=1, pod={"nodeName": "n"})
+    made.run("g")
+    for index in range(waiting):
+        made.pod("g", 2 + index)
+    opened = session(made, policy("priority"))
+    assert plugin_of(opened, Priority).job_starving(opened.state.jobs["ns/g"]) is starves
