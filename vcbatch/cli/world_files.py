@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any, cast
 
 from vcbatch.api.names import GROUP_NAME
+from vcbatch.api.quantity import Quantity
 from vcbatch.api.resources import JOBS, PODS
 from vcbatch.cli.job_files import members_of
 from vcbatch.cli.origin import Origin
@@ -21,13 +22,14 @@ from vcbatch.cli.taken_away import gangs_of, group_of, job_of, take_gang
 from vcbatch.core.machine import ObjectRef
 from vcbatch.core.podgroup import GroupView, decide
 from vcbatch.core.queue import bootstrap
+from vcbatch.core.usage import add, pod_usage, wire
 from vcbatch.scheduler.simulation.world import BY_KIND, WorldError
 
 Json = Mapping[str, Any]
 Lists = dict[str, list[Json]]
 """Objects by the key of their kind in a world file: `nodes`, `podGroups`, …"""
 
-_PODS, _GROUPS, _QUEUES = "pods", "podGroups", "queues"
+_PODS, _GROUPS, _QUEUES, _QUOTAS = "pods", "podGroups", "queues", "resourceQuotas"
 _OVER = frozenset({"Succeeded", "Failed"})
 
 
@@ -139,7 +141,8 @@ def _again(kind: str, name: str, source: Origin, before: Origin) -> None:
 
 
 def completed(lists: Lists, *, scheduler_names: Sequence[str], now: datetime) -> Lists:
-    """With the queues that every cluster has, and a PodGroup for each set of pods that come without."""
+    """With the queues that every cluster has, a PodGroup for each set of pods that come without, and what is in use of
+    quotas that don't say."""
     existing = {str(queue["metadata"]["name"]) for queue in lists.get(_QUEUES, ())}
     queues = [cast("Json", create.body) for create in bootstrap(existing).creates]
     pods, groups = _grouped(lists.get(_PODS, ()), scheduler_names, now)
@@ -148,7 +151,26 @@ def completed(lists: Lists, *, scheduler_names: Sequence[str], now: datetime) ->
         _QUEUES: [*lists.get(_QUEUES, ()), *queues],
         _GROUPS: [*lists.get(_GROUPS, ()), *groups],
         _PODS: pods,
+        **({_QUOTAS: [_counted(quota, pods) for quota in lists[_QUOTAS]]} if _QUOTAS in lists else {}),
     }
+
+
+def _counted(quota: Json, pods: Sequence[Json]) -> Json:
+    """The quota with its status: what the pods on nodes use. Others are still to be let in."""
+    spec, status = quota.get("spec"), quota.get("status")
+    hard = cast("Json", spec).get("hard") if isinstance(spec, Mapping) else None
+    if status or not isinstance(hard, Mapping):
+        return quota
+    used: dict[str, Quantity] = {}
+    for pod in pods:
+        place = cast("Json", pod.get("spec") or {})
+        try:
+            over = (pod.get("status") or {}).get("phase") in _OVER
+            if pod["metadata"]["namespace"] == quota["metadata"]["namespace"] and place.get("nodeName") and not over:
+                add(used, pod_usage(dict(place)), times=1)
+        except (KeyError, TypeError, AttributeError, ValueError):
+            continue  # of a shape that the reading of the world names
+    return {**quota, "status": {"hard": hard, "used": {key: text for key, text in wire(used).items() if key in hard}}}
 
 
 def _grouped(pods: Iterable[Json], names: Sequence[str], now: datetime) -> tuple[list[Json], list[Json]]:

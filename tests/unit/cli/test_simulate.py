@@ -450,3 +450,34 @@ def test_pods_whose_podgroup_is_not_there_are_told_of(write: Any):
     assert "pods of no gang\n  waits: a b for PodGroup default/g, which isn't there\n" in run(world).stdout
     [found] = told(run(write(node("n"), pod("alone")), "-o", "json"))
     assert "strays" not in found
+
+
+def test_a_quota_without_a_status_counts_what_runs(write: Any, tmp_path: Path):
+    """Of 3 cpu one is in use: by a pod on a node, not by one that ended, is elsewhere or waits."""
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("actions: enqueue, allocate\ntiers: [{plugins: [{name: gang}, {name: resourcequota}]}]")
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "q"},
+        "spec": {"hard": {"requests.cpu": 3}},
+    }
+    there = [
+        pod("runs", gpus=0, schedulerName="else", nodeName="n"),
+        {**pod("over", gpus=0, schedulerName="else", nodeName="n"), "status": {"phase": "Succeeded"}},
+        _in("other", pod("elsewhere", gpus=0, schedulerName="else", nodeName="n")),
+        pod("waits", gpus=0, schedulerName="else"),
+    ]
+
+    def cpu(name: str, amount: int) -> Json:
+        made = job(name, replicas=1)
+        made["spec"]["tasks"][0]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": amount}}
+        return made
+
+    [found] = told(run(write(node("n"), quota, *there, cpu("wide", 3)), "--policy", str(policy), "-o", "json"))
+    assert "requests.cpu: 3 asked, 2 left of 3" in found["reasons"]["default/wide-simulated"]["message"]
+    [found] = told(run(write(node("n"), quota, *there, cpu("small", 2)), "--policy", str(policy), "-o", "json"))
+    assert found["binds"] == {"default/small-worker-0": "n"}
+    known = {**quota, "status": {"hard": {"requests.cpu": "3"}, "used": {"requests.cpu": "2"}}}
+    [found] = told(run(write(node("n"), known, *there, cpu("small", 2)), "--policy", str(policy), "-o", "json"))
+    assert found["reasons"]["default/small-simulated"]["reason"] == "ResourceQuota"
