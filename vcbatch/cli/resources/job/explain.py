@@ -48,9 +48,8 @@ def command(name: str, output: str, access: Access, setup: SetupOptions) -> int:
     """Say why a job waits, who is before it, and what would let it start.
 
     The reason and its numbers are the scheduler's own. Who is before it, in its queue and among the queues, is what
-    the scheduler goes by now, found by its own code from what the server holds: on this machine's `vcbatch up`, and on
-    a cluster where the policy is named. All nodes and pods are read for that. Else the order in the queue is by
-    priority and then age.
+    the scheduler goes by now, found by its own code from what the server holds: where the scheduler says its policy to
+    you, or you name one. All nodes and pods are read for that. Else the order in the queue is by priority and then age.
     """
 
     async def fetch(api: Api) -> tuple[Json, Waiting, Order]:
