@@ -108,6 +108,8 @@ def test_a_time_limit(shell: Shell) -> None:
         (["nothing.py"], "nothing.py: no such file in"),
         (["./nothing"], "no program that can be run"),
         (["nothing-of-this-name"], "no such program on the PATH"),
+        (["--volume", "/data-of-no-one:/data", "true"], "/data-of-no-one: no such folder on this machine"),
+        (["--workdir", "nowhere", "true"], "/nowhere: no such folder on this machine"),
     ],
 )
 def test_a_program_that_is_not_here_is_told_before_anything_is_submitted(

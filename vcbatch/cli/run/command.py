@@ -153,9 +153,9 @@ def _composed(
     options: Mapping[str, Any],
 ) -> Json:
     """Raises `click.BadParameter` for what no job can be."""
-    from vcbatch.cli.run.place import here, on_this_machine
+    from vcbatch.cli.run.place import here, must_be_here, on_this_machine
     from vcbatch.sdk.compose import Array, CannotCompose, Framework, Volume, Wish, compose
-    from vcbatch.sdk.compose.wish import time_limit_seconds
+    from vcbatch.sdk.compose.wish import VolumeKind, time_limit_seconds
 
     wish: dict[str, Any] = {**options, "command": program, "env": _env(env)}
     wish["local"] = _is_local(access, needed=not (dry_run and options["image"]))
@@ -163,10 +163,13 @@ def _composed(
         wish["command"], wish["python"], folder = here(program)
         wish["work_dir"] = str(Path(folder, options["work_dir"]))
     try:
+        mounts = tuple(map(Volume.parse, volumes))
+        if wish["local"]:
+            must_be_here(wish["work_dir"], *(mount.source for mount in mounts if mount.kind is VolumeKind.FOLDER))
         job = compose(
             Wish(
                 **wish,
-                volumes=tuple(map(Volume.parse, volumes)),
+                volumes=mounts,
                 array=None if array is None else Array.parse(array),
                 time_limit=None if time_limit is None else time_limit_seconds(time_limit),
                 framework=None if framework is None else Framework(framework),

@@ -41,6 +41,13 @@ def on_this_machine(job: Json, access: Access) -> Json:
     return job
 
 
+def must_be_here(*folders: str) -> None:
+    """Raises `CliError` for one that isn't on this machine: a pod would wait for it."""
+    for folder in folders:
+        if not Path(folder).exists():
+            raise CliError(f"{folder}: no such folder on this machine")
+
+
 def here(command: tuple[str, ...]) -> tuple[tuple[str, ...], str, str]:
     """The command, the interpreter and the folder such that this machine's kubelet, whose PATH is another, starts what
     this shell would. Raises `CliError` for a program that isn't here."""
