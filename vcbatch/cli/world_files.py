@@ -29,7 +29,9 @@ Json = Mapping[str, Any]
 Lists = dict[str, list[Json]]
 """Objects by the key of their kind in a world file: `nodes`, `podGroups`, …"""
 
-_PODS, _GROUPS, _QUEUES, _QUOTAS = "pods", "podGroups", "queues", "resourceQuotas"
+_PODS, _GROUPS, _QUEUES = "pods", "podGroups", "queues"
+_QUOTAS, _BUDGETS = "resourceQuotas", "podDisruptionBudgets"
+_READY = [{"type": "Ready", "status": "True"}]
 _OVER = frozenset({"Succeeded", "Failed"})
 
 
@@ -141,8 +143,8 @@ def _again(kind: str, name: str, source: Origin, before: Origin) -> None:
 
 
 def completed(lists: Lists, *, scheduler_names: Sequence[str], now: datetime) -> Lists:
-    """With the queues that every cluster has, a PodGroup for each set of pods that come without, and what is in use of
-    quotas that don't say."""
+    """With the queues that every cluster has, a PodGroup for each set of pods that come without, and the status of
+    quotas and disruption budgets that have none."""
     existing = {str(queue["metadata"]["name"]) for queue in lists.get(_QUEUES, ())}
     queues = [cast("Json", create.body) for create in bootstrap(existing).creates]
     pods, groups = _grouped(lists.get(_PODS, ()), scheduler_names, now)
@@ -152,7 +154,27 @@ def completed(lists: Lists, *, scheduler_names: Sequence[str], now: datetime) ->
         _GROUPS: [*lists.get(_GROUPS, ()), *groups],
         _PODS: pods,
         **({_QUOTAS: [_counted(quota, pods) for quota in lists[_QUOTAS]]} if _QUOTAS in lists else {}),
+        **({_BUDGETS: [_measured(budget, pods) for budget in lists[_BUDGETS]]} if _BUDGETS in lists else {}),
     }
+
+
+def _measured(budget: Json, pods: Sequence[Json]) -> Json:
+    """The PodDisruptionBudget with its status. Pods that run are taken to be ready where they don't say."""
+    if budget.get("status"):
+        return budget
+    from vcbatch.local.apiserver.kinds.disruption import measure
+
+    try:
+        there = [
+            {**pod, "status": {"conditions": _READY, **pod["status"]}}
+            for pod in pods
+            if pod["metadata"]["namespace"] == budget["metadata"]["namespace"]
+            and pod.get("status", {}).get("phase") == "Running"
+        ]
+        allowed = measure(dict(budget), there).allowed
+    except (KeyError, TypeError, AttributeError, ValueError):
+        return budget  # of a shape that the reading of the world names
+    return {**budget, "status": {"disruptionsAllowed": allowed}}
 
 
 def _counted(quota: Json, pods: Sequence[Json]) -> Json:

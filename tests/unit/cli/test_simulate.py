@@ -481,3 +481,26 @@ def test_a_quota_without_a_status_counts_what_runs(write: Any, tmp_path: Path):
     known = {**quota, "status": {"hard": {"requests.cpu": "3"}, "used": {"requests.cpu": "2"}}}
     [found] = told(run(write(node("n"), known, *there, cpu("small", 2)), "--policy", str(policy), "-o", "json"))
     assert found["reasons"]["default/small-simulated"]["reason"] == "ResourceQuota"
+
+
+@pytest.mark.parametrize(("budget", "evicted"), [({"minAvailable": 1}, 1), ({"maxUnavailable": "0%"}, 0), (None, 2)])
+def test_a_disruption_budget_without_a_status_counts_what_runs(
+    write: Any, tmp_path: Path, budget: Json | None, evicted: int
+):
+    """Two pods of a low gang hold the node that one of a high gang needs."""
+    policy = tmp_path / "policy.yaml"
+    plugins = "{name: priority}, {name: gang, enablePreemptable: false}, {name: pdb}, {name: predicates}"
+    policy.write_text(f"actions: enqueue, allocate, preempt\ntiers: [{{plugins: [{plugins}]}}]")
+    high = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 9}
+    held = []
+    for i in range(2):
+        made = pod(f"low-{i}", "low", gpus=2, nodeName="n")
+        made["metadata"]["labels"] = {"app": "low"}
+        held.append({**made, "status": {"phase": "Running"}})
+    low = {**group("low", 1), "status": {"phase": "Running"}}
+    spec = {"selector": {"matchLabels": {"app": "low"}}, **(budget or {})}
+    guard = [{"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "b"}, "spec": spec}]
+    urgent = job("urgent", replicas=1, gpus=2 * (evicted or 1), priorityClassName="high")
+    world = write(node("n"), high, low, *held, urgent, *(guard if budget else []))
+    [found] = told(run(world, "--policy", str(policy), "--rounds", "3", "-o", "json"))
+    assert len(found["evicted"]) == evicted
