@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.unit.scheduler.cluster import Cluster
 from vcbatch.scheduler import CycleResult, Policy
 
@@ -185,3 +187,29 @@ def test_gangs_that_push_each_other_out_leave_off_for_twice_as_long_each_time() 
     first = wake_ups(found, 16)
     assert 2 <= first <= 10
     assert wake_ups(found, 48) <= 4, "of four times as many rounds"
+
+
+@pytest.mark.parametrize(
+    ("spare", "idle", "gone"),
+    [
+        pytest.param(0, 2, ["idle-worker-1"], id="all of its gang are needed"),
+        pytest.param(1, 2, [], id="its gang has one more than it needs"),
+        pytest.param(0, 0, [], id="all the others ask for something"),
+    ],
+)
+def test_what_asks_for_nothing_takes_the_place_of_its_like_where_its_gang_needs_it(
+    spare: int, idle: int, gone: list[str]
+) -> None:
+    """The node has room for five pods, of which the gang has one; it waits for another. A spare one fits nowhere."""
+    found = cluster()
+    found.node("n0", event="MODIFIED", cpu="40", pods="5")
+    running(found, "mine", 1, queue="default")
+    running(found, "busy", 4 - idle)
+    found.gang("idle", idle, minimum=1, queue="lender", cpu=None, pod={"nodeName": "n0"})
+    found.run("idle")
+    found.groups["mine"]["spec"]["minMember"] = 2
+    found.tell_group("mine")
+    found.pod("mine", 1, cpu=None)
+    for index in range(spare):
+        found.pod("mine", 2 + index, cpu="100")
+    assert evicted(found.cycle()) == gone
