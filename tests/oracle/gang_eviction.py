@@ -195,7 +195,7 @@ class EvictionOracle(Evictions):
         return sorted(bundles, key=key)
 
     def _unified(self, candidates: list[Task], *, reclaim: bool) -> list[Task]:
-        """Those that all plugins with an opinion let go."""
+        """Those that all plugins with an opinion let go; each is asked of those that the ones before it let go."""
         known: dict[str, Callable[[list[Task]], list[Task]]] = {
             "conformance": self._not_the_systems,
             "pdb": self._within_budgets,
@@ -204,9 +204,9 @@ class EvictionOracle(Evictions):
         if reclaim:
             known["capacity"] = self._beyond_quota_of_queues
         allowed = list(candidates)
-        for name, answer in known.items():
-            if name in self.plugins:
-                allowed = [t for t in answer(candidates) if t in allowed]
+        for name in self.plugins:
+            if name in known:
+                allowed = known[name](allowed)
         return allowed
 
     def _beyond_quota_of_queues(self, candidates: list[Task]) -> list[Task]:

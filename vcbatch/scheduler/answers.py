@@ -238,7 +238,8 @@ class Answers:
 
     def evictable(self, eviction: GangEviction, candidates: Sequence[Task]) -> list[Task]:
         """The candidates that may be evicted for a whole gang: all plugins that have an opinion must agree, whatever
-        their tier."""
+        their tier. Each is asked of those that the ones before it leave, so that a pod which one keeps takes nothing
+        of what the next may give."""
         left = list(candidates)
         for plugin in (plugin for tier in self._evictable for plugin in tier):
             found = plugin.evictable(eviction, left)
