@@ -94,6 +94,57 @@ _BY_WEIGHT: Json = {
     ],
 }
 
+_ROOM_BETWEEN_TASKS: Json = {
+    "nodes": [
+        {"metadata": {"name": "n0"}, "status": {"allocatable": {"cpu": "4"}}},
+        {"metadata": {"name": "n1"}, "status": {"allocatable": {"cpu": "2", "memory": "16Gi", "pods": "10"}}},
+        {"metadata": {"name": "n2"}, "status": {"allocatable": {"cpu": "4", "pods": "10"}}},
+    ],
+    "queues": [{"metadata": {"name": "other"}, "spec": {"weight": 2}}, {"metadata": {"name": "q"}}],
+    "podGroups": [
+        _group("holds", "q"),
+        _group("other", "other"),
+        {**_group("waits", "q"), "spec": {"queue": "q", "minMember": 2}},
+    ],
+    "pods": [
+        _pod("holds", 0, node="n2", cpu="2"),
+        _pod("holds", 1, node="n0", cpu="2"),
+        *(_pod("other", i, cpu="3") for i in range(2)),
+        *(_pod("waits", i, cpu="1", memory="2Gi") for i in (0, 2)),
+        *(_pod("waits", i, cpu="1") for i in (1, 3)),
+    ],
+}
+"""A queue without room for the first pod, which it has for the third, alike, as one went for the second."""
+_BY_PROPORTION: Json = {
+    "actions": "enqueue, allocate, preempt",
+    "tiers": [{"plugins": [{"name": "gang"}]}, {"plugins": [{"name": "proportion"}]}],
+}
+_KEPT_BEFORE_BUDGETS: Json = {
+    "nodes": [{"metadata": {"name": "n1"}, "status": {"allocatable": {"memory": "16Gi", "pods": "2"}}}],
+    "queues": [{"metadata": {"name": "q0"}}, {"metadata": {"name": "q1"}}],
+    "podGroups": [_group("holds", "q0"), _group("waits", "q1")],
+    "pods": [
+        {
+            **(kept := _pod("holds", 0, node="n1")),
+            "spec": {**kept["spec"], "priorityClassName": "system-node-critical"},
+        },
+        _pod("holds", 1, node="n1"),
+        _pod("waits", memory="2Gi"),
+    ],
+    "podDisruptionBudgets": [
+        {
+            "metadata": {"name": "one", "namespace": "ns"},
+            "spec": {"selector": {"matchLabels": {}}},
+            "status": {"disruptionsAllowed": 1},
+        }
+    ],
+}
+"""A gang of which one pod may never go, and of the others one."""
+_BUDGETS: Json = {
+    "actions": "enqueue, allocate, gangreclaim",
+    "tiers": [{"plugins": [{"name": "gang"}, {"name": "conformance"}, {"name": "pdb"}]}],
+}
+
 
 def _compare(world: Json, document: Json) -> None:
     found = Simulation(World.read(world), Policy.build(document)).run()
@@ -108,6 +159,8 @@ def _compare(world: Json, document: Json) -> None:
 @example(_ONLY_ITS_SLOT, _WHOLE_GANGS)
 @example(_SHARES_MOVE, _BY_SHARE)
 @example(_ROOM_FROM_ELSEWHERE, _BY_WEIGHT)
+@example(_ROOM_BETWEEN_TASKS, _BY_PROPORTION)
+@example(_KEPT_BEFORE_BUDGETS, _BUDGETS)
 @given(worlds(), policies())
 def test_evictions_are_those_of_one_task_at_a_time(world: Json, document: Json) -> None:
     _compare(world, document)

@@ -73,7 +73,8 @@ class Relief:
         if task.cls.unsupported or task.job is None or task.job.queue is None:
             return False
         coupled = self.session.coupled([task])
-        key = None if coupled else self._standing(task)
+        # What was found futile was so while nobody was to go; evictions may have given the queue room since.
+        key = None if coupled or statement else self._standing(task)
         if key is not None and key in self._futile:
             self.session.withheld += self._futile[key]
             return False
@@ -93,7 +94,7 @@ class Relief:
                 prospect.failed(row, for_good=roomy and not helped.more)
             else:
                 prospect.barred(row)
-        if key is not None and not statement:
+        if key is not None:
             self._futile[key] = self.session.withheld - before
         return False
 
