@@ -130,7 +130,7 @@ def _unready(component: Component, elector: LeaderElector | None) -> str:
     """A replica that stands by is ready where it could take over; one that leads once it works."""
     if elector is None or elector.leading:
         return "" if component.ready.is_set() else "the caches aren't filled yet"
-    return "" if elector.in_touch else "the Lease can't be read"
+    return "" if elector.in_touch else "the Lease can't be read or taken"
 
 
 def _agent(election: LeaseConfig, *more: str) -> str:

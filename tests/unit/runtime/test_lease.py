@@ -238,6 +238,40 @@ def test_a_follower_is_there_when_the_lease_runs_out():
     assert 15 <= run(main()) < 15.2
 
 
+def test_a_follower_that_may_read_the_lease_and_not_take_it_says_so_once_it_would_have_to():
+    async def main() -> tuple[set[bool], set[bool]]:
+        server = FakeApi()
+        assert await elector(server, "dead")._try()
+
+        class ReadOnly:
+            def __getattr__(self, verb: str) -> Any:
+                return getattr(server, verb)
+
+            async def replace(self, *_: Any, **__: Any) -> Any:
+                await asyncio.sleep(0.05)
+                raise ApiError(403, "Forbidden", "leases may be read only")
+
+        follower = elector(ReadOnly(), "second")  # type: ignore[arg-type]
+        following = asyncio.ensure_future(follower.run(forever))
+
+        async def seen(seconds: float) -> set[bool]:
+            found = set[bool]()
+            for _ in range(int(seconds * 100)):
+                await asyncio.sleep(0.01)
+                found.add(follower.in_touch)
+            return found
+
+        await asyncio.sleep(1)
+        fresh = await seen(13)
+        await asyncio.sleep(2)
+        old = await seen(30)
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
+        return fresh, old
+
+    assert run(main()) == ({True}, {False})
+
+
 def test_what_the_leader_says_goes_with_its_renewals_and_stays():
     async def main() -> list[dict[str, str]]:
         server = FakeApi()

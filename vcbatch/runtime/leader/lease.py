@@ -76,7 +76,7 @@ class LeaderElector:
         self.leading = False
         """From taking the Lease until the work has ended."""
         self.in_touch = False
-        """Whether the server answered the last question about the Lease."""
+        """Whether the Lease is another's or the server let it be taken, when it was looked at last."""
 
     def may_write(self) -> bool:
         """Whether nobody else can have begun to lead: to be asked before every write of the work."""
@@ -162,7 +162,6 @@ class LeaderElector:
         config = self._config
         try:
             await self._look()
-            self.in_touch = True
             if self._lease is None:
                 body = {
                     "apiVersion": LEASES.api_version,
@@ -173,8 +172,10 @@ class LeaderElector:
                 asked_at = self._clock.monotonic()
                 self._saw(await self._api.create(LEASES, body, namespace=config.namespace))
                 self._renewed_at = asked_at
+                self.in_touch = True
                 return True
             if self._held_by_another() and self._clock.monotonic() < self._changed_at + self._lease_seconds():
+                self.in_touch = True
                 return False
             if self.leading and not self.may_write():
                 return False  # stopped for a while between the question and here: another may lead by now
@@ -186,6 +187,7 @@ class LeaderElector:
             asked_at = self._clock.monotonic()
             self._saw(await self._renew(body))
             self._renewed_at = asked_at
+            self.in_touch = True
         except ApiError as error:
             self.in_touch = error.conflict or error.already_exists
             level = logging.DEBUG if self.in_touch else logging.WARNING
