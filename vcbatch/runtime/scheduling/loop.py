@@ -7,28 +7,15 @@ for a gang's pods to arrive together.
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, ParamSpec
 
-from vcbatch.api.dra import ResourceClaim
 from vcbatch.api.node import Node
 from vcbatch.api.pod import Pod
-from vcbatch.api.resources import (
-    NODE_USAGES,
-    NODES,
-    PERSISTENTVOLUMECLAIMS,
-    PERSISTENTVOLUMES,
-    PODGROUPS,
-    PODS,
-    QUEUES,
-    RESOURCECLAIMS,
-    Resource,
-)
+from vcbatch.api.resources import NODE_USAGES, NODES, PODGROUPS, PODS, QUEUES, Resource
 from vcbatch.api.scheduling import PodGroupView, QueueView
-from vcbatch.api.storage import Claim, PersistentVolume
 from vcbatch.api.usage import NodeUsage
 from vcbatch.runtime.caches.cache import Change
 from vcbatch.runtime.caches.informers import Informers
@@ -41,15 +28,12 @@ from vcbatch.runtime.metrics.tasks import TaskMetrics
 from vcbatch.runtime.pacing.allowance import Allowance
 from vcbatch.runtime.pacing.pause import pause
 from vcbatch.runtime.scheduling.announcer import Announcer
-from vcbatch.runtime.scheduling.binder import Binder
-from vcbatch.runtime.scheduling.claim_binder import ClaimBinder
+from vcbatch.runtime.scheduling.bind_path import BindPath
 from vcbatch.runtime.scheduling.config_maps import ConfigMaps
-from vcbatch.runtime.scheduling.device_binder import DeviceBinder
 from vcbatch.runtime.scheduling.held_back import HeldBack
 from vcbatch.runtime.scheduling.plugin_trouble import PluginTrouble
 from vcbatch.runtime.scheduling.plugin_watch import PluginWatch
 from vcbatch.runtime.scheduling.usage_source import UsageSource
-from vcbatch.runtime.scheduling.volume_binder import VolumeBinder
 from vcbatch.runtime.scheduling.writes import SchedulerWrites
 from vcbatch.runtime.supervise import Part
 from vcbatch.scheduler import Policy, Scheduler
@@ -59,7 +43,7 @@ from vcbatch.seams.api import Api
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random
 
-log = logging.getLogger(__name__)
+P = ParamSpec("P")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,38 +86,26 @@ class SchedulerLoop:
         pods = informers.follow(PODS, Pod)
         podgroups = informers.follow(PODGROUPS, PodGroupView)
         queues = informers.follow(QUEUES, QueueView)
-        claims = informers.follow(PERSISTENTVOLUMECLAIMS, Claim)
-        volumes = informers.follow(PERSISTENTVOLUMES, PersistentVolume)
         for read in READS:
             if not read.single:
                 cache = informers.follow(read.resource, read.struct, optional=read.optional)
                 cache.listen(self._feeder(read.resource))
-        self._refusals = HeldBack(clock=clock, told=self._bind_refused)
+        self._refusals = HeldBack(clock=clock, told=self._waking(scheduler.bind_failed))
         self._announcer = Announcer(recorder, clock=clock, pods=pods, podgroups=podgroups)
         self._times = TaskMetrics(self._meter, pods, clock=clock, scheduler_names=scheduler.scheduler_names)
-        self._binder = Binder(
-            api, clock=clock, random=random, meter=self._meter, bound=self._bound, failed=self._bind_failed
-        )
-        self._devices = DeviceBinder(api, clock=clock, ready=self._bind, failed=self._bind_failed)
-        self._claims = ClaimBinder(
+        self._binds = BindPath(
             api,
-            informers.follow(RESOURCECLAIMS, ResourceClaim, optional=True),
+            informers,
             clock=clock,
             random=random,
-            ready=self._devices.submit,
-            failed=self._bind_failed,
+            meter=self._meter,
+            reaches=scheduler.reaches_its_claims,
             waits=self._announcer.waits,
+            prepared=self._times.prepared,
+            bound=self._bound,
+            failed=self._bind_failed,
         )
         self._config_maps = ConfigMaps(api, scheduler, clock=clock, wake=self._wake)
-        self._volumes = VolumeBinder(
-            api,
-            claims,
-            volumes,
-            clock=clock,
-            ready=self._claims.submit,
-            failed=self._bind_failed,
-            reaches=scheduler.reaches_its_claims,
-        )
         self._writes = SchedulerWrites(
             api,
             clock=clock,
@@ -143,10 +115,10 @@ class SchedulerLoop:
             pods=pods,
             podgroups=podgroups,
             queues=queues,
-            podgroup_failed=self._podgroup_failed,
-            shard_failed=self._shard_failed,
-            eviction_failed=self._eviction_failed,
-            gate_removal_failed=self._gate_removal_failed,
+            podgroup_failed=self._waking(scheduler.podgroup_write_failed),
+            shard_failed=scheduler.shard_write_failed,
+            eviction_failed=self._waking(scheduler.eviction_failed),
+            gate_removal_failed=self._waking(scheduler.gate_removal_failed),
         )
         self._informers = informers
         self._trouble = PluginTrouble(recorder, own, meter=self._meter)
@@ -170,11 +142,8 @@ class SchedulerLoop:
     def parts(self) -> list[Part]:
         """What has to run, beside the informers."""
         return [
-            Part(name="binding pods", run=self._binder.run),
+            *self._binds.parts(),
             Part(name="holding back what is refused again", run=self._refusals.run),
-            Part(name="binding claims", run=self._volumes.run),
-            Part(name="writing claims for devices", run=self._claims.run),
-            Part(name="locking nodes", run=self._devices.run),
             Part(name="reading single ConfigMaps", run=self._config_maps.run),
             Part(name="writing the scheduler's results", run=self._writes.run),
             Part(name="telling of plugins that fail", run=self._trouble.run),
@@ -195,42 +164,23 @@ class SchedulerLoop:
         self.scheduler.apply(NODE_USAGES, event, usage)
         self._wake.set()
 
-    def _bind(self, binds: Iterable[Bind]) -> None:
-        prepared = list(binds)
-        self._times.prepared(prepared)
-        self._binder.submit(prepared)
+    def _waking(self, tell: Callable[P, None]) -> Callable[P, None]:
+        """Tells the scheduler, and has it look at once."""
+
+        def told(*args: P.args, **kwargs: P.kwargs) -> None:
+            tell(*args, **kwargs)
+            self._wake.set()
+
+        return told
 
     def _bound(self, bind: Bind) -> None:
         self._times.bound(bind)
-        self._devices.bound(bind.uid)
-        self._claims.bound(bind.uid)
         self._announcer.bound(bind)
 
     def _bind_failed(self, uid: str, error: str) -> None:
-        self._devices.refused(uid)
-        self._claims.refused(uid)
         self._announcer.failed(uid)
         self._times.failed(uid)
         self._refusals.refused(uid, error)
-
-    def _bind_refused(self, uid: str, error: str) -> None:
-        self.scheduler.bind_failed(uid, error)
-        self._wake.set()
-
-    def _podgroup_failed(self, uid: str) -> None:
-        self.scheduler.podgroup_write_failed(uid)
-        self._wake.set()
-
-    def _gate_removal_failed(self, uid: str) -> None:
-        self.scheduler.gate_removal_failed(uid)
-        self._wake.set()
-
-    def _eviction_failed(self, uid: str, error: str) -> None:
-        self.scheduler.eviction_failed(uid, error)
-        self._wake.set()
-
-    def _shard_failed(self, uid: str) -> None:
-        self.scheduler.shard_write_failed(uid)
 
     async def run(self) -> None:
         """Cycle until cancelled. Nothing is decided before every cache has its first list."""
@@ -258,7 +208,7 @@ class SchedulerLoop:
         self._told.of(result, now=self._clock.now(), seconds=spent)
         self._announcer.trying(result.binds)
         self._times.placed(result.binds)
-        self._volumes.submit(result.binds)
+        self._binds.submit(result.binds)
         self._writes.submit(result)
         self._trouble.failed(result.failures)
         return spent

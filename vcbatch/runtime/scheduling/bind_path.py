@@ -1,0 +1,96 @@
+"""The way of a bind, stage by stage: its volumes, its claims for devices, the lock of its node, the bind itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from vcbatch.api.dra import ResourceClaim
+from vcbatch.api.resources import PERSISTENTVOLUMECLAIMS, PERSISTENTVOLUMES, RESOURCECLAIMS
+from vcbatch.api.storage import Claim, PersistentVolume
+from vcbatch.runtime.caches.informers import Informers
+from vcbatch.runtime.metrics.meter import Meter
+from vcbatch.runtime.scheduling.binder import Binder
+from vcbatch.runtime.scheduling.claim_binder import ClaimBinder
+from vcbatch.runtime.scheduling.device_binder import DeviceBinder
+from vcbatch.runtime.scheduling.volume_binder import VolumeBinder
+from vcbatch.runtime.supervise import Part
+from vcbatch.scheduler.result import Bind
+from vcbatch.seams.api import Api
+from vcbatch.seams.clock import Clock
+from vcbatch.seams.random import Random
+
+
+class BindPath:
+    """Takes binds through all stages. Each hands on at once what it has nothing to do for.
+
+    `prepared(binds)` is called with pods that only their own bind is left of, `bound(bind)` for each that is on its
+    node, `failed(uid, error)` for each that isn't to be, whatever stage refused it, and `waits(binds, lacks)` with the
+    pods of a gang whose devices aren't ready yet. `reaches(uid)` says why a pod's node doesn't do for its volumes, or
+    nothing.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        informers: Informers,
+        *,
+        clock: Clock,
+        random: Random,
+        meter: Meter,
+        reaches: Callable[[str], str],
+        waits: Callable[[Sequence[Bind], str], None],
+        prepared: Callable[[Iterable[Bind]], None],
+        bound: Callable[[Bind], None],
+        failed: Callable[[str, str], None],
+    ) -> None:
+        self._on_prepared = prepared
+        self._on_bound = bound
+        self._on_failed = failed
+        self._binder = Binder(api, clock=clock, random=random, meter=meter, bound=self._bound, failed=self._failed)
+        self._devices = DeviceBinder(api, clock=clock, ready=self._bind, failed=self._failed)
+        self._claims = ClaimBinder(
+            api,
+            informers.follow(RESOURCECLAIMS, ResourceClaim, optional=True),
+            clock=clock,
+            random=random,
+            ready=self._devices.submit,
+            failed=self._failed,
+            waits=waits,
+        )
+        self._volumes = VolumeBinder(
+            api,
+            informers.follow(PERSISTENTVOLUMECLAIMS, Claim),
+            informers.follow(PERSISTENTVOLUMES, PersistentVolume),
+            clock=clock,
+            ready=self._claims.submit,
+            failed=self._failed,
+            reaches=reaches,
+        )
+
+    def submit(self, binds: Iterable[Bind]) -> None:
+        """Have these pods bound. Each ends as `bound` or `failed`."""
+        self._volumes.submit(binds)
+
+    def parts(self) -> list[Part]:
+        """The stages, each of which has to run."""
+        return [
+            Part(name="binding pods", run=self._binder.run),
+            Part(name="binding claims", run=self._volumes.run),
+            Part(name="writing claims for devices", run=self._claims.run),
+            Part(name="locking nodes", run=self._devices.run),
+        ]
+
+    def _bind(self, binds: Iterable[Bind]) -> None:
+        prepared = list(binds)
+        self._on_prepared(prepared)
+        self._binder.submit(prepared)
+
+    def _bound(self, bind: Bind) -> None:
+        self._devices.bound(bind.uid)
+        self._claims.bound(bind.uid)
+        self._on_bound(bind)
+
+    def _failed(self, uid: str, error: str) -> None:
+        self._devices.refused(uid)
+        self._claims.refused(uid)
+        self._on_failed(uid, error)
