@@ -25,10 +25,10 @@ from vcbatch.seams.clock import Clock
 
 _BURST = 16  # pods of a gang that are told of one by one,
 _REFILL_SECONDS = 30.0  # and one more in this time
-_BURST_OF_ALL = 256  # of all gangs together,
-_REFILL_SECONDS_OF_ALL = 0.25  # which is 14,400 in the hour that a server keeps events
+_BURST_OF_ALL = 128  # of all gangs together,
+_REFILL_SECONDS_OF_ALL = 1 / 3  # which is 10,800 in the hour that a server keeps events
 _KEPT_FOR_GANGS = _BURST_OF_ALL / 2
-_KEPT_FOR_FIRST_PODS = 32  # of each gang, beside what is kept for the gangs
+_KEPT_FOR_FIRST_PODS = 16  # of each gang, beside what is kept for the gangs
 _REMEMBERED = 4096
 
 
