@@ -2,7 +2,8 @@
 
 Every profile runs on a control plane of its own with simulated nodes. As many pods are created and bound on another
 fresh one by a client that decides nothing, which is the least that this machine needs for them: times are worth
-something as ratios to that, CPU seconds and requests as they are.
+something as ratios to that, CPU seconds and requests as they are. A machine whose speed wanders is measured in rounds,
+each with a floor of its own, of which the one in the middle counts.
 """
 
 from __future__ import annotations
@@ -10,13 +11,14 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import math
 import os
 import platform
 import re
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -215,48 +217,89 @@ def floor(total: int, *, nodes: int, timeout: float) -> Measured:
         return costs.charge(asyncio.run(run(plane, names)))
 
 
-def report(results: dict[str, tuple[Measured, Measured]]) -> None:
-    times = Table(box=None, pad_edge=False, header_style="bold", title="submit to ...", title_justify="left")
-    columns = ["jobs x pods", "submitted", "last bound", "last Running"]
-    for column in [*columns, "floor: bound", "Running", "bound / floor", "Running / floor"]:
-        times.add_column(column, justify="right")
-    for name, (ours, least) in results.items():
-        times.add_row(
-            name, f"{ours.submitted:.1f} s", f"{ours.bound:.1f} s", f"{ours.running:.1f} s", f"{least.bound:.1f} s",
-            f"{least.running:.1f} s", f"{ours.bound / least.bound:.2f}", f"{ours.running / least.running:.2f}",
-        )  # fmt: skip
-    console.print(times)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """One run of a profile, and the floor of as many pods that was measured in the same round."""
 
-    programs = list(dict.fromkeys(name for ours, _ in results.values() for name in ours.cpu))
-    cost = Table(
-        box=None, pad_edge=False, header_style="bold", title="CPU s (peak MiB; floor's CPU s)", title_justify="left"
-    )
-    cost.add_column("jobs x pods", justify="right")
-    for program in programs:
-        cost.add_column(program.removeprefix("kube-").removeprefix("vcbatch-"), justify="right")
-    for name, (ours, least) in results.items():
+    ours: Measured
+    least: Measured | None
+
+    @property
+    def ratio(self) -> float:
+        """Of the times until the last pod ran."""
+        return self.ours.running / self.least.running if self.least is not None else math.nan
+
+
+def middle(rounds: Sequence[Round]) -> Round:
+    """The round in the middle by its ratio, or by its time where no floor was measured."""
+    by_ratio = sorted(rounds, key=lambda one: one.ours.running if one.least is None else one.ratio)
+    return by_ratio[(len(by_ratio) - 1) // 2]
+
+
+def report(results: Mapping[str, Sequence[Round]]) -> None:
+    found = {name: middle(rounds) for name, rounds in results.items()}
+    console.print(_times(found, results))
+    console.print(_costs(found))
+    console.print(_requests(found))
+
+
+def _table(title: str, first: str, *columns: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold", title=title, title_justify="left")
+    table.add_column(first, justify="right")
+    for column in columns:
+        table.add_column(column, justify="right")
+    return table
+
+
+def _times(found: Mapping[str, Round], results: Mapping[str, Sequence[Round]]) -> Table:
+    columns = ["submitted", "last bound", "last Running", "floor: bound", "Running", "bound / floor", "Running / floor"]
+    several = any(len(rounds) > 1 for rounds in results.values())
+    table = _table("submit to ...", "jobs x pods", *columns, *(["of all rounds"] if several else []))
+    for name, one in found.items():
+        ours, least = one.ours, one.least or Measured(bound=math.nan, running=math.nan)
+        all_of_them = sorted(one.ratio for one in results[name])
+        table.add_row(
+            name, f"{ours.submitted:.1f} s", f"{ours.bound:.1f} s", f"{ours.running:.1f} s", f"{least.bound:.1f} s",
+            f"{least.running:.1f} s", f"{ours.bound / least.bound:.2f}", f"{one.ratio:.2f}",
+            *([" ".join(f"{ratio:.2f}" for ratio in all_of_them)] if several else []),
+        )  # fmt: skip
+    return table
+
+
+def _costs(found: Mapping[str, Round]) -> Table:
+    programs = list(dict.fromkeys(name for one in found.values() for name in one.ours.cpu))
+    named = (program.removeprefix("kube-").removeprefix("vcbatch-") for program in programs)
+    table = _table("CPU s (peak MiB; floor's CPU s)", "jobs x pods", *named)
+    for name, one in found.items():
         cells = []
         for program in programs:
-            compared = f"; {least.cpu[program]:.1f}" if program in least.cpu else ""
-            cells.append(f"{ours.cpu.get(program, 0):.1f} ({ours.peak.get(program, 0):.0f}{compared})")
-        cost.add_row(name, *cells)
-    console.print(cost)
+            compared = f"; {one.least.cpu[program]:.1f}" if one.least is not None and program in one.least.cpu else ""
+            cells.append(f"{one.ours.cpu.get(program, 0):.1f} ({one.ours.peak.get(program, 0):.0f}{compared})")
+        table.add_row(name, *cells)
+    return table
 
-    requests = Table(box=None, pad_edge=False, header_style="bold", title="writes", title_justify="left")
-    requests.add_column("", justify="left")
-    for name in results:
-        requests.add_column(name, justify="right")
+
+def _requests(found: Mapping[str, Round]) -> Table:
+    table = _table("writes", "", *found)
+    table.columns[0].justify = "left"
     rows: dict[str, dict[str, int]] = {}
-    for name, (ours, _) in results.items():
-        for kind, number in ours.writes.items():
+    for name, one in found.items():
+        for kind, number in one.ours.writes.items():
             rows.setdefault(kind, {})[name] = number
-        for kind, number in ours.refused.items():
+        for kind, number in one.ours.refused.items():
             rows.setdefault(f"{kind}, refused", {})[name] = number
     for kind, numbers in sorted(rows.items(), key=lambda row: -sum(row[1].values())):
-        requests.add_row(kind, *(f"{numbers.get(name, 0):,}" for name in results))
-    each = (sum(ours.writes.values()) / Profile.parse(name).total for name, (ours, _) in results.items())
-    requests.add_row("each pod, without refused ones", *(f"{number:.2f}" for number in each))
-    console.print(requests)
+        table.add_row(kind, *(f"{numbers.get(name, 0):,}" for name in found))
+    each = (sum(one.ours.writes.values()) / Profile.parse(name).total for name, one in found.items())
+    table.add_row("each pod, without refused ones", *(f"{number:.2f}" for number in each))
+    return table
+
+
+def whole_number(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text!r}: at least 1")
+    return number
 
 
 def main() -> None:
@@ -267,6 +310,10 @@ def main() -> None:
     )  # fmt: skip
     options.add_argument("--nodes", type=int, default=1000, help="nodes of 32 CPUs")
     options.add_argument("--timeout", type=float, default=900.0, help="seconds that a profile may take")
+    options.add_argument(
+        "--rounds", type=whole_number, default=1, metavar="N",
+        help="measure everything N times, the floor with it, and report of each profile the round in the middle",
+    )  # fmt: skip
     options.add_argument("--without-floor", action="store_true", help="don't measure the bare client")
     options.add_argument("--json", type=Path, metavar="FILE", help="write everything measured there as well")
     given = options.parse_args()
@@ -276,20 +323,27 @@ def main() -> None:
         f"{platform.system()} {platform.machine()}, {cores} cores, {memory:.0f} GiB, Python {platform.python_version()}"
         f"; {given.nodes:,} nodes of 32 CPUs; load average before: {os.getloadavg()[0]:.1f}"
     )
-    results: dict[str, tuple[Measured, Measured]] = {}
-    floors: dict[int, Measured] = {}
-    for profile in given.profile or [Profile.parse(text) for text in PROFILES]:
-        ours = vcbatch(profile, nodes=given.nodes, timeout=given.timeout)
-        if given.without_floor:
-            floors[profile.total] = Measured(bound=float("nan"), running=float("nan"))
-        elif profile.total not in floors:
-            floors[profile.total] = floor(profile.total, nodes=given.nodes, timeout=given.timeout)
-        results[str(profile)] = (ours, floors[profile.total])
-        console.print(f"{profile}: all of {profile.total:,} pods ran after {ours.running:.1f} s")
+    profiles = given.profile or [Profile.parse(text) for text in PROFILES]
+    results: dict[str, list[Round]] = {str(profile): [] for profile in profiles}
+    for number in range(given.rounds):
+        floors: dict[int, Measured] = {}
+        for profile in profiles:
+            ours = vcbatch(profile, nodes=given.nodes, timeout=given.timeout)
+            if not given.without_floor and profile.total not in floors:
+                floors[profile.total] = floor(profile.total, nodes=given.nodes, timeout=given.timeout)
+            results[str(profile)].append(Round(ours=ours, least=floors.get(profile.total)))
+            which = f"round {number + 1}, " if given.rounds > 1 else ""
+            console.print(f"{which}{profile}: all of {profile.total:,} pods ran after {ours.running:.1f} s")
     report(results)
     if given.json is not None:
-        found = {name: {"vcbatch": asdict(ours), "floor": asdict(least)} for name, (ours, least) in results.items()}
-        given.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+        kept = {
+            name: [
+                {"vcbatch": asdict(one.ours), "floor": None if one.least is None else asdict(one.least)}
+                for one in rounds
+            ]
+            for name, rounds in results.items()
+        }
+        given.json.write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
