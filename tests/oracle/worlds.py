@@ -10,7 +10,6 @@ import msgspec
 from vcbatch.api.resources import Resource
 from vcbatch.scheduler import CycleResult, Policy, Scheduler
 from vcbatch.scheduler.simulation import MOMENT, Case, Outcome, Simulation, World
-from vcbatch.scheduler.simulation.cases import read_policy
 from vcbatch.scheduler.simulation.world import BY_KEY
 
 NOW = MOMENT
@@ -38,8 +37,3 @@ def outcome(case: Mapping[str, Any]) -> Outcome:
     """What comes of a recorded case or world, as `vcbatch simulate` has it."""
     read = Case.read(case)
     return Simulation(read.world, read.policy, share=read.share).run()
-
-
-def case_policy(case: Mapping[str, Any]) -> Policy:
-    """The policy of a conformance case, in which a switch that isn't listed is off."""
-    return read_policy(case)

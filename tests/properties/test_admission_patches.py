@@ -15,9 +15,11 @@ from vcbatch.api import admission
 from vcbatch.api.admission import Operation, Request
 from vcbatch.api.defaults import json_patch
 from vcbatch.api.model import Json
+from vcbatch.api.resources import JOBS, PODGROUPS, PODS, QUEUES
 
 WORLD = world()
-FILLED = [case.request for case in cases() if case.request.resource in admission.MUTATED and case.request.object]
+DEFAULTED = (JOBS, QUEUES, PODGROUPS, PODS)
+FILLED = [case.request for case in cases() if case.request.resource in DEFAULTED and case.request.object]
 ODD = st.none() | st.booleans() | st.integers() | st.text(max_size=4) | st.just({}) | st.just([])
 
 

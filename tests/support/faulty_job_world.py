@@ -12,7 +12,7 @@ import msgspec
 from tests.support.job_world import Json, World
 from vcbatch.api import names
 from vcbatch.api.pod import Pod
-from vcbatch.api.resources import COMMANDS, JOBS, PODGROUPS, PODS, Resource
+from vcbatch.api.resources import JOBS, PODGROUPS, PODS, Resource
 from vcbatch.api.timestamps import format_time
 from vcbatch.core.job import JobView, decide
 from vcbatch.core.machine import Create, Decision, Ensure, WriteStatus
@@ -141,11 +141,6 @@ class FaultyWorld(World):
             self.objects[PODS, name] = pod
         self.departed.clear()
         self.put(JOBS, {key: job[key] for key in ("apiVersion", "kind", "spec")} | {"metadata": _written(job)})
-
-    def forget_commands(self) -> None:
-        """People withdraw their Commands."""
-        for command in self.all(COMMANDS):
-            self.remove(COMMANDS, command["metadata"]["name"])
 
 
 def _written(job: Json) -> Json:

@@ -29,9 +29,6 @@ from vcbatch.api.submission import submitted
 from vcbatch.api.supported import THIS_VERSION, Unsupported
 from vcbatch.api.validate import DEFAULT_RULES, Fault, QueueRules
 
-MUTATED: Final = (JOBS, QUEUES, PODGROUPS, PODS)
-"""What `mutate` has defaults for, on CREATE."""
-
 MOST_QUEUES: Final = 100
 """How many queues one write may begin to submit to: whether the user may is asked of the API server for each."""
 

@@ -46,21 +46,11 @@ def local_scheduler(access: Access) -> LocalScheduler | None:
     Raises:
         CliError: what it left can't be read.
     """
-    state = _state(access)
-    return None if state is None else _read(state.scheduler)
-
-
-def runs_here(access: Access) -> bool:
-    """Whether `vcbatch up` runs the server that is spoken to on this machine, and left how its scheduler runs."""
-    return _state(access) is not None
-
-
-def _state(access: Access) -> StateDir | None:
     server = access.connection().server
-    states = map(StateDir, dict.fromkeys(_folders(access)))
-    return next(
-        (one for one in states if one.running() is not None and _serves(one, server) and one.scheduler.exists()), None
-    )
+    for state in map(StateDir, dict.fromkeys(_folders(access))):
+        if state.running() is not None and _serves(state, server) and state.scheduler.exists():
+            return _read(state.scheduler)
+    return None
 
 
 def _folders(access: Access) -> Iterator[Path]:

@@ -16,7 +16,7 @@ from tests.unit.cli.test_access import config
 from vcbatch.api.resources import LEASES
 from vcbatch.api.timestamps import format_micro_time
 from vcbatch.cli.access import Access
-from vcbatch.cli.local_scheduler import LocalScheduler, leave, local_scheduler, runs_here
+from vcbatch.cli.local_scheduler import LocalScheduler, leave, local_scheduler
 from vcbatch.cli.output import CliError
 from vcbatch.cli.scheduler_setup import Setup, SetupOptions
 from vcbatch.cli.state import StateDir, start_time_of
@@ -96,16 +96,16 @@ def test_plugins_of_ones_own_are_known_again(state: StateDir, tmp_path: Path) ->
 def test_another_server_is_not_taken_for_it(state: StateDir, tmp_path: Path) -> None:
     left(state)
     other = config(tmp_path / "other" / "config", "https://cluster:6443")
-    assert not runs_here(Access(kubeconfig=other))
+    assert local_scheduler(Access(kubeconfig=other)) is None
     found = read(Access(kubeconfig=other))
     assert (found.source, found.settings) == ("", Settings(taken=NOW))
     assert found.unknown == (
         "the scheduler's policy isn't known, as there is no Lease volcano-system/vcbatch-scheduler: "
         "--policy or --scheduler-configmap names it"
     )
-    assert runs_here(Access(kubeconfig=state.kubeconfig))
+    assert local_scheduler(Access(kubeconfig=state.kubeconfig)) is not None
     (state.path / "pid").write_text("1 1")
-    assert not runs_here(Access(kubeconfig=state.kubeconfig)), "it ended"
+    assert local_scheduler(Access(kubeconfig=state.kubeconfig)) is None, "it ended"
 
 
 def test_a_state_directory_is_found_by_the_kubeconfig_in_it(
@@ -115,9 +115,9 @@ def test_a_state_directory_is_found_by_the_kubeconfig_in_it(
     left(state)
     state.path.rename(moved)
     monkeypatch.setenv("KUBECONFIG", str(moved / "kubeconfig"))
-    assert runs_here(Access())
+    assert local_scheduler(Access()) is not None
     monkeypatch.delenv("KUBECONFIG")
-    assert runs_here(Access(kubeconfig=moved / "kubeconfig"))
+    assert local_scheduler(Access(kubeconfig=moved / "kubeconfig")) is not None
 
 
 def test_what_a_server_of_another_version_left_is_said(state: StateDir) -> None:

@@ -128,7 +128,6 @@ EVENTS: dict[str, Callable[[World], None]] = {
     "TaskCompleted": _finish_task,
     "TaskFailed": _restart_containers,
 }
-OF_A_POD = {"PodFailed", "PodEvicted"}
 OF_A_TASK = {"TaskCompleted", "TaskFailed"}
 
 

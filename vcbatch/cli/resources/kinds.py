@@ -73,11 +73,6 @@ def job_phase(job: Json) -> str:
     return text(job, "status", "state", "phase") or JobPhase.PENDING
 
 
-def job_finished(job: Json) -> bool:
-    """Whether it can never run again."""
-    return any(phase.finished for phase in JobPhase if phase == job_phase(job))
-
-
 def job_queue(job: Json) -> str:
     return text(job, "spec", "queue") or names.DEFAULT_QUEUE
 

@@ -104,11 +104,6 @@ class Books:
         """The row of the node that the task is on."""
         return self._info(task.node).row
 
-    def row_of_node(self, name: str) -> int:
-        """The row of the node of this name; -1 where there is none."""
-        info = self._infos.get(name)
-        return -1 if info is None else info.row
-
     @property
     def queue_rows(self) -> int:
         """How many rows the queues take, those that none has now included."""
