@@ -298,35 +298,6 @@ def test_a_gang_whose_pods_are_long_in_starting_has_its_places_soon():
     run(main())
 
 
-def test_gangs_that_start_side_by_side_wait_longer_for_their_pods():
-    async def main() -> None:
-        server, scheduler = world(), Scripted()
-        body: dict[str, Any] = {"spec": {"minMember": 2}, "status": {"phase": "Inqueue"}}
-        groups = [
-            server.seed(PODGROUPS, {"metadata": {"name": f"g{n}", "namespace": "ns"}, **body}) for n in range(200)
-        ]
-        status = {"phase": "Inqueue", "conditions": [PLACED]}
-        updates = [
-            PodGroupUpdate("ns", meta["name"], meta["uid"], meta["resourceVersion"], status)
-            for meta in (group["metadata"] for group in groups)
-        ]
-
-        def written() -> list[bool]:
-            return [server.objects[(PODGROUPS, "ns", f"g{n}")]["status"] == status for n in range(200)]
-
-        async with looping(server, scheduler) as loop:
-            scheduler.results.append(CycleResult(podgroup_updates=updates))
-            loop.cycle()
-            await asyncio.sleep(15.2)
-            assert sum(written()) == 21 and all(written()[:21])
-            await asyncio.sleep(44)
-            assert sum(written()) == 109
-            await asyncio.sleep(1)
-            assert all(written())
-
-    run(main())
-
-
 def test_that_a_gang_is_let_in_hastens_nothing_that_may_wait_for_its_pods():
     async def main() -> None:
         server, scheduler = world(), Scripted()

@@ -47,11 +47,8 @@ Key = tuple[str, str]
 # Longer than the scheduler leaves between two counts of one object, so that the second replaces the first.
 _SETTLE_SECONDS = 1.2
 _LONGEST_SETTLE_SECONDS = 5.0
-# That a gang starts, once its places are bound: mostly its pods run by then, which is written at once. Where many gangs
-# start side by side their pods take longer: so much more for each of them.
+# That a gang starts, once its places are bound: mostly its pods run by then, which is written at once.
 _START_SECONDS = 5.0
-_START_SECONDS_IN_A_CROWD = 0.5
-_LONGEST_START_SECONDS = 60.0
 _COUNTED = ("podgroup", "queue")
 _DECIDED_AGAIN = "podgroup"  # what couldn't be written is part of the next cycle's picture
 
@@ -90,7 +87,6 @@ class SchedulerWrites:
         self._gate_removal_failed = gate_removal_failed
         self._concurrency = concurrency
         self._pending: dict[Key, Write] = {}
-        self._starting: set[Key] = set()
         self._queue: WorkQueue[Key] = WorkQueue(clock=clock, random=random)
         self._pace: Pace[Key] = Pace(first=_SETTLE_SECONDS, limit=_LONGEST_SETTLE_SECONDS)
 
@@ -137,13 +133,8 @@ class SchedulerWrites:
         before, after = held.status.phase, update.status.get("phase")
         begun = sum(update.status.get(key, 0) for key in ("running", "succeeded", "failed"))
         if before == PodGroupPhase.INQUEUE and after in (PodGroupPhase.INQUEUE, PodGroupPhase.RUNNING):
-            return self._until_started(("podgroup", update.uid)) if begun < held.spec.min_member else 0.0
+            return _START_SECONDS if begun < held.spec.min_member else 0.0
         return _SETTLE_SECONDS if before == after else 0.0
-
-    def _until_started(self, key: Key) -> float:
-        self._starting.add(key)
-        crowd = _START_SECONDS_IN_A_CROWD * (len(self._starting) - 1)
-        return min(_START_SECONDS + crowd, _LONGEST_START_SECONDS)
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -151,7 +142,6 @@ class SchedulerWrites:
 
     async def _serve(self, key: Key) -> bool:
         write = self._pending.pop(key, None)
-        self._starting.discard(key)
         if write is None:
             return True  # it went with one that couldn't wait
         if key[0] in _COUNTED:
