@@ -23,6 +23,7 @@ from vcbatch.cli.output import CliError, say
 from vcbatch.cli.state import StateDir, default_state_dir
 
 if TYPE_CHECKING:
+    from vcbatch.cli.local.options import LocalOptions
     from vcbatch.runtime.serving import Address
 
 _DETACH_SECONDS = 60.0
@@ -89,32 +90,10 @@ def command(
 
     kubectl works with the kubeconfig that is printed. Pods run as processes of yours: no root, no container engine.
     """
-    state = StateDir(state_dir)
-    if detach:
-        arguments = ["--virtual-nodes", str(virtual_nodes), "--kubelet-mode", kubelet_mode, "--webhooks", webhooks]
-        if port is not None:
-            arguments += ["--port", str(port)]
-        if scheduler_conf is not None:
-            arguments += ["--scheduler-conf", str(scheduler_conf.resolve())]
-        for plugin in plugins:
-            arguments += ["--plugin", str(plugin.resolve())]
-        for name, on in feature_gates.items():
-            arguments += ["--feature-gates", f"{name}={str(on).lower()}"]
-        if controller_conf is not None:
-            arguments += ["--controller-conf", str(controller_conf.resolve())]
-        arguments += [f"--inherit-owner-annotations={str(inherit_owner_annotations).lower()}"]
-        if record_cycles is not None:
-            arguments += ["--record-cycles", str(record_cycles.resolve())]
-        if listen_address is not None:
-            arguments += ["--listen-address", str(listen_address)]
-        return _detached(state, arguments)
-
     from vcbatch.cli.local.options import LocalOptions
-    from vcbatch.cli.local.process import run
 
-    started = time.monotonic()
     options = LocalOptions(
-        state=state,
+        state=StateDir(state_dir),
         port=port,
         virtual_nodes=virtual_nodes,
         kubelet_mode=kubelet_mode,
@@ -127,12 +106,20 @@ def command(
         record_cycles=record_cycles,
         listen_address=listen_address,
     )
+    return _detached(options) if detach else _here(options, ready_fd)
+
+
+def _here(options: LocalOptions, ready_fd: int | None) -> int:
+    """Run until it is stopped. Whoever holds the other end of `ready_fd` is told how it went, in place of a person."""
+    from vcbatch.cli.local.process import run
+
+    started = time.monotonic()
 
     def ready(report: dict[str, Any]) -> None:
         if ready_fd is not None:
             _tell(ready_fd, {"ready": report})
             return
-        _announce(state, report, time.monotonic() - started)
+        _announce(options.state, report, time.monotonic() - started)
         say("Ctrl-C stops it.")
 
     try:
@@ -162,9 +149,9 @@ def _announce(state: StateDir, report: dict[str, Any], seconds: float) -> None:
     say()
 
 
-def _detached(state: StateDir, arguments: list[str]) -> int:
+def _detached(options: LocalOptions) -> int:
     """Start the same command in a session of its own, its output in the log, and wait until it says how it went."""
-    started = time.monotonic()
+    started, state = time.monotonic(), options.state
     state.create()
     if (running := state.running()) is not None:
         raise CliError(
@@ -174,11 +161,7 @@ def _detached(state: StateDir, arguments: list[str]) -> int:
     reading, writing = os.pipe()
     with _open_log(state.log) as log:
         child = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "vcbatch", "up"),
-                *("--state-dir", str(state.path), "--ready-fd", str(writing)),
-                *arguments,
-            ],
+            [sys.executable, "-m", "vcbatch", "up", *options.arguments(), "--ready-fd", str(writing)],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

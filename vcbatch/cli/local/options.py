@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
+from vcbatch.cli.feature_gates import QUEUE_GATES
 from vcbatch.cli.state import StateDir
-from vcbatch.runtime.serving import Address
+
+if TYPE_CHECKING:
+    from vcbatch.runtime.serving import Address
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,3 +30,27 @@ class LocalOptions:
     record_cycles: Path | None = None
     listen_address: Address | None = None
     """Where metrics are served; nowhere where None."""
+
+    def arguments(self) -> list[str]:
+        """What asks `vcbatch up` for the same, from any working directory."""
+        arguments = [
+            *("--state-dir", str(self.state.path)),
+            *("--virtual-nodes", str(self.virtual_nodes)),
+            *("--kubelet-mode", self.kubelet_mode),
+            *("--webhooks", self.webhooks),
+            *("--feature-gates", f"{QUEUE_GATES}={str(self.queue_gates).lower()}"),
+            f"--inherit-owner-annotations={str(self.inherit_owner_annotations).lower()}",
+        ]
+        if self.port is not None:
+            arguments += ["--port", str(self.port)]
+        if self.scheduler_conf is not None:
+            arguments += ["--scheduler-conf", str(self.scheduler_conf.resolve())]
+        for plugin in self.plugins:
+            arguments += ["--plugin", str(plugin.resolve())]
+        if self.controller_conf is not None:
+            arguments += ["--controller-conf", str(self.controller_conf.resolve())]
+        if self.record_cycles is not None:
+            arguments += ["--record-cycles", str(self.record_cycles.resolve())]
+        if self.listen_address is not None:
+            arguments += ["--listen-address", str(self.listen_address)]
+        return arguments
