@@ -88,11 +88,24 @@ def test_a_pod_has_its_own_wishes() -> None:
         {TYPE: "MostAllocated", WEIGHT: "{"},
         {TYPE: "MostAllocated", WEIGHT: '["cpu"]'},
         {TYPE: "MostAllocated", WEIGHT: '{"cpu": "1"}'},
+        {TYPE: "MostAllocated", WEIGHT: '{"cpu": true}'},
         {WEIGHT: '{"cpu": 1}'},
     ],
 )
 def test_wishes_that_make_no_sense_leave_it_to_the_policy(wishes: dict[str, str]) -> None:
     assert _points({}, wishes, cpu="2", memory="8Gi") == _points({}, cpu="2", memory="8Gi")
+
+
+def test_a_resource_of_weight_zero_counts_for_nothing_not_even_when_it_is_overdrawn() -> None:
+    """Of `half` 24 of 32Gi are free; as in binpack's rules (scheduler.md 3.11), a weight of 0 leaves a resource out."""
+    wishes = {TYPE: "MostAllocated", WEIGHT: '{"cpu": 1, "memory": 0}'}
+    assert _points({}, wishes, cpu="2", memory="25Gi")["half"] == pytest.approx(1000 * 6 / 8)
+    given = policy(NAME)
+    cluster = Cluster(given)
+    cluster.gang("g", 1)
+    requests(cluster, "g-worker-0", {TYPE: "MostAllocated", WEIGHT: '{"cpu": 0}'}, cpu="2")
+    opened = session(cluster, given)
+    assert plugin_of(opened, ResourceStrategyFit)._fit(task_of(opened, "g-worker-0").cls) is None
 
 
 def test_pods_of_one_gang_may_wish_differently() -> None:
@@ -130,6 +143,42 @@ def test_scarce_resources_are_avoided(asked: dict[str, str], want: dict[str, flo
     assert points(opened, plugin_of(opened, ResourceStrategyFit), "g-worker-0") == want
 
 
+@pytest.mark.parametrize(
+    ("sra", "t4", "plain"),
+    [
+        ({}, 500, 1000),
+        ({"weight": -1}, 500, 1000),
+        ({"weight": 2}, 100, 200),
+        ({"resourceWeight": {"x/t4": 3}}, 250, 1000),
+        ({"resourceWeight": {"x/t4": -3}}, 500, 1000),
+        ({"resourceWeight": {"x/t4": 0}}, 1000, 1000),
+    ],
+)
+def test_how_much_scarce_resources_are_avoided_by_default(sra: dict[str, Any], t4: float, plain: float) -> None:
+    """scheduler.md 3.12: 100 * w * (1 - what is there of the weights); by docs/scheduler.md w is 10 and each resource's
+    weight 1. No node has ever had an x/a10, which is absent therefore."""
+    given = policy(NAME, {"resourceStrategyFitWeight": 0, "sra": {"enable": True, "resources": "x/t4,x/a10", **sra}})
+    cluster = Cluster(given)
+    cluster.node("t4", x_t4="1")
+    cluster.node("plain")
+    cluster.gang("g", 1)
+    opened = session(cluster, given)
+    assert points(opened, plugin_of(opened, ResourceStrategyFit), "g-worker-0") == {"t4": t4, "plain": plain}
+
+
+@pytest.mark.parametrize("enable", [{}, {"enable": False}])
+def test_scarce_resources_are_avoided_and_proportions_kept_only_where_that_is_enabled(enable: dict[str, Any]) -> None:
+    """scheduler.md 3.12: both are off by default."""
+    given = policy(NAME, {"sra": {"resources": "x/a", **enable}, "proportional": {"resources": "x/a", **enable}})
+    cluster = Cluster(given)
+    cluster.node("n", cpu="8", memory="32Gi", x_a="16")
+    cluster.gang("g", 1)
+    opened = session(cluster, given)
+    plugin = plugin_of(opened, ResourceStrategyFit)
+    assert points(opened, plugin, "g-worker-0")["n"] == pytest.approx(1000 * (7 / 8 + 31 / 32) / 2)
+    assert plugin.caps(task_of(opened, "g-worker-0").cls, np.array([0])) == ()
+
+
 KEPT = {
     "enable": True,
     "resources": "x/gpu",
@@ -159,6 +208,74 @@ def test_several_tasks_leave_the_reserve_together(cpu: str, slots: float) -> Non
     opened = session(cluster, given)
     (cap,) = plugin_of(opened, ResourceStrategyFit).caps(task_of(opened, "g-worker-0").cls, np.array([0]))
     assert cap.slots.tolist() == [min(slots, (1280 - 56) // 8)]
+
+
+def _kept(rates: dict[str, Any], asked: dict[str, str], held: dict[str, str] | None = None) -> float:
+    """How many pods that ask for so much are let onto a node of 40 cores, 40 GB and 8 GPUs, of which another pod has
+    what is `held`."""
+    proportional = {"enable": True, "resources": "x/gpu", "resourceProportion": rates}
+    given = policy(NAME, {"proportional": proportional})
+    cluster = Cluster(given)
+    cluster.node("n", cpu="40", memory="40G", x_gpu="8")
+    if held is not None:
+        cluster.gang("old", 1, phase="Running", pod={"nodeName": "n"})
+        requests(cluster, "old-worker-0", None, **held)
+        cluster.change("old-worker-0", phase="Running")
+    cluster.gang("g", 1)
+    requests(cluster, "g-worker-0", None, **asked)
+    opened = session(cluster, given)
+    (cap,) = plugin_of(opened, ResourceStrategyFit).caps(task_of(opened, "g-worker-0").cls, np.array([0]))
+    return float(cap.slots[0])
+
+
+@pytest.mark.parametrize(
+    ("rates", "asked", "slots"),
+    [
+        # A core and a GB for each of 8 GPUs where nothing else is said: 32 of each are left.
+        ({}, {"cpu": "4", "memory": "1G"}, 8),
+        ({}, {"cpu": "1", "memory": "4G"}, 8),
+        ({"x/gpu.cpu": -2}, {"cpu": "4", "memory": "1G"}, 8),
+        ({"x/gpu.cpu": 0.5, "x/gpu.memory": 0}, {"cpu": "4", "memory": "1G"}, 9),
+        # What is left may be used up: 40 cores less 8 * 4 are 8.
+        ({"x/gpu.cpu": 4}, {"cpu": "8", "memory": "1G"}, 1),
+        ({"x/gpu.cpu": 4}, {"cpu": "8001m", "memory": "1G"}, 0),
+        ({"x/gpu.cpu": 5}, {"cpu": "0", "memory": "4G"}, 8),
+        ({"x/gpu.cpu": 5.1}, {"cpu": "0", "memory": "4G"}, 0),
+    ],
+)
+def test_what_is_kept_for_each_idle_device(rates: dict[str, Any], asked: dict[str, str], slots: float) -> None:
+    """scheduler.md 3.12: idle cpu less the request >= idle devices * rate, and so for memory; a missing rate is 1."""
+    assert _kept(rates, asked) == slots
+
+
+def test_nothing_is_kept_for_devices_that_are_in_use() -> None:
+    """Of 8 GPUs 6 are idle, and of 40 cores and GB 36: 6 * 4 are kept of these, and 12 are left."""
+    held = {"cpu": "4", "memory": "4G", "x_gpu": "2"}
+    assert _kept({"x/gpu.cpu": 4, "x/gpu.memory": 0}, {"cpu": "3", "memory": "1G"}, held) == 4
+    assert _kept({"x/gpu.cpu": 0, "x/gpu.memory": 4}, {"cpu": "1", "memory": "3G"}, held) == 4
+
+
+def test_who_asks_for_one_of_the_devices_is_free_of_what_is_kept_for_the_others() -> None:
+    cluster = Cluster(policy(NAME, {"proportional": {**KEPT, "resources": "x/gpu,x/fpga"}}, "predicates"))
+    cluster.node("n", cpu="8", memory="32G", x_gpu="8", x_fpga="1")
+    cluster.gang("g", 1)
+    requests(cluster, "g-worker-0", cpu="8", memory="1G", x_fpga="1")
+    cluster.cycle()
+    assert cluster.placed("g") == {"g-worker-0": "n"}
+
+
+def test_a_full_node_without_the_device_is_refused_by_what_is_full_alone() -> None:
+    """The rule is of devices that the node has (scheduler.md 3.12), so it doesn't keep a pod from a node that others
+    are leaving."""
+    given = policy(NAME, {"proportional": KEPT})
+    cluster = Cluster(given)
+    cluster.node("full", cpu="2")
+    cluster.node("gpus", x_gpu="1")
+    cluster.gang("old", 2, phase="Running", pod={"nodeName": "full"})
+    cluster.gang("g", 1)
+    opened = session(cluster, given)
+    (cap,) = plugin_of(opened, ResourceStrategyFit).caps(task_of(opened, "g-worker-0").cls, np.array([0]))
+    assert cap.slots.tolist() == [np.inf]
 
 
 def test_tasks_with_devices_and_nodes_without_are_free() -> None:
