@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from tests.unit.scheduler.cluster import Cluster
-from tests.unit.scheduler.scoring import policy, session, task_of
+from tests.unit.scheduler.scoring import plugin_of, policy, session, task_of
 from vcbatch.scheduler import Policy, PolicyError
+from vcbatch.scheduler.plugins.nodegroup import FULL, NodeGroup
+from vcbatch.scheduler.statement import Statement
 
 NAME = "nodegroup"
 GROUP = "volcano.sh/nodegroup-name"
@@ -79,6 +81,16 @@ def test_how_groups_are_preferred(affinity: dict[str, Any], ordered: bool, point
     assert {info.name: float(preference.raw[info.row]) for info in opened.nodes.infos} == points
 
 
+def test_preferred_groups_are_equal_where_nothing_is_said_of_their_order() -> None:
+    """scheduler.md 3.18: `enablePreferredOrder` is false by default."""
+    given = policy(NAME)
+    cluster = _cluster(given, preferred=["a", "b"])
+    cluster.gang("g", 1, queue="q")
+    opened = session(cluster, given)
+    (preference,) = opened.placer.static(task_of(opened, "g-worker-0").cls).preferences
+    assert preference.raw.tolist() == [50, 50, 0, 0]
+
+
 @pytest.mark.parametrize(("hierarchy", "node"), [(True, "n-b"), (False, None)])
 def test_a_queue_may_inherit_from_its_nearest_ancestor(hierarchy: bool, node: str | None) -> None:
     cluster = _cluster(policy(NAME, {}, enableHierarchy=hierarchy), required=["a"])
@@ -87,6 +99,15 @@ def test_a_queue_may_inherit_from_its_nearest_ancestor(hierarchy: bool, node: st
     cluster.gang("g", 1, queue="leaf")
     cluster.cycle()
     assert cluster.placed("g").get("g-worker-0") == node
+
+
+def test_queues_above_each_other_have_no_affinity_to_inherit() -> None:
+    cluster = _cluster(policy(NAME, {"strict": False}, enableHierarchy=True))
+    cluster.queue("one", parent="other")
+    cluster.queue("other", parent="one")
+    cluster.gang("g", 1, queue="one")
+    cluster.cycle()
+    assert cluster.placed("g") == {"g-worker-0": "n-none"}
 
 
 def test_alike_gangs_of_two_queues_go_to_their_own_nodes() -> None:
@@ -158,6 +179,38 @@ def test_what_the_queue_holds_already_counts_until_it_ends() -> None:
     assert set(cluster.placed("two").values()) == {"a1"}
 
 
+def test_only_pods_that_are_to_stay_count() -> None:
+    """Of the four that the queue has had there, one ended and one is being deleted: room for one is left of three."""
+    cluster = _limited('{"a": {"cpu": "3"}, "b": {"cpu": 0}}', a1="9", b="8")
+    cluster.gang("one", 4, minimum=1, queue="q", phase="Running", pod={"nodeName": "a1"})
+    cluster.run("one")
+    cluster.change("one-worker-0", phase="Succeeded")
+    cluster.change("one-worker-1", deleting=True)
+    cluster.gang("two", 3, minimum=1, queue="q")
+    cluster.cycle()
+    assert list(cluster.placed("two").values()) == ["a1"]
+
+
+def test_what_was_placed_a_cycle_ago_counts_before_it_is_seen() -> None:
+    cluster = _limited('{"a": {"cpu": "3"}, "b": {"cpu": 0}}', a1="8", b="8")
+    cluster.gang("one", 2, queue="q")
+    assert len(cluster.scheduler.cycle(cluster.now).binds) == 2
+    cluster.gang("two", 3, minimum=1, queue="q")
+    assert len(cluster.scheduler.cycle(cluster.now).binds) == 1
+
+
+def test_what_is_taken_back_leaves_its_room() -> None:
+    cluster = _limited('{"a": {"cpu": "3"}}', a1="8")
+    cluster.gang("g", 4, queue="q")
+    opened = session(cluster, policy(NAME))
+    plugin, tasks = plugin_of(opened, NodeGroup), [task_of(opened, f"g-worker-{i}") for i in range(4)]
+    statement = Statement(opened)
+    statement.allocate(tasks[:3], [0, 0, 0])
+    assert [r.reason for r in plugin.task_rejections(tasks[3], [])] == [FULL]
+    statement.discard()
+    assert plugin.task_rejections(tasks[3], []) == ()
+
+
 def test_another_queue_is_not_limited() -> None:
     cluster = _limited('{"a": {"cpu": "1"}}', a1="8")
     cluster.queue("r", affinity=_affinity(required=["a"]))
@@ -174,6 +227,16 @@ def test_limits_that_cannot_be_read_keep_the_queue_out(limits: str) -> None:
     told = cluster.cycle().pod_conditions
     assert cluster.placed("g") == {}
     assert f"annotation {LIMITS} isn't readable" in told[0].message
+
+
+def test_limits_that_cannot_be_read_keep_the_queue_off_nodes_of_no_group_too() -> None:
+    """scheduler.md 3.18: with such an annotation every node refuses."""
+    cluster = Cluster(policy(NAME, {"strict": False}))
+    cluster.node("n-none")
+    cluster.queue("q", annotations={LIMITS: "{"})
+    cluster.gang("g", 1, queue="q")
+    cluster.cycle()
+    assert cluster.placed("g") == {}
 
 
 def test_pods_of_one_class_share_it_where_no_plugin_goes_by_queues() -> None:
