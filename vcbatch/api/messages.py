@@ -65,6 +65,16 @@ def read_wait(message: str) -> tuple[WaitReason | None, str]:
     return (reason, sentence) if reason is not None else (None, origin)
 
 
+def no_pod_group(key: str) -> str:
+    """Of pods whose PodGroup, by its `namespace/name`, isn't there."""
+    return f"PodGroup {key} doesn't exist"
+
+
+def pod_group_found(key: str) -> str:
+    """Of pods that said that it isn't there, before anything else is known of them."""
+    return f"PodGroup {key} exists now"
+
+
 _STARTS_BY: Final = "it is expected to start by "
 
 

@@ -254,6 +254,8 @@ class WaitReason(StrEnum):
 
     NOT_ENOUGH_PODS = "NotEnoughPods"
     """Fewer pods exist than the gang's minimum (in total, or of one role)."""
+    POD_GROUP_MISSING = "PodGroupMissing"
+    """Of pods, as there is no gang: the PodGroup that they name doesn't exist."""
     QUEUE_MISSING = "QueueMissing"
     QUEUE_NOT_OPEN = "QueueNotOpen"
     QUEUE_INVALID = "QueueInvalid"

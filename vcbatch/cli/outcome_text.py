@@ -5,7 +5,8 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Mapping
 
-from vcbatch.scheduler.result import Explanation
+from vcbatch.api.messages import no_pod_group
+from vcbatch.scheduler.result import Explanation, WaitReason
 from vcbatch.scheduler.simulation.outcome import Outcome, key
 
 WIDTH = 80
@@ -92,7 +93,8 @@ def _strays(outcome: Outcome) -> Iterator[str]:
     for pod, group in outcome.strays.items():
         by_group.setdefault(group, []).append(pod.partition("/")[2])
     for group, pods in by_group.items():
-        yield from _wrapped(f"waits: {_names(pods)} for PodGroup {group}, which isn't there", indent=2, hang=4)
+        yield f"  waits: {WaitReason.POD_GROUP_MISSING}"
+        yield from _wrapped(f"{_names(pods)}: {no_pod_group(group)}", indent=4, hang=6)
 
 
 def _reason(why: Explanation) -> Iterator[str]:

@@ -314,6 +314,11 @@ class Scheduler:
         job = self._state.jobs.get(f"{namespace}/{name}")
         return None if job is None else self._reporter.explanation(job.uid)
 
+    def strays(self) -> Mapping[str, str]:
+        """The pods that wait for a PodGroup which doesn't exist, and its name, both as `namespace/name`."""
+        lost = [task for job in self._state.jobs.values() for task in self._state.groupless(job)]
+        return {f"{task.namespace}/{task.name}": task.job.key for task in lost if task.job is not None}
+
     def waiting(self) -> Mapping[tuple[str, WaitReason], int]:
         """How many gangs of each queue wait for which reason; some may be 0."""
         return self._reporter.waiting

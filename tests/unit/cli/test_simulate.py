@@ -447,7 +447,8 @@ def test_pods_whose_podgroup_is_not_there_are_told_of(write: Any):
     world = write(node("n"), there, *lost)
     [found] = told(run(world, "-o", "json"))
     assert found["strays"] == {"default/a": "default/g", "default/b": "default/g"}
-    assert "pods of no gang\n  waits: a b for PodGroup default/g, which isn't there\n" in run(world).stdout
+    text = "pods of no gang\n  waits: PodGroupMissing\n    a b: PodGroup default/g doesn't exist\n"
+    assert text in run(world).stdout
     [found] = told(run(write(node("n"), pod("alone")), "-o", "json"))
     assert "strays" not in found
 

@@ -7,7 +7,7 @@ from collections.abc import Collection
 import msgspec
 
 from vcbatch.api.scheduling import PodGroupView, PriorityClassView, QueueView
-from vcbatch.scheduler.picture.model import ALLOCATED_STATUSES, STATUSES, Job, Phase, Queue
+from vcbatch.scheduler.picture.model import ALLOCATED_STATUSES, STATUSES, Job, Phase, Queue, Task, TaskStatus
 from vcbatch.scheduler.picture.picture import Picture
 from vcbatch.scheduler.picture.reading import domain_of
 from vcbatch.scheduler.sharding.share import WHOLE, Share
@@ -26,6 +26,8 @@ class GangDeltas(Picture):
         self._strangers = Strangers(self.scheduler_names)
         self.default_queue = default_queue
         self._by_group_uid: dict[str, Job] = {}
+        self._elsewhere: set[str] = set()
+        """The PodGroups of which the cluster's other instances have the share, by `namespace/name`."""
 
     # PodGroups --------------------------------------------------------------------------------------------------------
 
@@ -33,7 +35,9 @@ class GangDeltas(Picture):
         """A PodGroup is there, or changed."""
         if not self.shards.share.owns(group.metadata):
             self.delete_podgroup(group)  # where it was ours until its owner was known
+            self._elsewhere.add(group.metadata.key)
             return
+        self._elsewhere.discard(group.metadata.key)
         if self._is_others(group):
             self.delete_podgroup(group)
             self._strangers.groups[group.metadata.key] = group
@@ -117,6 +121,7 @@ class GangDeltas(Picture):
 
     def delete_podgroup(self, group: PodGroupView) -> None:
         """A PodGroup is gone; one of the same name with another UID stays."""
+        self._elsewhere.discard(group.metadata.key)
         stranger = self._strangers.groups.get(group.metadata.key)
         if stranger is not None and stranger.metadata.uid == group.metadata.uid:
             del self._strangers.groups[group.metadata.key]
@@ -132,6 +137,12 @@ class GangDeltas(Picture):
         self.room_stamp += 1
         self.inputs += 1
         self._forget_if_empty(job)
+
+    def groupless(self, job: Job) -> list[Task]:
+        """The pods that wait to be placed and can't be, as the PodGroup that they name doesn't exist."""
+        if job.group is not None or job.key in self._elsewhere or job.key in self._strangers.groups:
+            return []
+        return [task for task in job.tasks.values() if task.status is TaskStatus.PENDING and not task.gated]
 
     def job_of_group(self, uid: str) -> Job | None:
         """The gang of the PodGroup with this UID; None where it isn't ours, or is gone."""

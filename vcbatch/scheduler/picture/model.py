@@ -4,6 +4,7 @@ hold the rest and their row."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
@@ -165,6 +166,9 @@ class Job:
         set_aside: why it isn't tried at all; empty where it is.
         topology: how near to each other its pods are to be.
         domain: the domain that it holds places in, as the PodGroup says or was told last.
+        groupless_since: since when its pods wait for a PodGroup that doesn't exist, as far as cycles saw; None where
+            none do.
+        told_groupless: whether pods were told so, and nothing else since.
     """
 
     __slots__ = (
@@ -174,6 +178,7 @@ class Job:
         "creation",
         "domain",
         "group",
+        "groupless_since",
         "key",
         "parked",
         "pending_best_effort",
@@ -189,6 +194,7 @@ class Job:
         "subs",
         "tasks",
         "told",
+        "told_groupless",
         "topology",
         "uid",
         "written",
@@ -219,6 +225,8 @@ class Job:
         self.set_aside = ""
         self.topology: NetworkTopology | None = None
         self.domain = ""
+        self.groupless_since: datetime | None = None
+        self.told_groupless = False
 
     @property
     def bound_to_domains(self) -> bool:
@@ -249,6 +257,7 @@ class Job:
     def be_of(self, group: PodGroupView | None) -> None:
         """This is its PodGroup now; None where it has none any more."""
         self.group = group
+        self.groupless_since = None
         self.creation = (group.metadata.creation_timestamp if group else None) or ""
         self.uid = group.metadata.uid if group else ""
 

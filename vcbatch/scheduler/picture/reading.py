@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from typing import TypeAlias
 
 from vcbatch.api import names
+from vcbatch.api.messages import read_wait
 from vcbatch.api.meta import ObjectMeta
 from vcbatch.api.node import Node, Taint
 from vcbatch.api.pod import Pod, PodPhase
 from vcbatch.api.quantity import MalformedQuantity, Quantity, parse_quantity
+from vcbatch.api.reasons import WaitReason
 from vcbatch.api.scheduling import PodGroupView
 from vcbatch.scheduler.filters.selectors import HARD_EFFECTS, NOT_READY_TAINT, UNREACHABLE_TAINT, UNSCHEDULABLE_TAINT
 from vcbatch.scheduler.picture.model import TaskStatus
@@ -84,10 +86,12 @@ def awaits_room(pod: Pod) -> bool:
 
 
 def unscheduled_reason(pod: Pod) -> str:
-    """The reason of its condition PodScheduled=False; empty without one."""
+    """The reason of its condition PodScheduled=False, or that of this scheduler where its PodGroup was missing; empty
+    without one."""
     for condition in pod.status.conditions or ():
         if condition.type == "PodScheduled" and condition.status == "False":
-            return condition.reason
+            missing = read_wait(condition.message)[0] is WaitReason.POD_GROUP_MISSING
+            return WaitReason.POD_GROUP_MISSING if missing else condition.reason
     return ""
 
 

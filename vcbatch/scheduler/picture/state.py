@@ -10,6 +10,7 @@ from collections.abc import Collection
 from vcbatch.api import names
 from vcbatch.api.node import Node
 from vcbatch.api.pod import Pod
+from vcbatch.api.reasons import WaitReason
 from vcbatch.scheduler.filters.storage_objects import StorageObject
 from vcbatch.scheduler.picture.gang_deltas import GangDeltas
 from vcbatch.scheduler.picture.model import FINISHED_STATUSES, HOLDING, OFF_NODE, Task, TaskStatus
@@ -69,7 +70,7 @@ class ClusterState(GangDeltas):
         if status in FINISHED_STATUSES and not self._ours(pod):
             return
         nominated = known.nominated if known.nominating else None
-        self._add_pod(pod, status, condition=known.condition, nominated=nominated)
+        self._add_pod(pod, status, condition=known.condition, told=known.told, nominated=nominated)
 
     def _nominate(self, task: Task, pod: Pod) -> None:
         """Take over which node the pod says is kept for it, which is no reason to try it again by itself. What was
@@ -118,7 +119,9 @@ class ClusterState(GangDeltas):
             and known.preemptable == preemptable(pod.metadata)
         )
 
-    def _add_pod(self, pod: Pod, status: TaskStatus, *, condition: str = "", nominated: str | None = None) -> None:
+    def _add_pod(
+        self, pod: Pod, status: TaskStatus, *, condition: str = "", told: bool = False, nominated: str | None = None
+    ) -> None:
         meta = pod.metadata
         key = self._job_key(pod) if self._ours(pod) else ""
         job = self._job(key) if key else None
@@ -142,9 +145,12 @@ class ClusterState(GangDeltas):
         task.gated = bool(pod.spec.scheduling_gates)
         task.awaits_room = awaits_room(pod)
         task.condition = condition or unscheduled_reason(pod)
+        groupless = task.condition == WaitReason.POD_GROUP_MISSING
+        task.told = told or groupless
         self.tasks[task.uid] = task
         if job is not None:
             job.tasks[task.uid] = task
+            job.told_groupless = job.told_groupless or groupless
             if job.group is None:
                 self._changed_hands(key)
         self._note_promise(task)

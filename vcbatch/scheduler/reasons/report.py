@@ -18,7 +18,7 @@ class Reporter:
     """Turns a finished session into a `CycleResult`. Keeps what was said last."""
 
     def __init__(self, *, pods_grace: timedelta = PODS_GRACE) -> None:
-        """`pods_grace` is how long a gang may lack pods before that is said."""
+        """`pods_grace` is how long a gang may lack pods, and pods their PodGroup, before that is said."""
         self._said = Said(pods_grace=pods_grace)
         self._queues = QueueAmounts()
         self._books = FigureBooks()
@@ -44,7 +44,7 @@ class Reporter:
         turn = self._said.line.again(session.now)
         if turn is not None:
             writer.look_again(turn)
-        writer.refused_binds()
+        writer.pods.refused_binds()
         writer.evictions()
         updates, later = self._queues.updates(session.state, session.now)
         if later is not None:

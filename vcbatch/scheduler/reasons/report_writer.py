@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from vcbatch.api import messages, names
-from vcbatch.api.reasons import PodGroupReason, PodReason, SchedulingEvent
-from vcbatch.api.resources import PODGROUPS, PODS
+from vcbatch.api.reasons import PodGroupReason, SchedulingEvent
+from vcbatch.api.resources import PODGROUPS
 from vcbatch.api.scheduling import PodGroupView
 from vcbatch.api.timestamps import format_time
-from vcbatch.scheduler.picture.model import Job, Phase, Task, TaskStatus
+from vcbatch.scheduler.picture.model import Job, Phase, TaskStatus
 from vcbatch.scheduler.reasons.blockers import Blocker
 from vcbatch.scheduler.reasons.conditions import ConditionWriter, Status, counts, same_headlines
 from vcbatch.scheduler.reasons.figures import Figures, GangFigures, GangShare
 from vcbatch.scheduler.reasons.phases import next_phase, only_ending
+from vcbatch.scheduler.reasons.pod_news import PodNews, histogram_text
 from vcbatch.scheduler.reasons.said import Said
 from vcbatch.scheduler.result import (
     AHEAD_SHOWN,
@@ -22,18 +23,13 @@ from vcbatch.scheduler.result import (
     Eviction,
     Explanation,
     Held,
-    PodConditionUpdate,
     PodGroupUpdate,
     QueueStatusUpdate,
     WaitReason,
 )
 from vcbatch.scheduler.session import Session
 
-PODS_WITH_EVENTS = 1
-"""How many pods of a gang get a FailedScheduling event; the PodGroup's own event tells the rest, so that a gang of
-any size costs the same."""
-
-_NO_LONGER_KEPT = "the place that was kept for it is no longer"
+_NEXT_GROUPLESS = timedelta(seconds=1)
 _WORDS = [status.wire for status in TaskStatus]
 
 
@@ -47,12 +43,11 @@ class ReportWriter:
         self._now = session.now
         self._conditions_by = ConditionWriter(transition=session.uid, time=format_time(session.now))
         self._held = held
-        self._places = {h.uid: h.node for h in held}
         tasks = [self._state.tasks[uid] for uid in session.nominations]
         self._nominating = {task.job.key for task in tasks if task.job is not None}
         self._updates: list[PodGroupUpdate] = []
-        self._conditions: list[PodConditionUpdate] = []
         self._events: list[EventRecord] = []
+        self.pods = PodNews(session, held, self._events)
         self._explain: list[Explanation] = []
         self.figures = Figures()
         self._look: datetime | None = session.wake_at
@@ -67,7 +62,7 @@ class ReportWriter:
             evictions=self._session.evictions,
             gate_removals=() if self._session.gates is None else self._session.gates.removals,
             podgroup_updates=self._updates,
-            pod_conditions=self._conditions,
+            pod_conditions=self.pods.conditions,
             queue_statuses=queues,
             events=self._events,
             explain=self._explain,
@@ -81,10 +76,12 @@ class ReportWriter:
         """Decide what is said about one gang."""
         group = job.group
         if group is None:
+            self._groupless(job)
             return
         ready = self._session.ready(job) and self._session.ready_without_hope(job)
         short = not ready and bool(job.tasks) and self._session.lacks_members(job) and not only_ending(job)
         blocker = self._blocker(job, short=short)
+        later = None
         if blocker is not None and blocker.reason is WaitReason.NOT_ENOUGH_PODS:
             later = self._said.lacking(job.uid, self._now)
             if later is not None:
@@ -109,10 +106,24 @@ class ReportWriter:
         self._write(job, self._conditions_by.status(job, phase, waits=waiting, reason=why, ready=ready), news=news)
         self._tell(job, blocker if waits else None, message, ready=ready)
         self._measure(job, group, blocker if waits else None, ready=ready)
-        if lacks_pods:
-            blocker = None
-        if blocker is not None or job.key in self._nominating:
-            self._pod_conditions(job, blocker)
+        of_pods = None if lacks_pods else blocker
+        if of_pods is not None or job.key in self._nominating:
+            self.pods.gang(job, of_pods)
+        if job.told_groupless and later is None:
+            self.pods.found_group(job, blocker)
+
+    def _groupless(self, job: Job) -> None:
+        """Pods that name a PodGroup which doesn't exist say so, once there was time to make it."""
+        waiting = self._state.groupless(job)
+        if not waiting:
+            job.groupless_since = None
+            return
+        job.groupless_since = job.groupless_since or self._now
+        later = self._said.made_by(job.groupless_since, self._now)
+        if later is None and not self.pods.groupless(job, waiting):
+            later = self._now + _NEXT_GROUPLESS
+        if later is not None:
+            self._again(job, later)
 
     def _measure(self, job: Job, group: PodGroupView, blocker: Blocker | None, *, ready: bool) -> None:
         meta = group.metadata
@@ -168,7 +179,7 @@ class ReportWriter:
             why += f"; Pending: {', '.join(parts)}"
         origin = blocker.sentence
         if blocker.nodes_examined or blocker.nodes:
-            origin = f"{blocker.task}: {_histogram(blocker)}"
+            origin = f"{blocker.task}: {histogram_text(blocker)}"
             origin += f" {blocker.sentence}" if blocker.text else ""
         if blocker.remedy:
             origin = f"{blocker.remedy}; {origin}"
@@ -247,36 +258,6 @@ class ReportWriter:
                 )
             )
 
-    def _pod_conditions(self, job: Job, blocker: Blocker | None) -> None:
-        """Each waiting pod says once that it waits and why; it says so again only when it is another reason, or when
-        another node is kept for it; only that where there is no blocker."""
-        waiting = [t for t in job.tasks.values() if t.status is TaskStatus.PENDING and not t.gated]
-        nominated = self._session.nominations
-        news = [t for t in waiting if t.uid in nominated]
-        if blocker is not None:
-            kind = "/".join(blocker.kind)
-            news = [t for t in waiting if t.uid in nominated or (t.condition != kind and (t.told or not t.condition))]
-            for task in waiting:
-                task.condition, task.told = kind, True
-        if not news:
-            return
-        why = _NO_LONGER_KEPT if blocker is None else _pod_message(blocker)
-        for nth, task in enumerate(sorted(news, key=lambda t: t.name)):
-            place = self._places.get(task.uid)
-            message = why if place is None else messages.possibly_assigned(node=place, once=messages.ONCE_RELEASED)
-            self._conditions.append(
-                PodConditionUpdate(
-                    namespace=task.namespace,
-                    name=task.name,
-                    uid=task.uid,
-                    reason=PodReason.UNSCHEDULABLE,
-                    message=message,
-                    nominated=nominated.get(task.uid),
-                )
-            )
-            if nth < PODS_WITH_EVENTS:
-                self._pod_event(task, message)
-
     def evictions(self) -> None:
         """Each pod that is evicted is told for whom, and its gang how many it loses."""
         lost: dict[str, list[Eviction]] = {}
@@ -285,7 +266,7 @@ class ReportWriter:
             if task is None:
                 continue
             message = messages.shorten(f"{eviction.reason}: {eviction.message}")
-            self._pod_event(task, message, reason=SchedulingEvent.EVICT)
+            self.pods.event(task, message, reason=SchedulingEvent.EVICT)
             if task.job is not None:
                 lost.setdefault(task.job.key, []).append(eviction)
         for key, evictions in sorted(lost.items()):
@@ -293,38 +274,6 @@ class ReportWriter:
             whom = first.name if len(evictions) == 1 else f"{len(evictions)} pods"
             message = messages.shorten(f"{first.reason}: {whom} evicted: {first.message}")
             self._event(self._state.jobs[key], "Normal", SchedulingEvent.EVICT, message)
-
-    def _pod_event(self, task: Task, message: str, *, reason: str = SchedulingEvent.FAILED_SCHEDULING) -> None:
-        self._events.append(
-            EventRecord(
-                resource=PODS,
-                namespace=task.namespace,
-                name=task.name,
-                uid=task.uid,
-                type="Warning",
-                reason=reason,
-                message=message,
-            )
-        )
-
-    def refused_binds(self) -> None:
-        """Pods whose bind the API server refused say so, also while they are tried again."""
-        for uid, error in sorted(self._state.refused.items()):
-            task = self._state.tasks.get(uid)
-            if task is None:
-                continue
-            message = messages.shorten(f"binding was refused: {error}")
-            task.condition, task.told = PodReason.SCHEDULER_ERROR, True
-            self._conditions.append(
-                PodConditionUpdate(
-                    namespace=task.namespace,
-                    name=task.name,
-                    uid=task.uid,
-                    reason=PodReason.SCHEDULER_ERROR,
-                    message=message,
-                )
-            )
-            self._pod_event(task, message)
 
     # Explanations ----------------------------------------------------------------------------------------------------
 
@@ -379,15 +328,3 @@ class ReportWriter:
     def look_again(self, when: datetime) -> None:
         """A cycle is due then, whatever changes."""
         self._look = when if self._look is None else min(self._look, when)
-
-
-def _pod_message(blocker: Blocker) -> str:
-    """Why a pod waits: the reason as everywhere, then the words of kube-scheduler."""
-    why = f"{_histogram(blocker)} {blocker.sentence}" if blocker.nodes_examined else blocker.sentence
-    return messages.shorten(
-        f"{blocker.reason}: {blocker.remedy}; {why}" if blocker.remedy else f"{blocker.reason}: {why}"
-    )
-
-
-def _histogram(blocker: Blocker) -> str:
-    return messages.node_histogram(examined=blocker.nodes_examined, reasons=blocker.nodes, within=blocker.within)

@@ -18,7 +18,7 @@ from vcbatch.scheduler.result import Explanation, WaitReason
 MESSAGE_EVERY = timedelta(seconds=30)
 COUNTS_EVERY = timedelta(seconds=1)
 PODS_GRACE = timedelta(seconds=5)
-"""How long a gang may lack pods before that is said: its controller is making them."""
+"""How long a gang may lack pods, and pods their PodGroup, before that is said: a controller is making them."""
 
 
 class Said:
@@ -73,7 +73,10 @@ class Said:
 
     def lacking(self, uid: str, now: datetime) -> datetime | None:
         """When it will be time to say that the gang lacks pods; None where it is."""
-        since = self._lacking_since.setdefault(uid, now)
+        return self.made_by(self._lacking_since.setdefault(uid, now), now)
+
+    def made_by(self, since: datetime, now: datetime) -> datetime | None:
+        """When whatever is missing `since` then should have been made by its controller; None where that is over."""
         return None if now - since >= self._pods_grace else since + self._pods_grace
 
     def complete(self, uid: str) -> None:

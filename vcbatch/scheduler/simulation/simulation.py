@@ -53,7 +53,6 @@ class Simulation:
             share=share,
             queue_gates=queue_gates,
         )
-        self._names = frozenset(scheduler_names)
         self._gangs: dict[str, str] = {}
         """Of all pods there ever were."""
         self._pods: dict[str, Pod] = {}
@@ -164,17 +163,8 @@ class Simulation:
             reasons={key: why for key, why in found.items() if why is not None},
             minimums={g.metadata.key: g.spec.min_member for g in self._groups.values()},
             gangs={pod: gang for pod, gang in self._gangs.items() if gang in groups},
-            strays={
-                pod.metadata.key: gang
-                for pod in sorted(self._pods.values(), key=lambda pod: pod.metadata.key)
-                if self._waits(pod) and not (gang := _gang(pod)).endswith("/") and gang not in groups
-            },
+            strays=dict(sorted(self.scheduler.strays().items())),
         )
-
-    def _waits(self, pod: Pod) -> bool:
-        """Whether it is for this scheduler to place."""
-        over = pod.status.phase in (PodPhase.SUCCEEDED, PodPhase.FAILED)
-        return pod.spec.scheduler_name in self._names and not pod.spec.node_name and not over
 
     def _counts(self, namespace: str, name: str, last: Round) -> dict[str, int]:
         """With the states that end with the cycle, in which pods are that it held places for."""

@@ -20,6 +20,9 @@ _FOR: Final[Mapping[WaitReason | JobReason, tuple[str, ...]]] = {
     WaitReason.NOT_ENOUGH_PODS: (
         "Its pods are still being made. If that lasts, something refuses them: vcbatch job describe {job}",
     ),
+    WaitReason.POD_GROUP_MISSING: (
+        "Make the PodGroup that its pods name: kubectl get podgroups -n {namespace} shows which there are.",
+    ),
     WaitReason.QUEUE_MISSING: ("Make the queue: vcbatch queue create {queue}", _MOVE),
     WaitReason.QUEUE_NOT_OPEN: ("Open the queue: vcbatch queue open {queue}", _MOVE),
     WaitReason.QUEUE_INVALID: (
