@@ -7,8 +7,12 @@ from typing import Any
 import pytest
 
 from tests.unit.scheduler.cluster import Cluster
+from tests.unit.scheduler.scoring import plugin_of, session, task_of
 from vcbatch.scheduler import Policy, PolicyError, WaitReason
+from vcbatch.scheduler.plugins.base import Vote
+from vcbatch.scheduler.plugins.capacity import Capacity
 from vcbatch.scheduler.result import Shortage
+from vcbatch.scheduler.session import Session
 
 Json = dict[str, Any]
 
@@ -161,6 +165,113 @@ def test_admission_counts_what_is_admitted_in_every_queue_above() -> None:
     assert told["huge"] is not None
     assert told["huge"].reason is WaitReason.IMPOSSIBLE
     assert "insufficient cpu (cpu: 7 asked, 2 left of 6 in queue eng)" in told["huge"].message
+
+
+def test_a_minimum_as_large_as_the_quota_waits_for_what_is_held_and_is_not_impossible() -> None:
+    made = cluster()
+    made.queue("a", capability=cpus(4))
+    made.gang("first", 1, queue="a", minResources=cpus(1))
+    made.gang("all", 0, minimum=1, queue="a", phase="Pending", minResources=cpus(4))
+    made.cycle()
+    told = made.scheduler.explain("ns", "all")
+    assert told is not None
+    assert told.reason is WaitReason.QUEUE_LIMIT
+    made.delete_gang("first")
+    made.cycle()
+    assert made.scheduler.phase("ns", "all") == "Inqueue"
+
+
+def _opened(made: Cluster, given: Policy) -> tuple[Session, Capacity]:
+    opened = session(made, given)
+    return opened, plugin_of(opened, Capacity)
+
+
+def test_a_queue_that_is_closed_or_has_no_place_has_no_room_and_no_claim() -> None:
+    """scheduler.md 3.7: AL, PV and EQ want an open queue that is a leaf and has a place in the tree."""
+    given = policy(hierarchy=True)
+    made = cluster()
+    made.queue("open", deserved=cpus(4))
+    made.queue("closed", state="Closed", deserved=cpus(4))
+    made.queue("lost", parent="nowhere", deserved=cpus(4))
+    made.queue("inner", deserved=cpus(4))
+    made.queue("leaf", parent="inner")
+    for queue in ("open", "closed", "lost", "inner"):
+        made.gang(queue, 1, queue=queue, phase="Pending")
+        made.gang(f"{queue}-kept", 1, queue=queue)
+    opened, plugin = _opened(made, given)
+    one = opened.dims.vector(cpus(1))
+    for name in ("open", "closed", "lost", "inner"):
+        queue, job = opened.state.queues[name], opened.state.jobs[f"ns/{name}"]
+        kept = opened.state.jobs[f"ns/{name}-kept"]
+        plugin.reserve(kept, task_of(opened, f"{name}-kept-worker-0").cls, 1)
+        well = name == "open"
+        assert (plugin.room(queue, one) > 0) == well
+        assert (plugin.room_of(kept, one) > 0) == well
+        assert plugin.preemptive(queue, one) == well
+        assert (plugin.enqueueable(job).vote is Vote.PERMIT) == well
+
+
+@pytest.mark.parametrize("levels", [None, 0, 1, 2])
+@pytest.mark.parametrize(
+    ("deserving", "least"), [("leaf", 0), ("near", 1), ("far", 2), ("beside", None), ("nobody", None)]
+)
+def test_a_claim_is_a_queue_s_own_or_that_of_so_many_queues_above(
+    deserving: str, least: int | None, levels: int | None
+) -> None:
+    """scheduler.md 3.7: PV looks at the ancestors 1..L, the root excluded, which deserves what `beside` does; L is 0 by
+    default."""
+    given = policy(hierarchy=True) if levels is None else policy(hierarchy=True, ancestorReclaimLevel=levels)
+    made = cluster()
+    for name, parent in (("far", ""), ("near", "far"), ("leaf", "near"), ("beside", ""), ("alone", "")):
+        made.queue(name, parent=parent, deserved=cpus(4) if name == deserving else None)
+    opened, plugin = _opened(made, given)
+    found = plugin.preemptive(opened.state.queues["leaf"], opened.dims.vector(cpus(1)))
+    assert found == (least is not None and (levels or 0) >= least)
+    assert not plugin.preemptive(opened.state.queues["alone"], opened.dims.vector(cpus(1)))
+
+
+def test_a_claim_is_not_lessened_by_what_a_queue_above_holds() -> None:
+    """scheduler.md 3.7: PV compares the queue's own real capability alone, as it is from relatives that it may take."""
+    given = policy(hierarchy=True)
+    made = cluster()
+    made.queue("eng", capability=cpus(4))
+    made.queue("a", parent="eng", deserved=cpus(2), capability=cpus(3))
+    made.queue("b", parent="eng")
+    made.gang("old", 4, queue="b", phase="Running", pod={"nodeName": "n"})
+    made.run("old")
+    opened, plugin = _opened(made, given)
+    queue = opened.state.queues["a"]
+    assert plugin.room(queue, opened.dims.vector(cpus(1))) == 0
+    assert [plugin.preemptive(queue, opened.dims.vector(cpus(n))) for n in (2, 3)] == [True, False]
+
+
+def test_of_several_resources_one_that_is_deserved_is_claim_enough() -> None:
+    """scheduler.md 3.7: PV wants *some* requested dimension below deserved, and all within the real capability."""
+    given = policy(hierarchy=False)
+    made = cluster(hierarchy=False)
+    made.queue("a", deserved=cpus(1), capability={"cpu": "9", "memory": "3Gi"})
+    opened, plugin = _opened(made, given)
+    queue = opened.state.queues["a"]
+    wanted = ({"cpu": "1", "memory": "3Gi"}, {"cpu": "1", "memory": "4Gi"}, {"cpu": "2", "memory": "1Gi"})
+    assert [plugin.preemptive(queue, opened.dims.vector(w)) for w in wanted] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("hierarchy", "order"), [(True, ["beside", "cousin", "other"]), (False, ["other", "cousin", "beside"])]
+)
+def test_the_closest_relatives_of_who_takes_lose_first(hierarchy: bool, order: list[str]) -> None:
+    """scheduler.md 3.7: VQO by the depth of the common ancestor, and without a hierarchy the last in queue order first,
+    here the youngest."""
+    given = policy(hierarchy=hierarchy)
+    made = Cluster(given)
+    made.queue("eng")
+    made.queue("ml", parent="eng")
+    for name, parent in (("taker", "ml"), ("beside", "ml"), ("cousin", "eng"), ("other", "")):
+        made.queue(name, parent=parent)
+    opened, _ = _opened(made, given)
+    queues = opened.state.queues
+    found = opened.victim_queues([queues[name] for name in ("other", "beside", "cousin")], queues["taker"])
+    assert [queue.name for queue in found] == order
 
 
 def test_a_queue_that_closes_admits_and_places_nobody() -> None:

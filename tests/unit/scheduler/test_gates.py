@@ -73,6 +73,15 @@ def test_room_is_kept_for_pods_whose_gate_is_open_in_every_queue_above() -> None
     assert len(made.placed("three")) == 1
 
 
+def test_room_that_was_kept_is_kept_no_more_once_it_is_taken() -> None:
+    made = cluster()
+    gated(made, "one", 3, queue="a")
+    opened(made, made.cycle())
+    made.gang("two", 1, queue="b")
+    made.cycle()
+    assert (len(made.placed("one")), len(made.placed("two"))) == (3, 1)
+
+
 def test_a_gang_without_room_for_its_minimum_keeps_its_gates_and_takes_nothing() -> None:
     made = cluster()
     made.gang("first", 2, queue="b")
