@@ -108,6 +108,8 @@ def test_how_full_domains_would_be() -> None:
     assert fullness.after(amount).tolist() == pytest.approx([(2.25 + 0.25) / 4, (3 + 15 / 32) / 4, spine, spine])
     too_much = session.dims.vector({"cpu": "9"})
     assert fullness.after(too_much).tolist() == pytest.approx([13 / 16, 0, 13 / 24, 13 / 24])
+    one_too_much = session.dims.vector({"cpu": "1", "memory": "40Gi"})
+    assert fullness.after(one_too_much).tolist()[:2] == pytest.approx([(3 * 5 / 16 + 41 / 64) / 4, 0])
 
 
 def test_where_the_gang_is_counts_among_the_fullest_domains_only() -> None:
@@ -127,6 +129,89 @@ def test_where_the_gang_is_counts_among_the_fullest_domains_only() -> None:
     assert plugin.domain_scores(wish, np.arange(3)) == pytest.approx(
         [100 * 6 / 16, 100 * 12 / 16, 100 * (12 / 16 + 0.25)]
     )
+
+
+@pytest.mark.parametrize("weight", [1, 3])
+def test_a_part_s_share_is_of_its_own_pods(weight: int) -> None:
+    """Of the first part's two pods one is in rack c; of the gang's five, of which it needs one, two are in rack a.
+    With what is missing, b and c would be equally full, and by scheduler.md 3.17 where pods are decides."""
+    made = policy({"weight": weight})
+    cluster = Cluster(made)
+    racks(cluster, {"a": 2, "b": 2, "c": 2})
+    used(cluster, b_0=8, c_0=6)
+    rule = {"name": "w", "subGroupSize": 2, "minSubGroups": 2, "matchLabelKeys": ["part"], "networkTopology": SOFT}
+    cluster.gang("g", 0, minimum=1, networkTopology=SOFT, subGroupPolicy=[rule])
+    for index, (part, node) in enumerate([(0, "c-0"), (0, ""), (1, "a-0"), (1, "a-0"), (1, "")]):
+        cluster.pod("g", index, part=part, cpu="2")
+        if node:
+            cluster.change(f"g-worker-{index}", phase="Running", node=node)
+    session = session_of(cluster, made)
+    plugin = plugin_of(session, NetworkTopologyAware)
+    amount = session.dims.vector({"cpu": "2"})
+    spare = np.zeros(len(session.domain_search.tree))
+    job = session.state.jobs["ns/g"]
+    assert {sub: sum(counts) for sub, counts in job.subs.items()} == {(0, ("0",)): 2, (0, ("1",)): 3}
+    of_part = DomainWish(job, (0, ("0",)), 1, amount, spare)
+    assert plugin.domain_scores(of_part, np.arange(3)) == pytest.approx(
+        [weight * 100 * 6 / 16, weight * 100 * 10 / 16, weight * 100 * (10 / 16 + 1 / 2)]
+    )
+    of_gang = DomainWish(job, None, 1, amount, spare)
+    assert plugin.domain_scores(of_gang, np.array([0, 2])) == pytest.approx(
+        [weight * 100 * 6 / 16, weight * 100 * (10 / 16 + 1 / 5)]
+    )
+
+
+def test_other_resources_count_where_they_are_named() -> None:
+    """scheduler.md 3.17: `hypernode.binpack.resources` is empty by default, and a resource named there weighs 1."""
+    named = {
+        "hypernode.binpack.cpu": 0,
+        "hypernode.binpack.memory": 0,
+        "hypernode.binpack.resources": '"x/a, x/b, x/none"',
+        "hypernode.binpack.resources.x/a": 3,
+    }
+    made = policy(named)
+    cluster = Cluster(made)
+    cluster.node("n", x_a="8", x_b="8")
+    send(cluster, hyper_node("a", 1, nodes=["n"]))
+    session = session_of(cluster, made)
+    amount = session.dims.vector({"cpu": "8", "x/a": "4", "x/b": "2"})
+    assert plugin_of(session, NetworkTopologyAware).fullness.after(amount)[0] == pytest.approx((3 / 2 + 1 / 4) / 4)
+    bare = session_of(cluster, policy())
+    assert plugin_of(bare, NetworkTopologyAware).fullness.after(amount)[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "cpu", "memory", "weight"),
+    [
+        ({}, 1, 1, 1),
+        ({"weight": 2}, 1, 1, 2),
+        ({"hypernode.binpack.cpu": 3}, 3, 1, 1),
+        ({"hypernode.binpack.memory": 0}, 1, 0, 1),
+        ({"hypernode.binpack.cpu": -3, "hypernode.binpack.memory": -1}, 1, 1, 1),
+    ],
+)
+def test_points_of_pods_without_a_topology_by_default(
+    arguments: dict[str, Any], cpu: int, memory: int, weight: int
+) -> None:
+    """scheduler.md 3.17: the mean over the tiers, of which the second counts 0.8. Racks a and b are below a spine, rack
+    c and node d below none; a pod of 1 cpu and 1Gi is in rack a, and one more is looked at."""
+    made = policy(arguments)
+    cluster = Cluster(made)
+    racks(cluster, {"a": 1, "b": 1, "c": 1}, spines={"s": ["a", "b"]})
+    cluster.node("d")
+    used(cluster, a_0=1)
+    cluster.gang("g", 1)
+    session = session_of(cluster, made)
+    job = session.state.jobs["ns/g"]
+    leaning = plugin_of(session, NetworkTopologyAware).leaning(job, None, job.tasks["pod-g-worker-0"].cls, None)
+    assert leaning is not None
+
+    def full(pods: int, nodes: int) -> float:
+        return (cpu * pods / (8 * nodes) + memory * pods / (32 * nodes)) / (cpu + memory)
+
+    want = [(full(2, 1) + 0.8 * full(2, 2)) / 1.8, (full(1, 1) + 0.8 * full(2, 2)) / 1.8, (full(1, 1) + 0.8) / 1.8, 1]
+    found = leaning.points(np.arange(4), np.ones(4, dtype=bool))
+    assert found.tolist() == pytest.approx([100 * weight * points for points in want])
 
 
 @pytest.mark.parametrize(
@@ -221,6 +306,19 @@ def test_to_evict_wide_domains_come_first_and_not_too_many() -> None:
     assert [[(d.name, d.tier) for d in group] for group in found] == [[("s", 2)], [("a", 1)]]
     assert [d.rows.tolist() for d in found[0]] == [[0, 1, 2, 3]]
     assert isinstance(session.domain_search, DomainSearch)
+
+
+def test_room_by_eviction_is_looked_for_in_eight_domains_by_default() -> None:
+    """scheduler.md 3.17: `hypernode.gradient.evict.max-hypernodes` is 8, counted over all tiers."""
+    cluster = Cluster(policy())
+    cluster.gang("g", 1)
+    session = session_of(cluster, policy())
+    plugin, job = plugin_of(session, NetworkTopologyAware), session.state.jobs["ns/g"]
+    groups = [np.arange(7), np.arange(7, 12)]
+    found = plugin.domain_order(job, None, groups, evicting=True)
+    assert found is not None
+    assert [group.tolist() for group in found] == [[7, 8, 9, 10, 11], [0, 1, 2]]
+    assert plugin.domain_order(job, None, groups, evicting=False) is None
 
 
 @pytest.mark.parametrize("arguments", [{"weight": -1}, {"hypernode.binpack.normal-pod.fading": -0.1}, {"nobody": 1}])

@@ -46,6 +46,25 @@ def test_the_less_busy_the_better_and_nothing_for_what_is_not_known() -> None:
     assert _scores(cluster, given) == pytest.approx({"a": 400 * (0.5 * 3 + 0.9) / 4, "b": 0, "c": 0})
 
 
+def test_by_default_cpu_and_memory_count_alike_and_the_plugin_five_times() -> None:
+    """scheduler.md 3.19: `usage.weight` 5, `cpu.weight` and `memory.weight` 1."""
+    cluster = _cluster(policy(NAME))
+    _measure(cluster, "a", 0.5, 0.1)
+    cluster.gang("g", 1)
+    assert _scores(cluster, policy(NAME))["a"] == pytest.approx(500 * (0.5 + 0.9) / 2)
+
+
+def test_a_measurement_of_five_minutes_ago_counts() -> None:
+    """scheduler.md 3.19: what is older says nothing."""
+    cluster = _cluster(policy(NAME))
+    _measure(cluster, "a", 0.5, 0.1, age=300)
+    _measure(cluster, "b", 0.5, 0.1, age=300.5)
+    cluster.gang("g", 1)
+    found = _scores(cluster, policy(NAME))
+    assert found["a"] > 0
+    assert found["b"] == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "admitted"),
     [
@@ -123,6 +142,8 @@ def test_tasks_of_one_batch_count_on_each_other() -> None:
         (0.6, {"cpu": "2", "memory": "10Gi"}, {}, {}, (1680, 8.4 * 2**30)),
         (0.9, {"cpu": "2", "memory": "10Gi"}, {}, {"risk_factor": 2}, (2000, 10 * 2**30)),
         (0.9, {"cpu": "2", "memory": "10Gi"}, {}, {"risk_factor": 0.5}, (1680, 8.4 * 2**30)),
+        (0.9, {"cpu": "2", "memory": "10Gi"}, {}, {"risk_factor": 1}, (1400, 7 * 2**30)),
+        (0.59, {"cpu": "2", "memory": "10Gi"}, {}, {}, (1400, 7 * 2**30)),
         (0.1, {"cpu": "2"}, {"cpu": "4"}, {"burst_ratio": 0.5}, (2400, 0)),
         (0.1, {"cpu": "2"}, {"cpu": "4"}, {"request_ratio": 3}, (4000, 0)),
         (0.1, {}, {}, {}, (250, 200 * 2**20)),
@@ -174,6 +195,28 @@ def test_a_pod_counts_until_it_ran_for_an_interval() -> None:
         opened.close()
         opened.state.finish()
     assert seen == [700, 700, 0]
+
+
+@pytest.mark.parametrize(("seconds", "shadow"), [(29, 700), (30, 0)])
+def test_a_pod_counts_for_half_a_minute_where_no_interval_is_given(seconds: int, shadow: float) -> None:
+    """scheduler.md 3.19: pods that run for less than the metrics interval, which is 30 s by default."""
+    given = policy(NAME)
+    cluster = _cluster(given)
+    cluster.gang("g", 1)
+    cluster.pods["g-worker-0"]["status"] = {"phase": "Running", "startTime": "2026-06-01T00:00:00Z"}
+    cluster.change("g-worker-0", node="a")
+    cluster.now += timedelta(seconds=seconds)
+    assert plugin_of(session(cluster, given), Usage)._shadow[0, 0] == shadow
+
+
+def test_what_was_placed_a_cycle_ago_counts_before_it_is_seen() -> None:
+    given = policy(NAME)
+    cluster = _cluster(given)
+    _measure(cluster, "a", 0.0, 0.0)
+    cluster.gang("g", 1)
+    (bind,) = cluster.scheduler.cycle(cluster.now).binds
+    assert bind.node == "a"
+    assert plugin_of(session(cluster, given), Usage)._shadow[0].tolist() == [700, 0, 0]
 
 
 def test_what_is_taken_back_counts_no_more() -> None:
