@@ -61,6 +61,15 @@ def test_annotations_are_read(
     assert (set(read.together), set(read.apart), dict(read.relations)) == (together, apart, relations)
 
 
+@pytest.mark.parametrize(("order", "ranked"), [("", "dcba"), ("a,c", "acdb")])
+def test_roles_rank_by_the_users_order_and_then_by_what_they_have_to_do_with_others(order: str, ranked: str) -> None:
+    """scheduler.md 3.15: apart from themselves 4, together with others 3, with themselves 2, apart from others 1."""
+    read = TaskTopology.read({ANTI: "d;a,b", AFFINITY: "c,d;b", ORDER: order}, "abcd")
+    assert read is not None
+    assert [int(read.relations[role]) for role in "abcd"] == [1, 2, 3, 4]
+    assert sorted("abcd", key=read.rank) == list(ranked)
+
+
 @pytest.mark.parametrize(
     "annotations",
     [

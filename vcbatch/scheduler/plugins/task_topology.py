@@ -63,8 +63,9 @@ class TaskTopology:
             (far, Relation.ALIKE_APART, Relation.APART),
         ):
             for group in groups:
+                relation = alike if len(group) == 1 else others
                 for role in group:
-                    relations[role] = max(relations.get(role, others), alike if len(group) == 1 else others)
+                    relations[role] = max(relations.get(role, relation), relation)
         return TaskTopology(
             together=_pairs(near),
             apart=_pairs(far),
