@@ -9,7 +9,7 @@ import pytest
 from tests.unit.scheduler.cluster import Cluster
 from tests.unit.scheduler.scoring import plugin_of, session, task_of
 from vcbatch.scheduler import Policy, PolicyError, WaitReason
-from vcbatch.scheduler.plugins.base import Vote
+from vcbatch.scheduler.plugins.base import EvictionKind, GangEviction, Vote
 from vcbatch.scheduler.plugins.capacity import Capacity
 from vcbatch.scheduler.result import Shortage
 from vcbatch.scheduler.session import Session
@@ -254,6 +254,47 @@ def test_of_several_resources_one_that_is_deserved_is_claim_enough() -> None:
     queue = opened.state.queues["a"]
     wanted = ({"cpu": "1", "memory": "3Gi"}, {"cpu": "1", "memory": "4Gi"}, {"cpu": "2", "memory": "1Gi"})
     assert [plugin.preemptive(queue, opened.dims.vector(w)) for w in wanted] == [True, False, False]
+
+
+def test_leaves_go_before_queues_with_others_below_them() -> None:
+    """scheduler.md 3.7: QO with a hierarchy, priority first; shares don't count between the two kinds."""
+    given = policy(hierarchy=True)
+    made = cluster()
+    made.queue("inner", deserved=cpus(4))
+    made.queue("below", parent="inner", deserved=cpus(4))
+    made.queue("first", priority=3)
+    made.queue("under", parent="first")
+    made.queue("leaf")
+    opened, _ = _opened(made, given)
+    queues = [opened.state.queues[name] for name in ("inner", "leaf", "first", "below")]
+    assert [queue.name for queue in sorted(queues, key=opened.queue_key)] == ["first", "below", "leaf", "inner"]
+
+
+@pytest.mark.parametrize("hierarchy", [True, False])
+def test_of_equal_shares_the_queue_that_deserves_something_goes_first(hierarchy: bool) -> None:
+    """scheduler.md 3.7: a queue that deserves nothing has a share of 1, like one that holds all it deserves."""
+    given = policy(hierarchy=hierarchy)
+    made = cluster(hierarchy=hierarchy)
+    for name, deserved in (("a", None), ("b", cpus(2)), ("c", cpus(3))):
+        made.queue(name, deserved=deserved)
+        made.gang(name, 2, queue=name, phase="Running", pod={"nodeName": "n"})
+    opened, _ = _opened(made, given)
+    queues = [opened.state.queues[name] for name in ("a", "b", "c")]
+    assert [queue.name for queue in sorted(queues, key=opened.queue_key)] == ["c", "b", "a"]
+
+
+def test_within_a_queue_its_quota_protects_nobody_from_a_whole_gang() -> None:
+    """scheduler.md 3.7: UE permits all in preempt; in reclaim the guarantee and what is deserved stay."""
+    given = policy(hierarchy=False)
+    made = cluster(hierarchy=False)
+    made.queue("a", guarantee={"resource": cpus(1)}, deserved=cpus(2))
+    made.gang("old", 3, queue="a", phase="Running", pod={"nodeName": "n"})
+    made.gang("new", 3)
+    opened, plugin = _opened(made, given)
+    job, tasks = opened.state.jobs["ns/new"], [task_of(opened, f"old-worker-{i}") for i in range(3)]
+    need = opened.dims.vector(cpus(3))
+    assert plugin.evictable(GangEviction(EvictionKind.PREEMPT, job, need), tasks) == tasks
+    assert plugin.evictable(GangEviction(EvictionKind.RECLAIM, job, need), tasks) == tasks[:1]
 
 
 @pytest.mark.parametrize(
