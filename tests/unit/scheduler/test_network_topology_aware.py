@@ -21,6 +21,7 @@ from vcbatch.scheduler.plugins.network_topology_aware import (
     Packing,
 )
 from vcbatch.scheduler.session import Session
+from vcbatch.scheduler.statement import Statement
 from vcbatch.scheduler.topology.domain_search import DomainSearch, Purpose, domains_for
 
 POLICY = """
@@ -283,6 +284,34 @@ def test_nodes_near_the_gang_s_other_pods() -> None:
     assert nearness.points(rows, everyone).tolist() == [75, 75, 0]
     nearness.placed(1)
     assert nearness.points(rows, everyone).tolist() == [75, 100, 0]
+
+
+def test_nodes_of_the_gang_s_own_domain_are_as_near_as_can_be_whatever_its_tier() -> None:
+    """scheduler.md 3.17: 1 where the node's domain is the gang's, else by the tier at which they meet, of 1 to 3."""
+    cluster = Cluster(policy())
+    for name in ("a", "b", "c"):
+        cluster.node(name)
+    send(cluster, hyper_node("low", 1, nodes=["a"]))
+    send(cluster, hyper_node("high", 2, nodes=["b"]))
+    session = session_of(cluster, policy())
+    nearness = Nearness(session.domain_search.tree, [1], size=4, points=100)
+    assert nearness.points(np.arange(3), np.ones(3, dtype=bool)).tolist() == [0, 125, 0]
+
+
+def test_what_the_gang_is_promised_is_held_and_what_it_says_counts_where_its_nodes_are_gone() -> None:
+    """scheduler.md 3.17: the search starts from the domain that the gang has, which its PodGroup names."""
+    cluster = Cluster(policy())
+    racks(cluster, {"a": 2, "b": 2})
+    cluster.gang("g", 2, networkTopology=hard(1))
+    cluster.gang("lost", 2, networkTopology=hard(1), annotations={"volcano.sh/job-allocated-hypernode": "b"})
+    cluster.change("lost-worker-0", phase="Running", node="gone")
+    session = session_of(cluster, policy())
+    search, jobs = session.domain_search, session.state.jobs
+    assert search.allocated(jobs["ns/g"]) is None
+    Statement(session).pipeline([session.state.tasks["pod-g-worker-0"]], [2])
+    for name in ("g", "lost"):
+        assert search.allocated(jobs[f"ns/{name}"]) == search.tree.index["b"]
+        assert search.allowed(jobs[f"ns/{name}"]).tolist() == [search.tree.index["b"]]
 
 
 def test_a_soft_gang_that_needs_several_racks_takes_few() -> None:

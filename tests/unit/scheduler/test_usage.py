@@ -6,13 +6,16 @@ from datetime import timedelta
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 
 from tests.unit.scheduler.cluster import START, Cluster
 from tests.unit.scheduler.scoring import plugin_of, points, policy, requests, session, task_of
-from vcbatch.api.resources import NODE_USAGES
+from vcbatch.api.node import Node
+from vcbatch.api.resources import NODE_USAGES, NODES
 from vcbatch.api.usage import NodeUsage
 from vcbatch.scheduler import Policy, PolicyError
+from vcbatch.scheduler.picture.columns import Columns, Depths
 from vcbatch.scheduler.plugins.usage import Usage
 from vcbatch.scheduler.statement import Statement
 
@@ -178,6 +181,53 @@ def test_a_node_is_busy_by_what_was_placed_there_too() -> None:
     assert plugin_of(opened, Usage)._shadow[0, 0] == 1000 + 1000 + 2000
 
 
+def _in_turn(cluster: Cluster, given: Policy, count: int, *, promising: bool = False) -> list[float]:
+    """The points of node a for so many pods alike of gang g, each after those before it were placed there."""
+    opened = session(cluster, given)
+    cls, row = task_of(opened, "g-worker-0").cls, np.array([0], dtype=np.intp)
+    columns = Columns(opened.nodes, cls, row, Depths(opened.nodes, cls, 0, count), promising=promising)
+    found = plugin_of(opened, Usage).scores(cls, columns)
+    assert found is not None
+    return found[:, 0].tolist()
+
+
+def test_each_of_a_batch_finds_the_node_as_those_before_it_leave_it() -> None:
+    """scheduler.md 3.19: 60% of 10 cores in use make the first count for 2 * 0.7 * 1.2, and so those after it, until
+    nothing is left. What is only promised leaves the node as it is."""
+    given = policy(NAME, {"usage.weight": 1, "memory.weight": 0})
+    cluster = _cluster(given)
+    _measure(cluster, "a", 0.6, 0.0)
+    cluster.gang("g", 1, cpu="2")
+    assert _in_turn(cluster, given, 4) == pytest.approx([40, 40 - 16.8, 40 - 2 * 16.8, 0])
+    assert _in_turn(cluster, given, 3, promising=True) == pytest.approx([40, 40, 40])
+    _measure(cluster, "a", 0.59, 0.0)
+    assert _in_turn(cluster, given, 3) == pytest.approx([41, 41 - 14, 41 - 14 - 16.8])
+
+
+def test_what_was_placed_is_a_part_of_the_capacity_and_not_of_what_may_be_given_away() -> None:
+    """scheduler.md 3.19: shadow / capacity. The kubelet keeps 6 of 16 cores for the system."""
+    given = policy(NAME, {"usage.weight": 1, "memory.weight": 0})
+    cluster = Cluster(given)
+    status = {"allocatable": {"cpu": "10", "memory": "1Gi"}, "capacity": {"cpu": "16", "memory": "1Gi"}}
+    node = {"metadata": {"name": "a", "uid": "a"}, "status": status}
+    cluster.scheduler.apply(NODES, "ADDED", msgspec.convert(node, Node))
+    _measure(cluster, "a", 0.0, 0.0)
+    cluster.gang("g", 1, cpu="2")
+    assert _in_turn(cluster, given, 2) == pytest.approx([100, 100 - 100 * 1.4 / 16])
+
+
+def test_without_weights_there_are_no_points() -> None:
+    given = policy(NAME, {"cpu.weight": 0, "memory.weight": 0})
+    cluster = _cluster(given)
+    _measure(cluster, "a", 0.5, 0.5)
+    cluster.gang("g", 1)
+    opened = session(cluster, given)
+    cls = task_of(opened, "g-worker-0").cls
+    columns = Columns(opened.nodes, cls, np.arange(3), Depths(opened.nodes, cls, 0, 1), promising=False)
+    assert plugin_of(opened, Usage).scores(cls, columns) is None
+    assert len(cluster.cycle().binds) == 1
+
+
 def test_a_pod_counts_until_it_ran_for_an_interval() -> None:
     document = {"actions": "allocate", "tiers": [{"plugins": [{"name": NAME}]}]}
     given = Policy.build({**document, "metrics": {"type": "local", "interval": "1m"}})
@@ -195,6 +245,22 @@ def test_a_pod_counts_until_it_ran_for_an_interval() -> None:
         opened.close()
         opened.state.finish()
     assert seen == [700, 700, 0]
+
+
+def test_an_eviction_that_is_taken_back_leaves_the_estimate_as_it_was() -> None:
+    given = policy(NAME)
+    cluster = _cluster(given)
+    cluster.gang("on", 1)
+    cluster.change("on-worker-0", node="a")
+    opened = session(cluster, given)
+    plugin, seen = plugin_of(opened, Usage), list[float]()
+    statement = Statement(opened)
+    seen.append(float(plugin._shadow[0, 0]))
+    statement.evict(task_of(opened, "on-worker-0"), reason="preempt", message="")
+    seen.append(float(plugin._shadow[0, 0]))
+    statement.discard()
+    seen.append(float(plugin._shadow[0, 0]))
+    assert seen == [700, 0, 700]
 
 
 @pytest.mark.parametrize(("seconds", "shadow"), [(29, 700), (30, 0)])
