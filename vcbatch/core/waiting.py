@@ -161,7 +161,7 @@ def waiting_of(job: Json, around: Surroundings) -> Waiting:
     if by_policy:
         line = sorted((one for one in line if one.uid in places), key=lambda one: places[one.uid])
     else:
-        line.sort(key=_turn)
+        line.sort(key=turn)
     ahead = line[: line.index(gang)] if gang in line else []
     first: Gang | None = None
     held_up: Sequence[Gang] = ()
@@ -292,7 +292,8 @@ def _key(group: Json) -> str:
     return f"{metadata.get('namespace', '')}/{metadata.get('name', '')}"
 
 
-def _turn(gang: Gang) -> tuple[int, float, str]:
+def turn(gang: Gang) -> tuple[int, float, str]:
+    """Sorts gangs that wait by priority and then age, which is whose turn is next as long as no policy is known."""
     return (-gang.priority, *_age(gang))
 
 

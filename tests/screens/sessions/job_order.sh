@@ -11,3 +11,5 @@ vcbatch job explain train --scheduler-configmap volcano-system/mistyped
 vcbatch job explain train --scheduler-configmap nowhere/none
 vcbatch job explain train --scheduler-lease nowhere/none
 vcbatch job explain train --scheduler-configmap volcano-system/capacity --policy README.md
+SCREEN=80 vcbatch queue describe vision
+DENIED=leases vcbatch queue describe vision

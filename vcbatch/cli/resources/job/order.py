@@ -73,9 +73,9 @@ class Order:
         return next((gang for queue in queues for gang in queue.gangs if gang.uid == uid), None)
 
 
-async def order_of(api: Api, access: Access, setup: SetupOptions, scheduler_name: str) -> Order:
-    """What the scheduler would go by now, for pods with this `schedulerName`. Where its policy isn't known, or some of
-    the cluster may not be read, it is said why."""
+async def order_of(api: Api, access: Access, setup: SetupOptions, scheduler_name: str = "") -> Order:
+    """What the scheduler would go by now, for pods with this `schedulerName`; without one for those that it places.
+    Where its policy isn't known, or some of the cluster may not be read, it is said why."""
     from vcbatch.cli.snapshot import listed
     from vcbatch.scheduler.picture.reads import READS
     from vcbatch.scheduler.reasons.standing import StandingsError
@@ -118,7 +118,7 @@ async def order_of(api: Api, access: Access, setup: SetupOptions, scheduler_name
 
 def _foreign(setup: Setup, scheduler_name: str) -> str:
     names = setup.settings.scheduler_names
-    if scheduler_name in names:
+    if not scheduler_name or scheduler_name in names:
         return ""
     whose = f"the scheduler of Lease {setup.lease}" if setup.lease else "the scheduler"
     option = "--scheduler-lease names another's" if setup.lease else "--scheduler-name says what it places"

@@ -25,17 +25,27 @@ def order_facts(waiting: Waiting, order: Order) -> Iterator[tuple[str, str]]:
         why = order.unknown or order.foreign or ("none of its pods waits for a place" if order.policy else "")
         yield "Order", f"by priority and then age{f'; {why}' if why else ''}"
         return
-    own = order.queue(waiting.queue)
+    yield from queue_facts(waiting.queue, order)
+    yield "Order", whose(order)
+
+
+def queue_facts(name: str, order: Order) -> Iterator[tuple[str, str]]:
+    """What the queue holds of what it deserves, and whose turn it is, where that is known."""
+    own = order.queue(name)
     if own is not None:
         yield "Share", _share(own)
         yield "Turn", _turn(own, order)
         yield "Held up", own.closed
+
+
+def whose(order: Order) -> str:
+    """By which policy the order is that is known, and what may be otherwise."""
     remembering = () if order.standings is None else order.standings.remembering
     doubts = [order.doubt] if order.doubt else []
     if remembering:
         verb = "remembers" if len(remembering) == 1 else "remember"
         doubts.append(f"what {' and '.join(remembering)} {verb} of before isn't known")
-    yield "Order", "; ".join((f"by {order.policy}{f', as Lease {order.lease} says' if order.lease else ''}", *doubts))
+    return "; ".join((f"by {order.policy}{f', as Lease {order.lease} says' if order.lease else ''}", *doubts))
 
 
 def reasons(waiting: Waiting, order: Order) -> Mapping[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -20,13 +20,16 @@ from vcbatch.cli.output import say
 from vcbatch.cli.resources.blocks import document, events_text, facts, labels_text, moment_text, section
 from vcbatch.cli.resources.fields import NONE, dig, moment, name_of, number, text, words
 from vcbatch.cli.resources.gangs import gangs_table
+from vcbatch.cli.resources.job.order import Order, order_of
+from vcbatch.cli.resources.job.turns import queue_facts, whose
 from vcbatch.cli.resources.kinds import queue_state, toned
 from vcbatch.cli.resources.queue.books import Books, books_of
 from vcbatch.cli.resources.queue.tree import shown
 from vcbatch.cli.resources.reading import events_of, priorities_in_reach, within_reach
+from vcbatch.cli.scheduler_setup import SetupOptions, setup_options
 from vcbatch.cli.table import Cell, Row, table
 from vcbatch.cli.terminal import Terminal, terminal_of
-from vcbatch.core.waiting import Gang, gang_of
+from vcbatch.core.waiting import Gang, gang_of, turn
 from vcbatch.seams.api import Api
 
 Json = dict[str, Any]
@@ -42,13 +45,28 @@ class QueuePicture:
     books: Books
     gangs: Sequence[Gang] = ()
     events: Sequence[Json] = ()
+    order: Order = Order()  # noqa: RUF009 - frozen
+
+    @property
+    def waiting(self) -> Sequence[Gang]:
+        """The gangs that wait, whose turn is next first: those that the scheduler whose policy is known places, then
+        the others by priority and age."""
+        places = self.order.places
+        waiting = [gang for gang in self.gangs if gang.phase in (PodGroupPhase.PENDING, PodGroupPhase.INQUEUE)]
+        waiting.sort(key=turn)
+        return sorted(waiting, key=lambda gang: places.get(gang.uid, len(places)))
 
 
 @click.command("describe")
 @click.argument("name", shell_complete=queue_names)
+@setup_options
 @access_options
-def command(name: str, access: Access) -> int:
-    """Show one queue: its place, what it may hold and holds of each resource, who runs and who waits in it."""
+def command(name: str, access: Access, setup: SetupOptions) -> int:
+    """Show one queue: its place, what it may hold and holds of each resource, who runs and who waits in it.
+
+    Who waits stands in the order that the scheduler goes by now, as in `vcbatch job explain`: where the scheduler says
+    its policy to you, or you name one. Else that is by priority and then age.
+    """
 
     async def fetch(api: Api) -> QueuePicture:
         queue = await api.get(QUEUES, name)
@@ -56,7 +74,10 @@ def command(name: str, access: Access) -> int:
         priorities = await priorities_in_reach(api)
         gangs = [gang for group in groups if (gang := gang_of(group, priorities)).queue == name]
         books = books_of(await within_reach(api, QUEUES), groups)
-        return QueuePicture(queue=queue, books=books, gangs=gangs, events=await events_of(api, queue))
+        picture = QueuePicture(queue=queue, books=books, gangs=gangs, events=await events_of(api, queue))
+        if not picture.waiting:
+            return picture
+        return replace(picture, order=await order_of(api, access, setup))
 
     say(described(access.once(fetch), terminal_of(), now=access.now()))
     return 0
@@ -65,17 +86,13 @@ def command(name: str, access: Access) -> int:
 def described(picture: QueuePicture, terminal: Terminal, *, now: datetime) -> str:
     """The screen."""
     running = sorted((gang for gang in picture.gangs if gang.holds), key=lambda gang: (gang.created or now, gang.key))
-    waiting = sorted(
-        (gang for gang in picture.gangs if gang.phase in (PodGroupPhase.PENDING, PodGroupPhase.INQUEUE)),
-        key=lambda gang: (-gang.priority, gang.created or now, gang.key),
-    )
     gangs = partial(gangs_table, terminal=terminal, queue=name_of(picture.queue), now=now, most=_SHOWN)
     return document(
         [
             facts(_facts(picture, now), terminal),
             section("Resources", _resources(picture, terminal), terminal),
             section("Runs", gangs(running), terminal),
-            section("Waits, by priority and then age", gangs(waiting), terminal),
+            section("Waits, whose turn is next first", gangs(picture.waiting), terminal),
             section("Events", events_text(picture.events, terminal, now=now), terminal),
         ]
     )
@@ -93,12 +110,27 @@ def _facts(picture: QueuePicture, now: datetime) -> Iterator[tuple[str, str | Ce
     yield "Below it", ", ".join(entry.children) if entry is not None else ""
     yield "Weight", str(number(queue, "spec", "weight") or 1)
     yield "Priority", text(queue, "spec", "priority")
-    yield "Order", text(queue, "spec", "dequeueStrategy")
+    yield "Strategy", text(queue, "spec", "dequeueStrategy")
     yield "Reclaimable", "no" if dig(queue, "spec", "reclaimable") is False else "yes"
     yield "Open to", annotations.get(ALLOWED_NAMESPACES, "")
     yield "PodGroups", _counts(queue)
+    yield from _turns(picture)
     yield "Created", moment_text(moment(queue, "metadata", "creationTimestamp"), now)
     yield "Labels", labels_text(words(queue, "metadata", "labels"))
+
+
+def _turns(picture: QueuePicture) -> Iterator[tuple[str, str]]:
+    """Whose turn it is, and by whose policy."""
+    order, waiting = picture.order, picture.waiting
+    if not waiting:
+        return
+    if not order.policy:
+        yield "Order", f"by priority and then age{f'; {order.unknown}' if order.unknown else ''}"
+        return
+    yield from queue_facts(name_of(picture.queue), order)
+    others = any(gang.uid not in order.places for gang in waiting)
+    last = "; those that it doesn't place come last" if others else ""
+    yield "Order", f"{whose(order)}{last}"
 
 
 def _counts(queue: Json) -> str:

@@ -1,0 +1,56 @@
+"""In which order a queue's screen has those that wait, and what it says of it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from vcbatch.cli.resources.job.order import Order
+from vcbatch.cli.resources.queue.books import books_of
+from vcbatch.cli.resources.queue.describe import QueuePicture, described
+from vcbatch.cli.terminal import Terminal
+from vcbatch.core.waiting import Gang
+
+NOW = datetime(2026, 6, 1, tzinfo=UTC)
+
+
+def gang(name: str, *, age: int, priority: int = 0, phase: str = "Inqueue") -> Gang:
+    return Gang(
+        namespace="n", name=name, uid=name, queue="q", phase=phase, priority=priority, pods=1, asks={},
+        created=NOW - timedelta(minutes=age),
+    )  # fmt: skip
+
+
+GANGS = (
+    gang("young", age=1),
+    gang("old", age=9),
+    gang("urgent", age=2, priority=5),
+    gang("runs", age=5, phase="Running"),
+)
+
+
+def picture(*gangs: Gang, order: Order) -> QueuePicture:
+    queue = {"metadata": {"name": "q"}, "spec": {}}
+    return QueuePicture(queue=queue, books=books_of([queue], []), gangs=gangs, order=order)
+
+
+def said(*gangs: Gang, order: Order) -> str:
+    screen = described(picture(*gangs, order=order), Terminal(width=None, colour=False), now=NOW)
+    _, found, rest = screen.partition("Order:")
+    return " ".join(rest.partition("\n\n")[0].split()) if found else ""
+
+
+def test_without_a_policy_it_is_priority_and_then_age() -> None:
+    order = Order(unknown="nobody says so")
+    assert [one.name for one in picture(*GANGS, order=order).waiting] == ["urgent", "old", "young"]
+    assert said(*GANGS, order=order) == "by priority and then age; nobody says so"
+
+
+def test_who_the_policy_places_goes_first_in_its_order() -> None:
+    """`old` is another scheduler's, or has no pod that waits for a place."""
+    order = Order(policy="the policy in f", lease="n/l", places={"young": 0, "urgent": 1})
+    assert [one.name for one in picture(*GANGS, order=order).waiting] == ["young", "urgent", "old"]
+    assert said(*GANGS, order=order) == ("by the policy in f, as Lease n/l says; those that it doesn't place come last")
+
+
+def test_where_nobody_waits_there_is_no_order() -> None:
+    assert said(GANGS[-1], order=Order()) == ""
