@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.unit.scheduler.cluster import Cluster
-from tests.unit.scheduler.scoring import plugin_of, policy, session, task_of
+from tests.unit.scheduler.scoring import plugin_of, policy, requests, session, task_of
 from vcbatch.api.resources import PODGROUPS
 from vcbatch.api.scheduling import PodGroupView
 from vcbatch.scheduler import Policy
@@ -126,6 +126,77 @@ def test_tasks_join_where_most_friends_are_and_the_lightest_of_several() -> None
         ["g-ps-0", "g-worker-0", "g-worker-2"],
         ["g-ps-1", "g-worker-1"],
     ]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "joined"),
+    [
+        ({"cpu": "1", "memory": "1Gi"}, {"cpu": "2", "memory": "512Mi"}, 0),  # 2024 and 2512
+        ({"cpu": "1", "memory": "2Gi"}, {"cpu": "2", "memory": "512Mi"}, 1),  # 3048 and 2512
+        ({"cpu": "1", "x_gpu": "2"}, {"cpu": "2"}, 1),  # 3000 and 2000
+        ({"cpu": "1", "ephemeral-storage": "100Mi"}, {"cpu": "2"}, 0),  # 1100 and 2000
+        ({"cpu": "1"}, {"cpu": "1"}, 0),
+    ],
+)
+def test_the_lightest_bucket_is_the_one_of_least_milli_cores_mebibytes_and_devices(
+    one: dict[str, str], other: dict[str, str], joined: int
+) -> None:
+    """scheduler.md 3.15: ties by reqScore, cpu in thousandths + MiB + scalars, which are in thousandths."""
+    given = policy(NAME)
+    cluster = Cluster(given)
+    cluster.node("a", x_gpu="8", **{"ephemeral-storage": "1Gi"})
+    _gang(cluster, "g", {AFFINITY: "ps,worker", ANTI: "ps"}, 1, ps=2, worker=1)
+    requests(cluster, "g-ps-0", None, **one)
+    requests(cluster, "g-ps-1", None, **other)
+    opened, plugin = _opened(cluster, given)
+    manager = plugin._manager(opened.state.jobs["ns/g"])
+    assert manager is not None
+    assert [t.name for t in manager.buckets[joined].pending] == [f"g-ps-{joined}", "g-worker-0"]
+
+
+def test_of_equal_buckets_the_older_goes_first() -> None:
+    given = policy(NAME)
+    cluster = Cluster(given)
+    cluster.node("a")
+    _gang(cluster, "g", {AFFINITY: "ps,worker", ANTI: "ps"}, 1, ps=2, worker=2)
+    opened, _ = _opened(cluster, given)
+    tasks = list(opened.state.jobs["ns/g"].tasks.values())
+    assert [task.name for task in opened.ordered(tasks)] == ["g-ps-0", "g-worker-0", "g-ps-1", "g-worker-1"]
+
+
+def test_what_waits_of_a_bucket_counts_and_not_what_is_placed_of_it() -> None:
+    """Both have two tasks, but one of the first runs (scheduler.md 3.15: the larger *remaining* bucket first)."""
+    given = policy(NAME)
+    cluster = Cluster(given)
+    cluster.node("a")
+    _gang(cluster, "g", {AFFINITY: "ps,worker", ANTI: "ps"}, 1, ps=2, worker=2)
+    cluster.change("g-ps-0", node="a")
+    cluster.change("g-ps-0", phase="Running")
+    requests(cluster, "g-ps-1", None, cpu="100m")
+    opened, plugin = _opened(cluster, given)
+    manager = plugin._manager(opened.state.jobs["ns/g"])
+    assert manager is not None
+    assert [(b.size, [t.name for t in b.pending]) for b in manager.buckets] == [
+        (2, ["g-worker-0"]),
+        (2, ["g-ps-1", "g-worker-1"]),
+    ]
+    tasks = [task_of(opened, f"g-{name}") for name in ("worker-0", "worker-1", "ps-1")]
+    assert [task.name for task in opened.ordered(tasks)] == ["g-ps-1", "g-worker-1", "g-worker-0"]
+
+
+def test_what_is_being_released_counts_as_free() -> None:
+    """scheduler.md 3.15: tasks fit in Idle + Releasing."""
+    given = policy(NAME)
+    cluster = Cluster(given)
+    cluster.node("full", cpu="2")
+    cluster.gang("old", 2, phase="Running", pod={"nodeName": "full"})
+    cluster.run("old")
+    _gang(cluster, "g", {AFFINITY: "worker"}, 1, worker=2)
+    opened, plugin = _opened(cluster, given)
+    assert _points(opened, plugin, "g-worker-0") == {"full": 0}
+    cluster.change("old-worker-0", deleting=True)
+    opened, plugin = _opened(cluster, given)
+    assert _points(opened, plugin, "g-worker-0") == {"full": 50}
 
 
 def test_points_count_who_is_there_and_who_fits() -> None:
