@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from typing import TypedDict
 
 from vcbatch.api.names import CONTROLLERS_COMPONENT, DEFAULT_SCHEDULER
 from vcbatch.api.node import Node
@@ -64,6 +65,73 @@ from vcbatch.seams.random import Random
 HOSTED = (JOBS, QUEUES, COMMANDS, CRONJOBS, HYPERNODES, JOBFLOWS, JOBTEMPLATES)
 
 
+class _Common(TypedDict):
+    """What every controller is made with."""
+
+    clock: Clock
+    random: Random
+    meter: Meter
+
+
+class _Seen:
+    """What the controllers see of the cluster: the caches that several of them share."""
+
+    def __init__(self, api: Api, informers: Informers, *, clock: Clock, shards: bool) -> None:
+        """NodeShards are followed only with `shards`: a cluster may do without them."""
+        self.custom: dict[Resource, Cache[Json]] = {resource: Cache() for resource in HOSTED}
+        """Those of `HOSTED`, which something else than `informers` is to fill."""
+        self.podgroups = informers.follow(PODGROUPS)
+        self.pods = informers.follow(PODS, Pod)
+        self.node_shards: Cache[Json] = informers.follow(NODESHARDS) if shards else Cache()
+        self._priority_classes = informers.follow(PRIORITYCLASSES, PriorityClassView)
+        self._claims = Claims(api, informers.follow(PERSISTENTVOLUMECLAIMS, Claim))
+        self._quotas = informers.follow(RESOURCEQUOTAS, Quota)
+        self._children = Children(api, clock=clock)
+
+    def applier(self, api: Api, recorder: Recorder, *, clock: Clock, random: Random) -> Applier:
+        """Carries decisions out, and has what it wrote seen at once."""
+        return Applier(
+            api,
+            {
+                PODS: self.pods,
+                PODGROUPS: self.podgroups,
+                NODESHARDS: self.node_shards,
+                PERSISTENTVOLUMECLAIMS: self._claims.cache,
+                **self.custom,
+                **self._children.caches,
+            },
+            recorder,
+            clock=clock,
+            random=random,
+            without_status=[PODGROUPS],
+            unfollowed=self._children.caches,
+        )
+
+    def by_jobs(self) -> JobSources:
+        """What decisions about Jobs are made on."""
+        return JobSources(
+            jobs=self.custom[JOBS],
+            pods=self.pods,
+            podgroups=self.podgroups,
+            queues=self.custom[QUEUES],
+            commands=self.custom[COMMANDS],
+            priority_classes=self._priority_classes,
+            children=self._children,
+            claims=self._claims,
+            quotas=self._quotas,
+        )
+
+    def by_flows(self) -> JobFlowSources:
+        """What decisions about JobFlows are made on."""
+        return JobFlowSources(
+            flows=self.custom[JOBFLOWS],
+            templates=self.custom[JOBTEMPLATES],
+            jobs=self.custom[JOBS],
+            pods=self.pods,
+            commands=self.custom[COMMANDS],
+        )
+
+
 class ControlPlane:
     """The controllers of Jobs, CronJobs, JobFlows, JobTemplates, Queues, PodGroups, Commands and HyperNodes.
 
@@ -90,85 +158,33 @@ class ControlPlane:
         followed_by: Callable[[Sequence[Feed]], CustomResourceSource] | None = None,
         asks: Ask | None = None,
     ) -> None:
-        meter = meter or NoMeter()
-        custom: dict[Resource, Cache[Json]] = {resource: Cache() for resource in HOSTED}
-        podgroups = informers.follow(PODGROUPS)
-        pods = informers.follow(PODS, Pod)
-        priority_classes = informers.follow(PRIORITYCLASSES, PriorityClassView)
-        claims = Claims(api, informers.follow(PERSISTENTVOLUMECLAIMS, Claim))
-        children = Children(api, clock=clock)
+        common = _Common(clock=clock, random=random, meter=meter or NoMeter())
+        seen = _Seen(api, informers, clock=clock, shards=sharding is not None)
+        custom, pods, podgroups = seen.custom, seen.pods, seen.podgroups
+        self._informers = informers
+        self._queue_cache = custom[QUEUES]
+        self._discovery = discovery
+        self._sharding = sharding
+        self._prober = Prober(asks or Sockets(), clock=clock)
         self.recorder = Recorder(
             api,
             clock=clock,
             random=random,
             component=CONTROLLERS_COMPONENT,
             host=host,
-            on_drop=lambda count: meter.count("events_dropped", count, component="controllers"),
+            on_drop=lambda count: common["meter"].count("events_dropped", count, component="controllers"),
         )
         feeds = [Feed(resource=resource, cache=cache) for resource, cache in custom.items()]
         self.custom_resources: CustomResourceSource = (
-            followed_by(feeds)
-            if followed_by
-            else CustomResources(api, connection, feeds, clock=clock, random=random, meter=meter)
+            followed_by(feeds) if followed_by else CustomResources(api, connection, feeds, **common)
         )
-        node_shards: Cache[Json] = informers.follow(NODESHARDS) if sharding is not None else Cache()
-        applier = Applier(
-            api,
-            {
-                PODS: pods,
-                PODGROUPS: podgroups,
-                NODESHARDS: node_shards,
-                PERSISTENTVOLUMECLAIMS: claims.cache,
-                **custom,
-                **children.caches,
-            },
-            self.recorder,
-            clock=clock,
-            random=random,
-            without_status=[PODGROUPS],
-            unfollowed=children.caches,
-        )
-        sources = JobSources(
-            jobs=custom[JOBS],
-            pods=pods,
-            podgroups=podgroups,
-            queues=custom[QUEUES],
-            commands=custom[COMMANDS],
-            priority_classes=priority_classes,
-            children=children,
-            claims=claims,
-            quotas=informers.follow(RESOURCEQUOTAS, Quota),
-        )
-        self._informers = informers
-        self._queue_cache = custom[QUEUES]
-        self.jobs = JobController(sources, applier, self.recorder, clock=clock, random=random, meter=meter)
-        self.cron_jobs = CronJobController(
-            custom[CRONJOBS], custom[JOBS], applier, self.recorder, clock=clock, random=random, meter=meter
-        )
-        self._prober = Prober(asks or Sockets(), clock=clock)
-        self.job_flows = JobFlowController(
-            JobFlowSources(
-                flows=custom[JOBFLOWS],
-                templates=custom[JOBTEMPLATES],
-                jobs=custom[JOBS],
-                pods=pods,
-                commands=custom[COMMANDS],
-            ),
-            self._prober,
-            applier,
-            self.recorder,
-            clock=clock,
-            random=random,
-            meter=meter,
-        )
-        self.ends = EndMetrics(meter, jobs=custom[JOBS], flows=custom[JOBFLOWS])
-        self._creations = CreationMetrics(meter, jobs=custom[JOBS], pods=pods)
-        self.job_templates = JobTemplateController(
-            custom[JOBTEMPLATES], custom[JOBS], applier, clock=clock, random=random, meter=meter
-        )
-        self.queues = QueueController(
-            custom[QUEUES], podgroups, custom[COMMANDS], applier, clock=clock, random=random, meter=meter
-        )
+        applier = seen.applier(api, self.recorder, clock=clock, random=random)
+
+        self.jobs = JobController(seen.by_jobs(), applier, self.recorder, **common)
+        self.cron_jobs = CronJobController(custom[CRONJOBS], custom[JOBS], applier, self.recorder, **common)
+        self.job_flows = JobFlowController(seen.by_flows(), self._prober, applier, self.recorder, **common)
+        self.job_templates = JobTemplateController(custom[JOBTEMPLATES], custom[JOBS], applier, **common)
+        self.queues = QueueController(custom[QUEUES], podgroups, custom[COMMANDS], applier, **common)
         self.podgroups = PodGroupController(
             api,
             pods,
@@ -176,58 +192,29 @@ class ControlPlane:
             follow_workloads(informers),
             applier,
             self.recorder,
-            clock=clock,
-            random=random,
-            meter=meter,
+            **common,
             scheduler_names=scheduler_names,
             inherit_owner_annotations=inherit_owner_annotations,
         )
-        self.commands = CommandController(
-            custom[COMMANDS],
-            {resource: custom[resource] for resource in (JOBS, QUEUES, JOBFLOWS)},
-            applier,
-            clock=clock,
-            random=random,
-            meter=meter,
-        )
-        self._discovery = discovery
+        targets = {resource: custom[resource] for resource in (JOBS, QUEUES, JOBFLOWS)}
+        self.commands = CommandController(custom[COMMANDS], targets, applier, **common)
         self.hyper_nodes = HyperNodeController(
-            custom[HYPERNODES],
-            informers.follow(NODES, NodeLabels),
-            applier,
-            clock=clock,
-            random=random,
-            meter=meter,
-            discovery=discovery,
+            custom[HYPERNODES], informers.follow(NODES, NodeLabels), applier, **common, discovery=discovery
         )
         fabric = discovery.current.fabric if discovery is not None else None
         self._fabric = FabricManager(api, clock=clock, fabric=fabric, told=self.hyper_nodes.know_fabric)
         if discovery is not None:
             discovery.listen(lambda: self._fabric.use(discovery.current.fabric))
-
-        self.colocation = ColocationController(
-            informers.follow(COLOCATIONCONFIGURATIONS, optional=True),
-            pods,
-            applier,
-            clock=clock,
-            random=random,
-            meter=meter,
-        )
-        self._sharding = sharding
+        configurations = informers.follow(COLOCATIONCONFIGURATIONS, optional=True)
+        self.colocation = ColocationController(configurations, pods, applier, **common)
         self.node_shards = (
-            ShardingController(
-                sharding,
-                node_shards,
-                informers.follow(NODES, Node),
-                pods,
-                applier,
-                clock=clock,
-                random=random,
-                meter=meter,
-            )
+            ShardingController(sharding, seen.node_shards, informers.follow(NODES, Node), pods, applier, **common)
             if sharding is not None
             else None
         )
+
+        self.ends = EndMetrics(common["meter"], jobs=custom[JOBS], flows=custom[JOBFLOWS])
+        self._creations = CreationMetrics(common["meter"], jobs=custom[JOBS], pods=pods)
 
     def sources(self) -> list[Part]:
         """What fills the custom resources' caches. To be running, and `listed`, before pods are listed: a picture with
