@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.cluster.history import DELETED, JOBS, NODES, POD_GROUPS, PODS, Change, Recorder
-from vcbatch.api.names import JOB_NAME, TASK_INDEX, TASK_SPEC, VOLCANO_GROUP_NAME
+from vcbatch.api.names import GROUP_NAME, JOB_NAME, TASK_INDEX, TASK_SPEC
 from vcbatch.api.quantity import parse_quantity
 
 Json = dict[str, Any]
@@ -124,9 +124,9 @@ def half_started_gangs(changes: Sequence[Change], *, longest: float = HALF_START
             minimum[change.name] = int((change.object.get("spec") or {}).get("minMember") or 0)
             continue
         annotations = change.object["metadata"].get("annotations") or {}
-        if change.path != PODS or VOLCANO_GROUP_NAME not in annotations:
+        if change.path != PODS or GROUP_NAME not in annotations:
             continue
-        group = f"{change.object['metadata']['namespace']}/{annotations[VOLCANO_GROUP_NAME]}"
+        group = f"{change.object['metadata']['namespace']}/{annotations[GROUP_NAME]}"
         _place(change, placed[group], ended[group])
         half = 0 < len(placed[group]) < minimum.get(group, 0) and not ended[group]
         if half:

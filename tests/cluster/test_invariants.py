@@ -8,6 +8,7 @@ from typing import Any
 
 from tests.cluster import invariants
 from tests.cluster.history import ADDED, DELETED, JOBS, MODIFIED, NODES, POD_GROUPS, PODS, Change
+from vcbatch.api.names import GROUP_NAME
 
 Json = dict[str, Any]
 
@@ -23,7 +24,7 @@ def change(
 def pod(name: str, *, index: str = "0", node: str = "", phase: str = "Pending", cpu: str = "1", **more: Any) -> Change:
     metadata = {
         "labels": {"volcano.sh/job-name": "a", "volcano.sh/task-spec": "w", "volcano.sh/task-index": index},
-        "annotations": {"scheduling.volcano.sh/group-name": "a"},
+        "annotations": {GROUP_NAME: "a"},
         "ownerReferences": [{"uid": "job"}],
     }
     spec: Json = {"containers": [{"resources": {"requests": {"cpu": cpu}}}]}
