@@ -297,6 +297,71 @@ def test_within_a_queue_its_quota_protects_nobody_from_a_whole_gang() -> None:
     assert plugin.evictable(GangEviction(EvictionKind.RECLAIM, job, need), tasks) == tasks[:1]
 
 
+def test_numbers_of_pods_are_no_quota() -> None:
+    """scheduler.md 1.7: `pods` is left out where a queue's limits are compared with what is asked for."""
+    given = policy(hierarchy=True)
+    made = cluster()
+    made.queue("a", capability={"pods": "1"}, deserved={"pods": "5"})
+    made.gang("g", 3, minimum=1, queue="a", phase="Pending", minResources={"cpu": "1", "pods": "3"})
+    opened, plugin = _opened(made, given)
+    queue, cls = opened.state.queues["a"], task_of(opened, "g-worker-0").cls
+    assert plugin.room(queue, cls.request) > 3
+    assert not plugin.preemptive(queue, cls.request), "it deserves no cpu and no memory"
+    made.queue("a", event="MODIFIED", capability={"pods": "0"}, deserved={"cpu": "5"})
+    opened, plugin = _opened(made, given)
+    assert plugin.preemptive(opened.state.queues["a"], cls.request)
+    assert placed(made, "g") == {"g": 3}
+
+
+def test_what_gangs_hold_beyond_their_minimum_is_no_obstacle_to_admission() -> None:
+    """scheduler.md 3.7: EQ adds the minimum to what is held and admitted, less what is elastic; 3 + 4 - 3 = 4."""
+    made = cluster()
+    made.queue("a", capability=cpus(4))
+    made.gang("old", 4, minimum=1, queue="a", minResources=cpus(1))
+    made.cycle()
+    made.run("old")
+    for name, amount in (("fits", 3), ("more", 1)):
+        made.gang(name, 0, minimum=1, queue="a", phase="Pending", minResources=cpus(amount))
+    made.cycle()
+    assert [made.scheduler.phase("ns", name) for name in ("fits", "more")] == ["Inqueue", "Pending"]
+
+
+@pytest.mark.parametrize(("own", "named"), [(None, "eng"), (6, "eng"), (5, "a")])
+def test_of_queues_with_as_little_left_the_highest_is_named(own: int | None, named: str) -> None:
+    made = cluster()
+    made.queue("eng", capability=cpus(6))
+    made.queue("a", parent="eng", capability=None if own is None else cpus(own))
+    made.gang("g", 0, minimum=1, queue="a", phase="Pending", minResources=cpus(7))
+    made.cycle()
+    told = made.scheduler.explain("ns", "g")
+    assert told is not None
+    assert f"cpu: 7 asked, {own or 6} left of {own or 6} in queue {named}" in told.message
+
+
+def test_without_a_hierarchy_a_queue_deserves_no_more_than_it_may_hold() -> None:
+    """scheduler.md 3.7: deserved is min(deserved, real capability), but at least the guarantee."""
+    made = cluster(cpu=10, hierarchy=False)
+    made.queue("a", deserved=cpus(100), capability=cpus(8))
+    made.queue("b", guarantee={"resource": cpus(4)}, deserved=cpus(1))
+    for queue in ("a", "b"):
+        made.gang(queue, 3, queue=queue)
+    # What b is guaranteed leaves 6 for a, and b deserves 4.
+    shares = {share.queue: share.share for share in made.cycle().figures.shares}
+    assert shares == {"a": 3 / 6, "b": 3 / 4, "default": 1}
+
+
+def test_guarantees_beyond_the_cluster_leave_each_its_own_and_others_nothing() -> None:
+    """scheduler.md 3.7: real capability is max(total - guarantees, 0) + its own guarantee."""
+    given = policy(hierarchy=False)
+    made = cluster(cpu=4, hierarchy=False)
+    for name in ("a", "b"):
+        made.queue(name, guarantee={"resource": cpus(3)})
+    opened, plugin = _opened(made, given)
+    one = opened.dims.vector(cpus(1))
+    rooms = {name: plugin.room(opened.state.queues[name], one) for name in ("a", "b", "default")}
+    assert rooms == {"a": 3, "b": 3, "default": 0}
+
+
 @pytest.mark.parametrize(
     ("hierarchy", "order"), [(True, ["beside", "cousin", "other"]), (False, ["other", "cousin", "beside"])]
 )

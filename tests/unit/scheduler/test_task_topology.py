@@ -134,7 +134,7 @@ def test_tasks_join_where_most_friends_are_and_the_lightest_of_several() -> None
         ({"cpu": "1", "memory": "1Gi"}, {"cpu": "2", "memory": "512Mi"}, 0),  # 2024 and 2512
         ({"cpu": "1", "memory": "2Gi"}, {"cpu": "2", "memory": "512Mi"}, 1),  # 3048 and 2512
         ({"cpu": "1", "x_gpu": "2"}, {"cpu": "2"}, 1),  # 3000 and 2000
-        ({"cpu": "1", "ephemeral-storage": "100Mi"}, {"cpu": "2"}, 0),  # 1100 and 2000
+        ({"cpu": "1", "ephemeral-storage": "100Mi"}, {"cpu": "2"}, 0),  # 1100 and 2000, storage counted like memory
         ({"cpu": "1"}, {"cpu": "1"}, 0),
     ],
 )
