@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.unit.scheduler.cluster import Cluster
-from tests.unit.scheduler.scoring import plugin_of, session, task_of
+from tests.unit.scheduler.scoring import plugin_of, requests, session, task_of
 from vcbatch.scheduler import Policy, PolicyError, WaitReason
 from vcbatch.scheduler.plugins.base import EvictionKind, GangEviction, Vote
 from vcbatch.scheduler.plugins.capacity import Capacity
@@ -360,6 +360,43 @@ def test_guarantees_beyond_the_cluster_leave_each_its_own_and_others_nothing() -
     one = opened.dims.vector(cpus(1))
     rooms = {name: plugin.room(opened.state.queues[name], one) for name in ("a", "b", "default")}
     assert rooms == {"a": 3, "b": 3, "default": 0}
+
+
+def test_guarantees_beyond_the_queue_above_are_kept_as_far_as_its_capability_goes() -> None:
+    """scheduler.md 3.7: min(max(parent - guarantees, 0) + own guarantee, capability), the parent's capability where a
+    queue names none: 3 and 3 of 4, and 2 of a guarantee of 3."""
+    given = policy(hierarchy=True)
+    made = cluster()
+    for parent, capability, children in (("eng", 4, ("a", "b")), ("ops", 2, ("c",))):
+        made.queue(parent, capability=cpus(capability))
+        for name in children:
+            made.queue(name, parent=parent, guarantee={"resource": cpus(3)})
+    opened, plugin = _opened(made, given)
+    queues, dims = opened.state.queues, opened.dims
+    assert {name: plugin.room(queues[name], dims.vector(cpus(1))) for name in "abc"} == {"a": 3, "b": 3, "c": 2}
+    claims = {name: [plugin.preemptive(queues[name], dims.vector(cpus(n))) for n in (2, 3)] for name in "ac"}
+    assert claims == {"a": [True, True], "c": [True, False]}
+
+
+@pytest.mark.parametrize(
+    ("levels", "deserved", "goes"), [(0, None, True), (1, None, False), (1, 4, True), (1, "memory", False)]
+)
+def test_what_is_lent_stays_among_relatives_that_deserve_none_of_it(levels: int, deserved: object, goes: bool) -> None:
+    """scheduler.md 3.7, RE: a pod of which its queue deserves nothing goes, unless both queues have a common ancestor
+    within L levels, and who takes it deserves nothing of what it asks for either."""
+    given = policy(hierarchy=True, ancestorReclaimLevel=levels)
+    made = cluster()
+    made.queue("eng")
+    made.queue("taker", parent="eng", deserved=cpus(deserved) if isinstance(deserved, int) else None)
+    if deserved == "memory":
+        made.queue("taker", event="MODIFIED", parent="eng", deserved={"memory": "8Gi"})
+    made.queue("lent", parent="eng")
+    made.gang("old", 1, queue="lent", phase="Running", pod={"nodeName": "n"})
+    made.gang("new", 1, queue="taker")
+    requests(made, "new-worker-0", None, cpu="1")
+    opened, plugin = _opened(made, given)
+    old = task_of(opened, "old-worker-0")
+    assert plugin.reclaimable(task_of(opened, "new-worker-0"), [old]) == ([old] if goes else [])
 
 
 @pytest.mark.parametrize(
