@@ -17,7 +17,8 @@ from tests.unit.scheduler.scoring import plugin_of, policy, session, task_of
 from vcbatch.api.numatopology import NumatopologyView
 from vcbatch.api.resources import NUMATOPOLOGIES
 from vcbatch.scheduler.filters.numa import Hint, Layout, Place, TopologyPolicy, assign, hints, merged, parse_cpus, take
-from vcbatch.scheduler.plugins.numa_aware import NumaAware
+from vcbatch.scheduler.plugins.numa_aware import NONE_FREE, NumaAware
+from vcbatch.scheduler.statement import Statement
 
 NAME = "numa-aware"
 POLICY, DECISION = "volcano.sh/numa-topology-policy", "volcano.sh/topology-decision"
@@ -63,6 +64,10 @@ def test_a_layout_has_as_many_numa_nodes_as_the_kubelet_handles(nodes: int) -> N
         (ALL - {9}, 2, {10, 11}),
         (ALL - {0}, 1, {1}),
         (ALL - {0, 2}, 3, {4, 5, 1}),
+        # Near what was taken, then in the socket with the fewest free, then in the core with the fewest free.
+        (frozenset({0, 10, 11, 12}), 3, {10, 11, 12}),
+        (frozenset({0, 2, 8}), 1, {8}),
+        (frozenset({0, 1, 2}), 1, {2}),
         (ALL, 17, None),
     ],
 )
@@ -118,6 +123,11 @@ SPLIT, EITHER = [Hint((0, 1), False)], [Hint((1,), True), Hint((0,), True), Hint
 )
 def test_policies_admit_hints(found: list[Hint] | None, policy_: str, best: Hint, admitted: bool) -> None:
     assert merged(_layout(), found, TopologyPolicy(policy_)) == (best, admitted)
+
+
+def test_of_hints_that_nobody_prefers_the_narrowest_is_best() -> None:
+    found = [Hint((0, 1, 2), False), Hint((1, 2), False), Hint((0, 2), False)]
+    assert merged(_layout(sockets=3), found, TopologyPolicy.BEST_EFFORT) == (Hint((0, 2), False), True)
 
 
 @pytest.mark.parametrize(
@@ -248,6 +258,153 @@ def test_cpus_given_away_are_taken_until_the_node_reports_them_or_the_pod_is_gon
     cluster.change("b-worker-0", phase="Succeeded")
     cluster.cycle()
     assert cluster.placed("c") == {"c-worker-0": "n"}
+
+
+def _wide(free: str = "0-15") -> Cluster:
+    """One node that has cpus enough for many, of which 16 can be given away as a pod's own."""
+    cluster = Cluster(policy(NAME, {}, "predicates"))
+    cluster.node("n", cpu="64")
+    _tell(cluster, "n", free)
+    return cluster
+
+
+def _placed(cluster: Cluster, *gangs: str) -> list[str]:
+    cluster.cycle()
+    return [gang for gang in gangs if cluster.placed(gang)]
+
+
+def test_cpus_of_a_pod_that_runs_are_taken_until_the_node_reports_otherwise() -> None:
+    """scheduler.md 3.16: decisions of bound pods count until the node's object reflects them."""
+    cluster = _wide()
+    _pod(cluster, "a", cpus="8")
+    cluster.cycle()
+    cluster.run("a")
+    for gang in ("b", "c"):
+        _pod(cluster, gang, cpus="8")
+    assert _placed(cluster, "b", "c") == ["b"]
+    _tell(cluster, "n", "0-15", policies={})  # the same amounts again
+    assert _placed(cluster, "b", "c") == ["b"]
+
+
+def test_cpus_of_a_pod_that_does_not_run_yet_are_taken_whatever_the_node_reports_meanwhile() -> None:
+    cluster = _wide()
+    _pod(cluster, "a", cpus="8")
+    cluster.cycle()
+    _tell(cluster, "n", "0-14")
+    for gang in ("b", "c"):
+        _pod(cluster, gang, cpus="7")
+    assert _placed(cluster, "b", "c") == ["b"]
+
+
+def test_cpus_of_a_pod_that_ended_are_free() -> None:
+    cluster = _wide()
+    _pod(cluster, "a", cpus="8")
+    cluster.cycle()
+    cluster.change("a-worker-0", phase="Succeeded")
+    for gang in ("b", "c"):
+        _pod(cluster, gang, cpus="8")
+    assert _placed(cluster, "b", "c") == ["b", "c"]
+
+
+def test_what_is_promised_takes_cpus_too_and_gives_them_back() -> None:
+    given = policy(NAME)
+    cluster = _wide()
+    for gang in ("a", "b"):
+        _pod(cluster, gang, cpus="8")
+    _pod(cluster, "c", cpus="1")
+    opened = session(cluster, given)
+    plugin, last = plugin_of(opened, NumaAware), task_of(opened, "c-worker-0")
+    statement = Statement(opened)
+    for gang in ("a", "b"):
+        statement.pipeline([task_of(opened, f"{gang}-worker-0")], [0])
+    assert [r.reason for r in plugin.task_rejections(last, [])] == [NONE_FREE]
+    statement.discard()
+    assert plugin.task_rejections(last, []) == []
+
+
+def test_a_node_without_a_policy_aligns_nothing() -> None:
+    """scheduler.md 3.16: where neither pod nor node has a policy no hints are evaluated, and no cpus are counted."""
+    cluster = Cluster(policy(NAME, {}, "predicates"))
+    cluster.node("n", cpu="64")
+    _tell(cluster, "n", policies={"TopologyManagerPolicy": "none"})
+    for gang in ("a", "b", "c"):
+        _pod(cluster, gang, cpus="8", asked="")
+    result = cluster.cycle()
+    assert len(result.binds) == 3
+    assert not any((bind.annotations or {}).get(DECISION) for bind in result.binds)
+
+
+def test_a_policy_that_nobody_knows_is_no_match() -> None:
+    cluster = _cluster("n")
+    _tell(cluster, "n", policies={"TopologyManagerPolicy": "best-efort"})
+    _pod(cluster, "g", asked="best-efort")
+    assert "had another topology manager policy than the pod" in cluster.cycle().pod_conditions[0].message
+
+
+AMOUNTS = {"cpu": "4", "memory": "1Gi"}
+
+
+@pytest.mark.parametrize(
+    ("requests", "limits", "init"),
+    [
+        (AMOUNTS, {"cpu": "4", "memory": "2Gi"}, None),
+        (AMOUNTS, {"cpu": "4"}, None),
+        ({"memory": "1Gi"}, {"memory": "1Gi"}, None),
+        ({"cpu": "0", "memory": "1Gi"}, {"cpu": "0", "memory": "1Gi"}, None),
+        (AMOUNTS, AMOUNTS, {"requests": AMOUNTS}),
+        (AMOUNTS, AMOUNTS, {}),
+    ],
+)
+def test_every_container_has_to_have_its_limits_as_requests(
+    requests: dict[str, str], limits: dict[str, str], init: dict[str, Any] | None
+) -> None:
+    """scheduler.md 3.16: only pods of Guaranteed quality that ask for cpu. Node n has none to give away."""
+    cluster = _cluster("n")
+    _tell(cluster, "n", "")
+    cluster.gang("g", 1)
+    raw = cluster.pods["g-worker-0"]
+    raw["metadata"]["annotations"][POLICY] = "restricted"
+    raw["spec"]["containers"][0]["resources"] = {"requests": requests, "limits": limits}
+    if init is not None:
+        raw["spec"]["initContainers"] = [{"name": "init", "resources": init}]
+    cluster.change("g-worker-0")
+    cluster.cycle()
+    assert cluster.placed("g") == {"g-worker-0": "n"}
+
+
+def _points_by_node(cluster: Cluster, **arguments: Any) -> dict[str, float]:
+    given = policy(NAME, arguments)
+    opened = session(cluster, given)
+    rows = np.arange(len(opened.nodes), dtype=np.intp)
+    found = plugin_of(opened, NumaAware).task_scores(task_of(opened, "g-worker-0"), rows, [])
+    assert found is not None
+    return {info.name: float(found[info.row]) for info in opened.nodes.infos}
+
+
+def _sockets(cluster: Cluster, node: str, sockets: int) -> None:
+    """A node of so many sockets of 8 cpus each, all free."""
+    cluster.node(node, cpu="64")
+    places = {str(cpu): place._asdict() for cpu, place in _layout(sockets=sockets).places}
+    policies = {"TopologyManagerPolicy": "best-effort"}
+    _tell(cluster, node, f"0-{8 * sockets - 1}", policies=policies, cpuDetail=places)
+
+
+def test_points_are_whole_numbers_and_count_once_by_default() -> None:
+    """scheduler.md 3.16: NUMA nodes used, normalised and reversed as Kubernetes does it: 100 - 100 * 1 // 3."""
+    cluster = Cluster(policy(NAME))
+    _sockets(cluster, "three", 3)
+    cluster.node("one", cpu="64")
+    _tell(cluster, "one", "0-1,8-9", policies={"TopologyManagerPolicy": "best-effort"})
+    _pod(cluster, "g", cpus="24", asked="best-effort")
+    assert _points_by_node(cluster) == {"three": 0, "one": 100 - 100 * 2 // 3}
+
+
+def test_a_pod_that_gets_no_cpus_of_its_own_is_as_well_anywhere() -> None:
+    cluster = Cluster(policy(NAME))
+    for sockets in (1, 2):
+        _sockets(cluster, f"n{sockets}", sockets)
+    _pod(cluster, "g", cpus="1500m", asked="best-effort")
+    assert _points_by_node(cluster) == {"n1": 100, "n2": 100}
 
 
 def test_fewer_numa_nodes_are_better() -> None:
