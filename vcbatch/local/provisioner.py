@@ -22,7 +22,7 @@ from vcbatch.api.resources import PERSISTENTVOLUMECLAIMS, PERSISTENTVOLUMES, POD
 from vcbatch.api.storage import BindingMode, Claim, PersistentVolume, StorageClass
 from vcbatch.local.kubelet.informer import Informer
 from vcbatch.scheduler.filters.storage_objects import by_size, suits
-from vcbatch.seams.api import Api, ApiError
+from vcbatch.seams.api import Api, ApiError, get_or_none
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random
 
@@ -269,13 +269,8 @@ class Provisioner:
         )
 
     async def _gone(self, kept: Json) -> bool:
-        try:
-            claim = await self._api.get(PERSISTENTVOLUMECLAIMS, kept["name"], namespace=kept["namespace"])
-        except ApiError as error:
-            if error.not_found:
-                return True
-            raise
-        return claim["metadata"]["uid"] != kept["uid"]
+        claim = await get_or_none(self._api, PERSISTENTVOLUMECLAIMS, kept["name"], namespace=kept["namespace"])
+        return claim is None or claim["metadata"]["uid"] != kept["uid"]
 
     async def _in_use(self, namespace: str, claim: str) -> bool:
         """Whether a pod that isn't over mounts it: what such a pod writes isn't taken from under it."""

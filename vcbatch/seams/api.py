@@ -174,6 +174,18 @@ class Api(Protocol):
         ...
 
 
+async def get_or_none(
+    api: Api, resource: Resource, name: str, *, namespace: str | None = None, model: type[T] = dict
+) -> T | None:
+    """The object as it is stored, None where there is none of that name. Raises `ApiError` for any other refusal."""
+    try:
+        return await api.get(resource, name, namespace=namespace, model=model)
+    except ApiError as error:
+        if not error.not_found:
+            raise
+        return None
+
+
 @runtime_checkable
 class StreamingApi(Protocol):
     """An `Api` that can tell what exists by a watch, without a list (KEP-3157, streaming lists)."""

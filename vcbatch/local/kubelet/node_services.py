@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vcbatch.api.resources import CONFIGMAPS, PERSISTENTVOLUMECLAIMS, PERSISTENTVOLUMES, SECRETS, Resource
+from vcbatch.api.resources import CONFIGMAPS, PERSISTENTVOLUMECLAIMS, PERSISTENTVOLUMES, SECRETS
 from vcbatch.local.kubelet.config import KubeletConfig
 from vcbatch.local.kubelet.devices import DeviceTable
 from vcbatch.local.kubelet.events import EventRecorder
@@ -17,7 +17,7 @@ from vcbatch.local.kubelet.informer import Informer
 from vcbatch.local.kubelet.ports import PortTable
 from vcbatch.local.kubelet.sandbox import Sandbox
 from vcbatch.local.kubelet.volumes import bound_volume, config_map_contents, secret_contents, volume_path
-from vcbatch.seams.api import Api, ApiError
+from vcbatch.seams.api import Api, get_or_none
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.processes import Processes
 from vcbatch.seams.random import Random
@@ -54,26 +54,14 @@ class ConfigObjects:
         found = informer.find(namespace, name)
         if found is None:
             # The pod's watch may be ahead of this one: ask before calling it missing.
-            try:
-                found = await self._api.get(_RESOURCES[kind], name, namespace=namespace)
-            except ApiError as error:
-                if not error.not_found:
-                    raise
-                return None
-        return _CONTENTS[kind](found)
+            found = await get_or_none(self._api, _RESOURCES[kind], name, namespace=namespace)
+        return None if found is None else _CONTENTS[kind](found)
 
     async def claim_path(self, namespace: str, name: str) -> Path:
         """Where the volume of a claim is on this machine. Raises `VolumeError` and `ConfigError`."""
-        volume = bound_volume(name, await self._get(PERSISTENTVOLUMECLAIMS, name, namespace))
-        return volume_path(name, await self._get(PERSISTENTVOLUMES, volume, None))
-
-    async def _get(self, resource: Resource, name: str, namespace: str | None) -> Json | None:
-        try:
-            return await self._api.get(resource, name, namespace=namespace)
-        except ApiError as error:
-            if not error.not_found:
-                raise
-            return None
+        claim = await get_or_none(self._api, PERSISTENTVOLUMECLAIMS, name, namespace=namespace)
+        volume = bound_volume(name, claim)
+        return volume_path(name, await get_or_none(self._api, PERSISTENTVOLUMES, volume))
 
     async def close(self) -> None:
         for task in self._tasks:

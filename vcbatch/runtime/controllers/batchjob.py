@@ -34,7 +34,7 @@ from vcbatch.runtime.controllers.refusals import Refusals, Told
 from vcbatch.runtime.controllers.vacated import CHOSEN_NAME_RESTS_SECONDS, VacatedNames
 from vcbatch.runtime.events.recorder import Recorder
 from vcbatch.runtime.supervise import Part
-from vcbatch.seams.api import Api, ApiError, Json
+from vcbatch.seams.api import Api, Json, get_or_none
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random
 
@@ -154,13 +154,8 @@ class BatchJobController:
         owner = pod.metadata.controller_owner()
         if owner is None or (owner.api_version, owner.kind) != (BATCH_JOBS.api_version, BATCH_JOBS.kind):
             return True
-        try:
-            found = await self._api.get(BATCH_JOBS, owner.name, namespace=pod.metadata.namespace)
-        except ApiError as error:
-            if not error.not_found:
-                raise
-            return False
-        return found["metadata"]["uid"] == uid
+        found = await get_or_none(self._api, BATCH_JOBS, owner.name, namespace=pod.metadata.namespace)
+        return found is not None and found["metadata"]["uid"] == uid
 
 
 def _claims(view: BatchJobView) -> tuple[Owner, Iterable[ObjectMeta]]:

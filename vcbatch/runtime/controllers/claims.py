@@ -11,7 +11,7 @@ from vcbatch.api.resources import PERSISTENTVOLUMECLAIMS
 from vcbatch.api.storage import Claim
 from vcbatch.core.job import claims_to_look_for
 from vcbatch.runtime.caches.cache import Cache
-from vcbatch.seams.api import Api, ApiError, Json
+from vcbatch.seams.api import Api, Json, get_or_none
 
 
 class Claims:
@@ -33,14 +33,10 @@ class Claims:
             return
         for name in claims_to_look_for(job):
             if self.cache.by_key(f"{job.namespace}/{name}") is None:
-                try:
-                    claim = await self._api.get(
-                        PERSISTENTVOLUMECLAIMS, name, namespace=job.namespace, model=self.cache.model
-                    )
-                except ApiError as error:
-                    if not error.not_found:
-                        raise
-                else:
+                claim = await get_or_none(
+                    self._api, PERSISTENTVOLUMECLAIMS, name, namespace=job.namespace, model=self.cache.model
+                )
+                if claim is not None:
                     self.cache.put(claim)
 
 

@@ -14,7 +14,7 @@ from vcbatch.api.resources import Resource
 from vcbatch.api.selectors import matches
 from vcbatch.core.workload.ownership import Owner, controller_uid, is_adoptable
 from vcbatch.runtime.caches.cache import Cache, Change, metadata_of
-from vcbatch.seams.api import Api, ApiError, Json
+from vcbatch.seams.api import Api, Json, get_or_none
 
 T = TypeVar("T")
 
@@ -86,11 +86,8 @@ async def view_for_adoption(
 
 async def _read_again(api: Api, cache: Cache[Json], resource: Resource, stored: Json) -> Json | None:
     metadata = stored["metadata"]
-    try:
-        current = await api.get(resource, metadata["name"], namespace=metadata["namespace"])
-    except ApiError as error:
-        if not error.not_found:
-            raise
+    current = await get_or_none(api, resource, metadata["name"], namespace=metadata["namespace"])
+    if current is None:
         cache.discard(metadata["uid"])
         return None
     cache.put(current)

@@ -24,7 +24,7 @@ from vcbatch.runtime.controllers.refusals import Refusals, Told
 from vcbatch.runtime.events.recorder import Recorder
 from vcbatch.runtime.metrics.meter import Meter
 from vcbatch.runtime.supervise import Part
-from vcbatch.seams.api import Api, ApiError, Json
+from vcbatch.seams.api import Api, Json, get_or_none
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random
 
@@ -155,25 +155,15 @@ class PodGroupController:
         for resource in self._workloads:
             if owner is None or (owner.api_version, owner.kind) != (resource.api_version, resource.kind):
                 continue
-            try:
-                found = await self._api.get(resource, owner.name, namespace=members[0].metadata.namespace)
-            except ApiError as error:
-                if not error.not_found:
-                    raise
-                return None
-            return msgspec.convert(found, Workload) if found["metadata"]["uid"] == uid else None
+            found = await get_or_none(self._api, resource, owner.name, namespace=members[0].metadata.namespace)
+            return msgspec.convert(found, Workload) if found is not None and found["metadata"]["uid"] == uid else None
         return None
 
     async def _sample(self, members: Sequence[Pod]) -> Json | None:
         """The first of the pods that still exists, as it is stored."""
         for pod in members:
-            try:
-                found = await self._api.get(PODS, pod.metadata.name, namespace=pod.metadata.namespace)
-            except ApiError as error:
-                if error.not_found:
-                    continue
-                raise
-            if found["metadata"]["uid"] == pod.metadata.uid:
+            found = await get_or_none(self._api, PODS, pod.metadata.name, namespace=pod.metadata.namespace)
+            if found is not None and found["metadata"]["uid"] == pod.metadata.uid:
                 return found
         return None
 

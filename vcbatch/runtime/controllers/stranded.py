@@ -9,14 +9,14 @@ import msgspec
 from vcbatch.api.loose import listed, part
 from vcbatch.api.node import Node
 from vcbatch.api.pod import Pod
-from vcbatch.api.resources import NODES, PODS, Resource
+from vcbatch.api.resources import NODES, PODS
 from vcbatch.core.machine import Decision
 from vcbatch.core.workload.stranded import StrandedView, decide
 from vcbatch.runtime.apply import Applier
 from vcbatch.runtime.caches.cache import Cache, Change
 from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
 from vcbatch.runtime.supervise import Part
-from vcbatch.seams.api import Api, ApiError, Json
+from vcbatch.seams.api import Api, get_or_none
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random
 
@@ -74,9 +74,9 @@ class StrandedPodController:
         early = decide(StrandedView(pod=pod, conditions=(), missing_since=since), now=now)
         if early.look_again_at is not None:
             return early
-        if await self._read(NODES, node) is not None:
+        if await get_or_none(self._api, NODES, node) is not None:
             return None
-        stored = await self._read(PODS, pod.metadata.name, namespace=pod.metadata.namespace)
+        stored = await get_or_none(self._api, PODS, pod.metadata.name, namespace=pod.metadata.namespace)
         if stored is None or stored["metadata"]["uid"] != uid:
             return None
         view = StrandedView(
@@ -85,11 +85,3 @@ class StrandedPodController:
             missing_since=since,
         )
         return decide(view, now=now)
-
-    async def _read(self, resource: Resource, name: str, *, namespace: str | None = None) -> Json | None:
-        try:
-            return await self._api.get(resource, name, namespace=namespace)
-        except ApiError as error:
-            if not error.not_found:
-                raise
-            return None

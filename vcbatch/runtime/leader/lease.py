@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from vcbatch.api.resources import LEASES
 from vcbatch.api.timestamps import format_micro_time
-from vcbatch.seams.api import Api, ApiError, Json
+from vcbatch.seams.api import Api, ApiError, Json, get_or_none
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random
 
@@ -205,11 +205,8 @@ class LeaderElector:
             raise
 
     async def _look(self) -> None:
-        try:
-            current = await self._api.get(LEASES, self._config.name, namespace=self._config.namespace)
-        except ApiError as error:
-            if not error.not_found:
-                raise
+        current = await get_or_none(self._api, LEASES, self._config.name, namespace=self._config.namespace)
+        if current is None:
             self._lease = None
         else:
             self._saw(current)

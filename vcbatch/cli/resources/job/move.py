@@ -24,7 +24,7 @@ from vcbatch.cli.resources.job.requeue import suspend
 from vcbatch.cli.resources.kinds import job_queue
 from vcbatch.core.waiting import phase_of
 from vcbatch.runtime.clock import BlockingClock
-from vcbatch.seams.api import Api, ApiError
+from vcbatch.seams.api import Api, ApiError, get_or_none
 from vcbatch.seams.clock import Clock
 
 if TYPE_CHECKING:
@@ -53,8 +53,8 @@ def command(name: str, queue: str, access: Access) -> int:
 
 async def move(api: Api, name: str, queue: str, *, namespace: str, clock: Clock) -> str:
     """Move it, or go on with a move that was stopped; the sentence that says so. Raises `CliError`, `ApiError`."""
-    job = await _found(api, JOBS, name, namespace)
-    kept = await _found(api, JOBTEMPLATES, kept_name(name), namespace)
+    job = await get_or_none(api, JOBS, name, namespace=namespace)
+    kept = await get_or_none(api, JOBTEMPLATES, kept_name(name), namespace=namespace)
     if kept is not None and not _moved(kept):
         raise CliError(
             f"jobtemplate {kept_name(name)} is in the way", hint="Rename it; jobs on the move are kept there."
@@ -89,7 +89,7 @@ async def _made(api: Api, kept: Json, name: str, queue: str, namespace: str) -> 
     try:
         await api.create(JOBS, _manifest(kept, name, queue, namespace), namespace=namespace)
     except ApiError as error:
-        there = await _found(api, JOBS, name, namespace) if error.already_exists else None
+        there = await get_or_none(api, JOBS, name, namespace=namespace) if error.already_exists else None
         if there is not None and _moved(there) == _moved(kept):
             return  # an answer was lost on the way
         if there is not None:
@@ -208,7 +208,7 @@ async def _deleted(api: Api, kept: Json, name: str, namespace: str, clock: Clock
         if not (error.not_found or error.conflict):
             raise
     deadline = clock.monotonic() + _PATIENCE
-    while (there := await _found(api, JOBS, name, namespace)) is not None and uid_of(there) == uid:
+    while (there := await get_or_none(api, JOBS, name, namespace=namespace)) is not None and uid_of(there) == uid:
         if clock.monotonic() > deadline:
             raise CliError(
                 f"job {name} isn't gone after {_PATIENCE:.0f} s",
@@ -219,12 +219,3 @@ async def _deleted(api: Api, kept: Json, name: str, namespace: str, clock: Clock
 
 async def _forget(api: Api, kept: Json, namespace: str) -> None:
     await api.delete(JOBTEMPLATES, name_of(kept), namespace=namespace, uid=uid_of(kept))
-
-
-async def _found(api: Api, resource: Any, name: str, namespace: str | None) -> Json | None:
-    try:
-        return await api.get(resource, name, namespace=namespace)
-    except ApiError as error:
-        if error.not_found:
-            return None
-        raise
