@@ -72,6 +72,52 @@ def test_what_others_need_is_made_first_and_nothing_twice(shell: Shell) -> None:
     assert shell.run("delete", "-f", file, "--yes").err == "0 to delete, 3 not there\n"
 
 
+URGENT = """\
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata: {name: in-a-hurry}
+spec:
+  minAvailable: 1
+  priorityClassName: urgent
+  tasks:
+    - name: w
+      replicas: 1
+      template: {spec: {restartPolicy: Never, containers: [{name: main, image: x, command: [sleep, "600"]}]}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: in-a-hurry}
+spec: {priorityClassName: urgent, containers: [{name: main, image: x, command: [sleep, "600"]}]}
+---
+apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata: {name: urgent}
+value: 1000
+"""
+
+
+def test_who_names_a_priority_class_of_the_same_file_is_judged_once_that_is_there(shell: Shell) -> None:
+    file = shell.file("urgent.yaml", URGENT)
+    plan = shell.run("apply", "-f", file, "--dry-run")
+    assert plan.ok().splitlines() == [
+        "+ create priorityclass/urgent",
+        "+ create job/in-a-hurry in default",
+        "    the server can judge it only once priorityclass/urgent is there",
+        "+ create pod/in-a-hurry in default",
+        "    the server can judge it only once priorityclass/urgent is there",
+    ]
+    made = shell.run("apply", "-f", file, "--yes").ok()
+    assert made.splitlines()[-3:] == [
+        "priorityclass/urgent created", "job/in-a-hurry in default created", "pod/in-a-hurry in default created",
+    ]  # fmt: skip
+    shell.run("delete", "-f", file, "--yes").ok()
+    mistyped = URGENT.replace("in-a-hurry", "mistyped").replace("metadata: {name: urgent}", "metadata: {name: urgen}")
+    file = shell.file("mistyped.yaml", mistyped)
+    refused = shell.run("apply", "-f", file, "--dry-run")
+    assert refused.code == 1
+    assert "no PriorityClass with name urgent was found" in refused.err
+
+
 def test_a_change_is_shown_as_a_difference_and_asked_about(shell: Shell) -> None:
     shell.run("apply", "-f", shell.file("q.yaml", QUEUE.replace("NAME", "shown")), "--yes").ok()
     changed = shell.file("q2.yaml", QUEUE.replace("NAME", "shown").replace("weight: 2", "weight: 3"))

@@ -13,7 +13,7 @@ from typing import Any, Final
 import yaml
 
 from vcbatch.api.names import LAST_APPLIED
-from vcbatch.api.resources import Resource
+from vcbatch.api.resources import PRIORITYCLASSES, Resource
 from vcbatch.cli.manifests import Manifest
 from vcbatch.cli.terminal import Terminal, Tone
 from vcbatch.runtime.client.rest import RestApi
@@ -150,7 +150,14 @@ def _taken(error: ApiError) -> tuple[str, ...]:
 def _awaited(error: ApiError, steps: Sequence[Step]) -> str:
     """The object, about to be made, without which the server refuses this one; empty where that isn't why."""
     made = [step for step in steps if step.change is Change.CREATE]
-    return next((step.title for step in made if f'"{step.manifest.name}" not found' in str(error)), "")
+    return next((step.title for step in made if _missed(step) in str(error)), "")
+
+
+def _missed(step: Step) -> str:
+    """The words of servers and admission that the object isn't there."""
+    if step.resource == PRIORITYCLASSES:
+        return f"no PriorityClass with name {step.manifest.name} was found"
+    return f'"{step.manifest.name}" not found'
 
 
 def _refusal(manifest: Manifest, error: ApiError) -> Refusal:
