@@ -21,6 +21,7 @@ class DeviceSelector(Wire):
 class DeviceClassSpec(Wire):
     selectors: list[DeviceSelector] | None = None
     config: list[dict[str, Any]] | None = None
+    extended_resource_name: str | None = None
 
 
 class DeviceClass(Wire):

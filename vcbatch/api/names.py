@@ -30,6 +30,10 @@ BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 """On a claim: the volume controller has finished binding it."""
 CLAIM_FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 """Keeps a claim that has devices from being deleted under its users."""
+EXTENDED_RESOURCE_CLAIM: Final = "resource.kubernetes.io/extended-resource-claim"
+"""On a claim for devices, "true": a scheduler made it for the extended resources of the pod that owns it (KEP-5004)."""
+DEVICE_CLASS_RESOURCE: Final = "deviceclass.resource.kubernetes.io/"
+"""Begins the extended resource that every DeviceClass serves, which ends with its name (KEP-5004)."""
 BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
 """On a volume or a claim: its other half was chosen by a program, which may take that back."""
 
@@ -393,6 +397,18 @@ def claim_name(job: str, uid: str, position: int) -> str:
     return f"{job}-pvc-{_tag(uid, str(position))}"
 
 
+def extended_claim_base(pod: str) -> str:
+    """What the name of the claim for a pod's extended resources begins with, as kube-scheduler has it."""
+    return f"{pod}-extended-resources-"
+
+
+def extended_claim_name(pod: str, uid: str) -> str:
+    """The claim for the extended resources of a pod. kube-scheduler has its last part drawn at random; here it follows
+    from the pod, so that a replayed create finds what is there."""
+    tag = _tag(uid, "extended-resources")[:_CLAIM_TAG]
+    return extended_claim_base(pod)[: _LONGEST_LABEL - len(tag)] + tag
+
+
 def claim_volume_name(job: str, uid: str, claim: str) -> str:
     """The volume of a pod that mounts a claim of its job: a DNS label, whatever the job is called."""
     tag = _tag(uid, claim)
@@ -403,6 +419,8 @@ _LONGEST_LABEL: Final = 63
 _LONGEST_NAME: Final = 253
 _TAG_DIGITS: Final = string.digits + string.ascii_lowercase
 _TAG_LENGTH: Final = 12
+_CLAIM_TAG: Final = 5
+"""As many letters as the API server draws for a `generateName`."""
 
 
 def _tag(*parts: str) -> str:
