@@ -29,6 +29,7 @@ _LISTS = "listed where the server doesn't begin a watch with what there is (Watc
 _FIRST = "the first queues are made by whichever program comes first"
 _DISCOVERY = "HyperNodes are made from labels where a configuration names some"
 _WORKLOADS = (("apps", "replicasets"), ("apps", "statefulsets"), ("apps", "daemonsets"), ("batch", "jobs"))
+_CLAIM_VERBS = ("get", "create", "patch", "delete")
 _LOAD_OF_NODES = (
     ("metrics.k8s.io", "nodes", "list"),
     *(
@@ -92,7 +93,7 @@ UNUSED: dict[str, dict[Right, str]] = {
         ("resource.k8s.io", "devicetaintrules", "list"): _LISTS,
         ("resource.k8s.io", "devicetaintrules", "watch"): "only where the kind is served",
         ("resource.k8s.io", "resourceclaims", "list"): _LISTS,
-        **{("resource.k8s.io", "resourceclaims", verb): "only for pods with devices" for verb in ("get", "patch")},
+        **{("resource.k8s.io", "resourceclaims", verb): "only for pods with devices" for verb in _CLAIM_VERBS},
         ("resource.k8s.io", "resourceclaims/status", "patch"): "only for pods with devices",
         ("resource.k8s.io", "resourceclaims/binding", "patch"): "asked for with the status, and no request of its own",
         ("topology.volcano.sh", "hypernodes", "list"): _LISTS,

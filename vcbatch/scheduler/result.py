@@ -30,15 +30,25 @@ class ClaimBinding(NamedTuple):
     timeout: float = 600.0
 
 
+class ExtendedClaim(NamedTuple):
+    """What a claim asks for that is made for the extended resources of a pod, and which container gets what of it, both
+    as the API has them."""
+
+    requests: Sequence[Mapping[str, Any]]
+    mappings: Sequence[Mapping[str, str]]
+
+
 class DeviceBinding(NamedTuple):
     """Write down that the pod uses this claim, and give the claim these devices where `allocation` is there. Devices
-    that wait for conditions may take `timeout` seconds."""
+    that wait for conditions may take `timeout` seconds. Where the claim is the pod's `extended` one, it has no UID: it
+    is to be made first, and the pod to be told of it."""
 
     namespace: str
     name: str
     uid: str
     allocation: Mapping[str, Any] | None
     timeout: float = 600.0
+    extended: ExtendedClaim | None = None
 
 
 class Bind(msgspec.Struct, frozen=True, order=True, gc=False):

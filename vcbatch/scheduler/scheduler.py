@@ -91,6 +91,7 @@ class Scheduler:
     def _adapt(self) -> None:
         """Have the picture keep what the policy reads."""
         self._state.ignore_resources(self._policy.ignored_resources(self._state.facts))
+        self._state.claimed.enabled = self._policy.devices_by_claim
         self._state.class_by_queue(self._policy.by_queue)
         self._state.keep_victims(
             kept=not (EVICTING | self._policy.extensions.actions.keys()).isdisjoint(self._policy.actions)
@@ -111,7 +112,6 @@ class Scheduler:
         self._adapt()
         self._cache.clear()
         self._state.volumes.rules = VolumeRules()
-        self._state.claimed.enabled = False
         self._state.queue_devices = None
         self._state.changed = True
         self._state.room_stamp += 1

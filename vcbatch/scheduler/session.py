@@ -116,7 +116,8 @@ class Session(Answers):
         cls, couplers = tasks[0].cls, self.placer.plugins.couplers
         if self._barring and cls.spec.resource_claims:
             return True
-        if not cls.inter_pod.any and not self.state.inter_pod.active and not cls.claiming and not couplers:
+        claiming = cls.claiming or self.state.claimed.asked(cls)
+        if not cls.inter_pod.any and not self.state.inter_pod.active and not claiming and not couplers:
             return False
         return any(self.placer.couples(task) for task in tasks)
 
@@ -278,8 +279,8 @@ class Session(Answers):
 
     def _depends_on_others(self, job: Job) -> bool:
         """Whether pods that are placed elsewhere could make room for this gang."""
-        volumes = self.state.volumes
+        volumes, claimed = self.state.volumes, self.state.claimed
         return any(
-            run.cls.inter_pod.any or volumes.couples(run.cls.profile.claims) or run.cls.spec.resource_claims
-            for run in self.runs(job)
+            cls.inter_pod.any or volumes.couples(cls.profile.claims) or cls.spec.resource_claims or claimed.asked(cls)
+            for cls in (run.cls for run in self.runs(job))
         )

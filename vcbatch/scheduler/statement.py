@@ -217,7 +217,8 @@ class Statement:
         return binds, evictions
 
     def _claims(self) -> bool:
-        return any(p.tasks[0].cls.claiming for p in self._bound)
+        asked = self._session.state.claimed.asked
+        return any(p.tasks[0].cls.claiming or asked(p.tasks[0].cls) for p in self._bound)
 
     def _plain(self) -> list[Bind]:
         notes, locks = self._session.binding_annotations, self._session.node_lock

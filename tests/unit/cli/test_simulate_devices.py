@@ -14,9 +14,10 @@ DRIVER = "gpu.example.com"
 API = "resource.k8s.io/v1"
 
 
-def _device_class() -> Json:
+def _device_class(**spec: str) -> Json:
     selector = {"cel": {"expression": f"device.driver == '{DRIVER}'"}}
-    return {"apiVersion": API, "kind": "DeviceClass", "metadata": {"name": "gpu"}, "spec": {"selectors": [selector]}}
+    spec_ = {"selectors": [selector], **spec}
+    return {"apiVersion": API, "kind": "DeviceClass", "metadata": {"name": "gpu"}, "spec": spec_}
 
 
 def _slice(name: str, host: str, count: int, **spec: Any) -> Json:
@@ -94,3 +95,21 @@ def test_claims_share_devices_by_capacity(tmp_path: Path) -> None:
     [found] = told(run(world, "--rounds", "3", "-o", "json"))
     assert found["binds"] == {f"default/{name}": "b" for name in ("first-0", "first-1", "third-0")}
     assert set(found["reasons"]) == {"default/second"}
+
+
+def test_devices_serve_what_pods_ask_for_as_an_extended_resource(tmp_path: Path) -> None:
+    fabric = "example.com/fabric"
+    container = {"name": "c", "resources": {"requests": {"cpu": "1", fabric: "1"}}}
+    world = _world(
+        tmp_path,
+        *[node("a"), node("b"), _device_class(extendedResourceName=fabric)],
+        _slice("b", "b", 1, devices=[{"name": "one"}, {"name": "two"}]),
+        *[group("first", 2), *[pod(f"first-{nth}", "first", containers=[container]) for nth in range(2)]],
+        *[group("second", 1), pod("second-0", "second", containers=[container])],
+        *[group("third", 3), *[pod(f"third-{nth}", "third", containers=[container]) for nth in range(3)]],
+    )
+    [found] = told(run(world, "--rounds", "3", "-o", "json"))
+    assert found["binds"] == {"default/first-0": "b", "default/first-1": "b"}
+    second, third = (found["reasons"][f"default/{name}"] for name in ("second", "third"))
+    assert (second["reason"], third["reason"]) == ("InsufficientResources", "Impossible")
+    assert second["shortages"] == [{"resource": fabric, "requested": "1", "available": "0", "shortBy": "1"}]

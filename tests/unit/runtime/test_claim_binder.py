@@ -13,10 +13,12 @@ import pytest
 from tests.fakes.api import FakeApi
 from tests.support.virtual_time import SeededRandom, VirtualClock, run
 from vcbatch.api.dra import ResourceClaim
+from vcbatch.api.pod import Pod
 from vcbatch.api.resources import RESOURCECLAIMS
 from vcbatch.api.timestamps import format_time
 from vcbatch.runtime.caches.cache import Cache
 from vcbatch.runtime.scheduling.claim_binder import ClaimBinder
+from vcbatch.runtime.scheduling.extended_claims import ExtendedClaims
 from vcbatch.scheduler.result import Bind, DeviceBinding
 from vcbatch.seams.api import ApiError
 
@@ -29,10 +31,15 @@ class World:
         self.ready: list[str] = []
         self.failed: dict[str, str] = {}
         self.claims: Cache[ResourceClaim] = Cache(model=ResourceClaim)
+        self.pods: Cache[Pod] = Cache(model=Pod)
+        self.extended = ExtendedClaims(
+            self.api, self.claims, self.pods, clock=self.clock, random=SeededRandom(2), scheduler_names=["volcano"]
+        )
         self.told: list[tuple[int, str]] = []
         self.binder = ClaimBinder(
             self.api,
             self.claims,
+            self.extended,
             clock=self.clock,
             random=SeededRandom(1),
             ready=self._ready,

@@ -41,8 +41,9 @@ def test_every_kind_that_is_read_may_be_listed_and_watched():
     assert wanted - _granted() == set()
 
 
-def test_only_pods_may_be_deleted_and_only_by_name():
-    assert {(resource, verb) for _, resource, verb in _granted() if verb.startswith("delete")} == {("pods", "delete")}
+def test_only_pods_and_claims_for_devices_may_be_deleted_and_only_by_name():
+    deleted = {(resource, verb) for _, resource, verb in _granted() if verb.startswith("delete")}
+    assert deleted == {("pods", "delete"), ("resourceclaims", "delete")}
 
 
 def test_no_spec_but_that_of_claims_and_volumes_may_be_changed():

@@ -16,6 +16,7 @@ from vcbatch.scheduler import CycleResult, Policy, WaitReason
 from vcbatch.scheduler.dra import expressions
 from vcbatch.scheduler.dra.claimed import MOST_CONSUMERS
 from vcbatch.scheduler.dra.node_devices import CANNOT_ALLOCATE
+from vcbatch.scheduler.result import Bind, DeviceBinding
 
 DRIVER = "gpu.example.com"
 
@@ -91,7 +92,7 @@ class Claims(Cluster):
         result = super().cycle(after=after)
         for bind in result.binds:
             for device in bind.devices:
-                raw = self.claims[device.name]
+                raw = self.claims.get(device.name) or self._made(bind, device)
                 status = dict(raw["status"])
                 if device.allocation is not None:
                     status["allocation"] = device.allocation
@@ -100,6 +101,16 @@ class Claims(Cluster):
                 ]  # fmt: skip
                 self._store({**raw, "status": status}, "MODIFIED")
         return result
+
+    @staticmethod
+    def _made(bind: Bind, device: DeviceBinding) -> Json:
+        """The claim for the extended resources of a pod."""
+        assert device.extended is not None
+        owner = {"apiVersion": "v1", "kind": "Pod", "name": bind.name, "uid": bind.uid, "controller": True}
+        notes = {"resource.kubernetes.io/extended-resource-claim": "true"}
+        meta: Json = {"name": device.name, "namespace": "ns", "uid": f"rc-{device.name}", "ownerReferences": [owner]}
+        requests = list(device.extended.requests)
+        return {"metadata": {**meta, "annotations": notes}, "spec": {"devices": {"requests": requests}}, "status": {}}
 
     def got(self, claim: str) -> list[str]:
         """The devices of a claim."""

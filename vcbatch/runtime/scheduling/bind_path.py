@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from vcbatch.api.dra import ResourceClaim
-from vcbatch.api.resources import PERSISTENTVOLUMECLAIMS, PERSISTENTVOLUMES, RESOURCECLAIMS
+from vcbatch.api.pod import Pod
+from vcbatch.api.resources import PERSISTENTVOLUMECLAIMS, PERSISTENTVOLUMES, PODS, RESOURCECLAIMS
 from vcbatch.api.storage import Claim, PersistentVolume
 from vcbatch.runtime.caches.informers import Informers
 from vcbatch.runtime.metrics.meter import Meter
 from vcbatch.runtime.scheduling.binder import Binder
 from vcbatch.runtime.scheduling.claim_binder import ClaimBinder
 from vcbatch.runtime.scheduling.device_binder import DeviceBinder
+from vcbatch.runtime.scheduling.extended_claims import ExtendedClaims
 from vcbatch.runtime.scheduling.volume_binder import VolumeBinder
 from vcbatch.runtime.supervise import Part
 from vcbatch.scheduler.result import Bind
@@ -26,7 +28,7 @@ class BindPath:
     `prepared(binds)` is called with pods that only their own bind is left of, `bound(bind)` for each that is on its
     node, `failed(uid, error)` for each that isn't to be, whatever stage refused it, and `waits(binds, lacks)` with the
     pods of a gang whose devices aren't ready yet. `reaches(uid)` says why a pod's node doesn't do for its volumes, or
-    nothing.
+    nothing. Pods of `scheduler_names` are ours to place.
     """
 
     def __init__(
@@ -42,15 +44,26 @@ class BindPath:
         prepared: Callable[[Iterable[Bind]], None],
         bound: Callable[[Bind], None],
         failed: Callable[[str, str], None],
+        scheduler_names: Collection[str],
     ) -> None:
         self._on_prepared = prepared
         self._on_bound = bound
         self._on_failed = failed
         self._binder = Binder(api, clock=clock, random=random, meter=meter, bound=self._bound, failed=self._failed)
         self._devices = DeviceBinder(api, clock=clock, ready=self._bind, failed=self._failed)
+        claims = informers.follow(RESOURCECLAIMS, ResourceClaim, optional=True)
+        self._extended = ExtendedClaims(
+            api,
+            claims,
+            informers.follow(PODS, Pod),
+            clock=clock,
+            random=random,
+            scheduler_names=scheduler_names,
+        )
         self._claims = ClaimBinder(
             api,
-            informers.follow(RESOURCECLAIMS, ResourceClaim, optional=True),
+            claims,
+            self._extended,
             clock=clock,
             random=random,
             ready=self._devices.submit,
@@ -77,6 +90,7 @@ class BindPath:
             Part(name="binding pods", run=self._binder.run),
             Part(name="binding claims", run=self._volumes.run),
             Part(name="writing claims for devices", run=self._claims.run),
+            Part(name="deleting claims that were left behind", run=self._extended.run),
             Part(name="locking nodes", run=self._devices.run),
         ]
 

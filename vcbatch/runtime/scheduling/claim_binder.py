@@ -19,6 +19,7 @@ from vcbatch.api.timestamps import format_time
 from vcbatch.runtime.caches.cache import Cache, Change
 from vcbatch.runtime.pacing.backoff import Backoff
 from vcbatch.runtime.pacing.pause import pause
+from vcbatch.runtime.scheduling.extended_claims import ExtendedClaims
 from vcbatch.scheduler.dra.readiness import due, readiness_of
 from vcbatch.scheduler.result import Bind, DeviceBinding
 from vcbatch.seams.api import Api, ApiError, Json
@@ -39,6 +40,8 @@ class _Written(NamedTuple):
     pods: frozenset[str]
     gave: bool
     waits: bool = False
+    pod: str = ""
+    """The name of the one pod for whose extended resources it was made."""
 
 
 class ClaimBinder:
@@ -50,6 +53,7 @@ class ClaimBinder:
         self,
         api: Api,
         claims: Cache[ResourceClaim],
+        extended: ExtendedClaims,
         *,
         clock: Clock,
         random: Random,
@@ -59,6 +63,7 @@ class ClaimBinder:
     ) -> None:
         self._api = api
         self._claims = claims
+        self._extended = extended
         self._clock = clock
         self._random = random
         self._ready = ready
@@ -75,6 +80,8 @@ class ClaimBinder:
         gangs: dict[str, list[Bind]] = {}
         for bind in binds:
             gangs.setdefault(bind.gang or bind.uid, []).append(bind)
+            if any(claim.extended is not None for claim in bind.devices):
+                self._extended.begin(bind.uid)
         plain: list[Bind] = []
         for gang in gangs.values():
             if any(bind.devices for bind in gang):
@@ -91,6 +98,7 @@ class ClaimBinder:
     def bound(self, uid: str) -> None:
         """The pod is bound: from now on its claims are the cluster's to give back."""
         self._written.pop(uid, None)
+        self._extended.bound(uid)
 
     def refused(self, uid: str) -> None:
         """The pod wasn't bound after all."""
@@ -131,6 +139,8 @@ class ClaimBinder:
         for written in done:
             self._undo.put_nowait(written)
         for bind in gang:
+            if not any(written.pod and bind.uid in written.pods for written in done):
+                self._extended.given_up(bind.uid)
             self._failed(bind.uid, error)
 
     async def _write_all(
@@ -142,7 +152,7 @@ class ClaimBinder:
         """Why not all of them can be written; empty once they are. `done` are those that were."""
         for key, claim in claims.items():
             try:
-                done.append(await self._write(claim, users[key]))
+                await self._write(claim, users[key], done)
             except ApiError as refused:
                 return f"resourceclaim {claim.name}: {refused.message}"
         return ""
@@ -190,7 +200,18 @@ class ClaimBinder:
                 tell(claim, told.lacks)
             await pause(self._clock, left, woken=changed)
 
-    async def _write(self, claim: DeviceBinding, binds: Sequence[Bind]) -> _Written:
+    async def _write(self, claim: DeviceBinding, binds: Sequence[Bind], done: list[_Written]) -> None:
+        if claim.extended is None:
+            done.append(await self._reserve(claim, binds))
+            return
+        (bind,) = binds
+        made = await self._extended.make(claim, claim.extended, bind)
+        done.append(_Written(made, frozenset({bind.uid}), gave=True, pod=bind.name))
+        reserved = await self._reserve(made, binds)
+        done[-1] = done[-1]._replace(waits=reserved.waits)
+        await self._extended.tell(made, claim.extended, bind)
+
+    async def _reserve(self, claim: DeviceBinding, binds: Sequence[Bind]) -> _Written:
         """Give the claim its devices, where it has none, and reserve it for these pods."""
         wanted = [{"resource": "pods", "name": bind.name, "uid": bind.uid} for bind in binds]
         gave = waits = False
@@ -221,7 +242,10 @@ class ClaimBinder:
 
     async def _take_back(self, written: _Written) -> None:
         """Reserve the claim for these pods no longer; where it got its devices for them and nobody else uses it, it
-        gives them back."""
+        gives them back. One that was made for a pod goes."""
+        if written.pod:
+            await self._extended.remove(written.claim, written.pod)
+            return
 
         def change(held: Json) -> Json | None:
             status: dict[str, Any] = held.get("status") or {}
@@ -282,6 +306,8 @@ class ClaimBinder:
                 if not error.not_found:
                     log.warning("resourceclaim %s can't be given back: %s", written.claim.name, error.message)
             finally:
+                if written.pod:
+                    self._extended.given_up(*written.pods)
                 self._undo.task_done()
 
 

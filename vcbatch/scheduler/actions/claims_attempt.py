@@ -131,6 +131,6 @@ class ClaimsAttempt(Attempt):
 
 def attempt_of(session: Session, job: Job, statement: Statement, *, domain: Domain | None = None) -> Attempt:
     """How a gang is placed whose members needn't be in one domain of the network, or in this one."""
-    claiming = session.state.claimed.enabled and any(run.cls.spec.resource_claims for run in session.runs(job))
+    claiming = any(session.state.claimed.asked(run.cls) for run in session.runs(job))
     kind = SubGangAttempt if job.rules else ClaimsAttempt if claiming else Attempt
     return kind(session, job, statement, domain=domain)

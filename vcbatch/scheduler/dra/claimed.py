@@ -8,7 +8,6 @@ have alike devices in alike states are tried once.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
@@ -24,6 +23,7 @@ from vcbatch.api.dra import (
 )
 from vcbatch.scheduler.dra.allocation import allocation_of
 from vcbatch.scheduler.dra.capacity import read_share
+from vcbatch.scheduler.dra.given import Given, binding_of
 from vcbatch.scheduler.dra.inventory import DeviceId, Inventory, reached
 from vcbatch.scheduler.dra.ledger import Ledger
 from vcbatch.scheduler.dra.node_devices import CANNOT_ALLOCATE, GIVEN_UP, LACKING, NodeDevices
@@ -34,13 +34,15 @@ from vcbatch.scheduler.dra.search import (
     Picked,
     fault_of,
 )
+from vcbatch.scheduler.dra.served import ServedResources, unmade_key
 from vcbatch.scheduler.filters.node_labels import NodeLabels
 from vcbatch.scheduler.picture.columns import Floats, Rows
 from vcbatch.scheduler.picture.facts import Facts
-from vcbatch.scheduler.resources import Mask
+from vcbatch.scheduler.resources import Dimensions, Mask
 from vcbatch.scheduler.result import DeviceBinding
 
 if TYPE_CHECKING:
+    from vcbatch.scheduler.picture.classes import TaskClass
     from vcbatch.scheduler.picture.model import NodeInfo, Task
 
 ELSEWHERE: Final = "node(s) didn't reach the devices of a resourceclaim"
@@ -58,16 +60,6 @@ class DeviceRejection(NamedTuple):
     nodes: Mask
 
 
-@dataclass(slots=True)
-class _Given:
-    """What a claim was given and the cluster doesn't say yet; `users` are UIDs of pods."""
-
-    uid: str
-    picks: Sequence[Picked]
-    allocation: Mapping[str, Any]
-    users: set[str] = field(default_factory=set[str])
-
-
 class ClaimedDevices:
     """`enabled` where the policy has devices by claim; else what pods ask of them counts for nothing, as in Volcano."""
 
@@ -77,6 +69,8 @@ class ClaimedDevices:
         """How much work a search for devices may be, in seconds of `STEPS_PER_SECOND`."""
         self.patience = 600
         """Seconds that devices may take to be ready once they are given to somebody."""
+        self.served = ServedResources(facts)
+        """What pods get of devices without a claim of their own."""
         self._facts = facts
         self._infos: Sequence[NodeInfo] = ()
         self._labels = NodeLabels([])
@@ -84,7 +78,7 @@ class ClaimedDevices:
         self._nodes = NodeDevices(self._inventory, facts.of(DeviceClass))
         self._stamps: tuple[int, ...] | None = None
         self._seen: object = None
-        self._given: dict[str, _Given] = {}
+        self._given: dict[str, Given] = {}
         self._loose: dict[str, dict[str, int]] = {}
         self._ledger = Ledger(self._inventory)
         self._keys: dict[object, int] = {}
@@ -98,6 +92,11 @@ class ClaimedDevices:
         self._infos = infos
         self._labels = NodeLabels(infos)
         self._stamps = None
+        self.served.changed()
+
+    def offer(self, dims: Dimensions) -> list[NodeInfo]:
+        """Find out what nodes serve by devices without a claim. Returns the nodes that now serve otherwise."""
+        return self.served.offer(self._infos, self._take_inventory, dims, enabled=self.enabled)
 
     def open(self, tasks: Mapping[str, Task]) -> None:
         """A cycle begins: what the cluster says by now needn't be remembered."""
@@ -105,7 +104,11 @@ class ClaimedDevices:
         for key, given in list(self._given.items()):
             claim = claims.get(key)
             users = {uid for uid in given.users if uid in tasks and tasks[uid].node}
-            known = claim is not None and claim.metadata.uid == given.uid
+            if given.unmade is not None:
+                claim = self.served.made(given.uid)
+                known = True
+            else:
+                known = claim is not None and claim.metadata.uid == given.uid
             if not users or not known or (claim is not None and claim.status.allocation is not None):
                 del self._given[key]
             given.users = users
@@ -115,19 +118,23 @@ class ClaimedDevices:
         elif len(self._key_of) != len(self._infos):
             self._key_of = np.zeros(len(self._infos), dtype=np.intp)
 
-    def _take_stock(self) -> None:
+    def _take_inventory(self) -> Inventory:
         stamps = tuple(self._facts.stamp(kind) for kind in (ResourceSlice, DeviceClass, DeviceTaintRule))
-        seen = (stamps, self._facts.stamp(ResourceClaim), frozenset(self._given))
-        if self._stamps is not None and seen == self._seen:
-            return
-        self._seen = seen
         if stamps != self._stamps:
-            self._stamps = stamps
+            self._stamps, self._seen = stamps, None
             rules = self._facts.of(DeviceTaintRule).values()
             self._inventory = Inventory(self._facts.of(ResourceSlice).values(), self._labels, rules)
             self._nodes = NodeDevices(self._inventory, self._facts.of(DeviceClass))
             self._keys.clear()
             self._answers.clear()
+        return self._inventory
+
+    def _take_stock(self) -> None:
+        self._take_inventory()
+        seen = (self._stamps, self._facts.stamp(ResourceClaim), self.served.stamp, frozenset(self._given))
+        if seen == self._seen:
+            return
+        self._seen = seen
         self._ledger = Ledger(self._inventory)
         for claim in self._facts.of(ResourceClaim).values():
             allocation = claim.status.allocation
@@ -155,7 +162,8 @@ class ClaimedDevices:
 
     def _key(self, info: NodeInfo) -> int:
         """The number of the node's devices and their states: nodes with the same serve the same claims."""
-        return self._keys.setdefault(self._nodes.state(info, self._ledger), len(self._keys))
+        state = (self._nodes.state(info, self._ledger), *info.served)
+        return self._keys.setdefault(state, len(self._keys))
 
     @property
     def _steps(self) -> int:
@@ -165,7 +173,11 @@ class ClaimedDevices:
 
     def couples(self, task: Task) -> bool:
         """Whether where the task may go depends on who has which device."""
-        return self.enabled and bool(task.cls.spec.resource_claims)
+        return self.asked(task.cls)
+
+    def asked(self, cls: TaskClass) -> bool:
+        """Whether pods of the class get devices by claim: by those that they name, or for extended resources."""
+        return self.enabled and (bool(cls.spec.resource_claims) or self.served.asked(cls))
 
     def rejections(self, task: Task) -> list[DeviceRejection]:
         """The nodes on which the pod's claims can't be served."""
@@ -183,14 +195,15 @@ class ClaimedDevices:
             elif not self._allocated(key, claim):
                 waiting.append(claim)
         out = [DeviceRejection(ELSEWHERE, away)] if away.any() else []
-        if waiting:
-            out += self._rearranged(task, waiting, self._unserved(waiting, ~away))
+        if waiting or self.served.asked(task.cls):
+            out += self._rearranged(task, waiting, self._unserved(task, waiting, ~away))
         return out
 
     def kind_of(self, task: Task) -> Hashable:
         """The same for pods whose claims ask for the same, if they get any yet."""
         claims = self._facts.of(ResourceClaim)
-        return tuple(msgspec.json.encode(claims[key].spec) for key in self._claims_of(task)[0])
+        told = tuple(msgspec.json.encode(claims[key].spec) for key in self._claims_of(task)[0])
+        return (*told, task.cls.id) if self.served.asked(task.cls) else told
 
     def points(self, task: Task, rows: Rows) -> Floats | None:
         """The more, 100 at most, the earlier the alternatives are in their lists that the pod's claims would get on
@@ -203,7 +216,10 @@ class ClaimedDevices:
         numbers, of = np.unique(self._key_of[rows], return_inverse=True)
         firsts = [int(rows[int(np.flatnonzero(of == nth)[0])]) for nth in range(len(numbers))]
         found = np.array(
-            [self._nodes.rank(self._infos[row], waiting, self._ledger, steps=self._steps) for row in firsts]
+            [
+                self._nodes.rank(info, self._with_unmade(task, waiting, info), self._ledger, steps=self._steps)
+                for info in map(self._infos.__getitem__, firsts)
+            ]
         )
         return np.floor(found[of] * 100.0 / found.max()) if found.any() else None
 
@@ -224,11 +240,17 @@ class ClaimedDevices:
         if not self.couples(task):
             return None
         found = [rejection.nodes for rejection in self.rejections(task) if rejection.reason == LACKING]
-        return found[0] if found else np.zeros(len(self._infos), dtype=bool)
+        if not found:
+            return np.zeros(len(self._infos), dtype=bool)
+        # What a node has too little of is told as any other amount is.
+        return found[0] & ~np.fromiter((self.served.short(task.cls, info) for info in self._infos), dtype=bool)
 
     def _claims_of(self, task: Task) -> tuple[list[str], str]:
         """The claims of a pod, and why it can't have them now."""
         keys: list[str] = []
+        earlier = self.served.made(task.uid)
+        if earlier is not None and not task.node:
+            return keys, f'resourceclaim "{earlier.metadata.name}" of an earlier attempt to place it is still there'
         made = {s.get("name"): s.get("resourceClaimName") for s in task.pod.status.resource_claim_statuses or ()}
         classes = self._facts.of(DeviceClass)
         for entry in task.pod.spec.resource_claims or ():
@@ -267,17 +289,30 @@ class ClaimedDevices:
             return claim.status.allocation.node_selector
         return self._given[key].allocation.get("nodeSelector") if key in self._given else None
 
-    def _unserved(self, claims: Sequence[ResourceClaim], asked: Mask) -> list[DeviceRejection]:
-        """The nodes of those asked that lack the devices for these claims."""
-        told = b"\0".join(msgspec.json.encode(claim.spec) for claim in claims)
+    def _with_unmade(self, task: Task, claims: Sequence[ResourceClaim], info: NodeInfo) -> Sequence[ResourceClaim]:
+        """These claims and the one for the pod's extended resources, if it needs one on the node."""
+        unmade = self.served.claim(task, info)
+        return claims if unmade is None else [*claims, unmade]
+
+    def _claim(self, key: str) -> ResourceClaim:
+        """A claim that is there, or is still to be made for somebody who was given its devices."""
+        given = self._given.get(key)
+        return given.unmade if given is not None and given.unmade is not None else self._facts.of(ResourceClaim)[key]
+
+    def _unserved(self, task: Task, named: Sequence[ResourceClaim], asked: Mask) -> list[DeviceRejection]:
+        """The nodes of those asked that lack the devices for these claims and the pod's extended resources."""
         reasons: dict[str, Mask] = {}
         for number in np.unique(self._key_of[asked]):
             alike = self._key_of == number
+            info = self._infos[int(np.flatnonzero(alike)[0])]
+            claims = self._with_unmade(task, named, info)
+            if not claims:
+                continue
+            told = b"\0".join(msgspec.json.encode(claim.spec) for claim in claims)
             if len(self._answers) > _MOST_ANSWERS:
                 self._answers.clear()
             answer = self._answers.get((told, int(number)))
             if answer is None:
-                info = self._infos[int(np.flatnonzero(alike)[0])]
                 answer = self._answers[told, int(number)] = self._nodes.answer(
                     info, claims, told, self._ledger, steps=self._steps
                 )
@@ -286,7 +321,7 @@ class ClaimedDevices:
         return [DeviceRejection(reason, nodes) for reason, nodes in sorted(reasons.items())]
 
     def _rearranged(
-        self, task: Task, claims: Sequence[ResourceClaim], found: list[DeviceRejection]
+        self, task: Task, named: Sequence[ResourceClaim], found: list[DeviceRejection]
     ) -> list[DeviceRejection]:
         """The same without the nodes on which the claims are served if others of the gang, about which nobody was told
         yet, change their devices there."""
@@ -296,7 +331,7 @@ class ClaimedDevices:
                 if (
                     rejection.reason in _TAKEN
                     and rejection.nodes[row]
-                    and self._together(gang, claims, row) is not None
+                    and self._together(gang, self._with_unmade(task, named, self._infos[row]), row) is not None
                 ):
                     rejection.nodes[row] = False
         return [rejection for rejection in found if rejection.nodes.any()]
@@ -304,18 +339,18 @@ class ClaimedDevices:
     def _together(self, gang: str, claims: Sequence[ResourceClaim], row: int) -> Found | None:
         """Devices for these claims and those that the gang has on the node already; None where they can't all have
         some. They are looked for within few steps, as it is done often in vain."""
-        info, known = self._infos[row], self._facts.of(ResourceClaim)
+        info = self._infos[row]
         loose = [key for key, at in self._loose.get(gang, {}).items() if at == row]
         order = {device.id: nth for nth, device in enumerate(self._nodes.on(info))}
         picks = [pick for key in loose for pick in self._given[key].picks]
-        told = b"\0".join(msgspec.json.encode(claim.spec) for claim in (*map(known.__getitem__, loose), *claims))
+        told = b"\0".join(msgspec.json.encode(claim.spec) for claim in (*map(self._claim, loose), *claims))
         places = repr([(order.get(pick.device.id, pick.device.id), pick.share, pick.admin) for pick in picks])
         key = (b"\0".join((told, places.encode())), int(self._key_of[row]))
         if key in self._answers:
             return None
         self._uncount(picks)
         try:
-            found = self._nodes.search(info, [*map(known.__getitem__, loose), *claims], self._ledger, steps=_FEW_STEPS)
+            found = self._nodes.search(info, [*map(self._claim, loose), *claims], self._ledger, steps=_FEW_STEPS)
         except OutOfSteps:
             found = None
         self._count(picks)
@@ -334,9 +369,11 @@ class ClaimedDevices:
         keys, fault = self._claims_of(task)
         if fault:
             return  # it waits for more than devices; nothing that is bound gets here
-        claims = self._facts.of(ResourceClaim)
-        waiting = [claims[key] for key in keys if not self._allocated(key, claims[key])]
-        info = self._infos[row]
+        info, named = self._infos[row], [self._claim(key) for key in keys]
+        waiting = self._with_unmade(
+            task, [claim for key, claim in zip(keys, named, strict=True) if not self._allocated(key, claim)], info
+        )
+        claims = {claim.metadata.key: claim for claim in waiting}
         try:
             found: Found | None = {}
             if waiting:
@@ -351,14 +388,16 @@ class ClaimedDevices:
             self._uncount(self._given[key].picks)
             self._changed(self._given[key].picks, row)
         for key, chosen in (found or {}).items():
-            claim, picks = claims[key], tuple(chosen)
+            claim, picks = claims.get(key) or self._claim(key), tuple(chosen)
             allocation = allocation_of(claim, picks, info.name, self._facts.of(DeviceClass))
-            users = self._given[key].users if key in self._given else set[str]()
-            self._given[key] = _Given(claim.metadata.uid, picks, allocation, users)
+            given = self._given.setdefault(key, Given(claim.metadata.uid))
+            given.picks, given.allocation = picks, allocation
+            if key not in self._facts.of(ResourceClaim) and given.unmade is None:
+                given.unmade, given.mapped = claim, self.served.mapped(task, info)
             loose[key] = row
             self._count(picks)
             self._changed(picks, row)
-        for key in keys:
+        for key in (*keys, unmade_key(task)):
             if key in self._given:
                 self._given[key].users.add(task.uid)
 
@@ -374,6 +413,7 @@ class ClaimedDevices:
                     self._changed(given.picks, row)
 
     def _changed(self, picks: Sequence[Picked], row: int) -> None:
+        self._seen = None  # what is given now may be forgotten before the next cycle
         if all(self._inventory.concerns_one_node(pick.device) for pick in picks):
             self._key_of[row] = self._key(self._infos[row])
         else:
@@ -387,16 +427,9 @@ class ClaimedDevices:
         keys, fault = self._claims_of(task)
         if fault:
             return ()
-        claims = self._facts.of(ResourceClaim)
+        unmade = unmade_key(task)
+        if unmade in self._given:
+            keys.append(unmade)
         for key in keys:
             self._loose.get(self._gang_of(task), {}).pop(key, None)
-        return tuple(
-            DeviceBinding(
-                claims[key].metadata.namespace,
-                claims[key].metadata.name,
-                claims[key].metadata.uid,
-                self._given[key].allocation if key in self._given else None,
-                float(self.patience),
-            )
-            for key in keys
-        )
+        return tuple(binding_of(task, self._claim(key), self._given.get(key), self.patience) for key in keys)

@@ -47,6 +47,8 @@ def assumed(state: ClusterState) -> Assumed:
 def assume(state: ClusterState, what: Assumed) -> None:
     """Take over what another scheduler assumed; pods and nodes that aren't there are left out."""
     state.settle()
+    if state.claimed.enabled:
+        state.claimed.open(state.tasks)
     for uid, node in what.binds.items():
         task, row = state.tasks.get(uid), state.row(node)
         if task is not None and row is not None and task.job is not None and task.status is TaskStatus.PENDING:

@@ -383,6 +383,7 @@ class NodeInfo:
         "ports",
         "present",
         "row",
+        "served",
         "taints",
     )
 
@@ -397,9 +398,16 @@ class NodeInfo:
         self.labels: dict[str, str] = {}
         self.taints: tuple[Taint, ...] = ()
         self.allocatable: Mapping[str, str | int | float] = {}
+        self.served: Mapping[str, int] = {}
+        """How many devices it reaches for each extended resource that it doesn't offer itself and a class backs."""
         self.images: dict[str, int] = {}
         self._tasks: dict[str, Task] = {}
         self.ports: dict[HostPort, int] = {}
+
+    @property
+    def offers(self) -> Mapping[str, str | int | float]:
+        """What pods may ask of it: what it says, and what its devices serve."""
+        return {**self.allocatable, **self.served} if self.served else self.allocatable
 
     @property
     def tasks(self) -> dict[str, Task]:

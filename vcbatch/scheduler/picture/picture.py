@@ -31,7 +31,7 @@ class Picture(Books):
         self._shift_nodes(tasks, rows, before, status)
         if cls.profile.claims:
             self._shift_claims(tasks, rows, placing=before is TaskStatus.PENDING)
-        if self.claimed.enabled and cls.spec.resource_claims:
+        if self.claimed.asked(cls):
             self._shift_devices(tasks, rows, placing=before is TaskStatus.PENDING)
         if self.queue_devices is not None and cls.spec.resource_claims:
             (self.queue_devices.hold if before is TaskStatus.PENDING else self.queue_devices.release)(tasks)
@@ -192,6 +192,10 @@ class Picture(Books):
             self.claimed.relay(self.nodes.infos)
             self._nodes_moved = False
             self._related_stamp = self.static_stamp
+        for info in self.claimed.offer(self.dims):
+            self.nodes.alloc[:, info.row] = self.dims.vector(info.offers)
+            self.inputs += 1
+            self.room_stamp += 1
         if self._namespace_stamp != self.facts.stamp(Namespace):
             self._namespace_stamp = self.facts.stamp(Namespace)
             labels = {name: seen.metadata.labels or {} for name, seen in self.facts.of(Namespace).items()}
@@ -207,7 +211,7 @@ class Picture(Books):
         present = sorted((i for i in self._infos.values() if i.present), key=lambda i: i.name)
         gone = [i for i in self.nodes.infos if not i.present]
         for info in self.nodes.relay(present):
-            self.nodes.alloc[:, info.row] = self.dims.vector(info.allocatable)
+            self.nodes.alloc[:, info.row] = self.dims.vector(info.offers)
             for task in info.tasks.values():
                 self._charge(task, info.row, 1.0)
         for info in gone:

@@ -187,7 +187,7 @@ class ClusterState(GangDeltas):
         for info in self.nodes.infos:
             self.dims.learn(info.allocatable)
             self._widen()
-            self.nodes.alloc[:, info.row] = self.dims.vector(info.allocatable)
+            self.nodes.alloc[:, info.row] = self.dims.vector(info.offers)
 
     # Volumes ---------------------------------------------------------------------------------------------------------
 
@@ -233,7 +233,8 @@ class ClusterState(GangDeltas):
             self.dims.learn(allocatable)
             self._widen()
             if info.row >= 0:
-                self.nodes.alloc[:, info.row] = self.dims.vector(allocatable)
+                self.nodes.alloc[:, info.row] = self.dims.vector(info.offers)
+            self.claimed.served.changed()
             self._nodes_changed()
         if new:
             info.present = True

@@ -461,6 +461,11 @@ class Plugin:
         return frozenset()
 
     @classmethod
+    def devices_by_claim(cls, arguments: Arguments) -> bool:
+        """Whether it refuses nodes that lack the devices that a pod claims."""
+        return False
+
+    @classmethod
     def config_maps(cls, arguments: Arguments) -> frozenset[tuple[str, str]]:
         """The ConfigMaps it reads (`state.facts`), as namespace and name."""
         return frozenset()

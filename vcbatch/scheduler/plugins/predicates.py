@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vcbatch.scheduler.arguments import Argument, ArgumentSpec
+from vcbatch.scheduler.arguments import Argument, Arguments, ArgumentSpec
 from vcbatch.scheduler.filters.selectors import HARD_EFFECTS, UNSCHEDULABLE_TAINT, tolerates
 from vcbatch.scheduler.filters.volumes import VolumeRules
 from vcbatch.scheduler.picture.classes import Profile, TaskClass
@@ -75,12 +75,15 @@ class Predicates(Plugin):
         structured={_BINDING_SHAPE: read_shape},
     )
 
+    @classmethod
+    def devices_by_claim(cls, arguments: Arguments) -> bool:
+        return bool(arguments[_DEVICES_ENABLE])
+
     def open(self, session: Session) -> None:
         self._nodes: NodeTable = session.nodes
         self._inter_pod = session.state.inter_pod
         self._volumes = session.state.volumes
         self._claimed = session.state.claimed
-        self._claimed.enabled = self.arguments[_DEVICES_ENABLE]
         self._claimed.seconds = self.arguments[_DEVICES_TIMEOUT]
         self._claimed.patience = self.arguments[_DEVICES_READY]
         if self._claimed.enabled:

@@ -94,6 +94,11 @@ class Policy:
         return frozenset[str]().union(*every)
 
     @property
+    def devices_by_claim(self) -> bool:
+        """Whether some plugin sees to it that pods get their devices by claim."""
+        return any(o.cls.devices_by_claim(o.arguments) for tier in self.tiers for o in tier.plugins)
+
+    @property
     def config_maps(self) -> frozenset[tuple[str, str]]:
         """The ConfigMaps that plugins read, as namespace and name."""
         every = (option.cls.config_maps(option.arguments) for tier in self.tiers for option in tier.plugins)
