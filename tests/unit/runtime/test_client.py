@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import pytest
 from aiohttp import web
 
+from tests.support.handled_http import Handler, handled
 from tests.support.virtual_time import SeededRandom
 from vcbatch.api.pod import Pod
 from vcbatch.api.resources import JOBS, NODES, PODS
@@ -20,8 +21,6 @@ from vcbatch.runtime.client.http import ClientLimits, HttpApi
 from vcbatch.runtime.client.kubeconfig import Connection
 from vcbatch.runtime.clock import SystemClock
 from vcbatch.seams.api import ApiError, PatchKind
-
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Impatient(SystemClock):
@@ -37,25 +36,12 @@ class Impatient(SystemClock):
 
 @asynccontextmanager
 async def served(handler: Handler, **limits: object) -> AsyncIterator[tuple[HttpApi, Impatient]]:
-    app = web.Application()
-    app.router.add_route("*", "/{tail:.*}", handler)
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    port = site._server.sockets[0].getsockname()[1]  # type: ignore[union-attr]
     clock = Impatient()
-    connection = Connection(server=f"http://127.0.0.1:{port}", credentials=StaticToken(token="secret"))
-    try:
-        async with HttpApi(
-            connection,
-            clock=clock,
-            random=SeededRandom(1),
-            limits=ClientLimits(**limits),  # type: ignore[arg-type]
-        ) as api:
+    async with handled(handler) as url:
+        connection = Connection(server=url, credentials=StaticToken(token="secret"))
+        some = ClientLimits(**limits)  # type: ignore[arg-type]
+        async with HttpApi(connection, clock=clock, random=SeededRandom(1), limits=some) as api:
             yield api, clock
-    finally:
-        await runner.cleanup()
 
 
 def status(code: int, reason: str, message: str, **details: object) -> web.Response:

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 from aiohttp import web
 
 from tests.fakes.api import FakeApi
+from tests.support.handled_http import Handler, handled
 from vcbatch.api.resources import SECRETS
 from vcbatch.core.hypernode import Fabric, Link
 from vcbatch.runtime import fabric_manager
 from vcbatch.runtime.clock import SystemClock
 from vcbatch.runtime.fabric_manager import FabricError, FabricManager
-
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 PORTS = [
     {"description": "Computer IB Port", "system_name": "node-a", "peer_node_name": "leaf-1", "guid": "0x1"},
@@ -38,32 +36,19 @@ def _secret(**texts: str) -> dict[str, Any]:
     return {"metadata": {"name": "ufm", "namespace": "ns"}, "data": data}
 
 
-@asynccontextmanager
-async def _served(handler: Handler) -> AsyncIterator[str]:
-    app = web.Application()
-    app.router.add_get("/ufmRest/resources/ports", handler)
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    try:
-        yield f"http://127.0.0.1:{runner.addresses[0][1]}"
-    finally:
-        await runner.cleanup()
-
-
 def _manager(api: FakeApi, fabric: Fabric | None = None, told: Callable[..., None] = lambda *_: None) -> FabricManager:
     return FabricManager(api, clock=_Clock(), fabric=fabric, told=told)
 
 
 async def test_links_are_those_of_the_ports_of_nodes() -> None:
     async def answer(request: web.Request) -> web.Response:
+        assert (request.method, request.path) == ("GET", "/ufmRest/resources/ports")
         assert request.headers["Authorization"] == "Basic " + base64.b64encode(b"me:secret").decode()
         return web.json_response(PORTS)
 
     api = FakeApi()
     api.seed(SECRETS, _secret(username="me", password="secret"))
-    async with _served(answer) as endpoint:
+    async with handled(answer) as endpoint:
         links = await _manager(api).links(Fabric(endpoint=endpoint, secret=("ns", "ufm")))
     assert links == [Link("leaf-1", "node-a")]
 
@@ -89,7 +74,7 @@ async def _no_ports(_: web.Request) -> web.Response:
     [(_redirect, "HTTP 302"), (_refuse, "HTTP 401"), (_garbage, "JSON"), (_no_ports, "Expected `array`")],
 )
 async def test_what_is_no_answer_is_said_with_the_address(handler: Handler, fault: str) -> None:
-    async with _served(handler) as endpoint:
+    async with handled(handler) as endpoint:
         with pytest.raises(FabricError) as refused:
             await _manager(FakeApi()).links(Fabric(endpoint=endpoint))
     assert str(refused.value).startswith(f"{endpoint}: ")
@@ -105,7 +90,7 @@ async def test_an_answer_without_end_is_cut_short(monkeypatch: pytest.MonkeyPatc
         while True:
             await response.write(b" " * 1000)
 
-    async with _served(endless) as endpoint:
+    async with handled(endless) as endpoint:
         with pytest.raises(FabricError, match="larger than 1000 bytes"):
             await _manager(FakeApi()).links(Fabric(endpoint=endpoint))
 
@@ -133,7 +118,7 @@ async def test_it_is_asked_again_and_another_one_when_the_configuration_changes(
     async def answer(_: web.Request) -> web.Response:
         return (answers.pop(0) if answers else None) or web.json_response(PORTS)
 
-    async with _served(answer) as one, _served(answer) as other:
+    async with handled(answer) as one, handled(answer) as other:
         manager = _manager(FakeApi(), Fabric(endpoint=one), note)
         asking = asyncio.ensure_future(manager.run())
         try:

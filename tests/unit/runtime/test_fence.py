@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from aiohttp import web
 
+from tests.support.handled_http import handled
 from tests.support.virtual_time import SeededRandom
 from vcbatch.api.resources import PODS
 from vcbatch.runtime.client.http import ClientLimits, HttpApi
@@ -24,19 +25,14 @@ async def requests_that_arrive(may_write: Callable[[], bool], ask: str) -> list[
         await request.read()
         return web.json_response({"metadata": {"name": "p", "uid": "u", "resourceVersion": "1"}})
 
-    app = web.Application()
-    app.router.add_route("*", "/{path:.*}", handle)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    host, port = site._server.sockets[0].getsockname()  # type: ignore[union-attr]
-    connection = Connection(server=f"http://{host}:{port}")
     limits = ClientLimits(retries=0, request_timeout=5)
     try:
-        async with HttpApi(
-            connection, clock=SystemClock(), random=SeededRandom(1), limits=limits, may_write=may_write
-        ) as api:
+        async with (
+            handled(handle) as url,
+            HttpApi(
+                Connection(server=url), clock=SystemClock(), random=SeededRandom(1), limits=limits, may_write=may_write
+            ) as api,
+        ):
             if ask == "create":
                 await api.create(PODS, {"metadata": {"name": "p"}}, namespace="ns")
             elif ask == "delete":
@@ -45,8 +41,6 @@ async def requests_that_arrive(may_write: Callable[[], bool], ask: str) -> list[
                 await api.get(PODS, "p", namespace="ns")
     except ApiError as error:
         assert error.code == 0
-    finally:
-        await runner.cleanup()
     return arrived
 
 

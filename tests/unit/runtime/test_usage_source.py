@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -12,6 +12,7 @@ import msgspec
 import pytest
 from aiohttp import web
 
+from tests.support.handled_http import Handler, handled
 from tests.support.virtual_time import SeededRandom
 from vcbatch.api.node import Node
 from vcbatch.api.usage import NodeUsage
@@ -23,7 +24,6 @@ from vcbatch.runtime.scheduling import usage_source
 from vcbatch.runtime.scheduling.usage_source import UsageError, UsageSource
 from vcbatch.scheduler.policy.metrics_section import MetricsSection, MetricsType
 
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Json = dict[str, Any]
 
 
@@ -42,20 +42,6 @@ def _nodes(*names: str) -> Cache[Node]:
 
 
 @asynccontextmanager
-async def _served(handler: Handler) -> AsyncIterator[str]:
-    app = web.Application()
-    app.router.add_route("*", "/{tail:.*}", handler)
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    try:
-        yield f"http://127.0.0.1:{runner.addresses[0][1]}"
-    finally:
-        await runner.cleanup()
-
-
-@asynccontextmanager
 async def _source(
     address: str, nodes: Cache[Node], told: Callable[[str, NodeUsage], None] = lambda event, usage: None
 ) -> AsyncIterator[UsageSource]:
@@ -67,7 +53,7 @@ async def _source(
 
 
 async def _measured(handler: Handler, kind: MetricsType, *nodes: str, **options: Any) -> dict[str, tuple[float, ...]]:
-    async with _served(handler) as address, _source(address, _nodes(*nodes)) as source:
+    async with handled(handler) as address, _source(address, _nodes(*nodes)) as source:
         section = MetricsSection(type=kind, address=address, **options)
         usages = await source.measure(section)
     return {u.metadata.name: (u.cpu, u.memory, u.observed_at) for u in usages}
@@ -221,7 +207,7 @@ async def test_rounds_go_on_after_failures_and_tell_of_nodes_that_are_gone() -> 
             if event == "DELETED":
                 return name
 
-    async with _served(handler) as address, _source(address, nodes, tell) as source:
+    async with handled(handler) as address, _source(address, nodes, tell) as source:
         running = asyncio.ensure_future(source.run())
         source.use(MetricsSection(address=address))
         assert [await told.get(), await told.get()] == [("MODIFIED", "a"), ("MODIFIED", "b")]

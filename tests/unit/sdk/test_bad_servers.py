@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 from aiohttp import web
 
+from tests.support.handled_http import Handler, handled
 from vcbatch import AsyncClient, Conflict, Forbidden, Job, JobEnded, JobPhase, NotFound, Task, Unavailable, WaitTimeout
 from vcbatch.runtime.client.kubeconfig import Connection
 from vcbatch.sdk.connecting import Place
 
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 JOB = Job(name="a", tasks=[Task(name="w", image="x", command=["true"])])
 JOBS_PATH = "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs"
 
@@ -32,19 +32,10 @@ def status(code: int, reason: str, *, headers: dict[str, str] | None = None) -> 
 
 @asynccontextmanager
 async def served(handler: Handler, *, timeout: float = 5.0) -> AsyncIterator[AsyncClient]:
-    app = web.Application()
-    app.router.add_route("*", "/{tail:.*}", handler)
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    port = site._server.sockets[0].getsockname()[1]  # type: ignore[union-attr]
-    place = Place(connection=Connection(server=f"http://127.0.0.1:{port}"), state_dir=None)
-    try:
+    async with handled(handler) as url:
+        place = Place(connection=Connection(server=url), state_dir=None)
         async with AsyncClient.of(place, timeout=timeout) as client:
             yield client
-    finally:
-        await runner.cleanup()
 
 
 class Server:
