@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
+from vcbatch.api.jsonpath import shown
 from vcbatch.local.apiserver import tables
 from vcbatch.local.apiserver.registry import Column, Json
 
@@ -144,18 +145,4 @@ def _shown(value: Any, type_: str, now: datetime) -> Any:
                 return None
             return tables.since(value, now) if tables.parse_time(value) else "<invalid>"
         case _:
-            return _text(value)
-
-
-def _text(value: Any) -> str | None:
-    match value:
-        case str():
-            return value
-        case None:
-            return ""
-        case bool():
-            return "true" if value else "false"
-        case dict() | list():
-            return json.dumps(value, separators=(",", ":"), ensure_ascii=False, sort_keys=True)
-        case _:
-            return str(value)
+            return "" if value is None else shown(value)
