@@ -242,9 +242,6 @@ class PodGroupReason(StrEnum):
 
     NOT_ENOUGH_RESOURCES = "NotEnoughResources"
     NOT_ENOUGH_TASKS = "NotEnoughTasks"
-    NOT_ENOUGH_PODS_OF_TASK = "NotEnoughPodsOfTask"
-    POD_FAILED = "PodFailed"
-    POD_DELETED = "PodDeleted"
     READY = "tasks in gang are ready to be scheduled"
     """Of the condition Scheduled; Volcano puts a sentence where a reason belongs, and tools show it."""
 
