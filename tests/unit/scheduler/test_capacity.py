@@ -400,6 +400,40 @@ def test_what_is_lent_stays_among_relatives_that_deserve_none_of_it(levels: int,
 
 
 @pytest.mark.parametrize(
+    ("taker", "levels", "above", "gone"),
+    [
+        ("x", 0, 9, 2),
+        # What y deserves is held against y's pods as well, each on the books without those before it.
+        ("x", 1, 3, 0),
+        ("x", 1, 2, 1),
+        ("x", 1, 1, 2),
+        # It deserves nothing of it.
+        ("x", 1, None, 2),
+        # It is above both, and nothing leaves it.
+        ("y", 1, 9, 2),
+        # The root isn't looked at, whatever is deserved below it.
+        ("", 1, 9, 2),
+    ],
+)
+def test_queues_above_the_victims_have_to_hold_too_much_as_well(
+    taker: str, levels: int, above: int | None, gone: int
+) -> None:
+    """scheduler.md 3.7, RE: queue c holds 3 and deserves 1; so many levels above it count, but for those that are the
+    taker's at the same level, and the root."""
+    given = policy(hierarchy=True, ancestorReclaimLevel=levels)
+    made = cluster()
+    made.queue("x", deserved=cpus(50))
+    made.queue("y", deserved=None if above is None else cpus(above))
+    made.queue("a", parent=taker or "x", deserved=cpus(9))
+    made.queue("c", parent="y" if taker else "", deserved=cpus(1))
+    made.gang("old", 3, queue="c", phase="Running", pod={"nodeName": "n"})
+    made.gang("new", 1, queue="a")
+    opened, plugin = _opened(made, given)
+    old = [task_of(opened, f"old-worker-{i}") for i in range(3)]
+    assert plugin.reclaimable(task_of(opened, "new-worker-0"), old) == old[:gone]
+
+
+@pytest.mark.parametrize(
     ("hierarchy", "order"), [(True, ["beside", "cousin", "other"]), (False, ["other", "cousin", "beside"])]
 )
 def test_the_closest_relatives_of_who_takes_lose_first(hierarchy: bool, order: list[str]) -> None:

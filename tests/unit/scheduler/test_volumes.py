@@ -123,6 +123,27 @@ def test_a_gang_of_which_one_member_does_not_reach_its_volume_is_not_started() -
     assert len(cluster.cycle().binds) == 3
 
 
+def test_a_claim_whose_volume_is_gone_is_reached_from_nowhere() -> None:
+    cluster = Storage()
+    cluster.claim("data", "static", volume="gone")
+    cluster.users("g", 1, "data")
+    assert not cluster.cycle().binds
+    assert "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)" in cluster.why("g")
+
+
+def test_nodes_that_name_no_zone_are_in_all_of_them() -> None:
+    """As kube-scheduler's VolumeZone has it; one that names its region alone is in no zone of another."""
+    cluster = Storage()
+    cluster.volume("v", labels={ZONE: "elsewhere"})
+    cluster.claim("data", "static", volume="v")
+    cluster.node("region", labels={"topology.kubernetes.io/region": "r"})
+    cluster.users("g", 1, "data")
+    assert not cluster.cycle().binds
+    cluster.node("bare")
+    cluster.cycle()
+    assert _nodes(cluster, "g") == {"bare"}
+
+
 def test_the_zone_of_a_volume_counts() -> None:
     cluster = Storage()
     cluster.volume("v", labels={ZONE: "y__z"})
@@ -145,6 +166,7 @@ def test_the_zone_of_a_volume_counts() -> None:
             {"of_class": "late", "deletionTimestamp": "2026-06-01T00:00:00Z"},
             'persistentvolumeclaim "data" is being deleted',
         ),
+        ({"of_class": "late", "volume": "v", "phase": "Pending"}, "pod has unbound immediate PersistentVolumeClaims"),
         ({"of_class": "late", "volume": "v", "phase": "Lost"}, 'bound to non-existent persistentvolume "v"'),
     ],
 )
@@ -182,15 +204,16 @@ def test_pods_that_share_a_disk_of_one_node_all_go_there_or_none_does() -> None:
     assert "node(s) didn't find available persistent volumes to bind" in cluster.why("g")
 
 
-def test_a_gang_larger_than_a_node_may_share_what_many_nodes_can_mount() -> None:
+@pytest.mark.parametrize("mode", ["ReadWriteMany", "ReadOnlyMany"])
+def test_a_gang_larger_than_a_node_may_share_what_many_nodes_can_mount(mode: str) -> None:
     cluster = Storage()
-    cluster.claim("data", "late", modes="ReadWriteMany")
+    cluster.claim("data", "late", modes=mode)
     cluster.users("g", 5, "data")
     result = cluster.cycle()
     assert len(result.binds) == 5
     assert len(_claims(result)) == 1
     cluster.volume("v", nodes=("a",), of_class="late")
-    cluster.claim("data", "late", volume="v", modes="ReadWriteMany", event="MODIFIED")
+    cluster.claim("data", "late", volume="v", modes=mode, event="MODIFIED")
     faults = {cluster.scheduler.reaches_its_claims(bind.uid) for bind in result.binds}
     assert faults == {"", "node(s) didn't match PersistentVolume's node affinity"}
 
@@ -226,6 +249,35 @@ def test_static_volumes_are_given_to_one_claim_each_the_smallest_that_does() -> 
     cluster.users("h", 1, "three")
     assert not cluster.cycle().binds, "both are given away"
     assert "node(s) didn't find available persistent volumes to bind" in cluster.why("h")
+
+
+def test_a_volume_that_one_pod_is_to_have_is_where_the_others_of_its_claim_go() -> None:
+    cluster = Storage()
+    cluster.volume("v", nodes=("b",))
+    cluster.claim("data", "static")
+    cluster.users("large", 3, "data")
+    cluster.users("fits", 2, "data")
+    assert len(cluster.cycle().binds) == 2
+    assert _nodes(cluster, "fits") == {"b"}
+
+
+def test_the_smaller_claim_has_first_pick_of_volumes_that_are_there() -> None:
+    """As kube-scheduler's VolumeBinding sorts claims; for the other one a volume is made."""
+    cluster = Storage()
+    cluster.volume("v", size="8Gi", of_class="late")
+    cluster.claim("a-large", "late", size="5Gi")
+    cluster.claim("b-small", "late", size="1Gi")
+    cluster.users("g", 1, "a-large", "b-small")
+    assert {(c.name, c.volume) for c in _claims(cluster.cycle())} == {("a-large", ""), ("b-small", "v")}
+
+
+def test_a_volume_that_is_kept_for_the_claim_goes_before_a_smaller_one() -> None:
+    cluster = Storage()
+    cluster.volume("small")
+    cluster.volume("kept", size="9Gi", claimRef={"namespace": "ns", "name": "data"})
+    cluster.claim("data", "static")
+    cluster.users("g", 1, "data")
+    assert {c.volume for c in _claims(cluster.cycle())} == {"kept"}
 
 
 @pytest.mark.parametrize(
@@ -293,6 +345,21 @@ def test_a_driver_attaches_no_more_volumes_to_a_node_than_it_says() -> None:
     cluster.cycle()
     assert _nodes(cluster, "first") == {"a"}, "one claim is attached once for both"
     assert "node(s) exceed max volume count" in cluster.why("second")
+
+
+def test_what_another_driver_attaches_does_not_count() -> None:
+    cluster = Storage()
+    for node in "abc":
+        most = {"count": 1 if node == "a" else 0}
+        drivers = [{"name": f"example.com/{driver}", "allocatable": most} for driver in ("one", "two")]
+        told = {"metadata": {"name": node}, "spec": {"drivers": drivers}}
+        cluster.scheduler.apply(CSINODES, "ADDED", msgspec.convert(told, CsiNode))
+    for name in ("one", "two"):
+        cluster.volume(f"v-{name}", csi={"driver": f"example.com/{name}"})
+        cluster.claim(name, "static", volume=f"v-{name}")
+        cluster.users(f"g{name}", 1, name, cpu="500m")
+    cluster.cycle()
+    assert _nodes(cluster, "gone") == _nodes(cluster, "gtwo") == {"a"}
 
 
 def test_claims_made_for_a_pod_are_named_after_it() -> None:
@@ -416,6 +483,14 @@ def test_volumes_are_left_to_others_where_binding_is_switched_off() -> None:
     result = cluster.cycle()
     assert len(result.binds) == 2
     assert not _claims(result)
+
+
+def test_where_a_volume_is_does_not_count_where_binding_is_switched_off() -> None:
+    cluster = _with(**{"predicate.VolumeBindingEnable": False})
+    cluster.volume("v", nodes=("elsewhere",))
+    cluster.claim("data", "static", volume="v")
+    cluster.users("g", 1, "data")
+    assert len(cluster.cycle().binds) == 1
 
 
 def test_zones_of_volumes_do_not_count_where_they_are_switched_off() -> None:
