@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.unit.scheduler.cluster import Cluster, Json
-from vcbatch.api.names import SELECTED_NODE
+from vcbatch.api.names import BIND_COMPLETED, SELECTED_NODE
 from vcbatch.api.resources import (
     CSIDRIVERS,
     CSINODES,
@@ -20,6 +20,7 @@ from vcbatch.api.resources import (
 )
 from vcbatch.api.storage import Claim, CsiDriver, CsiNode, CsiStorageCapacity, PersistentVolume, StorageClass
 from vcbatch.scheduler import CycleResult, Policy
+from vcbatch.scheduler.filters.storage_objects import suits
 from vcbatch.scheduler.plugins.storage_shape import Point, storage_score
 from vcbatch.scheduler.result import ClaimBinding, WaitReason
 
@@ -144,6 +145,28 @@ def test_nodes_that_name_no_zone_are_in_all_of_them() -> None:
     assert _nodes(cluster, "g") == {"bare"}
 
 
+OLD_ZONE, REGION = "failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/region"
+
+
+@pytest.mark.parametrize(
+    ("labels", "nodes"),
+    [
+        ({OLD_ZONE: "y"}, {"c"}),
+        ({REGION: "r"}, {"d"}),
+        ({ZONE: "z", REGION: "r"}, {"d"}),
+        ({ZONE: "y", REGION: "r"}, set()),
+    ],
+)
+def test_zones_by_their_old_name_and_regions_count_too(labels: dict[str, str], nodes: set[str]) -> None:
+    cluster = Storage()
+    cluster.node("d", labels={ZONE: "z", REGION: "r"})
+    cluster.volume("v", labels=labels)
+    cluster.claim("data", "static", volume="v")
+    cluster.users("g", 1, "data")
+    cluster.cycle()
+    assert _nodes(cluster, "g") == nodes
+
+
 def test_the_zone_of_a_volume_counts() -> None:
     cluster = Storage()
     cluster.volume("v", labels={ZONE: "y__z"})
@@ -234,6 +257,67 @@ def test_a_class_makes_volumes_only_where_it_may() -> None:
     cluster.users("g", 1, "data")
     cluster.cycle()
     assert _nodes(cluster, "g") == {"c"}
+
+
+@pytest.mark.parametrize("zones", [("y", "nowhere"), ("nowhere", "y")])
+def test_a_class_makes_volumes_where_any_of_its_terms_lets_it(zones: tuple[str, str]) -> None:
+    cluster = Storage()
+    terms = [{"matchLabelExpressions": [{"key": ZONE, "values": [zone]}]} for zone in zones]
+    cluster.storage_class("zonal", volumeBindingMode="WaitForFirstConsumer", allowedTopologies=terms)
+    cluster.claim("data", "zonal")
+    cluster.users("g", 1, "data")
+    cluster.cycle()
+    assert _nodes(cluster, "g") == {"c"}
+
+
+VOLUME: Json = {
+    "metadata": {"name": "v", "labels": {"disk": "fast"}},
+    "spec": {"storageClassName": "static", "accessModes": ["ReadWriteOnce"], "capacity": {"storage": "2Gi"}},
+    "status": {"phase": "Available"},
+}
+CLAIM: Json = {
+    "metadata": {"name": "data", "namespace": "ns", "uid": "c-data"},
+    "spec": {
+        "storageClassName": "static",
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "2Gi"}},
+    },
+}
+MINE = {"namespace": "ns", "name": "data"}
+
+
+def _over(base: Json, part: str, **given: Any) -> Json:
+    return {**base, part: {**base[part], **given}}
+
+
+@pytest.mark.parametrize(
+    ("volume", "claim", "fits"),
+    [
+        (VOLUME, CLAIM, True),
+        (_over(VOLUME, "spec", capacity={"storage": "2147483647"}), CLAIM, False),
+        (_over(VOLUME, "metadata", deletionTimestamp="2026-06-01T00:00:00Z"), CLAIM, False),
+        (_over(VOLUME, "status", phase="Released"), CLAIM, False),
+        (_over(VOLUME, "spec", accessModes=["ReadWriteOnce", "ReadOnlyMany"]), CLAIM, True),
+        (VOLUME, _over(CLAIM, "spec", accessModes=["ReadWriteOnce", "ReadOnlyMany"]), False),
+        (VOLUME, _over(CLAIM, "spec", selector={"matchLabels": {"disk": "fast"}}), True),
+        (VOLUME, _over(CLAIM, "spec", selector={"matchLabels": {"disk": "slow"}}), False),
+        (_over(VOLUME, "spec", claimRef=MINE), CLAIM, True),
+        (_over(VOLUME, "spec", claimRef={**MINE, "uid": "c-data"}), CLAIM, True),
+        (_over(VOLUME, "spec", claimRef={**MINE, "uid": "c-before"}), CLAIM, False),
+    ],
+)
+def test_which_volume_suits_which_claim(volume: Json, claim: Json, fits: bool) -> None:
+    """The rules of the persistent volume controller's FindMatchingVolume."""
+    assert suits(msgspec.convert(volume, PersistentVolume), msgspec.convert(claim, Claim)) == fits
+
+
+def test_a_claim_is_bound_as_soon_as_that_is_written_on_it() -> None:
+    cluster = Storage()
+    cluster.volume("v", nodes=("b",))
+    cluster.claim("data", "now", volume="v", phase="Pending", annotations={BIND_COMPLETED: "yes"})
+    cluster.users("g", 1, "data")
+    cluster.cycle()
+    assert _nodes(cluster, "g") == {"b"}
 
 
 def test_static_volumes_are_given_to_one_claim_each_the_smallest_that_does() -> None:
@@ -414,6 +498,29 @@ def test_too_little_storage_is_named_and_the_gang_starts_when_there_is_more() ->
     cluster.cycle()
     assert _nodes(cluster, "g") <= {"a", "b"}
     assert _nodes(cluster, "g")
+
+
+def test_the_most_that_is_left_for_the_class_decides() -> None:
+    """What is left of another class is none of it, and exactly as much as is asked for is enough."""
+    cluster = Storage()
+    _published(cluster, "1", "2Gi", zone="x")
+    _published(cluster, "2", "1Gi", zone="x")
+    _published(cluster, "3", "9Gi", zone="y", storageClassName="other")
+    cluster.claim("data", "late", size="2Gi")
+    cluster.users("g", 1, "data")
+    cluster.cycle()
+    assert len(_nodes(cluster, "g")) == 1
+    assert _nodes(cluster, "g") <= {"a", "b"}
+
+
+def test_a_driver_that_does_not_say_that_it_publishes_has_room_everywhere() -> None:
+    cluster = Storage()
+    _published(cluster, "x", "0", zone="x")
+    driver = {"metadata": {"name": "example.com/disk"}, "spec": {"storageCapacity": False}}
+    cluster.scheduler.apply(CSIDRIVERS, "MODIFIED", msgspec.convert(driver, CsiDriver))
+    cluster.claim("data", "late", size="2Gi")
+    cluster.users("g", 1, "data")
+    assert len(cluster.cycle().binds) == 1
 
 
 def test_a_driver_that_publishes_nothing_has_room_everywhere() -> None:
