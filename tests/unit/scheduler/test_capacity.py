@@ -434,6 +434,57 @@ def test_queues_above_the_victims_have_to_hold_too_much_as_well(
 
 
 @pytest.mark.parametrize(
+    ("deserved", "gone"),
+    [
+        ({"cpu": "1", "memory": "9Gi"}, 2),
+        ({"cpu": "3", "memory": "9Gi"}, 0),
+        # Cpu of which nothing is deserved isn't compared, but devices of which none is deserved are.
+        ({"cpu": "0", "memory": "9Gi"}, 0),
+        ({"cpu": "9", "x/gpu": "0"}, 3),
+        ({"cpu": "9", "x/gpu": "1"}, 2),
+        # Pods make what is deserved something in common, and aren't compared.
+        ({"pods": "1"}, 0),
+        ({"x/other": "1"}, 3),
+        ({}, 3),
+    ],
+)
+def test_what_goes_is_lent_or_more_than_is_deserved_of_something(deserved: dict[str, str], gone: int) -> None:
+    """scheduler.md 1.7 and 3.7, RE: of three pods of a cpu, 1Gi and a device each."""
+    given = policy(hierarchy=False)
+    made = cluster(hierarchy=False)
+    made.node("gpus", x_gpu="8", x_other="8", cpu="8")
+    made.queue("a", deserved=deserved)
+    made.gang("old", 3, queue="a", pod={"nodeName": "gpus"}, phase="Running")
+    for index in range(3):
+        requests(made, f"old-worker-{index}", None, cpu="1", memory="1Gi", x_gpu="1")
+    made.run("old")
+    made.gang("new", 1)
+    opened, plugin = _opened(made, given)
+    old = [task_of(opened, f"old-worker-{i}") for i in range(3)]
+    assert plugin.reclaimable(task_of(opened, "new-worker-0"), old) == old[:gone]
+    gang = GangEviction(EvictionKind.RECLAIM, opened.state.jobs["ns/new"], opened.dims.vector(cpus(1)))
+    assert plugin.evictable(gang, old) == old[:gone]
+
+
+def test_a_guarantee_is_kept_whatever_is_held_beyond_it() -> None:
+    """scheduler.md 3.7, RE and UE: without the pod of 3 cpus nothing of the 2 would be left, without another one 3."""
+    given = policy(hierarchy=False)
+    made = cluster(hierarchy=False)
+    made.queue("a", guarantee={"resource": cpus(2)})
+    made.gang("big", 1, cpu="3", queue="a", phase="Running", pod={"nodeName": "n"})
+    made.gang("new", 1)
+    for small in ([], ["small-worker-0"]):
+        if small:
+            made.gang("small", 1, cpu="2", queue="a", phase="Running", pod={"nodeName": "n"})
+        opened, plugin = _opened(made, given)
+        old = [task_of(opened, name) for name in ["big-worker-0", *small]]
+        gang = GangEviction(EvictionKind.RECLAIM, opened.state.jobs["ns/new"], opened.dims.vector(cpus(1)))
+        want = old[:1] if small else []
+        assert plugin.reclaimable(task_of(opened, "new-worker-0"), old) == want
+        assert plugin.evictable(gang, old) == want
+
+
+@pytest.mark.parametrize(
     ("hierarchy", "order"), [(True, ["beside", "cousin", "other"]), (False, ["other", "cousin", "beside"])]
 )
 def test_the_closest_relatives_of_who_takes_lose_first(hierarchy: bool, order: list[str]) -> None:
