@@ -13,7 +13,7 @@ from vcbatch.api.node import Node
 from vcbatch.api.pod import Pod
 from vcbatch.api.resources import CONFIGMAPS, NODES, PODS
 from vcbatch.scheduler import CycleResult, Policy
-from vcbatch.scheduler.devices.books import Books
+from vcbatch.scheduler.devices.books import CardBooks
 
 
 def policy(**arguments: Any) -> Policy:
@@ -105,7 +105,7 @@ class Cards(Cluster):
         return [record.split(",")[0] for part in ids.split(";") for record in part.split(":") if record]
 
     @property
-    def books(self) -> Books:
+    def books(self) -> CardBooks:
         """Those of the first family."""
         return self.scheduler._state.memory["deviceshare"].books[0]
 

@@ -41,7 +41,7 @@ class Settings(NamedTuple):
     config_map: tuple[str, str]
 
 
-class Books:
+class CardBooks:
     """The table of one family's cards, and what pods hold of them that aren't known to hold it yet (`assumed`)."""
 
     def __init__(self, family: Family, policy: str) -> None:
@@ -147,10 +147,10 @@ class Shelf:
 
     settings: Settings
     config: DeviceConfig
-    books: tuple[Books, ...]
+    books: tuple[CardBooks, ...]
 
 
-def books_of(state: ClusterState, settings: Settings | None) -> tuple[Books, ...]:
+def books_of(state: ClusterState, settings: Settings | None) -> tuple[CardBooks, ...]:
     """The books of this cluster, up to date; none where nothing is shared."""
     if settings is None:
         state.devices.stop()
@@ -168,14 +168,14 @@ def books_of(state: ClusterState, settings: Settings | None) -> tuple[Books, ...
     return shelf.books
 
 
-def _opened(settings: Settings, config: DeviceConfig, before: Iterable[Books]) -> Shelf:
+def _opened(settings: Settings, config: DeviceConfig, before: Iterable[CardBooks]) -> Shelf:
     families: list[tuple[Family, str]] = []
     if settings.sharing is not None:
         policy = settings.policy if settings.sharing is Sharing.VGPU else LOWEST
         families.append((Gpus(settings.sharing, config), policy))
     if settings.npus:
         families += [(Npus(chip, config.npu_fault), settings.policy) for chip in config.chips]
-    shelf = Shelf(settings, config, tuple(Books(family, policy) for family, policy in families))
+    shelf = Shelf(settings, config, tuple(CardBooks(family, policy) for family, policy in families))
     assumed = {books.family.key: books.assumed for books in before}
     for books in shelf.books:
         books.assumed.update(assumed.get(books.family.key, {}))

@@ -15,7 +15,7 @@ import numpy as np
 from vcbatch.api import names
 from vcbatch.scheduler.arguments import Argument, Arguments, ArgumentSpec, PolicyError
 from vcbatch.scheduler.devices.asks import PodAsks, Sharing
-from vcbatch.scheduler.devices.books import Books, Settings, books_of, config_of
+from vcbatch.scheduler.devices.books import CardBooks, Settings, books_of, config_of
 from vcbatch.scheduler.devices.table import BINPACK, SPREAD
 from vcbatch.scheduler.picture.classes import TaskClass
 from vcbatch.scheduler.picture.columns import Columns
@@ -118,7 +118,7 @@ class DeviceShare(Plugin):
         self._rules: tuple[Rule, ...] = self.arguments[_RULES]
         self._books = books_of(session.state, _settings(self.arguments))
 
-    def _asked(self, cls: TaskClass) -> Iterator[tuple[Books, PodAsks]]:
+    def _asked(self, cls: TaskClass) -> Iterator[tuple[CardBooks, PodAsks]]:
         """What pods of the class ask of which family."""
         for books in self._books:
             asks = books.asks(cls)
@@ -136,7 +136,7 @@ class DeviceShare(Plugin):
     def _caps(self, cls: TaskClass, rows: Rows, *, promising: bool) -> Sequence[Cap]:
         return [self._cap(books, asks, rows, promising=promising) for books, asks in self._asked(cls)]
 
-    def _cap(self, books: Books, asks: PodAsks, rows: Rows, *, promising: bool) -> Cap:
+    def _cap(self, books: CardBooks, asks: PodAsks, rows: Rows, *, promising: bool) -> Cap:
         fault = books.fault(asks)
         if fault:
             return Cap(f"node(s) with {fault}" if books.family.fault else fault, np.zeros(len(rows)))
@@ -155,7 +155,7 @@ class DeviceShare(Plugin):
                         out[depth, place] += points[step]
         return self._weight * np.floor(out + 0.5)
 
-    def _rated(self, cls: TaskClass) -> list[tuple[Books, PodAsks]]:
+    def _rated(self, cls: TaskClass) -> list[tuple[CardBooks, PodAsks]]:
         """What pods of the class ask of which family, as far as nodes get points for their cards."""
         if not self._weight or self.arguments[_POLICY] not in (BINPACK, SPREAD):
             return []
@@ -198,7 +198,7 @@ class DeviceShare(Plugin):
                     barred[place] += points[0] if fitting else 0.0
         return self._weight * (np.floor(barred + 0.5) - np.floor(plain + 0.5))
 
-    def _barred(self, task: Task, books: Books, asks: PodAsks, node: str) -> set[int]:
+    def _barred(self, task: Task, books: CardBooks, asks: PodAsks, node: str) -> set[int]:
         """The node's cards that somebody is on whom the task must not meet."""
         rules = [rule for rule in self._rules if _matches(rule, task)]
         if not rules and not asks.apart:
