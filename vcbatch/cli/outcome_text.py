@@ -6,8 +6,10 @@ import textwrap
 from collections.abc import Iterator, Mapping
 
 from vcbatch.api.messages import no_pod_group
+from vcbatch.cli.output import human
 from vcbatch.scheduler.result import Explanation, WaitReason
 from vcbatch.scheduler.simulation.outcome import Outcome, key
+from vcbatch.scheduler.simulation.simulation import PERIOD
 
 WIDTH = 80
 _NAMES_SHOWN = 8
@@ -44,7 +46,7 @@ def _gang(outcome: Outcome, gang: str) -> str:
     states = ", ".join(f"{count} {state}" for state, count in outcome.counts[gang].items()) or "no pods"
     lines = [f"{gang}  {outcome.phases[gang] or 'Pending'}  queue {outcome.queues[gang]}  {states}"]
     for nth, done in enumerate(outcome.rounds, start=1):
-        at = f" in round {nth}" if len(outcome.rounds) > 1 else ""
+        at = _when(outcome, nth) if len(outcome.rounds) > 1 else ""
         bound = {key(b): b.node for b in done.binds if outcome.gangs.get(key(b)) == gang}
         lines += _places(f"bound{at}", bound)
     lines += _places("promised, once others are gone", _of(outcome, outcome.pipelined, gang))
@@ -79,12 +81,22 @@ def _names(pods: list[str]) -> str:
 
 
 def _evictions(outcome: Outcome, gang: str) -> Iterator[str]:
-    for done in outcome.rounds:
+    for nth, done in enumerate(outcome.rounds, start=1):
+        at = _when(outcome, nth) if _waited(outcome, nth) else ""
         for eviction in done.evictions:
             if outcome.gangs.get(key(eviction), "") == gang:
                 yield from _wrapped(
-                    f"evicted: {eviction.name} ({eviction.reason}: {eviction.message})", indent=2, hang=4
+                    f"evicted{at}: {eviction.name} ({eviction.reason}: {eviction.message})", indent=2, hang=4
                 )
+
+
+def _when(outcome: Outcome, nth: int) -> str:
+    """The round, and how much later that is where nothing was due for a while before it."""
+    return f" in round {nth}{f', {human(outcome.after(nth))} later' if _waited(outcome, nth) else ''}"
+
+
+def _waited(outcome: Outcome, nth: int) -> bool:
+    return outcome.after(nth) > (nth - 1) * PERIOD
 
 
 def _strays(outcome: Outcome) -> Iterator[str]:

@@ -505,3 +505,21 @@ def test_a_disruption_budget_without_a_status_counts_what_runs(
     world = write(node("n"), high, low, *held, urgent, *(guard if budget else []))
     [found] = told(run(world, "--policy", str(policy), "--rounds", "3", "-o", "json"))
     assert len(found["evicted"]) == evicted
+
+
+def test_a_round_that_changed_nothing_is_followed_by_the_moment_at_which_something_is_due(write: Any, tmp_path: Path):
+    """A gang of two that has lost one gives its place back after ten minutes, which another pod has a second later."""
+    policy = tmp_path / "policy.yaml"
+    plugins = "{name: gang}, {name: predicates}, {name: stale-gang, arguments: {gracePeriod: 10m}}"
+    policy.write_text(f"actions: enqueue, allocate, shuffle\ntiers: [{{plugins: [{plugins}]}}]")
+    left = {**pod("left", "lost", gpus=4, nodeName="n"), "status": {"phase": "Running"}}
+    lost = {**group("lost", 2), "status": {"phase": "Running"}}
+    world = write(node("n"), lost, left, group("next", 1), pod("next", "next", gpus=4))
+    [found] = told(run(world, "--policy", str(policy), "--rounds", "9", "-o", "json"))
+    assert found["evicted"] == ["default/left"]
+    assert found["binds"] == {"default/next": "n"}
+    text = " ".join(run(world, "--policy", str(policy), "--rounds", "9").stdout.split())
+    assert ", 10m later: left (" in text
+    assert ", 10m later: n next" in text
+    [whole] = told(run(world, "--policy", str(policy), "--rounds", "1", "-o", "json"))
+    assert (whole["rounds"], whole["seconds"], whole["evicted"]) == (1, 0, [])

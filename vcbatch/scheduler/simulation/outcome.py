@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Any
 
 from vcbatch.api.timestamps import format_time
@@ -17,6 +18,7 @@ _SCHEDULED = ("Running", "Bound", "Succeeded", "Failed", "Releasing")
 class Round:
     """The decisions of one cycle. `held` are places that were kept until it ended."""
 
+    at: datetime
     binds: Sequence[Bind]
     evictions: Sequence[Eviction]
     held: Sequence[Held]
@@ -95,9 +97,14 @@ class Outcome:
             "taskStatusCounts": {gang: dict(counts) for gang, counts in self.counts.items()},
             "reasons": {gang: reason_json(why) for gang, why in self.reasons.items()},
             "rounds": len(self.rounds),
+            "seconds": self.after(len(self.rounds)).total_seconds(),
             **({"strays": dict(self.strays)} if self.strays else {}),
             **({"failures": failures} if (failures := self.failures) else {}),
         }
+
+    def after(self, round_number: int) -> timedelta:
+        """How much later than the first round this one is, counted from 1."""
+        return self.rounds[round_number - 1].at - self.rounds[0].at
 
     @property
     def failures(self) -> list[str]:

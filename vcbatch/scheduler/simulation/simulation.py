@@ -27,7 +27,7 @@ MOMENT = datetime(2026, 6, 1, tzinfo=UTC)
 """When recorded cases are taken to happen, so that they come out the same on any day."""
 _SCHEDULED = PodConditionType.POD_SCHEDULED.value
 PERIOD = timedelta(seconds=1)
-"""How much time passes from round to round."""
+"""How much time passes from round to round, where a cycle would look at what the round before changed."""
 
 
 class Simulation:
@@ -62,18 +62,30 @@ class Simulation:
             self._tell(resource, "ADDED", obj)
 
     def run(self, *, now: datetime = MOMENT, rounds: int = 1) -> Outcome:
-        """At most so many cycles, `PERIOD` apart, fewer where nothing is left that a cycle would look at."""
+        """At most so many cycles, fewer where nothing is left that a cycle would look at. They are `PERIOD` apart;
+        after one that changed nothing the next comes when something is due, as with a running scheduler."""
         done: list[Round] = []
         while True:
             result = self.scheduler.cycle(now)
             done.append(
-                Round(binds=result.binds, evictions=result.evictions, held=result.held, failures=result.failures)
+                Round(
+                    at=now,
+                    binds=result.binds,
+                    evictions=result.evictions,
+                    held=result.held,
+                    failures=result.failures,
+                )
             )
             outcome = self._outcome(done)
             self._happen(result)
-            if len(done) >= rounds or not (self.scheduler.dirty or result.look_again_at):
+            due = now + PERIOD
+            if not self.scheduler.dirty:
+                if result.look_again_at is None:
+                    return outcome
+                due = max(due, result.look_again_at)
+            if len(done) >= rounds:
                 return outcome
-            now += PERIOD
+            now = due
 
     def _tell(self, resource: Resource, event: str, obj: msgspec.Struct) -> None:
         known: dict[str, Pod] | dict[str, PodGroupView] | dict[str, Claim] | None = None
