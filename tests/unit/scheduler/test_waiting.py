@@ -327,3 +327,25 @@ def test_parked_gangs_are_asked_again_only_when_room_comes() -> None:
     assert job.parked is parked, "a pod that starts makes no room"
     cluster.change("runs-worker-0", phase="Succeeded")
     assert [b.name for b in cluster.cycle().binds] == ["waits-worker-0"]
+
+
+def test_a_gang_that_is_to_be_admitted_counts_the_pods_that_it_will_have() -> None:
+    cluster = Cluster()
+    cluster.node("a", cpu="4")
+    cluster.gang("early", 0, minimum=3, phase="Pending", minResources={"cpu": "12"})
+    cluster.cycle()
+    assert _explained(cluster, "early").message.startswith(
+        "3/3 tasks in gang unschedulable: pod group is not ready, 3 minAvailable. Origin reason is Impossible: "
+    )
+
+
+def test_a_gang_that_needs_no_minimum_counts_the_pods_that_wait() -> None:
+    cluster = Cluster()
+    cluster.node("a", cpu="4")
+    cluster.gang("loose", 4, minimum=0, cpu="3")
+    cluster.cycle()
+    cluster.cycle()
+    assert _explained(cluster, "loose").message.startswith(
+        "3/4 tasks in gang unschedulable: pod group is ready, 1 Bound, 3 Pending, 0 minAvailable; "
+        "Pending: 3 Unschedulable. Origin reason is InsufficientResources: "
+    )

@@ -183,9 +183,11 @@ class ReportWriter:
             origin += f" {blocker.sentence}" if blocker.text else ""
         if blocker.remedy:
             origin = f"{blocker.remedy}; {origin}"
-        unready = max(job.min_member - job.ready_count - placed, 0)
+        # Of a gang that has its minimum, or needs none, those that wait all the same.
+        unready = max(job.min_member - job.ready_count - placed, 0) or pending - placed
         why = messages.with_origin(why, messages.waits_for(blocker.reason, origin))
-        return messages.gang_unschedulable(unready=unready, total=len(job.tasks), why=why)
+        total = len(job.tasks) or job.min_member  # before it has pods, of those that it is going to have
+        return messages.gang_unschedulable(unready=unready, total=total, why=why)
 
     def _write(self, job: Job, status: Status, *, news: bool) -> None:
         """Write the status where it differs, and the domain of the network that the gang is in: at once where there is
