@@ -25,7 +25,9 @@ _EXPIRY_MARGIN = timedelta(seconds=30)
 class Credentials(Protocol):
     """Gives the value of the `Authorization` header, or None where none is sent."""
 
-    async def authorization(self, *, now: datetime) -> str | None: ...
+    async def authorization(self, *, now: datetime) -> str | None:
+        """The value at `now`. Raises `OSError` for a token file, `ExecPluginError` for a plugin, that gives none."""
+        ...
 
     def header(self, *, now: datetime) -> str | None:
         """The same for a caller without an event loop: blocks while a plugin runs."""
@@ -52,6 +54,8 @@ class NoCredentials:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaticToken:
+    """A token that stays the same: what the server refuses once it refuses for good."""
+
     token: str = field(repr=False)
 
     async def authorization(self, *, now: datetime) -> str | None:
@@ -66,6 +70,8 @@ class StaticToken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BasicAuth:
+    """A name and a password, as kubeconfigs may have them."""
+
     username: str
     password: str = field(repr=False)
 

@@ -34,6 +34,7 @@ class Pace(Generic[K]):
         return max(0.0, last + distance - now) if now >= last else 0.0
 
     def acted(self, key: K, *, now: float) -> None:
+        """It was done at `now`: the distance to the next act doubles, or begins anew after a quiet time."""
         last, distance = self._acts.get(key, (now, 0.0))
         quiet = not distance or now < last or now - last >= 2 * distance
         self._acts[key] = (now, self._first if quiet else min(2 * distance, self._limit))

@@ -34,6 +34,8 @@ _MOST_PODS = 4096
 
 
 class Layer(Enum):
+    """How a pod holds cards. What is leaving counts as held until it is gone."""
+
     HELD = auto()
     LEAVING = auto()
     """Held by a pod that is ending."""

@@ -127,9 +127,11 @@ class NodeAffinity:
 
     @property
     def restricts(self) -> bool:
+        """Whether it rules out some node at all."""
         return bool(self.selector) or self.required is not None
 
     def admits(self, name: str, labels: Labels) -> bool:
+        """Whether the pod may go on the node of this name and labels."""
         for key, value in self.selector:
             if labels.get(key) != value:
                 return False

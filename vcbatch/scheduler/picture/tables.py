@@ -238,6 +238,7 @@ class JobTable:
         return self.size - 1
 
     def give_row(self, row: int) -> None:
+        """The gang of this row is gone: the row is zeros, of no queue, and free for another."""
         self._write_due()
         self.changed.add(row)
         for table in (self._allocated, self._pending, self.gated, self.minimum):

@@ -53,6 +53,7 @@ class Placer:
             self.groups = (np.flatnonzero(shard), np.flatnonzero(~shard))
 
     def static(self, cls: TaskClass) -> StaticNodes:
+        """What plugins say of the nodes for pods of the class by what nodes are, whoever is on them."""
         return self._cache.of(
             cls.profile,
             stamp=self.state.static_stamp,
