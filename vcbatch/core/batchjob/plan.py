@@ -47,7 +47,7 @@ def plan_pods(view: BatchJobView, pods: Sequence[Pod], now_seen: Seen, *, now: d
         due = next_try(view, pods)
         if due is not None and due > now:
             return Plan(wait_until=due)
-    return _chosen(job, missing, _open_indexes(job, [*active, *leaving], now_seen), now_seen, now=now)
+    return _chosen(missing, _open_indexes(job, [*active, *leaving], now_seen), now_seen, now=now)
 
 
 def _wanted(job: BatchJob, active: int, now_seen: Seen) -> int:
@@ -78,7 +78,7 @@ def _open_indexes(job: BatchJob, present: Sequence[Pod], now_seen: Seen) -> Iter
     return (now_seen.completed | now_seen.failed_indexes | taken).missing(job.indices)
 
 
-def _chosen(job: BatchJob, count: int, indexes: Iterator[int | None], now_seen: Seen, *, now: datetime) -> Plan:
+def _chosen(count: int, indexes: Iterator[int | None], now_seen: Seen, *, now: datetime) -> Plan:
     """The lowest indexes whose time has come. One that waits for its next try doesn't hold up those behind it."""
     create: list[int | None] = []
     waits: list[datetime] = []

@@ -136,14 +136,14 @@ class GarbageCollector:
 
     async def _attend(self, entry: Served, record: Record) -> None:
         if record.deleting:
-            await self._attend_deleting(entry, record)
+            await self._attend_deleting(record)
             record = self._engine.store.get(entry.stored_as, record.namespace, record.name) or record
             if record.deleting:
                 return
         if record.owners:
             await self._attend_owned(record)
 
-    async def _attend_deleting(self, entry: Served, record: Record) -> None:
+    async def _attend_deleting(self, record: Record) -> None:
         finalizers = record.decode()["metadata"].get("finalizers", ())
         if ORPHAN in finalizers:
             for dependent in self._engine.store.dependents(record.uid):

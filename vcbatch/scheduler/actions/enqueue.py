@@ -101,11 +101,11 @@ class _Desk:
     def _line(self) -> None:
         """Best first, up to the first that can't now. Who can't as things are holds up nobody."""
         behind: Blocker | None = None
-        for job, kind in self._sorted(self._pending):
+        for job, _ in self._sorted(self._pending):
             if behind is not None:
                 self._refuse(job, behind)
                 continue
-            blocker = self._consider(job, kind)
+            blocker = self._consider(job)
             if blocker is not None:
                 self._refuse(job, blocker)
                 if not blocker.reason.hopeless:
@@ -123,7 +123,7 @@ class _Desk:
                     self._refused[kind] = blocker
         for job, kind in self._sorted([(j, k) for j, k in self._pending if k not in self._refused]):
             if kind not in self._refused:
-                blocker = self._consider(job, kind)
+                blocker = self._consider(job)
                 if blocker is not None:
                     self._refused[kind] = blocker
         for job, kind in self._pending:
@@ -134,7 +134,7 @@ class _Desk:
         key = self._session.job_key
         return sorted(pending, key=lambda entry: key(entry[0]))
 
-    def _consider(self, job: Job, kind: Kind) -> Blocker | None:
+    def _consider(self, job: Job) -> Blocker | None:
         """Admit the gang, or say why not."""
         blocker = self._asked(job)
         if blocker is None:

@@ -99,7 +99,7 @@ highest that it may span"
 
     def _short(self, best: int, room: int, counted: Room, placed: int) -> Blocker:
         domain, missing = self._search.tree.domain(best), self._missing()
-        shortages = self._shortages(best, room, counted)
+        shortages = self._shortages(best, counted)
         impossible = counted is Room.EMPTY
         free = np.maximum(self._session.nodes.alloc if impossible else self._session.nodes.future(), 0.0)
         if impossible:
@@ -135,7 +135,7 @@ highest that it may span"
             where = f"there is no room for {self._who()}: the whole cluster"
         return f"{where} {takes}"
 
-    def _shortages(self, best: int, room: int, counted: Room) -> list[Shortage]:
+    def _shortages(self, best: int, counted: Room) -> list[Shortage]:
         """What the pods that are missing ask for together, against what the domain's nodes have."""
         session, dims = self._session, self._session.dims
         rows = self._search.tree.rows[best]
