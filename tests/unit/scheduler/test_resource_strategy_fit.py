@@ -171,11 +171,13 @@ def test_scarce_resources_are_avoided_and_proportions_kept_only_where_that_is_en
     """scheduler.md 3.12: both are off by default."""
     given = policy(NAME, {"sra": {"resources": "x/a", **enable}, "proportional": {"resources": "x/a", **enable}})
     cluster = Cluster(given)
-    cluster.node("n", cpu="8", memory="32Gi", x_a="16")
+    cluster.node("a", cpu="8", memory="32Gi", x_a="16")
+    cluster.node("none", cpu="8", memory="32Gi")
     cluster.gang("g", 1)
     opened = session(cluster, given)
     plugin = plugin_of(opened, ResourceStrategyFit)
-    assert points(opened, plugin, "g-worker-0")["n"] == pytest.approx(1000 * (7 / 8 + 31 / 32) / 2)
+    fit = pytest.approx(1000 * (7 / 8 + 31 / 32) / 2)
+    assert points(opened, plugin, "g-worker-0") == {"a": fit, "none": fit}
     assert plugin.caps(task_of(opened, "g-worker-0").cls, np.array([0])) == ()
 
 
