@@ -31,7 +31,7 @@ from vcbatch.cli.resources.fields import dig, moment, name_of, objects, text
 from vcbatch.cli.resources.kinds import queue_state
 from vcbatch.cli.resources.leases import holder_of
 from vcbatch.cli.resources.nodes_table import node_state
-from vcbatch.seams.api import Api, ApiError
+from vcbatch.seams.api import Api, ApiError, get_or_none
 
 Json = dict[str, Any]
 
@@ -195,11 +195,8 @@ async def _scheduler(api: Api, setting: Setting) -> AsyncIterator[Finding]:
 async def _component(api: Api, setting: Setting, about: str, lease_name: str) -> Finding:
     if setting.local:
         return _ok(about, "part of `vcbatch up`")
-    try:
-        lease = await api.get(LEASES, lease_name, namespace=setting.components)
-    except ApiError as error:
-        if not error.not_found:
-            raise
+    lease = await get_or_none(api, LEASES, lease_name, namespace=setting.components)
+    if lease is None:
         return Finding(
             verdict=Verdict.WARNING,
             about=about,
