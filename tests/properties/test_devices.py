@@ -17,12 +17,14 @@ from tests.unit.scheduler.test_device_shares import Shares
 from tests.unit.scheduler.test_device_taints import Tainted
 from tests.unit.scheduler.test_devices_by_claim import DRIVER
 from vcbatch.api.dra import ResourceSlice
+from vcbatch.api.names import extended_claim_name
 from vcbatch.api.quantity import of_value
 from vcbatch.scheduler.dra.inventory import Inventory
 from vcbatch.scheduler.dra.ledger import Ledger
 from vcbatch.scheduler.filters.node_labels import NodeLabels
 
 NODES = ("a", "b")
+RESOURCE = "example.com/device"
 
 
 class Made(NamedTuple):
@@ -66,10 +68,12 @@ class Asked(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """A gang of so many pods, each with a claim of these requests."""
+    """A gang of so many pods, each with a claim of these requests; where they are `extended`, with a container for each
+    instead that asks for so many as an extended resource."""
 
     pods: int
     requests: tuple[Asked, ...]
+    extended: bool = False
 
 
 class World:
@@ -141,7 +145,11 @@ def worlds(draw: st.DrawFn) -> World:
 
 tolerations = st.sampled_from(["", "", "all", "NoSchedule", "NoExecute"])
 requests = st.builds(Asked, st.integers(1, 2), st.none() | st.integers(1, 9), tolerations)
-gangs = st.builds(Wanted, st.integers(1, 3), st.lists(requests, min_size=1, max_size=2).map(tuple))
+plain = st.builds(Asked, st.integers(1, 2), st.none(), st.just(""))
+gangs = st.one_of(
+    st.builds(Wanted, st.integers(1, 3), st.lists(requests, min_size=1, max_size=2).map(tuple), st.just(False)),
+    st.builds(Wanted, st.integers(1, 3), st.lists(plain, min_size=1, max_size=2).map(tuple), st.just(True)),
+)
 
 
 class Cluster(Shares, Tainted):
@@ -150,6 +158,7 @@ class Cluster(Shares, Tainted):
 
 def _play(world: World, wanted: Sequence[Wanted]) -> Cluster:
     cluster = Cluster()
+    cluster.device_class("gpu", f"device.driver == '{DRIVER}'", extendedResourceName=RESOURCE)
     for node in NODES:
         for name, spec in world.slice_of(node):
             cluster.slice(name, node, nodeName=node, **spec)
@@ -159,10 +168,23 @@ def _play(world: World, wanted: Sequence[Wanted]) -> Cluster:
     for nth, gang in enumerate(wanted):
         cluster.gang(f"g{nth}", 0, minimum=gang.pods)
         for pod in range(gang.pods):
+            if gang.extended:
+                containers = [_container(at, asked.devices) for at, asked in enumerate(gang.requests)]
+                cluster.pod(f"g{nth}", pod, containers=containers)
+                continue
             cluster.claim(f"g{nth}-{pod}", *(_request(asked) for asked in gang.requests))
             claims = [{"name": "c", "resourceClaimName": f"g{nth}-{pod}"}]
             cluster.pod(f"g{nth}", pod, cpu="100m", resourceClaims=claims)
     return cluster
+
+
+def _container(at: int, devices: int) -> Json:
+    return {"name": f"c{at}", "resources": {"requests": {"cpu": "50m", RESOURCE: str(devices)}}}
+
+
+def _claim_of(gang: Wanted, nth: int, pod: int) -> str:
+    name = f"g{nth}-worker-{pod}"
+    return extended_claim_name(name, f"pod-{name}") if gang.extended else f"g{nth}-{pod}"
 
 
 def _request(asked: Asked) -> Json:
@@ -187,7 +209,8 @@ def _check(world: World, cluster: Shares, wanted: Sequence[Wanted]) -> None:
         placed = cluster.placed(f"g{nth}")
         assert len(placed) in (0, gang.pods)
         for pod in range(gang.pods):
-            got = _results(cluster, f"g{nth}-{pod}") if f"g{nth}-{pod}" in cluster.claims else []
+            claim = _claim_of(gang, nth, pod)
+            got = _results(cluster, claim) if claim in cluster.claims else []
             if not placed:
                 assert not got
             else:

@@ -370,8 +370,6 @@ class Answers:
 
     def barred(self, task: Task) -> Verdict | None:
         """Why the queue of the task may not hold this very task now; None where it may."""
-        if not self._barring or not task.cls.spec.resource_claims:
-            return None
         return next((verdict for p in self._barring if (verdict := p.barred(task)) is not None), None)
 
     def reserve(self, job: Job, cls: TaskClass, count: int) -> None:

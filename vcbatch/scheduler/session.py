@@ -14,7 +14,7 @@ from vcbatch.scheduler.picture.model import Job, Phase, Queue, Task, TaskStatus
 from vcbatch.scheduler.picture.state import ClusterState
 from vcbatch.scheduler.placing.placement import Placer
 from vcbatch.scheduler.placing.static_nodes import PluginSet, StaticCache
-from vcbatch.scheduler.plugins.base import Leaning
+from vcbatch.scheduler.plugins.base import Leaning, Verdict
 from vcbatch.scheduler.plugins.gang import Gang
 from vcbatch.scheduler.policy.policy import Policy
 from vcbatch.scheduler.policy.switches import Switch
@@ -114,12 +114,16 @@ class Session(Answers):
     def coupled(self, tasks: Sequence[Task]) -> bool:
         """Whether the place of some of these alike tasks depends on which pods are where."""
         cls, couplers = tasks[0].cls, self.placer.plugins.couplers
-        if self._barring and cls.spec.resource_claims:
+        if self._barring and self.state.claimed.concerns(cls):
             return True
         claiming = cls.claiming or self.state.claimed.asked(cls)
         if not cls.inter_pod.any and not self.state.inter_pod.active and not claiming and not couplers:
             return False
         return any(self.placer.couples(task) for task in tasks)
+
+    def barred(self, task: Task) -> Verdict | None:
+        """Why the queue of the task may not hold its devices now; None where it may, or it gets none."""
+        return super().barred(task) if self._barring and self.state.claimed.concerns(task.cls) else None
 
     @property
     def domain_search(self) -> DomainSearch:
@@ -281,6 +285,6 @@ class Session(Answers):
         """Whether pods that are placed elsewhere could make room for this gang."""
         volumes, claimed = self.state.volumes, self.state.claimed
         return any(
-            cls.inter_pod.any or volumes.couples(cls.profile.claims) or cls.spec.resource_claims or claimed.asked(cls)
+            cls.inter_pod.any or volumes.couples(cls.profile.claims) or claimed.concerns(cls)
             for cls in (run.cls for run in self.runs(job))
         )

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.scheduler.test_devices_by_claim import Claims, Json
+from tests.unit.scheduler.test_devices_by_claim import DRIVER, Claims, Json
+from vcbatch.api.dra import DeviceClass
+from vcbatch.api.resources import DEVICECLASSES
 from vcbatch.scheduler import Policy, WaitReason
 
 COUNT = "deviceclass/gpu"
+GPU = "example.com/gpu"
 MEMORY = "memory.deviceclass/gpu"
 
 
@@ -36,6 +40,19 @@ class Quotas(Claims):
         """A gang of one pod with a claim of its own."""
         self.claim(name, request)
         self.users(name, 1, name, queue=queue)
+
+    def back(self, resource: str) -> None:
+        """The class `gpu` backs this extended resource."""
+        selectors = [{"cel": {"expression": f"device.driver == '{DRIVER}'"}}]
+        spec = {"selectors": selectors, "extendedResourceName": resource}
+        raw = {"metadata": {"name": "gpu", "uid": "dc-gpu"}, "spec": spec}
+        self.scheduler.apply(DEVICECLASSES, "MODIFIED", msgspec.convert(raw, DeviceClass))
+
+    def wants(self, name: str, size: int, count: int, *, node: str = "", **given: Any) -> None:
+        """A gang whose pods ask for devices as an extended resource, on this node where one is named."""
+        container = {"name": "main", "resources": {"requests": {"cpu": "1", GPU: str(count)}}}
+        where = {"nodeSelector": {"kubernetes.io/hostname": node}} if node else {}
+        self.gang(name, size, pod={"containers": [container], **where}, **given)
 
     def store(self, raw: Json) -> None:
         """The claim changed."""
@@ -221,7 +238,42 @@ def test_a_queue_that_holds_what_it_deserves_of_devices_comes_after_one_that_hol
     assert (len(cluster.placed("a1")), len(cluster.placed("b1"))) == (0, 1)
 
 
-_STEP = st.tuples(st.sampled_from(["place", "delete", "move", "limit", "change"]), st.integers(0, 5))
+def test_devices_for_extended_resources_count_as_those_of_claims_do() -> None:
+    cluster = Quotas()
+    cluster.back(GPU)
+    cluster.queue("x", capability={COUNT: "3"})
+    cluster.single("claim", "x")
+    cluster.wants("two", 1, 2, queue="x")
+    cluster.cycle()
+    cluster.wants("one", 1, 1, queue="x")
+    cluster.wants("elsewhere", 1, 1)
+    cluster.wants("never", 1, 4, queue="x")
+    cluster.cycle()
+    assert [len(cluster.placed(name)) for name in ("two", "one", "elsewhere")] == [1, 0, 1]
+    reason, message = cluster.reason("one")
+    assert reason is WaitReason.QUEUE_LIMIT
+    assert f"{COUNT} 1 with 3 held of 3 allowed (queue x): short by 1" in message
+    assert cluster.reason("never")[0] is WaitReason.IMPOSSIBLE
+    cluster.delete_gang("two")
+    cluster.cycle()
+    assert len(cluster.placed("one")) == 1
+
+
+def test_pods_on_nodes_that_offer_the_resource_hold_no_devices() -> None:
+    cluster = Quotas()
+    cluster.back(GPU)
+    cluster.node("a", event="MODIFIED", **{GPU: "4"})
+    cluster.queue("x", capability={COUNT: "1"})
+    cluster.wants("offered", 1, 1, queue="x", node="a")
+    cluster.cycle()
+    assert cluster.scheduler._state.queue_devices is not None
+    assert cluster.placed("offered") == {"offered-worker-0": "a"}
+    assert cluster.scheduler._state.queue_devices.own == {}
+
+
+_STEP = st.tuples(
+    st.sampled_from(["place", "extend", "delete", "move", "limit", "change", "back", "offer"]), st.integers(0, 5)
+)
 
 
 @settings(max_examples=40)
@@ -240,6 +292,13 @@ def test_what_queues_hold_is_what_it_is_when_counted_anew(steps: list[tuple[str,
         if step == "place" and gang not in alive:
             cluster.users(gang, 1 + which % 2, f"c{which % 3}", queue="xy"[which % 2])
             alive.add(gang)
+        elif step == "extend" and gang not in alive:
+            cluster.wants(gang, 1 + which % 2, 1 + which % 3, queue="xy"[which % 2])
+            alive.add(gang)
+        elif step == "back":
+            cluster.back(GPU if which % 2 else "example.com/other")
+        elif step == "offer":
+            cluster.node("b", event="MODIFIED", **({GPU: "2"} if which % 2 else {}))
         elif step == "delete" and gang in alive:
             cluster.delete_gang(gang)
             alive.remove(gang)

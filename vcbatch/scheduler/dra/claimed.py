@@ -177,7 +177,11 @@ class ClaimedDevices:
 
     def asked(self, cls: TaskClass) -> bool:
         """Whether pods of the class get devices by claim: by those that they name, or for extended resources."""
-        return self.enabled and (bool(cls.spec.resource_claims) or self.served.asked(cls))
+        return self.enabled and self.concerns(cls)
+
+    def concerns(self, cls: TaskClass) -> bool:
+        """The same, whether or not the policy has devices by claim."""
+        return bool(cls.spec.resource_claims) or self.served.asked(cls)
 
     def rejections(self, task: Task) -> list[DeviceRejection]:
         """The nodes on which the pod's claims can't be served."""

@@ -6,13 +6,14 @@ A claim counts once in a queue, however many of the queue's pods share it, and o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from vcbatch.api.dra import ResourceClaim
 from vcbatch.scheduler.dra.charges import Charge, charge_of, claims_of
+from vcbatch.scheduler.dra.served import ServedResources, is_unmade, unmade_key
 from vcbatch.scheduler.picture.facts import Facts
-from vcbatch.scheduler.picture.model import Task
+from vcbatch.scheduler.picture.model import NodeInfo, Task
 
 _NOTHING: Charge = {}
 
@@ -43,31 +44,61 @@ class Held:
 class QueueDevices:
     """The claims that queues hold. `own` has what a queue's own pods use, `whole` what those below it use as well."""
 
-    def __init__(self, facts: Facts, *, capacity: bool) -> None:
-        """`capacity`: whether capacity of devices counts, besides their number."""
+    def __init__(
+        self, facts: Facts, served: ServedResources, node: Callable[[str], NodeInfo | None], *, capacity: bool
+    ) -> None:
+        """`served` are the extended resources that devices serve, `node` knows the nodes by name. `capacity`: whether
+        capacity of devices counts, besides their number."""
         self.capacity = capacity
+        self.served_stamp = served.stamp
+        """What nodes served by devices when this was made: it holds as long as that doesn't change."""
         self.own: dict[str, Held] = {}
         self.whole: dict[str, Held] = {}
         self.stamp = 0
         """Grows whenever some queue's amounts may have changed."""
         self._facts = facts
+        self._served = served
+        self._node = node
         self._seen = 0
         self.chains: Mapping[str, tuple[str, ...]] = {}
         """By queue, it and those above."""
         self._using: dict[str, tuple[str, tuple[str, ...]]] = {}
         self._charges: dict[str, tuple[ResourceClaim | None, Charge]] = {}
         self._uses: dict[str, int] = {}
+        self._extended: dict[str, Task] = {}
+        self._asked: dict[str, Charge] = {}
+
+    def claims(self, task: Task) -> tuple[list[str], str]:
+        """The claims of a pod, with that for its extended resources, and the name by which it has one that isn't made
+        yet, if any."""
+        keys, unmade = claims_of(task)
+        charge = self._of_extended(task)
+        if charge:
+            keys.append(unmade_key(task))
+            self._asked[keys[-1]] = charge
+        return keys, unmade
+
+    def _of_extended(self, task: Task) -> Charge:
+        """What a pod counts for that gets devices for extended resources; where it may go to nodes that serve less by
+        devices, with the most that it would get."""
+        if not task.node:
+            return self._read(self._served.largest_claim(task))
+        made, info = self._served.made(task.uid), self._node(task.node)
+        return self._read(self._served.claim(task, info) if made is None and info is not None else made)
 
     def charge(self, claim: str) -> Charge:
         """What a claim counts for now; nothing where it isn't there."""
         known = self._charges.get(claim)
-        return known[1] if known is not None else self._read(self._facts.of(ResourceClaim).get(claim))
+        if known is not None:
+            return known[1]
+        return self._asked.get(claim) or self._read(self._facts.of(ResourceClaim).get(claim))
 
     def _read(self, claim: ResourceClaim | None) -> Charge:
         return _NOTHING if claim is None else charge_of(claim, capacity=self.capacity)
 
     def settle(self, chains: Mapping[str, tuple[str, ...]]) -> None:
         """A cycle begins, with these queues and those above each, itself first: take in what changed of claims."""
+        self._asked.clear()
         if chains != self.chains:
             self.chains = chains
             self._count_anew()
@@ -77,10 +108,10 @@ class QueueDevices:
         self._seen = stamp
         claims = self._facts.of(ResourceClaim)
         for key, (claim, before) in list(self._charges.items()):
-            now = claims.get(key)
-            if now is claim:
+            now, user = claims.get(key), self._extended.get(key)
+            if now is claim and user is None:
                 continue
-            after = self._read(now)
+            after = self._read(now) if user is None else self._of_extended(user)
             self._charges[key] = (now, after)
             if after != before:
                 self._recharge(key, before, after)
@@ -104,14 +135,18 @@ class QueueDevices:
         """These pods have their places."""
         for task in tasks:
             queue = task.job.queue if task.job is not None else None
-            if task.uid in self._using or queue is None or not task.cls.spec.resource_claims:
+            if task.uid in self._using or queue is None:
                 continue
-            claims = tuple(dict.fromkeys(claims_of(task)[0]))
+            claims = tuple(dict.fromkeys(self.claims(task)[0]))
+            if not claims:
+                continue
             self._using[task.uid] = (queue.name, claims)
             for claim in claims:
                 if not self._uses.get(claim):
                     made = self._facts.of(ResourceClaim).get(claim)
-                    self._charges[claim] = (made, self._read(made))
+                    self._charges[claim] = (made, self._asked.get(claim) or self._read(made))
+                    if is_unmade(claim):
+                        self._extended[claim] = task
                 self._uses[claim] = self._uses.get(claim, 0) + 1
             self._book(queue.name, claims, 1)
             self.stamp += 1
@@ -127,6 +162,7 @@ class QueueDevices:
                 self._uses[claim] -= 1
                 if not self._uses[claim]:
                     del self._uses[claim], self._charges[claim]
+                    self._extended.pop(claim, None)
             self.stamp += 1
 
     def _book(self, queue: str, claims: Iterable[str], step: int) -> None:

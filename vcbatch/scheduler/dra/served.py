@@ -38,6 +38,11 @@ _UNMADE: Final = "<extended-resources>"
 _OF_DEVICES: Final = (ResourceSlice, DeviceClass, DeviceTaintRule)
 
 
+def is_unmade(key: str) -> bool:
+    """Whether a claim of this key is one for extended resources that isn't made yet."""
+    return key.partition("/")[2].startswith(_UNMADE)
+
+
 def unmade_key(task: Task) -> str:
     """Under which the claim for a pod's extended resources is known before it is made."""
     return f"{task.namespace}/{_UNMADE}{task.uid}"
@@ -114,19 +119,22 @@ class ServedResources:
         """Whether a pod of the class asks for more than the node's devices would serve if nobody had any."""
         return any(count * _MILLI < cls.amounts[self._columns[name]] for name, count in info.served.items())
 
-    def wanted(self, cls: TaskClass, info: NodeInfo) -> Wanted:
-        """What the claim of a pod of this class asks for on the node."""
-        resources = tuple(info.served)
+    def claim(self, task: Task, info: NodeInfo) -> ResourceClaim | None:
+        """The claim of the pod on the node, not made yet; None where the node serves all that it asks for itself."""
+        return self._claim(task, tuple(info.served)) if info.served else None
+
+    def largest_claim(self, task: Task) -> ResourceClaim | None:
+        """The same on a node that serves all that some node serves by devices."""
+        return self._claim(task, tuple(sorted(self._columns)))
+
+    def _claim(self, task: Task, resources: tuple[str, ...]) -> ResourceClaim | None:
+        cls = task.cls
+        if not self.asked(cls):
+            return None
         found = self._wanted.get((cls.id, resources))
         if found is None:
             found = self._wanted[cls.id, resources] = wanted_of(cls.spec, resources, self._classes)
-        return found
-
-    def claim(self, task: Task, info: NodeInfo) -> ResourceClaim | None:
-        """The claim of the pod on the node, not made yet; None where the node serves all that it asks for itself."""
-        if not info.served or not self.asked(task.cls):
-            return None
-        requests = self.wanted(task.cls, info).requests
+        requests = found.requests
         if not requests:
             return None
         name = unmade_key(task).partition("/")[2]

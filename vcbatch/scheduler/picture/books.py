@@ -227,10 +227,12 @@ class Books:
 
     def count_devices(self, *, capacity: bool) -> QueueDevices:
         """Keep what queues hold of devices by claim from now on; `capacity` as in `QueueDevices`."""
-        if self.queue_devices is None or self.queue_devices.capacity is not capacity:
-            self.queue_devices = QueueDevices(self.facts, capacity=capacity)
+        kept, served = self.queue_devices, self.claimed.served
+        if kept is None or kept.capacity is not capacity or kept.served_stamp != served.stamp:
+            self.queue_devices = QueueDevices(self.facts, served, self.node, capacity=capacity)
             self.queue_devices.hold(task for task in self.tasks.values() if task.status in ALLOCATED_STATUSES)
-        return self.queue_devices
+            return self.queue_devices
+        return kept
 
     def keep_victims(self, *, kept: bool) -> None:
         """Keep the table of who could be evicted, or do without."""

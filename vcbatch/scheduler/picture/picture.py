@@ -33,7 +33,7 @@ class Picture(Books):
             self._shift_claims(tasks, rows, placing=before is TaskStatus.PENDING)
         if self.claimed.asked(cls):
             self._shift_devices(tasks, rows, placing=before is TaskStatus.PENDING)
-        if self.queue_devices is not None and cls.spec.resource_claims:
+        if self.queue_devices is not None and self.claimed.concerns(cls):
             (self.queue_devices.hold if before is TaskStatus.PENDING else self.queue_devices.release)(tasks)
         if self.inter_pod_watched(cls):
             for task, row in zip(tasks, rows, strict=True):

@@ -240,7 +240,7 @@ class Capacity(Plugin):
             return
         i = self._at(job.queue)
         self._books.move(i, cls.amounts, count)
-        if self._quotas is not None and cls.spec.resource_claims:
+        if self._quotas is not None and self._quotas.concern(cls):
             for q in self._tree.chains[i]:
                 for column, amount in self._quotas.columns(self._tree.names[q]):
                     self._books.record(q, column, amount)

@@ -10,14 +10,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from vcbatch.api.dra import ResourceClaim
-from vcbatch.scheduler.dra.charges import UNKNOWN, Charge, claims_of, is_capacity, is_count, known, milli, shown
+from vcbatch.scheduler.dra.charges import UNKNOWN, Charge, is_capacity, is_count, known, milli, shown
 from vcbatch.scheduler.dra.queue_devices import Held
+from vcbatch.scheduler.dra.served import is_unmade
 from vcbatch.scheduler.picture.model import Job, Phase, Task, TaskStatus
 from vcbatch.scheduler.plugins.base import Verdict, Vote
 from vcbatch.scheduler.queues.tree import QueueTree
 from vcbatch.scheduler.result import Shortage, WaitReason
 
 if TYPE_CHECKING:
+    from vcbatch.scheduler.picture.classes import TaskClass
     from vcbatch.scheduler.session import Session
 
 _MEMORY = "device quotas"
@@ -66,12 +68,17 @@ class DeviceQuotas:
     def __init__(self, session: Session, tree: QueueTree, *, capacity: bool) -> None:
         state = session.state
         self._session = session
+        self._claimed = state.claimed
         self._chains, above, self._limits, self._named = _layout(session, tree)
         self._books = state.count_devices(capacity=capacity)
         self._books.settle(above)
         self._held = self._books.whole if tree.hierarchical else self._books.own
         self._promised: dict[str, Held] | None = None
         self._claims: dict[str, tuple[str, ...]] = {}
+
+    def concern(self, cls: TaskClass) -> bool:
+        """Whether pods of the class get devices that queues are charged for."""
+        return self._claimed.concerns(cls)
 
     def columns(self, queue: str) -> Iterator[tuple[int, float]]:
         """What a queue holds, by column, of what some queue names."""
@@ -84,12 +91,12 @@ class DeviceQuotas:
     def amounts(self, task: Task) -> Sequence[float]:
         """What the pod takes: its request, and the devices that its queue holds, or would hold, for it alone."""
         queue = task.job.queue if task.job is not None else None
-        if queue is None or not task.cls.spec.resource_claims:
+        if queue is None or not self.concern(task.cls):
             return task.cls.amounts
         dims, out = self._session.dims, list(task.cls.amounts)
         users = self._held.get(queue.name, _EMPTY).users
         alone = 1 if task.node else 0
-        for claim in dict.fromkeys(claims_of(task)[0]):
+        for claim in dict.fromkeys(self._books.claims(task)[0]):
             if users.get(claim, 0) > alone:
                 continue
             for key, amount in self._books.charge(claim).items():
@@ -105,9 +112,9 @@ class DeviceQuotas:
         queue = task.job.queue if task.job is not None else None
         if queue is None:
             return None
-        claims, unmade = claims_of(task)
+        claims, unmade = self._books.claims(task)
         there = self._session.state.facts.of(ResourceClaim)
-        missing = next((key for key in claims if key not in there), None)
+        missing = next((key for key in claims if key not in there and not is_unmade(key)), None)
         if unmade or missing:
             name = f'"{unmade}" of the pod isn\'t made yet' if unmade else f'"{missing}" not found'
             return Verdict(Vote.REJECT, f"{{pod}} waits: resourceclaim {name}", WaitReason.DEVICES)
@@ -125,11 +132,11 @@ class DeviceQuotas:
 
     def _wanted(self, job: Job, *, gated: bool) -> tuple[str, ...]:
         pending = [t for t in job.tasks.values() if t.status is TaskStatus.PENDING and (gated or not t.gated)]
-        if not any(task.cls.spec.resource_claims for task in pending):
+        if not any(self.concern(task.cls) for task in pending):
             return ()
         needed = max(job.min_member - job.ready_count, 0)
         first = pending if needed >= len(pending) else self._session.ordered(pending)[:needed]
-        return tuple(sorted({claim for task in first for claim in claims_of(task)[0]}))
+        return tuple(sorted({claim for task in first for claim in self._books.claims(task)[0]}))
 
     def refusal(self, job: Job) -> Verdict | None:
         """Why the gang may not be admitted for its claims; None where it may."""
