@@ -340,6 +340,10 @@ class Scheduler:
         """Whose pods are placed."""
         return self._state.scheduler_names
 
+    def places(self, pod: Pod) -> bool:
+        """Whether the pod is this scheduler's to place, and no other instance's."""
+        return self._state.ours(pod)
+
     @property
     def default_queue(self) -> str:
         """The queue of PodGroups that name none."""

@@ -33,7 +33,12 @@ class World:
         self.claims: Cache[ResourceClaim] = Cache(model=ResourceClaim)
         self.pods: Cache[Pod] = Cache(model=Pod)
         self.extended = ExtendedClaims(
-            self.api, self.claims, self.pods, clock=self.clock, random=SeededRandom(2), scheduler_names=["volcano"]
+            self.api,
+            self.claims,
+            self.pods,
+            clock=self.clock,
+            random=SeededRandom(2),
+            places=lambda pod: pod.spec.scheduler_name == "volcano",
         )
         self.told: list[tuple[int, str]] = []
         self.binder = ClaimBinder(

@@ -76,7 +76,12 @@ class World:
         self.claims: Cache[ResourceClaim] = Cache(model=ResourceClaim)
         self.pods: Cache[Pod] = Cache(model=Pod)
         self.extended = ExtendedClaims(
-            api, self.claims, self.pods, clock=self.clock, random=SeededRandom(1), scheduler_names=["volcano"]
+            api,
+            self.claims,
+            self.pods,
+            clock=self.clock,
+            random=SeededRandom(1),
+            places=lambda pod: pod.spec.scheduler_name == "volcano",
         )
         self.binder = ClaimBinder(
             api,
@@ -257,13 +262,13 @@ def test_a_crash_while_it_is_deleted_is_mended(lives: int) -> None:
 
         async def die(world: World) -> None:
             api.refused["bind", "pods"] = ApiError(422, "Invalid", "no")
+            api.lives = 4 + lives  # so many writes come before the bind
             world.bind()
-            while "uid-p" not in world.failed:
-                await world.clock.sleep(0.001)
-            api.lives = lives
             await _settle(world)
 
         await first.live(die)
+        assert "uid-p" in first.failed
+        assert len(api.all(RESOURCECLAIMS)) == 1
         api.lives = 1_000
         await World(api).live(_settle)
         assert api.all(RESOURCECLAIMS) == []

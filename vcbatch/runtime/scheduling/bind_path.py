@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from vcbatch.api.dra import ResourceClaim
 from vcbatch.api.pod import Pod
@@ -28,7 +28,7 @@ class BindPath:
     `prepared(binds)` is called with pods that only their own bind is left of, `bound(bind)` for each that is on its
     node, `failed(uid, error)` for each that isn't to be, whatever stage refused it, and `waits(binds, lacks)` with the
     pods of a gang whose devices aren't ready yet. `reaches(uid)` says why a pod's node doesn't do for its volumes, or
-    nothing. Pods of `scheduler_names` are ours to place.
+    nothing. `places(pod)` says whether a pod is ours to place.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class BindPath:
         prepared: Callable[[Iterable[Bind]], None],
         bound: Callable[[Bind], None],
         failed: Callable[[str, str], None],
-        scheduler_names: Collection[str],
+        places: Callable[[Pod], bool],
     ) -> None:
         self._on_prepared = prepared
         self._on_bound = bound
@@ -58,7 +58,7 @@ class BindPath:
             informers.follow(PODS, Pod),
             clock=clock,
             random=random,
-            scheduler_names=scheduler_names,
+            places=places,
         )
         self._claims = ClaimBinder(
             api,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from vcbatch.api import names
@@ -33,7 +33,7 @@ _STATUS: Final = "extendedResourceClaimStatus"
 
 
 class ExtendedClaims:
-    """Makes and deletes such claims. `scheduler_names` are those of the pods that are ours to place."""
+    """Makes and deletes such claims. `places(pod)` says whether a pod is ours to place."""
 
     def __init__(
         self,
@@ -43,14 +43,14 @@ class ExtendedClaims:
         *,
         clock: Clock,
         random: Random,
-        scheduler_names: Collection[str],
+        places: Callable[[Pod], bool],
     ) -> None:
         self._api = api
         self._claims = claims
         self._pods = pods
         self._clock = clock
         self._random = random
-        self._scheduler_names = scheduler_names
+        self._places = places
         self._written: set[str] = set()
         self._suspects: set[str] = set()
         self._woken = asyncio.Event()
@@ -203,11 +203,9 @@ class ExtendedClaims:
         if uid in self._written or claim.metadata.deletion_timestamp or (held is not None and held.spec.node_name):
             return
         # A bind of a moment ago may not be in the cache yet.
-        pod = await self._api.get(PODS, owner, namespace=namespace)
-        spec, status = pod.get("spec") or {}, pod.get("status") or {}
-        waits = not spec.get("nodeName") and status.get("phase") not in TERMINAL_PHASES
-        ours = spec.get("schedulerName") in self._scheduler_names
-        if pod["metadata"].get("uid") != uid or not waits or not ours or uid in self._written:
+        pod = await self._api.get(PODS, owner, namespace=namespace, model=Pod)
+        waits = not pod.spec.node_name and pod.status.phase not in TERMINAL_PHASES
+        if pod.metadata.uid != uid or not waits or not self._places(pod) or uid in self._written:
             return
         there = await self._api.get(RESOURCECLAIMS, claim.metadata.name, namespace=namespace)
         if _owner(there) == uid:

@@ -104,7 +104,7 @@ class SchedulerLoop:
             prepared=self._times.prepared,
             bound=self._bound,
             failed=self._bind_failed,
-            scheduler_names=scheduler.scheduler_names,
+            places=scheduler.places,
         )
         self._config_maps = ConfigMaps(api, scheduler, clock=clock, wake=self._wake)
         self._writes = SchedulerWrites(

@@ -47,9 +47,9 @@ class ClusterState(GangDeltas):
         self._changed_hands(self._strangers.pod(pod.metadata.uid, self._others_key(pod)))
         status = status_of(pod)
         if known is None:
-            if not pod.spec.node_name and not self._ours(pod):
+            if not pod.spec.node_name and not self.ours(pod):
                 return
-            if status in FINISHED_STATUSES and not self._ours(pod):
+            if status in FINISHED_STATUSES and not self.ours(pod):
                 return
             self._add_pod(pod, status)
             return
@@ -67,7 +67,7 @@ class ClusterState(GangDeltas):
                 self._progress(known, status)
                 return
         self._drop_pod(known)
-        if status in FINISHED_STATUSES and not self._ours(pod):
+        if status in FINISHED_STATUSES and not self.ours(pod):
             return
         nominated = known.nominated if known.nominating else None
         self._add_pod(pod, status, condition=known.condition, told=known.told, nominated=nominated)
@@ -102,7 +102,8 @@ class ClusterState(GangDeltas):
             key = key or (known.job.key if known.job is not None else "")
         self._changed_hands(key)
 
-    def _ours(self, pod: Pod) -> bool:
+    def ours(self, pod: Pod) -> bool:
+        """Whether the pod is this scheduler's to place."""
         return pod.spec.scheduler_name in self.scheduler_names and self.shards.share.owns(pod.metadata)
 
     def _same_but_status(self, known: Task, pod: Pod, status: TaskStatus) -> bool:
@@ -114,7 +115,7 @@ class ClusterState(GangDeltas):
             and known.gated == bool(pod.spec.scheduling_gates)
             and known.awaits_room == awaits_room(pod)
             and known.pod.status.resource_claim_statuses == pod.status.resource_claim_statuses
-            and (known.job.key if known.job else "") == (self._job_key(pod) if self._ours(pod) else "")
+            and (known.job.key if known.job else "") == (self._job_key(pod) if self.ours(pod) else "")
             and known.priority == priority_of(pod)
             and known.preemptable == preemptable(pod.metadata)
         )
@@ -123,7 +124,7 @@ class ClusterState(GangDeltas):
         self, pod: Pod, status: TaskStatus, *, condition: str = "", told: bool = False, nominated: str | None = None
     ) -> None:
         meta = pod.metadata
-        key = self._job_key(pod) if self._ours(pod) else ""
+        key = self._job_key(pod) if self.ours(pod) else ""
         job = self._job(key) if key else None
         cls = self.classes.of(pod, job.queue_name if job is not None else "")
         self._widen()
