@@ -320,6 +320,12 @@ def test_what_gangs_hold_beyond_their_minimum_is_no_obstacle_to_admission() -> N
     made.gang("old", 4, minimum=1, queue="a", minResources=cpus(1))
     made.cycle()
     made.run("old")
+    made.gang("big", 0, minimum=1, queue="a", phase="Pending", minResources=cpus(4))
+    made.cycle()
+    told = made.scheduler.explain("ns", "big")
+    assert told is not None
+    assert "insufficient cpu (cpu: 4 asked, 3 left of 4 in queue a)" in told.message
+    made.delete_gang("big")
     for name, amount in (("fits", 3), ("more", 1)):
         made.gang(name, 0, minimum=1, queue="a", phase="Pending", minResources=cpus(amount))
     made.cycle()
@@ -336,6 +342,21 @@ def test_of_queues_with_as_little_left_the_highest_is_named(own: int | None, nam
     told = made.scheduler.explain("ns", "g")
     assert told is not None
     assert f"cpu: 7 asked, {own or 6} left of {own or 6} in queue {named}" in told.message
+
+
+def test_a_queue_that_holds_more_than_it_may_by_now_has_nothing_left() -> None:
+    made = cluster()
+    made.queue("a", capability=cpus(4))
+    made.gang("old", 4, queue="a", minResources=cpus(4))
+    made.cycle()
+    made.run("old")
+    made.queue("a", event="MODIFIED", capability=cpus(2))
+    made.gang("g", 0, minimum=1, queue="a", phase="Pending", minResources=cpus(1))
+    made.cycle()
+    told = made.scheduler.explain("ns", "g")
+    assert told is not None
+    assert list(told.shortages) == [Shortage("cpu", "1", "0", "1")]
+    assert "insufficient cpu (cpu: 1 asked, 0 left of 2 in queue a)" in told.message
 
 
 def test_without_a_hierarchy_a_queue_deserves_no_more_than_it_may_hold() -> None:

@@ -82,6 +82,28 @@ def test_room_that_was_kept_is_kept_no_more_once_it_is_taken() -> None:
     assert (len(made.placed("one")), len(made.placed("two"))) == (3, 1)
 
 
+def test_room_is_kept_for_each_kind_of_a_gang_s_pods() -> None:
+    made = cluster()
+    gated(made, "one", 2, queue="a")
+    made.pods["one-worker-1"]["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "2"
+    made.change("one-worker-1")
+    opened(made, made.cycle())
+    made.gang("two", 2, minimum=1, queue="b")
+    made.cycle()
+    assert (len(made.placed("one")), len(made.placed("two"))) == (2, 1)
+
+
+def test_room_that_was_kept_goes_to_who_waits_once_its_gang_is_gone() -> None:
+    made = cluster()
+    gated(made, "one", 3, queue="a")
+    made.cycle()
+    made.gang("two", 2, queue="b")
+    for _ in range(3):
+        assert made.cycle().binds == []
+    made.delete_gang("one")
+    assert len(made.cycle().binds) == 2
+
+
 def test_a_gang_without_room_for_its_minimum_keeps_its_gates_and_takes_nothing() -> None:
     made = cluster()
     made.gang("first", 2, queue="b")
