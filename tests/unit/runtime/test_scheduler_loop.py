@@ -12,6 +12,7 @@ from tests.fakes.api import FakeApi
 from tests.fakes.faults import Fault, FaultyApi
 from tests.support.virtual_time import SeededRandom, VirtualClock, run
 from vcbatch.api.names import QUEUE_ALLOCATION_GATE
+from vcbatch.api.pod import Pod
 from vcbatch.api.resources import EVENTS, NODES, PODGROUPS, PODS, QUEUES, Resource
 from vcbatch.runtime.caches.informers import Informers
 from vcbatch.runtime.events.recorder import Recorder
@@ -72,6 +73,9 @@ class Scripted:
 
     def reaches_its_claims(self, uid: str) -> str:
         return ""
+
+    def places(self, pod: Pod) -> bool:
+        return pod.spec.scheduler_name in self.scheduler_names
 
     def podgroup_write_failed(self, uid: str) -> None:
         self.unwritten.append(uid)
