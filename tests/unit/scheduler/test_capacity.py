@@ -61,6 +61,16 @@ def test_guarantees_of_the_others_are_left_to_them() -> None:
     assert placed(made, "two") == {"two": 3}
 
 
+def test_what_guarantees_leave_grows_with_the_cluster() -> None:
+    made = cluster(cpu=4, hierarchy=False)
+    made.queue("a")
+    made.queue("b", guarantee={"resource": cpus(3)})
+    made.gang("one", 20, minimum=1, queue="a")
+    assert placed(made, "one") == {"one": 1}
+    made.node("m", cpu="4")
+    assert placed(made, "one") == {"one": 5}
+
+
 def test_the_queue_that_holds_less_of_what_it_deserves_goes_first() -> None:
     made = cluster(cpu=6, hierarchy=False)
     made.queue("a", deserved=cpus(4))

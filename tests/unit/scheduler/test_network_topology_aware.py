@@ -257,6 +257,19 @@ def test_pods_without_a_topology_fill_domains_that_are_in_use(enabled: bool, cho
     assert list(cluster.placed("g").values()) == [chosen]
 
 
+def test_what_other_gangs_got_in_the_same_cycle_counts() -> None:
+    """Rack b is the fuller until the second gang is in rack a; the first and the third are alike."""
+    cluster = Cluster(policy())
+    racks(cluster, {"a": 2, "b": 2})
+    used(cluster, b_1=1)
+    cluster.gang("one", 1)
+    cluster.gang("two", 1, cpu="6", pod={"nodeSelector": {"rack": "a"}})
+    cluster.gang("three", 1)
+    cluster.gang("four", 2, networkTopology=hard(1))
+    cluster.cycle()
+    assert [racks_of(cluster, name) for name in ("one", "two", "three", "four")] == [{"b"}, {"a"}, {"a"}, {"a"}]
+
+
 def test_pods_that_ask_for_nothing_go_near_the_gang_s_other_pods() -> None:
     cluster = Cluster(policy())
     racks(cluster, {"a": 2, "b": 2})
