@@ -15,16 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from vcbatch.api.dra import (
-    AllocatedDevice,
     DeviceClass,
     DeviceTaintRule,
     ResourceClaim,
     ResourceSlice,
 )
 from vcbatch.scheduler.dra.allocation import allocation_of
-from vcbatch.scheduler.dra.capacity import read_share
-from vcbatch.scheduler.dra.given import Given, binding_of
-from vcbatch.scheduler.dra.inventory import DeviceId, Inventory, reached
+from vcbatch.scheduler.dra.given import Given, binding_of, count, count_theirs, uncount
+from vcbatch.scheduler.dra.inventory import Inventory, reached
 from vcbatch.scheduler.dra.ledger import Ledger
 from vcbatch.scheduler.dra.node_devices import CANNOT_ALLOCATE, GIVEN_UP, LACKING, NodeDevices
 from vcbatch.scheduler.dra.search import (
@@ -139,26 +137,10 @@ class ClaimedDevices:
         for claim in self._facts.of(ResourceClaim).values():
             allocation = claim.status.allocation
             for result in (allocation.devices.results or ()) if allocation is not None else ():
-                self._count_theirs(result)
+                count_theirs(self._ledger, result)
         for given in self._given.values():
-            self._count(given.picks)
+            count(self._ledger, given.picks)
         self._key_of = np.array([self._key(info) for info in self._infos], dtype=np.intp)
-
-    def _count_theirs(self, result: AllocatedDevice) -> None:
-        device = DeviceId(result.driver, result.pool, result.device)
-        share = read_share(result.driver, result.consumed_capacity) if result.share_id else None
-        if not result.admin_access and (share is not None or not self._ledger.is_whole(device)):
-            self._ledger.take(device, share)
-
-    def _count(self, picks: Sequence[Picked]) -> None:
-        for pick in picks:
-            if not pick.admin:
-                self._ledger.take(pick.device.id, pick.share)
-
-    def _uncount(self, picks: Sequence[Picked]) -> None:
-        for pick in picks:
-            if not pick.admin:
-                self._ledger.give_back(pick.device.id, pick.share)
 
     def _key(self, info: NodeInfo) -> int:
         """The number of the node's devices and their states: nodes with the same serve the same claims."""
@@ -352,12 +334,12 @@ class ClaimedDevices:
         key = (b"\0".join((told, places.encode())), int(self._key_of[row]))
         if key in self._answers:
             return None
-        self._uncount(picks)
+        uncount(self._ledger, picks)
         try:
             found = self._nodes.search(info, [*map(self._claim, loose), *claims], self._ledger, steps=_FEW_STEPS)
         except OutOfSteps:
             found = None
-        self._count(picks)
+        count(self._ledger, picks)
         if found is None:
             self._answers[key] = CANNOT_ALLOCATE
         return found
@@ -389,7 +371,7 @@ class ClaimedDevices:
             found = self._together(gang, waiting, row)
         loose = self._loose.setdefault(gang, {})
         for key in (found or {}).keys() & loose.keys():
-            self._uncount(self._given[key].picks)
+            uncount(self._ledger, self._given[key].picks)
             self._changed(self._given[key].picks, row)
         for key, chosen in (found or {}).items():
             claim, picks = claims.get(key) or self._claim(key), tuple(chosen)
@@ -399,7 +381,7 @@ class ClaimedDevices:
             if key not in self._facts.of(ResourceClaim) and given.unmade is None:
                 given.unmade, given.mapped = claim, self.served.mapped(task, info)
             loose[key] = row
-            self._count(picks)
+            count(self._ledger, picks)
             self._changed(picks, row)
         for key in (*keys, unmade_key(task)):
             if key in self._given:
@@ -413,7 +395,7 @@ class ClaimedDevices:
                 if not given.users:
                     del self._given[key]
                     self._loose.get(self._gang_of(task), {}).pop(key, None)
-                    self._uncount(given.picks)
+                    uncount(self._ledger, given.picks)
                     self._changed(given.picks, row)
 
     def _changed(self, picks: Sequence[Picked], row: int) -> None:

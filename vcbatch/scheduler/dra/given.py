@@ -7,8 +7,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from vcbatch.api import names
-from vcbatch.api.dra import ResourceClaim
+from vcbatch.api.dra import AllocatedDevice, ResourceClaim
+from vcbatch.scheduler.dra.capacity import read_share
 from vcbatch.scheduler.dra.extended import Mapped, requests_of
+from vcbatch.scheduler.dra.inventory import DeviceId
+from vcbatch.scheduler.dra.ledger import Ledger
 from vcbatch.scheduler.dra.search import Picked
 from vcbatch.scheduler.result import DeviceBinding, ExtendedClaim
 
@@ -39,3 +42,25 @@ def binding_of(task: Task, claim: ResourceClaim, given: Given | None, patience: 
         name, uid = names.extended_claim_name(task.name, task.uid), ""
         made = ExtendedClaim(requests_of(claim), [use.wire() for use in given.mapped])
     return DeviceBinding(namespace, name, uid, allocation, float(patience), made)
+
+
+def count(ledger: Ledger, picks: Sequence[Picked]) -> None:
+    """Somebody has these devices from now on."""
+    for pick in picks:
+        if not pick.admin:
+            ledger.take(pick.device.id, pick.share)
+
+
+def uncount(ledger: Ledger, picks: Sequence[Picked]) -> None:
+    """Nobody has these devices any more, who had them."""
+    for pick in picks:
+        if not pick.admin:
+            ledger.give_back(pick.device.id, pick.share)
+
+
+def count_theirs(ledger: Ledger, result: AllocatedDevice) -> None:
+    """Somebody has what the cluster says of a claim."""
+    device = DeviceId(result.driver, result.pool, result.device)
+    share = read_share(result.driver, result.consumed_capacity) if result.share_id else None
+    if not result.admin_access and (share is not None or not ledger.is_whole(device)):
+        ledger.take(device, share)

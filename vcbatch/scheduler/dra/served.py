@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 MOST_SHARES: Final = 256
 """What a device counts for that any number of pods may share: more than a node takes pods."""
 _MILLI: Final = 1000
+_MOST_KEPT: Final = 4096
 _UNMADE: Final = "<extended-resources>"
 """Begins what the claim of a pod is called before it is made; no name of a claim looks like this."""
 _OF_DEVICES: Final = (ResourceSlice, DeviceClass, DeviceTaintRule)
@@ -133,6 +134,8 @@ class ServedResources:
             return None
         found = self._wanted.get((cls.id, resources))
         if found is None:
+            if len(self._wanted) >= _MOST_KEPT:
+                self._wanted.clear()
             found = self._wanted[cls.id, resources] = wanted_of(cls.spec, resources, self._classes)
         requests = found.requests
         if not requests:
