@@ -372,6 +372,21 @@ def test_every_container_has_to_have_its_limits_as_requests(
     assert cluster.placed("g") == {"g-worker-0": "n"}
 
 
+def test_init_containers_get_no_cpus_beside_the_others() -> None:
+    """scheduler.md 3.16: the cpus are those of the containers; what runs before them is gone by then."""
+    cluster = _cluster("n")
+    _tell(cluster, "n")
+    cluster.gang("g", 1)
+    raw = cluster.pods["g-worker-0"]
+    raw["metadata"]["annotations"][POLICY] = "single-numa-node"
+    whole = {"requests": AMOUNTS, "limits": AMOUNTS}
+    raw["spec"]["containers"][0]["resources"] = whole
+    raw["spec"]["initContainers"] = [{"name": "init", "resources": whole}]
+    cluster.change("g-worker-0")
+    (bind,) = cluster.cycle().binds
+    assert json.loads((bind.annotations or {})[DECISION]) == {"numa": {"0": {"cpu": "4"}}}
+
+
 def _points_by_node(cluster: Cluster, **arguments: Any) -> dict[str, float]:
     given = policy(NAME, arguments)
     opened = session(cluster, given)

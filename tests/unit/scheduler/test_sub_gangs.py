@@ -8,6 +8,7 @@ import pytest
 
 from tests.unit.scheduler.cluster import Cluster
 from vcbatch.scheduler.result import WaitReason
+from vcbatch.scheduler.topology.sub_gangs import rules_of, sub_of
 
 
 def parts(*, size: int, least: int) -> list[dict[str, Any]]:
@@ -84,3 +85,34 @@ def test_rules_that_come_after_the_pods_count_all_the_same() -> None:
         cluster.pod("g", index, part=index // 2)
     cluster.gang("g", 0, minimum=2, subGroupPolicy=parts(size=2, least=1))
     assert bound(cluster) == {0, 1}
+
+
+def test_a_rule_that_says_little_wants_one_pod_of_each_part_and_no_part() -> None:
+    """volcano-controllers.md 1.5: subGroupSize is 1 and minSubGroups 0 by default."""
+    (rule,) = rules_of([{"name": "w"}])
+    assert (rule.size, rule.least, rule.keys, rule.topology) == (1, 0, (), None)
+    assert rules_of(None) == ()
+
+
+@pytest.mark.parametrize(
+    ("labels", "part"),
+    [
+        ({"kind": "b", "part": "1", "row": "x"}, (0, ("1", "x"))),
+        ({"kind": "b", "row": "x", "part": "2"}, (0, ("2", "x"))),
+        ({"kind": "b", "part": "1"}, (1, ("1",))),
+        ({"kind": "c", "part": "1", "row": "x"}, (1, ("1",))),
+        ({"kind": "c", "row": "x"}, None),
+        ({}, None),
+    ],
+)
+def test_the_first_rule_that_selects_a_pod_and_whose_labels_it_has_says_its_part(
+    labels: dict[str, str], part: tuple[int, tuple[str, ...]] | None
+) -> None:
+    """scheduler.md 1.6: by labelSelector, then by the tuple of values of matchLabelKeys."""
+    rules = rules_of(
+        [
+            {"labelSelector": {"matchLabels": {"kind": "b"}}, "matchLabelKeys": ["part", "row"]},
+            {"matchLabelKeys": ["part"]},
+        ]
+    )
+    assert sub_of(rules, labels) == part
