@@ -63,6 +63,8 @@ def test_what_does_not_fit_scores_nothing() -> None:
 def test_the_exact_name_beats_the_longest_beginning_beats_a_shorter_one() -> None:
     resources = {"x/*": {"type": "LeastAllocated"}, "x*": {"type": "MostAllocated", "weight": 9}}
     assert _points({"resources": resources}, cpu="1", x_a="8")["half"] == pytest.approx(1000 * 4 / 16)
+    elsewhere = {"cpu": {"type": "MostAllocated"}, "a*": {}, "/a*": {}}
+    assert _points({"resources": elsewhere}, cpu="1", x_a="8")["half"] == pytest.approx(1000 * 5 / 8)
     resources["x/a"] = {"type": "MostAllocated"}
     assert _points({"resources": resources}, cpu="1", x_a="8")["half"] == pytest.approx(1000 * 12 / 16)
 

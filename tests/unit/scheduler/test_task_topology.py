@@ -213,6 +213,20 @@ def test_points_count_who_is_there_and_who_fits() -> None:
     assert _points(opened, plugin, "g-worker-1") == {"big": 150, "held": 200, "small": 100, "tiny": 0}
 
 
+def test_who_ended_is_on_no_node_any_more() -> None:
+    given = policy(NAME)
+    cluster = Cluster(given)
+    cluster.node("a")
+    _gang(cluster, "g", {AFFINITY: "worker"}, 1, worker=3)
+    for index, phase in ((0, "Succeeded"), (1, "Running")):
+        cluster.change(f"g-worker-{index}", node="a")
+        cluster.change(f"g-worker-{index}", phase=phase)
+    opened, plugin = _opened(cluster, given)
+    manager = plugin._manager(opened.state.jobs["ns/g"])
+    assert manager is not None
+    assert [(bucket.size, bucket.on) for bucket in manager.buckets] == [(2, {0: 1})]
+
+
 def test_roles_kept_apart_cost_points_where_they_are() -> None:
     given = policy(NAME)
     cluster = Cluster(given)

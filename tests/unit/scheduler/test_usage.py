@@ -116,6 +116,14 @@ def test_a_gang_that_waits_for_busy_nodes_starts_when_they_are_known_as_busy_no_
     assert cluster.placed("g") == {"g-worker-0": "a"}
 
 
+def test_of_several_busy_nodes_the_oldest_measurement_is_waited_for() -> None:
+    cluster = _cluster(policy(NAME))
+    for name, age in (("a", 10), ("b", 100), ("c", 50)):
+        _measure(cluster, name, 0.9, 0.1, age=age)
+    cluster.gang("g", 1)
+    assert cluster.cycle(after=0).look_again_at == START + timedelta(seconds=300 - 100 + 1)
+
+
 def test_a_new_measurement_frees_who_waited() -> None:
     cluster = Cluster(policy(NAME))
     cluster.node("a", cpu="8")

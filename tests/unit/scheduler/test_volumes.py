@@ -61,7 +61,7 @@ class Storage(Cluster):
             "volumeName": volume,
         }
         phase = meta.pop("phase", "Bound" if volume else "Pending")
-        raw = {"metadata": {"name": name, "namespace": "ns", "uid": f"c-{name}", **meta}, "spec": spec}
+        raw: Json = {"metadata": {"name": name, "namespace": "ns", "uid": f"c-{name}", **meta}, "spec": spec}
         raw["status"] = {"phase": phase}
         self.scheduler.apply(PERSISTENTVOLUMECLAIMS, event, msgspec.convert(raw, Claim))
 
@@ -242,7 +242,9 @@ def test_a_gang_larger_than_a_node_may_share_what_many_nodes_can_mount(mode: str
 
 
 def test_the_node_that_was_written_on_a_claim_is_kept() -> None:
+    """For such a claim a volume is being made, though there is one that would do."""
     cluster = Storage()
+    cluster.volume("v", of_class="late")
     cluster.claim("data", "late", annotations={SELECTED_NODE: "c"})
     cluster.users("g", 1, "data")
     assert _claims(cluster.cycle()) == {ClaimBinding("ns", "data", "c-data", "", "c")}
@@ -257,6 +259,23 @@ def test_a_class_makes_volumes_only_where_it_may() -> None:
     cluster.users("g", 1, "data")
     cluster.cycle()
     assert _nodes(cluster, "g") == {"c"}
+
+
+def test_who_waits_for_a_volume_or_a_class_is_tried_again_when_it_changes() -> None:
+    cluster = Storage()
+    nowhere = [{"matchLabelExpressions": [{"key": ZONE, "values": ["nowhere"]}]}]
+    cluster.storage_class("zonal", volumeBindingMode="WaitForFirstConsumer", allowedTopologies=nowhere)
+    cluster.volume("v", labels={ZONE: "nowhere"})
+    cluster.claim("here", "static", volume="v")
+    cluster.claim("new", "zonal")
+    for claim in ("here", "new"):
+        cluster.users(claim, 1, claim)
+    assert not cluster.cycle().binds
+    cluster.volume("v", labels={ZONE: "y"})
+    assert [bind.name for bind in cluster.cycle().binds] == ["here-worker-0"]
+    there = [{"matchLabelExpressions": [{"key": ZONE, "values": ["y"]}]}]
+    cluster.storage_class("zonal", volumeBindingMode="WaitForFirstConsumer", allowedTopologies=there)
+    assert [bind.name for bind in cluster.cycle().binds] == ["new-worker-0"]
 
 
 @pytest.mark.parametrize("zones", [("y", "nowhere"), ("nowhere", "y")])
@@ -393,6 +412,34 @@ def test_a_gang_that_is_given_up_gives_its_volumes_back() -> None:
     assert {c.volume for c in _claims(result)} == {"v"}
 
 
+def test_a_volume_that_is_given_back_may_be_another_claim_s() -> None:
+    cluster = Storage()
+    cluster.volume("v")
+    for name in ("one", "two"):
+        cluster.claim(name, "static")
+    cluster.users("large", 7, "one")
+    cluster.users("fits", 2, "two")
+    assert {(c.name, c.volume) for c in _claims(cluster.cycle())} == {("two", "v")}
+
+
+def test_a_volume_that_comes_is_taken_by_who_waits() -> None:
+    cluster = Storage()
+    cluster.claim("data", "static")
+    cluster.users("g", 1, "data")
+    cluster.volume("other", size="1Mi")
+    assert not cluster.cycle().binds
+    cluster.volume("v")
+    assert {c.volume for c in _claims(cluster.cycle())} == {"v"}
+
+
+def test_a_claim_that_was_made_anew_outlives_the_one_before_it() -> None:
+    cluster = Storage()
+    cluster.claim("data", "late")
+    cluster.users("g", 1, "data")
+    cluster.claim("data", "late", event="DELETED", uid="c-before")
+    assert len(cluster.cycle().binds) == 1
+
+
 def test_a_bind_that_failed_gives_its_volume_back() -> None:
     cluster = Storage()
     cluster.volume("v")
@@ -429,6 +476,19 @@ def test_a_driver_attaches_no_more_volumes_to_a_node_than_it_says() -> None:
     cluster.cycle()
     assert _nodes(cluster, "first") == {"a"}, "one claim is attached once for both"
     assert "node(s) exceed max volume count" in cluster.why("second")
+
+
+def test_a_driver_that_leaves_a_node_limits_nothing_there() -> None:
+    cluster = Storage()
+    for node in "abc":
+        cluster.limit(node, "example.com/disk", 0)
+    cluster.volume("v", csi={"driver": "example.com/disk"})
+    cluster.claim("data", "static", volume="v")
+    cluster.users("g", 1, "data")
+    assert not cluster.cycle().binds
+    cluster.scheduler.apply(CSINODES, "DELETED", msgspec.convert({"metadata": {"name": "b"}}, CsiNode))
+    cluster.cycle()
+    assert _nodes(cluster, "g") == {"b"}
 
 
 def test_what_another_driver_attaches_does_not_count() -> None:
@@ -500,17 +560,32 @@ def test_too_little_storage_is_named_and_the_gang_starts_when_there_is_more() ->
     assert _nodes(cluster, "g")
 
 
-def test_the_most_that_is_left_for_the_class_decides() -> None:
-    """What is left of another class is none of it, and exactly as much as is asked for is enough."""
+def test_storage_is_only_missed_where_a_volume_could_be_made() -> None:
     cluster = Storage()
-    _published(cluster, "1", "2Gi", zone="x")
-    _published(cluster, "2", "1Gi", zone="x")
-    _published(cluster, "3", "9Gi", zone="y", storageClassName="other")
+    terms = [{"matchLabelExpressions": [{"key": ZONE, "values": ["y"]}]}]
+    cluster.storage_class("late", volumeBindingMode="WaitForFirstConsumer", allowedTopologies=terms)
+    _published(cluster, "y", "1Gi", zone="y")
     cluster.claim("data", "late", size="2Gi")
     cluster.users("g", 1, "data")
     cluster.cycle()
-    assert len(_nodes(cluster, "g")) == 1
-    assert _nodes(cluster, "g") <= {"a", "b"}
+    told = cluster.scheduler.explain("ns", "g")
+    assert told is not None
+    assert told.nodes == {
+        "node(s) didn't find available persistent volumes to bind": 2,
+        "node(s) did not have enough free storage": 1,
+    }
+
+
+def test_the_most_that_is_left_for_the_class_decides() -> None:
+    """What is left of another class is none of it, and exactly as much as is asked for is enough."""
+    cluster = Storage()
+    _published(cluster, "1", "2Gi", zone="y")
+    _published(cluster, "2", "1Gi", zone="y")
+    _published(cluster, "3", "9Gi", zone="x", storageClassName="other")
+    cluster.claim("data", "late", size="2Gi")
+    cluster.users("g", 1, "data")
+    cluster.cycle()
+    assert _nodes(cluster, "g") == {"c"}
 
 
 def test_a_driver_that_does_not_say_that_it_publishes_has_room_everywhere() -> None:
