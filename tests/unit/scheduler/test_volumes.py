@@ -261,21 +261,30 @@ def test_a_class_makes_volumes_only_where_it_may() -> None:
     assert _nodes(cluster, "g") == {"c"}
 
 
-def test_who_waits_for_a_volume_or_a_class_is_tried_again_when_it_changes() -> None:
+def test_who_waits_for_a_class_is_tried_again_when_it_changes() -> None:
+    def zonal(zone: str) -> None:
+        terms = [{"matchLabelExpressions": [{"key": ZONE, "values": [zone]}]}]
+        cluster.storage_class("zonal", volumeBindingMode="WaitForFirstConsumer", allowedTopologies=terms)
+
     cluster = Storage()
-    nowhere = [{"matchLabelExpressions": [{"key": ZONE, "values": ["nowhere"]}]}]
-    cluster.storage_class("zonal", volumeBindingMode="WaitForFirstConsumer", allowedTopologies=nowhere)
+    zonal("nowhere")
+    cluster.claim("data", "zonal")
+    cluster.users("g", 1, "data")
+    assert not cluster.cycle().binds
+    assert not cluster.scheduler.dirty
+    zonal("y")
+    assert cluster.scheduler.dirty
+    assert len(cluster.cycle().binds) == 1
+
+
+def test_who_waits_for_a_volume_is_tried_again_when_it_changes() -> None:
+    cluster = Storage()
     cluster.volume("v", labels={ZONE: "nowhere"})
-    cluster.claim("here", "static", volume="v")
-    cluster.claim("new", "zonal")
-    for claim in ("here", "new"):
-        cluster.users(claim, 1, claim)
+    cluster.claim("data", "static", volume="v")
+    cluster.users("g", 1, "data")
     assert not cluster.cycle().binds
     cluster.volume("v", labels={ZONE: "y"})
-    assert [bind.name for bind in cluster.cycle().binds] == ["here-worker-0"]
-    there = [{"matchLabelExpressions": [{"key": ZONE, "values": ["y"]}]}]
-    cluster.storage_class("zonal", volumeBindingMode="WaitForFirstConsumer", allowedTopologies=there)
-    assert [bind.name for bind in cluster.cycle().binds] == ["new-worker-0"]
+    assert len(cluster.cycle().binds) == 1
 
 
 @pytest.mark.parametrize("zones", [("y", "nowhere"), ("nowhere", "y")])
@@ -413,11 +422,12 @@ def test_a_gang_that_is_given_up_gives_its_volumes_back() -> None:
 
 
 def test_a_volume_that_is_given_back_may_be_another_claim_s() -> None:
+    """The cluster has room for five, but where the volume is only two of them find a place."""
     cluster = Storage()
-    cluster.volume("v")
+    cluster.volume("v", nodes=("b",))
     for name in ("one", "two"):
         cluster.claim(name, "static")
-    cluster.users("large", 7, "one")
+    cluster.users("large", 5, "one")
     cluster.users("fits", 2, "two")
     assert {(c.name, c.volume) for c in _claims(cluster.cycle())} == {("two", "v")}
 
