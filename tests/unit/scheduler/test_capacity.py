@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from tests.unit.scheduler.cluster import Cluster
-from tests.unit.scheduler.scoring import plugin_of, requests, session, task_of
+from tests.unit.scheduler.scoring import plugin_of, session, task_of
 from vcbatch.scheduler import Policy, PolicyError, WaitReason
-from vcbatch.scheduler.plugins.base import EvictionKind, GangEviction, Vote
+from vcbatch.scheduler.plugins.base import Vote
 from vcbatch.scheduler.plugins.capacity import Capacity
 from vcbatch.scheduler.result import Shortage
 from vcbatch.scheduler.session import Session
@@ -191,7 +191,7 @@ def test_a_minimum_as_large_as_the_quota_waits_for_what_is_held_and_is_not_impos
     assert made.scheduler.phase("ns", "all") == "Inqueue"
 
 
-def _opened(made: Cluster, given: Policy) -> tuple[Session, Capacity]:
+def opened_with(made: Cluster, given: Policy) -> tuple[Session, Capacity]:
     opened = session(made, given)
     return opened, plugin_of(opened, Capacity)
 
@@ -208,7 +208,7 @@ def test_a_queue_that_is_closed_or_has_no_place_has_no_room_and_no_claim() -> No
     for queue in ("open", "closed", "lost", "inner"):
         made.gang(queue, 1, queue=queue, phase="Pending")
         made.gang(f"{queue}-kept", 1, queue=queue)
-    opened, plugin = _opened(made, given)
+    opened, plugin = opened_with(made, given)
     one = opened.dims.vector(cpus(1))
     for name in ("open", "closed", "lost", "inner"):
         queue, job = opened.state.queues[name], opened.state.jobs[f"ns/{name}"]
@@ -221,51 +221,6 @@ def test_a_queue_that_is_closed_or_has_no_place_has_no_room_and_no_claim() -> No
         assert (plugin.enqueueable(job).vote is Vote.PERMIT) == well
 
 
-@pytest.mark.parametrize("levels", [None, 0, 1, 2])
-@pytest.mark.parametrize(
-    ("deserving", "least"), [("leaf", 0), ("near", 1), ("far", 2), ("beside", None), ("nobody", None)]
-)
-def test_a_claim_is_a_queue_s_own_or_that_of_so_many_queues_above(
-    deserving: str, least: int | None, levels: int | None
-) -> None:
-    """scheduler.md 3.7: PV looks at the ancestors 1..L, the root excluded, which deserves what `beside` does; L is 0 by
-    default."""
-    given = policy(hierarchy=True) if levels is None else policy(hierarchy=True, ancestorReclaimLevel=levels)
-    made = cluster()
-    for name, parent in (("far", ""), ("near", "far"), ("leaf", "near"), ("beside", ""), ("alone", "")):
-        made.queue(name, parent=parent, deserved=cpus(4) if name == deserving else None)
-    opened, plugin = _opened(made, given)
-    found = plugin.preemptive(opened.state.queues["leaf"], opened.dims.vector(cpus(1)))
-    assert found == (least is not None and (levels or 0) >= least)
-    assert not plugin.preemptive(opened.state.queues["alone"], opened.dims.vector(cpus(1)))
-
-
-def test_a_claim_is_not_lessened_by_what_a_queue_above_holds() -> None:
-    """scheduler.md 3.7: PV compares the queue's own real capability alone, as it is from relatives that it may take."""
-    given = policy(hierarchy=True)
-    made = cluster()
-    made.queue("eng", capability=cpus(4))
-    made.queue("a", parent="eng", deserved=cpus(2), capability=cpus(3))
-    made.queue("b", parent="eng")
-    made.gang("old", 4, queue="b", phase="Running", pod={"nodeName": "n"})
-    made.run("old")
-    opened, plugin = _opened(made, given)
-    queue = opened.state.queues["a"]
-    assert plugin.room(queue, opened.dims.vector(cpus(1))) == 0
-    assert [plugin.preemptive(queue, opened.dims.vector(cpus(n))) for n in (2, 3)] == [True, False]
-
-
-def test_of_several_resources_one_that_is_deserved_is_claim_enough() -> None:
-    """scheduler.md 3.7: PV wants *some* requested dimension below deserved, and all within the real capability."""
-    given = policy(hierarchy=False)
-    made = cluster(hierarchy=False)
-    made.queue("a", deserved=cpus(1), capability={"cpu": "9", "memory": "3Gi"})
-    opened, plugin = _opened(made, given)
-    queue = opened.state.queues["a"]
-    wanted = ({"cpu": "1", "memory": "3Gi"}, {"cpu": "1", "memory": "4Gi"}, {"cpu": "2", "memory": "1Gi"})
-    assert [plugin.preemptive(queue, opened.dims.vector(w)) for w in wanted] == [True, False, False]
-
-
 def test_leaves_go_before_queues_with_others_below_them() -> None:
     """scheduler.md 3.7: QO with a hierarchy, priority first; shares don't count between the two kinds."""
     given = policy(hierarchy=True)
@@ -275,7 +230,7 @@ def test_leaves_go_before_queues_with_others_below_them() -> None:
     made.queue("first", priority=3)
     made.queue("under", parent="first")
     made.queue("leaf")
-    opened, _ = _opened(made, given)
+    opened, _ = opened_with(made, given)
     queues = [opened.state.queues[name] for name in ("inner", "leaf", "first", "below")]
     assert [queue.name for queue in sorted(queues, key=opened.queue_key)] == ["first", "below", "leaf", "inner"]
 
@@ -288,23 +243,9 @@ def test_of_equal_shares_the_queue_that_deserves_something_goes_first(hierarchy:
     for name, deserved in (("a", None), ("b", cpus(2)), ("c", cpus(3))):
         made.queue(name, deserved=deserved)
         made.gang(name, 2, queue=name, phase="Running", pod={"nodeName": "n"})
-    opened, _ = _opened(made, given)
+    opened, _ = opened_with(made, given)
     queues = [opened.state.queues[name] for name in ("a", "b", "c")]
     assert [queue.name for queue in sorted(queues, key=opened.queue_key)] == ["c", "b", "a"]
-
-
-def test_within_a_queue_its_quota_protects_nobody_from_a_whole_gang() -> None:
-    """scheduler.md 3.7: UE permits all in preempt; in reclaim the guarantee and what is deserved stay."""
-    given = policy(hierarchy=False)
-    made = cluster(hierarchy=False)
-    made.queue("a", guarantee={"resource": cpus(1)}, deserved=cpus(2))
-    made.gang("old", 3, queue="a", phase="Running", pod={"nodeName": "n"})
-    made.gang("new", 3)
-    opened, plugin = _opened(made, given)
-    job, tasks = opened.state.jobs["ns/new"], [task_of(opened, f"old-worker-{i}") for i in range(3)]
-    need = opened.dims.vector(cpus(3))
-    assert plugin.evictable(GangEviction(EvictionKind.PREEMPT, job, need), tasks) == tasks
-    assert plugin.evictable(GangEviction(EvictionKind.RECLAIM, job, need), tasks) == tasks[:1]
 
 
 def test_numbers_of_pods_are_no_quota() -> None:
@@ -313,12 +254,12 @@ def test_numbers_of_pods_are_no_quota() -> None:
     made = cluster()
     made.queue("a", capability={"pods": "1"}, deserved={"pods": "5"})
     made.gang("g", 3, minimum=1, queue="a", phase="Pending", minResources={"cpu": "1", "pods": "3"})
-    opened, plugin = _opened(made, given)
+    opened, plugin = opened_with(made, given)
     queue, cls = opened.state.queues["a"], task_of(opened, "g-worker-0").cls
     assert plugin.room(queue, cls.request) > 3
     assert not plugin.preemptive(queue, cls.request), "it deserves no cpu and no memory"
     made.queue("a", event="MODIFIED", capability={"pods": "0"}, deserved={"cpu": "5"})
-    opened, plugin = _opened(made, given)
+    opened, plugin = opened_with(made, given)
     assert plugin.preemptive(opened.state.queues["a"], cls.request)
     assert placed(made, "g") == {"g": 3}
 
@@ -387,7 +328,7 @@ def test_guarantees_beyond_the_cluster_leave_each_its_own_and_others_nothing() -
     made = cluster(cpu=4, hierarchy=False)
     for name in ("a", "b"):
         made.queue(name, guarantee={"resource": cpus(3)})
-    opened, plugin = _opened(made, given)
+    opened, plugin = opened_with(made, given)
     one = opened.dims.vector(cpus(1))
     rooms = {name: plugin.room(opened.state.queues[name], one) for name in ("a", "b", "default")}
     assert rooms == {"a": 3, "b": 3, "default": 0}
@@ -402,135 +343,11 @@ def test_guarantees_beyond_the_queue_above_are_kept_as_far_as_its_capability_goe
         made.queue(parent, capability=cpus(capability))
         for name in children:
             made.queue(name, parent=parent, guarantee={"resource": cpus(3)})
-    opened, plugin = _opened(made, given)
+    opened, plugin = opened_with(made, given)
     queues, dims = opened.state.queues, opened.dims
     assert {name: plugin.room(queues[name], dims.vector(cpus(1))) for name in "abc"} == {"a": 3, "b": 3, "c": 2}
     claims = {name: [plugin.preemptive(queues[name], dims.vector(cpus(n))) for n in (2, 3)] for name in "ac"}
     assert claims == {"a": [True, True], "c": [True, False]}
-
-
-@pytest.mark.parametrize(
-    ("levels", "deserved", "goes"), [(0, None, True), (1, None, False), (1, 4, True), (1, "memory", False)]
-)
-def test_what_is_lent_stays_among_relatives_that_deserve_none_of_it(levels: int, deserved: object, goes: bool) -> None:
-    """scheduler.md 3.7, RE: a pod of which its queue deserves nothing goes, unless both queues have a common ancestor
-    within L levels, and who takes it deserves nothing of what it asks for either."""
-    given = policy(hierarchy=True, ancestorReclaimLevel=levels)
-    made = cluster()
-    made.queue("eng")
-    made.queue("taker", parent="eng", deserved=cpus(deserved) if isinstance(deserved, int) else None)
-    if deserved == "memory":
-        made.queue("taker", event="MODIFIED", parent="eng", deserved={"memory": "8Gi"})
-    made.queue("lent", parent="eng")
-    made.gang("old", 1, queue="lent", phase="Running", pod={"nodeName": "n"})
-    made.gang("new", 1, queue="taker")
-    requests(made, "new-worker-0", None, cpu="1")
-    opened, plugin = _opened(made, given)
-    old = task_of(opened, "old-worker-0")
-    assert plugin.reclaimable(task_of(opened, "new-worker-0"), [old]) == ([old] if goes else [])
-
-
-@pytest.mark.parametrize(
-    ("taker", "levels", "above", "gone"),
-    [
-        ("x", 0, 9, 2),
-        # What y deserves is held against y's pods as well, each on the books without those before it.
-        ("x", 1, 3, 0),
-        ("x", 1, 2, 1),
-        ("x", 1, 1, 2),
-        # It deserves nothing of it.
-        ("x", 1, None, 2),
-        # It is above both, and nothing leaves it.
-        ("y", 1, 9, 2),
-        # The root isn't looked at, whatever is deserved below it.
-        ("", 1, 9, 2),
-    ],
-)
-def test_queues_above_the_victims_have_to_hold_too_much_as_well(
-    taker: str, levels: int, above: int | None, gone: int
-) -> None:
-    """scheduler.md 3.7, RE: queue c holds 3 and deserves 1; so many levels above it count, but for those that are the
-    taker's at the same level, and the root."""
-    given = policy(hierarchy=True, ancestorReclaimLevel=levels)
-    made = cluster()
-    made.queue("x", deserved=cpus(50))
-    made.queue("y", deserved=None if above is None else cpus(above))
-    made.queue("a", parent=taker or "x", deserved=cpus(9))
-    made.queue("c", parent="y" if taker else "", deserved=cpus(1))
-    made.gang("old", 3, queue="c", phase="Running", pod={"nodeName": "n"})
-    made.gang("new", 1, queue="a")
-    opened, plugin = _opened(made, given)
-    old = [task_of(opened, f"old-worker-{i}") for i in range(3)]
-    assert plugin.reclaimable(task_of(opened, "new-worker-0"), old) == old[:gone]
-
-
-@pytest.mark.parametrize(
-    ("deserved", "gone"),
-    [
-        ({"cpu": "1", "memory": "9Gi"}, 2),
-        ({"cpu": "3", "memory": "9Gi"}, 0),
-        # Cpu of which nothing is deserved isn't compared, but devices of which none is deserved are.
-        ({"cpu": "0", "memory": "9Gi"}, 0),
-        ({"cpu": "9", "x/gpu": "0"}, 3),
-        ({"cpu": "9", "x/gpu": "1"}, 2),
-        # Pods make what is deserved something in common, and aren't compared.
-        ({"pods": "1"}, 0),
-        ({"x/other": "1"}, 3),
-        ({}, 3),
-    ],
-)
-def test_what_goes_is_lent_or_more_than_is_deserved_of_something(deserved: dict[str, str], gone: int) -> None:
-    """scheduler.md 1.7 and 3.7, RE: of three pods of a cpu, 1Gi and a device each."""
-    given = policy(hierarchy=False)
-    made = cluster(hierarchy=False)
-    made.node("gpus", x_gpu="8", x_other="8", cpu="8")
-    made.queue("a", deserved=deserved)
-    made.gang("old", 3, queue="a", pod={"nodeName": "gpus"}, phase="Running")
-    for index in range(3):
-        requests(made, f"old-worker-{index}", None, cpu="1", memory="1Gi", x_gpu="1")
-    made.run("old")
-    made.gang("new", 1)
-    opened, plugin = _opened(made, given)
-    old = [task_of(opened, f"old-worker-{i}") for i in range(3)]
-    assert plugin.reclaimable(task_of(opened, "new-worker-0"), old) == old[:gone]
-    gang = GangEviction(EvictionKind.RECLAIM, opened.state.jobs["ns/new"], opened.dims.vector(cpus(1)))
-    assert plugin.evictable(gang, old) == old[:gone]
-
-
-def test_a_guarantee_is_kept_whatever_is_held_beyond_it() -> None:
-    """scheduler.md 3.7, RE and UE: without the pod of 3 cpus nothing of the 2 would be left, without another one 3."""
-    given = policy(hierarchy=False)
-    made = cluster(hierarchy=False)
-    made.queue("a", guarantee={"resource": cpus(2)})
-    made.gang("big", 1, cpu="3", queue="a", phase="Running", pod={"nodeName": "n"})
-    made.gang("new", 1)
-    for small in ([], ["small-worker-0"]):
-        if small:
-            made.gang("small", 1, cpu="2", queue="a", phase="Running", pod={"nodeName": "n"})
-        opened, plugin = _opened(made, given)
-        old = [task_of(opened, name) for name in ["big-worker-0", *small]]
-        gang = GangEviction(EvictionKind.RECLAIM, opened.state.jobs["ns/new"], opened.dims.vector(cpus(1)))
-        want = old[:1] if small else []
-        assert plugin.reclaimable(task_of(opened, "new-worker-0"), old) == want
-        assert plugin.evictable(gang, old) == want
-
-
-@pytest.mark.parametrize(
-    ("hierarchy", "order"), [(True, ["beside", "cousin", "other"]), (False, ["other", "cousin", "beside"])]
-)
-def test_the_closest_relatives_of_who_takes_lose_first(hierarchy: bool, order: list[str]) -> None:
-    """scheduler.md 3.7: VQO by the depth of the common ancestor, and without a hierarchy the last in queue order first,
-    here the youngest."""
-    given = policy(hierarchy=hierarchy)
-    made = Cluster(given)
-    made.queue("eng")
-    made.queue("ml", parent="eng")
-    for name, parent in (("taker", "ml"), ("beside", "ml"), ("cousin", "eng"), ("other", "")):
-        made.queue(name, parent=parent)
-    opened, _ = _opened(made, given)
-    queues = opened.state.queues
-    found = opened.victim_queues([queues[name] for name in ("other", "beside", "cousin")], queues["taker"])
-    assert [queue.name for queue in found] == order
 
 
 def test_a_queue_that_closes_admits_and_places_nobody() -> None:

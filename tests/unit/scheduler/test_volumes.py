@@ -5,23 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-import numpy as np
 import pytest
 
 from tests.unit.scheduler.cluster import Cluster, Json
 from vcbatch.api.names import BIND_COMPLETED, SELECTED_NODE
 from vcbatch.api.resources import (
-    CSIDRIVERS,
     CSINODES,
-    CSISTORAGECAPACITIES,
     PERSISTENTVOLUMECLAIMS,
     PERSISTENTVOLUMES,
     STORAGECLASSES,
 )
-from vcbatch.api.storage import Claim, CsiDriver, CsiNode, CsiStorageCapacity, PersistentVolume, StorageClass
+from vcbatch.api.storage import Claim, CsiNode, PersistentVolume, StorageClass
 from vcbatch.scheduler import CycleResult, Policy
 from vcbatch.scheduler.filters.storage_objects import suits
-from vcbatch.scheduler.plugins.storage_shape import Point, storage_score
 from vcbatch.scheduler.result import ClaimBinding, WaitReason
 
 ZONE = "topology.kubernetes.io/zone"
@@ -94,7 +90,7 @@ class Storage(Cluster):
         return told.message
 
 
-def _nodes(cluster: Cluster, gang: str) -> set[str]:
+def nodes_of(cluster: Cluster, gang: str) -> set[str]:
     return set(cluster.placed(gang).values())
 
 
@@ -108,7 +104,7 @@ def test_a_bound_claim_keeps_its_pods_where_the_volume_is() -> None:
     cluster.claim("data", "static", volume="v")
     cluster.users("g", 4, "data")
     result = cluster.cycle()
-    assert _nodes(cluster, "g") == {"b", "c"}
+    assert nodes_of(cluster, "g") == {"b", "c"}
     assert not _claims(result)
     assert {bind.gang for bind in result.binds} == {""}
 
@@ -142,7 +138,7 @@ def test_nodes_that_name_no_zone_are_in_all_of_them() -> None:
     assert not cluster.cycle().binds
     cluster.node("bare")
     cluster.cycle()
-    assert _nodes(cluster, "g") == {"bare"}
+    assert nodes_of(cluster, "g") == {"bare"}
 
 
 OLD_ZONE, REGION = "failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/region"
@@ -164,7 +160,7 @@ def test_zones_by_their_old_name_and_regions_count_too(labels: dict[str, str], n
     cluster.claim("data", "static", volume="v")
     cluster.users("g", 1, "data")
     cluster.cycle()
-    assert _nodes(cluster, "g") == nodes
+    assert nodes_of(cluster, "g") == nodes
 
 
 def test_the_zone_of_a_volume_counts() -> None:
@@ -173,7 +169,7 @@ def test_the_zone_of_a_volume_counts() -> None:
     cluster.claim("data", "static", volume="v")
     cluster.users("g", 2, "data")
     cluster.cycle()
-    assert _nodes(cluster, "g") == {"c"}
+    assert nodes_of(cluster, "g") == {"c"}
     cluster.users("h", 1, "data")
     cluster.cycle()
     assert "node(s) had no available volume zone" in cluster.why("h")
@@ -214,7 +210,7 @@ def test_a_volume_that_is_yet_to_be_made_is_asked_for_on_the_node_of_its_pod() -
     cluster.claim("data", "late")
     cluster.users("g", 2, "data")
     result = cluster.cycle()
-    (node,) = _nodes(cluster, "g")
+    (node,) = nodes_of(cluster, "g")
     assert _claims(result) == {ClaimBinding("ns", "data", "c-data", "", node)}
     assert {bind.gang for bind in result.binds} == {"ns/g"}
 
@@ -248,7 +244,7 @@ def test_the_node_that_was_written_on_a_claim_is_kept() -> None:
     cluster.claim("data", "late", annotations={SELECTED_NODE: "c"})
     cluster.users("g", 1, "data")
     assert _claims(cluster.cycle()) == {ClaimBinding("ns", "data", "c-data", "", "c")}
-    assert _nodes(cluster, "g") == {"c"}
+    assert nodes_of(cluster, "g") == {"c"}
 
 
 def test_a_class_makes_volumes_only_where_it_may() -> None:
@@ -258,7 +254,7 @@ def test_a_class_makes_volumes_only_where_it_may() -> None:
     cluster.claim("data", "zonal")
     cluster.users("g", 1, "data")
     cluster.cycle()
-    assert _nodes(cluster, "g") == {"c"}
+    assert nodes_of(cluster, "g") == {"c"}
 
 
 def test_who_waits_for_a_class_is_tried_again_when_it_changes() -> None:
@@ -295,7 +291,7 @@ def test_a_class_makes_volumes_where_any_of_its_terms_lets_it(zones: tuple[str, 
     cluster.claim("data", "zonal")
     cluster.users("g", 1, "data")
     cluster.cycle()
-    assert _nodes(cluster, "g") == {"c"}
+    assert nodes_of(cluster, "g") == {"c"}
 
 
 VOLUME: Json = {
@@ -345,7 +341,7 @@ def test_a_claim_is_bound_as_soon_as_that_is_written_on_it() -> None:
     cluster.claim("data", "now", volume="v", phase="Pending", annotations={BIND_COMPLETED: "yes"})
     cluster.users("g", 1, "data")
     cluster.cycle()
-    assert _nodes(cluster, "g") == {"b"}
+    assert nodes_of(cluster, "g") == {"b"}
 
 
 def test_static_volumes_are_given_to_one_claim_each_the_smallest_that_does() -> None:
@@ -356,7 +352,7 @@ def test_static_volumes_are_given_to_one_claim_each_the_smallest_that_does() -> 
         cluster.claim(name, "static", size="2Gi")
     cluster.users("g", 1, "one", "two")
     assert {(c.name, c.volume) for c in _claims(cluster.cycle())} == {("one", "small"), ("two", "large")}
-    assert _nodes(cluster, "g") == {"b"}
+    assert nodes_of(cluster, "g") == {"b"}
     cluster.claim("three", "static", size="2Gi")
     cluster.users("h", 1, "three")
     assert not cluster.cycle().binds, "both are given away"
@@ -370,7 +366,7 @@ def test_a_volume_that_one_pod_is_to_have_is_where_the_others_of_its_claim_go() 
     cluster.users("large", 3, "data")
     cluster.users("fits", 2, "data")
     assert len(cluster.cycle().binds) == 2
-    assert _nodes(cluster, "fits") == {"b"}
+    assert nodes_of(cluster, "fits") == {"b"}
 
 
 def test_the_smaller_claim_has_first_pick_of_volumes_that_are_there() -> None:
@@ -484,7 +480,7 @@ def test_a_driver_attaches_no_more_volumes_to_a_node_than_it_says() -> None:
     cluster.users("first", 2, "one", cpu="500m")
     cluster.users("second", 1, "two", cpu="500m")
     cluster.cycle()
-    assert _nodes(cluster, "first") == {"a"}, "one claim is attached once for both"
+    assert nodes_of(cluster, "first") == {"a"}, "one claim is attached once for both"
     assert "node(s) exceed max volume count" in cluster.why("second")
 
 
@@ -498,7 +494,7 @@ def test_a_driver_that_leaves_a_node_limits_nothing_there() -> None:
     assert not cluster.cycle().binds
     cluster.scheduler.apply(CSINODES, "DELETED", msgspec.convert({"metadata": {"name": "b"}}, CsiNode))
     cluster.cycle()
-    assert _nodes(cluster, "g") == {"b"}
+    assert nodes_of(cluster, "g") == {"b"}
 
 
 def test_what_another_driver_attaches_does_not_count() -> None:
@@ -513,7 +509,7 @@ def test_what_another_driver_attaches_does_not_count() -> None:
         cluster.claim(name, "static", volume=f"v-{name}")
         cluster.users(f"g{name}", 1, name, cpu="500m")
     cluster.cycle()
-    assert _nodes(cluster, "gone") == _nodes(cluster, "gtwo") == {"a"}
+    assert nodes_of(cluster, "gone") == nodes_of(cluster, "gtwo") == {"a"}
 
 
 def test_claims_made_for_a_pod_are_named_after_it() -> None:
@@ -527,149 +523,18 @@ def test_claims_made_for_a_pod_are_named_after_it() -> None:
     assert {claim.name for claim in _claims(cluster.cycle())} == {"g-worker-0-scratch", "g-worker-1-scratch"}
 
 
-# Room for volumes that are yet to be made
-
-
-def _published(cluster: Storage, name: str, size: str, *, zone: str = "", **given: Any) -> None:
-    """So much storage is left for class `late` in a zone; without one, on no node."""
-    cluster.scheduler.apply(
-        CSIDRIVERS,
-        "ADDED",
-        msgspec.convert({"metadata": {"name": "example.com/disk"}, "spec": {"storageCapacity": True}}, CsiDriver),
-    )
-    raw: Json = {"metadata": {"name": name, "namespace": "csi"}, "storageClassName": "late", "capacity": size, **given}
-    if zone:
-        raw["nodeTopology"] = {"matchLabels": {ZONE: zone}}
-    cluster.scheduler.apply(CSISTORAGECAPACITIES, "ADDED", msgspec.convert(raw, CsiStorageCapacity))
-
-
-def test_a_volume_is_made_where_storage_is_left() -> None:
-    cluster = Storage()
-    _published(cluster, "x", "1Gi", zone="x")
-    _published(cluster, "y", "9Gi", zone="y")
-    cluster.claim("data", "late", size="2Gi")
-    cluster.users("g", 1, "data")
-    cluster.cycle()
-    assert _nodes(cluster, "g") == {"c"}
-
-
-def test_too_little_storage_is_named_and_the_gang_starts_when_there_is_more() -> None:
-    cluster = Storage()
-    _published(cluster, "x", "1Gi", zone="x")
-    _published(cluster, "y", "9Gi", zone="y", maximumVolumeSize="1Gi")
-    _published(cluster, "nowhere", "9Gi")
-    cluster.claim("data", "late", size="2Gi")
-    cluster.users("g", 1, "data")
-    cluster.cycle()
-    told = cluster.scheduler.explain("ns", "g")
-    assert told is not None
-    assert told.nodes == {"node(s) did not have enough free storage": 3}
-    _published(cluster, "x", "3Gi", zone="x")
-    cluster.cycle()
-    assert _nodes(cluster, "g") <= {"a", "b"}
-    assert _nodes(cluster, "g")
-
-
-def test_storage_is_only_missed_where_a_volume_could_be_made() -> None:
-    cluster = Storage()
-    terms = [{"matchLabelExpressions": [{"key": ZONE, "values": ["y"]}]}]
-    cluster.storage_class("late", volumeBindingMode="WaitForFirstConsumer", allowedTopologies=terms)
-    _published(cluster, "y", "1Gi", zone="y")
-    cluster.claim("data", "late", size="2Gi")
-    cluster.users("g", 1, "data")
-    cluster.cycle()
-    told = cluster.scheduler.explain("ns", "g")
-    assert told is not None
-    assert told.nodes == {
-        "node(s) didn't find available persistent volumes to bind": 2,
-        "node(s) did not have enough free storage": 1,
-    }
-
-
-def test_the_most_that_is_left_for_the_class_decides() -> None:
-    """What is left of another class is none of it, and exactly as much as is asked for is enough."""
-    cluster = Storage()
-    _published(cluster, "1", "2Gi", zone="y")
-    _published(cluster, "2", "1Gi", zone="y")
-    _published(cluster, "3", "9Gi", zone="x", storageClassName="other")
-    cluster.claim("data", "late", size="2Gi")
-    cluster.users("g", 1, "data")
-    cluster.cycle()
-    assert _nodes(cluster, "g") == {"c"}
-
-
-def test_a_driver_that_does_not_say_that_it_publishes_has_room_everywhere() -> None:
-    cluster = Storage()
-    _published(cluster, "x", "0", zone="x")
-    driver = {"metadata": {"name": "example.com/disk"}, "spec": {"storageCapacity": False}}
-    cluster.scheduler.apply(CSIDRIVERS, "MODIFIED", msgspec.convert(driver, CsiDriver))
-    cluster.claim("data", "late", size="2Gi")
-    cluster.users("g", 1, "data")
-    assert len(cluster.cycle().binds) == 1
-
-
-def test_a_driver_that_publishes_nothing_has_room_everywhere() -> None:
-    cluster = Storage()
-    raw = {"metadata": {"name": "x", "namespace": "csi"}, "storageClassName": "late", "capacity": "0"}
-    cluster.scheduler.apply(CSISTORAGECAPACITIES, "ADDED", msgspec.convert(raw, CsiStorageCapacity))
-    cluster.claim("data", "late", size="2Gi")
-    cluster.users("g", 1, "data")
-    assert len(cluster.cycle().binds) == 1
-
-
-def _with(**arguments: Any) -> Storage:
+def with_rules(**arguments: Any) -> Storage:
     cluster = Storage()
     plugins = [{"name": "gang"}, {"name": "predicates", "arguments": arguments}]
     cluster.scheduler.set_policy(Policy.build({"actions": "enqueue, allocate", "tiers": [{"plugins": plugins}]}))
     return cluster
 
 
-def test_the_shape_says_whether_full_or_empty_storage_is_better() -> None:
-    for low, high, node in ((10, 0, "c"), (0, 10, "a")):
-        points = [{"utilization": 0, "score": low}, {"utilization": 100, "score": high}]
-        cluster = _with(**{"volumebinding.shape": points})
-        _published(cluster, "x", "4Gi", zone="x")
-        _published(cluster, "y", "40Gi", zone="y")
-        cluster.claim("data", "late", size="2Gi")
-        cluster.users("g", 1, "data")
-        cluster.cycle()
-        assert _nodes(cluster, "g") == {node}
-
-
-def test_a_volume_that_is_there_is_rated_by_its_own_size() -> None:
-    points = [{"utilization": 0, "score": 0}, {"utilization": 100, "score": 10}]
-    cluster = _with(**{"volumebinding.shape": points})
-    cluster.volume("large", nodes=("a",), size="8Gi")
-    cluster.volume("small", nodes=("c",), size="2Gi")
-    cluster.claim("data", "static", size="1Gi")
-    cluster.users("g", 1, "data")
-    cluster.cycle()
-    assert _nodes(cluster, "g") == {"c"}
-
-
-@pytest.mark.parametrize(
-    ("shape", "asked", "held", "points"),
-    [
-        (((0, 0), (100, 100)), 1, 4, 25),
-        (((0, 0), (100, 100)), 5, 4, 100),
-        (((0, 0), (100, 100)), 1, 0, 100),
-        (((0, 100), (40, 80), (80, 40), (100, 0)), 3, 5, 60),
-        (((20, 30), (80, 90)), 1, 10, 30),
-        (((20, 30), (80, 90)), 9, 10, 90),
-    ],
-)
-def test_points_lie_on_a_line_through_the_shape(
-    shape: tuple[tuple[int, int], ...], asked: float, held: float, points: float
-) -> None:
-    found = storage_score([(np.array([asked], dtype=float), np.array([held], dtype=float))], [Point(*p) for p in shape])
-    assert found.tolist() == [points]
-
-
 # Switches
 
 
 def test_volumes_are_left_to_others_where_binding_is_switched_off() -> None:
-    cluster = _with(**{"predicate.VolumeBindingEnable": False})
+    cluster = with_rules(**{"predicate.VolumeBindingEnable": False})
     cluster.claim("data", "late")
     cluster.users("g", 2, "data")
     result = cluster.cycle()
@@ -678,7 +543,7 @@ def test_volumes_are_left_to_others_where_binding_is_switched_off() -> None:
 
 
 def test_where_a_volume_is_does_not_count_where_binding_is_switched_off() -> None:
-    cluster = _with(**{"predicate.VolumeBindingEnable": False})
+    cluster = with_rules(**{"predicate.VolumeBindingEnable": False})
     cluster.volume("v", nodes=("elsewhere",))
     cluster.claim("data", "static", volume="v")
     cluster.users("g", 1, "data")
@@ -686,7 +551,7 @@ def test_where_a_volume_is_does_not_count_where_binding_is_switched_off() -> Non
 
 
 def test_zones_of_volumes_do_not_count_where_they_are_switched_off() -> None:
-    cluster = _with(**{"predicate.VolumeZoneEnable": False})
+    cluster = with_rules(**{"predicate.VolumeZoneEnable": False})
     cluster.volume("v", labels={ZONE: "elsewhere"})
     cluster.claim("data", "static", volume="v")
     cluster.users("g", 1, "data")
@@ -695,7 +560,7 @@ def test_zones_of_volumes_do_not_count_where_they_are_switched_off() -> None:
 
 def test_limits_of_drivers_do_not_count_where_they_are_switched_off() -> None:
     for on in (True, False):
-        cluster = _with(**{"predicate.NodeVolumeLimitsEnable": on})
+        cluster = with_rules(**{"predicate.NodeVolumeLimitsEnable": on})
         for node in ("a", "b", "c"):
             cluster.limit(node, "example.com/disk", 0)
         cluster.volume("v", csi={"driver": "example.com/disk"})
@@ -705,14 +570,14 @@ def test_limits_of_drivers_do_not_count_where_they_are_switched_off() -> None:
 
 
 def test_how_long_a_volume_may_take_is_told_with_its_claim() -> None:
-    cluster = _with(**{"volumebinding.bindTimeoutSeconds": 30})
+    cluster = with_rules(**{"volumebinding.bindTimeoutSeconds": 30})
     cluster.claim("data", "late")
     cluster.users("g", 1, "data")
     assert {claim.timeout for claim in _claims(cluster.cycle())} == {30.0}
 
 
 def test_another_policy_has_its_own_rules_about_volumes() -> None:
-    cluster = _with(**{"predicate.VolumeBindingEnable": False})
+    cluster = with_rules(**{"predicate.VolumeBindingEnable": False})
     cluster.claim("data", "late")
     cluster.cycle()
     cluster.scheduler.set_policy(Policy.build({"actions": "allocate", "tiers": [{"plugins": [{"name": "gang"}]}]}))
