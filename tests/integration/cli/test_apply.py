@@ -72,6 +72,32 @@ def test_what_others_need_is_made_first_and_nothing_twice(shell: Shell) -> None:
     assert shell.run("delete", "-f", file, "--yes").err == "0 to delete, 3 not there\n"
 
 
+def test_a_queue_is_deleted_once_the_jobs_before_it_have_left_it(shell: Shell) -> None:
+    file = shell.file("held.yaml", TREE.replace("below", "holds").replace("above", "held"))
+    shell.run("apply", "-f", file, "--yes").ok()
+    assert shell.run("wait", "holds-job", "--for", "running").code == 0
+    assert shell.run("wait", "queue/holds", "--for", "jsonpath={.status.running}=1").code == 0
+    gone = shell.run("delete", "-f", file, "--yes")
+    assert gone.ok().splitlines()[-3:] == [
+        "job/holds-job in default deleted", "queue/holds deleted", "queue/held deleted",
+    ]  # fmt: skip
+    assert "waiting until queue/holds can be deleted: queue holds can not be deleted because it has" in gone.err
+
+
+def test_a_queue_that_others_are_in_isnt_waited_for(shell: Shell) -> None:
+    file = shell.file("shared.yaml", QUEUE.replace("NAME", "shared"))
+    shell.run("apply", "-f", file, "--yes").ok()
+    job = TREE.partition("---")[0].replace("below", "shared")
+    shell.run("apply", "-f", shell.file("job.yaml", job), "--yes").ok()
+    assert shell.run("wait", "queue/shared", "--for", "jsonpath={.status.running}=1").code == 0
+    refused = shell.run("delete", "-f", file, "--yes")
+    assert refused.code == 1
+    assert "shared.yaml:1: queue/shared: " in refused.err
+    assert "delete or finish their jobs first" in refused.err
+    assert "waiting" not in refused.err
+    shell.run("delete", "-f", "job.yaml", "-f", file, "--yes").ok()
+
+
 URGENT = """\
 apiVersion: batch.volcano.sh/v1alpha1
 kind: Job

@@ -7,15 +7,24 @@ from pathlib import Path
 
 import click
 
-from vcbatch.api.resources import Resource
+from vcbatch.api.resources import QUEUES, Resource
 from vcbatch.cli.access import Access, access_options
 from vcbatch.cli.apply.order import in_order
 from vcbatch.cli.manifests import Manifest, files_option, read_manifests
 from vcbatch.cli.output import CliError, note, say
+from vcbatch.runtime.clock import BlockingClock
 from vcbatch.seams.api import Api, ApiError
+from vcbatch.seams.clock import Clock
 
 Found = tuple[Manifest, Resource, str | None, str]
 """A manifest, what it is, where it is and the UID of the object that is there."""
+
+_PATIENCE, _STEP = 120.0, 0.5
+"""For how many seconds a queue is waited for that jobs leave which were deleted before it, whose pods may take their
+time to end, and after how many it is tried again."""
+
+_HELD = "can not be deleted because it has"
+"""How admission, Volcano's too, says of a queue that something is in it."""
 
 
 @click.command("delete")
@@ -26,7 +35,7 @@ Found = tuple[Manifest, Resource, str | None, str]
 def command(access: Access, files: tuple[Path, ...], dry_run: bool, yes: bool) -> int:
     """Delete the objects that the files describe, with what belongs to them, such as the pods of jobs.
 
-    What others need goes last. What isn't there is no error.
+    What others need goes last, a queue once the jobs deleted before it have left it. What isn't there is no error.
     """
     manifests = list(reversed(in_order(read_manifests(files))))
     for manifest in manifests:
@@ -45,7 +54,7 @@ def command(access: Access, files: tuple[Path, ...], dry_run: bool, yes: bool) -
     if not yes and not click.confirm("Do this?", err=True):
         note("nothing was deleted")
         return 1
-    access.once(lambda api: _delete(api, found))
+    access.once(lambda api: _delete(api, found, clock=BlockingClock()))
     return 0
 
 
@@ -70,11 +79,32 @@ async def _existing(api: Api, manifests: list[Manifest], namespace: str) -> list
     return found
 
 
-async def _delete(api: Api, found: list[Found]) -> None:
-    for manifest, resource, where, uid in found:
+async def _delete(api: Api, found: list[Found], *, clock: Clock) -> None:
+    for position, one in enumerate(found):
+        manifest, _, where, _ = one
+        try:
+            await _delete_one(api, one, emptied=position > 0, clock=clock)
+        except ApiError as error:
+            raise CliError(f"{manifest.place()}: {_title(manifest, where)}: {error}") from error
+        say(f"{_title(manifest, where)} deleted")
+
+
+async def _delete_one(api: Api, one: Found, *, emptied: bool, clock: Clock) -> None:
+    """A queue that others were in which are `emptied` out of it is tried until they have left."""
+    manifest, resource, where, uid = one
+    until, told = clock.monotonic() + _PATIENCE, False
+    while True:
         try:
             await api.delete(resource, manifest.name, namespace=where, uid=uid, propagation="Background")
+            return
         except ApiError as error:
-            if not error.not_found:
-                raise CliError(f"{manifest.place()}: {_title(manifest, where)}: {error}") from error
-        say(f"{_title(manifest, where)} deleted")
+            if error.not_found:
+                return
+            held = resource == QUEUES and _HELD in error.message
+            if not (held and emptied) or clock.monotonic() >= until:
+                raise
+            if not told:
+                reason = error.message.rpartition("denied the request: ")[2]
+                note(f"waiting until {_title(manifest, where)} can be deleted: {reason}")
+                told = True
+        await clock.sleep(_STEP)
