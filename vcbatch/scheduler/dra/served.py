@@ -82,6 +82,8 @@ class ServedResources:
         if enabled and self._facts.of(ResourceSlice):
             wanted = {name for name in dims.names if name not in dims.ignored}
             known = {name: made for name, made in backing(classes.values()).items() if name in wanted}
+        if not known and not self._classes:
+            return []  # as ever in a cluster of which no class backs anything
         moved = [info for info in infos if self._take_in(info, known, classes, inventory, dims)]
         offered = {name for info in infos for name in info.served}
         if moved or known != self._classes:
