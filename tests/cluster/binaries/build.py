@@ -8,11 +8,13 @@ tests.cluster.binaries.build`.
 
 import fcntl
 import hashlib
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,12 +30,33 @@ VERSION_PACKAGES = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/versi
 
 
 @dataclass(frozen=True, slots=True)
+class Mend:
+    """A fault of a pinned module that is built without it: in `file` of the module, `wrong` becomes `right`."""
+
+    module: str
+    file: str
+    wrong: str
+    right: str
+
+
+@dataclass(frozen=True, slots=True)
 class Program:
     """One program of the test bed: its name, the module that pins it and the package that is built."""
 
     name: str
     module: str
     package: str
+    mend: Mend | None = None
+
+
+# A watch that the server ended (as it does to those that read too slowly) would be asked for from version 0, which
+# means everything anew: thousands of pods, during which the watch falls behind again, for as long as there is work.
+_RESUME_WATCHES = Mend(
+    module="sigs.k8s.io/kwok",
+    file="pkg/utils/informer/event.go",
+    wrong="if !o.EnableListPager || o.EnableStreamWatch {",
+    right='if opts.ResourceVersion == "" && (!o.EnableListPager || o.EnableStreamWatch) {',
+)
 
 
 PROGRAMS = (
@@ -42,7 +65,7 @@ PROGRAMS = (
     Program("kube-controller-manager", "kubernetes", "k8s.io/kubernetes/cmd/kube-controller-manager"),
     Program("kube-scheduler", "kubernetes", "k8s.io/kubernetes/cmd/kube-scheduler"),
     Program("kubectl", "kubernetes", "k8s.io/kubernetes/cmd/kubectl"),
-    Program("kwok", "kwok", "sigs.k8s.io/kwok/cmd/kwok"),
+    Program("kwok", "kwok", "sigs.k8s.io/kwok/cmd/kwok", _RESUME_WATCHES),
 )
 
 
@@ -115,18 +138,46 @@ def _link_flags(version: str) -> str:
 
 def _build_one(compiler: str, program: Program, into: Path) -> None:
     flags = _link_flags(pinned_version("kubernetes")) if program.module == "kubernetes" else "-s -w"
-    unfinished = into / f".{program.name}.{os.getpid()}"
+    with tempfile.TemporaryDirectory(prefix=f".{program.name}.", dir=into) as folder:
+        unfinished = Path(folder) / program.name
+        mended = _mended(compiler, program, program.mend, Path(folder)) if program.mend is not None else ()
+        _run(
+            program,
+            [compiler, "build", *mended, "-trimpath", "-ldflags", flags, "-o", str(unfinished), program.package],
+        )
+        unfinished.rename(into / program.name)
+
+
+def _mended(compiler: str, program: Program, mend: Mend, folder: Path) -> tuple[str]:
+    """The compiler's argument that has it build with a copy of the module, in which the fault is mended."""
+    module = json.loads(_run(program, [compiler, "mod", "download", "-json", mend.module]))
+    copy = folder / "module"
+    shutil.copytree(module["Dir"], copy, copy_function=shutil.copyfile)
+    for inner in (copy, *(path for path in copy.rglob("*") if path.is_dir())):
+        inner.chmod(0o755)  # the module cache is read-only
+    file = copy / mend.file
+    before, found, after = file.read_text(encoding="utf-8").partition(mend.wrong)
+    if not found:
+        raise BuildError(f"{program.name} could not be built: {mend.module} {module['Version']} has no `{mend.wrong}`")
+    file.write_text(before + mend.right + after, encoding="utf-8")
+    pins = folder / "go.mod"
+    shutil.copyfile(HERE / program.module / "go.sum", folder / "go.sum")
+    shutil.copyfile(HERE / program.module / "go.mod", pins)
+    _run(program, [compiler, "mod", "edit", f"-replace={mend.module}={copy}", str(pins)])
+    return (f"-modfile={pins}",)
+
+
+def _run(program: Program, command: list[str]) -> str:
     done = subprocess.run(
-        [compiler, "build", "-trimpath", "-ldflags", flags, "-o", str(unfinished), program.package],
+        command,
         cwd=HERE / program.module,
         env=os.environ | {"CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly -buildvcs=false", "GOWORK": "off"},
         capture_output=True,
         text=True,
     )
     if done.returncode != 0:
-        unfinished.unlink(missing_ok=True)
         raise BuildError(f"{program.name} could not be built:\n{done.stderr[-4000:]}")
-    unfinished.rename(into / program.name)
+    return done.stdout
 
 
 @contextmanager
