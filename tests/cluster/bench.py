@@ -154,7 +154,7 @@ def cluster(nodes: int) -> Iterator[tuple[ControlPlane, list[str]]]:
     """A fresh control plane with nodes."""
     with (
         tempfile.TemporaryDirectory(prefix="vcbatch-bench-") as folder,
-        ControlPlane(Path(folder), build(), Options(scheduler=False, unlimited=True)) as plane,
+        ControlPlane(Path(folder), build(), Options(scheduler=False, unlimited=True, starts_only=True)) as plane,
     ):
         plane.install_crds()
 

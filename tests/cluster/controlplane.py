@@ -86,6 +86,8 @@ class Options:
     """Which controllers of kube-controller-manager run, by its own names for them."""
     start_milliseconds: int = 100
     """How long a bound pod takes to start on a simulated node that no annotation tells otherwise."""
+    starts_only: bool = False
+    """Fake kubelets that start pods and end none, whatever annotations and commands say: for measurements."""
     flags: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
     """More command line flags, by program; of a flag given twice, the last counts."""
 
@@ -271,7 +273,11 @@ class ControlPlane:
 
     def _kwok(self) -> list[str]:
         node = self.authority.serving("kubelet")
-        stages_file = stages.write(self.folder / "stages.yaml", start_milliseconds=self.options.start_milliseconds)
+        stages_file = stages.write(
+            self.folder / "stages.yaml",
+            start_milliseconds=self.options.start_milliseconds,
+            starts_only=self.options.starts_only,
+        )
         return [
             f"--kubeconfig={self.kubeconfig}", f"--config={stages_file}",
             "--manage-all-nodes=false",

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.controlplane import ControlPlane
+from tests.cluster.conftest import MakeControlPlane
+from tests.cluster.controlplane import ControlPlane, Options
 from tests.cluster.history import DELETED, PODS, Recorder
 from tests.cluster.processes import wait_until
 from tests.cluster.stages.samples import SAMPLES, SETTLED_SECONDS, Sample, outcome
@@ -116,3 +117,18 @@ def test_a_deleted_pod_reaches_a_terminal_phase_first(
         "kwok": sample.deleted,
         "virtual": sample.deleted,
     }
+
+
+def test_kubelets_for_measurements_start_a_pod_as_the_others_do(make_control_plane: MakeControlPlane) -> None:
+    sample = next(sample for sample in SAMPLES if sample.name == "endless")
+    plane = make_control_plane(Options(scheduler=False, starts_only=True))
+    plane.call("POST", PATH, sample.pod(plane.add_nodes(1)[0]))
+    path = f"{PATH}/{sample.name}"
+    wait_until("it runs", lambda: outcome(plane.call("GET", path)) == sample.settled)
+    status = plane.call("GET", path)["status"]
+    assert {condition["type"]: condition["status"] for condition in status["conditions"]} == {
+        "PodReadyToStartContainers": "True", "Initialized": "True", "Ready": "True", "ContainersReady": "True",
+    }  # fmt: skip
+    assert status["podIP"] and status["startTime"]
+    plane.call("DELETE", f"{path}?gracePeriodSeconds={GRACE}")
+    wait_until("it is gone", lambda: plane.request("GET", path)[0] == 404)

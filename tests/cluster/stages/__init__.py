@@ -3,6 +3,9 @@
 A pod takes its next step whenever something of it is due; what the step is, one template computes from the pod as it is
 stored (`pod-status.gotpl`). Wishes are annotations of the pod, or read off simple commands, by the same rules as the
 virtual nodes of the embedded server (`vcbatch.local.virtual`).
+
+For measurements there are kubelets that know of no wishes: a pod runs until it is deleted (`pod-start.gotpl`). They
+take half the CPU, and what they take is measured as time of whoever is waited for.
 """
 
 from __future__ import annotations
@@ -48,6 +51,11 @@ def _stage(name: str, kind: str, matching: list[Json], *, then: Json, delay: Jso
     }
 
 
+def _holds(expression: str) -> Json:
+    """A condition in CEL, for which kwok needn't turn the pod into JSON as it does for the others, which are jq."""
+    return {"cel": {"expression": expression}}
+
+
 def _is(key: str, *values: str) -> Json:
     return {"key": key, "operator": "In", "values": list(values)}
 
@@ -60,8 +68,22 @@ def _lacks(key: str) -> Json:
     return {"key": key, "operator": "DoesNotExist"}
 
 
-def stages(*, start_milliseconds: int = 100) -> list[Json]:
-    """The stages of pods and nodes. A bound pod begins to start after `start_milliseconds`."""
+def stages(*, start_milliseconds: int = 100, starts_only: bool = False) -> list[Json]:
+    """The stages of pods and nodes. A bound pod begins to start after `start_milliseconds`; where it `starts_only`, it
+    never ends by itself."""
+    of_pods = _of_pods_that_start(start_milliseconds) if starts_only else _of_pods(start_milliseconds)
+    return [
+        *of_pods,
+        _stage(
+            "node-initialize", "Node", [_lacks('.status.conditions[]? | select(.type == "Ready") | .status')],
+            then={"statusTemplate": "conditions:\n{{ range NodeConditions }}\n"
+                  "- {type: {{ .type }}, status: {{ .status | Quote }}, reason: {{ .reason }},"
+                  " message: {{ .message | Quote }}}\n{{ end }}\nphase: Running\n"},
+        ),
+    ]  # fmt: skip
+
+
+def _of_pods(start_milliseconds: int) -> list[Json]:
     alive = _lacks(".metadata.deletionTimestamp")
     deleted = _has(".metadata.deletionTimestamp")
     step = {"statusTemplate": (HERE / "pod-status.gotpl").read_text(encoding="utf-8")}
@@ -80,16 +102,22 @@ def stages(*, start_milliseconds: int = 100) -> list[Json]:
             delay={"durationMilliseconds": 0, "durationFrom": {"expressionFrom": _STOPPING}}, then=step,
         ),
         _stage("pod-remove", "Pod", [deleted, _is(".status.phase", "Succeeded", "Failed")], then={"delete": True}),
-        _stage(
-            "node-initialize", "Node", [_lacks('.status.conditions[]? | select(.type == "Ready") | .status')],
-            then={"statusTemplate": "conditions:\n{{ range NodeConditions }}\n"
-                  "- {type: {{ .type }}, status: {{ .status | Quote }}, reason: {{ .reason }},"
-                  " message: {{ .message | Quote }}}\n{{ end }}\nphase: Running\n"},
-        ),
     ]  # fmt: skip
 
 
-def write(path: Path, *, start_milliseconds: int = 100) -> Path:
+def _of_pods_that_start(start_milliseconds: int) -> list[Json]:
+    start = {"statusTemplate": (HERE / "pod-start.gotpl").read_text(encoding="utf-8")}
+    alive, deleted = _holds("!has(self.metadata.deletionTimestamp)"), _holds("has(self.metadata.deletionTimestamp)")
+    return [
+        _stage(
+            "pod-start", "Pod", [alive, _holds("self.status.phase == 'Pending'")],
+            delay={"durationMilliseconds": start_milliseconds}, then=start,
+        ),
+        _stage("pod-remove", "Pod", [deleted], then={"delete": True}),
+    ]  # fmt: skip
+
+
+def write(path: Path, *, start_milliseconds: int = 100, starts_only: bool = False) -> Path:
     """Write the stages where kwok's `--config` finds them."""
     # kwok's own four at a time would be what a measurement of many pods measures.
     configuration = {
@@ -105,6 +133,8 @@ def write(path: Path, *, start_milliseconds: int = 100) -> Path:
             "enablePodsOnNodeSyncStreamWatch": False,
         },
     }
-    documents = map(json.dumps, [configuration, *stages(start_milliseconds=start_milliseconds)])
+    documents = map(
+        json.dumps, [configuration, *stages(start_milliseconds=start_milliseconds, starts_only=starts_only)]
+    )
     path.write_text("\n---\n".join(documents) + "\n", encoding="utf-8")
     return path
