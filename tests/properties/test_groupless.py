@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.scheduler.cluster import Cluster
+from vcbatch.api.reasons import WaitReason
 from vcbatch.api.resources import PODGROUPS
 from vcbatch.api.scheduling import PodGroupView
 from vcbatch.scheduler import CycleResult
@@ -72,5 +73,7 @@ def test_who_waits_for_a_podgroup_that_is_not_there_says_so_and_nobody_else(play
         missed = world.said.get(name) == "PodGroupMissing: PodGroup ns/g doesn't exist"
         assert missed is not bool(world.groups), world.said.get(name)
     assert set(world.scheduler.strays()) == (set() if world.groups else {f"ns/{name}" for name in waiting})
+    missed = world.scheduler.waiting().get(("", WaitReason.POD_GROUP_MISSING), 0)
+    assert missed == (1 if waiting and not world.groups else 0)
     assert not world.again
     assert not last.pod_conditions, "it is said once"

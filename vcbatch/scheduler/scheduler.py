@@ -320,7 +320,8 @@ class Scheduler:
         return {f"{task.namespace}/{task.name}": task.job.key for task in lost if task.job is not None}
 
     def waiting(self) -> Mapping[tuple[str, WaitReason], int]:
-        """How many gangs of each queue wait for which reason; some may be 0."""
+        """How many gangs of each queue wait for which reason; some may be 0. Pods whose PodGroup doesn't exist are a
+        gang of the queue "", as nobody said of which they are."""
         return self._reporter.waiting
 
     def phase(self, namespace: str, name: str) -> str | None:

@@ -29,7 +29,7 @@ class Reporter:
 
     @property
     def waiting(self) -> Counter[tuple[str, WaitReason]]:
-        """How many gangs of each queue wait for which reason."""
+        """How many gangs of each queue wait for which reason; the queue is "" where the PodGroup doesn't exist."""
         return self._said.waiting
 
     def explanation(self, uid: str) -> Explanation | None:
@@ -41,6 +41,7 @@ class Reporter:
         writer = ReportWriter(self._said, session, held)
         for job in self._due(session):
             writer.job(job)
+        self._said.forget_groupless(session.state.jobs)
         turn = self._said.line.again(session.now)
         if turn is not None:
             writer.look_again(turn)

@@ -78,6 +78,7 @@ class ReportWriter:
         if group is None:
             self._groupless(job)
             return
+        self._said.groupless(job.key, told=False)
         ready = self._session.ready(job) and self._session.ready_without_hope(job)
         short = not ready and bool(job.tasks) and self._session.lacks_members(job) and not only_ending(job)
         blocker = self._blocker(job, short=short)
@@ -117,9 +118,11 @@ class ReportWriter:
         waiting = self._state.groupless(job)
         if not waiting:
             job.groupless_since = None
+            self._said.groupless(job.key, told=False)
             return
         job.groupless_since = job.groupless_since or self._now
         later = self._said.made_by(job.groupless_since, self._now)
+        self._said.groupless(job.key, told=later is None)
         if later is None and not self.pods.groupless(job, waiting):
             later = self._now + _NEXT_GROUPLESS
         if later is not None:

@@ -8,7 +8,7 @@ Numbers in messages move all the time while nothing new happened, so a message a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 
 from vcbatch.scheduler.picture.model import Job
@@ -26,7 +26,7 @@ class Said:
 
     Attributes:
         explanations: why those wait that do.
-        waiting: how many gangs of each queue wait for which reason.
+        waiting: how many gangs of each queue wait for which reason; the queue is "" where the PodGroup doesn't exist.
         line: who may have the numbers in its message written again.
     """
 
@@ -38,6 +38,7 @@ class Said:
         self._written_at: dict[str, datetime] = {}
         self._lacking_since: dict[str, datetime] = {}
         self._deferred: dict[str, Job] = {}
+        self._groupless: set[str] = set()
 
     def forget(self, uid: str) -> None:
         """The PodGroup is gone."""
@@ -82,6 +83,21 @@ class Said:
     def complete(self, uid: str) -> None:
         """The gang lacks no pods."""
         self._lacking_since.pop(uid, None)
+
+    def groupless(self, key: str, *, told: bool) -> None:
+        """Whether pods say that the PodGroup they name, `namespace/name`, doesn't exist."""
+        if told == (key in self._groupless):
+            return
+        self.waiting["", WaitReason.POD_GROUP_MISSING] += 1 if told else -1
+        if told:
+            self._groupless.add(key)
+        else:
+            self._groupless.discard(key)
+
+    def forget_groupless(self, known: Collection[str]) -> None:
+        """Of all PodGroups that don't exist, no pod names any but these."""
+        for key in [key for key in self._groupless if key not in known]:
+            self.groupless(key, told=False)
 
     def explain(self, uid: str, explanation: Explanation | None) -> None:
         """Why the gang waits now; None where it doesn't."""
