@@ -20,7 +20,7 @@ from vcbatch.api.dra import ResourceSlice
 from vcbatch.api.names import extended_claim_name
 from vcbatch.api.quantity import of_value
 from vcbatch.scheduler.dra.inventory import Inventory
-from vcbatch.scheduler.dra.ledger import Ledger
+from vcbatch.scheduler.dra.ledger import DeviceLedger
 from vcbatch.scheduler.filters.node_labels import NodeLabels
 
 NODES = ("a", "b")
@@ -261,7 +261,7 @@ def test_giving_back_undoes_taking_in_any_order(world: World, takes: list[tuple[
 
     slices = [made(name, node, spec) for node in NODES for name, spec in world.slice_of(node)]
     inventory = Inventory(slices, NodeLabels([]))
-    ledger = Ledger(inventory)
+    ledger = DeviceLedger(inventory)
     devices = {node: inventory.on(node, 0) for node in NODES}
 
     def books() -> list[Any]:

@@ -23,7 +23,7 @@ from vcbatch.api.dra import (
 from vcbatch.scheduler.dra.allocation import allocation_of
 from vcbatch.scheduler.dra.given import Given, binding_of, count, count_theirs, uncount
 from vcbatch.scheduler.dra.inventory import Inventory, reached
-from vcbatch.scheduler.dra.ledger import Ledger
+from vcbatch.scheduler.dra.ledger import DeviceLedger
 from vcbatch.scheduler.dra.node_devices import CANNOT_ALLOCATE, GIVEN_UP, LACKING, NodeDevices
 from vcbatch.scheduler.dra.search import (
     STEPS_PER_SECOND,
@@ -78,7 +78,7 @@ class ClaimedDevices:
         self._seen: object = None
         self._given: dict[str, Given] = {}
         self._loose: dict[str, dict[str, int]] = {}
-        self._ledger = Ledger(self._inventory)
+        self._ledger = DeviceLedger(self._inventory)
         self._keys: dict[object, int] = {}
         self._key_of: npt.NDArray[np.intp] = np.zeros(0, dtype=np.intp)
         self._answers: dict[tuple[bytes, int], str] = {}
@@ -133,7 +133,7 @@ class ClaimedDevices:
         if seen == self._seen:
             return
         self._seen = seen
-        self._ledger = Ledger(self._inventory)
+        self._ledger = DeviceLedger(self._inventory)
         for claim in self._facts.of(ResourceClaim).values():
             allocation = claim.status.allocation
             for result in (allocation.devices.results or ()) if allocation is not None else ():

@@ -11,7 +11,7 @@ from vcbatch.api.dra import AllocatedDevice, ResourceClaim
 from vcbatch.scheduler.dra.capacity import read_share
 from vcbatch.scheduler.dra.extended import Mapped, requests_of
 from vcbatch.scheduler.dra.inventory import DeviceId
-from vcbatch.scheduler.dra.ledger import Ledger
+from vcbatch.scheduler.dra.ledger import DeviceLedger
 from vcbatch.scheduler.dra.search import Picked
 from vcbatch.scheduler.result import DeviceBinding, ExtendedClaim
 
@@ -44,21 +44,21 @@ def binding_of(task: Task, claim: ResourceClaim, given: Given | None, patience: 
     return DeviceBinding(namespace, name, uid, allocation, float(patience), made)
 
 
-def count(ledger: Ledger, picks: Sequence[Picked]) -> None:
+def count(ledger: DeviceLedger, picks: Sequence[Picked]) -> None:
     """Somebody has these devices from now on."""
     for pick in picks:
         if not pick.admin:
             ledger.take(pick.device.id, pick.share)
 
 
-def uncount(ledger: Ledger, picks: Sequence[Picked]) -> None:
+def uncount(ledger: DeviceLedger, picks: Sequence[Picked]) -> None:
     """Nobody has these devices any more, who had them."""
     for pick in picks:
         if not pick.admin:
             ledger.give_back(pick.device.id, pick.share)
 
 
-def count_theirs(ledger: Ledger, result: AllocatedDevice) -> None:
+def count_theirs(ledger: DeviceLedger, result: AllocatedDevice) -> None:
     """Somebody has what the cluster says of a claim."""
     device = DeviceId(result.driver, result.pool, result.device)
     share = read_share(result.driver, result.consumed_capacity) if result.share_id else None

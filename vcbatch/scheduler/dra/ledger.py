@@ -13,7 +13,7 @@ from vcbatch.scheduler.dra.inventory import Device, DeviceId, Inventory
 _Key = TypeVar("_Key", bound=Hashable)
 
 
-class Ledger:
+class DeviceLedger:
     """Amounts of capacity are in billionths, those of counters in thousandths."""
 
     def __init__(self, inventory: Inventory) -> None:

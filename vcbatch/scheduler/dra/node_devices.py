@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from vcbatch.api.dra import DeviceClass, DeviceRequest, ResourceClaim
 from vcbatch.scheduler.dra.counters import CounterId, CounterSetId
 from vcbatch.scheduler.dra.inventory import Device, Inventory
-from vcbatch.scheduler.dra.ledger import Ledger
+from vcbatch.scheduler.dra.ledger import DeviceLedger
 from vcbatch.scheduler.dra.search import Found, OutOfSteps, Search, tolerations_of, ways_of
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class NodeDevices:
         """The devices that the node reaches, in the order in which they are tried."""
         return self._inventory.on(info.name, info.row)
 
-    def state(self, info: NodeInfo, ledger: Ledger) -> Hashable:
+    def state(self, info: NodeInfo, ledger: DeviceLedger) -> Hashable:
         """Nodes with the same serve the same claims."""
         number: dict[CounterId | CounterSetId, int] = {}
         free = tuple(
@@ -55,7 +55,7 @@ class NodeDevices:
         self,
         info: NodeInfo,
         claims: Sequence[ResourceClaim],
-        ledger: Ledger,
+        ledger: DeviceLedger,
         *,
         steps: int,
         tolerant: bool = False,
@@ -65,7 +65,7 @@ class NodeDevices:
         devices = self.on(info)
         return Search(self._inventory, devices, ledger, self._classes, steps=steps, tolerant=tolerant).run(claims)
 
-    def rank(self, info: NodeInfo, claims: Sequence[ResourceClaim], ledger: Ledger, *, steps: int) -> int:
+    def rank(self, info: NodeInfo, claims: Sequence[ResourceClaim], ledger: DeviceLedger, *, steps: int) -> int:
         """The sum over the requests with alternatives: 8 for the first one, 7 for the second, and so on; 0 where the
         node doesn't serve the claims."""
         try:
@@ -82,7 +82,7 @@ class NodeDevices:
         )
 
     def answer(
-        self, info: NodeInfo, claims: Sequence[ResourceClaim], told: bytes, ledger: Ledger, *, steps: int
+        self, info: NodeInfo, claims: Sequence[ResourceClaim], told: bytes, ledger: DeviceLedger, *, steps: int
     ) -> str:
         """Why the node doesn't serve the claims, which `told` tells of; empty where it does."""
         try:
@@ -98,7 +98,7 @@ class NodeDevices:
     def _lacks(self, info: NodeInfo, claims: Sequence[ResourceClaim], told: bytes, steps: int) -> str:
         """Why the node couldn't serve the claims if nobody had any device of it; empty where it could. Told once for
         alike nodes."""
-        nobody = Ledger(self._inventory)
+        nobody = DeviceLedger(self._inventory)
         key = (told, self.state(info, nobody))
         known = self._lacking.get(key)
         if known is None:
@@ -106,7 +106,7 @@ class NodeDevices:
             known = self._lacking[key] = "" if found is not None else self._lack(info, claims, nobody, steps)
         return known
 
-    def _lack(self, info: NodeInfo, claims: Sequence[ResourceClaim], nobody: Ledger, steps: int) -> str:
+    def _lack(self, info: NodeInfo, claims: Sequence[ResourceClaim], nobody: DeviceLedger, steps: int) -> str:
         """Whether the node has no such devices, or they have taints, of which the first is named."""
         wanted = self._wanted(self.on(info), claims)
         taints = [taint for device, way in wanted if (taint := device.untolerated(tolerations_of(way))) is not None]

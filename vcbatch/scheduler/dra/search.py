@@ -11,7 +11,7 @@ from vcbatch.api.quantity import MalformedQuantity, Quantity
 from vcbatch.scheduler.dra import expressions
 from vcbatch.scheduler.dra.capacity import Share, share_of, wanted_of
 from vcbatch.scheduler.dra.inventory import Device, DeviceId, Inventory
-from vcbatch.scheduler.dra.ledger import Ledger
+from vcbatch.scheduler.dra.ledger import DeviceLedger
 
 STEPS_PER_SECOND: Final = 20_000
 """What a second of `dynamicresources.filterTimeoutSeconds` stands for: decisions don't depend on the machine."""
@@ -102,7 +102,7 @@ class Search:
         self,
         inventory: Inventory,
         devices: Sequence[Device],
-        ledger: Ledger,
+        ledger: DeviceLedger,
         classes: Mapping[str, DeviceClass],
         *,
         steps: int,
