@@ -38,6 +38,7 @@ ETCD, APISERVER, CONTROLLERS, SCHEDULER, KWOK = (
     "kube-scheduler",
     "kwok",
 )
+KWOK_RESUMING = "kwok-resuming"
 ADMIN = "testbed-admin"
 HERE = Path(__file__).parent
 REPOSITORY = HERE.parent.parent
@@ -87,7 +88,8 @@ class Options:
     start_milliseconds: int = 100
     """How long a bound pod takes to start on a simulated node that no annotation tells otherwise."""
     starts_only: bool = False
-    """Fake kubelets that start pods and end none, whatever annotations and commands say: for measurements."""
+    """Fake kubelets that start pods and end none, whatever annotations and commands say, and that go on with a watch
+    where it ended: for measurements."""
     flags: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
     """More command line flags, by program; of a flag given twice, the last counts."""
 
@@ -173,7 +175,8 @@ class ControlPlane:
         self.kubeconfig = self.user(ADMIN, groups=("system:masters",))
         self.client_context = self._ssl_context()
         for name, arguments in self._commands().items():
-            command = [str(self.binaries.path(name)), *arguments, *self.options.flags.get(name, ())]
+            file = KWOK_RESUMING if name == KWOK and self.options.starts_only else name
+            command = [str(self.binaries.path(file)), *arguments, *self.options.flags.get(name, ())]
             self.programs[name] = Program(name, command, log=self.logs / f"{name}.log", guard=self.guard)
         self.programs[ETCD].start()
         self.programs[APISERVER].start()

@@ -49,8 +49,9 @@ class Program:
     mend: Mend | None = None
 
 
-# A watch that the server ended (as it does to those that read too slowly) would be asked for from version 0, which
-# means everything anew: thousands of pods, during which the watch falls behind again, for as long as there is work.
+# A watch that the server ended (as it does to those that read too slowly) is asked for from version 0, which means
+# everything anew: thousands of pods, during which the watch falls behind again, for as long as there is work. Tests
+# live with that, and even by it: what kwok couldn't write while the server was away, it is told of once more.
 _RESUME_WATCHES = Mend(
     module="sigs.k8s.io/kwok",
     file="pkg/utils/informer/event.go",
@@ -65,7 +66,8 @@ PROGRAMS = (
     Program("kube-controller-manager", "kubernetes", "k8s.io/kubernetes/cmd/kube-controller-manager"),
     Program("kube-scheduler", "kubernetes", "k8s.io/kubernetes/cmd/kube-scheduler"),
     Program("kubectl", "kubernetes", "k8s.io/kubernetes/cmd/kubectl"),
-    Program("kwok", "kwok", "sigs.k8s.io/kwok/cmd/kwok", _RESUME_WATCHES),
+    Program("kwok", "kwok", "sigs.k8s.io/kwok/cmd/kwok"),
+    Program("kwok-resuming", "kwok", "sigs.k8s.io/kwok/cmd/kwok", _RESUME_WATCHES),
 )
 
 
