@@ -73,7 +73,7 @@ def test_who_waits_for_a_podgroup_that_is_not_there_says_so_and_nobody_else(play
         missed = world.said.get(name) == "PodGroupMissing: PodGroup ns/g doesn't exist"
         assert missed is not bool(world.groups), world.said.get(name)
     assert set(world.scheduler.strays()) == (set() if world.groups else {f"ns/{name}" for name in waiting})
-    missed = world.scheduler.waiting().get(("", WaitReason.POD_GROUP_MISSING), 0)
-    assert missed == (1 if waiting and not world.groups else 0)
+    counted = world.scheduler.waiting().get(("", WaitReason.POD_GROUP_MISSING), 0)
+    assert counted == (1 if waiting and not world.groups else 0)
     assert not world.again
     assert not last.pod_conditions, "it is said once"
