@@ -22,6 +22,7 @@ from vcbatch.api.timestamps import format_time
 from vcbatch.core.machine import Create, Decision, Delete, Emit, Ensure, Mark, ObjectRef, WriteStatus, strip_unchanged
 from vcbatch.runtime.caches.cache import Cache, deleting
 from vcbatch.runtime.events.recorder import Recorder
+from vcbatch.runtime.pacing.at_once import CREATES
 from vcbatch.seams.api import Api, ApiError, Json
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random
@@ -82,6 +83,8 @@ class Applier:
 
     `without_status` lists the kinds whose status is part of the object (PodGroup), not a subresource; `unfollowed`
     those whose caches no watch keeps up to date, so that what we delete has to be taken out at once.
+
+    `concurrency` creates and deletes are under way at a time.
     """
 
     def __init__(
@@ -94,7 +97,7 @@ class Applier:
         random: Random,
         without_status: Iterable[Resource] = (),
         unfollowed: Iterable[Resource] = (),
-        concurrency: int = 48,
+        concurrency: int = CREATES,
     ) -> None:
         self._api = api
         self._caches = caches

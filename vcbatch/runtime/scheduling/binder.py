@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from vcbatch.api.pod import Pod
 from vcbatch.api.resources import PODS
 from vcbatch.runtime.metrics.meter import Meter
+from vcbatch.runtime.pacing.at_once import BINDS
 from vcbatch.runtime.pacing.backoff import Backoff
 from vcbatch.scheduler.result import Bind
 from vcbatch.seams.api import Api, ApiError
@@ -38,7 +39,7 @@ class Binder:
         meter: Meter,
         bound: Callable[[Bind], None],
         failed: Callable[[str, str], None],
-        concurrency: int = 32,
+        concurrency: int = BINDS,
     ) -> None:
         self._api = api
         self._clock = clock
