@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 from tests.cluster import controlplane
-from tests.cluster.binaries.build import Binaries
+from tests.cluster.binaries.build import Binaries, BuildError, Mend, Program, go, mended
 from tests.cluster.controlplane import (
     APISERVER,
     CONTROLLERS,
@@ -231,3 +231,13 @@ def test_a_killed_kwok_goes_on_where_it_was(control_plane: ControlPlane) -> None
     kwok.start()
     wait_until("the first is over", lambda: phase("before") == "Succeeded")
     wait_until("the other is over", lambda: phase("in-between") == "Failed")
+
+
+def test_a_module_without_the_fault_to_mend_is_not_built(tmp_path: Path) -> None:
+    compiler = go()
+    if compiler is None:
+        pytest.skip("there is no Go toolchain")
+    gone = Mend(module="sigs.k8s.io/kwok", file="pkg/utils/informer/event.go", wrong="if theFault {", right="")
+    program = Program("kwok-mended", "kwok", "sigs.k8s.io/kwok/cmd/kwok", gone)
+    with pytest.raises(BuildError, match=r"kwok-mended could not be built: .* has no `if theFault \{`"):
+        mended(compiler, program, gone, tmp_path)

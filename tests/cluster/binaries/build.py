@@ -142,16 +142,19 @@ def _build_one(compiler: str, program: Program, into: Path) -> None:
     flags = _link_flags(pinned_version("kubernetes")) if program.module == "kubernetes" else "-s -w"
     with tempfile.TemporaryDirectory(prefix=f".{program.name}.", dir=into) as folder:
         unfinished = Path(folder) / program.name
-        mended = _mended(compiler, program, program.mend, Path(folder)) if program.mend is not None else ()
+        flag = mended(compiler, program, program.mend, Path(folder)) if program.mend is not None else ()
         _run(
             program,
-            [compiler, "build", *mended, "-trimpath", "-ldflags", flags, "-o", str(unfinished), program.package],
+            [compiler, "build", *flag, "-trimpath", "-ldflags", flags, "-o", str(unfinished), program.package],
         )
         unfinished.rename(into / program.name)
 
 
-def _mended(compiler: str, program: Program, mend: Mend, folder: Path) -> tuple[str]:
-    """The compiler's argument that has it build with a copy of the module, in which the fault is mended."""
+def mended(compiler: str, program: Program, mend: Mend, folder: Path) -> tuple[str]:
+    """The compiler's argument that has it build with a copy of the module, in which the fault is mended.
+
+    The copy lies in `folder`, which is written to. Raises BuildError where the module has no such line.
+    """
     module = json.loads(_run(program, [compiler, "mod", "download", "-json", mend.module]))
     copy = folder / "module"
     shutil.copytree(module["Dir"], copy, copy_function=shutil.copyfile)
