@@ -85,8 +85,6 @@ class Options:
     """No limits on requests in flight: for measurements of clients, not of the server's fairness."""
     controllers: Sequence[str] = _CONTROLLERS
     """Which controllers of kube-controller-manager run, by its own names for them."""
-    start_milliseconds: int = 100
-    """How long a bound pod takes to start on a simulated node that no annotation tells otherwise."""
     starts_only: bool = False
     """Fake kubelets that start pods and end none, whatever annotations and commands say, and that go on with a watch
     where it ended: for measurements."""
@@ -276,11 +274,7 @@ class ControlPlane:
 
     def _kwok(self) -> list[str]:
         node = self.authority.serving("kubelet")
-        stages_file = stages.write(
-            self.folder / "stages.yaml",
-            start_milliseconds=self.options.start_milliseconds,
-            starts_only=self.options.starts_only,
-        )
+        stages_file = stages.write(self.folder / "stages.yaml", starts_only=self.options.starts_only)
         return [
             f"--kubeconfig={self.kubeconfig}", f"--config={stages_file}",
             "--manage-all-nodes=false",
