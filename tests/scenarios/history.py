@@ -13,12 +13,23 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from tests.scenarios.conditions import Condition, ScenarioFailed, dig, named, target
-from vcbatch.api.resources import COMMANDS, DEPLOYMENTS, JOBFLOWS, JOBS, NODES, PODGROUPS, PODS, QUEUES, Resource
+from vcbatch.api.resources import (
+    COMMANDS,
+    DEPLOYMENTS,
+    JOBFLOWS,
+    JOBS,
+    NODES,
+    PODGROUPS,
+    PODS,
+    QUEUES,
+    REPLICASETS,
+    Resource,
+)
 from vcbatch.seams import Api, ApiError
 
 Json = dict[str, Any]
 
-WATCHED = (JOBS, PODS, PODGROUPS, COMMANDS, QUEUES, NODES, JOBFLOWS, DEPLOYMENTS)
+WATCHED = (JOBS, PODS, PODGROUPS, COMMANDS, QUEUES, NODES, JOBFLOWS, DEPLOYMENTS, REPLICASETS)
 _PAUSE = 0.2
 
 

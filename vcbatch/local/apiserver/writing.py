@@ -282,7 +282,7 @@ class Writer:
         rules.keep_system_fields(metadata, old["metadata"])
         rules.tidy(metadata)
         entry.strategy.default(obj, old, ctx)
-        if entry.strategy.changes_generation(obj, old):
+        if ctx.subresource != "status" and entry.strategy.changes_generation(obj, old):
             metadata["generation"] = old["metadata"].get("generation", 0) + 1
         self._check_update(entry, obj, old, ctx)
         await engine.validate("UPDATE", entry, obj, old, ctx)

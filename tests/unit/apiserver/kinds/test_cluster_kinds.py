@@ -292,6 +292,9 @@ async def test_a_deployment_defaults_scales_and_keeps_its_selector() -> None:
         before = (await client.get(f"{DEPLOYMENTS}/x")).body["metadata"]["generation"]
         annotated = await client.merge(f"{DEPLOYMENTS}/x", {"metadata": {"annotations": {"a": "b"}}})
         assert annotated.body["metadata"]["generation"] == before + 1
+        noted = await client.merge(f"{DEPLOYMENTS}/x/status", {"metadata": {"annotations": {"a": "c"}}})
+        assert noted.body["metadata"]["annotations"] == {"a": "c"}, "written with the status"
+        assert noted.body["metadata"]["generation"] == before + 1, "what is written with a status is no new wish"
 
 
 @virtual
