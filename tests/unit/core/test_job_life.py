@@ -404,6 +404,38 @@ def test_a_phase_written_from_outside_doesn_t_wake_the_dead() -> None:
     assert world.phase() == "Completed"
 
 
+@pytest.mark.parametrize(("action", "phase"), [("CompleteJob", "Completed"), ("TerminateJob", "Terminated")])
+def test_a_phase_written_from_outside_does_not_suspend_a_job_that_is_ending(action: str, phase: str) -> None:
+    """Its result is decided; AbortJob has no effect on it either."""
+    world = _running()
+    world.command(action, target=world.job())
+    world.look()
+    ending = world.phase()
+    world.change(JOBS, "j", lambda job: job["status"]["state"].update(phase="Aborted"))
+    world.look()
+    assert world.phase() == ending
+    world.run(until=lambda: world.phase() == phase)
+
+
+def test_phases_do_not_alternate_while_surplus_pods_wait_for_the_pod_group() -> None:
+    """The size is reduced while the PodGroup is missing: one pod runs, one waits for the new PodGroup."""
+    world = _running(tasks=[task("w", 2, minAvailable=1)], minAvailable=1)
+    world.remove(PODS, "j-w-0")
+    world.settle()
+    (group,) = world.all(PODGROUPS)
+    world.remove(PODGROUPS, group["metadata"]["name"])
+
+    def scale(job: Json) -> None:
+        job["spec"]["tasks"][0]["replicas"] = 1
+
+    world.change(JOBS, "j", scale)
+    world.settle()
+    assert world.look().status is None
+    world.run(until=lambda: list(world.pods()) == ["j-w-0"])
+    world.settle()
+    assert world.phase() == "Running"
+
+
 @pytest.mark.parametrize(
     ("action", "phase"), [("AbortJob", "Aborted"), ("TerminateJob", "Terminated"), ("CompleteJob", "Completed")]
 )

@@ -1,10 +1,15 @@
-"""Whether a running job is over, and how it went (volcano-controllers.md 2.6, Running + Sync)."""
+"""Whether a job has started, whether a running job is over, and how it went (Volcano: pkg/controllers/job/state)."""
 
 from __future__ import annotations
 
 from vcbatch.api.job import JobPhase
 from vcbatch.core.job.counts import Counts
 from vcbatch.core.job.plan import Plan
+
+
+def has_started(plan: Plan, counts: Counts) -> bool:
+    """Whether minAvailable pods have started, whatever became of them."""
+    return plan.min_available <= counts.running + counts.succeeded + counts.failed + counts.blocked
 
 
 def running_outcome(plan: Plan, counts: Counts) -> JobPhase:
@@ -15,7 +20,8 @@ def running_outcome(plan: Plan, counts: Counts) -> JobPhase:
         return JobPhase.COMPLETED
     if counts.succeeded + counts.failed + counts.blocked == plan.replicas:
         return JobPhase.COMPLETED if _enough_succeeded(plan, counts) else JobPhase.FAILED
-    if counts.pending > plan.replicas - plan.min_available:
+    # The second condition keeps Pending and Running from alternating while pods of a larger size still exist.
+    if counts.pending > plan.replicas - plan.min_available and not has_started(plan, counts):
         return JobPhase.PENDING
     return JobPhase.RUNNING
 

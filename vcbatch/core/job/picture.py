@@ -74,17 +74,20 @@ def look(view: JobView, now: datetime) -> Picture:
     return picture
 
 
+_SUSPENDABLE = frozenset({JobPhase.PENDING, JobPhase.RUNNING, JobPhase.RESTARTING, JobPhase.ABORTING, JobPhase.ABORTED})
+
+
 def _logged_phase(job: Job) -> str:
     """The phase that the controller itself wrote last."""
     return job.status.conditions[-1].status if job.status.conditions else ""
 
 
 def _phase_of(job: Job) -> JobPhase:
-    """The job's phase: the one that the controller wrote last, and what somebody else wrote there is put right. Aborted
-    alone is taken as a wish, but not for a job that is finished."""
+    """The phase that the controller wrote last. A phase that another client wrote is replaced, except for Aborted: it
+    suspends a job, as AbortJob would, in the phases in which AbortJob is possible."""
     phase = job.phase
     logged = _PHASES.get(_logged_phase(job), phase)
-    return JobPhase.ABORTED if phase is JobPhase.ABORTED and not logged.finished else logged
+    return JobPhase.ABORTED if phase is JobPhase.ABORTED and logged in _SUSPENDABLE else logged
 
 
 def suspended_by_hand(job: Job) -> bool:

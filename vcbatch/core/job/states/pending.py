@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from vcbatch.api.job import Action, JobPhase
+from vcbatch.core.job.outcome import has_started
 from vcbatch.core.job.states.cells import Cell, Outlook, Row, Rule, Verb, leave, restart_all, restart_part
 
 
 def _started(outlook: Outlook) -> JobPhase:
-    counts = outlook.counts
-    started = counts.running + counts.succeeded + counts.failed + counts.blocked
-    return JobPhase.RUNNING if outlook.plan.min_available <= started else JobPhase.PENDING
+    return JobPhase.RUNNING if has_started(outlook.plan, outlook.counts) else JobPhase.PENDING
 
 
 PENDING: Final[Row] = {

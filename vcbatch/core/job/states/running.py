@@ -34,7 +34,7 @@ RUNNING: Final[Row] = {
         Rule(
             "Completed or Failed by minSuccess, the tasks' minAvailable and minAvailable, "
             "not Failed while a policy's timeout lasts; "
-            "Pending when pending > replicas − minAvailable",
+            "Pending when pending > replicas − minAvailable and fewer than minAvailable have started",
             (JobPhase.COMPLETED, JobPhase.FAILED, JobPhase.PENDING),
             _outcome,
         ),
