@@ -8,7 +8,8 @@ and dies between writes, in any order. Whatever happens, these hold:
 * a Command acts at most once, and never on a job of another UID,
 * what has succeeded is never run again in the same attempt,
 * every pod is counted exactly once, and the job comes to rest,
-* once nothing goes wrong any more and pods end, the job is finished.
+* once nothing goes wrong any more and pods end, the job is finished; or suspended, if a policy of its own suspends it as
+  soon as a pod is pending, so that no resume helps.
 """
 
 from __future__ import annotations
@@ -106,6 +107,7 @@ class JobMachine(RuleBasedStateMachine):
         self.max_retry: int = self.world.job()["spec"]["maxRetry"]
         self.pending_counts = '"timeout"' in json.dumps(self.world.job())
         """A pod that is merely pending may be the cause of a restart."""
+        self.suspends_itself = any(_aborts_pending(each) for each in _policies(self.world.job()["spec"]))
         self.finished: str | None = None
         self.disturbances = 0
         self.restart_commands = 0
@@ -379,6 +381,8 @@ class JobMachine(RuleBasedStateMachine):
             for name in world.running_pods():
                 world.end_pod(name, 0)
             world.step(seconds=60)
+        if self.suspends_itself and world.phase() == "Aborted":
+            return
         assert world.phase() in FINISHED, f"never ends: {world.job().get('status')}"
         world.step()
         world.settle()
@@ -388,6 +392,15 @@ class JobMachine(RuleBasedStateMachine):
 
     def _status(self) -> Json:
         return self.world.job().get("status", {})
+
+
+def _policies(spec: Json) -> list[Json]:
+    return [*spec["policies"], *(each for of_task in spec["tasks"] for each in of_task.get("policies", ()))]
+
+
+def _aborts_pending(chosen: Json) -> bool:
+    """Whether the policy suspends the job in the moment that a pod is created, which is pending at first."""
+    return chosen["action"] == "AbortJob" and chosen.get("event") in ("PodPending", "*") and chosen.get("timeout") == "0s"
 
 
 def _version(pod: Json) -> int:
