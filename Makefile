@@ -8,6 +8,7 @@
 #   make test-ray        the Ray example, on a Ray of its own (some 400 MB)
 #   make check           formatting, lint, types and import contracts
 #   make fidelity-record keep anew what a real API server answers to the requests of tests/fidelity
+#   make explore         property tests with new examples (SEED=... repeats a run, ROUNDS=... runs several)
 #   make fuzz            100,000 spoiled objects at the admission service
 #   make bench           figures of this machine
 #   make mutation        which changes of the job controller no test notices (hours; FILES=... for some of it)
@@ -28,10 +29,10 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& { echo $$p; break; }; done)
 
-.PHONY: help demo test testbed test-cluster test-training test-ray fidelity-record check fuzz bench bench-cluster mutation crds clean
+.PHONY: help demo test explore testbed test-cluster test-training test-ray fidelity-record check fuzz bench bench-cluster mutation crds clean
 
 help:
-	@sed -n '3,14s/^#   //p' Makefile
+	@sed -n 's/^#   \(make \)/\1/p' Makefile
 
 $(VENV)/.ready: pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "vcbatch needs Python 3.11 or newer on the PATH (or PYTHON=/path/to/python3.11)" >&2; exit 1; }
@@ -67,8 +68,19 @@ $(TRAINING)/.mpi: $(TRAINING)/.ready
 demo: $(VENV)/.compiled $(TRAINING)/.ready
 	@PATH="$(CURDIR)/$(TRAINING)/bin:$$PATH" $(PY) examples/demo.py
 
+# Also sets have one order, so that a commit that passed once passes again.
 test: $(VENV)/.compiled
-	$(PY) -m pytest -n $(JOBS) --dist loadgroup -m "not training and not cluster and not ray"
+	PYTHONHASHSEED=0 $(PY) -m pytest -n $(JOBS) --dist loadgroup -m "not training and not cluster and not ray"
+
+# Property tests with other examples than `make test` has. What fails is kept as an @example or as a test of its own.
+explore: $(VENV)/.compiled
+	@seed=$(or $(SEED),$$((RANDOM * 32768 + RANDOM))); for round in $$(seq $(or $(ROUNDS),1)); do \
+		echo "Round $$round: make explore SEED=$$seed repeats it."; \
+		PYTHONHASHSEED=$$seed $(PY) -m pytest -n $(JOBS) --hypothesis-profile=explore --hypothesis-seed=$$seed \
+			-m "not training and not cluster and not ray" $(EXPLORE) \
+			|| { echo "Failed: make explore SEED=$$seed repeats it." >&2; exit 1; }; \
+		seed=$$((seed + 1)); \
+	done
 
 # CI=true makes a machine that can't build the test bed fail; elsewhere it is left out, in one line.
 testbed: $(VENV)/.ready

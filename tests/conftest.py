@@ -8,12 +8,22 @@ from typing import Any
 
 import hypothesis
 import pytest
+from hypothesis import is_hypothesis_test
 from pytest_rerunfailures import suspended_finalizers
 
 from tests.scenarios import report
+from tests.support.determinism import import_all_modules
 
-# A machine that is busy with something else says nothing about the code.
-hypothesis.settings.register_profile("default", deadline=None)
+# The same commit gives the same result each time: examples follow from the test alone, and none is kept between runs.
+# Nothing depends on the time that an example takes, because a busy machine says nothing about the code.
+_UNTIMED = {"deadline": None, "suppress_health_check": [hypothesis.HealthCheck.too_slow]}
+hypothesis.settings.register_profile("default", derandomize=True, database=None, **_UNTIMED)
+if hypothesis.settings.get_current_profile_name() == "ci":  # as Hypothesis chooses where CI is set
+    hypothesis.settings.load_profile("default")
+# `make explore` draws other examples from a seed that it prints. A failure prints its example, which is then added to
+# the test with @example, or as a test of its own.
+EXPLORE = "explore"
+hypothesis.settings.register_profile(EXPLORE, derandomize=False, database=None, print_blob=True, **_UNTIMED)
 
 HERE = Path(__file__).parent
 REAL = (HERE / "cluster", HERE / "integration")
@@ -22,7 +32,12 @@ REAL = (HERE / "cluster", HERE / "integration")
 _played: list[dict[str, Any]] = []
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    properties = [item for item in items if is_hypothesis_test(getattr(item, "obj", None))]
+    if config.getoption("--hypothesis-profile") == EXPLORE:
+        items[:] = properties
+    elif properties and hypothesis.settings.get_current_profile_name() == "default":
+        import_all_modules()
     for item in items:
         if any(folder in item.path.parents for folder in REAL) and not item.get_closest_marker("flaky"):
             item.add_marker(pytest.mark.flaky(reruns=1))
