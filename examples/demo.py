@@ -87,7 +87,6 @@ class Screen:
         self.accuracy = 0.0
         self.ended = asyncio.Event()
         self.phase = ""
-        self.pods: dict[str, dict] = {}
         self._last: dict[str, str] = {}
 
     def job(self, job: dict) -> None:
@@ -100,9 +99,7 @@ class Screen:
         self._state("gang", gang_state(gang))
 
     def pod(self, pod: dict) -> None:
-        name = pod["metadata"]["name"]
-        self.pods[name] = pod
-        self._state(name, pod_state(pod))
+        self._state(pod["metadata"]["name"], pod_state(pod))
 
     def training_line(self, line: str) -> None:
         self.log.append(line)
@@ -144,25 +141,47 @@ def job_phase(job: dict) -> str:
 
 
 async def show_training(api: HttpApi, screen: Screen) -> None:
-    """Rank 0's log, line by line as it is written."""
+    """Print the log of rank 0 as it is written, until its container has terminated.
+
+    The end of a stream isn't the end of the log: a pod without a node answers with an empty log, and a connection may
+    break. So the log is read again, without the lines that are on the screen, until the pod has ended.
+    """
+    shown: dict[str, int] = {}  # lines of each pod by UID: a restarted job has a new pod of the same name
     while True:
         try:
+            pod = await api.get(PODS, RANK0, namespace=NAMESPACE)
+            uid = pod["metadata"]["uid"]
+            number = 0
             async for line in api.log_lines(RANK0, namespace=NAMESPACE, follow=True):
-                screen.training_line(line.decode(errors="replace"))
-            return
+                number += 1
+                if number > shown.get(uid, 0):
+                    shown[uid] = number
+                    screen.training_line(line.decode(errors="replace"))
+            if pod["status"].get("phase") in ("Succeeded", "Failed"):
+                return
         except ApiError as error:
-            if error.code not in (400, 404):  # not started yet, not made yet
+            if error.code not in (0, 400, 404):  # broken connection, container not started, pod not created
                 raise
-            await asyncio.sleep(0.1)
+            if error.code == 404 and screen.ended.is_set():
+                return
+        await asyncio.sleep(0.1)
 
 
 async def follow(api: Api, resource: Resource, version: str, show: Callable[[dict], None]) -> None:
     """Show every object as it changes, from `version` on."""
     while True:
-        async for event in api.watch(resource, namespace=NAMESPACE, resource_version=version):
-            version = event.resource_version
-            if event.type in ("ADDED", "MODIFIED"):
-                show(event.object)
+        try:
+            async for event in api.watch(resource, namespace=NAMESPACE, resource_version=version):
+                version = event.resource_version
+                if event.type in ("ADDED", "MODIFIED"):
+                    show(event.object)
+        except ApiError as error:
+            if error.code not in (0, 410):  # broken connection, version too old
+                raise
+            listed = await api.list(resource, namespace=NAMESPACE)
+            version = listed.resource_version
+            for item in listed.items:
+                show(item)
 
 
 async def until_ended(screen: Screen) -> None:
@@ -173,15 +192,12 @@ async def until_ended(screen: Screen) -> None:
             await asyncio.wait_for(screen.ended.wait(), timeout=1)
 
 
-def summarise(screen: Screen) -> None:
+def summarise(screen: Screen, pods: list[dict]) -> None:
     table = Table(box=None, pad_edge=False, header_style="dim")
     for column in ("  POD", "PHASE", "EXIT CODE", "RAN"):
         table.add_column(column, justify="right" if column in ("EXIT CODE", "RAN") else "left")
-    for name, pod in sorted(screen.pods.items()):
-        ended = pod["status"]["containerStatuses"][0]["state"].get("terminated") or {}
-        began, finished = (datetime.fromisoformat(ended[key]) for key in ("startedAt", "finishedAt"))
-        ran = f"{(finished - began).total_seconds():.0f} s"
-        table.add_row(f"  {name}", pod["status"]["phase"], str(ended.get("exitCode", "")), ran)
+    for pod in sorted(pods, key=lambda pod: pod["metadata"]["name"]):
+        table.add_row(f"  {pod['metadata']['name']}", pod["status"]["phase"], *exit_code_and_duration(pod))
     console.print(table)
     console.print(
         f"\n  job {JOB}: [bold]{screen.phase}[/] after {time.monotonic() - screen.started:.1f} s, "
@@ -189,26 +205,36 @@ def summarise(screen: Screen) -> None:
     )
 
 
-async def play(api: HttpApi, kubeconfig: Path) -> Screen:
-    """Submit the job and show what happens, until it has ended and its log is read."""
+def exit_code_and_duration(pod: dict) -> tuple[str, str]:
+    """Both are empty for a pod whose container hasn't terminated."""
+    for container in pod["status"].get("containerStatuses") or []:
+        if ended := container["state"].get("terminated"):
+            began, finished = (datetime.fromisoformat(ended[key]) for key in ("startedAt", "finishedAt"))
+            return str(ended["exitCode"]), f"{(finished - began).total_seconds():.0f} s"
+    return "", ""
+
+
+async def play(api: HttpApi, kubeconfig: Path) -> tuple[Screen, list[dict]]:
+    """Submit the job and show its progress until it has ended and its log is read. Returns its pods, too."""
     screen = Screen()
     shown = ((JOBS, screen.job), (PODGROUPS, screen.gang), (PODS, screen.pod))
     starts = [(await api.list(resource, namespace=NAMESPACE)).resource_version for resource, _ in shown]
     await submit(api, kubeconfig)
     heading("3  The gang waits, starts and trains")
-    training = asyncio.create_task(show_training(api, screen))
-    following = [
-        asyncio.create_task(follow(api, resource, version, show))
-        for (resource, show), version in zip(shown, starts, strict=True)
-    ]
     try:
-        await until_ended(screen)
-        await asyncio.wait({training}, timeout=10)
-    finally:
-        for task in (training, *following):
-            task.cancel()
-        await asyncio.gather(training, *following, return_exceptions=True)
-    return screen
+        async with asyncio.TaskGroup() as tasks:
+            watches = [
+                tasks.create_task(follow(api, resource, version, show))
+                for (resource, show), version in zip(shown, starts, strict=True)
+            ]
+            training = tasks.create_task(show_training(api, screen))
+            await until_ended(screen)
+            await asyncio.wait({training}, timeout=PATIENCE)
+            for task in (training, *watches):
+                task.cancel()
+    except* (DemoError, ApiError) as failed:
+        raise failed.exceptions[0] from None
+    return screen, list((await api.list(PODS, namespace=NAMESPACE)).items)
 
 
 async def demo(state: Path) -> None:
@@ -222,12 +248,12 @@ async def demo(state: Path) -> None:
 
     async with HttpApi(load(kubeconfig), clock=SystemClock(), random=SystemRandom()) as api:
         heading("2  Submit the job")
-        screen = await play(api, kubeconfig)
+        screen, pods = await play(api, kubeconfig)
 
     heading("4  The end")
     if screen.phase != "Completed":
         raise DemoError(f"the job ended {screen.phase}; rank 0 said:\n" + "\n".join(screen.log[-20:]))
-    summarise(screen)
+    summarise(screen, pods)
     if screen.accuracy <= ENOUGH:
         raise DemoError(f"the accuracy {screen.accuracy:.4f} isn't above {ENOUGH}")
 
@@ -242,10 +268,14 @@ def main() -> int:
             console.print("\n  stopped")
             code = 130
         except (DemoError, ApiError) as error:
-            console.print(f"\n  [red]The demo failed:[/] {error}", markup=True)
+            console.print(f"\n  [red]error:[/] the demo failed: {escape(str(error))}")
             code = 1
         finally:
-            vcbatch("down", "--state-dir", str(state))
+            try:
+                vcbatch("down", "--state-dir", str(state))
+            except DemoError as error:
+                console.print(f"\n  [red]error:[/] {escape(str(error))}")
+                code = code or 1
     if code == 0:
         console.print(
             "\n  Everything is stopped again. To go on yourself: [bold].venv/bin/vcbatch up[/],\n"
