@@ -193,6 +193,9 @@ ALLOWED_NAMESPACES: Final = "vcbatch.dev/allowed-namespaces"
 SCHEDULERS: Final = "vcbatch.dev/schedulers"
 """Annotation of a PodGroup: the `schedulerName`s of the pods that it is for, with commas between them, so that other
 schedulers leave it alone before it has pods."""
+ATTEMPT: Final = "vcbatch.dev/attempt"
+"""Annotation of a PodGroup in a Closing queue that is for a later attempt of its Job: the Job's `status.retryCount`.
+The queue took the Job before, and takes the PodGroup."""
 MOVING_JOB: Final = "vcbatch.dev/moving-job"
 """Annotation of a JobTemplate that keeps a job on its way to another queue, and of the job that came of it there: the
 UID of the job that was deleted for it."""

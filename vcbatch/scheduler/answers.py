@@ -361,6 +361,13 @@ class Answers:
             room = min(room, plugin.room(queue, request))
         return room
 
+    def room_for(self, job: Job, request: Vector) -> int:
+        """How many tasks with this request the gang's queue may still take for it, as `room` where the queue is Open.
+        A Closing queue has room for the gangs that it took before, and none for others."""
+        if job.queue is None:
+            return UNLIMITED
+        return self.room(job.queue, request) if job.queue.open else self.room_of(job, request)
+
     def room_of(self, job: Job, request: Vector) -> int:
         """How many tasks of the gang with this request its queue may still take."""
         room = UNLIMITED

@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.job_world import Json, job_object, task
 from vcbatch.api.job import Job
+from vcbatch.api.names import ATTEMPT
 from vcbatch.api.podgroup import PodGroup
 from vcbatch.api.resources import PODGROUPS, PODS
 from vcbatch.core.job import podgroup
@@ -373,3 +374,21 @@ def test_what_the_least_pods_of_a_gang_need(case: str) -> None:
         "cpu": cpu,
         "requests.cpu": cpu,
     }
+
+
+@pytest.mark.parametrize(("closing", "retries", "marked"), [(False, 1, None), (True, 0, None), (True, 2, "2")])
+def test_the_group_of_a_later_attempt_says_so_to_a_closing_queue(
+    closing: bool, retries: int, marked: str | None
+) -> None:
+    status = {"retryCount": retries}
+    plan = planned(small("a", 1), metadata={"annotations": {ATTEMPT: "9"}}, status=status)
+    made = podgroup.ensure(plan, None, {}, out={}, closing=closing)
+    assert made is not None
+    annotations = made.body["metadata"].get("annotations") or {}
+    assert annotations.get(ATTEMPT) == marked, "what the job's author wrote doesn't count"
+    opened = podgroup.ensure(plan, None, {}, out={})
+    assert opened is not None
+    stored = PodGroup.parse(opened.body)
+    later = podgroup.ensure(plan, stored, {}, out={}, closing=closing)
+    wanted = None if marked is None else {"metadata": {"annotations": {ATTEMPT: marked}}}
+    assert (later.update if later is not None else None) == wanted

@@ -10,12 +10,13 @@ import pytest
 
 from tests.unit.scheduler.cluster import Cluster
 from vcbatch.api.meta import ObjectMeta, OwnerReference
+from vcbatch.api.names import ATTEMPT
 from vcbatch.api.pod import Pod
-from vcbatch.api.scheduling import PodGroupSpecView, PodGroupView
+from vcbatch.api.scheduling import PodGroupSpecView, PodGroupView, QueueStatusView, QueueView
 from vcbatch.scheduler import Policy
 from vcbatch.scheduler.picture.classes import ClassTable
 from vcbatch.scheduler.picture.columns import Columns, Depths
-from vcbatch.scheduler.picture.model import STATUSES, Job, Phase, Task, TaskStatus
+from vcbatch.scheduler.picture.model import STATUSES, Job, Phase, Queue, Task, TaskStatus
 from vcbatch.scheduler.placing.static_nodes import StaticCache
 from vcbatch.scheduler.plugins.binpack import Binpack
 from vcbatch.scheduler.plugins.nodeorder import NodeOrder, least_allocated, most_allocated
@@ -93,6 +94,52 @@ def test_phases(
         job.counts[status] = count
     assert len(job.counts) == STATUSES
     assert next_phase(job, unschedulable=unschedulable) is after
+
+
+@pytest.mark.parametrize("waiting", [TaskStatus.PENDING, TaskStatus.ALLOCATED, TaskStatus.PIPELINED])
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (Phase.PENDING, Phase.PENDING),
+        (Phase.INQUEUE, Phase.INQUEUE),
+        (Phase.RUNNING, Phase.INQUEUE),
+        (Phase.UNKNOWN, Phase.INQUEUE),
+        (Phase.COMPLETED, Phase.INQUEUE),
+    ],
+)
+def test_a_gang_with_a_member_without_a_node_is_not_completed(waiting: TaskStatus, before: Phase, after: Phase) -> None:
+    job = Job("ns/g", 0)
+    job.group = PodGroupView(spec=PodGroupSpecView(min_member=1))
+    job.phase = before
+    job.counts[TaskStatus.SUCCEEDED] = 1
+    assert next_phase(job, unschedulable=False) is Phase.COMPLETED
+    job.counts[waiting] = 1
+    assert next_phase(job, unschedulable=False) is after
+    job.counts[TaskStatus.RUNNING] = 1
+    assert next_phase(job, unschedulable=False) is Phase.RUNNING
+
+
+@pytest.mark.parametrize("state", ["", "Open", "Closing", "Closed", "Unknown"])
+def test_a_closing_queue_takes_the_gangs_that_it_took_before(state: str) -> None:
+    queue = Queue(QueueView(metadata=ObjectMeta(name="q"), status=QueueStatusView(state=state)), 0)
+
+    def takes(phase: Phase = Phase.PENDING, counted: TaskStatus | None = None, **annotations: str) -> bool:
+        job = Job("ns/g", 0)
+        job.queue, job.phase = queue, phase
+        job.group = PodGroupView(metadata=ObjectMeta(annotations=annotations))
+        if counted is not None:
+            job.counts[counted] = 1
+        return job.queue_takes
+
+    is_open, closing = state in ("", "Open"), state == "Closing"
+    assert takes() is is_open
+    assert takes(counted=TaskStatus.PENDING) is is_open
+    assert takes(**{ATTEMPT: "1"}) is (is_open or closing)
+    for phase in (Phase.INQUEUE, Phase.RUNNING, Phase.UNKNOWN):
+        assert takes(phase) is (is_open or closing)
+    for status in (TaskStatus.RUNNING, TaskStatus.BOUND, TaskStatus.SUCCEEDED, TaskStatus.FAILED):
+        assert takes(counted=status) is (is_open or closing)
+    assert Job("ns/g", 0).queue_takes is False
 
 
 def test_the_gang_of_a_job_is_admitted_anew_for_its_next_attempt() -> None:

@@ -21,6 +21,8 @@ from vcbatch.core.usage import Amounts, add, pod_usage, read_of_spec, wire
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 """Says what a person applied as this object; on a copy it would be a lie that breaks their next `kubectl apply`."""
 
+_NOT_COPIED: Final = frozenset({LAST_APPLIED, names.ATTEMPT})
+
 
 def lets_create(pod_group: PodGroup | None) -> bool:
     """Whether the scheduler let the gang in, so that its pods may be created."""
@@ -40,15 +42,25 @@ def read_of_group(pod_group: PodGroup) -> object:
 
 
 def ensure(
-    plan: Plan, pod_group: PodGroup | None, priority_classes: Mapping[str, int], *, out: Mapping[str, int]
+    plan: Plan,
+    pod_group: PodGroup | None,
+    priority_classes: Mapping[str, int],
+    *,
+    out: Mapping[str, int],
+    closing: bool = False,
 ) -> Ensure | None:
     """Make the PodGroup, or bring its fields up to date with the job; None where they are.
 
     `out` is how many indices of each task have no pod that a scheduler counts for the gang, nor will have while it
     waits: failed, done and their pod removed, or held back by a dependency. A gang that still asked for them could
     never be whole.
+
+    Where the queue is Closing (`closing`), the PodGroup of a later attempt says that it is one: the queue took the job
+    before.
     """
     body = _body(plan, priority_classes, out)
+    if closing and plan.job.status.retry_count:
+        body["metadata"].setdefault("annotations", {})[names.ATTEMPT] = str(plan.job.status.retry_count)
     if pod_group is None:
         return Ensure(resource=PODGROUPS, body=body)
     update = _changes(body, pod_group)
@@ -121,7 +133,7 @@ def _body(plan: Plan, priority_classes: Mapping[str, int], out: Mapping[str, int
     }
     if job.metadata.labels:
         metadata["labels"] = dict(job.metadata.labels)
-    annotations = {key: value for key, value in job.metadata.annotations.items() if key != LAST_APPLIED}
+    annotations = {key: value for key, value in job.metadata.annotations.items() if key not in _NOT_COPIED}
     schedulers = _schedulers(plan)
     if schedulers:
         annotations[names.SCHEDULERS] = ",".join(schedulers)

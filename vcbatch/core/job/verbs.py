@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from vcbatch.api.job import Action, JobPhase
+from vcbatch.api.phases import QueueState
 from vcbatch.api.resources import PODGROUPS
 from vcbatch.core.job import children, kill, podgroup, volumes
 from vcbatch.core.job.budget import Charge
@@ -66,7 +67,13 @@ def _sync(picture: Picture) -> Acts:
     _claim(picture, acts)
     if picture.without_claims and view.pod_group is None:
         return acts
-    group = podgroup.ensure(picture.plan, view.pod_group, view.priority_classes, out=_out_of_the_gang(picture))
+    group = podgroup.ensure(
+        picture.plan,
+        view.pod_group,
+        view.priority_classes,
+        out=_out_of_the_gang(picture),
+        closing=view.queue is not None and view.queue.status.state == QueueState.CLOSING,
+    )
     acts.ensures.extend(children.ensures(view, picture.plugins))
     if group is not None:
         acts.ensures.append(group)

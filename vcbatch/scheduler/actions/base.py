@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 from vcbatch.scheduler.actions.homes import Homes
 from vcbatch.scheduler.arguments import Argument, ArgumentSpec
 from vcbatch.scheduler.picture.model import Job, Phase, Queue, Task, TaskStatus
-from vcbatch.scheduler.reasons.blockers import Blocker, no_node
+from vcbatch.scheduler.reasons.blockers import Blocker, no_node, not_open
 from vcbatch.scheduler.result import WaitReason
 from vcbatch.scheduler.statement import Statement
 from vcbatch.scheduler.topology.domains import Domain
@@ -62,6 +62,9 @@ def _eligible(session: Session) -> list[Job]:
             session.blockers[job.key] = wrong
             continue
         if job.phase is Phase.PENDING:
+            if job.queue.closing and not job.queue_takes:
+                session.blockers[job.key] = not_open(job.queue)
+                continue
             session.admit(job)
         fault = session.invalid(job)
         if fault is not None:

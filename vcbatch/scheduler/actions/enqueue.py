@@ -11,7 +11,7 @@ from vcbatch.api.messages import behind_first
 from vcbatch.scheduler.arguments import NO_ARGUMENTS
 from vcbatch.scheduler.picture.model import Job, Phase, Queue
 from vcbatch.scheduler.plugins.base import Verdict
-from vcbatch.scheduler.reasons.blockers import Blocker
+from vcbatch.scheduler.reasons.blockers import Blocker, not_open
 from vcbatch.scheduler.result import WaitReason
 
 if TYPE_CHECKING:
@@ -86,10 +86,14 @@ class _Desk:
         fault = self._session.queue_fault(queue)
         if fault is not None:
             self._refuse_all(Blocker(reason=WaitReason.QUEUE_INVALID, text=fault))
-        elif not queue.open:
-            text = f"queue {queue.name} is {queue.view.status.state}"
-            self._refuse_all(Blocker(reason=WaitReason.QUEUE_NOT_OPEN, text=text))
-        elif queue.fifo:
+            return
+        if not queue.open:
+            blocker = not_open(queue)
+            for job, _ in self._pending:
+                if not job.queue_takes:
+                    self._refuse(job, blocker)
+            self._pending = [(job, kind) for job, kind in self._pending if job.queue_takes]
+        if queue.fifo:
             self._line()
         else:
             self._traverse()

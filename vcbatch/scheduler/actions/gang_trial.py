@@ -79,7 +79,7 @@ class GangTrial:
     def _run(self, statement: Statement, run: Run, within: Rows | None) -> bool:
         """Promise places to alike pods; whether all of them got one."""
         placer, tasks, queue = self._session.placer, run.tasks, self._job.queue
-        if run.cls.unsupported or queue is None or self._session.room(queue, run.cls.request) < len(tasks):
+        if run.cls.unsupported or queue is None or self._session.room_for(self._job, run.cls.request) < len(tasks):
             return False
         if self._session.coupled(tasks):
             for task in tasks:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from vcbatch.api import names
 from vcbatch.api.node import Node, Taint
 from vcbatch.api.pod import Pod
 from vcbatch.api.scheduling import PodGroupView, QueueView
@@ -43,7 +44,7 @@ class TaskStatus(IntEnum):
 
 
 STATUSES = len(TaskStatus)
-_PENDING, _ALLOCATED, _PIPELINED, _BINDING, _BOUND, _RUNNING, _, _SUCCEEDED, _, _ = map(int, TaskStatus)
+_PENDING, _ALLOCATED, _PIPELINED, _BINDING, _BOUND, _RUNNING, _RELEASING, _SUCCEEDED, _FAILED, _ = map(int, TaskStatus)
 """Plain integers index the counters of a gang several times faster than members of an enumeration."""
 ALLOCATED_STATUSES = frozenset({TaskStatus.ALLOCATED, TaskStatus.BINDING, TaskStatus.BOUND, TaskStatus.RUNNING})
 """Statuses that count as held by the gang and its queue."""
@@ -242,6 +243,22 @@ class Job:
         return any(topology is not None and topology.bounded for topology in given)
 
     @property
+    def queue_takes(self) -> bool:
+        """Whether the state of its queue lets it in, or leaves it there: an Open queue takes any gang, a Closing one
+        those that it took before. False where it has no queue."""
+        return self.queue is not None and (self.queue.open or (self.queue.closing and self._taken_before))
+
+    @property
+    def _taken_before(self) -> bool:
+        """Whether it was admitted, has members that were placed, or is the next attempt of a Job that was."""
+        if self.phase not in (Phase.PENDING, Phase.COMPLETED):
+            return True
+        c = self.counts
+        if c[_BINDING] + c[_BOUND] + c[_RUNNING] + c[_SUCCEEDED] + c[_FAILED] + c[_RELEASING]:
+            return True
+        return self.group is not None and names.ATTEMPT in (self.group.metadata.annotations or {})
+
+    @property
     def queue_name(self) -> str:
         """Empty where its queue doesn't exist, or isn't known."""
         return "" if self.queue is None else self.queue.name
@@ -319,6 +336,11 @@ class Queue:
     def open(self) -> bool:
         """A queue whose state isn't known yet counts as open, so that a new queue works before its controller ran."""
         return self.view.status.state in ("", "Open")
+
+    @property
+    def closing(self) -> bool:
+        """Whether it takes no new gang and waits for those that it took."""
+        return self.view.status.state == "Closing"
 
     @property
     def fifo(self) -> bool:

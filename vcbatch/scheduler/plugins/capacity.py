@@ -149,7 +149,7 @@ class Capacity(Plugin):
 
     def enqueueable(self, job: Job) -> Verdict:
         queue = job.queue
-        if queue is None or not queue.open:
+        if queue is None or not job.queue_takes:
             text = "its queue doesn't exist" if queue is None else f"queue {queue.name} is {queue.view.status.state}"
             return Verdict(Vote.REJECT, text, WaitReason.QUEUE_NOT_OPEN if queue else WaitReason.QUEUE_MISSING)
         fault = self._tree.fault(queue)
@@ -201,10 +201,12 @@ class Capacity(Plugin):
 
     def room_of(self, job: Job, request: Vector) -> int:
         queue = job.queue
-        if queue is None or job.key not in self._kept:
-            return UNLIMITED if queue is None else self.room(queue, request)
-        if not queue.open or self._tree.fault(queue) is not None:
+        if queue is None:
+            return UNLIMITED
+        if not job.queue_takes or self._tree.fault(queue) is not None:
             return 0
+        if job.key not in self._kept:
+            return self._books.room(self._at(queue), request.tolist())
         own = np.zeros(len(request))
         for kept in self._kept[job.key].values():
             own += kept.rest * kept.cls.request

@@ -232,8 +232,14 @@ class Proportion(Plugin):
         return f"queue {queue.name} has all it deserves: {self._account(queue.row, columns)}"
 
     def room(self, queue: Queue, request: Vector) -> int:
-        if not queue.open:
-            return 0
+        return self._room(queue, request) if queue.open else 0
+
+    def room_of(self, job: Job, request: Vector) -> int:
+        if job.queue is None:
+            return UNLIMITED
+        return self._room(job.queue, request) if job.queue_takes else 0
+
+    def _room(self, queue: Queue, request: Vector) -> int:
         left = UNLIMITED
         held, limits = self._held[queue.row], self._limits[queue.row]
         for r, need in enumerate(request.tolist()):
@@ -260,7 +266,7 @@ class Proportion(Plugin):
 
     def enqueueable(self, job: Job) -> Verdict:
         queue = job.queue
-        if queue is None or not queue.open:
+        if queue is None or not job.queue_takes:
             state = "missing" if queue is None else queue.view.status.state
             text = f"queue {'' if queue is None else queue.name} is {state}"
             return Verdict(Vote.REJECT, text, WaitReason.QUEUE_NOT_OPEN)

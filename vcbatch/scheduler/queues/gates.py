@@ -71,7 +71,7 @@ class Gates:
             return
         session, kept = self._session, list[Task]()
         for task in tasks:
-            if session.room(job.queue, task.cls.request) < 1 or session.barred(task) is not None:
+            if session.room_for(job, task.cls.request) < 1 or session.barred(task) is not None:
                 break
             session.reserve(job, task.cls, 1)
             kept.append(task)

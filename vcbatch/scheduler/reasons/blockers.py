@@ -186,6 +186,11 @@ def _short(session: Session, r: int, requested: float, available: float) -> Shor
     )
 
 
+def not_open(queue: Queue) -> Blocker:
+    """The queue takes no gang."""
+    return Blocker(reason=WaitReason.QUEUE_NOT_OPEN, text=f"queue {queue.name} is {queue.view.status.state}")
+
+
 def queue_limit(session: Session, queue: Queue, task: Task, *, unplaced: int, placed: int, own: Vector) -> Blocker:
     """The gang's queue may not hold another task like this, `unplaced` of which it needs still; what it found in this
     attempt (`own`) counts as the queue's already.
@@ -193,9 +198,8 @@ def queue_limit(session: Session, queue: Queue, task: Task, *, unplaced: int, pl
     Where the queue may hold all there is, the cluster is what is short, and a pod that fits no node waits for that.
     """
     request, dims = task.cls.request, session.dims
-    if not queue.open:
-        text = f"queue {queue.name} is {queue.view.status.state}"
-        return Blocker(reason=WaitReason.QUEUE_NOT_OPEN, text=text, task=task.name, placed=placed)
+    if not (task.job.queue_takes if task.job is not None else queue.open):
+        return replace(not_open(queue), task=task.name, placed=placed)
     ledger = session.ledger(queue, request)
     if ledger is None or _fits_nowhere(session, task):
         return no_node(session, task, unplaced=unplaced, placed=placed)

@@ -5,18 +5,27 @@ from __future__ import annotations
 from vcbatch.api.resources import JOBS
 from vcbatch.scheduler.picture.model import Job, Phase, TaskStatus
 
+_TO_RUN = (TaskStatus.PENDING, TaskStatus.ALLOCATED, TaskStatus.PIPELINED, TaskStatus.BINDING)
+
 
 def next_phase(job: Job, *, unschedulable: bool) -> Phase:
     """The phase of a gang by how its pods stand (Volcano's phase machine): members that are bound, ran or are ending
     on their node count as scheduled; a gang that lost its minimum while members run is Unknown. One that is Completed
-    stays so while none of its pods is to run."""
+    stays so while none of its pods is to run.
+
+    Unlike Volcano's, a gang with a member that has no node yet isn't Completed (volcano#5871): an admitted one is
+    Inqueue, any other Pending."""
     counts = job.counts
     if counts[TaskStatus.RUNNING] and unschedulable:
         return Phase.UNKNOWN
     finished = counts[TaskStatus.SUCCEEDED] + counts[TaskStatus.FAILED]
     scheduled = counts[TaskStatus.RUNNING] + counts[TaskStatus.BOUND] + finished + _ending(job)
     if scheduled >= job.min_member:
-        return Phase.COMPLETED if scheduled == finished else Phase.RUNNING
+        if scheduled != finished:
+            return Phase.RUNNING
+        if not any(counts[status] for status in _TO_RUN):
+            return Phase.COMPLETED
+        return Phase.PENDING if job.phase is Phase.PENDING else Phase.INQUEUE
     if job.phase is Phase.COMPLETED and finished == sum(counts) and not _of_a_job(job):
         return Phase.COMPLETED
     return Phase.INQUEUE if job.phase is Phase.INQUEUE else Phase.PENDING
