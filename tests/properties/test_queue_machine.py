@@ -3,7 +3,7 @@ a controller that dies between any two writes. An oracle knows which queues peop
 
 * a queue is shut when somebody closed it, or a queue above it that was there; what was closed with its parent opens
   with it, and what a person closed stays so,
-* it is Closed when nothing but Completed gangs is in it, else Closing,
+* it is Closed when no unfinished job and nothing but Completed gangs is in it, else Closing,
 * a Command is gone, whether or not it could be done,
 * the counts are those of its gangs, and looking again writes nothing.
 """
@@ -76,6 +76,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.oracle = _Oracle()
         self.queues: dict[str, Json] = {}
         self.gangs: dict[str, dict[str, int]] = {}
+        self.jobs: dict[str, int] = {}
         self.commands: dict[str, Json] = {}
         self.number = 0
         self._store("root", "")
@@ -113,6 +114,14 @@ class QueueMachine(RuleBasedStateMachine):
         self.gangs.setdefault(name, {})[phase] = many
         self._settle([])
 
+    @rule(name=st.sampled_from(NAMES), many=st.integers(0, 2))
+    def jobs_come_and_go(self, name: str, many: int) -> None:
+        """With and without PodGroups. None comes to a Closed queue: admission sees to that."""
+        if many and self.queues.get(name, {}).get("status", {}).get("state") == "Closed":
+            return
+        self.jobs[name] = many
+        self._settle([])
+
     @rule(name=st.sampled_from(NAMES))
     def a_queue_is_deleted(self, name: str) -> None:
         """In any order: those below it stay as they are, without a parent."""
@@ -134,7 +143,7 @@ class QueueMachine(RuleBasedStateMachine):
     def people_get_what_they_asked_for(self) -> None:
         for name, stored in self.queues.items():
             gangs = {phase: many for phase, many in self.gangs.get(name, {}).items() if many}
-            empty = not gangs.keys() - {"Completed"}
+            empty = not gangs.keys() - {"Completed"} and not self.jobs.get(name)
             wanted = ("Closed" if empty else "Closing") if self.oracle.shut[name] else "Open"
             assert stored["status"]["state"] == wanted, f"{name}, shut by {self.oracle.shut[name] or 'nobody'}"
             counts = {"pending": gangs.get("Pending", 0) + gangs.get("", 0)}
@@ -172,6 +181,7 @@ class QueueMachine(RuleBasedStateMachine):
             queue=Queue.parse(stored),
             parent=Queue.parse(parent) if parent else None,
             pod_groups={phase: many for phase, many in self.gangs.get(name, {}).items() if many},
+            jobs=self.jobs.get(name, 0),
             commands=[Command.parse(each) for each in self.commands.values() if each["target"]["name"] == name],
         )
         decision = decide(view, now=START)

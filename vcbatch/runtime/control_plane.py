@@ -184,12 +184,21 @@ class ControlPlane:
         self.cron_jobs = CronJobController(custom[CRONJOBS], custom[JOBS], applier, self.recorder, **common)
         self.job_flows = JobFlowController(seen.by_flows(), self._prober, applier, self.recorder, **common)
         self.job_templates = JobTemplateController(custom[JOBTEMPLATES], custom[JOBS], applier, **common)
-        self.queues = QueueController(custom[QUEUES], podgroups, custom[COMMANDS], applier, **common)
+        workloads = follow_workloads(informers)
+        self.queues = QueueController(
+            custom[QUEUES],
+            podgroups,
+            custom[COMMANDS],
+            applier,
+            **common,
+            jobs=custom[JOBS],
+            workloads=workloads,
+        )
         self.podgroups = PodGroupController(
             api,
             pods,
             podgroups,
-            follow_workloads(informers),
+            workloads,
             applier,
             self.recorder,
             **common,

@@ -93,6 +93,20 @@ def test_a_closing_queue_closes_when_only_completed_groups_are_left() -> None:
     assert closed == {"state": "Closed", "completed": 1}
 
 
+@pytest.mark.parametrize("unfinished", [{"jobs": 1}, {"workloads": 1}], ids=["a job", "a workload"])
+@pytest.mark.parametrize(("state", "action"), [("Open", "CloseQueue"), ("Closing", "")])
+def test_unfinished_work_without_a_pod_group_keeps_a_queue_closing(unfinished: Json, state: str, action: str) -> None:
+    target = {"kind": "Queue", "name": "q", "uid": "u"}
+    commands = [Command.parse({"metadata": {"name": "c"}, "action": action, "target": target})] if action else []
+    view = QueueView(queue=_queue({"state": state}), pod_groups={"Completed": 1}, commands=commands, **unfinished)
+    decision = decide(view, now=START)
+    assert decision.status is not None
+    assert decision.status.status == {"state": "Closing", "completed": 1}
+    over = decide(QueueView(queue=_queue({"state": "Closing"}), pod_groups={}), now=START)
+    assert over.status is not None
+    assert over.status.status == {"state": "Closed"}
+
+
 def test_a_queue_hangs_below_root() -> None:
     (mark,) = decide(QueueView(queue=_queue({"state": "Open"}, parent="")), now=START).marks
     assert mark.patch == {"spec": {"parent": "root"}}
@@ -116,7 +130,7 @@ class _Tree:
         self.settle()
 
     def command(self, action: str, name: str, *, uid: str | None = None) -> None:
-        target = {"kind": "Queue", "name": name, "uid": uid or f"uid-{name}"}
+        target = {"kind": "Queue", "name": name, "uid": f"uid-{name}" if uid is None else uid}
         self.commands.append({"metadata": {"name": f"c{len(self.events)}"}, "action": action, "target": target})
         self.settle()
 
@@ -223,7 +237,13 @@ def test_what_a_queue_is_already_is_no_news() -> None:
 
 @pytest.mark.parametrize(
     ("action", "name", "uid"),
-    [("CloseQueue", "root", None), ("OpenQueue", "c1", None), ("AbortJob", "c1", None), ("OpenQueue", "p", "older")],
+    [
+        ("CloseQueue", "root", None),
+        ("OpenQueue", "c1", None),
+        ("AbortJob", "c1", None),
+        ("OpenQueue", "p", "older"),
+        ("OpenQueue", "p", ""),
+    ],
 )
 def test_commands_to_queues_that_are_refused(action: str, name: str, uid: str | None) -> None:
     tree = _Tree(TREE)

@@ -49,8 +49,10 @@ def read_inbox(queue: Queue, parent: Queue | None, commands: Sequence[Command]) 
 
 def _fault(queue: Queue, parent: Queue | None, command: Command, asked: Action | None) -> str:
     target = command.target
-    if target is not None and target.uid and target.uid != queue.uid:
-        return f"Command {command.name} is for a queue {queue.name} with UID {target.uid}, which is no more"
+    if target is None or not target.uid:
+        return f"Command {command.name} names no UID of queue {queue.name}, want target.uid: {queue.uid}"
+    if target.uid != queue.uid:
+        return f"Command {command.name} is for a queue {queue.name} with UID {target.uid[:64]}, which is no more"
     if asked is None:
         return f"Command {command.name} has the action {command.action[:64]!r}, want one of {', '.join(ALLOWED)}"
     if asked is Action.CLOSE_QUEUE and queue.name == ROOT:

@@ -22,7 +22,8 @@ def decide(view: QueueView, *, now: datetime) -> Decision:
     stored. Everything else in the status belongs to others (the scheduler writes `allocated`) and is kept as read.
 
     A queue closes and opens with its parent; one that was closed on its own stays closed when the parent opens.
-    PodGroups that are Completed use nothing, and don't keep a queue from being Closed.
+    A queue is empty when no unfinished Job names it and all its PodGroups are Completed and of workloads that have
+    ended.
     """
     queue = view.queue
     if queue.metadata.deletion_timestamp:
@@ -32,7 +33,8 @@ def decide(view: QueueView, *, now: datetime) -> Decision:
         # Else nobody could tell, after a crash, that it was this Command that closed it.
         return Decision(marks=[_mark(queue, closed_by_parent=False)], look_again_at=now)
     marks = list(_marks(view, inbox))
-    empty = not any(number for phase, number in view.pod_groups.items() if phase != PodGroupPhase.COMPLETED)
+    unfinished = any(number for phase, number in view.pod_groups.items() if phase != PodGroupPhase.COMPLETED)
+    empty = not (unfinished or view.jobs or view.workloads)
     action = _action(view, inbox)
     state = rule_of(queue.status.state, action).decide(empty)
     stored = queue.status.dump()

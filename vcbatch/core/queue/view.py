@@ -18,5 +18,9 @@ class QueueView:
     """The queue that `spec.parent` names; None where there is no such queue."""
     pod_groups: Mapping[str, int] = field(default_factory=dict[str, int])
     """How many PodGroups name this queue now, by `status.phase` (empty: the scheduler hasn't looked yet)."""
+    jobs: int = 0
+    """How many unfinished Jobs name this queue. Between two attempts, and while suspended, one has no PodGroup."""
+    workloads: int = 0
+    """How many of the Completed PodGroups are of a workload that goes on: its next pod may not exist yet."""
     commands: Sequence[Command] = ()
     """Commands whose target is a Queue of this name."""

@@ -1,15 +1,19 @@
-"""The queue controller: a queue's state, and how many of its PodGroups are in which phase."""
+"""The queue controller: a queue's state, which depends on the unfinished work in it, and its counts of PodGroups."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from vcbatch.api.command import Command
 from vcbatch.api.phases import PodGroupPhase
 from vcbatch.api.queue import DEFAULT, Queue
-from vcbatch.api.resources import QUEUES
+from vcbatch.api.resources import QUEUES, Resource
+from vcbatch.api.unfinished import controller_of, is_unfinished_group, is_unfinished_job, queue_of
+from vcbatch.api.workload import Workload
 from vcbatch.core.machine import Decision
+from vcbatch.core.podgroup import generated_name
 from vcbatch.core.queue import QueueView, decide
 from vcbatch.runtime.apply import Applier
 from vcbatch.runtime.caches.cache import Cache, Change, identity
@@ -29,11 +33,15 @@ _LONGEST_COUNT_SECONDS = 5.0
 _GAUGES = {phase.value: f"queue_pod_group_{phase.lower()}_count" for phase in PodGroupPhase}
 _TARGET = "queue that it is for"
 _PARENT = "parent"
+_UNFINISHED = "queue of an unfinished job"
+_COMPLETED = "queue of a completed group"
 _target_of = target_of(QUEUES)
 
 
 class QueueController:
-    """Looks at a queue when it changes, and soon after its PodGroups do."""
+    """Looks at a queue when it changes, and soon after its PodGroups, its Jobs, or the workloads of its PodGroups do.
+
+    Without `jobs` and `workloads` only PodGroups count as work."""
 
     def __init__(
         self,
@@ -42,12 +50,17 @@ class QueueController:
         commands: Cache[Json],
         applier: Applier,
         *,
+        jobs: Cache[Json] | None = None,
+        workloads: Mapping[Resource, Cache[Workload]] | None = None,
         clock: Clock,
         random: Random,
         meter: Meter | None = None,
     ) -> None:
         self._queues = queues
         self._commands = commands
+        self._podgroups = podgroups
+        self._jobs: Cache[Json] = jobs if jobs is not None else Cache()
+        self._workloads = dict(workloads or {})
         self._clock = clock
         self._meter = meter or NoMeter()
         self._counts: Pace[str] = Pace(first=_COUNT_SECONDS, limit=_LONGEST_COUNT_SECONDS)  # by queue UID
@@ -63,7 +76,12 @@ class QueueController:
         commands.add_index(_TARGET, _target_of)
         queues.add_index(_PARENT, _parent_of)
         queues.listen(self._on_queue)
+        podgroups.add_index(_COMPLETED, _queue_where_completed)
         podgroups.listen(self._on_podgroup)
+        self._jobs.add_index(_UNFINISHED, _queue_where_unfinished)
+        self._jobs.listen(self._on_job)
+        for cache in self._workloads.values():
+            cache.listen(self._on_workload)
         commands.listen(self._on_command)
 
     def part(self) -> Part:
@@ -102,6 +120,25 @@ class QueueController:
                 self._tell(name, there=True)
                 self._look_soon(queue)
 
+    def _on_job(self, change: Change[Json]) -> None:
+        if change.keeps(_queue_where_unfinished):
+            return
+        held = [job for job in (change.old, change.new) if job is not None]
+        for name in {name for job in held for name in _queue_where_unfinished(job)}:
+            queue = self._queues.by_key(name)
+            if queue is not None:
+                self._look_soon(queue)
+
+    def _on_workload(self, change: Change[Workload]) -> None:
+        """Its PodGroup may be Completed while it goes on."""
+        if change.keeps(_goes_on):
+            return
+        metadata = change.current.metadata
+        group = self._podgroups.by_key(f"{metadata.namespace}/{generated_name(metadata.uid)}")
+        queue = self._queues.by_key(queue_of(group)) if group is not None else None
+        if queue is not None:
+            self._look_soon(queue)
+
     def _tell(self, name: str, *, there: bool) -> None:
         """The gauges of a queue, or that it has none any more."""
         phases = self._phases.get(name, {})
@@ -129,11 +166,27 @@ class QueueController:
         queue = Queue.parse(stored)
         parent = self._parent(queue)
         commands = [Command.parse(item) for item in self._commands.indexed(_TARGET, queue.name)]
-        pod_groups = dict(self._phases.get(queue.name, {}))
-        decision = decide(QueueView(queue=queue, parent=parent, pod_groups=pod_groups, commands=commands), now=now)
+        view = QueueView(
+            queue=queue,
+            parent=parent,
+            pod_groups=dict(self._phases.get(queue.name, {})),
+            jobs=self._jobs.count(_UNFINISHED, queue.name),
+            workloads=sum(map(self._has_next_pod, self._podgroups.indexed(_COMPLETED, queue.name))),
+            commands=commands,
+        )
+        decision = decide(view, now=now)
         if decision.status is not None:
             self._counts.acted(uid, now=self._clock.monotonic())
         return decision
+
+    def _has_next_pod(self, group: Json) -> bool:
+        """Whether the workload that controls the PodGroup may make another pod."""
+        for resource, cache in self._workloads.items():
+            uid = controller_of(group, resource)
+            workload = cache.get(uid) if uid else None
+            if workload is not None:
+                return workload.goes_on
+        return False
 
     def _parent(self, queue: Queue) -> Queue | None:
         stored = self._queues.by_key(queue.spec.parent) if queue.spec.parent else None
@@ -146,6 +199,20 @@ def _place(podgroup: Json) -> tuple[str, str]:
         (podgroup.get("spec") or {}).get("queue") or DEFAULT,
         (podgroup.get("status") or {}).get("phase") or "",
     )
+
+
+def _queue_where_unfinished(job: Json) -> Iterable[str]:
+    """The queue of a job that isn't finished."""
+    return (queue_of(job),) if is_unfinished_job(job) else ()
+
+
+def _queue_where_completed(group: Json) -> Iterable[str]:
+    """The queue of a Completed PodGroup."""
+    return () if is_unfinished_group(group) else (queue_of(group),)
+
+
+def _goes_on(workload: Workload) -> bool:
+    return workload.goes_on
 
 
 def _beside_counts(queue: Json) -> tuple[object, ...]:

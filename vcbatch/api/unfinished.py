@@ -1,0 +1,151 @@
+"""Which objects still need their queue: unfinished Jobs, and PodGroups that may have pods to run.
+
+The queue controller decides by it whether a queue is Closed, and admission whether a queue may be deleted. Nothing is
+presumed of an object's shape. An object that is being deleted never starts another pod, so it needs no queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from vcbatch.api.loose import listed, part
+from vcbatch.api.model import Json
+from vcbatch.api.names import DEFAULT_QUEUE
+from vcbatch.api.phases import JobPhase, PodGroupPhase
+from vcbatch.api.resources import BATCH_JOBS, JOBS, Resource
+
+_FINISHED = frozenset(phase.value for phase in JobPhase if phase.finished)
+_HOLDING = frozenset({PodGroupPhase.RUNNING.value, PodGroupPhase.UNKNOWN.value})
+_PHASES = ("Running", "Inqueue", "Pending", "Unknown", "Completed")
+_MOST_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueWork:
+    """The unfinished work of one queue.
+
+    Attributes:
+        groups: the number of unfinished PodGroups by phase.
+        jobs: the unfinished Jobs that have none of these PodGroups, as `namespace/name`, with their phases.
+        placed: the number of pods that the queue holds nodes for.
+    """
+
+    groups: Mapping[str, int] = field(default_factory=dict[str, int])
+    jobs: Mapping[str, str] = field(default_factory=dict[str, str])
+    placed: int = 0
+
+    @property
+    def text(self) -> str:
+        """What there is, such as `1 PodGroups (1 Running) and 2 unfinished Jobs (ns/a Aborted, ns/b Pending)`. Empty
+        where there is nothing."""
+        parts: list[str] = []
+        if self.groups:
+            phases = ", ".join(f"{count} {phase}" for phase, count in sorted(self.groups.items(), key=_order))
+            parts.append(f"{sum(self.groups.values())} PodGroups ({phases})")
+        if self.jobs:
+            named = [f"{name} {phase}" for name, phase in sorted(self.jobs.items())]
+            more = [f"{len(named) - _MOST_NAMED} more"] if len(named) > _MOST_NAMED else []
+            parts.append(f"{len(named)} unfinished Jobs ({', '.join([*named[:_MOST_NAMED], *more])})")
+        return " and ".join(parts)
+
+
+def work_in(
+    queue: str,
+    *,
+    jobs: Iterable[Json],
+    groups: Iterable[Json],
+    batch_jobs: Iterable[Json] = (),
+    leaving: Callable[[str], bool] = lambda namespace: False,
+) -> QueueWork:
+    """The unfinished work of a queue, of all Jobs, PodGroups and batch/v1 Jobs.
+
+    What is being deleted isn't counted, nor is what is in a namespace that is (`leaving`), nor the PodGroup of a Job
+    that has ended or is gone: the garbage collector or the Job's controller removes it. The Completed PodGroup of an
+    unfinished batch/v1 Job counts, as the Job's next pod may not exist yet.
+    """
+    stored = [job for job in jobs if is_unfinished_job(job) and not leaving(_namespace(job))]
+    unfinished = {_uid(job) for job in stored}
+    going_on = {_uid(job) for job in batch_jobs if is_unfinished_batch_job(job)}
+    counts: dict[str, int] = {}
+    with_group: set[str] = set()
+    placed = 0
+    for group in groups:
+        if queue_of(group) != queue or being_deleted(group) or leaving(_namespace(group)):
+            continue
+        of_job, of_batch_job = controller_of(group, JOBS), controller_of(group, BATCH_JOBS)
+        if (of_job and of_job not in unfinished) or (of_batch_job and of_batch_job not in going_on):
+            continue
+        if not is_unfinished_group(group) and not of_batch_job:
+            continue
+        phase = phase_of_group(group) or PodGroupPhase.PENDING.value
+        counts[phase] = counts.get(phase, 0) + 1
+        with_group.add(of_job)
+        if phase in _HOLDING:
+            running = part(group, "status").get("running")
+            placed += max(running if isinstance(running, int) else 0, 1)
+    without = [job for job in stored if queue_of(job) == queue and _uid(job) not in with_group]
+    found = {f"{_namespace(job)}/{part(job, 'metadata').get('name')}": phase_of_job(job) for job in without}
+    return QueueWork(groups=counts, jobs=found, placed=placed)
+
+
+def _order(entry: tuple[str, int]) -> tuple[int, str]:
+    phase, _ = entry
+    return (_PHASES.index(phase) if phase in _PHASES else len(_PHASES), phase)
+
+
+def queue_of(obj: Json) -> str:
+    """The queue of a Job or PodGroup."""
+    return part(obj, "spec").get("queue") or DEFAULT_QUEUE
+
+
+def phase_of_job(job: Json) -> str:
+    """The Job's phase; `Pending` where it has none yet."""
+    return str(part(part(job, "status"), "state").get("phase") or JobPhase.PENDING.value)
+
+
+def is_unfinished_job(job: Json) -> bool:
+    """Whether the Job may start another pod: it hasn't ended and isn't being deleted. An Aborted Job may be resumed."""
+    return phase_of_job(job) not in _FINISHED and not being_deleted(job)
+
+
+def phase_of_group(group: Json) -> str:
+    """The PodGroup's phase; empty before a scheduler has written one."""
+    return str(part(group, "status").get("phase") or "")
+
+
+def is_unfinished_group(group: Json) -> bool:
+    """Whether the PodGroup has pods to run, or waits for them."""
+    return phase_of_group(group) != PodGroupPhase.COMPLETED
+
+
+def is_unfinished_batch_job(job: Json) -> bool:
+    """Whether a batch/v1 Job may make another pod."""
+    conditions = listed(part(job, "status"), "conditions")
+    ended = any(
+        isinstance(one, dict) and one.get("type") in ("Complete", "Failed") and one.get("status") == "True"
+        for one in conditions
+    )
+    return not ended and not being_deleted(job)
+
+
+def being_deleted(obj: Json) -> bool:
+    """Whether the object has a deletion timestamp."""
+    return bool(part(obj, "metadata").get("deletionTimestamp"))
+
+
+def controller_of(obj: Json, resource: Resource) -> str:
+    """The UID of the object of that kind that controls this one; empty where none does."""
+    for owner in listed(part(obj, "metadata"), "ownerReferences"):
+        if isinstance(owner, dict) and owner.get("controller"):
+            mine = (owner.get("apiVersion"), owner.get("kind")) == (resource.api_version, resource.kind)
+            return str(owner.get("uid") or "") if mine else ""
+    return ""
+
+
+def _namespace(obj: Json) -> str:
+    return str(part(obj, "metadata").get("namespace") or "")
+
+
+def _uid(obj: Json) -> str:
+    return str(part(obj, "metadata").get("uid") or "")
