@@ -1,8 +1,12 @@
-"""Who may submit to a queue, as the cluster's own authorization says: `create` of `queues/submit` of that queue, in the
-namespace that the object is in. A Role with `resourceNames` grants it for some queues, in some namespaces."""
+"""Who may submit to a queue, and who may open or close it, as the cluster's own authorization says.
+
+To submit: `create` of `queues/submit` of that queue, in the namespace that the object is in. A Role with
+`resourceNames` grants it for some queues, in some namespaces. To open or close by a Command: `update` of the queue.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
 from vcbatch.api.admission import Request, User
@@ -11,6 +15,7 @@ from vcbatch.seams.api import Api
 
 VERB: Final = "create"
 SUBRESOURCE: Final = "submit"
+UPDATE: Final = "update"
 REVIEWS: Final = Resource(
     group="authorization.k8s.io", version="v1", plural="subjectaccessreviews", kind="SubjectAccessReview",
     namespaced=False,
@@ -25,6 +30,14 @@ class SubmitAccess(Protocol):
         ...
 
 
+class UpdateAccess(Protocol):
+    """Answers whether somebody may update a queue."""
+
+    async def update_refusal(self, request: Request, queue: str) -> str:
+        """Why the request's user may not update the queue; empty where they may. Raises `ApiError`."""
+        ...
+
+
 class SubjectAccess:
     """Asks the API server with a SubjectAccessReview, each time: what is granted or taken away holds at once."""
 
@@ -32,26 +45,30 @@ class SubjectAccess:
         self._api = api
 
     async def refusal(self, request: Request, queue: str) -> str:
-        body = _review(request.user, queue=queue, namespace=request.namespace)
-        status = (await self._api.create(REVIEWS, body)).get("status") or {}
-        if status.get("allowed") is True and not status.get("denied"):
-            return ""
+        asked = {"subresource": SUBRESOURCE, "verb": VERB, "name": queue, "namespace": request.namespace}
         place = f"{VERB} {QUEUES.plural}/{SUBRESOURCE}.{QUEUES.group}"
         text = f"user `{request.user.name}` may not submit to queue `{queue}` in namespace `{request.namespace}`"
+        return await self._refusal(request.user, asked, f"{text}: want the right to {place} named {queue}")
+
+    async def update_refusal(self, request: Request, queue: str) -> str:
+        return await self._refusal(request.user, {"verb": UPDATE, "name": queue}, not_updating(request.user, queue))
+
+    async def _refusal(self, user: User, asked: Mapping[str, str], text: str) -> str:
+        status = (await self._api.create(REVIEWS, _review(user, asked))).get("status") or {}
+        if status.get("allowed") is True and not status.get("denied"):
+            return ""
         reason = str(status.get("reason") or "")[:200]
-        return f"{text}: want the right to {place} named {queue}{f' ({reason})' if reason else ''}"
+        return f"{text}{f' ({reason})' if reason else ''}"
 
 
-def _review(user: User, *, queue: str, namespace: str) -> dict[str, Any]:
-    asked = {
-        "group": QUEUES.group,
-        "version": QUEUES.version,
-        "resource": QUEUES.plural,
-        "subresource": SUBRESOURCE,
-        "verb": VERB,
-        "name": queue,
-        "namespace": namespace,
-    }
+def not_updating(user: User, queue: str) -> str:
+    """What is said to a user who may not update the queue."""
+    right = f"{UPDATE} {QUEUES.plural}.{QUEUES.group} named {queue}"
+    return f"user `{user.name}` may not open or close queue `{queue}`: want the right to {right}"
+
+
+def _review(user: User, asked: Mapping[str, str]) -> dict[str, Any]:
+    asked = {"group": QUEUES.group, "version": QUEUES.version, "resource": QUEUES.plural, **asked}
     spec: dict[str, Any] = {"user": user.name, "uid": user.uid, "groups": list(user.groups)}
     spec |= {"extra": {key: list(values) for key, values in user.extra.items()}, "resourceAttributes": asked}
     return {"apiVersion": REVIEWS.api_version, "kind": REVIEWS.kind, "spec": spec}

@@ -7,7 +7,18 @@ from types import MappingProxyType
 from typing import Final
 
 from vcbatch.api.admission import Operation
-from vcbatch.api.resources import CRONJOBS, HYPERNODES, JOBFLOWS, JOBS, JOBTEMPLATES, PODGROUPS, PODS, QUEUES, Resource
+from vcbatch.api.resources import (
+    COMMANDS,
+    CRONJOBS,
+    HYPERNODES,
+    JOBFLOWS,
+    JOBS,
+    JOBTEMPLATES,
+    PODGROUPS,
+    PODS,
+    QUEUES,
+    Resource,
+)
 
 CREATE, UPDATE, DELETE = Operation.CREATE, Operation.UPDATE, Operation.DELETE
 
@@ -50,12 +61,15 @@ PATHS: Final = MappingProxyType(
             # Volcano judges new ones only; then anybody moves theirs to a queue that wouldn't have taken it.
             _path(PODGROUPS, CREATE, UPDATE),
             _path(PODS, CREATE, mutates=True),
-            _path(PODS, CREATE),
+            # Volcano judges new ones only; then the queue of one is changed before its PodGroup is made.
+            _path(PODS, CREATE, UPDATE),
             _path(JOBFLOWS, CREATE, UPDATE),
             # Volcano asks about none: then whoever may not submit to a queue has a flow do it.
             _path(JOBTEMPLATES, CREATE, UPDATE),
             _path(CRONJOBS, CREATE, UPDATE),
             _path(HYPERNODES, CREATE, UPDATE),
+            # Volcano asks about none: then whoever may create Commands opens and closes every queue.
+            _path(COMMANDS, CREATE, UPDATE),
         )
     }
 )

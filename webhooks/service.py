@@ -17,7 +17,7 @@ from vcbatch.api.resources import PODS, Resource
 from vcbatch.runtime.metrics.meter import Meter
 from vcbatch.seams.api import ApiError
 from vcbatch.seams.clock import Clock
-from webhooks.access import SubmitAccess
+from webhooks.access import SubmitAccess, UpdateAccess
 from webhooks.paths import Path
 from webhooks.review import Answer, Asked
 
@@ -48,8 +48,8 @@ class ClusterView(Lookup, Protocol):
         """Whether the rules could let it through because of what changed a moment ago and isn't known yet."""
         ...
 
-    async def refresh(self, request: Request) -> None:
-        """Ask the API server for what the request's rules rest on. Raises `ApiError`."""
+    async def refresh(self, request: Request) -> Lookup:
+        """Ask the API server for what the request's rules rest on, and return what is known then. Raises `ApiError`."""
         ...
 
 
@@ -64,6 +64,8 @@ class AdmissionService:
     """What holds now; read once for each request."""
     access: SubmitAccess | None = None
     """Whom to ask whether the user may submit to a queue; None lets everybody whom the rules let."""
+    rights: UpdateAccess | None = None
+    """Whom to ask whether the user may update a queue that a Command is for; None lets everybody."""
 
     async def answer(self, path: Path, asked: Asked, *, size: int) -> Answer:
         """`size`: bytes of the review, which tell whether judging it takes long enough to be done beside the loop."""
@@ -103,7 +105,8 @@ class AdmissionService:
             filled = admission.mutate(request, self.world, settings)
         except MalformedObject as error:
             return Answer(allowed=False, message=str(error))
-        return Answer(allowed=True, patch=json_patch(request.object, filled))
+        warnings = tuple(admission.mutation_warnings(request, filled))
+        return Answer(allowed=True, patch=json_patch(request.object, filled), warnings=warnings)
 
     async def _review(self, request: Request, settings: Settings, size: int) -> Answer:
         known = self.world.version
@@ -111,25 +114,29 @@ class AdmissionService:
         doubtful = self.world.changes_tree(request) if verdict.allowed else self.world.needed(request.resource)
         if doubtful:
             try:
-                await self.world.refresh(request)
+                read = await self.world.refresh(request)
             except ApiError as error:
                 log.warning(
                     "what an object names can't be read: %s", error, extra={"resource": request.resource.plural}
                 )
                 told = verdict.message or f"{request.resource.kind} {request.name} isn't judged yet"
                 return _later(f"{told}; admission couldn't make sure, since {error}")
-            if self.world.version != known:  # by what was read, or by a watch that told it first
-                verdict = await _run(size, lambda: admission.review(request, self.world, settings))
+            if read is not self.world or self.world.version != known:  # or a watch told it first
+                verdict = await _run(size, lambda: admission.review(request, read, settings))
         return await self._let(request, settings, verdict) if verdict.allowed else _judged(verdict)
 
     async def _let(self, request: Request, settings: Settings, verdict: Verdict) -> Answer:
-        """What the rules allow, where the user may submit to the queues that it goes to."""
-        queues = admission.submissions(request, settings) if self.access is not None else ()
+        """What the rules allow, where the user may submit to the queues that it goes to, and update those that a
+        Command is for."""
+        access, rights = self.access, self.rights
+        submitted = admission.submissions(request, settings, self.world) if access is not None else ()
+        commanded = admission.commanded(request) if rights is not None else ()
         try:
-            refusals = [await self.access.refusal(request, queue) for queue in queues] if self.access else []
+            refusals = [await access.refusal(request, queue) for queue in submitted] if access else []
+            refusals += [await rights.update_refusal(request, queue) for queue in commanded] if rights else []
         except ApiError as error:
-            log.warning("who may submit can't be asked: %s", error, extra={"resource": request.resource.plural})
-            return _later(f"admission couldn't ask whether {request.user.name} may submit, since {error}")
+            log.warning("what the user may do can't be asked: %s", error, extra={"resource": request.resource.plural})
+            return _later(f"admission couldn't ask what {request.user.name} may do, since {error}")
         refused = "; ".join(filter(None, refusals))
         return Answer(allowed=False, message=refused, code=403, reason="Forbidden") if refused else _judged(verdict)
 

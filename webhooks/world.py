@@ -2,7 +2,8 @@
 
 A cache may lag behind by a moment, so no refusal rests on one alone: before an object is refused, what it names is read
 once from the API server and the rules are asked again (`World.refresh`). Nor does a permission that rests on how queues
-stand to each other (`World.changes_tree`).
+stand to each other (`World.changes_tree`). Jobs and PodGroups are in no cache: they are read for each request whose
+rules ask about them.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from vcbatch.api import loose, names
-from vcbatch.api.admission import Operation, Request
+from vcbatch.api.admission import Lookup, Operation, Request
 from vcbatch.api.model import Json, MalformedObject
 from vcbatch.api.queue import ROOT, Queue
 from vcbatch.api.resources import (
@@ -28,10 +29,12 @@ from vcbatch.api.resources import (
     Resource,
 )
 from vcbatch.api.submission import submitted
+from vcbatch.api.unfinished import QueueWork, being_deleted
 from vcbatch.runtime.caches.cache import Cache, Change
 from vcbatch.runtime.caches.informers import Informers
 from vcbatch.runtime.time_zones import time_zones
-from vcbatch.seams.api import Api, ApiError
+from vcbatch.seams.api import Api, ApiError, get_or_none
+from webhooks.work import Read, work_of
 
 log = logging.getLogger(__name__)
 
@@ -95,14 +98,35 @@ class World:
         nested = loose.part(new, "spec").get("parent") not in (None, "", ROOT) or _hierarchy(new) is not None
         return nested or request.operation is Operation.DELETE
 
-    async def refresh(self, request: Request) -> None:
-        """Read what the request names, and all queues for a queue. Raises `ApiError` where the API server can't be
-        asked."""
+    def work(self, queue: str) -> QueueWork:
+        """Empty: `refresh` reads it."""
+        return QueueWork()
+
+    def job(self, namespace: str, name: str) -> Json | None:
+        """None: `refresh` reads it."""
+        return None
+
+    def is_leaving(self, namespace: str) -> bool:
+        """Whether the namespace is being deleted."""
+        return being_deleted(self._caches[NAMESPACES].by_key(namespace) or {})
+
+    async def refresh(self, request: Request) -> Lookup:
+        """Read what the request names, all queues for a queue, and the work in a queue that is deleted or gets a queue
+        below it. Raises `ApiError` where the API server can't be asked."""
         if request.resource == QUEUES:
             self._caches[QUEUES].replace(await self._api.list(QUEUES))
-            return
+            queue = _emptied(request)
+            return Read(self, works={queue: await work_of(self._api, queue, self.is_leaving)}) if queue else self
         wanted = sorted(_named(request), key=_order)[:_MOST_READS]
-        await asyncio.gather(*(self._read(resource, name) for resource, name in wanted))
+        jobs = [_job_of(request)] if request.resource == PODGROUPS else []
+        *_, found = await asyncio.gather(*(self._read(resource, name) for resource, name in wanted), self._jobs(jobs))
+        return Read(self, jobs=found) if found else self
+
+    async def _jobs(self, names: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Json]:
+        """The Jobs of these namespaces and names that exist."""
+        found = {(namespace, name): await get_or_none(self._api, JOBS, name, namespace=namespace)
+                 for namespace, name in names if _plain(name)}  # fmt: skip
+        return {key: job for key, job in found.items() if job is not None}
 
     async def _read(self, resource: Resource, name: str) -> None:
         cache = self._caches[resource]
@@ -143,6 +167,22 @@ def _named(request: Request) -> set[tuple[Resource, str]]:
             pod = loose.part(loose.part(task, "template"), "spec") if isinstance(task, dict) else {}
             named.append((PRIORITYCLASSES, pod.get("priorityClassName")))
     return {(resource, name) for resource, name in named if isinstance(name, str) and _plain(name) and name != ROOT}
+
+
+def _emptied(request: Request) -> str:
+    """The queue that may have no work of its own for the request to be let through; empty where there is none."""
+    if request.operation is Operation.DELETE:
+        return request.name
+    new, old = (loose.part(each or {}, "spec").get("parent") for each in (request.object, request.old))
+    return new if isinstance(new, str) and new not in ("", ROOT, old, request.name) else ""
+
+
+def _job_of(request: Request) -> tuple[str, str]:
+    """Namespace and name of the Job that controls the PodGroup; no name where none does."""
+    for owner in loose.listed(loose.part(request.object or {}, "metadata"), "ownerReferences"):
+        if isinstance(owner, dict) and owner.get("controller") and owner.get("kind") == JOBS.kind:
+            return request.namespace, str(owner.get("name") or "")
+    return request.namespace, ""
 
 
 def _hierarchy(queue: Json) -> object:

@@ -10,7 +10,7 @@ from typing import Any
 from tests.support.admission_world import World
 from tests.support.asgi import ask
 from tests.support.virtual_time import VirtualClock
-from vcbatch.api.admission import DEFAULT_SETTINGS, Request, Settings
+from vcbatch.api.admission import DEFAULT_SETTINGS, Lookup, Request, Settings
 from vcbatch.api.model import Json
 from vcbatch.api.resources import Resource
 from vcbatch.runtime.metrics.meter import NoMeter
@@ -31,8 +31,8 @@ class KnownWorld(World):
     def changes_tree(self, request: Request) -> bool:
         return False
 
-    async def refresh(self, request: Request) -> None:
-        pass
+    async def refresh(self, request: Request) -> Lookup:
+        return self
 
 
 def app_over(world: World, settings: Settings = DEFAULT_SETTINGS, *, most_at_once: int = MOST_AT_ONCE) -> Any:

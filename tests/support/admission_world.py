@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from vcbatch.api.model import Json
 from vcbatch.api.queue import Queue
+from vcbatch.api.unfinished import QueueWork
 
 
 def queue(name: str, *, state: str = "Open", **spec: Any) -> Queue:
@@ -22,12 +24,30 @@ class World:
     known: Sequence[Queue] = (queue("root"), queue("default"))
     namespaces: Mapping[str, dict[str, str]] = field(default_factory=dict)
     priority_classes: frozenset[str] | None = None
+    works: Mapping[str, QueueWork] = field(default_factory=dict)
+    jobs: Mapping[tuple[str, str], Json] = field(default_factory=dict)
 
     def queue(self, name: str) -> Queue | None:
         return next((each for each in self.known if each.name == name), None)
 
     def queues(self) -> Sequence[Queue]:
         return self.known
+
+    def work(self, queue: str) -> QueueWork:
+        """Of a queue without an entry what its status says, as recorded worlds have queues only."""
+        if queue in self.works:
+            return self.works[queue]
+        known = self.queue(queue)
+        if known is None:
+            return QueueWork()
+        status = known.status
+        counts = {"Running": status.running, "Inqueue": status.inqueue, "Pending": status.pending,
+                  "Unknown": status.unknown}  # fmt: skip
+        groups = {phase: count for phase, count in counts.items() if count}
+        return QueueWork(groups=groups, placed=int(status.allocated.get("pods", 0)))
+
+    def job(self, namespace: str, name: str) -> Json | None:
+        return self.jobs.get((namespace, name))
 
     def has_priority_class(self, name: str) -> bool:
         return self.priority_classes is None or name in self.priority_classes

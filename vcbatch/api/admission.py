@@ -21,10 +21,21 @@ from vcbatch.api.loose import part
 from vcbatch.api.model import Json, MalformedObject
 from vcbatch.api.names import Plugin
 from vcbatch.api.podgroup import PodGroup
-from vcbatch.api.queue import Queue
+from vcbatch.api.queue import DEFAULT, Queue
 from vcbatch.api.queue_gate import gated_pod
 from vcbatch.api.resource_groups import ResourceGroup, default_pod
-from vcbatch.api.resources import CRONJOBS, HYPERNODES, JOBFLOWS, JOBS, JOBTEMPLATES, PODGROUPS, PODS, QUEUES, Resource
+from vcbatch.api.resources import (
+    COMMANDS,
+    CRONJOBS,
+    HYPERNODES,
+    JOBFLOWS,
+    JOBS,
+    JOBTEMPLATES,
+    PODGROUPS,
+    PODS,
+    QUEUES,
+    Resource,
+)
 from vcbatch.api.submission import submitted
 from vcbatch.api.supported import THIS_VERSION, Unsupported
 from vcbatch.api.validate import DEFAULT_RULES, Fault, QueueRules
@@ -41,12 +52,8 @@ class Operation(StrEnum):
     DELETE = "DELETE"
 
 
-class Lookup(validate.Lookup, Protocol):
+class Lookup(validate.WorkLookup, Protocol):
     """The world as `mutate` and `review` have to know it."""
-
-    def namespace_annotations(self, name: str) -> dict[str, str]:
-        """Annotations of a namespace; empty where it isn't known."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +125,8 @@ def mutate(request: Request, lookup: Lookup, settings: Settings = DEFAULT_SETTIN
     if given is None or request.operation is Operation.DELETE:
         return given
     if request.resource == JOBS:
-        return default_job(given, scheduler_name=settings.schedulers[0])
+        filled = default_job(given, scheduler_name=settings.schedulers[0])
+        return _in_namespace_queue(filled, request, lookup)
     if request.operation is not Operation.CREATE:
         return given
     if request.resource == PODS:
@@ -131,6 +139,25 @@ def mutate(request: Request, lookup: Lookup, settings: Settings = DEFAULT_SETTIN
     return given
 
 
+def _in_namespace_queue(job: Json, request: Request, lookup: Lookup) -> Json:
+    """A new job in the default queue goes to the queue of its namespace, as Volcano does with its PodGroup. Whether its
+    author named `default` can't be told: the CRD fills it in before. An update that names none keeps the queue."""
+    wanted = lookup.namespace_annotations(request.namespace).get(names.SCHEDULING_QUEUE_NAME)
+    spec = part(job, "spec")
+    stays = request.old is None or part(request.old, "spec").get("queue") == wanted
+    return {**job, "spec": {**spec, "queue": wanted}} if wanted and spec.get("queue") == DEFAULT and stays else job
+
+
+def mutation_warnings(request: Request, filled: Json | None) -> Iterator[str]:
+    """What `mutate` did that the author may not expect; `filled` is what it gave."""
+    if request.resource == JOBS and request.operation is Operation.CREATE:
+        given = part(request.object or {}, "spec").get("queue")
+        queue = part(filled or {}, "spec").get("queue")
+        if given == DEFAULT and queue != DEFAULT:
+            why = f"the annotation {names.SCHEDULING_QUEUE_NAME} of namespace {request.namespace}"
+            yield f"spec.queue: {DEFAULT} becomes {queue}, by {why}"
+
+
 def review(request: Request, lookup: Lookup, settings: Settings = DEFAULT_SETTINGS) -> Verdict:
     """Whether the write may happen. Writes of `status` aren't reviewed and must not be brought here."""
     try:
@@ -141,21 +168,35 @@ def review(request: Request, lookup: Lookup, settings: Settings = DEFAULT_SETTIN
     return Verdict(faults=faults, warnings=warnings)
 
 
-def submissions(request: Request, settings: Settings = DEFAULT_SETTINGS) -> tuple[str, ...]:
+def commanded(request: Request) -> tuple[str, ...]:
+    """The queues that the write has opened or closed, for who asks whether the user may update them."""
+    given, old = request.object, request.old
+    if request.resource != COMMANDS or given is None or request.operation is Operation.DELETE:
+        return ()
+    queue = validate.commanded_queue(given)
+    same = old is not None and all(given.get(field) == old.get(field) for field in ("action", "target"))
+    return (queue,) if queue and not same else ()
+
+
+def submissions(
+    request: Request, settings: Settings = DEFAULT_SETTINGS, lookup: Lookup | None = None
+) -> tuple[str, ...]:
     """The queues that the write submits something to, and didn't before, for who asks whether the user may. A job's
-    own queue can't be changed."""
+    own queue can't be changed. With `lookup`, what goes to the default queue goes to that of the namespace."""
     if request.operation is Operation.DELETE or (request.resource == JOBS and request.old is not None):
         return ()
-    return tuple(sorted(_new_submissions(request, settings)))
+    return tuple(sorted(_new_submissions(request, settings, lookup)))
 
 
-def _new_submissions(request: Request, settings: Settings) -> dict[str, str]:
+def _new_submissions(request: Request, settings: Settings, lookup: Lookup | None) -> dict[str, str]:
     """Queues that no field named before, with the first field that names each."""
     before = {queue for _, queue in submitted(request.resource, request.old, settings.schedulers)}
+    annotations = lookup.namespace_annotations(request.namespace) if lookup is not None else {}
+    default = annotations.get(names.SCHEDULING_QUEUE_NAME) or DEFAULT
     now: dict[str, str] = {}
     for place, queue in submitted(request.resource, request.object, settings.schedulers):
         if queue not in before:
-            now.setdefault(queue, place)
+            now.setdefault(default if queue == DEFAULT else queue, place)
     return now
 
 
@@ -196,7 +237,9 @@ def _faults(request: Request, lookup: Lookup, settings: Settings) -> list[Fault]
         before = Queue.parse(old) if old is not None else None
         return validate.queue_faults(Queue.parse(given), lookup, old=before, rules=settings.queues)
     if resource == PODS:
-        return _pod_faults(given, settings) if request.operation is Operation.CREATE else []
+        return _pod_faults(given, old, settings)
+    if resource == COMMANDS:
+        return list(validate.command_faults(given)) if commanded(request) else []
     if resource == JOBFLOWS:
         faults = validate.jobflow_faults(JobFlow.parse(given), old=JobFlow.parse(old) if old is not None else None)
         return [*faults, *_of_jobs_to_come(request, lookup, settings)]
@@ -219,7 +262,7 @@ def _faults(request: Request, lookup: Lookup, settings: Settings) -> list[Fault]
 
 def _of_jobs_to_come(request: Request, lookup: Lookup, settings: Settings) -> list[Fault]:
     """Queues that don't take what would be made, and would say so only then. One that doesn't exist yet may by then."""
-    queues = _new_submissions(request, settings)
+    queues = _new_submissions(request, settings, lookup)
     if len(queues) > MOST_QUEUES:
         text = f"spec.flows: jobs for {len(queues)} queues, want at most {MOST_QUEUES} new ones at a time"
         return [Fault("spec.flows", text, validate.Cause.TOO_MANY)]
@@ -236,7 +279,10 @@ def _job_faults(given: Json, old: Json | None, lookup: Lookup, settings: Setting
     return validate.job_faults(Job.parse(given), lookup, schedulers=settings.schedulers)
 
 
-def _pod_faults(pod: Json, settings: Settings) -> list[Fault]:
+def _pod_faults(pod: Json, old: Json | None, settings: Settings) -> list[Fault]:
     if part(pod, "spec").get("schedulerName") not in settings.schedulers:
         return []
-    return validate.pod_faults(part(part(pod, "metadata"), "annotations"))
+    annotations = part(part(pod, "metadata"), "annotations")
+    if old is not None:
+        return validate.pod_update_faults(annotations, part(part(old, "metadata"), "annotations"))
+    return validate.pod_faults(annotations)

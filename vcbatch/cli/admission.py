@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from vcbatch.api import admission
-from vcbatch.api.admission import Settings
+from vcbatch.api.admission import Lookup, Settings
 from vcbatch.api.apps import PodManagement
 from vcbatch.api.loose import listed, part
 from vcbatch.api.model import MalformedObject
@@ -24,6 +24,7 @@ from vcbatch.api.resources import (
     JOBS,
     JOBTEMPLATES,
     NAMESPACES,
+    PODGROUPS,
     PODS,
     PRIORITYCLASSES,
     QUEUES,
@@ -31,8 +32,10 @@ from vcbatch.api.resources import (
     STATEFULSETS,
     Resource,
 )
+from vcbatch.api.unfinished import QueueWork, being_deleted, work_in
 from vcbatch.api.workload import Workload
 from vcbatch.core.podgroup.wanted import min_member
+from vcbatch.local.apiserver.access import ADMINISTRATORS
 from vcbatch.local.apiserver.admission import AdmissionRequest, Answer, Asked, Service
 from vcbatch.local.apiserver.kinds.admission import MUTATING, VALIDATING
 from vcbatch.local.apiserver.registry import RequestContext
@@ -41,6 +44,7 @@ from vcbatch.runtime.time_zones import time_zones
 from vcbatch.seams.api import Api, ApiError
 from vcbatch.seams.clock import Clock
 from webhooks import review
+from webhooks.access import not_updating
 from webhooks.configurations import read
 from webhooks.paths import PATHS
 from webhooks.service import AdmissionService
@@ -91,7 +95,11 @@ class LocalAdmission:
         if path is None:
             raise LookupError(f"nothing is served at {asked.path}")
         service = AdmissionService(
-            world=_World(asked.ctx), clock=self._clock, meter=NoMeter(), settings=lambda: self._settings
+            world=_World(asked.ctx),
+            clock=self._clock,
+            meter=NoMeter(),
+            settings=lambda: self._settings,
+            rights=_Administrators(),
         )
         # What is judged on this thread sees one state of the store, whatever its size.
         said = await service.answer(path, _asked(asked.request), size=0)
@@ -105,6 +113,13 @@ class LocalAdmission:
         )
 
 
+class _Administrators:
+    """The rights of local mode: administrators may do all, and others nothing."""
+
+    async def update_refusal(self, request: admission.Request, queue: str) -> str:
+        return "" if ADMINISTRATORS in request.user.groups else not_updating(request.user, queue)
+
+
 def _asked(request: Json) -> review.Asked:
     resource = request["resource"]
     return review.Asked(
@@ -116,6 +131,9 @@ def _asked(request: Json) -> review.Asked:
         name=request.get("name", ""),
         namespace=request.get("namespace", ""),
         sub_resource=request.get("subResource", ""),
+        user_info=review.UserInfo(
+            username=request["userInfo"]["username"], groups=tuple(request["userInfo"]["groups"])
+        ),
         object=request["object"],
         old_object=request["oldObject"],
     )
@@ -136,8 +154,25 @@ class _World:
     def changes_tree(self, request: admission.Request) -> bool:
         return False
 
-    async def refresh(self, request: admission.Request) -> None:
+    async def refresh(self, request: admission.Request) -> Lookup:
         """There is nothing newer to be read."""
+        return self
+
+    def work(self, queue: str) -> QueueWork:
+        listed = self._ctx.listed
+        return work_in(
+            queue,
+            jobs=listed(JOBS, None),
+            groups=listed(PODGROUPS, None),
+            batch_jobs=listed(BATCH_JOBS, None),
+            leaving=self._is_leaving,
+        )
+
+    def _is_leaving(self, namespace: str) -> bool:
+        return being_deleted(self._ctx.lookup(NAMESPACES, None, namespace) or {})
+
+    def job(self, namespace: str, name: str) -> Json | None:
+        return self._ctx.lookup(JOBS, namespace, name)
 
     def queue(self, name: str) -> Queue | None:
         stored = self._ctx.lookup(QUEUES, None, name)

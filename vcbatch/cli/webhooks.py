@@ -150,8 +150,15 @@ async def _work(component: Component, options: _Options) -> None:
     settings = _settings(options, component)
     informers = Informers(component.api, clock=clock, random=component.random, meter=meter)
     world = World(component.api, informers)
-    access = SubjectAccess(component.api) if options.check_queue_access else None
-    service = AdmissionService(world=world, clock=clock, meter=meter, settings=settings.current, access=access)
+    rights = SubjectAccess(component.api)
+    service = AdmissionService(
+        world=world,
+        clock=clock,
+        meter=meter,
+        settings=settings.current,
+        access=rights if options.check_queue_access else None,
+        rights=rights,
+    )
     app = build(service, meter=meter, exposition=meter.exposition)
 
     async def answer() -> None:

@@ -8,7 +8,7 @@ from typing import Any, Final
 import yaml
 
 from vcbatch.api.names import DEFAULT_SCHEDULER, NAMESPACE_LABEL
-from vcbatch.api.resources import CRONJOBS, HYPERNODES, JOBFLOWS, JOBS, PODGROUPS, PODS, QUEUES, Resource
+from vcbatch.api.resources import COMMANDS, CRONJOBS, HYPERNODES, JOBFLOWS, JOBS, PODGROUPS, PODS, QUEUES, Resource
 from webhooks.policies import jobs, mutating, others, queues
 from webhooks.policies.expressions import Rule, listed
 
@@ -66,6 +66,7 @@ def _validating(schedulers: Sequence[str]) -> list[Json]:
             _policy("vcbatch-pods", PODS, ("CREATE",), others.pod_rules(), conditions=ours, failure="Ignore"),
             _policy("vcbatch-jobflows", JOBFLOWS, ("CREATE", "UPDATE"), others.jobflow_rules()),
             _policy("vcbatch-cronjobs", CRONJOBS, ("CREATE", "UPDATE"), cron_rules, variables={**embedded, **same}),
+            _policy("vcbatch-commands", COMMANDS, ("CREATE", "UPDATE"), others.command_rules()),
             _policy("vcbatch-hypernodes", HYPERNODES, ("CREATE", "UPDATE"), others.hypernode_rules()),
         )
         for document in (policy, _binding(policy))
@@ -145,7 +146,7 @@ def _constraints(resource: Resource, operations: Sequence[str]) -> Json:
         "scope": "Namespaced" if resource.namespaced else "Cluster",
     }
     made: Json = {"matchPolicy": "Equivalent", "resourceRules": [rule]}
-    if resource.namespaced:
+    if resource.namespaced and resource != COMMANDS:  # one for a queue may be in any namespace
         excluded = {"key": NAMESPACE_LABEL, "operator": "NotIn", "values": list(_EXCLUDED)}
         made["namespaceSelector"] = {"matchExpressions": [excluded]}
     return made

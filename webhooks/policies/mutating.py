@@ -24,6 +24,10 @@ def job_patches(scheduler: str) -> Iterator[str]:
     """Expressions that give a list of operations, each for itself."""
     for field, value in (("queue", DEFAULT), ("schedulerName", scheduler)):
         yield _where(f"variables.spec.?{field}.orValue('') == ''", f"/spec/{field}", text(value))
+    namespace = f"{annotation(names.SCHEDULING_QUEUE_NAME, 'namespaceObject')}.orValue('')"
+    unnamed = f"variables.spec.?queue.orValue({text(DEFAULT)}) in ['', {text(DEFAULT)}]"
+    stays = f"(oldObject == null || oldObject.?spec.?queue.orValue('') == {namespace})"
+    yield _where(f"{namespace} != '' && {unnamed} && {stays}", "/spec/queue", namespace)
     yield _where("variables.spec.?maxRetry.orValue(0) == 0", "/spec/maxRetry", str(DEFAULT_MAX_RETRY))
     yield _of_tasks("t.?name.orValue('') == ''", "/name", "'default' + string(i)")
     yield _of_tasks("t.?maxRetry.orValue(0) == 0", "/maxRetry", str(DEFAULT_MAX_RETRY))

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from vcbatch.api import cron
 from vcbatch.api.names import JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE, TTL_AFTER_FINISHED
+from vcbatch.api.resources import QUEUES
 from vcbatch.api.time_limit import LONGEST
 from vcbatch.api.validate.cronjob import LONGEST_NAME
 from vcbatch.api.validate.job import TOPOLOGY_CONFLICT
@@ -35,6 +36,20 @@ def pod_rules() -> Iterator[Rule]:
         )
     yield Rule(
         f"!({given[0]}.hasValue() && {given[1]}.hasValue())", "not allow configure multiple annotations at same time"
+    )
+
+
+def command_rules() -> Iterator[Rule]:
+    """A Command to a queue names the queue's UID, and its author may update the queue."""
+    target = "object.?target.?"
+    queue = f"{target}apiVersion.orValue('') == '{QUEUES.api_version}' && {target}kind.orValue('') == '{QUEUES.kind}'"
+    same = "oldObject != null && object.?target == oldObject.?target && object.?action == oldObject.?action"
+    other = f"!({queue}) || ({same})"
+    yield Rule(f"{other} || {target}uid.orValue('') != ''", "target.uid: Required value: want the UID of the queue")
+    right = f"authorizer.group('{QUEUES.group}').resource('{QUEUES.plural}').name({target}name.orValue(''))"
+    yield Rule(
+        f"{other} || {right}.check('update').allowed()",
+        f"want the right to update {QUEUES.plural}.{QUEUES.group} of this name, to open or close it",
     )
 
 

@@ -80,11 +80,6 @@ def deletion_rules() -> Iterator[Rule]:
     yield Rule(
         f"!(oldObject.metadata.name in {listed((ROOT, DEFAULT))})", f"`{ROOT}` and `{DEFAULT}` queue can not be deleted"
     )
-    counts = listed(("running", "inqueue", "pending", "unknown"))
-    yield Rule(
-        f"{counts}.all(k, oldObject.?status[?k].orValue(0) == 0)",
-        "the queue can not be deleted because it has PodGroups; delete or finish their jobs first",
-    )
 
 
 _WHOLE = (

@@ -33,11 +33,39 @@ def refusal(resource: Resource, **body: Any) -> str:
 
 
 def test_a_minimal_job_gets_its_defaults() -> None:
-    made = admission.mutate(request(JOBS, {"spec": {"tasks": [{"replicas": 2, "template": {}}]}}), WORLD)
+    given = request(JOBS, {"spec": {"tasks": [{"replicas": 2, "template": {}}]}})
+    made = admission.mutate(given, World())
     task = {"name": "default0", "replicas": 2, "minAvailable": 2, "maxRetry": 3, "template": {}}
     assert made == {
         "spec": {"queue": "default", "schedulerName": "volcano", "maxRetry": 3, "minAvailable": 2, "tasks": [task]}
     }
+    assert list(admission.mutation_warnings(given, made)) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "old", "queue", "warned"),
+    [
+        ({}, None, "team", False),
+        ({"queue": "default"}, None, "team", True),
+        ({"queue": "other"}, None, "other", False),
+        ({"queue": "root"}, None, "root", False),
+        ({}, "team", "team", False),
+        ({"queue": "default"}, "team", "team", False),
+        ({"queue": "default"}, "default", "default", False),
+        ({"queue": "default"}, "other", "default", False),
+        ({"queue": 7}, None, 7, False),
+    ],
+)
+def test_a_job_is_in_the_queue_of_its_namespace(given: Json, old: str | None, queue: object, warned: bool) -> None:
+    operation = Operation.CREATE if old is None else Operation.UPDATE
+    before = None if old is None else {"spec": {"queue": old}}
+    asked = request(JOBS, {"spec": given}, operation=operation, old=before)
+    made = admission.mutate(asked, WORLD)
+    assert made is not None
+    assert made["spec"]["queue"] == queue
+    warnings = list(admission.mutation_warnings(asked, made))
+    text = "spec.queue: default becomes team, by the annotation scheduling.volcano.sh/queue-name of namespace blue"
+    assert warnings == ([text] if warned else [])
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from tests.support.admission_http import KnownWorld, answer_of, app_over, review_of
 from tests.support.admission_world import World
 from tests.support.asgi import JSON_TYPE, ask
-from vcbatch.api.admission import Operation, Request
+from vcbatch.api.admission import Lookup, Operation, Request
 from vcbatch.api.model import Json
 from vcbatch.api.resources import JOBS, PODS, QUEUES, Resource
 from webhooks import app as service_app
@@ -118,11 +118,12 @@ class _Waiting(KnownWorld):
         self.go, self.full = asyncio.Event(), asyncio.Event()
         self._missing = full
 
-    async def refresh(self, request: Request) -> None:
+    async def refresh(self, request: Request) -> Lookup:
         self._missing -= 1
         if not self._missing:
             self.full.set()
         await self.go.wait()
+        return self
 
 
 async def test_too_many_at_once_are_turned_away_at_once() -> None:
@@ -165,5 +166,6 @@ async def test_deletions_are_judged_where_there_is_a_rule(resource: Resource) ->
     request = Request(resource=resource, operation=Operation.DELETE, name=name, old={"metadata": {"name": name}})
     answer = await answer_of(app_over(World()), f"/{resource.plural}/validate", review_of(request))
     assert not answer["allowed"]
-    expected = "`default` queue can not be deleted" if resource == QUEUES else "/pods/validate takes CREATE of pods"
+    taken = "/pods/validate takes CREATE, UPDATE of pods"
+    expected = "`default` queue can not be deleted" if resource == QUEUES else taken
     assert expected in answer["status"]["message"]

@@ -45,9 +45,13 @@ def test_admission_never_takes_a_cluster_down() -> None:
         pods = webhook["rules"][0]["resources"] == [PODS.plural]
         assert webhook["failurePolicy"] == ("Ignore" if pods else "Fail")
         conditions = [condition["name"] for condition in webhook.get("matchConditions", ())]
-        assert bool(conditions) is (pods or conditions == ["new-or-moved"]), "other schedulers' pods aren't asked about"
+        few = conditions in (["new-or-moved"], ["to-a-queue"])
+        assert bool(conditions) is (pods or few), "other schedulers' pods aren't asked about"
         assert (webhook["timeoutSeconds"], webhook["sideEffects"]) == (5, "None")
         assert webhook["matchPolicy"] == "Equivalent"
+        if conditions == ["to-a-queue"]:
+            assert "namespaceSelector" not in webhook, "one from any namespace closes any queue"
+            continue
         (expression,) = webhook["namespaceSelector"]["matchExpressions"]
         assert (expression["operator"], set(expression["values"])) == ("NotIn", {"volcano-system", "kube-system"})
 

@@ -1,14 +1,15 @@
 """Whether an object can work: pure rules, each with all its faults at once."""
 
 from vcbatch.api.validate.access import namespace_faults
+from vcbatch.api.validate.command import command_faults, commanded_queue
 from vcbatch.api.validate.cronjob import cronjob_faults
 from vcbatch.api.validate.fault import Cause, Fault, sentence
 from vcbatch.api.validate.hypernode import hypernode_faults
 from vcbatch.api.validate.job import job_faults
 from vcbatch.api.validate.job_update import job_update_faults
 from vcbatch.api.validate.jobflow import jobflow_faults, order_faults
-from vcbatch.api.validate.lookup import Lookup
-from vcbatch.api.validate.pod import pod_faults
+from vcbatch.api.validate.lookup import Lookup, WorkLookup
+from vcbatch.api.validate.pod import pod_faults, pod_update_faults
 from vcbatch.api.validate.podgroup import podgroup_faults
 from vcbatch.api.validate.queue import DEFAULT_RULES, QueueRules, queue_deletion_faults, queue_faults
 from vcbatch.api.validate.warnings import (
@@ -25,6 +26,9 @@ __all__ = [
     "Fault",
     "Lookup",
     "QueueRules",
+    "WorkLookup",
+    "command_faults",
+    "commanded_queue",
     "cronjob_faults",
     "cronjob_warnings",
     "finished_job_warnings",
@@ -37,6 +41,7 @@ __all__ = [
     "namespace_faults",
     "order_faults",
     "pod_faults",
+    "pod_update_faults",
     "podgroup_faults",
     "queue_deletion_faults",
     "queue_faults",

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from vcbatch.api.model import Json
 from vcbatch.api.queue import Queue
+from vcbatch.api.unfinished import QueueWork
 
 
 class Lookup(Protocol):
@@ -25,4 +27,21 @@ class Lookup(Protocol):
 
     def has_time_zone(self, name: str) -> bool:
         """Whether the time zone database has this entry."""
+        ...
+
+
+class WorkLookup(Lookup, Protocol):
+    """The same, for rules about queues and PodGroups. A refusal rests on what is stored when it is made, never on the
+    counts in a queue's status, which are written later."""
+
+    def work(self, queue: str) -> QueueWork:
+        """The unfinished work of a queue."""
+        ...
+
+    def job(self, namespace: str, name: str) -> Json | None:
+        """The Job of this name."""
+        ...
+
+    def namespace_annotations(self, name: str) -> dict[str, str]:
+        """Annotations of a namespace; empty where it isn't known."""
         ...

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from vcbatch.api import names
-from vcbatch.api.validate.fault import Fault
+from vcbatch.api.validate.fault import Cause, Fault
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 _BUDGETS = (names.JDB_MIN_AVAILABLE, names.JDB_MAX_UNAVAILABLE)
@@ -20,6 +20,17 @@ def pod_faults(annotations: Mapping[str, object]) -> list[Fault]:
         text = f"not allow configure multiple annotations <[{' '.join(given)}]> at same time"
         faults.append(Fault("metadata.annotations", text))
     return faults
+
+
+def pod_update_faults(annotations: Mapping[str, object], old: Mapping[str, object]) -> list[Fault]:
+    """The queue that the pod was admitted with stays: a PodGroup that is made for the pod later goes there."""
+    before, now = old.get(names.SCHEDULING_QUEUE_NAME), annotations.get(names.SCHEDULING_QUEUE_NAME)
+    if before == now:
+        return []
+    field = f"metadata.annotations[{names.SCHEDULING_QUEUE_NAME}]"
+    admitted = f"the pod was admitted with {f'queue {before}' if before else 'no queue'}"
+    text = f'{field}: Invalid value: "{now or ""}": field is immutable: {admitted}; make a new pod'
+    return [Fault(field, text, Cause.FORBIDDEN)]
 
 
 def _budget_faults(name: str, value: object) -> Iterator[Fault]:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from vcbatch.api.names import DEFAULT_QUEUE, SCHEDULING_QUEUE_NAME, pod_group_name
 from vcbatch.api.podgroup import PodGroup
 from vcbatch.api.queue import QueueState
+from vcbatch.api.resources import JOBS
+from vcbatch.api.unfinished import is_unfinished_job, queue_of
 from vcbatch.api.validate.access import namespace_faults
 from vcbatch.api.validate.fault import Cause, Fault
 from vcbatch.api.validate.job import TOPOLOGY_CONFLICT, topology_faults
-from vcbatch.api.validate.lookup import Lookup
+from vcbatch.api.validate.lookup import WorkLookup
 
 
-def podgroup_faults(group: PodGroup, lookup: Lookup, *, old: PodGroup | None = None) -> list[Fault]:
+def podgroup_faults(group: PodGroup, lookup: WorkLookup, *, old: PodGroup | None = None) -> list[Fault]:
     """Its queue exists, is open and takes its namespace, and no topology is given twice. Of one that is changed only a
     changed queue is judged: its status is written through the same resource, and has to pass when the queue is closed.
+
+    A Closing queue takes the new PodGroup of an unfinished Job that was admitted to it, since the Job may be between
+    two attempts. Volcano refuses it, and the Job waits for ever.
     """
     if old is not None and old.spec.queue == group.spec.queue:
         return []
@@ -22,7 +28,7 @@ def podgroup_faults(group: PodGroup, lookup: Lookup, *, old: PodGroup | None = N
     if name and queue is None:
         text = f'unable to find queue: queue.scheduling.volcano.sh "{name}" not found'
         faults.append(Fault("spec.queue", text, Cause.NOT_FOUND))
-    elif queue is not None and (queue.status.state or QueueState.OPEN) != QueueState.OPEN:
+    elif queue is not None and not _takes(queue.status.state, group, lookup, new=old is None):
         text = f"can only submit PodGroup to queue with state `Open`, queue `{name}` status is `{queue.status.state}`"
         faults.append(Fault("spec.queue", text))
     faults += namespace_faults(name, group.namespace, lookup, "spec.queue")
@@ -32,3 +38,25 @@ def podgroup_faults(group: PodGroup, lookup: Lookup, *, old: PodGroup | None = N
         if any(topology_faults(policy.network_topology, field)):
             faults.append(Fault(field, f"in subGroupPolicy '{policy.name}': {TOPOLOGY_CONFLICT}"))
     return faults
+
+
+def _takes(state: str, group: PodGroup, lookup: WorkLookup, *, new: bool) -> bool:
+    """Whether a queue in that state takes the PodGroup."""
+    if state in ("", QueueState.OPEN):
+        return True
+    return new and state == QueueState.CLOSING and _of_admitted_job(group, lookup)
+
+
+def _of_admitted_job(group: PodGroup, lookup: WorkLookup) -> bool:
+    """Whether it is the PodGroup of an unfinished Job of the same queue. The PodGroup of a Job in the default queue may
+    be in the queue of its namespace."""
+    owner = group.metadata.controller_owner()
+    if owner is None or (owner.api_version, owner.kind) != (JOBS.api_version, JOBS.kind):
+        return False
+    job = lookup.job(group.namespace, owner.name)
+    if job is None or job["metadata"].get("uid") != owner.uid or not is_unfinished_job(job):
+        return False
+    queue = queue_of(job)
+    if queue == DEFAULT_QUEUE:
+        queue = lookup.namespace_annotations(group.namespace).get(SCHEDULING_QUEUE_NAME, queue)
+    return group.name == pod_group_name(owner.name, owner.uid) and queue == group.spec.queue

@@ -13,7 +13,7 @@ from vcbatch.api.queue import DEFAULT, ROOT, Queue, QueueState
 from vcbatch.api.validate import amounts
 from vcbatch.api.validate.access import annotation_faults
 from vcbatch.api.validate.fault import Cause, Fault
-from vcbatch.api.validate.lookup import Lookup
+from vcbatch.api.validate.lookup import WorkLookup
 
 _SPEC: Final = "requestBody.spec"
 _ANNOTATIONS: Final = "requestBody.metadata.annotations"
@@ -33,7 +33,7 @@ DEFAULT_RULES: Final = QueueRules()
 
 
 def queue_faults(
-    queue: Queue, lookup: Lookup, *, old: Queue | None = None, rules: QueueRules = DEFAULT_RULES
+    queue: Queue, lookup: WorkLookup, *, old: Queue | None = None, rules: QueueRules = DEFAULT_RULES
 ) -> list[Fault]:
     """Faults of a new queue, or of a changed one if `old` is given. One that was stored under older rules and isn't
     changed in what they are about passes."""
@@ -45,7 +45,7 @@ def queue_faults(
         *_state_faults(queue, old),
         *_hierarchy_faults(queue, lookup.queues()),
     ]
-    tree = _Tree(queue, lookup.queues())
+    tree = _Tree(queue, lookup)
     if old is None or old.spec.parent != queue.spec.parent:
         faults += tree.parent_faults(rules.max_depth)
     if old is not None and queue.name == ROOT and rules.protect_root and _limits(queue) != _limits(old):
@@ -57,7 +57,7 @@ def queue_faults(
     return faults
 
 
-def queue_deletion_faults(name: str, lookup: Lookup, *, rules: QueueRules = DEFAULT_RULES) -> list[Fault]:
+def queue_deletion_faults(name: str, lookup: WorkLookup, *, rules: QueueRules = DEFAULT_RULES) -> list[Fault]:
     """Why the queue has to stay."""
     if name in (DEFAULT, ROOT):
         return [Fault("metadata.name", f"`{name}` queue can not be deleted", Cause.FORBIDDEN)]
@@ -65,27 +65,18 @@ def queue_deletion_faults(name: str, lookup: Lookup, *, rules: QueueRules = DEFA
     if queue is None:
         return [Fault("metadata.name", _not_found(name), Cause.NOT_FOUND)]
     faults: list[Fault] = []
-    pods = amounts.read(queue.status.allocated).get("pods", ZERO)
-    inside = {phase: count for phase, count in _groups(queue).items() if count > 0}
-    if inside:
-        detail = ", ".join(f"{count} {phase}" for phase, count in inside.items())
-        text = f"queue {name} can not be deleted because it has {sum(inside.values())} PodGroups ({detail})"
+    work = lookup.work(name)
+    if work.text:
+        text = f"queue {name} can not be deleted because it has {work.text}"
         faults.append(Fault("metadata.name", f"{text}; delete or finish their jobs first", Cause.FORBIDDEN))
-    if rules.keep_allocated and pods:
-        faults.append(
-            Fault("status.allocated", f"queue {name} can not be deleted because it has allocated Pods: {pods}")
-        )
+    if rules.keep_allocated and work.placed:
+        text = f"queue {name} can not be deleted because it has allocated Pods: {work.placed}"
+        faults.append(Fault("status.allocated", text))
     children = sorted(other.name for other in lookup.queues() if other.spec.parent == name)
     if children:
         text = f"queue {name} can not be deleted because it has {len(children)} child queues: {', '.join(children)}"
         faults.append(Fault("metadata.name", text, Cause.FORBIDDEN))
     return faults
-
-
-def _groups(queue: Queue) -> dict[str, int]:
-    """Its unfinished PodGroups by phase, as its controller counted them."""
-    status = queue.status
-    return {"Running": status.running, "Inqueue": status.inqueue, "Pending": status.pending, "Unknown": status.unknown}
 
 
 def _access(queue: Queue) -> str | None:
@@ -179,9 +170,10 @@ def _weight_complaint(weight: str, weights: str) -> str:
 class _Tree:
     """The queues as they would be with this one among them."""
 
-    def __init__(self, queue: Queue, queues: Sequence[Queue]) -> None:
+    def __init__(self, queue: Queue, lookup: WorkLookup) -> None:
         self._queue = queue
-        self._queues = {other.name: other for other in queues} | {queue.name: queue}
+        self._lookup = lookup
+        self._queues = {other.name: other for other in lookup.queues()} | {queue.name: queue}
 
     def parent_faults(self, max_depth: int) -> Iterator[Fault]:
         """The parent exists, isn't below this queue, isn't too deep, and no job of it runs."""
@@ -192,8 +184,7 @@ class _Tree:
         if parent == name:
             yield Fault(field, f"queue {name} cannot use itself as parent")
             return
-        found = self._queues.get(parent)
-        if found is None:
+        if parent not in self._queues:
             text = f"failed to get parent queue {parent} of queue {name}: {_not_found(parent)}"
             yield Fault(field, text, Cause.NOT_FOUND)
             return
@@ -204,8 +195,8 @@ class _Tree:
         if len(ancestors) + 1 > max_depth:
             yield Fault(field, f"queue {name} would be {len(ancestors) + 1} levels deep, and the limit is {max_depth}")
         siblings = [other for other in self._children(parent) if other.name != name]
-        pods = amounts.read(found.status.allocated).get("pods", ZERO)
-        if not siblings and pods:
+        pods = 0 if siblings else self._lookup.work(parent).placed
+        if pods:
             text = f"queue {parent} cannot be the parent queue of queue {name} because it has allocated Pods: {pods}"
             yield Fault(field, text)
 

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from vcbatch.api.loose import part
-from vcbatch.api.model import MalformedObject
+from vcbatch.api.model import Json, MalformedObject
 from vcbatch.api.names import SYSTEM_PRIORITY_CLASSES
 from vcbatch.api.queue import DEFAULT, ROOT, Queue
 from vcbatch.api.resources import NAMESPACES, PRIORITYCLASSES, QUEUES
+from vcbatch.api.unfinished import QueueWork
 from vcbatch.api.validate import amounts
 from vcbatch.cli.manifests import Manifest
 from vcbatch.runtime.time_zones import time_zones
@@ -35,6 +36,13 @@ class Files:
 
     def queues(self) -> Sequence[Queue]:
         return list(self.stored.values())
+
+    def work(self, queue: str) -> QueueWork:
+        """Files say what is to be made; what is at work isn't known."""
+        return QueueWork()
+
+    def job(self, namespace: str, name: str) -> Json | None:
+        return None
 
     def has_priority_class(self, name: str) -> bool:
         return not self.closed or name in self.priority_classes or name in SYSTEM_PRIORITY_CLASSES

@@ -1,0 +1,27 @@
+"""Whether a Command to a queue may be made. Volcano judges no Commands: whoever may create one in any namespace opens
+and closes every queue there, and no UID is compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from vcbatch.api.loose import part
+from vcbatch.api.model import Json
+from vcbatch.api.resources import QUEUES
+from vcbatch.api.validate.fault import Cause, Fault
+
+
+def commanded_queue(command: Json | None) -> str:
+    """The queue that the Command is for, as the queue controller reads it; empty where it is for another object."""
+    target = part(command or {}, "target")
+    if (target.get("apiVersion"), target.get("kind")) != (QUEUES.api_version, QUEUES.kind):
+        return ""
+    return str(target.get("name") or "")
+
+
+def command_faults(command: Json) -> Iterator[Fault]:
+    """A Command to a queue names the UID of the queue, so that it is never carried out on another of the same name."""
+    queue = commanded_queue(command)
+    if queue and not part(command, "target").get("uid"):
+        text = f"target.uid: Required value: want the UID of queue {queue} (kubectl get queue {queue} -o yaml)"
+        yield Fault("target.uid", text, Cause.REQUIRED)
