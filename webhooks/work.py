@@ -6,17 +6,20 @@ Lists are consistent reads, in pages, of as little of each object as the rules n
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
+from vcbatch.api import names
 from vcbatch.api.admission import Lookup
 from vcbatch.api.meta import Wire
 from vcbatch.api.model import Json
 from vcbatch.api.queue import Queue
-from vcbatch.api.resources import BATCH_JOBS, JOBS, PODGROUPS
+from vcbatch.api.resources import BATCH_JOBS, JOBS, PODGROUPS, PODS
 from vcbatch.api.unfinished import QueueWork, controller_of, queue_of, work_in
 from vcbatch.seams.api import Api
+
+_WITH_A_NODE = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 
 
 class _Owner(Wire):
@@ -62,8 +65,18 @@ class _Worker(Wire):
     status: _Status = msgspec.field(default_factory=_Status)
 
 
-async def work_of(api: Api, queue: str, leaving: Callable[[str], bool]) -> QueueWork:
-    """The unfinished work of the queue, as the API server has it now. Raises `ApiError`."""
+class _PodMetadata(Wire):
+    namespace: str = ""
+    annotations: dict[str, str] | None = None
+
+
+class _Pod(Wire):
+    metadata: _PodMetadata = msgspec.field(default_factory=_PodMetadata)
+
+
+async def work_of(api: Api, queue: str, leaving: Callable[[str], bool], *, with_pods: bool = False) -> QueueWork:
+    """The unfinished work of the queue, as the API server has it now. Pods that have a node are counted one by one
+    `with_pods`, else as its unfinished PodGroups have them. Raises `ApiError`."""
     # One after the other: a Job that ends between the two reads is counted rather than missed.
     groups = [_plain(group) for group in (await api.list(PODGROUPS, model=_Worker)).items]
     jobs = [_plain(job) for job in (await api.list(JOBS, model=_Worker)).items]
@@ -71,7 +84,20 @@ async def work_of(api: Api, queue: str, leaving: Callable[[str], bool]) -> Queue
     batch: Sequence[Json] = ()
     if any(controller_of(group, BATCH_JOBS) for group in inside):
         batch = [_plain(job) for job in (await api.list(BATCH_JOBS, model=_Worker)).items]
-    return work_in(queue, jobs=jobs, groups=inside, batch_jobs=batch, leaving=leaving)
+    work = work_in(queue, jobs=jobs, groups=inside, batch_jobs=batch, leaving=leaving)
+    return replace(work, placed=await _placed(api, queue, groups)) if with_pods else work
+
+
+async def _placed(api: Api, queue: str, groups: Sequence[Json]) -> int:
+    """How many pods of the queue have a node and haven't ended, also those whose PodGroup is gone."""
+    queues = {(group["metadata"].get("namespace"), group["metadata"].get("name")): queue_of(group) for group in groups}
+
+    def of_queue(pod: _Pod) -> bool:
+        notes = pod.metadata.annotations or {}
+        known = queues.get((pod.metadata.namespace, notes.get(names.GROUP_NAME)))
+        return queue == (known or notes.get(names.QUEUE_NAME) or notes.get(names.SCHEDULING_QUEUE_NAME))
+
+    return sum(map(of_queue, (await api.list(PODS, field_selector=_WITH_A_NODE, model=_Pod)).items))
 
 
 def _plain(worker: _Worker) -> Json:

@@ -45,8 +45,10 @@ _MOST_READS = 16
 class World:
     """The rules' `Lookup`. Empty until `synced` returns."""
 
-    def __init__(self, api: Api, informers: Informers) -> None:
+    def __init__(self, api: Api, informers: Informers, *, with_pods: bool = False) -> None:
+        """`with_pods`: the pods of a queue are listed where its rules ask how many have a node."""
         self._api = api
+        self._with_pods = with_pods
         self._informers = informers
         self._caches: dict[Resource, Cache[Any]] = {
             resource: informers.follow(resource) for resource in (QUEUES, PRIORITYCLASSES, NAMESPACES)
@@ -116,7 +118,10 @@ class World:
         if request.resource == QUEUES:
             self._caches[QUEUES].replace(await self._api.list(QUEUES))
             queue = _emptied(request)
-            return Read(self, works={queue: await work_of(self._api, queue, self.is_leaving)}) if queue else self
+            if not queue:
+                return self
+            work = await work_of(self._api, queue, self.is_leaving, with_pods=self._with_pods)
+            return Read(self, works={queue: work})
         wanted = sorted(_named(request), key=_order)[:_MOST_READS]
         jobs = [_job_of(request)] if request.resource == PODGROUPS else []
         *_, found = await asyncio.gather(*(self._read(resource, name) for resource, name in wanted), self._jobs(jobs))

@@ -28,7 +28,7 @@ class QueueWork:
     Attributes:
         groups: the number of unfinished PodGroups by phase.
         jobs: the unfinished Jobs that have none of these PodGroups, as `namespace/name`, with their phases.
-        placed: the number of pods that the queue holds nodes for.
+        placed: the number of pods of the queue that have a node, at least as far as its PodGroups say.
     """
 
     groups: Mapping[str, int] = field(default_factory=dict[str, int])
@@ -48,6 +48,11 @@ class QueueWork:
             more = [f"{len(named) - _MOST_NAMED} more"] if len(named) > _MOST_NAMED else []
             parts.append(f"{len(named)} unfinished Jobs ({', '.join([*named[:_MOST_NAMED], *more])})")
         return " and ".join(parts)
+
+
+def names_work(refusal: str) -> bool:
+    """Whether a queue's deletion was refused for the work in it, as `QueueWork.text` words it."""
+    return " PodGroups (" in refusal or " unfinished Jobs (" in refusal
 
 
 def work_in(

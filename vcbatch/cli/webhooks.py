@@ -118,7 +118,9 @@ class _Options:
     help="How deep a queue may be below the root.",
 )  # fmt: skip
 @click.option(
-    "--enable-queue-allocated-pods-check", is_flag=True, help="Refuse to delete a queue in which pods are placed."
+    "--enable-queue-allocated-pods-check",
+    is_flag=True,
+    help="Refuse to delete a queue in which pods are placed. It lists pods for that.",
 )
 @click.option(
     "--enable-root-queue-protection/--disable-root-queue-protection", default=QueueRules().protect_root,
@@ -149,7 +151,7 @@ async def _work(component: Component, options: _Options) -> None:
     certificates = _certificates(component, options)
     settings = _settings(options, component)
     informers = Informers(component.api, clock=clock, random=component.random, meter=meter)
-    world = World(component.api, informers)
+    world = World(component.api, informers, with_pods=options.enable_queue_allocated_pods_check)
     rights = SubjectAccess(component.api)
     service = AdmissionService(
         world=world,

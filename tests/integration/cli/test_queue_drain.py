@@ -113,3 +113,28 @@ def test_a_queue_is_opened_after_the_one_above_it(shell: Shell) -> None:
 def test_a_limit_without_draining_is_refused(shell: Shell) -> None:
     with pytest.raises(click.UsageError, match="--timeout is for --drain"):
         shell.run("queue", "delete", "any", "--timeout", "3s")
+
+
+def test_a_job_that_has_no_pod_group_is_waited_for(shell: Shell) -> None:
+    _running(shell, "paused", "waits")
+    shell.run("job", "suspend", "paused").ok()
+    suspended = ("--for", "jsonpath={.status.state.phase}=Aborted", "--timeout", "60s")
+    assert shell.run("wait", "job/paused", *suspended).code == 0
+    draining = shell.start("queue", "delete", "waits", "--drain", "--timeout", "120s")
+    try:
+        assert draining.stdout is not None
+        assert draining.stderr is not None
+        assert draining.stdout.readline() == "queue waits takes no more jobs\n"
+        assert draining.stderr.readline() == "queue waits: 1 jobs without a PodGroup: default/paused Aborted\n"
+        refused = shell.run("queue", "delete", "waits")
+        assert refused.code == 1
+        assert "because it has 1 unfinished Jobs (default/paused Aborted)" in refused.err
+        shell.run("job", "resume", "paused").ok()
+        counted = ("--for", "jsonpath={.status.running}=1", "--timeout", "60s")
+        assert shell.run("wait", "job/paused", *counted).code == 0
+        assert json.loads(shell.run("queue", "get", "waits", "-o", "json").ok())["status"]["state"] == "Closing"
+        (shell.folder / "end").touch()
+        out, _ = draining.communicate(timeout=60)
+    finally:
+        draining.kill()
+    assert (draining.returncode, out) == (0, "queue waits is deleted\n")

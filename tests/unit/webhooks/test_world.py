@@ -12,9 +12,10 @@ import pytest
 from tests.fakes.api import FakeApi
 from tests.support.admission_http import answer_of, review_of
 from tests.support.virtual_time import VirtualClock
-from vcbatch.api.admission import Operation, Request
+from vcbatch.api.admission import Operation, Request, Settings
 from vcbatch.api.model import Json
-from vcbatch.api.resources import JOBS, NAMESPACES, PODGROUPS, PRIORITYCLASSES, QUEUES
+from vcbatch.api.resources import JOBS, NAMESPACES, PODGROUPS, PODS, PRIORITYCLASSES, QUEUES, Resource
+from vcbatch.api.validate import QueueRules
 from vcbatch.runtime.caches.informers import Informers
 from vcbatch.runtime.metrics.meter import NoMeter
 from vcbatch.runtime.random import SystemRandom
@@ -140,6 +141,137 @@ async def test_a_child_made_a_moment_ago_keeps_its_parent() -> None:
         api.seed(QUEUES, around("child"))
         gone = asked_of_queue(Operation.DELETE, None, around("parent", parent="root"))
         assert "it has 1 child queues: child" in await verdict(app, gone, "/queues/validate")
+
+
+def job(name: str, phase: str = "Running", *, queue_name: str = "q") -> Json:
+    metadata = {"name": name, "namespace": "ns", "uid": f"uid-{name}"}
+    return {"metadata": metadata, "spec": {"queue": queue_name}, "status": {"state": {"phase": phase}}}
+
+
+def group(name: str, phase: str, *, of: str = "", queue_name: str = "q") -> Json:
+    metadata: Json = {"name": name, "namespace": "ns", "uid": f"uid-{name}"}
+    if of:
+        owner = {"apiVersion": JOBS.api_version, "kind": "Job", "name": of, "uid": f"uid-{of}", "controller": True}
+        metadata["ownerReferences"] = [owner]
+    return {"metadata": metadata, "spec": {"queue": queue_name, "minMember": 1}, "status": {"phase": phase}}
+
+
+def counted(name: str, **counts: Any) -> Json:
+    made = queue(name)
+    return {**made, "status": {"state": "Closed", **counts}}
+
+
+async def deletion(api: CountingApi, stored: Json, *, namespace: Json | None = None) -> Json:
+    api.seed(QUEUES, stored)
+    if namespace is not None:
+        api.seed(NAMESPACES, namespace)
+    async with service_on(api) as app:
+        return await answer_of(app, "/queues/validate", asked_of_queue(Operation.DELETE, None, stored))
+
+
+async def test_counts_that_are_late_keep_no_queue() -> None:
+    api = CountingApi()
+    api.seed(JOBS, job("done", "Completed"))
+    api.seed(PODGROUPS, group("other", "Running", queue_name="other"))
+    answer = await deletion(api, counted("q", running=1, pending=2, inqueue=1, unknown=1, allocated={"pods": "3"}))
+    assert answer["allowed"]
+
+
+@pytest.mark.parametrize(
+    ("resource", "inside", "said"),
+    [
+        (PODGROUPS, group("g", "Running"), "because it has 1 PodGroups (1 Running)"),
+        (PODGROUPS, group("g", ""), "because it has 1 PodGroups (1 Pending)"),
+        (JOBS, job("j", "Restarting"), "because it has 1 unfinished Jobs (ns/j Restarting)"),
+        (JOBS, job("j", "Aborted"), "because it has 1 unfinished Jobs (ns/j Aborted)"),
+        (JOBS, job("j", ""), "because it has 1 unfinished Jobs (ns/j Pending)"),
+    ],
+)
+async def test_what_was_made_a_moment_ago_keeps_its_queue(resource: Resource, inside: Json, said: str) -> None:
+    api = CountingApi()
+    api.seed(resource, inside)
+    answer = await deletion(api, counted("q"))
+    assert not answer["allowed"]
+    assert said in answer["status"]["message"]
+    leaving = {"metadata": {"name": "ns", "uid": "n", "deletionTimestamp": "2026-01-01T00:00:00Z"}}
+    assert (await deletion(api, counted("q"), namespace=leaving))["allowed"]
+
+
+async def test_a_queue_isnt_deleted_where_its_work_cant_be_read() -> None:
+    class Deaf(CountingApi):
+        async def list(self, resource: Any, **more: Any) -> Any:
+            if resource == JOBS:
+                raise ApiError(403, "Forbidden", "jobs.batch.volcano.sh is forbidden")
+            return await super().list(resource, **more)
+
+    answer = await deletion(Deaf(), counted("q"))
+    assert (answer["allowed"], answer["status"]["code"]) == (False, 503)
+    text = "Queue q isn't judged yet; admission couldn't make sure, since jobs.batch.volcano.sh is forbidden"
+    assert answer["status"]["message"] == text
+
+
+async def test_a_parent_is_judged_by_its_podgroups() -> None:
+    api = CountingApi()
+    api.seed(QUEUES, counted("parent", allocated={"pods": "3"}))
+    asked = asked_of_queue(Operation.CREATE, {**queue("q"), "spec": {"parent": "parent"}})
+    async with service_on(api) as app:
+        assert await verdict(app, asked, "/queues/validate") == ""
+        api.seed(
+            PODGROUPS, {**group("g", "Running", queue_name="parent"), "status": {"phase": "Running", "running": 2}}
+        )
+        refused = await verdict(app, asked, "/queues/validate")
+    assert refused == "queue parent cannot be the parent queue of queue q because it has allocated Pods: 2"
+
+
+async def test_pods_without_a_podgroup_keep_a_queue_where_that_is_asked_for() -> None:
+    api, clock, meter = CountingApi(), VirtualClock(), NoMeter()
+    stored = counted("q")
+    api.seed(QUEUES, stored)
+    informers = Informers(api, clock=clock, random=SystemRandom(), meter=meter)
+    world = World(api, informers, with_pods=True)
+    tasks = [asyncio.create_task(part.run()) for part in informers.parts()]
+    await world.synced()
+    settings = Settings(queues=QueueRules(keep_allocated=True))
+    service = AdmissionService(world=world, clock=clock, meter=meter, settings=lambda: settings)
+    app = build(service, meter=meter, exposition=lambda: ("text/plain", b""))
+    asked = asked_of_queue(Operation.DELETE, None, stored)
+    try:
+        assert await verdict(app, asked, "/queues/validate") == ""
+        metadata = {"name": "p", "namespace": "ns", "annotations": {"volcano.sh/queue-name": "q"}}
+        api.seed(PODS, {"metadata": metadata, "spec": {"nodeName": "n"}, "status": {"phase": "Running"}})
+        refused = await verdict(app, asked, "/queues/validate")
+    finally:
+        await _end(tasks)
+    assert refused == "queue q can not be deleted because it has allocated Pods: 1"
+
+
+@pytest.mark.parametrize(
+    ("stored", "state", "name", "taken"),
+    [
+        (job("j"), "Closing", "j-uid-j", True),
+        (job("j", "Aborted"), "Closing", "j-uid-j", True),
+        (job("j", "Pending"), "Closing", "j-uid-j", True),
+        (job("j", "Completed"), "Closing", "j-uid-j", False),
+        (job("j"), "Closed", "j-uid-j", False),
+        (job("j"), "Closing", "another", False),
+        (job("j", queue_name="other"), "Closing", "j-uid-j", False),
+        ({**job("j"), "metadata": {"name": "j", "namespace": "ns", "uid": "newer"}}, "Closing", "j-uid-j", False),
+        (None, "Closing", "j-uid-j", False),
+    ],
+)
+async def test_a_closing_queue_takes_the_group_of_a_job_that_it_took(
+    stored: Json | None, state: str, name: str, taken: bool
+) -> None:
+    api = CountingApi()
+    api.seed(QUEUES, queue("q", state=state))
+    if stored is not None:
+        api.seed(JOBS, stored)
+    made = group(name, "", of="j")
+    asked = review_of(Request(resource=PODGROUPS, operation=Operation.CREATE, name=name, namespace="ns", object=made))
+    async with service_on(api) as app:
+        refused = await verdict(app, asked, "/podgroups/validate")
+    text = f"can only submit PodGroup to queue with state `Open`, queue `q` status is `{state}`"
+    assert refused == ("" if taken else text)
 
 
 async def test_a_sibling_deleted_a_moment_ago_isnt_added_up() -> None:

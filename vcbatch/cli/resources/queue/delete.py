@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from vcbatch.api.phases import Action, QueueState
-from vcbatch.api.resources import QUEUES
+from vcbatch.api.resources import JOBS, QUEUES
+from vcbatch.api.unfinished import is_unfinished_job, names_work, phase_of_job, queue_of
 from vcbatch.cli.access import Access, TimeoutType, access_options
 from vcbatch.cli.completion.names import queue_names
 from vcbatch.cli.output import CliError, complain, note, say
-from vcbatch.cli.resources.fields import name_of, uid_of
+from vcbatch.cli.resources.fields import name_of, namespace_of, uid_of
 from vcbatch.cli.resources.kinds import queue_state
 from vcbatch.cli.resources.queue.actions import ask_queue
 from vcbatch.cli.resources.queue.order import all_below, lowest_first
+from vcbatch.cli.resources.reading import within_reach
 from vcbatch.cli.trouble import Trouble
 from vcbatch.cli.wait.command import TIMED_OUT
 from vcbatch.seams.api import ApiError
@@ -26,10 +28,13 @@ from vcbatch.seams.api import ApiError
 if TYPE_CHECKING:
     from vcbatch.runtime.client.http import HttpApi
     from vcbatch.seams.api import Api
+    from vcbatch.seams.clock import Clock
 
 Json = dict[str, Any]
 
 _UNFINISHED = ("running", "inqueue", "pending", "unknown")
+_AGAIN_SECONDS = 1.0
+_MOST_NAMED = 5
 
 
 @click.command("delete")
@@ -99,7 +104,7 @@ async def _delete(api: Api, queue: Json) -> None:
 
 
 async def _drain(api: HttpApi, name: str, told: Trouble, *, before: Sequence[asyncio.Task[None]]) -> None:
-    """Close the queue, and delete it when its controller says that nothing is left in it, and `before` has ended."""
+    """Close the queue, and delete it when its controller says that no work is left in it, and `before` has ended."""
     from vcbatch.runtime.clock import SystemClock
     from vcbatch.runtime.random import SystemRandom
     from vcbatch.sdk.watching import changes
@@ -109,13 +114,13 @@ async def _drain(api: HttpApi, name: str, told: Trouble, *, before: Sequence[asy
     if not closing:
         await ask_queue(api, name, Action.CLOSE_QUEUE)
         say(f"queue {name} takes no more jobs")
-    said = ""
+    said, clock = "", SystemClock()
     batches = changes(
         api,
         QUEUES,
         namespace=None,
         field_selector=f"metadata.name={name}",
-        clock=SystemClock(),
+        clock=clock,
         random=SystemRandom(),
         on_trouble=told,
     )
@@ -128,15 +133,47 @@ async def _drain(api: HttpApi, name: str, told: Trouble, *, before: Sequence[asy
             state, inside = queue_state(queue), _inside(queue)
             if state == QueueState.CLOSED and not inside:
                 await asyncio.gather(*before, return_exceptions=True)
-                await _delete(api, queue)
+                await _delete_when_empty(api, queue, clock)
                 return
             if closing and state == QueueState.OPEN:
-                raise CliError(f"queue {name} was opened again by somebody else", hint="What is in it goes on.")
+                raise _opened(name)
             closing = closing or state != QueueState.OPEN
+            if state == QueueState.CLOSING and not inside:
+                inside = await _jobs_inside(api, name)
             if closing and inside and inside != said:
                 said = inside
                 note(f"queue {name}: {inside}")
     raise AssertionError("changes go on without end")
+
+
+async def _delete_when_empty(api: Api, queue: Json, clock: Clock) -> None:
+    """Delete the queue. While the server still finds work in it, the deletion is tried again."""
+    name, said = name_of(queue), ""
+    while True:
+        try:
+            return await _delete(api, queue)
+        except ApiError as error:
+            if not names_work(error.message):
+                raise
+            if error.message != said:
+                said = error.message
+                note(said)
+        await clock.sleep(_AGAIN_SECONDS)
+        if queue_state(await api.get(QUEUES, name)) == QueueState.OPEN:
+            raise _opened(name)
+
+
+def _opened(name: str) -> CliError:
+    return CliError(f"queue {name} was opened again by somebody else", hint="What is in it goes on.")
+
+
+async def _jobs_inside(api: Api, name: str) -> str:
+    """The unfinished jobs of the queue that the user may list. Its counts are of PodGroups, and a job that is suspended
+    or between two attempts has none."""
+    jobs = [job for job in await within_reach(api, JOBS) if queue_of(job) == name and is_unfinished_job(job)]
+    named = [f"{namespace_of(job)}/{name_of(job)} {phase_of_job(job)}" for job in jobs[:_MOST_NAMED]]
+    more = [f"{len(jobs) - _MOST_NAMED} more"] if len(jobs) > _MOST_NAMED else []
+    return f"{len(jobs)} jobs without a PodGroup: {', '.join([*named, *more])}" if jobs else ""
 
 
 def _inside(queue: Json) -> str:
