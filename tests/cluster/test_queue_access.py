@@ -10,7 +10,8 @@ from tests.cluster.controlplane import REPOSITORY, ControlPlane
 from tests.cluster.processes import wait_until
 from tests.corpus.corpus import bases, changed
 from vcbatch.api.model import Json
-from vcbatch.api.resources import QUEUES, Resource
+from vcbatch.api.names import SCHEDULING_QUEUE_NAME
+from vcbatch.api.resources import COMMANDS, QUEUES, Resource
 
 RIGHTS = REPOSITORY / "helm/vcbatch/files/queue-access/rbac.yaml"
 
@@ -49,6 +50,77 @@ def test_rbac_says_who_submits_where(control_plane: ControlPlane) -> None:
         wait_until("what is granted holds", lambda: said(manifest("job", "team")) == "")
         assert said(manifest("cronjob", "team", at=at)) == ""
         assert "may not submit to queue `other`" in said(manifest("job", "other"))
+
+
+def test_rbac_says_who_opens_and_closes_a_queue(control_plane: ControlPlane) -> None:
+    _queue(control_plane, "steered")
+    user = control_plane.user("bob")
+    _kubectl(control_plane, "create", "clusterrole", "commander", "--verb=create", "--resource=commands.bus.volcano.sh")
+    _kubectl(control_plane, "create", "clusterrolebinding", "commander", "--clusterrole=commander", "--user=bob")
+    update = ("--verb=update", "--resource=queues.scheduling.volcano.sh", "--resource-name=steered")
+    _kubectl(control_plane, "create", "clusterrole", "steers", *update)
+    with Components(control_plane) as components:
+        service = components.start(WEBHOOKS).wait_ready()
+        components.install_admission(service)
+
+        def said(namespace: str = "default", *, uid: str = "u") -> str:
+            target = {"apiVersion": QUEUES.api_version, "kind": QUEUES.kind, "name": "steered", "uid": uid}
+            metadata = {"generateName": "c-", "namespace": namespace}
+            head = {"apiVersion": COMMANDS.api_version, "kind": COMMANDS.kind, "metadata": metadata}
+            body = json.dumps({**head, "action": "CloseQueue", "target": target})
+            done = control_plane.kubectl("create", "--dry-run=server", "-f", "-", stdin=body, kubeconfig=user)
+            return "" if done.returncode == 0 else done.stderr
+
+        text = "user `bob` may not open or close queue `steered`: want the right to update"
+        wait_until("Commands are judged", lambda: text in said())
+        for namespace in ("kube-system", "kube-public"):
+            assert text in said(namespace)
+        assert "target.uid: Required value" in said(uid="")
+        _kubectl(control_plane, "create", "clusterrolebinding", "steers", "--clusterrole=steers", "--user=bob")
+        wait_until("what is granted holds", lambda: said() == "")
+        assert "target.uid: Required value" in said(uid="")
+
+
+def test_a_queue_is_deleted_by_what_is_stored_and_not_by_counts(control_plane: ControlPlane) -> None:
+    _queue(control_plane, "counted")
+    counts: Json = {"status": {"state": "Open", "running": 3}}
+    patch = ("patch", "queue.scheduling.volcano.sh", "counted", "--subresource=status", "--type=merge")
+    _kubectl(control_plane, *patch, "-p", json.dumps(counts))
+    with Components(control_plane) as components:
+        service = components.start(WEBHOOKS).wait_ready()
+        components.install_admission(service)
+        job = json.loads(manifest("job", "counted"))
+        wait_until("jobs are judged", lambda: control_plane.kubectl("create", "-f", "-", stdin=json.dumps(
+            {**job, "spec": {**job["spec"], "queue": "nowhere"}})).returncode != 0)  # fmt: skip
+        made = control_plane.kubectl("create", "-f", "-", stdin=json.dumps(job))
+        assert made.returncode == 0, made.stderr
+        delete = ("delete", "queue.scheduling.volcano.sh", "counted", "--wait=false")
+        refused = control_plane.kubectl(*delete)
+        name = job["metadata"]["name"]
+        assert f"because it has 1 unfinished Jobs (default/{name} Pending)" in refused.stderr
+        _kubectl(control_plane, "delete", "jobs.batch.volcano.sh", name)
+        _kubectl(control_plane, *delete)
+
+
+def test_the_queue_of_a_pod_stays_as_it_was_admitted(control_plane: ControlPlane) -> None:
+    _queue(control_plane, "stays")
+    with Components(control_plane) as components:
+        service = components.start(WEBHOOKS).wait_ready()
+        components.install_admission(service)
+        spec = {"schedulerName": "volcano", "containers": [{"name": "c", "image": "i"}]}
+        metadata = {"name": "p", "namespace": "default", "annotations": {SCHEDULING_QUEUE_NAME: "stays"}}
+        body = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+        made = control_plane.kubectl("create", "-f", "-", stdin=json.dumps(body))
+        assert made.returncode == 0, made.stderr
+
+        def annotated(note: str) -> str:
+            done = control_plane.kubectl("annotate", "--overwrite", "pod", "p", note)
+            return "" if done.returncode == 0 else done.stderr
+
+        moved = f"{SCHEDULING_QUEUE_NAME}=other"
+        wait_until("pods are judged", lambda: "the pod was admitted with queue stays" in annotated(moved))
+        assert "the pod was admitted with queue stays" in annotated(f"{SCHEDULING_QUEUE_NAME}-")
+        assert annotated("example.com/other=x") == ""
 
 
 def _kubectl(plane: ControlPlane, *arguments: str) -> None:
