@@ -122,10 +122,24 @@ class World:
                 return self
             work = await work_of(self._api, queue, self.is_leaving, with_pods=self._with_pods)
             return Read(self, works={queue: work})
-        wanted = sorted(_named(request), key=_order)[:_MOST_READS]
+        named = sorted(_named(request), key=_order)
+        around = sorted(
+            {(QUEUES, name) for resource, queue in named if resource == QUEUES for name in self._near(queue)}
+        )
+        wanted = list(dict.fromkeys([*named, *around]))[:_MOST_READS]
         jobs = [_job_of(request)] if request.resource == PODGROUPS else []
         *_, found = await asyncio.gather(*(self._read(resource, name) for resource, name in wanted), self._jobs(jobs))
         return Read(self, jobs=found) if found else self
+
+    def _near(self, queue: str) -> set[str]:
+        """The queues above this one, whose annotations hold for it, and just below it, since it takes no jobs with
+        any."""
+        near = {other.name for other in self._queues.values() if other.spec.parent == queue}
+        above = self._queues.get(queue)
+        while above is not None and above.spec.parent not in (*near, "", ROOT, queue):
+            near.add(above.spec.parent)
+            above = self._queues.get(above.spec.parent)
+        return near
 
     async def _jobs(self, names: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Json]:
         """The Jobs of these namespaces and names that exist."""

@@ -82,6 +82,9 @@ def cluster(control_plane: ControlPlane) -> Iterator[Cluster]:
         )
     for queue in given["queues"]:
         _store(control_plane, QUEUES, queue)
+    for group in given["podgroups"]:
+        metadata = {key: value for key, value in group["metadata"].items() if key != "uid"}
+        _store(control_plane, PODGROUPS, {**group, "metadata": metadata})
     updates = [(number, case) for number, case in enumerate(cases()) if case.request.operation is Operation.UPDATE]
     shared = [(number, case) for number, case in updates if _is_shared(case.request)]
     made.stored = {case.name: _prepared(control_plane, case.request, number) for number, case in shared}
@@ -187,7 +190,8 @@ def judged(case: Case, request: Request, answered: tuple[int, Json, tuple[str, .
     if code not in (200, 201):
         return f"{code} {told}, want it allowed"
     wrong = unlike(filled.object or {}, answer) if request.operation is not Operation.DELETE else []
-    clipped = [text if len(text) <= 256 else f"{text[:253]}..." for text in verdict.warnings]
+    warnings = [*admission.mutation_warnings(seen, filled.object), *verdict.warnings]
+    clipped = [text if len(text) <= 256 else f"{text[:253]}..." for text in warnings]
     return "; ".join(wrong) or ("" if list(warned) == clipped else f"warned {warned}, want {clipped}")
 
 

@@ -41,6 +41,7 @@ from vcbatch.api.admission import Operation, Request
 from vcbatch.api.model import Json
 from vcbatch.api.queue import Queue
 from vcbatch.api.resources import CRONJOBS, HYPERNODES, JOBFLOWS, JOBS, JOBTEMPLATES, PODGROUPS, PODS, QUEUES
+from vcbatch.api.unfinished import work_in
 
 HERE = Path(__file__).parent
 ABSENT = "(absent)"
@@ -108,6 +109,10 @@ def world() -> World:
         known=[Queue.parse(stored) for stored in given["queues"]],
         namespaces=given["namespaces"],
         priority_classes=frozenset([*given["priorityClasses"], *names.SYSTEM_PRIORITY_CLASSES]),
+        works={
+            queue["metadata"]["name"]: work_in(queue["metadata"]["name"], jobs=(), groups=given["podgroups"])
+            for queue in given["queues"]
+        },
     )
 
 

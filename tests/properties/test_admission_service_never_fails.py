@@ -17,6 +17,7 @@ from tests.support.asgi import JSON_TYPE, ask
 from vcbatch.api import supported
 from vcbatch.api.admission import Settings
 from vcbatch.api.model import Json
+from vcbatch.api.resources import COMMANDS, QUEUES
 from webhooks.paths import PATHS
 
 APP = app_over(World(known=[queue("root"), queue("default")]), Settings(unsupported=supported.NOTHING))
@@ -106,9 +107,12 @@ relaxed = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow]
 def test_spoiled_objects_are_answered(path: str, data: st.DataObject) -> None:
     whole: Json = {
         "metadata": {"name": "n", "namespace": "ns", "labels": {"a": "b"}, "annotations": {"c": "d"}},
-        "spec": SPECS[PATHS[path].resource.plural],
+        "spec": SPECS.get(PATHS[path].resource.plural, {}),
         "status": {"state": "Open", "allocated": {"pods": "1"}},
     }
+    if PATHS[path].resource == COMMANDS:
+        target = {"apiVersion": QUEUES.api_version, "kind": QUEUES.kind, "name": "default", "uid": "u"}
+        whole |= {"action": "CloseQueue", "target": target}
     obj = spoiled(whole, data.draw(st.sampled_from(places(whole))), data.draw(ODD))
     operation = data.draw(st.sampled_from(sorted(PATHS[path].operations)))
     reply = post(path, json.dumps(review(path, obj, whole if operation != "CREATE" else None, operation)).encode())

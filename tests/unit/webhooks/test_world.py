@@ -312,6 +312,28 @@ async def test_a_queue_opened_a_moment_ago_is_open() -> None:
         assert await verdict(app, submitted(queue="q")) == ""
 
 
+async def test_a_queue_whose_child_was_deleted_a_moment_ago_takes_jobs() -> None:
+    api = CountingApi()
+    api.seed(QUEUES, queue("upper"))
+    api.seed(QUEUES, queue("lower", parent="upper"))
+    async with service_on(api, following=False) as app:
+        assert "has child queues: lower" in await verdict(app, submitted(queue="upper"))
+        await api.delete(QUEUES, "lower")
+        assert await verdict(app, submitted(queue="upper")) == ""
+
+
+async def test_a_namespace_that_was_allowed_a_moment_ago_further_up_may_submit() -> None:
+    api = CountingApi()
+    closed = queue("top")
+    api.seed(QUEUES, {**closed, "metadata": {"name": "top", "annotations": {"vcbatch.dev/allowed-namespaces": "x"}}})
+    api.seed(QUEUES, queue("middle", parent="top"))
+    api.seed(QUEUES, queue("leaf", parent="middle"))
+    async with service_on(api, following=False) as app:
+        assert "namespace `ns` may not submit to queue `top`" in await verdict(app, submitted(queue="leaf"))
+        await api.patch(QUEUES, "top", {"metadata": {"annotations": {"vcbatch.dev/allowed-namespaces": "ns"}}})
+        assert await verdict(app, submitted(queue="leaf")) == ""
+
+
 async def test_a_queue_that_doesnt_exist_is_refused_after_one_look() -> None:
     api = CountingApi()
     async with service_on(api) as app:
