@@ -112,14 +112,18 @@ UNUSED: dict[str, dict[Right, str]] = {
         ("scheduling.volcano.sh", "queues", "create"): _FIRST,
     },
     WEBHOOKS: {
-        (group, resource, "list"): _LISTS
-        for group, resource in (
-            ("", "namespaces"),
-            ("scheduling.k8s.io", "priorityclasses"),
-            ("scheduling.volcano.sh", "queues"),
-            ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"),
-            ("admissionregistration.k8s.io", "validatingwebhookconfigurations"),
-        )
+        ("batch.volcano.sh", "jobs", "get"): "read where the PodGroup of a job comes to a Closing queue",
+        ("batch", "jobs", "list"): "listed where a queue that is deleted has PodGroups of such jobs",
+        **{
+            (group, resource, "list"): _LISTS
+            for group, resource in (
+                ("", "namespaces"),
+                ("scheduling.k8s.io", "priorityclasses"),
+                ("scheduling.volcano.sh", "queues"),
+                ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"),
+                ("admissionregistration.k8s.io", "validatingwebhookconfigurations"),
+            )
+        },
     },
 }
 """What needs not be used in the run, and why it is granted."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import cast
 
 from vcbatch.api.loose import listed, part
 from vcbatch.api.model import Json
@@ -126,11 +127,8 @@ def is_unfinished_group(group: Json) -> bool:
 
 def is_unfinished_batch_job(job: Json) -> bool:
     """Whether a batch/v1 Job may make another pod."""
-    conditions = listed(part(job, "status"), "conditions")
-    ended = any(
-        isinstance(one, dict) and one.get("type") in ("Complete", "Failed") and one.get("status") == "True"
-        for one in conditions
-    )
+    conditions = _objects(part(job, "status"), "conditions")
+    ended = any(one.get("type") in ("Complete", "Failed") and one.get("status") == "True" for one in conditions)
     return not ended and not being_deleted(job)
 
 
@@ -141,11 +139,16 @@ def being_deleted(obj: Json) -> bool:
 
 def controller_of(obj: Json, resource: Resource) -> str:
     """The UID of the object of that kind that controls this one; empty where none does."""
-    for owner in listed(part(obj, "metadata"), "ownerReferences"):
-        if isinstance(owner, dict) and owner.get("controller"):
+    for owner in _objects(part(obj, "metadata"), "ownerReferences"):
+        if owner.get("controller"):
             mine = (owner.get("apiVersion"), owner.get("kind")) == (resource.api_version, resource.kind)
             return str(owner.get("uid") or "") if mine else ""
     return ""
+
+
+def _objects(obj: Json, key: str) -> list[Json]:
+    """The objects in the list at `key`."""
+    return [cast(Json, one) for one in listed(obj, key) if isinstance(one, dict)]
 
 
 def _namespace(obj: Json) -> str:
