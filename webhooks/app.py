@@ -34,8 +34,10 @@ def build(
     meter: Meter,
     exposition: Callable[[], tuple[str, bytes]],
     most_at_once: int = MOST_AT_ONCE,
+    fault: Callable[[], str] = lambda: "",
 ) -> ASGIApp:
-    """The whole application. `exposition` gives content type and text of /metrics."""
+    """The whole application. `exposition` gives content type and text of /metrics, `fault` what is wrong with the
+    background tasks, "" where nothing is."""
     app = FastAPI(
         title="vcbatch admission",
         version=__version__,
@@ -59,11 +61,15 @@ def build(
         """It answers, so it is alive."""
         return "ok"
 
-    @app.get("/readyz", response_class=PlainTextResponse, responses={503: {"description": "caches are filling"}})
+    not_ready: dict[int | str, dict[str, Any]] = {
+        503: {"description": "caches are filling, or a background task fails"}
+    }
+
+    @app.get("/readyz", response_class=PlainTextResponse, responses=not_ready)
     async def readyz() -> PlainTextResponse:
-        """Whether it knows the cluster it judges for."""
-        ready = service.world.complete
-        return PlainTextResponse("ok" if ready else "not ready", status_code=200 if ready else 503)
+        """Whether it knows the cluster it judges for, and its background tasks work."""
+        why = fault() if service.world.complete else "not ready"
+        return PlainTextResponse(why or "ok", status_code=503 if why else 200)
 
     @app.get("/metrics", response_class=PlainTextResponse)
     async def metrics() -> Response:

@@ -16,6 +16,7 @@ from vcbatch.cli.component_options import ComponentOptions
 from vcbatch.cli.listening import listen
 from vcbatch.cli.options import LEVELS
 from vcbatch.cli.output import CliError
+from vcbatch.hosting.health import Health
 from vcbatch.observe import logging as logs
 from vcbatch.observe.metrics import PrometheusMeter
 from vcbatch.runtime.client.http import ClientLimits, HttpApi
@@ -42,6 +43,7 @@ class Component:
     meter: PrometheusMeter
     identity: str
     ready: asyncio.Event
+    health: Health
     elector: LeaderElector | None = None
 
 
@@ -91,13 +93,17 @@ async def _run(options: ComponentOptions, work: Work, election: LeaseConfig) -> 
             random=random,
             meter=PrometheusMeter(),
             identity=election.identity,
+            health=Health(clock),
             ready=asyncio.Event(),
             elector=elector,
         )
+        component.health.on_failure = lambda task: component.meter.count("task_failures", task=task)
+        if elector is not None:
+            elector.faults = component.health.fault
         pulse = Pulse(clock)
         server = HealthServer(
             alive=[pulse.fault, *([elector.fault] if elector is not None else [])],
-            ready=[lambda: _unready(component, elector)],
+            ready=[lambda: _unready(component, elector), component.health.fault],
             metrics=component.meter.exposition,
         )
         listen(server, health=options.healthz_address, metrics=options.listen_address)

@@ -65,6 +65,7 @@ def command(
             inherit_owner_annotations=inherit_owner_annotations,
             discovery=discovery,
             sharding=sharding,
+            health=component.health,
         )
         telling: list[Part] = []
         if common.leader_elect:
@@ -90,5 +91,5 @@ async def _work(component: Component, informers: Informers, plane: ControlPlane,
         component.ready.set()
         await never()
 
-    supervisor = Supervisor(clock=component.clock, random=component.random)
+    supervisor = Supervisor(clock=component.clock, random=component.random, health=component.health)
     await supervisor.run(*plane.sources(), Part(name="the controllers", run=follow, restart=False))

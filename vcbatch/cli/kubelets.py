@@ -12,6 +12,7 @@ from pathlib import Path
 
 from vcbatch.api.names import GPU_RESOURCE, HOSTNAME_LABEL, VIRTUAL_NODE
 from vcbatch.api.resources import NODES
+from vcbatch.hosting.health import Health
 from vcbatch.local.apiserver.errors import StatusError, bad_request
 from vcbatch.local.kubelet import (
     ConnectionRefusedHereError,
@@ -58,8 +59,10 @@ class Kubelets:
         *,
         clock: Clock,
         random: Random,
+        health: Health,
     ) -> None:
         self._options = options
+        self._health = health
         self._machine = machine
         self._clock = clock
         self._random = random
@@ -70,12 +73,12 @@ class Kubelets:
         self._tasks: list[asyncio.Task[None]] = []
 
     @classmethod
-    async def open(cls, options: KubeletOptions, *, clock: Clock, random: Random) -> Kubelets:
+    async def open(cls, options: KubeletOptions, *, clock: Clock, random: Random, health: Health) -> Kubelets:
         """Find out what this machine allows. Raises `SandboxUnavailableError` where the mode asked for doesn't work."""
         machine = None
         if options.mode != NONE:
             machine = await open_processes(None if options.mode == AUTO else Mode(options.mode))
-        return cls(options, machine, clock=clock, random=random)
+        return cls(options, machine, clock=clock, random=random, health=health)
 
     @property
     def node_name(self) -> str | None:
@@ -89,12 +92,14 @@ class Kubelets:
     async def start(self, api: Api) -> None:
         if self._machine is not None:
             processes, sandbox = self._machine
-            self._kubelet = Kubelet(api, self._clock, processes, self._random, self._config, sandbox=sandbox)
+            self._kubelet = Kubelet(
+                api, self._clock, processes, self._random, self._config, sandbox=sandbox, health=self._health
+            )
             self._tasks.append(asyncio.create_task(self._kubelet.run(self._stop), name="kubelet"))
         else:
             await _remove_node(api, self._config.node_name)
         root = self._options.root / "volumes" if self._machine is not None else None
-        volumes = Provisioner(api, clock=self._clock, random=self._random, root=root)
+        volumes = Provisioner(api, clock=self._clock, random=self._random, root=root, health=self._health)
         self._tasks.append(asyncio.create_task(volumes.run(self._stop), name="volumes"))
         await self._pretend(api)
 
@@ -107,7 +112,7 @@ class Kubelets:
             name = node["metadata"]["name"]
             if name.startswith(_VIRTUAL_PREFIX) and name not in names:
                 await api.delete(NODES, name)
-        self._virtual = VirtualKubelet(api, self._clock, self._random, nodes=wanted)
+        self._virtual = VirtualKubelet(api, self._clock, self._random, nodes=wanted, health=self._health)
         self._tasks.append(asyncio.create_task(self._virtual.run(self._stop), name="virtual kubelet"))
 
     async def ready(self) -> None:

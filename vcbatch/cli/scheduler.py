@@ -199,4 +199,4 @@ async def _work(
     ]
     if followed is not None:
         parts.append(Part(name="following the policy", run=partial(followed.follow, take)))
-    await Supervisor(clock=clock, random=random).run(*parts)
+    await Supervisor(clock=clock, random=random, health=component.health).run(*parts)

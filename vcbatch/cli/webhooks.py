@@ -161,7 +161,7 @@ async def _work(component: Component, options: _Options) -> None:
         access=rights if options.check_queue_access else None,
         rights=rights,
     )
-    app = build(service, meter=meter, exposition=meter.exposition)
+    app = build(service, meter=meter, exposition=meter.exposition, fault=component.health.fault)
 
     async def answer() -> None:
         await certificates.serving.wait()
@@ -183,7 +183,7 @@ async def _work(component: Component, options: _Options) -> None:
             component.ready.clear()
 
     with _listening(options) as listener:
-        await Supervisor(clock=clock, random=component.random).run(
+        await Supervisor(clock=clock, random=component.random, health=component.health).run(
             Part(name="serving admission", run=answer, restart=False),
             Part(name="following the resource groups", run=settings.follow),
             Part(name="becoming ready", run=fill),

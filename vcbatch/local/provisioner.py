@@ -20,6 +20,8 @@ from vcbatch.api.names import BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE
 from vcbatch.api.pod import TERMINAL_PHASES, Pod
 from vcbatch.api.resources import PERSISTENTVOLUMECLAIMS, PERSISTENTVOLUMES, PODS, STORAGECLASSES
 from vcbatch.api.storage import BindingMode, Claim, PersistentVolume, StorageClass
+from vcbatch.hosting.health import Health
+from vcbatch.hosting.supervise import Background
 from vcbatch.local.kubelet.informer import Informer
 from vcbatch.scheduler.filters.storage_objects import by_size, suits
 from vcbatch.seams.api import Api, ApiError, get_or_none
@@ -42,7 +44,10 @@ _RETRY_SECONDS: Final = 1.0
 class Provisioner:
     """Binds claims. `root` is where directories are made; None where no pod runs here."""
 
-    def __init__(self, api: Api, *, clock: Clock, random: Random, root: Path | None) -> None:
+    def __init__(
+        self, api: Api, *, clock: Clock, random: Random, root: Path | None, health: Health | None = None
+    ) -> None:
+        self._background = Background(clock=clock, random=random, health=health)
         self._api = api
         self._clock = clock
         self._root = root
@@ -55,24 +60,15 @@ class Provisioner:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Until `stop`, or cancelled."""
-        serving = asyncio.create_task(self._run(), name="binding volumes")
-        waiting = asyncio.create_task(stop.wait(), name="end of volumes")
+        background = self._background
         try:
-            await asyncio.wait((serving, waiting), return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in (serving, waiting):
-                task.cancel()
-            results = await asyncio.gather(serving, waiting, return_exceptions=True)
-        for result in results:
-            if isinstance(result, Exception):
-                raise result
-
-    async def _run(self) -> None:
-        await self._ensure_class()
-        async with asyncio.TaskGroup() as group:
+            background.finish("volumes: default storage class", self._ensure_class)
             for informer in (self._claims, self._volumes, self._classes):
-                group.create_task(informer.run(), name=f"following {informer.resource.plural}")
-            group.create_task(self._serve(), name="binding claims")
+                background.keep(f"volumes: {informer.resource.plural}", informer.run)
+            background.keep("volumes: binding claims", self._serve)
+            await stop.wait()
+        finally:
+            await background.close()
 
     def _on_change(self, old: Json | None, new: Json | None) -> None:
         self._changed.set()

@@ -72,6 +72,7 @@ def _queue_amounts() -> dict[str, Described]:
 COUNTERS: dict[str, Described] = {
     "relists": Described(help="Lists made because a watch could not be continued.", labels=("resource",)),
     "audit_repairs": Described(help="Objects that a list found different from the cache.", labels=("resource",)),
+    "task_failures": Described(help="Background tasks that failed and were started again.", labels=("task",)),
     "kopf_restarts": Described(help="Times that kopf was started again after it ended."),
     "looks": Described(help="Looks at objects by controllers.", labels=("controller", "result")),
     "binds": Described(help="Pods bound, or refused for good.", labels=("result",)),

@@ -32,6 +32,7 @@ from vcbatch.api.resources import (
 from vcbatch.api.scheduling import PriorityClassView
 from vcbatch.api.storage import Claim
 from vcbatch.core.hypernode import Discovery
+from vcbatch.hosting.health import Health
 from vcbatch.runtime.apply import Applier
 from vcbatch.runtime.caches.cache import Cache
 from vcbatch.runtime.caches.handlers import CustomResources, CustomResourceSource, Feed
@@ -139,7 +140,7 @@ class ControlPlane:
     simulation has one loop and one clock, and kopf brings its own). Pods that name no gang get one where a scheduler of
     `scheduler_names` is to place them, as their workload's annotations say unless `inherit_owner_annotations` is off.
     HyperNodes are made from what `discovery` names, and NodeShards as `sharding` says. JobFlows ask pods
-    through `asks`, over the network unless another way is given."""
+    through `asks`, over the network unless another way is given. Failures of kopf are reported to `health`."""
 
     def __init__(
         self,
@@ -157,6 +158,7 @@ class ControlPlane:
         sharding: ShardingFile | None = None,
         followed_by: Callable[[Sequence[Feed]], CustomResourceSource] | None = None,
         asks: Ask | None = None,
+        health: Health | None = None,
     ) -> None:
         common = _Common(clock=clock, random=random, meter=meter or NoMeter())
         seen = _Seen(api, informers, clock=clock, shards=sharding is not None)
@@ -176,7 +178,7 @@ class ControlPlane:
         )
         feeds = [Feed(resource=resource, cache=cache) for resource, cache in custom.items()]
         self.custom_resources: CustomResourceSource = (
-            followed_by(feeds) if followed_by else CustomResources(api, connection, feeds, **common)
+            followed_by(feeds) if followed_by else CustomResources(api, connection, feeds, **common, health=health)
         )
         applier = seen.applier(api, self.recorder, clock=clock, random=random)
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
 from vcbatch.api.resources import SECRETS
+from vcbatch.hosting.supervise import pause
 from vcbatch.seams.api import Api, ApiError
 from vcbatch.seams.clock import Clock
 from webhooks.certificates import rotation
@@ -150,15 +150,7 @@ class ManagedCertificates:
 
     async def _pause(self) -> None:
         """Until the next look is due or a configuration has changed."""
-        timer = asyncio.ensure_future(self._clock.sleep(LOOK_SECONDS))
-        changed = asyncio.ensure_future(self._trust.changed.wait())
-        try:
-            await asyncio.wait((timer, changed), return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in (timer, changed):
-                task.cancel()
-                with suppress(asyncio.CancelledError):
-                    await task
+        await pause(self._clock, LOOK_SECONDS, woken=self._trust.changed)
         await self._clock.sleep(_AGAIN_SECONDS)  # whoever else writes the configurations isn't raced
 
     def _tell_once(self, message: str) -> None:

@@ -20,6 +20,7 @@ from vcbatch.cli.local.scheduling import LocalScheduling, ensure_lease
 from vcbatch.cli.local.serving import SCHEDULER_NAMES, set_up_webhooks, start_server
 from vcbatch.cli.output import CliError
 from vcbatch.core.hypernode import parse_discovery
+from vcbatch.hosting.health import Health
 from vcbatch.observe.metrics import PrometheusMeter
 from vcbatch.runtime.bootstrap import ensure_queues
 from vcbatch.runtime.caches import memory
@@ -52,6 +53,7 @@ class LocalProgram:
         self._clock = SystemClock()
         self._random = SystemRandom()
         self._meter: Meter = NoMeter()
+        self._health = Health(self._clock, on_failure=lambda task: self._meter.count("task_failures", task=task))
         self._discovery = followed(options.controller_conf, parse_discovery)
 
     async def run(self, stop: asyncio.Event, ready: Callable[[Report], None]) -> None:
@@ -72,9 +74,10 @@ class LocalProgram:
         return server.close
 
     async def _run(self, stop: asyncio.Event, ready: Callable[[Report], None]) -> None:
-        kubelets = await Kubelets.open(self._kubelet_options(), clock=self._clock, random=self._random)
+        clock, random, health = self._clock, self._random, self._health
+        kubelets = await Kubelets.open(self._kubelet_options(), clock=clock, random=random, health=health)
         async with AsyncExitStack() as stack:
-            server = await start_server(self._options, clock=self._clock, random=self._random)
+            server = await start_server(self._options, clock=clock, random=random, health=health)
             stack.push_async_callback(server.stop)
             await ensure_definitions(server.api)
             await set_up_webhooks(server, self._options)
@@ -93,6 +96,7 @@ class LocalProgram:
                 discovery=self._discovery,
                 meter=self._meter,
                 asks=Sockets(local=True),
+                health=health,
             )
             workloads = Workloads(
                 server.api, informers, clock=self._clock, random=self._random, host=socket.gethostname()
@@ -102,7 +106,7 @@ class LocalProgram:
             server.connect_kubelet(kubelets)
             await kubelets.start(server.api)
             stack.push_async_callback(kubelets.stop)
-            supervisor = Supervisor(clock=self._clock, random=self._random)
+            supervisor = Supervisor(clock=clock, random=random, health=health)
             parts = [*plane.sources(), *plane.parts(), *workloads.parts(), *informers.parts(), *scheduler]
             if self._discovery is not None:
                 own = await ensure_lease(server.api, CONTROLLERS_LEASE)

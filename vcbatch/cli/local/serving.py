@@ -13,6 +13,7 @@ from vcbatch.api.names import DEFAULT_SCHEDULER, KUBE_SCHEDULER
 from vcbatch.cli.admission import admission_services, ensure_webhooks, idle_notices, remove_webhooks
 from vcbatch.cli.local.options import LocalOptions
 from vcbatch.cli.output import CliError
+from vcbatch.hosting.health import Health
 from vcbatch.local.apiserver.server import EmbeddedServer, PortInUse
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random
@@ -24,7 +25,7 @@ NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
 _DEFAULT_PORT: Final = 6443
 
 
-async def start_server(options: LocalOptions, *, clock: Clock, random: Random) -> EmbeddedServer:
+async def start_server(options: LocalOptions, *, clock: Clock, random: Random, health: Health) -> EmbeddedServer:
     """A server on the port that is asked for, else on that of the last time, else on any that is free.
 
     Raises:
@@ -35,18 +36,21 @@ async def start_server(options: LocalOptions, *, clock: Clock, random: Random) -
     asked = options.port
     first = asked if asked is not None else _last_port(options.state.kubeconfig)
     try:
-        return await _serve_on(first, options, clock=clock, random=random)
+        return await _serve_on(first, options, clock=clock, random=random, health=health)
     except PortInUse:
         if asked is not None:
             raise
-        return await _serve_on(0, options, clock=clock, random=random)
+        return await _serve_on(0, options, clock=clock, random=random, health=health)
 
 
-async def _serve_on(port: int, options: LocalOptions, *, clock: Clock, random: Random) -> EmbeddedServer:
+async def _serve_on(
+    port: int, options: LocalOptions, *, clock: Clock, random: Random, health: Health
+) -> EmbeddedServer:
     server = EmbeddedServer(
         state_dir=options.state.path,
         clock=clock,
         random=random,
+        health=health,
         port=port,
         services=admission_services(clock, Settings(queue_gates=options.queue_gates)),
         notices=idle_notices(SCHEDULER_NAMES),

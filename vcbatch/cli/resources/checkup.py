@@ -75,6 +75,8 @@ class Setting:
     namespace: str
     components: str
     now: datetime
+    failing: Callable[[], Awaitable[Sequence[str]]] | None = None
+    """Asks which readiness checks of the server fail."""
     local: bool = False
     """The server is a `vcbatch up`, which has everything in one process; `examine` finds that out."""
 
@@ -90,7 +92,7 @@ async def examine(
         return
     yield _ok("connection", f"{server} answers, version {told or 'unknown'}; vcbatch {__version__}")
     setting = replace(setting, local=names.LOCAL_SERVER_MARK in told)
-    for check in (_kinds, _rights, _admission, _controllers, _scheduler, _queues, _nodes, _jobs):
+    for check in (_tasks, _kinds, _rights, _admission, _controllers, _scheduler, _queues, _nodes, _jobs):
         try:
             async for finding in check(api, setting):
                 yield finding
@@ -109,6 +111,27 @@ def _unreachable(server: str, error: ApiError) -> Finding:
     if error.code != 401:
         todo = "Is it running, and reachable from here? --kubeconfig and --context choose another server."
     return Finding(verdict=Verdict.FAILED, about="connection", message=f"{server}: {error}", todo=todo)
+
+
+async def _tasks(api: Api, setting: Setting) -> AsyncIterator[Finding]:
+    """The background tasks of `vcbatch up`; those of other components are on their Leases."""
+    if not setting.local or setting.failing is None:
+        return
+    failing = await setting.failing()
+    for each in failing:
+        name, _, why = each.partition(" failed: ")
+        yield _failing("tasks", f"{name}: {why}", "its log: vcbatch status says where it is")
+    if not failing:
+        yield _ok("tasks", "all background tasks of the server work")
+
+
+def _failing(about: str, what: str, where: str) -> Finding:
+    return Finding(
+        verdict=Verdict.FAILED,
+        about=about,
+        message=f"a background task fails and is started again and again: {what}",
+        todo=f"Look at {where}; report it if it is no trouble of the machine.",
+    )
 
 
 async def _kinds(api: Api, setting: Setting) -> AsyncIterator[Finding]:
@@ -214,6 +237,8 @@ async def _component(api: Api, setting: Setting, about: str, lease_name: str) ->
             message=f"nobody holds its Lease{when}",
             todo=f"Look at its pods: kubectl get pods -n {setting.components}",
         )
+    if fault := text(lease, "metadata", "annotations", names.FAILING_TASKS):
+        return _failing(about, fault, f"the log of {holder}")
     return _ok(about, f"{holder} leads")
 
 

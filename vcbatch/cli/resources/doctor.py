@@ -37,12 +37,18 @@ def command(access: Access, components_namespace: str) -> int:
         finding = Finding(verdict=Verdict.FAILED, about="connection", message=str(error), todo=error.hint)
         say("\n".join(lines_of(finding, terminal)))
         return 1
-    setting = Setting(namespace=access.namespace, components=components_namespace, now=access.now())
     failed = False
 
     async def work(api: Api) -> None:
         nonlocal failed
-        asked = examine(api, setting, server=connection.server, version=cast("RestApi", api).version)
+        rest = cast("RestApi", api)
+        setting = Setting(
+            namespace=access.namespace,
+            components=components_namespace,
+            now=access.now(),
+            failing=rest.failing_checks,
+        )
+        asked = examine(api, setting, server=connection.server, version=rest.version)
         async for finding in asked:
             failed = failed or finding.verdict is Verdict.FAILED
             say("\n".join(lines_of(finding, terminal)))

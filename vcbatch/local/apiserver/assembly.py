@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from vcbatch.hosting.health import Health
 from vcbatch.local.apiserver import crds, discovery, kinds, openapi, protobuf
 from vcbatch.local.apiserver.access import User
 from vcbatch.local.apiserver.admission import AdmissionRequest
@@ -22,6 +23,7 @@ def build(
     notices: Callable[[AdmissionRequest], Sequence[str]] | None = None,
     root_ca: str = "",
     token_user: Callable[[str], User | None] = lambda _token: None,
+    health: Health | None = None,
 ) -> Kernel:
     """A server without sockets, with every kind. With `state_dir` None nothing outlives the process: for tests and
     simulation. `root_ca` is the certificate that every namespace's `kube-root-ca.crt` shows; `token_user` tells reviews
@@ -37,4 +39,5 @@ def build(
         notices=notices,
         state_dir=state_dir,
         root_ca=root_ca,
+        health=health,
     )

@@ -59,11 +59,15 @@ class CountedStatuses:
             self._namespaces.add(namespace)
 
     def step(self) -> None:
-        names, self._namespaces = self._namespaces, set()
-        for namespace in sorted(names):
-            for one in self._counting:
-                for record in list(self._engine.store.collection(one.resource).sorted(namespace)):
-                    self._refresh(one, record)
+        for namespace in sorted(self._namespaces):
+            self._namespaces.discard(namespace)
+            try:
+                for one in self._counting:
+                    for record in list(self._engine.store.collection(one.resource).sorted(namespace)):
+                        self._refresh(one, record)
+            except BaseException:
+                self._namespaces.add(namespace)
+                raise
 
     def _counts_in(self, namespace: str) -> bool:
         collections = (self._engine.store.collection(one.resource) for one in self._counting)

@@ -133,6 +133,9 @@ class GarbageCollector:
                     log.warning("garbage collection of %s %s/%s failed: %s", collection, namespace, name, error)
                 if error.code != 404:
                     self._failed[key] = None
+            except BaseException:
+                self._failed[key] = None
+                raise
 
     async def _attend(self, entry: Served, record: Record) -> None:
         if record.deleting:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from vcbatch.api.name_rules import path_segment
+from vcbatch.hosting.health import Health
 from vcbatch.local.apiserver.access import User, authorize, forbidden_path
 from vcbatch.local.apiserver.decoding import Decoder
 from vcbatch.local.apiserver.deleting import DeleteOptions, Deleter, parse_delete_options
@@ -24,6 +25,7 @@ from vcbatch.local.apiserver.errors import (
     unknown_route,
     unsupported_verb,
 )
+from vcbatch.local.apiserver.healthz import health_response
 from vcbatch.local.apiserver.list_options import ListOptions, parse_list_options
 from vcbatch.local.apiserver.operations import StoreOperations
 from vcbatch.local.apiserver.patch.transform import Patch, parse_patch, patch_kind
@@ -55,7 +57,6 @@ from vcbatch.local.apiserver.response import (
     list_response,
     object_response,
     page_not_found,
-    text_response,
     warning_headers,
 )
 from vcbatch.local.apiserver.scale import read_scale, write_scale
@@ -67,8 +68,6 @@ Json = dict[str, Any]
 log = logging.getLogger(__name__)
 
 _OPTION_KINDS = {"create": "CreateOptions", "update": "UpdateOptions", "patch": "PatchOptions"}
-_HEALTH = frozenset(f"/{check}{part}" for check in ("healthz", "livez", "readyz") for part in ("", "/ping"))
-"""Where health is asked. A server that answers at all is well."""
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "GET": "get"}
 
 
@@ -108,7 +107,8 @@ class _NoPage(Exception):
 
 
 class Handler:
-    """Answers requests from an `Engine`. `documents` serve discovery and OpenAPI; `protobuf` decodes such bodies."""
+    """Answers requests from an `Engine`. `documents` serve discovery and OpenAPI; `protobuf` decodes such bodies;
+    /readyz fails for as long as a task isn't healthy by `health`."""
 
     def __init__(
         self,
@@ -116,7 +116,9 @@ class Handler:
         *,
         documents: Sequence[Documents] = (),
         protobuf: Callable[[bytes], Json] | None = None,
+        health: Health | None = None,
     ) -> None:
+        self._health = health
         self.kubelet: PodStreams | None = None
         self.engine = engine
         self.reader = Reader(engine)
@@ -170,8 +172,8 @@ class Handler:
         return response
 
     def _document(self, request: Request) -> Response:
-        if request.path in _HEALTH:
-            return text_response("ok")
+        if (answer := health_response(request.path, request.query, request.user, self._health)) is not None:
+            return answer
         if not request.user.discovers and request.path != "/version":
             raise forbidden_path(request.user, request.method, request.path)
         for document in self._documents:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from vcbatch.hosting.health import Health
+from vcbatch.hosting.supervise import Background
 from vcbatch.local.apiserver.admission import AdmissionRequest
 from vcbatch.local.apiserver.admission.webhooks import Services, Webhooks
 from vcbatch.local.apiserver.engine import Engine
@@ -26,8 +28,8 @@ class Kernel:
     """Use `start`, then `handler` (any request) or `api` (the `Api` seam), then `stop`.
 
     With `state_dir` None nothing is kept. `services` are those in this process that webhook configurations may name;
-    `notices` are warnings of the server's own for a create. Raises `persistence.StateError` for a directory that can't
-    be used.
+    `notices` are warnings of the server's own for a create; the faults of `health` make /readyz fail. Raises
+    `persistence.StateError` for a directory that can't be used.
     """
 
     def __init__(
@@ -43,7 +45,9 @@ class Kernel:
         notices: Callable[[AdmissionRequest], Sequence[str]] | None = None,
         state_dir: Path | None = None,
         root_ca: str = "",
+        health: Health | None = None,
     ) -> None:
+        self.background = Background(clock=clock, random=random, health=health)
         self.persistence = Persistence(state_dir) if state_dir else None
         try:
             self.store = Store(persistence=self.persistence)
@@ -61,9 +65,11 @@ class Kernel:
             store=self.store, served=self.engine.served, random=random, services=services or {}, notices=notices
         )
         self.engine.admission = self._webhooks
-        self.handler = Handler(self.engine, documents=documents, protobuf=protobuf)
+        self.handler = Handler(self.engine, documents=documents, protobuf=protobuf, health=self.background.health)
         self.api = InProcessApi(self.handler)
-        self._lifecycle = Lifecycle(self.engine, self.handler.writer, self.handler.deleter, root_ca=root_ca)
+        self._lifecycle = Lifecycle(
+            self.engine, self.handler.writer, self.handler.deleter, root_ca=root_ca, background=self.background
+        )
 
     async def start(self) -> None:
         await self._lifecycle.start()
@@ -73,7 +79,7 @@ class Kernel:
 
     async def stop(self) -> None:
         """End all watches and close the state."""
-        await self._lifecycle.stop()
+        await self.background.close()
         await self._webhooks.close()
         self.store.close()
         descriptions.stop()

@@ -15,6 +15,7 @@ from typing import Any
 from vcbatch.api.names import NODE_LEASE_NAMESPACE
 from vcbatch.api.reasons import DefinitionReason
 from vcbatch.api.resources import CONFIGMAPS, CRDS, EVENTS, NAMESPACES, PRIORITYCLASSES, Resource
+from vcbatch.hosting.supervise import Background, pause
 from vcbatch.local.apiserver import definitions, namespaces
 from vcbatch.local.apiserver.counting import CountedStatuses
 from vcbatch.local.apiserver.deleting import DeleteOptions, Deleter
@@ -46,19 +47,21 @@ EVENT_COUNT = 10_000
 
 
 class Lifecycle:
-    """Start it once the engine is complete; `stop` ends its task."""
+    """Start it once the engine is complete; its task ends with `background`."""
 
-    def __init__(self, engine: Engine, writer: Writer, deleter: Deleter, *, root_ca: str = "") -> None:
+    def __init__(
+        self, engine: Engine, writer: Writer, deleter: Deleter, *, background: Background, root_ca: str = ""
+    ) -> None:
         self._engine = engine
         self._writer = writer
         self._deleter = deleter
+        self._background = background
         self._root_ca = root_ca
         self._gc = GarbageCollector(engine, writer, deleter)
         self._counted = CountedStatuses(engine, writer)
         self._namespaces: set[str] = set()
         self._definitions: set[str] = set()
         self._wake = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
         self._next_sweep = engine.clock.monotonic() + _EVENT_SWEEP_SECONDS
         self._retry_at: float | None = None
 
@@ -81,13 +84,7 @@ class Lifecycle:
         self._counted.start()
         await self._step()
         await engine.store.settled()
-        self._task = asyncio.create_task(self._run(), name="apiserver-lifecycle")
-
-    async def stop(self) -> None:
-        if self._task:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
-            self._task = None
+        self._background.keep("API server: housekeeping", self._run)
 
     # -- what happened ----------------------------------------------------------------------------------------------
 
@@ -137,7 +134,9 @@ class Lifecycle:
     # -- what is to be done -----------------------------------------------------------------------------------------
 
     async def _run(self) -> None:
+        """Until cancelled. What a failed step hadn't done is done by the next one."""
         clock = self._engine.clock
+        self._wake.set()
         while True:
             await self._wait()
             await clock.sleep(_DEBOUNCE_SECONDS)
@@ -148,9 +147,6 @@ class Lifecycle:
                 log.warning("housekeeping will be tried again: %s", error)
                 await clock.sleep(_RETRY_SECONDS)
                 self._wake.set()
-            except Exception:
-                log.exception("housekeeping failed")
-                await clock.sleep(_RETRY_SECONDS)
 
     async def _wait(self) -> None:
         """Until something changed, or the next sweep of old events is due and there are any."""
@@ -159,13 +155,7 @@ class Lifecycle:
             self._wake.clear()
             return
         due = self._next_sweep if self._retry_at is None else min(self._next_sweep, self._retry_at)
-        waiting = asyncio.create_task(self._wake.wait())
-        timer = asyncio.create_task(clock.sleep(max(0.0, due - clock.monotonic())))
-        try:
-            await asyncio.wait((waiting, timer), return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            waiting.cancel()
-            timer.cancel()
+        await pause(clock, max(0.0, due - clock.monotonic()), woken=self._wake)
         self._wake.clear()
 
     async def _step(self) -> None:
@@ -173,9 +163,13 @@ class Lifecycle:
         if self._retry_at is not None and now >= self._retry_at:
             self._retry_at = None
             self._gc.retry()
-        names, self._namespaces = self._namespaces, set()
-        for name in sorted(names):
-            await self._attend_namespace(name)
+        for name in sorted(self._namespaces):
+            self._namespaces.discard(name)
+            try:
+                await self._attend_namespace(name)
+            except BaseException:
+                self._namespaces.add(name)
+                raise
         for name in sorted(self._definitions):
             await self._attend_definition(name)
         await self._gc.step()

@@ -7,7 +7,7 @@ import errno
 import logging
 import socket
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.websockets.wsproto_impl import WSProtocol
 
+from vcbatch.hosting.health import Health
 from vcbatch.local.apiserver.admission import AdmissionRequest
 from vcbatch.local.apiserver.admission.webhooks import Services
 from vcbatch.local.apiserver.app import App, Scope
@@ -109,7 +110,9 @@ class EmbeddedServer:
         services: Services | None = None,
         notices: Callable[[AdmissionRequest], Sequence[str]] | None = None,
         kubelet: PodStreams | None = None,
+        health: Health | None = None,
     ) -> None:
+        self._health = health
         self._state_dir = state_dir
         self._clock = clock
         self._random = random
@@ -119,7 +122,7 @@ class EmbeddedServer:
         self._kubelet = kubelet
         self._kernel: Kernel | None = None
         self._server: uvicorn.Server | None = None
-        self._tasks: list[asyncio.Task[Any]] = []
+        self._serving: asyncio.Task[None] | None = None
 
     @property
     def url(self) -> str:
@@ -166,6 +169,7 @@ class EmbeddedServer:
                 notices=self._notices,
                 root_ca=pki.ca_certificate,
                 token_user=authenticator.token_user,
+                health=self._health,
             )
             self.connect_kubelet(self._kubelet)
             await self._kernel.start()
@@ -203,13 +207,13 @@ class EmbeddedServer:
             ssl_context_factory=lambda _config, _default: pki.server_context(),
         )
         self._server = _Server(config)
-        self._tasks = [
-            asyncio.create_task(self._server.serve(sockets=[listener]), name="apiserver"),
-            asyncio.create_task(self._keep_log_short(), name="apiserver-checkpoint"),
-        ]
+        # `ended` tells whoever runs the server of its end.
+        self._serving = asyncio.create_task(self._server.serve(sockets=[listener]), name="API server")
+        if self.kernel.persistence is not None:
+            self.kernel.background.keep("API server: checkpoints", self._keep_log_short)
         while not self._server.started:
-            if self._tasks[0].done():
-                await self._tasks[0]
+            if self._serving.done():
+                await self._serving
                 raise RuntimeError("the API server ended before it had started")
             await asyncio.sleep(0.001)
 
@@ -219,29 +223,25 @@ class EmbeddedServer:
         while persistence is not None:
             await self._clock.sleep(_CHECKPOINT_SECONDS)
             if persistence.wants_checkpoint():
-                with suppress(Exception):
-                    await asyncio.to_thread(persistence.checkpoint)
+                await asyncio.to_thread(persistence.checkpoint)
 
     async def ended(self) -> None:
         """Return, or raise, when the started server ends, whether by `stop` or by itself."""
-        await asyncio.shield(self._tasks[0])
+        if self._serving is not None:
+            await asyncio.shield(self._serving)
 
     async def stop(self) -> None:
         """Answer what is under way, end watches, close the state. May be called twice."""
         if self._kernel:
             self._kernel.end_watches()
-        if self._server:
+        if self._server and self._serving:
             self._server.should_exit = True
-            await asyncio.wait((self._tasks[0],), timeout=_LINGER_SECONDS)
+            await asyncio.wait((self._serving,), timeout=_LINGER_SECONDS)
             # A client that keeps an idle connection open needn't answer the closing handshake.
             for connection in list(self._server.server_state.connections):
                 connection.transport.abort()
-            await asyncio.gather(self._tasks[0], return_exceptions=True)
+            await asyncio.gather(self._serving, return_exceptions=True)
             self._server = None
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._tasks = []
         if self._kernel:
             await self._kernel.stop()
             self._kernel = None

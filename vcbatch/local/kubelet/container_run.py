@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any
 
 from vcbatch.api.quantity import parse_quantity
@@ -15,6 +17,8 @@ from vcbatch.local.kubelet.records import Run
 from vcbatch.seams.processes import CommandResult, ProcessExit, ProcessRef, Session
 
 Json = dict[str, Any]
+log = logging.getLogger(__name__)
+
 Tell = Callable[[str, str], None]
 """Sends a warning event about the container: its reason and its message."""
 
@@ -24,12 +28,14 @@ _KILL_AGAIN_SECONDS = 30.0
 class ContainerRun:
     """Follows a started process. `exited` and `probed` are called as things happen; neither may block.
 
-    `probed` gets the field of the probe, whether it succeeded, and its message.
+    `pod` is NAMESPACE/NAME, for names of tasks; `probed` gets the field of the probe, whether it succeeded, and its
+    message.
     """
 
     def __init__(
         self,
         *,
+        pod: str,
         container: Json,
         run: Run,
         ref: ProcessRef,
@@ -45,6 +51,7 @@ class ContainerRun:
         """Monotonic time at which the tree is killed; set once the container was told to end."""
         self.container = container
         self.ref = ref
+        self._name = f"{pod}/{container['name']}"
         self._address = address
         self._node = node
         self._tell = tell
@@ -55,20 +62,20 @@ class ContainerRun:
     def follow(self, *, started: bool, hook_grace: float | None) -> None:
         """Wait for the exit, and probe. `started` says that no startup probe is (still) to pass; `hook_grace` is given
         for a fresh start: the seconds that a postStart hook has."""
-        self._spawn(self._await_exit(), "run")
+        self._repeat("exit", self._await_exit)
         hook = (self.container.get("lifecycle") or {}).get("postStart")
         if hook and hook_grace is not None:
-            self._spawn(self._post_start(hook, hook_grace), "hook")
+            self._once("postStart hook", partial(self._post_start, hook, hook_grace))
         if started:
             self.start_probes()
         else:
-            self._spawn(self._probe("startupProbe"), "probe")
+            self._repeat("startupProbe", partial(self._probe, "startupProbe"))
 
     def start_probes(self) -> None:
         """Probe liveness and readiness: from the start, or once the startup probe has passed."""
         for field in ("livenessProbe", "readinessProbe"):
             if self.container.get(field):
-                self._spawn(self._probe(field), "probe")
+                self._repeat(field, partial(self._probe, field))
 
     def end(self, grace: float) -> bool:
         """Tell the container to end within `grace` seconds; again, only to shorten them. Whether it was news."""
@@ -77,7 +84,7 @@ class ContainerRun:
             self.kill_at = min(self.kill_at, deadline)
             return False
         self.kill_at = deadline
-        self._spawn(self._tell_to_end(grace), "end")
+        self._once("end", partial(self._tell_to_end, grace))
         return True
 
     async def kill_if_overdue(self) -> None:
@@ -103,8 +110,11 @@ class ContainerRun:
             if task is not current:
                 task.cancel()
 
-    def _spawn(self, work: Coroutine[Any, Any, None], kind: str) -> None:
-        self._tasks.append(asyncio.create_task(work, name=f"{kind}-{self.container['name']}"))
+    def _repeat(self, what: str, run: Callable[[], Awaitable[None]]) -> None:
+        self._tasks.append(self._node.background.finish(f"kubelet: {what}", run, about=self._name))
+
+    def _once(self, what: str, run: Callable[[], Awaitable[None]]) -> None:
+        self._tasks.append(self._node.background.once(f"kubelet: {what}", run, about=self._name))
 
     async def _await_exit(self) -> None:
         self._exited(await self._node.processes.wait(self.ref))
@@ -125,7 +135,7 @@ class ContainerRun:
         )
 
     async def _post_start(self, hook: Json, grace: float) -> None:
-        outcome = await probes.run_handler(hook, self._target(), timeout=grace, clock=self._node.clock)
+        outcome = await self._run_hook(hook, grace)
         if not outcome.ok:
             self._tell(KubeletEvent.FAILED_POST_START_HOOK, f"PostStartHook failed: {outcome.message}")
             self.end(grace)
@@ -133,10 +143,18 @@ class ContainerRun:
     async def _tell_to_end(self, grace: float) -> None:
         hook = (self.container.get("lifecycle") or {}).get("preStop")
         if hook and grace > 0:
-            outcome = await probes.run_handler(hook, self._target(), timeout=grace, clock=self._node.clock)
+            outcome = await self._run_hook(hook, grace)
             if not outcome.ok:
                 self._tell(KubeletEvent.FAILED_PRE_STOP_HOOK, f"PreStopHook failed: {outcome.message}")
         await self._node.processes.signal(self.ref, signal.SIGTERM)
+
+    async def _run_hook(self, hook: Json, grace: float) -> probes.Outcome:
+        """A hook that the kubelet can't run has failed, and what follows it happens."""
+        try:
+            return await probes.run_handler(hook, self._target(), timeout=grace, clock=self._node.clock)
+        except Exception as error:
+            log.exception("a hook of %s", self._name)
+            return probes.Outcome(ok=False, message=f"{type(error).__name__}: {error}")
 
     async def open_session(self, argv: Sequence[str], *, stdin: bool, tty: bool) -> Session:
         """Start a command beside the container's own, connected with a client; raises `ProcessStartError`."""

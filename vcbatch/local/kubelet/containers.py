@@ -225,7 +225,9 @@ class Containers:
         def probed(field: str, ok: bool, message: str) -> None:
             self._on_probe(container, field, ok=ok, message=message)
 
+        metadata = self._pod()["metadata"]
         live = ContainerRun(
+            pod=f"{metadata['namespace']}/{metadata['name']}",
             container=container,
             run=run,
             ref=ref,

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from vcbatch.hosting.supervise import pause
 from vcbatch.local.kubelet.names import Addresses, Host, PodName, Service, common_lines, hosts_file, pod_name
 from vcbatch.seams.clock import Clock
 
 Json = dict[str, Any]
+log = logging.getLogger(__name__)
 
+_RETRY_SECONDS = 2.0
 _SETTLE_SECONDS = 0.02  # a gang's pods come within milliseconds: their files are written once, not once per pod
 _LOOPBACK = ("127.0.0.1\tlocalhost", "::1\tlocalhost ip6-localhost ip6-loopback")
 
@@ -41,7 +45,11 @@ class HostsFiles:
         self._own_lines = _machine_lines()
 
     def join(self, pod: Json, path: Path, *, wanted: str | None = None) -> str:
-        """A pod comes: its hosts file is at `path` when this returns, and its address is the answer."""
+        """A pod comes: its hosts file is at `path` when this returns, and its address is the answer.
+
+        Raises:
+            OSError: the file can't be written; the pod hasn't joined.
+        """
         uid = pod["metadata"]["uid"]
         known = self._entries.get(uid)
         if known is not None:
@@ -52,7 +60,11 @@ class HostsFiles:
         address = self._addresses.take(key, wanted=wanted)
         host = Host(name=name, address=address, labels=pod["metadata"].get("labels") or {})
         self._entries[uid] = _Entry(host=host, path=path, aliases=pod["spec"].get("hostAliases") or (), key=key)
-        self.write(uid)
+        try:
+            self.write(uid)
+        except BaseException:
+            self.leave(uid)
+            raise
         self._dirty.set()
         return address
 
@@ -106,20 +118,37 @@ class HostsFiles:
             self._dirty.set()
 
     async def run(self) -> None:
-        """Rewrite the files after changes, until cancelled."""
+        """Rewrite the files after changes, until cancelled. The first time all are written: an earlier run may have
+        failed before it had written them."""
+        self._dirty.set()
         while True:
             await self._dirty.wait()
             await self._clock.sleep(_SETTLE_SECONDS)
             self._dirty.clear()
-            common = {}
-            for uid, entry in list(self._entries.items()):
-                namespace = entry.host.name.namespace
-                if namespace not in common:
-                    common[namespace] = self._common(namespace)
+            if not await self._write_all():
+                await pause(self._clock, _RETRY_SECONDS, woken=self._dirty)
+                self._dirty.set()
+
+    async def _write_all(self) -> bool:
+        """Write every file that has changed; False where some couldn't be written."""
+        common: dict[str, Sequence[str]] = {}
+        unwritten: list[str] = []
+        for uid in list(self._entries):
+            # Pods come, change and go during the pauses of this loop.
+            entry = self._entries.get(uid)
+            if entry is None:
+                continue
+            namespace = entry.host.name.namespace
+            if namespace not in common:
+                common[namespace] = self._common(namespace)
+            try:
                 self._write(entry, common[namespace])
-                await asyncio.sleep(0)
-                if uid not in self._entries:
-                    continue
+            except OSError as error:
+                unwritten.append(f"{entry.path}: {error.strerror or error}")
+            await asyncio.sleep(0)
+        if unwritten:
+            log.warning("%d hosts files can't be written, trying again: %s", len(unwritten), unwritten[0])
+        return not unwritten
 
     def write(self, uid: str) -> None:
         """Bring one pod's file up to date now."""

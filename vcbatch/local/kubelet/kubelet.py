@@ -18,6 +18,8 @@ from typing import Any
 
 from vcbatch.api.resources import PODS, SERVICES
 from vcbatch.api.timestamps import format_time
+from vcbatch.hosting.health import Health
+from vcbatch.hosting.supervise import Background, first_of
 from vcbatch.local.kubelet import logs as logs_
 from vcbatch.local.kubelet import node as node_
 from vcbatch.local.kubelet.config import KubeletConfig
@@ -68,6 +70,7 @@ class Kubelet:
         config: KubeletConfig,
         *,
         sandbox: Sandbox,
+        health: Health | None = None,
     ) -> None:
         self._api = api
         self._clock = clock
@@ -77,6 +80,7 @@ class Kubelet:
         self._sandbox = sandbox
         self._workers: dict[str, PodWorker] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._background = Background(clock=clock, random=random, health=health)
         self._groups: dict[str, set[str]] = {}
         self._node: NodeServices | None = None
         self._memory_wanted = asyncio.Event()
@@ -90,29 +94,26 @@ class Kubelet:
         self._config.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         node, registration = await self._assemble()
         self._node = node
-        background: list[asyncio.Task[Any]] = []
         pods = self._informer(PODS, self._on_pod, field_selector=f"spec.nodeName={self._config.node_name}")
         try:
             await registration.register()
-            background += [
-                asyncio.create_task(work, name=f"kubelet-{name}")
-                for name, work in (
-                    ("events", node.events.run()),
-                    ("hosts", node.hosts.run()),
-                    ("services", self._informer(SERVICES, self._on_service).run()),
-                    ("pods", pods.run()),
-                    ("heartbeat", registration.run()),
-                    ("memory", self._watch_memory()),
-                    ("logins", Logins(self._config.root, peers=self._workers.values).run()),
-                )
-            ]
-            await self._first_of(stop, pods.synced)
+            for name, work in (
+                ("events", node.events.run),
+                ("hosts files", node.hosts.run),
+                ("services", self._informer(SERVICES, self._on_service).run),
+                ("pods", pods.run),
+                ("heartbeat", registration.run),
+                ("memory limits", self._watch_memory),
+                ("logins", Logins(self._config.root, peers=self._workers.values, background=self._background).run),
+            ):
+                self._background.keep(f"kubelet: {name}", work)
+            await first_of(stop, pods.synced)
             if not stop.is_set():
                 await self._end_strangers(pods)
                 self.ready.set()
                 await stop.wait()
         finally:
-            await self._shut_down(node, registration, background)
+            await self._shut_down(node, registration)
 
     async def logs(self, namespace: str, name: str, container: str, options: LogOptions) -> AsyncIterator[bytes]:
         """The log of one container of a pod of this node; `container` may be empty where the pod has just one.
@@ -181,7 +182,10 @@ class Kubelet:
             hosts=HostsFiles(addresses=addresses, clock=clock, mapped=self._sandbox.mode is Mode.NSS),
             ports=PortTable(config.root / "ports.json"),
             devices=DeviceTable(cpus=cpus, gpus=gpus),
-            objects=ConfigObjects(api=api, clock=clock, random=random, changed=self._on_object),
+            objects=ConfigObjects(
+                api=api, clock=clock, random=random, changed=self._on_object, background=self._background
+            ),
+            background=self._background,
             starts=asyncio.Semaphore(config.concurrent_starts),
             allocatable=capacity,
             memory_directory=memory_directory(config.root),
@@ -210,14 +214,6 @@ class Kubelet:
             changed=changed,
             field_selector=field_selector,
         )
-
-    async def _first_of(self, *events: asyncio.Event) -> None:
-        waiters = [asyncio.ensure_future(event.wait()) for event in events]
-        try:
-            await asyncio.wait(waiters, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for waiter in waiters:
-                waiter.cancel()
 
     async def _end_strangers(self, pods: Informer) -> None:
         """End what a former kubelet left running of pods that the API knows no more."""
@@ -250,24 +246,33 @@ class Kubelet:
         worker = PodWorker(pod, self._node)
         self._workers[uid] = worker
         self._groups.setdefault(worker.group, set()).add(uid)
-        self._tasks[uid] = asyncio.create_task(self._work(uid, worker), name=f"pod-{uid}")
+        metadata = pod["metadata"]
+        about = f"{metadata['namespace']}/{metadata['name']} ({uid})"
+        self._tasks[uid] = self._background.finish("kubelet: worker", lambda: self._work(uid), about=about)
 
-    async def _work(self, uid: str, worker: PodWorker) -> None:
-        group = worker.group
+    async def _work(self, uid: str) -> None:
+        """Carry one pod out. A worker that fails is replaced by another, which goes on from what is on record: the
+        containers run meanwhile, and one broken pod never stops the others."""
+        worker = self._workers[uid]
         try:
             await worker.run()
         except Exception:
-            # One broken pod never stops the others.
-            log.exception("pod %s/%s", worker.pod["metadata"]["namespace"], worker.pod["metadata"]["name"])
-        finally:
-            self._workers.pop(uid, None)
-            self._tasks.pop(uid, None)
-            members = self._groups.get(group, set())
-            members.discard(uid)
-            if not members and self._node is not None:
-                self._groups.pop(group, None)
-                self._node.ports.release(group)
-                self._node.hosts.release(group)
+            self._workers[uid] = worker.successor()
+            raise
+        except BaseException:
+            self._dismiss(uid, worker)
+            raise
+        self._dismiss(uid, worker)
+
+    def _dismiss(self, uid: str, worker: PodWorker) -> None:
+        self._workers.pop(uid, None)
+        self._tasks.pop(uid, None)
+        members = self._groups.get(worker.group, set())
+        members.discard(uid)
+        if not members and self._node is not None:
+            self._groups.pop(worker.group, None)
+            self._node.ports.release(worker.group)
+            self._node.hosts.release(worker.group)
 
     def _on_service(self, old: Json | None, new: Json | None) -> None:
         assert self._node is not None  # noqa: S101
@@ -292,22 +297,17 @@ class Kubelet:
 
     # Going down ------------------------------------------------------------------------------------------------------
 
-    async def _shut_down(
-        self, node: NodeServices, registration: node_.NodeRegistration, background: list[asyncio.Task[Any]]
-    ) -> None:
+    async def _shut_down(self, node: NodeServices, registration: node_.NodeRegistration) -> None:
         self.connections.end()
         for worker in self._workers.values():
             worker.stop(self._config.shutdown_grace)
         if self._tasks:
             await asyncio.wait(list(self._tasks.values()), timeout=self._config.shutdown_grace + 10.0)
-        for task in [*self._tasks.values(), *background]:
-            task.cancel()
-        await asyncio.gather(*self._tasks.values(), *background, return_exceptions=True)
+        await self._background.close()
         await end_everything(self._config.root, self._processes)
         with contextlib.suppress(Exception):
             await asyncio.wait_for(node.events.flush(), 5.0)
             await registration.mark_stopped()
-        await node.objects.close()
         await self._processes.close()
         # Nothing runs any more that could use what is in memory.
         shutil.rmtree(node.memory_directory, ignore_errors=True)

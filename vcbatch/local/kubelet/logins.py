@@ -16,11 +16,13 @@ import shlex
 import socket
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from vcbatch.api.names import JOB_NAME, ssh_secret
 from vcbatch.api.pod import TERMINAL_PHASES
+from vcbatch.hosting.supervise import Background
 from vcbatch.local.kubelet.names import PodName, pod_name
 from vcbatch.seams.processes import ProcessStartError
 
@@ -111,24 +113,18 @@ P = TypeVar("P", bound=Peer)
 class Logins:
     """Serves the pods' `ssh` on a socket in the kubelet's directory. `peers` are the pods there are."""
 
-    def __init__(self, root: Path, *, peers: Callable[[], Iterable[Peer]]) -> None:
+    def __init__(self, root: Path, *, peers: Callable[[], Iterable[Peer]], background: Background) -> None:
         self._root = root
         self._peers = peers
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._background = background
 
     async def run(self) -> None:
         """Until cancelled."""
         loop = asyncio.get_running_loop()
         with _listening(self._root) as listener:
-            try:
-                while True:
-                    connection, _ = await loop.sock_accept(listener)
-                    task = asyncio.create_task(self._serve(connection), name="login")
-                    self._tasks.add(task)
-                    task.add_done_callback(self._tasks.discard)
-            finally:
-                for task in self._tasks:
-                    task.cancel()
+            while True:
+                connection, _ = await loop.sock_accept(listener)
+                self._background.once("kubelet: login", partial(self._serve, connection))
 
     async def _serve(self, connection: socket.socket) -> None:
         descriptors: list[int] = []

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from vcbatch.api.resources import CONFIGMAPS, PERSISTENTVOLUMECLAIMS, PERSISTENTVOLUMES, SECRETS
+from vcbatch.hosting.supervise import Background
 from vcbatch.local.kubelet.config import KubeletConfig
 from vcbatch.local.kubelet.devices import DeviceTable
 from vcbatch.local.kubelet.events import EventRecorder
@@ -34,10 +35,18 @@ _CONTENTS: dict[str, Callable[[Json], dict[str, bytes]]] = {
 class ConfigObjects:
     """ConfigMaps and Secrets, followed from the first time that a pod reads one, and claims, asked for."""
 
-    def __init__(self, *, api: Api, clock: Clock, random: Random, changed: Callable[[str, str, str], None]) -> None:
+    def __init__(
+        self,
+        *,
+        api: Api,
+        clock: Clock,
+        random: Random,
+        changed: Callable[[str, str, str], None],
+        background: Background,
+    ) -> None:
         self._api = api
+        self._background = background
         self._informers: dict[str, Informer] = {}
-        self._tasks: list[asyncio.Task[None]] = []
         for kind, resource in _RESOURCES.items():
             self._informers[kind] = Informer(
                 api=api, clock=clock, random=random, resource=resource, changed=_teller(kind, changed)
@@ -49,7 +58,7 @@ class ConfigObjects:
         informer = self._informers[kind]
         if kind not in self._started:
             self._started.add(kind)
-            self._tasks.append(asyncio.create_task(informer.run(), name=f"objects-{kind}"))
+            self._background.keep(f"kubelet: {kind}s", informer.run)
         await informer.synced.wait()
         found = informer.find(namespace, name)
         if found is None:
@@ -62,11 +71,6 @@ class ConfigObjects:
         claim = await get_or_none(self._api, PERSISTENTVOLUMECLAIMS, name, namespace=namespace)
         volume = bound_volume(name, claim)
         return volume_path(name, await get_or_none(self._api, PERSISTENTVOLUMES, volume))
-
-    async def close(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
 def _teller(kind: str, changed: Callable[[str, str, str], None]) -> Callable[[Json | None, Json | None], None]:
@@ -94,4 +98,5 @@ class NodeServices:
     starts: asyncio.Semaphore
     allocatable: Mapping[str, str]
     memory_directory: Path
+    background: Background
     host_ip: str = "127.0.0.1"

@@ -16,6 +16,7 @@ from typing import Any
 from vcbatch.api.pod import TERMINAL_PHASES, PodPhase
 from vcbatch.api.reasons import PodStatusReason
 from vcbatch.api.resources import PODS
+from vcbatch.hosting.supervise import pause
 from vcbatch.local.kubelet import blueprint, lifecycle, volumes
 from vcbatch.local.kubelet.container_run import ContainerRun
 from vcbatch.local.kubelet.containers import Containers
@@ -78,6 +79,13 @@ class PodWorker:
         """The kubelet stops: end the containers within `grace` seconds, and say so in the pod's status."""
         self._stopping = grace
         self._wake.set()
+
+    def successor(self) -> PodWorker:
+        """A worker in place of this one, which failed: it goes on from what is on record, as after a restart of the
+        kubelet."""
+        other = PodWorker(self.pod, self._node)
+        other._gone, other._stopping = self._gone, self._stopping
+        return other
 
     def objects_changed(self) -> None:
         """A ConfigMap or Secret that the pod reads has changed."""
@@ -337,13 +345,7 @@ class PodWorker:
         elif delay is None:
             await self._wake.wait()
         else:
-            timer = asyncio.ensure_future(self._node.clock.sleep(delay))
-            waiter = asyncio.ensure_future(self._wake.wait())
-            try:
-                await asyncio.wait((timer, waiter), return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                timer.cancel()
-                waiter.cancel()
+            await pause(self._node.clock, delay, woken=self._wake)
         for live in list(self.containers.live.values()):
             await live.kill_if_overdue()
 

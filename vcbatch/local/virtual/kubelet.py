@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from vcbatch.api.names import VIRTUAL_NODE
@@ -14,6 +15,8 @@ from vcbatch.api.pod import PodPhase
 from vcbatch.api.reasons import KubeletConditionReason
 from vcbatch.api.resources import NODES, PODS
 from vcbatch.api.timestamps import format_time
+from vcbatch.hosting.health import Health
+from vcbatch.hosting.supervise import Background, first_of
 from vcbatch.local.kubelet.informer import Informer
 from vcbatch.local.virtual.run import PodRun
 from vcbatch.seams.api import Api, ApiError, PatchKind
@@ -62,7 +65,9 @@ class VirtualKubelet:
     """Registers `nodes`, and pretends to run what is bound to them and to every other Node with the label of virtual
     nodes. Same pictures, same statuses: it draws nothing from chance but the pauses between retries."""
 
-    def __init__(self, api: Api, clock: Clock, random: Random, *, nodes: Sequence[VirtualNode] = ()) -> None:
+    def __init__(
+        self, api: Api, clock: Clock, random: Random, *, nodes: Sequence[VirtualNode] = (), health: Health | None = None
+    ) -> None:
         self._api = api
         self._clock = clock
         self._registered = nodes
@@ -72,7 +77,7 @@ class VirtualKubelet:
         self.ready = asyncio.Event()
         self._nodes = Informer(api=api, clock=clock, random=random, resource=NODES, changed=self._node_changed)
         self._mine: set[str] = set()
-        self._greetings: set[asyncio.Task[None]] = set()
+        self._background = Background(clock=clock, random=random, health=health)
         self._pods = Informer(api=api, clock=clock, random=random, resource=PODS, changed=self._changed)
 
     def node_of(self, namespace: str, name: str) -> str | None:
@@ -83,24 +88,17 @@ class VirtualKubelet:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Until `stop`. The pods stay as they are; whoever pretends next goes on with them."""
-        following: list[asyncio.Task[None]] = []
         try:
             for node in self._registered:
                 await self._register(node)
-            following = [
-                asyncio.create_task(self._nodes.run(), name="virtual kubelet: nodes"),
-                asyncio.create_task(self._pods.run(), name="virtual kubelet: pods"),
-            ]
-            await self._nodes.synced.wait()
-            self.ready.set()
-            stopping = asyncio.create_task(stop.wait())
-            await asyncio.wait({stopping, *following}, return_when=asyncio.FIRST_COMPLETED)
-            stopping.cancel()
+            self._background.keep("virtual kubelet: nodes", self._nodes.run)
+            self._background.keep("virtual kubelet: pods", self._pods.run)
+            await first_of(stop, self._nodes.synced)
+            if not stop.is_set():
+                self.ready.set()
+                await stop.wait()
         finally:
-            tasks = [*following, *self._greetings, *self._tasks.values()]
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await self._background.close()
 
     async def _register(self, node: VirtualNode) -> None:
         while True:
@@ -128,9 +126,7 @@ class VirtualKubelet:
             return
         self._mine.add(name)
         if not any(each.get("type") == "Ready" for each in (node.get("status") or {}).get("conditions") or ()):
-            greeting = asyncio.create_task(self._make_ready(name))
-            self._greetings.add(greeting)
-            greeting.add_done_callback(self._greetings.discard)
+            self._background.finish("virtual kubelet: status", partial(self._make_ready, name), about=name)
         for pod in pods:
             self._changed(None, pod)
 
@@ -161,7 +157,7 @@ class VirtualKubelet:
             PodPhase.FAILED,
         ):
             self._runs[uid] = run = PodRun(self._api, self._clock, new)
-            self._tasks[uid] = asyncio.create_task(run.run())
+            self._start(new, run.run)
 
     def _end(self, pod: Json, deleted_at: str) -> None:
         """Once for each moment at which the pod is to be gone: a second deletion may bring it forward."""
@@ -171,7 +167,12 @@ class VirtualKubelet:
         run = self._runs.get(uid) or PodRun(self._api, self._clock, pod)
         self._forget(uid)
         self._runs[uid], self._ending[uid] = run, deleted_at
-        self._tasks[uid] = asyncio.create_task(run.end(pod))
+        self._start(pod, partial(run.end, pod))
+
+    def _start(self, pod: Json, work: Callable[[], Awaitable[None]]) -> None:
+        metadata = pod["metadata"]
+        about = f"{metadata['namespace']}/{metadata['name']} ({metadata['uid']})"
+        self._tasks[metadata["uid"]] = self._background.finish("virtual kubelet: pod", work, about=about)
 
     def _forget(self, uid: str) -> None:
         self._runs.pop(uid, None)

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from vcbatch.api.resources import Resource
+from vcbatch.hosting.health import Health
+from vcbatch.hosting.supervise import Background, reason_of
 from vcbatch.runtime.caches.cache import Cache
 from vcbatch.runtime.caches.kopf_operator import KopfOperator
 from vcbatch.runtime.client.kubeconfig import Connection
@@ -67,7 +69,9 @@ class CustomResources:
         clock: Clock,
         random: Random,
         meter: Meter | None = None,
+        health: Health | None = None,
     ) -> None:
+        self._background = Background(clock=clock, random=random, health=health)
         self._api = api
         self._connection = connection
         self._feeds = {feed.resource: feed for feed in feeds}
@@ -134,24 +138,27 @@ class CustomResources:
 
     async def watch(self) -> None:
         """Host kopf until cancelled; where it ends by itself it is started again."""
-        failures = 0
+        failures, health = 0, self._background.health
         while True:
             operator = KopfOperator(tuple(self._feeds), observe=self._observe, connection_info=self._connection_info)
             self._blind = True
             started = self._clock.monotonic()
-            settling = asyncio.create_task(self._settle(), name="settling")
+            settling = self._background.once("kopf: settling", self._settle)
             try:
                 await operator.run()
             except Exception as error:
-                log.warning("kopf ended: %s: %s", type(error).__name__, error)
+                why = reason_of(error)
             else:
-                log.warning("kopf ended")
+                why = reason_of(None)
             finally:
                 settling.cancel()
+            log.warning("kopf ended: %s", why)
+            health.failed("kopf", why)
             self._blind = True
             failures = 1 if self._clock.monotonic() - started > _AUDIT_SECONDS else failures + 1
             self._meter.count("kopf_restarts")
             await self._clock.sleep(_RESTART.delay(failures, self._random))
+            health.restarted("kopf")
 
     def _observe(self, resource: Resource, event_type: str | None, obj: Json) -> None:
         """An event, in the main loop. kopf calls the objects of its first list events without a type."""

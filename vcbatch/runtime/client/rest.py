@@ -140,6 +140,17 @@ class RestApi(ABC):
         """What the server says it is: `/version`."""
         return _object(await self._request("GET", "/version", retry=True))
 
+    async def failing_checks(self) -> Sequence[str]:
+        """The checks of `/readyz` that fail, with their reasons as far as the server tells them."""
+        try:
+            await self._request("GET", "/readyz", query={"verbose": ""})
+        except ApiError as error:
+            failing = [line[3:] for line in error.message.splitlines() if line.startswith("[-]")]
+            if not failing:
+                raise
+            return failing
+        return ()
+
     # Writes
 
     async def create(self, resource: Resource, body: Json, *, namespace: str | None = None) -> Json:

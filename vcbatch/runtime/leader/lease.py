@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from vcbatch.api.names import FAILING_TASKS
 from vcbatch.api.resources import LEASES
 from vcbatch.api.timestamps import format_micro_time
 from vcbatch.seams.api import Api, ApiError, Json, get_or_none
@@ -26,6 +27,7 @@ log = logging.getLogger(__name__)
 _JITTER = 1.2
 _AFTER_EXPIRY = 0.05
 _LAST_SECONDS = 2.0
+_LONGEST_FAULT = 2000  # characters
 _NOT_TAKEN = frozenset({400, 403, 413, 422})
 """With which a server refuses what is in an object, whoever else writes it."""
 
@@ -73,6 +75,8 @@ class LeaderElector:
         self._changed_at = 0.0  # when, by our clock, the Lease was last seen to change
         self._renewed_at = 0.0  # by our clock, when the request began that renewed it last
         self._words: Mapping[str, str] = {}
+        self.faults: Callable[[], str] = lambda: ""
+        """What is wrong with the work: the Lease carries it in the annotation `FAILING_TASKS`, for `vcbatch doctor`."""
         self.leading = False
         """From taking the Lease until the work has ended."""
         self.in_touch = False
@@ -223,9 +227,15 @@ class LeaderElector:
         return self.leading and not self._words.items() <= (metadata.get("annotations") or {}).items()
 
     def _metadata(self, before: Json) -> Json:
-        if not (self.leading and self._words):
+        if not self.leading:
             return before
-        return {**before, "annotations": {**(before.get("annotations") or {}), **self._words}}
+        present: Json = before.get("annotations") or {}
+        said = {**present, **self._words}
+        if fault := self.faults()[:_LONGEST_FAULT]:
+            said[FAILING_TASKS] = fault
+        else:
+            said.pop(FAILING_TASKS, None)
+        return before if said == present else {**before, "annotations": said}
 
     def _spec(self, before: Json) -> Json:
         stamp = format_micro_time(self._clock.now())

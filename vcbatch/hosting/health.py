@@ -1,0 +1,64 @@
+"""Which background tasks of a program don't work at the moment, and why: what readiness and `vcbatch doctor` report."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from vcbatch.seams.clock import Clock
+
+STEADY_SECONDS = 5.0
+"""How long a restarted task has to run before it counts as healthy again: a task that crashes in a loop never does."""
+_LONGEST_REASON = 300
+
+
+@dataclass(slots=True)
+class _Fault:
+    reason: str
+    """Why the task failed last."""
+    running_since: float | None = None
+    """When it was started again; None while it waits for that."""
+
+
+class Health:
+    """The faults of the supervised tasks of one program. May be read from any thread.
+
+    `on_failure` is called after each failure, in the thread of the task, with the name that all tasks of its kind have.
+    """
+
+    def __init__(self, clock: Clock, *, on_failure: Callable[[str], None] = lambda _: None) -> None:
+        self.on_failure = on_failure
+        self._clock = clock
+        self._faults: dict[str, _Fault] = {}
+        self._lock = threading.Lock()
+
+    def failed(self, name: str, reason: str, *, kind: str = "") -> None:
+        """The task has ended with an error and isn't running. `kind` is its name without that of an object."""
+        with self._lock:
+            self._faults[name] = _Fault(" ".join(reason.split())[:_LONGEST_REASON])
+        self.on_failure(kind or name)
+
+    def restarted(self, name: str) -> None:
+        """The task runs again; its fault is reported for `STEADY_SECONDS` more."""
+        with self._lock:
+            if (fault := self._faults.get(name)) is not None:
+                fault.running_since = self._clock.monotonic()
+
+    def ended(self, name: str) -> None:
+        """The task is done, or isn't needed any more."""
+        with self._lock:
+            self._faults.pop(name, None)
+
+    def faults(self) -> Mapping[str, str]:
+        """The reason for each task that isn't healthy, sorted by name."""
+        now = self._clock.monotonic()
+        with self._lock:
+            for name, fault in list(self._faults.items()):
+                if fault.running_since is not None and now - fault.running_since >= STEADY_SECONDS:
+                    del self._faults[name]
+            return {name: self._faults[name].reason for name in sorted(self._faults)}
+
+    def fault(self) -> str:
+        """All faults in one line, "" where there are none: a readiness check."""
+        return "; ".join(f"{name}: {reason}" for name, reason in self.faults().items())

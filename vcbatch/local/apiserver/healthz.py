@@ -1,0 +1,33 @@
+"""/healthz, /livez and /readyz. Source: apiserver `pkg/server/healthz/healthz.go`.
+
+A server that answers is alive. It is ready while all background tasks of the process work. Unlike Kubernetes, which
+says "reason withheld", it tells administrators what is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from vcbatch.hosting.health import Health
+from vcbatch.local.apiserver.access import User
+from vcbatch.local.apiserver.response import Response, text_response
+
+_CHECKS = ("healthz", "livez", "readyz")
+
+
+def health_response(
+    path: str, query: Mapping[str, Sequence[str]], user: User, health: Health | None
+) -> Response | None:
+    """The answer to a question for health; None for every other path."""
+    check, _, single = path.removeprefix("/").partition("/")
+    if check not in _CHECKS or not path.startswith("/"):
+        return None
+    if single or path.endswith("/"):
+        return text_response("ok") if single == "ping" else None
+    faults = health.faults() if check == "readyz" and health is not None else {}
+    if not faults and "verbose" not in query:
+        return text_response("ok")
+    lines = ["[+]ping ok"]
+    lines += [f"[-]{name} failed: {why if user.administrator else 'reason withheld'}" for name, why in faults.items()]
+    lines.append(f"{check} check {'failed' if faults else 'passed'}")
+    return text_response("\n".join(lines) + "\n", code=500 if faults else 200)
