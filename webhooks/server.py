@@ -6,13 +6,13 @@ import asyncio
 import logging
 import socket
 import ssl
-from contextlib import nullcontext
-from typing import Any, Final
+from typing import Final
 
 import uvicorn
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from vcbatch.hosting.guards import HttpLimits
+from vcbatch.hosting.http_server import Guard, GuardedHttp, GuardedServer
 from vcbatch.seams.clock import Clock
 
 log = logging.getLogger(__name__)
@@ -25,52 +25,6 @@ _HEAD_SECONDS = 5.0
 _HANDSHAKE_SECONDS = 5.0
 _KEEP_ALIVE_SECONDS = 90  # a moment longer than a client of Go's keeps an idle connection
 _SHUTDOWN_SECONDS = 10
-
-
-class _Protocol(HttpToolsProtocol):
-    """uvicorn's parser, which waits for ever for the first request of a connection, and takes as many connections as
-    there are. This one doesn't."""
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        self._patience = self.loop.call_later(_HEAD_SECONDS, transport.abort)
-        if len(self.connections) > MOST_CONNECTIONS:
-            transport.abort()
-
-    def on_headers_complete(self) -> None:
-        self._patience.cancel()
-        super().on_headers_complete()
-
-    def on_message_begin(self) -> None:
-        super().on_message_begin()
-        self._patience.cancel()
-        self._patience = self.loop.call_later(_HEAD_SECONDS, self.transport.abort)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._patience.cancel()
-        super().connection_lost(exc)
-
-
-class _Server(uvicorn.Server):
-    """uvicorn without its signal handlers, which belong to the program, and with an end to TLS handshakes."""
-
-    def __init__(self, config: uvicorn.Config, listener: socket.socket, context: ssl.SSLContext) -> None:
-        super().__init__(config)
-        self._listener = listener
-        self._context = context
-
-    def capture_signals(self) -> Any:
-        return nullcontext()
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        def protocol() -> asyncio.Protocol:
-            return _Protocol(config=self.config, server_state=self.server_state, app_state={})
-
-        server = await asyncio.get_running_loop().create_server(
-            protocol, sock=self._listener, ssl=self._context, ssl_handshake_timeout=_HANDSHAKE_SECONDS
-        )
-        self.servers = [server]
-        self.started = True
 
 
 class Drained:
@@ -130,12 +84,19 @@ async def serve(
     *,
     clock: Clock,
     drain_seconds: float = DRAIN_SECONDS,
+    limits: HttpLimits | None = None,
 ) -> None:
     """Serve until cancelled; then clients are sent elsewhere, and what is under way is answered."""
     drained = Drained(app, clock=clock)
+    limits = limits or HttpLimits(
+        head_seconds=_HEAD_SECONDS,
+        handshake_seconds=_HANDSHAKE_SECONDS,
+        connections=MOST_CONNECTIONS,
+        anonymous_idle_seconds=None,  # an API server shows no credentials
+    )
     config = uvicorn.Config(
         drained,  # type: ignore[arg-type]
-        http=_Protocol,
+        http=GuardedHttp,
         ws="none",
         loop="none",
         lifespan="off",
@@ -147,7 +108,7 @@ async def serve(
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
     )
-    server = _Server(config, listener, context)
+    server = GuardedServer(config, listener, context, Guard(limits))
     serving = asyncio.ensure_future(server.serve(sockets=[listener]))
     try:
         await asyncio.shield(serving)

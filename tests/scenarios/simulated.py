@@ -22,6 +22,7 @@ from vcbatch.api.resources import NAMESPACES, NODES, PODS, QUEUES
 from vcbatch.cli.admission import admission_services, ensure_webhooks
 from vcbatch.cli.definitions import ensure_definitions
 from vcbatch.core.jobflow import Probe
+from vcbatch.hosting.health import Health
 from vcbatch.local.apiserver.assembly import build
 from vcbatch.local.provisioner import Provisioner
 from vcbatch.local.virtual import VirtualKubelet
@@ -73,7 +74,11 @@ class SimulatedWorld:
         self.namespace = namespace
         self.clock = VirtualClock()
         self.random = SeededRandom(seed)
-        self.kernel = build(clock=self.clock, random=self.random, services=admission_services(self.clock))
+        self.health = Health(self.clock)
+        """What the background tasks of all parts report."""
+        self.kernel = build(
+            clock=self.clock, random=self.random, services=admission_services(self.clock), health=self.health
+        )
         self.api: Api = self.kernel.api
         self._seen_by_parts = api(self.kernel.api)
         self._running: dict[str, asyncio.Task[None]] = {}
@@ -88,7 +93,7 @@ class SimulatedWorld:
         for short in nodes or [_ONE_NODE]:
             await self.api.create(NODES, node(short, self.clock.now()))
         self.start_kubelet()
-        volumes = Provisioner(self._seen_by_parts, clock=self.clock, random=self.random, root=None)
+        volumes = Provisioner(self._seen_by_parts, clock=self.clock, random=self.random, root=None, health=self.health)
         self._running["volumes"] = asyncio.create_task(volumes.run(asyncio.Event()))
         for part in ("controllers", "scheduler"):
             await self.restart(part)
@@ -99,11 +104,11 @@ class SimulatedWorld:
         await self._kill(part)
         await self.pass_time(after)
         make = {"controllers": self._controllers, "scheduler": self._scheduler}[part]
-        supervisor = Supervisor(clock=self.clock, random=self.random)
+        supervisor = Supervisor(clock=self.clock, random=self.random, health=self.health)
         self._running[part] = asyncio.create_task(supervisor.run(*make()), name=part)
 
     def start_kubelet(self) -> None:
-        kubelet = VirtualKubelet(self._seen_by_parts, self.clock, self.random)
+        kubelet = VirtualKubelet(self._seen_by_parts, self.clock, self.random, health=self.health)
         self._running["kubelet"] = asyncio.create_task(kubelet.run(self._stop_kubelet))
 
     async def kill_kubelet(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from vcbatch.seams.clock import Clock
@@ -31,7 +31,18 @@ class Health:
         self.on_failure = on_failure
         self._clock = clock
         self._faults: dict[str, _Fault] = {}
+        self._tasks: set[str] = set()
         self._lock = threading.Lock()
+
+    def started(self, name: str) -> None:
+        """A task is supervised from now on, until it has `ended`."""
+        with self._lock:
+            self._tasks.add(name)
+
+    def tasks(self) -> Sequence[str]:
+        """The names of all supervised tasks."""
+        with self._lock:
+            return sorted(self._tasks)
 
     def failed(self, name: str, reason: str, *, kind: str = "") -> None:
         """The task has ended with an error and isn't running. `kind` is its name without that of an object."""
@@ -48,6 +59,7 @@ class Health:
     def ended(self, name: str) -> None:
         """The task is done, or isn't needed any more."""
         with self._lock:
+            self._tasks.discard(name)
             self._faults.pop(name, None)
 
     def faults(self) -> Mapping[str, str]:

@@ -83,6 +83,7 @@ class Supervisor:
 
     async def _keep(self, part: Part) -> None:
         restarts = _Restarts(self._clock, self._random)
+        self.health.started(part.name)
         try:
             while True:
                 error: Exception | None = None
@@ -144,6 +145,7 @@ class Background:
     ) -> None:
         name = _full(kind, about)
         restarts = _Restarts(self._clock, self._random)
+        self.health.started(name)
         try:
             while True:
                 error: Exception | None = None
@@ -162,7 +164,9 @@ class Background:
 
 
 def reason_of(error: Exception | None) -> str:
-    """Why a task isn't running, for people; None means that it returned."""
+    """Why a task isn't running, for people; None means that it returned. Of a group's errors it is the first one."""
+    while isinstance(error, ExceptionGroup):
+        error = error.exceptions[0]
     return "it ended" if error is None else f"{type(error).__name__}: {error}"
 
 

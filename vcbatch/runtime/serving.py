@@ -6,17 +6,18 @@ They run in a thread of their own, so that a program whose event loop hangs says
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from aiohttp import web
-
+from vcbatch.hosting.plain_http import Answer, PlainHttpServer, Route
 from vcbatch.seams.clock import Clock
 
 _BEAT_SECONDS = 1.0
 _LONGEST_SILENCE = 30.0
 _CLOSE_SECONDS = 2.0
+_TEXT = "text/plain; charset=utf-8"
 
 
 class AddressError(ValueError):
@@ -80,18 +81,17 @@ class HealthServer:
         self._metrics = metrics
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
-        self._runners: list[web.AppRunner] = []
+        self._servers: list[PlainHttpServer] = []
 
     def start(self, *, health: Address | None, metrics: Address | None) -> None:
         """Listen; no thread is started where there is no address. Raises `OSError` where one is taken."""
-        wanted: dict[Address, list[web.RouteDef]] = {}
+        wanted: dict[Address, dict[str, Route]] = {}
         if health is not None:
             alive = self._answer(self._alive)
-            wanted.setdefault(health, []).extend(
-                [web.get("/healthz", alive), web.get("/livez", alive), web.get("/readyz", self._answer(self._ready))]
-            )
+            routes = {"/healthz": alive, "/livez": alive, "/readyz": self._answer(self._ready)}
+            wanted.setdefault(health, {}).update(routes)
         if metrics is not None:
-            wanted.setdefault(metrics, []).append(web.get("/metrics", self._expose))
+            wanted.setdefault(metrics, {})["/metrics"] = self._expose
         if not wanted:
             return
         loop = self._loop = asyncio.new_event_loop()
@@ -115,27 +115,48 @@ class HealthServer:
         if not self._thread.is_alive():
             loop.close()
 
-    async def _listen(self, address: Address, routes: Iterable[web.RouteDef]) -> None:
-        app = web.Application(client_max_size=1024)
-        app.add_routes(routes)
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=_CLOSE_SECONDS, handle_signals=False)
-        await runner.setup()
-        self._runners.append(runner)
-        await web.TCPSite(runner, address.host, address.port).start()
+    async def _listen(self, address: Address, routes: Mapping[str, Route]) -> None:
+        for listener in _listeners(address):
+            server = PlainHttpServer(routes)
+            await server.start(listener)
+            self._servers.append(server)
 
     async def _cleanup(self) -> None:
-        for runner in self._runners:
-            await runner.cleanup()
-        self._runners.clear()
+        for server in self._servers:
+            await server.close()
+        self._servers.clear()
 
     @staticmethod
-    def _answer(checks: Sequence[Check]) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
-        async def handle(_: web.Request) -> web.StreamResponse:
+    def _answer(checks: Sequence[Check]) -> Route:
+        def answer() -> Answer:
             faults = [fault for fault in (check() for check in checks) if fault]
-            return web.Response(status=503 if faults else 200, text="; ".join(faults) or "ok")
+            return Answer(503 if faults else 200, _TEXT, ("; ".join(faults) or "ok").encode())
 
-        return handle
+        return answer
 
-    async def _expose(self, _: web.Request) -> web.Response:
-        content_type, body = self._metrics()
-        return web.Response(body=body, headers={"Content-Type": content_type})
+    def _expose(self) -> Answer:
+        return Answer(200, *self._metrics())
+
+
+def _listeners(address: Address) -> list[socket.socket]:
+    """Listening sockets at that address: those of IPv4 and of IPv6 where it has both. Raises `OSError`."""
+    found: list[socket.socket] = []
+    flags = socket.AI_PASSIVE
+    places = dict.fromkeys(socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=flags))
+    try:
+        for family, _, _, _, place in places:
+            try:
+                listener = socket.socket(family, socket.SOCK_STREAM)
+            except OSError:
+                continue  # this machine has no such addresses
+            found.append(listener)
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            listener.bind(place)
+            listener.listen(128)
+    except OSError:
+        for listener in found:
+            listener.close()
+        raise
+    return found

@@ -176,8 +176,7 @@ async def no_process(marker: str) -> None:
 
 
 def _is_kubelets(task: asyncio.Task[Any]) -> bool:
-    names = ("kubelet-", "pod-", "probe-", "run-", "objects-")
-    return task.get_name().startswith(names)
+    return task.get_name().startswith("kubelet: ")
 
 
 async def _nothing(*_: Any) -> None:

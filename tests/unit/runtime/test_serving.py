@@ -73,7 +73,7 @@ def test_an_address_that_is_taken_is_an_error(program: Program) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
-        with pytest.raises(OSError, match="address already in use"):
+        with pytest.raises(OSError, match="Address already in use"):
             program.server.start(health=Address(*other.getsockname()), metrics=None)
 
 

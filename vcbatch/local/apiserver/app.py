@@ -6,25 +6,28 @@ Raw ASGI without a framework: a framework's routing and encoding would cost more
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+from vcbatch.hosting.http_server import AUTHENTICATED_EXTENSION, STALL_EXTENSION
 from vcbatch.local.apiserver.authn import Authenticator
 from vcbatch.local.apiserver.errors import StatusError
 from vcbatch.local.apiserver.handler import Handler, Request
 from vcbatch.local.apiserver.request import BODY_LIMIT, parse_query
-from vcbatch.local.apiserver.response import Response, error_response
+from vcbatch.local.apiserver.response import Pieces, Response, error_response
 
 Scope = Mapping[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
+PIECE_BYTES = 64 * 1024
 _HOSTS = frozenset({"127.0.0.1", "localhost", "[::1]", "kubernetes", "kubernetes.default", "kubernetes.default.svc"})
 
 
 class App:
-    """The ASGI application. `peer_certificate(scope)` gives the checked client certificate, where there is one."""
+    """The ASGI application. `peer_certificate(scope)` gives the checked client certificate, where there is one;
+    `body_seconds` is how long a client may take to send a body."""
 
     def __init__(
         self,
@@ -32,7 +35,9 @@ class App:
         authenticator: Authenticator,
         *,
         peer_certificate: Callable[[Scope], Mapping[str, Any] | None] = lambda _scope: None,
+        body_seconds: float = 30.0,
     ) -> None:
+        self._body_seconds = body_seconds
         self._handler = handler
         self._authenticator = authenticator
         self._peer_certificate = peer_certificate
@@ -54,27 +59,42 @@ class App:
         response = await self._handler.handle(request)
         if response is None:
             return
-        if isinstance(response.body, bytes):
+        if isinstance(response.body, bytes | Pieces):
             await _write(response, send)
         else:
+            if response.stall_seconds is not None:
+                _extension(scope, STALL_EXTENSION, response.stall_seconds)
             await _stream(response, response.body, receive, send)
 
     async def _request(self, scope: Scope, receive: Receive, send: Send) -> Request:
+        """The request. The body of somebody unknown isn't read: nothing that takes one is open to them."""
         headers = _headers(scope["headers"])
         _check_origin(headers)
         path = scope["path"]
         user = self._authenticator.user(path, headers, self._peer_certificate(scope))
+        known = user.discovers
+        if known:
+            _extension(scope, AUTHENTICATED_EXTENSION)
         return Request(
             method=scope.get("method", "GET"),
             path=path,
             query=parse_query(scope["query_string"]),
             headers=headers,
-            body=await _body(headers, receive) if scope["type"] == "http" else b"",
+            body=await self._body(headers, receive) if known and scope["type"] == "http" else b"",
             user=user,
             scope=scope,
             receive=receive,
             send=send,
         )
+
+    async def _body(self, headers: Mapping[str, str], receive: Receive) -> bytes:
+        """The body. Raises `StatusError` 413 where it is too large and 408 where it comes too slowly."""
+        try:
+            async with asyncio.timeout(self._body_seconds):
+                return await _body(headers, receive)
+        except TimeoutError:
+            message = f"the body of the request didn't arrive within {self._body_seconds:g} s"
+            raise StatusError(408, "Timeout", message, {"": None}) from None
 
     async def _websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
         """A WebSocket is a GET whose handler takes over the channel; an answer instead refuses the handshake."""
@@ -93,7 +113,7 @@ class App:
                     "headers": _raw_headers(response),
                 }
             )
-            body = response.body if isinstance(response.body, bytes) else b""
+            body = bytes(response.body) if isinstance(response.body, bytes | Pieces) else b""
             await send({"type": "websocket.http.response.body", "body": body})
         else:
             await send({"type": "websocket.close", "code": 1008})
@@ -123,6 +143,13 @@ def _check_origin(headers: Mapping[str, str]) -> None:
     # WebSocket libraries of programs name the server itself as the origin, which no page can: the server has none.
     if headers.get("origin", f"https://{host}") != f"https://{host}":
         raise StatusError(403, "Forbidden", "requests of web pages are not served")
+
+
+def _extension(scope: Scope, name: str, *arguments: Any) -> None:
+    """Tell the connection something, where it is one that listens."""
+    call = (scope.get("extensions") or {}).get(name)
+    if call is not None:
+        call(*arguments)
 
 
 async def _body(headers: Mapping[str, str], receive: Receive) -> bytes:
@@ -155,11 +182,35 @@ def _raw_headers(response: Response) -> list[tuple[bytes, bytes]]:
 
 
 async def _write(response: Response, send: Send) -> None:
-    body = response.body if isinstance(response.body, bytes) else b""
+    """Send an answer of a known size; a large one piece by piece, as fast as the client reads."""
+    body = response.body if isinstance(response.body, bytes | Pieces) else b""
+    size = body.size if isinstance(body, Pieces) else len(body)
     headers = _raw_headers(response)
-    headers.append((b"content-length", str(len(body)).encode()))
+    headers.append((b"content-length", str(size).encode()))
     await send({"type": "http.response.start", "status": response.code, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+    if size <= PIECE_BYTES:
+        await send({"type": "http.response.body", "body": bytes(body)})
+        return
+    for piece in _pieces(body):
+        await send({"type": "http.response.body", "body": piece, "more_body": True})
+        await asyncio.sleep(0)  # a large answer delays no other
+    await send({"type": "http.response.body", "body": b""})
+
+
+def _pieces(body: bytes | Pieces) -> Iterator[bytes]:
+    """A body in pieces of about `PIECE_BYTES`."""
+    held: list[bytes] = []
+    size = 0
+    for part in (body,) if isinstance(body, bytes) else body:
+        for start in range(0, len(part), PIECE_BYTES):
+            piece = part[start : start + PIECE_BYTES]
+            held.append(piece)
+            size += len(piece)
+            if size >= PIECE_BYTES:
+                yield b"".join(held)
+                held, size = [], 0
+    if held:
+        yield b"".join(held)
 
 
 async def _stream(response: Response, body: AsyncIterator[bytes], receive: Receive, send: Send) -> None:
@@ -183,6 +234,8 @@ async def _stream(response: Response, body: AsyncIterator[bytes], receive: Recei
 async def _copy(body: AsyncIterator[bytes], send: Send) -> None:
     async for chunk in body:
         await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        if len(chunk) >= PIECE_BYTES // 2:
+            await asyncio.sleep(0)
 
 
 async def _until_gone(receive: Receive) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from vcbatch.api.name_rules import path_segment
+from vcbatch.hosting.guards import SESSION_STALL_SECONDS
 from vcbatch.hosting.health import Health
 from vcbatch.local.apiserver.access import User, authorize, forbidden_path
 from vcbatch.local.apiserver.decoding import Decoder
@@ -547,4 +548,10 @@ def _deleted(entry: Served, record: Record) -> Json:
 
 def _from_reply(reply: Reply) -> Response:
     body = encode(reply.body) if isinstance(reply.body, dict) else reply.body
-    return Response(code=reply.code, body=body, content_type=reply.content_type, headers=list(reply.headers.items()))
+    return Response(
+        code=reply.code,
+        body=body,
+        content_type=reply.content_type,
+        headers=list(reply.headers.items()),
+        stall_seconds=SESSION_STALL_SECONDS,  # of the replies only logs are streams
+    )

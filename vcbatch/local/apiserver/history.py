@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
@@ -29,14 +29,13 @@ class Change:
         self.old = old
         self.fields: dict[tuple[str, bool], Mapping[str, str]] = {}
         """Values of selectable fields, by version and whether before the change: found once for all watchers."""
-        self._lines: dict[str, bytes] = {}
+        self._lines: dict[tuple[str, ...], bytes] = {}
 
-    def line(self, type_: str) -> bytes:
-        """The watch event with the object as it was stored, encoded once."""
-        found = self._lines.get(type_)
+    def line(self, form: tuple[str, ...], encoded: Callable[[], bytes]) -> bytes:
+        """The watch event in that form, encoded once for all watchers that see it in the same form."""
+        found = self._lines.get(form)
         if found is None:
-            found = b'{"type":"%b","object":%b}\n' % (type_.encode(), self.record.body)
-            self._lines[type_] = found
+            found = self._lines[form] = encoded()
         return found
 
     def previous_at_this_version(self) -> bytes:
@@ -95,8 +94,20 @@ class History:
             return None
         return self._first + bisect_right(self._changes, version, key=lambda change: change.record.version)
 
-    def since(self, position: int) -> Sequence[Change] | None:
-        """The changes from a position on, or None where it fell out of the ring."""
+    @property
+    def end(self) -> int:
+        """The position after the last change."""
+        return self._first + len(self._changes)
+
+    def since(self, position: int, *, size: int) -> Sequence[Change] | None:
+        """Changes from a position on: at least one where there are any, and no more than have `size` bytes together.
+        None where the position fell out of the ring."""
         if position < self._first:
             return None
-        return self._changes[position - self._first :]
+        start = end = position - self._first
+        while end < len(self._changes):
+            size -= len(self._changes[end].record.body)
+            if size < 0 and end > start:
+                break
+            end += 1
+        return self._changes[start:end]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -23,16 +24,35 @@ Json = dict[str, Any]
 
 encode = msgspec.json.Encoder().encode
 _META = "meta.k8s.io/v1"
+_LARGE_LIST = 256 * 1024
+"""Bytes from which on a list is joined only while it is sent."""
+
+
+class Pieces:
+    """A large body as pieces of `size` bytes together. They are made while they are sent, so that a client that reads
+    slowly costs no memory; `bytes()` joins them."""
+
+    def __init__(self, size: int, pieces: Callable[[], Iterator[bytes]]) -> None:
+        self.size = size
+        self._pieces = pieces
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self._pieces()
+
+    def __bytes__(self) -> bytes:
+        return b"".join(self._pieces())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
-    """`body` is a stream for watches and logs."""
+    """`body` is a stream for watches and logs. `stall_seconds`: how long a client may read nothing of a stream, where
+    that is longer than usual."""
 
     code: int = 200
-    body: bytes | AsyncIterator[bytes] = b""
+    body: bytes | Pieces | AsyncIterator[bytes] = b""
     content_type: str = JSON_TYPE
     headers: Sequence[tuple[str, str]] = field(default=())
+    stall_seconds: float | None = None
 
 
 def json_response(value: Any, *, code: int = 200, accepted: Accepted | None = None, pretty: bool = False) -> Response:
@@ -145,24 +165,39 @@ def list_response(
         metadata = {"continue": "", **metadata}
     body = _list_body(entry, page.records, metadata)
     if accepted.media_type == YAML_TYPE or _pretty(query):
-        return json_response(msgspec.json.decode(body), accepted=accepted, pretty=_pretty(query))
-    return Response(body=body)
+        return json_response(msgspec.json.decode(bytes(body)), accepted=accepted, pretty=_pretty(query))
+    return Response(body=body if body.size > _LARGE_LIST else bytes(body))
 
 
 def list_kind(entry: Served) -> str:
     return entry.list_kind or f"{entry.resource.kind}List"
 
 
-def _list_body(entry: Served, records: Sequence[Record], metadata: Json) -> bytes:
+def _list_body(entry: Served, records: Sequence[Record], metadata: Json) -> Pieces:
     """The list, joined from encoded objects. Items of built-in kinds come without version and kind, as from Go."""
     resource = entry.resource
     head = encode({"kind": list_kind(entry), "apiVersion": resource.api_version, "metadata": metadata})
+    start = head[:-1] + b',"items":['
     bodies: list[bytes] = [Engine.body(entry, record) for record in records]
-    if not entry.generated:
-        prefix = encode({"apiVersion": resource.api_version, "kind": resource.kind})[:-1] + b","
-        size = len(prefix)
-        bodies = [b"{" + body[size:] if body.startswith(prefix) else body for body in bodies]
-    return b'%b,"items":[%b]}' % (head[:-1], b",".join(bodies))
+    prefix = b"" if entry.generated else encode({"apiVersion": resource.api_version, "kind": resource.kind})[:-1] + b","
+    cut = len(prefix)
+    size = len(start) + sum(map(len, bodies)) + max(len(bodies) - 1, 0) + 2
+    if prefix:
+        size -= sum(cut - 1 for body in bodies if body.startswith(prefix))
+
+    def pieces() -> Iterator[bytes]:
+        yield start
+        for index, body in enumerate(bodies):
+            if prefix and body.startswith(prefix):
+                yield b"%b{" % (b"," if index else b"")
+                yield body[cut:]
+            elif index:
+                yield b"," + body
+            else:
+                yield body
+        yield b"]}"
+
+    return Pieces(size, pieces)
 
 
 def _partial(obj: Json) -> Json:
@@ -199,7 +234,7 @@ def _table(objects: Sequence[Json], entry: Served, now: datetime, include: str, 
 
 
 class EventEncoder:
-    """Encodes what one watcher sees. Plain JSON of the stored version is shared between watchers."""
+    """Encodes what one watcher sees. What doesn't depend on the moment is encoded once for all watchers."""
 
     def __init__(self, entry: Served, accepted: Accepted, now: Callable[[], datetime], query: Mapping[str, Any]):
         self._entry = entry
@@ -215,13 +250,19 @@ class EventEncoder:
     def _encode(self, event: Seen) -> bytes:
         if event.type == "BOOKMARK":
             return encode({"type": "BOOKMARK", "object": self._bookmark(event)}) + b"\n"
-        if self._shared:
-            if event.before and event.change:
-                return b'{"type":"DELETED","object":%b}\n' % event.change.previous_at_this_version()
-            if event.change:
-                return event.change.line(event.type)
-            return b'{"type":"ADDED","object":%b}\n' % event.record.body if event.record else b""
-        return encode({"type": event.type, "object": self._shown(self.object(event))}) + b"\n"
+        if event.change is None or self._transform == "Table":  # ages in tables are those of the moment
+            return self._line(event)
+        form = (event.type, "before" if event.before else "", self._transform, self._entry.resource.api_version)
+        return event.change.line(form, partial(self._line, event))
+
+    def _line(self, event: Seen) -> bytes:
+        if not self._shared:
+            return encode({"type": event.type, "object": self._shown(self.object(event))}) + b"\n"
+        record = event.change.record if event.change else event.record
+        body = record.body if record else b"null"
+        if event.before and event.change:
+            body = event.change.previous_at_this_version()
+        return b'{"type":"%b","object":%b}\n' % (event.type.encode(), body)
 
     def object(self, event: Seen) -> Json:
         """The object of an event, in the served version; a fresh copy."""

@@ -7,15 +7,15 @@ import errno
 import logging
 import socket
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.websockets.wsproto_impl import WSProtocol
 
+from vcbatch.hosting.guards import SESSION_STALL_SECONDS, HttpLimits, SlowReader
 from vcbatch.hosting.health import Health
+from vcbatch.hosting.http_server import STALL_EXTENSION, Guard, GuardedHttp, GuardedServer
 from vcbatch.local.apiserver.admission import AdmissionRequest
 from vcbatch.local.apiserver.admission.webhooks import Services
 from vcbatch.local.apiserver.app import App, Scope
@@ -43,8 +43,8 @@ class PortInUse(Exception):
     """Another program listens on the port that was asked for."""
 
 
-class _Protocol(HttpToolsProtocol):
-    """uvicorn's parser, with the client's checked certificate in the scope."""
+class _Protocol(GuardedHttp):
+    """HTTP with limits, and with the client's checked certificate in the scope."""
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -52,13 +52,14 @@ class _Protocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         if self._get_upgrade() == UPGRADE:
-            self.scope.setdefault("extensions", {})[TAKE_OVER_EXTENSION] = self._take_over  # type: ignore[typeddict-unknown-key]
+            self.scope["extensions"][TAKE_OVER_EXTENSION] = self._take_over  # type: ignore[typeddict-unknown-key]
         super().on_headers_complete()
 
     def _unsupported_upgrade_warning(self) -> None:
         """The application answers, and says what isn't supported."""
 
     def _take_over(self, answer: bytes) -> Tunnel:
+        self._leave_http()
         tunnel = Tunnel(self.transport, ended=self.connections.discard)  # type: ignore[arg-type]
         self.connections.discard(self)
         self.connections.add(tunnel)  # type: ignore[arg-type]
@@ -71,13 +72,28 @@ class _Protocol(HttpToolsProtocol):
 class _WebSocketProtocol(WSProtocol):
     """The same for WebSockets, and a word to the application when the connection is lost while it isn't receiving."""
 
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._slow_reader = SlowReader(transport, SESSION_STALL_SECONDS)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._slow_reader.paused()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._slow_reader.resumed()
+
     def handle_connect(self, event: Any) -> None:
         super().handle_connect(event)
         _note_certificate(self.transport, self.scope)
         self._gone = asyncio.Event()
-        self.scope.setdefault("extensions", {})[GONE_EXTENSION] = self._gone  # type: ignore[typeddict-unknown-key]
+        extensions: dict[str, Any] = self.scope.setdefault("extensions", {})  # type: ignore[assignment]
+        extensions[GONE_EXTENSION] = self._gone
+        extensions[STALL_EXTENSION] = self._slow_reader.allow
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._slow_reader.resumed()
         super().connection_lost(exc)
         if hasattr(self, "_gone"):
             self._gone.set()
@@ -111,8 +127,10 @@ class EmbeddedServer:
         notices: Callable[[AdmissionRequest], Sequence[str]] | None = None,
         kubelet: PodStreams | None = None,
         health: Health | None = None,
+        limits: HttpLimits | None = None,
     ) -> None:
         self._health = health
+        self._limits = limits or HttpLimits()
         self._state_dir = state_dir
         self._clock = clock
         self._random = random
@@ -184,7 +202,12 @@ class EmbeddedServer:
         log.info("the API server listens on %s", self.url)
 
     async def _serve(self, pki: Pki, authenticator: Authenticator, listener: socket.socket) -> None:
-        app = App(self.kernel.handler, authenticator, peer_certificate=_peer_certificate)
+        app = App(
+            self.kernel.handler,
+            authenticator,
+            peer_certificate=_peer_certificate,
+            body_seconds=self._limits.body_seconds,
+        )
         config = uvicorn.Config(
             app,  # type: ignore[arg-type]
             http=_Protocol,
@@ -204,9 +227,8 @@ class EmbeddedServer:
             proxy_headers=False,
             timeout_keep_alive=300,
             timeout_graceful_shutdown=int(_SHUTDOWN_SECONDS),
-            ssl_context_factory=lambda _config, _default: pki.server_context(),
         )
-        self._server = _Server(config)
+        self._server = GuardedServer(config, listener, pki.server_context(), Guard(self._limits))
         # `ended` tells whoever runs the server of its end.
         self._serving = asyncio.create_task(self._server.serve(sockets=[listener]), name="API server")
         if self.kernel.persistence is not None:
@@ -245,13 +267,6 @@ class EmbeddedServer:
         if self._kernel:
             await self._kernel.stop()
             self._kernel = None
-
-
-class _Server(uvicorn.Server):
-    """uvicorn without its signal handlers, which belong to the program."""
-
-    def capture_signals(self) -> Any:
-        return nullcontext()
 
 
 def _listen(port: int) -> socket.socket:

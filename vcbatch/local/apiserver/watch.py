@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 
 from vcbatch.local.apiserver.engine import Engine
@@ -15,6 +15,8 @@ from vcbatch.local.apiserver.registry import Served
 
 _BOOKMARK_SECONDS = 60.0
 _WATCH_SECONDS = 1800.0
+GROUP_BYTES = 64 * 1024
+"""What a group of events has at most, but for a single larger event: as much as is encoded ahead of a slow watcher."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +58,11 @@ class Watch:
 
     async def __aiter__(self) -> AsyncIterator[list[Seen]]:
         options = self._options
-        first_events = [Seen("ADDED", record=record, version=record.version) for record in self._initial]
-        if options.initial_events and options.bookmarks:
-            first_events.append(Seen("BOOKMARK", version=self._version, initial_end=True))
+        for group in _groups(self._initial):
+            yield group
         self._initial = ()
-        if first_events:
-            yield first_events
+        if options.initial_events and options.bookmarks:
+            yield [Seen("BOOKMARK", version=self._version, initial_end=True)]
         if self._position is None:
             raise expired(self._begin, self._history.floor)
         clock = self._engine.clock
@@ -73,12 +74,18 @@ class Watch:
         try:
             while True:
                 self._wake.clear()
+                before = self._position
                 events = self._collect()
                 if events:
                     yield events
-                    continue
                 now = clock.monotonic()
-                if now >= ends or self._history.closed:
+                if now >= ends:
+                    return
+                if self._position != before:
+                    if self._position != self._history.end:
+                        await asyncio.sleep(0)  # whoever has much to catch up with delays nobody
+                    continue
+                if self._history.closed:
                     return
                 if options.bookmarks and now >= bookmark:
                     bookmark = now + _BOOKMARK_SECONDS
@@ -90,16 +97,17 @@ class Watch:
             timer.cancel()
 
     async def _tick(self, ends: float) -> None:
-        """Wake the watcher for bookmarks and for its end; one timer for the whole watch."""
+        """Wake the watcher for bookmarks and for its end; one timer for the whole watch. It doesn't go on after the
+        end, which a watcher that doesn't read notices late."""
         clock = self._engine.clock
-        while True:
-            rest = ends - clock.monotonic()
-            await clock.sleep(min(_BOOKMARK_SECONDS, max(rest, 0.0)))
+        while (rest := ends - clock.monotonic()) > 0:
+            await clock.sleep(min(_BOOKMARK_SECONDS, rest))
             self._wake.set()
+        self._wake.set()
 
     def _collect(self) -> list[Seen]:
         assert self._position is not None  # noqa: S101
-        changes = self._history.since(self._position)
+        changes = self._history.since(self._position, size=GROUP_BYTES)
         if changes is None:
             raise expired(self._begin, self._history.floor)
         self._position += len(changes)
@@ -138,6 +146,20 @@ class Watch:
         if known is None:
             known = change.fields[key] = selectable(self._entry, record)
         return selection.matches(self._entry, record, known)
+
+
+def _groups(records: Sequence[Record]) -> Iterator[list[Seen]]:
+    """The initial state in groups of at most `GROUP_BYTES`, but for a single larger object."""
+    group: list[Seen] = []
+    size = 0
+    for record in records:
+        if group and size + len(record.body) > GROUP_BYTES:
+            yield group
+            group, size = [], 0
+        group.append(Seen("ADDED", record=record, version=record.version))
+        size += len(record.body)
+    if group:
+        yield group
 
 
 def expired(wanted: int, floor: int) -> StatusError:

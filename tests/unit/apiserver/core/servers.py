@@ -16,6 +16,7 @@ from vcbatch.local.apiserver.assembly import build
 from vcbatch.local.apiserver.handler import Request
 from vcbatch.local.apiserver.kernel import Kernel
 from vcbatch.local.apiserver.request import parse_query
+from vcbatch.local.apiserver.response import Pieces
 
 Json = dict[str, Any]
 
@@ -76,10 +77,11 @@ class Client:
             )
         )
         assert response is not None
-        if not isinstance(response.body, bytes):
+        if not isinstance(response.body, bytes | Pieces):
             return Answer(response.code, response.body)
+        body = bytes(response.body)
         is_json = response.content_type == "application/json"
-        return Answer(response.code, json.loads(response.body) if is_json else response.body, response.headers)
+        return Answer(response.code, json.loads(body) if is_json else body, response.headers)
 
     async def get(self, path: str, **kwargs: Any) -> Answer:
         return await self.send("GET", path, **kwargs)

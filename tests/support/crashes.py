@@ -1,0 +1,36 @@
+"""Crashes of running tasks: an exception comes out of whatever a task waits for at the moment."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+
+class InjectedError(RuntimeError):
+    """A defect that nobody expected."""
+
+
+def crash(name: str) -> bool:
+    """Have the tasks of that name fail where they are; False where none of them waits for anything now."""
+    found = [task for task in asyncio.all_tasks() if task.get_name() == name]
+    assert found, f"no task is called {name}"
+    failed = [_fail(task) for task in found]
+    return any(failed)
+
+
+def _fail(task: asyncio.Task[Any]) -> bool:
+    """A task that waits for others of its group fails by one of them."""
+    awaited: Any = task.get_coro()
+    while (inner := getattr(awaited, "cr_await", None)) is not None and hasattr(inner, "cr_frame"):
+        awaited = inner
+    owner = awaited.cr_frame.f_locals.get("self") if awaited.cr_frame is not None else None
+    if isinstance(owner, asyncio.TaskGroup):
+        members: Any = vars(owner)["_tasks"]
+        return any(_fail(member) for member in sorted(members, key=asyncio.Task.get_name))
+    waiter: Any = getattr(task, "_fut_waiter", None)
+    if waiter is None or waiter.done():
+        return False
+    if isinstance(waiter, asyncio.Task):
+        return _fail(waiter)
+    waiter.set_exception(InjectedError("injected"))
+    return True
