@@ -10,6 +10,7 @@
 #   make fidelity-record keep anew what a real API server answers to the requests of tests/fidelity
 #   make explore         property tests with new examples (SEED=... repeats a run, ROUNDS=... runs several)
 #   make fuzz            100,000 spoiled objects at the admission service
+#   make fuzz-watch      5,000 watchers of the API server that read, stall or go
 #   make bench           figures of this machine
 #   make mutation        which changes of the job controller no test notices (hours; FILES=... for some of it)
 #   make bench-cluster   figures of a real control plane on this machine
@@ -29,7 +30,7 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& { echo $$p; break; }; done)
 
-.PHONY: help demo test explore testbed test-cluster test-training test-ray fidelity-record check fuzz bench bench-cluster mutation crds clean
+.PHONY: help demo test explore testbed test-cluster test-training test-ray fidelity-record check fuzz fuzz-watch bench bench-cluster mutation crds clean
 
 help:
 	@sed -n 's/^#   \(make \)/\1/p' Makefile
@@ -116,6 +117,9 @@ fidelity-record: $(VENV)/.ready
 # INPUTS and SEED choose others, e.g. INPUTS="--inputs 10000 --seed 7".
 fuzz: $(VENV)/.ready
 	$(PY) -m tests.fuzz.admission $(INPUTS)
+
+fuzz-watch: $(VENV)/.ready
+	$(PY) -m tests.fuzz.watch $(INPUTS)
 
 bench: $(VENV)/.compiled
 	$(PY) -m tests.perf.bench
