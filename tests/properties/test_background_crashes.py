@@ -36,15 +36,19 @@ async def work(world: SimulatedWorld, name: str) -> None:
     await world.api.create(JOBS, body, namespace=world.namespace)
     await world.api.create(NAMESPACES, {"metadata": {"name": name}})
     await world.api.delete(NAMESPACES, name)
-    for _ in range(120):
-        job = await world.api.get(JOBS, name, namespace=world.namespace)
-        names = {each["metadata"]["name"] for each in (await world.api.list(NAMESPACES)).items}
-        if (job.get("status") or {}).get("state", {}).get("phase") == "Completed" and name not in names:
-            break
+    left = 120
+    while not await done(world, name):
+        assert left, "after the crash of a task nothing goes on"
+        left -= 1
         await world.pass_time(1)
-    else:
-        raise AssertionError(f"after the crash of a task nothing goes on: {job.get('status')}, {sorted(names)}")
     await world.api.delete(JOBS, name, namespace=world.namespace)
+
+
+async def done(world: SimulatedWorld, name: str) -> bool:
+    """Whether the job has completed and the namespace is gone."""
+    job = await world.api.get(JOBS, name, namespace=world.namespace)
+    names = {each["metadata"]["name"] for each in (await world.api.list(NAMESPACES)).items}
+    return (job.get("status") or {}).get("state", {}).get("phase") == "Completed" and name not in names
 
 
 def test_a_crash_of_any_background_task_is_seen_and_repaired(caplog: pytest.LogCaptureFixture) -> None:

@@ -35,12 +35,20 @@ class KnownWorld(World):
         return self
 
 
-def app_over(world: World, settings: Settings = DEFAULT_SETTINGS, *, most_at_once: int = MOST_AT_ONCE) -> Any:
-    """The application. A plain `World` counts as complete."""
+def app_over(
+    world: World, settings: Settings = DEFAULT_SETTINGS, *, most_at_once: int = MOST_AT_ONCE, fault: str = ""
+) -> Any:
+    """The application. A plain `World` counts as complete; `fault` is what its background tasks report."""
     known = world if isinstance(world, KnownWorld) else KnownWorld(**vars(world))
     meter = NoMeter()
     service = AdmissionService(world=known, clock=VirtualClock(), meter=meter, settings=lambda: settings)
-    return build(service, meter=meter, exposition=lambda: ("text/plain", b""), most_at_once=most_at_once)
+    return build(
+        service,
+        meter=meter,
+        exposition=lambda: ("text/plain", b""),
+        most_at_once=most_at_once,
+        fault=lambda: fault,
+    )
 
 
 async def answer_of(app: Any, path: str, review: Json) -> Json:

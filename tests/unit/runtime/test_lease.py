@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.fakes.api import FakeApi
 from tests.fakes.faults import Fault, FaultyApi, by_chance
 from tests.support.virtual_time import SeededRandom, VirtualClock, run
+from vcbatch.api.names import FAILING_TASKS
 from vcbatch.api.resources import LEASES
 from vcbatch.runtime.leader.lease import LeaderElector, LeadershipLostError, LeaseConfig
 from vcbatch.seams.api import Api, ApiError
@@ -312,6 +313,32 @@ def test_what_the_leader_says_goes_with_its_renewals_and_stays():
         {"said": "anew", "others": "kept"},
         {"said": "by the second", "others": "kept"},
     ]
+
+
+def test_the_lease_carries_what_fails_for_as_long_as_it_does():
+    async def main() -> list[str | None]:
+        server = FakeApi()
+        leader = elector(server, "first")
+        found: list[str | None] = []
+
+        def carried() -> None:
+            annotations = server.objects[(LEASES, "ns", "lease")]["metadata"].get("annotations") or {}
+            found.append(annotations.get(FAILING_TASKS))
+
+        task = asyncio.ensure_future(leader.run(forever))
+        await asyncio.sleep(5)
+        carried()
+        leader.faults = lambda: "a task: RuntimeError: no luck"
+        await asyncio.sleep(5)
+        carried()
+        leader.faults = lambda: ""
+        await asyncio.sleep(5)
+        carried()
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        return found
+
+    assert run(main()) == [None, "a task: RuntimeError: no luck", None]
 
 
 def test_saying_something_costs_no_write():

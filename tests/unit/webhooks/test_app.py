@@ -140,6 +140,13 @@ async def test_too_many_at_once_are_turned_away_at_once() -> None:
     assert (await ask(app, "POST", "/jobs/validate", review_of(job()))).code == 200
 
 
+async def test_a_background_task_that_fails_makes_it_not_ready() -> None:
+    app = app_over(KnownWorld(), fault="keeping the certificates: RuntimeError: no luck")
+    reply = await ask(app, "GET", "/readyz")
+    assert (reply.code, reply.body) == (503, b"keeping the certificates: RuntimeError: no luck")
+    assert (await ask(app, "GET", "/healthz")).code == 200
+
+
 async def test_while_it_knows_nothing_it_says_so() -> None:
     app = app_over(KnownWorld(complete=False))
     assert (await ask(app, "GET", "/readyz")).code == 503

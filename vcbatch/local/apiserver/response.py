@@ -250,7 +250,8 @@ class EventEncoder:
     def _encode(self, event: Seen) -> bytes:
         if event.type == "BOOKMARK":
             return encode({"type": "BOOKMARK", "object": self._bookmark(event)}) + b"\n"
-        if event.change is None or self._transform == "Table":  # ages in tables are those of the moment
+        plain = self._shared and not event.before  # joined from what is encoded already, and not worth a second copy
+        if event.change is None or plain or self._transform == "Table":  # ages in tables are those of the moment
             return self._line(event)
         form = (event.type, "before" if event.before else "", self._transform, self._entry.resource.api_version)
         return event.change.line(form, partial(self._line, event))

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from tests.support.virtual_time import VirtualClock
 from tests.unit.apiserver.core.servers import server, virtual
+from vcbatch.hosting.health import Health
 from vcbatch.local.apiserver.app import App
 from vcbatch.local.apiserver.authn import Authenticator
 from vcbatch.local.apiserver.request import BODY_LIMIT
@@ -39,6 +41,7 @@ async def call(
     headers: dict[str, str] | None = None,
     chunks: tuple[bytes, ...] = (b"",),
     certificate: dict[str, Any] | None = None,
+    health: Health | None = None,
 ) -> Sent:
     sent = Sent()
     route, _, query = path.partition("?")
@@ -58,7 +61,7 @@ async def call(
     async def receive() -> dict[str, Any]:
         return messages.pop(0) if messages else {"type": "http.disconnect"}
 
-    async with server() as client:
+    async with server(health=health) as client:
         app = App(client.kernel.handler, Authenticator(TOKEN), peer_certificate=lambda _scope: certificate)
         await app(scope, receive, sent)
     return sent
@@ -225,3 +228,46 @@ async def test_the_token_is_in_no_log(caplog: pytest.LogCaptureFixture) -> None:
         await call("/api/v1/namespaces", headers={"authorization": "Bearer wrong-secret"})
 
     assert TOKEN not in caplog.text and "wrong-secret" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "code", "text"),
+    [
+        ("/readyz", SECRET, 500, "[+]ping ok\n[-]a task failed: RuntimeError: no luck\nreadyz check failed\n"),
+        ("/readyz", {}, 500, "[+]ping ok\n[-]a task failed: reason withheld\nreadyz check failed\n"),
+        ("/readyz/ping", {}, 200, "ok"),
+        ("/healthz", {}, 200, "ok"),
+        ("/livez", {}, 200, "ok"),
+        ("/livez?verbose", {}, 200, "[+]ping ok\nlivez check passed\n"),
+    ],
+)
+def test_a_server_whose_background_task_fails_is_alive_and_not_ready(
+    path: str, headers: dict[str, str], code: int, text: str
+) -> None:
+    @virtual
+    async def check() -> None:
+        health = Health(VirtualClock())
+        health.failed("a task", "RuntimeError: no luck")
+        sent = await call(path, headers=headers, health=health)
+        assert (sent.code, sent.messages[1]["body"].decode()) == (code, text)
+
+    check()
+
+
+@virtual
+async def test_the_body_of_somebody_unknown_is_not_read() -> None:
+    async with server() as client:
+        sent = Sent()
+        scope = {
+            "type": "http",
+            "method": "POST",
+            "path": "/api/v1/namespaces/default/configmaps",
+            "query_string": b"",
+            "headers": [(b"host", b"127.0.0.1"), (b"content-length", b"100")],
+        }
+
+        async def receive() -> dict[str, Any]:
+            raise AssertionError("the body was asked for")
+
+        await App(client.kernel.handler, Authenticator(TOKEN))(scope, receive, sent)
+        assert sent.code == 403

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from tests.fakes.api import FakeApi
+from vcbatch.api.names import FAILING_TASKS
 from vcbatch.api.resources import ACCESS_REVIEWS, JOBS, LEASES, NODES, PODGROUPS, QUEUES, VALIDATING_WEBHOOKS, Resource
 from vcbatch.cli.resources.checkup import Finding, Setting, Verdict, examine
 from vcbatch.cli.resources.doctor import lines_of
@@ -129,6 +131,28 @@ async def test_a_local_server_needs_no_leases() -> None:
     assert ("warning", "scheduler") in troubles(await findings(api))
     api.release = "v1.36.1+vcbatch"
     assert not troubles(await findings(api))
+
+
+async def test_a_background_task_that_fails_is_named() -> None:
+    api = Server()
+    lease = api.objects[LEASES, "volcano-system", "vcbatch-controllers"]
+    lease["metadata"]["annotations"] = {FAILING_TASKS: "listing custom resources: RuntimeError: no luck"}
+    found = await findings(api)
+    assert troubles(found) == [("failed", "controllers")]
+    assert any("listing custom resources: RuntimeError: no luck" in one.message for one in found)
+
+
+@pytest.mark.parametrize("failing", [["kubelet: hosts files failed: OSError: no space"], []])
+async def test_a_background_task_of_a_local_server_that_fails_is_named(failing: list[str]) -> None:
+    async def asked() -> list[str]:
+        return failing
+
+    api = Server()
+    api.release = "v1.36.1+vcbatch"
+    found = await findings(api, replace(SETTING, failing=asked))
+    assert troubles(found) == [("failed", "tasks")] * len(failing)
+    (tasks,) = [one for one in found if one.about == "tasks"]
+    assert ("kubelet: hosts files: OSError: no space" in tasks.message) == bool(failing)
 
 
 async def test_queues_nodes_and_silence() -> None:
