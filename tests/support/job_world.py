@@ -90,6 +90,8 @@ class World:
     """The same of claims."""
     group_refusal: str = ""
     """The same of PodGroups."""
+    child_refusal: str = ""
+    """The same of objects of plugins."""
     crash_at: int | None = None
     """The controller dies instead of its write of this number (counted from 0 over all looks), once."""
     crashes: int = 0
@@ -190,6 +192,7 @@ class World:
             priority_classes=self.priority_classes,
             refusal=self.refusal,
             claim_refusal=self.claim_refusal,
+            child_refusal=self.child_refusal,
             group_refusal=self.group_refusal,
             commands=[
                 Command.parse(command)

@@ -188,6 +188,26 @@ def executing(*, action: str, cause: str = "") -> str:
     return shorten(f"{_EXECUTING}{action}{f': {cause}' if cause else ''}")
 
 
+WAITS_UNTIL_GONE: Final = "waits until these are gone: "
+_AND_WAITS: Final = f"; {WAITS_UNTIL_GONE}"
+_LONGEST_CAUSE: Final = 400
+
+
+def and_waits(cause: str, wait: str) -> str:
+    """What began something, and what it waits for by now (which begins with `WAITS_UNTIL_GONE`)."""
+    return shorten(f"{shorten(cause, limit=_LONGEST_CAUSE)}; {wait}" if cause else wait)
+
+
+def without_wait(message: str) -> str:
+    """What began it, of a message made so; any other message whole."""
+    return "" if message.startswith(WAITS_UNTIL_GONE) else message.partition(_AND_WAITS)[0]
+
+
+def waits_until_gone(message: str) -> bool:
+    """Whether a message says that objects that are being deleted are waited for."""
+    return WAITS_UNTIL_GONE in message
+
+
 def cause_of(message: str) -> str:
     """What asked for an action, of a message made so; any other message whole."""
     if not message.startswith(_EXECUTING):

@@ -45,6 +45,8 @@ class JobReason(StrEnum):
     """Not one of Volcano's: the job waits a while before it starts again after losses by the infrastructure."""
     DEADLINE_EXCEEDED = "DeadlineExceeded"
     """Not one of Volcano's: the job ran for as long as it may."""
+    POD_TERMINATING = "PodTerminating"
+    """Not one of Volcano's: the job waits for a pod whose deletion was asked for, and what holds it."""
     POD_NOT_STARTED = "PodNotStarted"
     """Not one of Volcano's: a pod has its node, but a container of it can't be started, and why."""
 

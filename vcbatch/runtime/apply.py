@@ -23,7 +23,7 @@ from vcbatch.core.machine import Create, Decision, Delete, Emit, Ensure, Mark, O
 from vcbatch.runtime.caches.cache import Cache, deleting
 from vcbatch.runtime.events.recorder import Recorder
 from vcbatch.runtime.pacing.at_once import CREATES
-from vcbatch.seams.api import Api, ApiError, Json
+from vcbatch.seams.api import Api, ApiError, Json, get_or_none
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random
 
@@ -198,6 +198,10 @@ class Applier:
             if error.not_found and cache is not None and stored is not None:
                 cache.discard(stored["metadata"]["uid"])  # somebody removed it; the next look makes it anew
                 raise StaleError(str(error)) from error
+            if ensure.resource in self._unfollowed and error.code == 409 and stored is not None:
+                # No watch tells what has the name by now. The next decision is made on that.
+                await self._refresh_name(ensure)
+                raise StaleError(str(error)) from error
             raise NotAppliedError(f"ensure {ensure.resource.kind}", error) from error
 
     async def _with_keys(self, ensure: Ensure) -> Json:
@@ -254,7 +258,7 @@ class Applier:
             return
         held = cache.get(ref.uid)
         if ref.resource in self._unfollowed:
-            cache.discard(ref.uid)
+            cache.drop(ref.uid)  # a finalizer may keep it there
         elif held is not None:
             cache.amend(deleting(held, at=format_time(self._clock.now())))
 
@@ -329,6 +333,17 @@ class Applier:
         if cache is None:
             return
         cache.put(answer if cache.model is dict else msgspec.convert(answer, cache.model))
+
+    async def _refresh_name(self, ensure: Ensure) -> None:
+        """Bring the cache up to date about what has the name of an object that isn't followed."""
+        cache, metadata = self._caches[ensure.resource], ensure.body["metadata"]
+        found = await get_or_none(
+            self._api, ensure.resource, metadata["name"], namespace=metadata.get("namespace") or None
+        )
+        if found is not None:
+            cache.put(found)
+        elif (held := cache.by_key(_key_of(ensure.body))) is not None:
+            cache.drop(held["metadata"]["uid"])
 
     async def _refresh(self, ref: ObjectRef) -> None:
         """Bring the cache up to date by a read of its own: the watch may be far behind."""

@@ -266,7 +266,7 @@ class ControlPlane:
             *([self.node_shards] if self.node_shards is not None else []),
         )
         timing = Part(name="timing the creation of pods", run=self._creations.run)
-        parts = [timing, *(controller.part() for controller in controllers)]
+        parts = [timing, self.jobs.check_part(), *(controller.part() for controller in controllers)]
         return [
             *(Part(name=part.name, run=self._after_sync(part)) for part in parts),
             Part(name="sending the controllers' events", run=self.recorder.run),

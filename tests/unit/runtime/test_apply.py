@@ -378,8 +378,11 @@ def test_an_object_that_is_being_deleted_isnt_brought_up_to_date():
         ending = {**config["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}
         server.seed(CONFIGMAPS, {**config, "metadata": ending})
         ensure = Ensure(resource=CONFIGMAPS, body=config, update={"data": {"hosts": "a b"}})
-        with pytest.raises(NotAppliedError, match="being deleted"):
-            await World(server).applier.carry_out(Decision(ensures=[ensure]))
+        world = World(server)
+        with pytest.raises(StaleError, match="being deleted"):
+            await world.applier.carry_out(Decision(ensures=[ensure]))
+        (cached,) = world.unfollowed[CONFIGMAPS]
+        assert cached["metadata"]["deletionTimestamp"], "the next decision is made on that"
         assert server.objects[(CONFIGMAPS, "ns", "job-svc")]["data"] == {"hosts": "a"}
 
     run(main())

@@ -6,6 +6,7 @@ and the PodGroup the view has to show, `read_of_pod` and `read_of_group` what of
 
 from vcbatch.core.job.children import wanted_children
 from vcbatch.core.job.decide import decide
+from vcbatch.core.job.plugin_trouble import plugin_failed
 from vcbatch.core.job.plugins import PluginFailedError
 from vcbatch.core.job.podgroup import read_of_group
 from vcbatch.core.job.roster import read_of_pod
@@ -18,6 +19,7 @@ __all__ = [
     "PluginFailedError",
     "claims_to_look_for",
     "decide",
+    "plugin_failed",
     "read_of_group",
     "read_of_pod",
     "wanted_children",

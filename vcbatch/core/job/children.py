@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from vcbatch.api import names
 from vcbatch.api.job import Job
@@ -22,12 +22,14 @@ def wanted_children(job: Job) -> tuple[ChildKey, ...]:
     return tuple((child.resource, child.name) for child in plugins.children())
 
 
-def ensures(view: JobView, plugins: PluginSet) -> Iterator[Ensure]:
-    """Make what is missing or about to be, and mend what the plugins own of what exists. An object of somebody else
-    that has the name is for the one who carries this out to find: the pods can't work with it."""
+def ensures(view: JobView, plugins: PluginSet, *, blocked: Collection[ChildKey]) -> Iterator[Ensure]:
+    """Create what is missing and mend what the plugins own of what exists, but for those that are `blocked`. An object
+    that nobody controls and that has all that is asked for is left as it is."""
     for child in plugins.children():
         stored = view.children.get((child.resource, child.name))
-        if stored is None or stored["metadata"].get("deletionTimestamp"):
+        if (child.resource, child.name) in blocked:
+            continue
+        if stored is None:
             yield Ensure(resource=child.resource, body=_body(view.job, child), keys=child.keys)
             continue
         update = {field: _patch(child, field, stored.get(field)) for field in child.owned}

@@ -17,8 +17,10 @@ from vcbatch.core.job.commands import Inbox, read_inbox
 from vcbatch.core.job.counts import Counts, count
 from vcbatch.core.job.explain import explain, tell
 from vcbatch.core.job.ledger import has_only_seen_more, observe, read_ledger
+from vcbatch.core.job.overdue import next_overdue
 from vcbatch.core.job.picture import Picture, Stimulus, look, suspended_by_hand
 from vcbatch.core.job.plan import by_priority, priority_of
+from vcbatch.core.job.plugin_trouble import PLUGIN_RETRY
 from vcbatch.core.job.plugins import PluginFailedError
 from vcbatch.core.job.pods import creates
 from vcbatch.core.job.policies import Verdict, judge
@@ -31,7 +33,6 @@ from vcbatch.core.job.view import JobView
 from vcbatch.core.machine import Decision, Delete, WriteStatus, ref_of
 
 _QUEUE_RECHECK = timedelta(seconds=10)
-_PLUGIN_RETRY = timedelta(seconds=60)
 
 _COUNTS = frozenset({"pending", "running", "succeeded", "failed", "terminating", "unknown", "taskStatusCount"})
 _COUNTS_WAIT = timedelta(seconds=1)
@@ -158,7 +159,7 @@ def _delete_pod(member: Member) -> Delete:
 def _build_pods(picture: Picture, acts: Acts) -> None:
     """Write the missing pods out: the tasks of the highest priority first, each by its index. A task whose pods a
     plugin fails to change gets none in this look, and the other tasks get theirs."""
-    if picture.without_claims:
+    if picture.without_claims or picture.blocked:
         return
     for task in by_priority(picture.plan.tasks.values(), picture.view.priority_classes):
         indices = acts.missing.get(task.name)
@@ -190,8 +191,9 @@ def _count(picture: Picture, acts: Acts) -> Counts:
 
 def _existing(picture: Picture, acts: Acts, counts: Counts) -> Counts:
     """What the status says of the pods: those to be created are left out while the server refuses them, or their
-    volumes aren't there."""
-    kept = picture.view.refusal or picture.without_claims
+    volumes or what plugins keep for them can't be there."""
+    view = picture.view
+    kept = view.refusal or view.child_refusal or picture.without_claims or picture.blocked
     return _count(picture, replace(acts, missing={})) if kept and acts.missing else counts
 
 
@@ -266,9 +268,11 @@ def _next_look(picture: Picture, inbox: Inbox, verdict: Verdict, phase: JobPhase
         picture.ledger.not_before,
         limit.ends_at(picture) if phase is JobPhase.RUNNING else None,
         expiry_of(picture.view.job, now=picture.now).due,
+        picture.blocked.recheck_at,
+        next_overdue(picture) if not phase.finished else None,
     ]
     if picture.plugin_faults:
-        moments.append(picture.now + _PLUGIN_RETRY)
+        moments.append(picture.now + PLUGIN_RETRY)
     if inbox.more:
         moments.append(picture.now)
     if phase is JobPhase.PENDING and picture.view.queue is None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final
 
 from vcbatch.api import messages
 from vcbatch.api.host_lists import left_out
 from vcbatch.api.job import Action, JobPhase, PodLoss
 from vcbatch.api.reasons import JobReason, LossCause
 from vcbatch.api.timestamps import format_time
-from vcbatch.core.job import events
+from vcbatch.core.job import events, overdue
 from vcbatch.core.job.causes import Failure, describe
 from vcbatch.core.job.commands import Inbox
 from vcbatch.core.job.counts import Counts
@@ -17,6 +19,11 @@ from vcbatch.core.job.picture import Picture, Stimulus
 from vcbatch.core.job.policies import Verdict
 from vcbatch.core.job.status import Explanation, explanation_of
 from vcbatch.core.machine import Emit
+
+_PASSING: Final = frozenset(
+    {JobReason.PVC_ERROR, JobReason.FAILED_CREATE, JobReason.PLUGIN_ERROR, JobReason.POD_TERMINATING}
+)
+"""Reasons of a running job that are over once nothing says them any more."""
 
 
 def explain(
@@ -38,7 +45,7 @@ def explain(
         return Explanation(JobReason.EXECUTE_ACTION, "the phase was set to Aborted from outside"), []
     if stimulus.action is Action.SYNC_JOB:
         keep = phase not in (JobPhase.RUNNING, JobPhase.COMPLETED) or picture.phase is JobPhase.COMPLETING
-        return (stored if keep else Explanation()), []
+        return (_began(stored) if keep else Explanation()), []
     message = messages.executing(action=stimulus.action, cause=stimulus.cause)
     return Explanation(stimulus.reason, message), []
 
@@ -55,9 +62,16 @@ def _uncreated(picture: Picture) -> Explanation | None:
     """Why pods that are wanted aren't there. Told as an event by the one who was refused."""
     if picture.view.refusal:
         return Explanation(JobReason.FAILED_CREATE, messages.shorten(picture.view.refusal))
-    if picture.plugin_faults:
-        return Explanation(JobReason.PLUGIN_ERROR, messages.shorten("; ".join(picture.plugin_faults)))
+    faults = list(filter(None, (*picture.plugin_faults, picture.blocked.message, picture.view.child_refusal)))
+    if faults:
+        return Explanation(JobReason.PLUGIN_ERROR, messages.shorten("; ".join(faults)))
     return None
+
+
+def _blocked(picture: Picture, stored: Explanation) -> Iterable[Emit]:
+    """The event of plugin objects that can't be created, where it is news."""
+    if picture.blocked.message and picture.blocked.message not in stored.message:
+        yield events.warning(picture.view.job, JobReason.PLUGIN_ERROR, picture.blocked.message)
 
 
 def _explain_waiting(picture: Picture, stored: Explanation) -> tuple[Explanation, list[Emit]]:
@@ -75,10 +89,12 @@ def _explain_waiting(picture: Picture, stored: Explanation) -> tuple[Explanation
     if view.group_refusal:
         return Explanation(JobReason.POD_GROUP_ERROR, messages.shorten(view.group_refusal)), []
     if trouble := _uncreated(picture):
-        return trouble, []  # comes first, since the gang can't be complete without
+        return trouble, [*_blocked(picture, stored)]  # comes first, since the gang can't be complete without
+    if not _can_be_whole(picture) and (trouble := _terminating(picture)):
+        return trouble, []
     trouble = events.pod_group_trouble(view.pod_group)
     if trouble is None:
-        return _held_up(picture), []
+        return _held_up(picture) or _terminating(picture), []
     if trouble == stored:
         return stored, []
     return trouble, [events.pod_group_pending(view.job, trouble)]
@@ -88,10 +104,31 @@ def _explain_going_on(picture: Picture, stored: Explanation) -> tuple[Explanatio
     """A job that runs, and may lack a member that can't have its volumes."""
     if picture.without_claims:
         return _explain_claims(picture, stored)
-    if picture.phase is JobPhase.RUNNING and (trouble := _uncreated(picture)):
-        return trouble, []
-    gone = stored.reason in (JobReason.PVC_ERROR, JobReason.FAILED_CREATE, JobReason.PLUGIN_ERROR)
-    return (Explanation() if gone else stored), []
+    if overdue.drains(picture.phase):
+        began, wait = _began(stored), overdue.waited_for(picture)
+        return (replace(began, message=messages.and_waits(began.message, wait)) if wait else began), []
+    if picture.phase is JobPhase.RUNNING:
+        if trouble := _uncreated(picture):
+            return trouble, [*_blocked(picture, stored)]
+        if trouble := _terminating(picture):
+            return trouble, []
+    return (Explanation() if stored.reason in _PASSING else stored), []
+
+
+def _began(stored: Explanation) -> Explanation:
+    """What began a phase in which pods are waited for, without those that are."""
+    return replace(stored, message=messages.without_wait(stored.message))
+
+
+def _can_be_whole(picture: Picture) -> bool:
+    """Whether enough pods are there that aren't being deleted."""
+    return sum(not member.terminating for member in picture.roster.placed()) >= picture.plan.min_available
+
+
+def _terminating(picture: Picture) -> Explanation:
+    """Pods that can't be created again, since those before them outstay their deletion."""
+    wait = overdue.waited_for(picture)
+    return Explanation(JobReason.POD_TERMINATING, messages.shorten(wait)) if wait else Explanation()
 
 
 def _explain_claims(picture: Picture, stored: Explanation) -> tuple[Explanation, list[Emit]]:

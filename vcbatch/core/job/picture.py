@@ -12,6 +12,7 @@ from vcbatch.core.job.budget import LONGEST_WAIT
 from vcbatch.core.job.dependencies import Held
 from vcbatch.core.job.ledger import Ledger, Loss, Part, read_ledger
 from vcbatch.core.job.plan import Plan, plan_of
+from vcbatch.core.job.plugin_trouble import NOTHING_BLOCKED, Blocked
 from vcbatch.core.job.plugins import PluginSet, load
 from vcbatch.core.job.roster import Roster, roster_of
 from vcbatch.core.job.view import JobView
@@ -33,7 +34,7 @@ class Stimulus:
 
 @dataclass(slots=True, kw_only=True)
 class Picture:
-    """Everything that deciding reads. Only `ledger`, `losses`, `held`, `without_claims`
+    """Everything that deciding reads. Only `ledger`, `losses`, `held`, `without_claims`, `blocked`
     and `plugin_faults` change on the way."""
 
     view: JobView
@@ -52,6 +53,8 @@ class Picture:
     """Why plugins left tasks without pods in this look."""
     without_claims: str = ""
     """Why pods that are wanted can't have the job's volumes, once a sync has looked."""
+    blocked: Blocked = NOTHING_BLOCKED
+    """The plugins' objects that can't be created, once a sync has looked."""
 
 
 def look(view: JobView, now: datetime) -> Picture:

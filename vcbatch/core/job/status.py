@@ -25,6 +25,9 @@ class Explanation:
     reason: str = ""
     message: str = ""
 
+    def __bool__(self) -> bool:
+        return bool(self.reason or self.message)
+
 
 def explanation_of(job: Job) -> Explanation:
     """The stored one."""

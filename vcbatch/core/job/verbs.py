@@ -13,6 +13,7 @@ from vcbatch.core.job.budget import Charge
 from vcbatch.core.job.counts import Counts
 from vcbatch.core.job.dependencies import held_back
 from vcbatch.core.job.picture import Picture, Stimulus
+from vcbatch.core.job.plugin_trouble import blocked_by_others
 from vcbatch.core.job.roster import Member
 from vcbatch.core.job.states import LIVE, Cell, Retain, Verb
 from vcbatch.core.job.sync import compare
@@ -67,6 +68,10 @@ def _sync(picture: Picture) -> Acts:
     _claim(picture, acts)
     if picture.without_claims and view.pod_group is None:
         return acts
+    picture.blocked = blocked_by_others(view.job, view.children, picture.plugins, now=picture.now)
+    acts.ensures.extend(children.ensures(view, picture.plugins, blocked=picture.blocked.names))
+    if picture.blocked and view.pod_group is None:
+        return acts
     group = podgroup.ensure(
         picture.plan,
         view.pod_group,
@@ -74,7 +79,6 @@ def _sync(picture: Picture) -> Acts:
         out=_out_of_the_gang(picture),
         closing=view.queue is not None and view.queue.status.state == QueueState.CLOSING,
     )
-    acts.ensures.extend(children.ensures(view, picture.plugins))
     if group is not None:
         acts.ensures.append(group)
     if podgroup.lets_create(view.pod_group):

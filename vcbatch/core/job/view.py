@@ -47,5 +47,7 @@ class JobView:
     """Why the last try to create a pod of this job failed, in the server's words; empty once a try went well."""
     claim_refusal: str = ""
     """The same of a claim."""
+    child_refusal: str = ""
+    """The same of an object of one of its plugins."""
     group_refusal: str = ""
     """The same of its PodGroup."""

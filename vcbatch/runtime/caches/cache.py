@@ -169,6 +169,11 @@ class Cache(Generic[T]):
         self._bury(uid)
         return self._remove(uid)
 
+    def drop(self, uid: str) -> bool:
+        """Forget the object, which may still exist: it is taken back in once it is read again. For caches that no watch
+        fills."""
+        return self._remove(uid)
+
     def replace(self, listing: Listing[T]) -> int:
         """Take a complete list over: what it lacks was deleted, unless it is newer than the list. Returns how many
         objects differed from what was held."""

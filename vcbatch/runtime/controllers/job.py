@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from vcbatch.api.command import Command
-from vcbatch.api.job import Job
+from vcbatch.api.job import Job, JobPhase
 from vcbatch.api.loose import part
-from vcbatch.api.messages import shorten
 from vcbatch.api.model import MalformedObject
 from vcbatch.api.pod import Pod, PodPhase
 from vcbatch.api.podgroup import PodGroup
@@ -24,16 +23,17 @@ from vcbatch.core.job import (
     JobView,
     PluginFailedError,
     decide,
+    plugin_failed,
     read_of_group,
     read_of_pod,
     wanted_children,
     wanted_claims,
 )
-from vcbatch.core.machine import Decision, Emit, EventType, ref_of
+from vcbatch.core.machine import Decision
 from vcbatch.runtime.apply import Applier, NotAppliedError
-from vcbatch.runtime.caches.cache import Cache, Change, identity, metadata_of
+from vcbatch.runtime.caches.cache import Cache, Change, identity
 from vcbatch.runtime.caches.parsed import Parsed
-from vcbatch.runtime.controllers.children import CHILD_RESOURCES, Children
+from vcbatch.runtime.controllers.children import CHILD_RESOURCES, Children, ChildrenCheck
 from vcbatch.runtime.controllers.claims import Claims, claims_of_job
 from vcbatch.runtime.controllers.command import target_of
 from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
@@ -57,7 +57,8 @@ _QUEUE = "queue"
 _PRIORITY_CLASS = "priority class"
 _CLAIM = "claim that it mounts"
 _DEFAULT_QUEUE = "default"
-_PLUGIN_RETRY = timedelta(seconds=60)
+_USING = frozenset({JobPhase.PENDING, JobPhase.RUNNING})
+"""Phases in which pods use what plugins keep, or are about to."""
 _PHASE = "job that controls it, and phase"
 _TOLD = {
     f"create {PODS.kind}": Told(JobReason.FAILED_CREATE),
@@ -70,7 +71,6 @@ _TOLD = {
 }
 _target_of = target_of(JOBS)
 _LONGEST_SETTLED = timedelta(seconds=60)
-"""What nobody tells us of, a plugin's object that somebody removed, is found by a look that reads everything."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +112,7 @@ class JobController:
         meter: Meter | None = None,
     ) -> None:
         self._sources = sources
+        self._clock = clock
         self._settled: dict[str, _Settled] = {}  # job UID -> that its last look found nothing to do
         self._pace = JobPace(clock=clock, queued=lambda: len(self.controller.queue))
         self._vacated = VacatedNames(rests=GIVEN_NAME_RESTS_SECONDS, clock=clock)
@@ -120,6 +121,7 @@ class JobController:
         self._groups = Parsed(PodGroup)
         self._queues = Parsed(Queue)
         self._refusals = Refusals(JOBS, sources.jobs, recorder, _TOLD)
+        self._refusals.over = self._ask  # what the status says of it is over
         self.controller = Controller(
             ControllerConfig(name="job-controller"),
             self.decide,
@@ -136,6 +138,13 @@ class JobController:
 
     def part(self) -> Part:
         return self.controller.part()
+
+    def check_part(self) -> Part:
+        """What has to run for deleted objects of plugins to be noticed under a running job."""
+        check = ChildrenCheck(
+            self._sources.children, running=self._with_objects_in_use, changed=self._ask, clock=self._clock
+        )
+        return Part(name="checking the objects of job plugins", run=check.run)
 
     # Which events concern which job
 
@@ -258,11 +267,11 @@ class JobController:
         if settled is not None and settled.since <= now < settled.until:
             return settled.decision
         try:
-            view = await self._view(stored)
-            decision = decide(view, now=now)
+            view, decision = await self._decided(stored, now)
             self._note_settled(uid, view, decision, now)
         except PluginFailedError as error:
-            return self._plugin_failed(stored, error, now)
+            log.warning("%s", error, extra={"uid": uid}, exc_info=error.__cause__)
+            return plugin_failed(self._jobs.of(stored), error, now=now)
         new, held_up = not stored.get("status"), self._refusals.last(uid) is not None
         paced = self._pace.paced(uid, decision, new=new, held_up=held_up, now=now)
         return self._vacated.hold(paced, now=now)
@@ -270,21 +279,34 @@ class JobController:
     def _note_settled(self, uid: str, view: JobView, decision: Decision, now: datetime) -> None:
         """Remember that there is nothing to do: the same picture gives the same decision, so until something in it
         changes, or time does its part, another look costs nothing, however many pods the job has."""
-        if decision.nothing_to_do and not (view.departed or view.refusal or view.claim_refusal or view.group_refusal):
+        refused = view.refusal or view.claim_refusal or view.child_refusal or view.group_refusal
+        if decision.nothing_to_do and not view.departed and not refused:
             until = min(now + _LONGEST_SETTLED, decision.look_again_at or datetime.max.replace(tzinfo=UTC))
             self._settled[uid] = _Settled(decision, since=now, until=until)
 
-    @staticmethod
-    def _plugin_failed(job: Json, error: PluginFailedError, now: datetime) -> Decision:
-        """Leave the job as it is and say so: the plugin may need something that comes, or a new release."""
-        log.warning("%s", error, extra={"uid": job["metadata"]["uid"]}, exc_info=error.__cause__)
-        told = Emit(
-            ref=ref_of(JOBS, metadata_of(job)),
-            type=EventType.WARNING,
-            reason=JobReason.PLUGIN_ERROR,
-            message=shorten(str(error)),
-        )
-        return Decision(events=[told], look_again_at=now + _PLUGIN_RETRY)
+    async def _decided(self, stored: Json, now: datetime) -> tuple[JobView, Decision]:
+        """The decision and what it is made on. Pods are created only after it was seen that the objects of plugins that
+        they need are still there."""
+        view = await self._view(stored)
+        decision = decide(view, now=now)
+        uid, status = view.job.uid, view.job.status
+        attempt = (status.version, status.retry_count)
+        if decision.creates and not self._sources.children.is_fresh(uid, attempt=attempt):
+            self._sources.children.read_again(uid)
+            view = await self._view(stored)
+            decision = decide(view, now=now)
+        return view, decision
+
+    def _with_objects_in_use(self) -> list[tuple[str, str]]:
+        """UID and namespace of each job that has pods that use the objects of its plugins."""
+        found: list[tuple[str, str]] = []
+        for job in self._sources.jobs:
+            metadata = job["metadata"]
+            if _phase(job) not in _USING or not part(job, "spec").get("plugins") or metadata.get("deletionTimestamp"):
+                continue
+            if self._sources.pods.count(PODS_OF_A_JOB, metadata["uid"]):
+                found.append((metadata["uid"], metadata.get("namespace", "")))
+        return found
 
     async def _view(self, stored: Json) -> JobView:
         sources = self._sources
@@ -307,6 +329,7 @@ class JobController:
             commands=[Command.parse(item) for item in sources.commands.indexed(_TARGET, job.key)],
             refusal=self._refusals.of(job.uid, JobReason.FAILED_CREATE),
             claim_refusal=self._refusals.of(job.uid, JobReason.PVC_ERROR),
+            child_refusal=self._refusals.of(job.uid, JobReason.PLUGIN_ERROR),
             group_refusal=self._refusals.of(job.uid, JobReason.POD_GROUP_ERROR),
         )
 

@@ -1,0 +1,89 @@
+"""Pods and the PodGroup that outstay their deletion, which a job waits for: named, with what holds each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from vcbatch.api import messages
+from vcbatch.api.job import JobPhase
+from vcbatch.api.timestamps import parse_time
+from vcbatch.core.job.picture import Picture
+from vcbatch.core.job.roster import Member
+
+_OVERDUE = timedelta(seconds=5)
+"""`metadata.deletionTimestamp` is the end of the grace period; a kubelet takes a moment longer."""
+_MOST_NAMED = 3
+_DRAINING = frozenset({JobPhase.RESTARTING, JobPhase.ABORTING, JobPhase.COMPLETING, JobPhase.TERMINATING})
+
+
+def waited_for(picture: Picture) -> str:
+    """What the job waits for to be gone, where that is overdue; empty where nothing is."""
+    held = [
+        _told(member) for member in _deleted(picture) if _is_overdue(member.pod.metadata.deletion_timestamp, picture)
+    ]
+    group = picture.view.pod_group
+    if group is not None and _drains_group(picture) and _is_overdue(group.metadata.deletion_timestamp, picture):
+        held.append(f"PodGroup {group.name} ({_held_by(group.metadata.finalizers)})")
+    if not held:
+        return ""
+    more = f" and {len(held) - _MOST_NAMED} more" if len(held) > _MOST_NAMED else ""
+    return f"{messages.WAITS_UNTIL_GONE}{', '.join(held[:_MOST_NAMED])}{more}"
+
+
+def next_overdue(picture: Picture) -> datetime | None:
+    """When the next of them becomes overdue."""
+    times = [_overdue_at(member.pod.metadata.deletion_timestamp) for member in _deleted(picture)]
+    group = picture.view.pod_group
+    if group is not None and _drains_group(picture):
+        times.append(_overdue_at(group.metadata.deletion_timestamp))
+    return min((time for time in times if time is not None and time > picture.now), default=None)
+
+
+def drains(phase: JobPhase) -> bool:
+    """Whether a job in that phase does nothing but wait for pods to be gone."""
+    return phase in _DRAINING
+
+
+def _deleted(picture: Picture) -> Iterator[Member]:
+    """The pods that are being deleted and that the job can't do without their end: those of a previous attempt, and
+    those whose index isn't done."""
+    tasks = picture.ledger.tasks
+    for member in picture.roster.all():
+        if not member.terminating:
+            continue
+        record = tasks[member.task]
+        if picture.ledger.doomed(member) or member.index not in record.done | record.failed:
+            yield member
+
+
+def _drains_group(picture: Picture) -> bool:
+    return picture.phase is JobPhase.RESTARTING and picture.ledger.restarting_job
+
+
+def _told(member: Member) -> str:
+    pod = member.pod
+    why: list[str] = []
+    if pod.metadata.finalizers:
+        why.append(_held_by(pod.metadata.finalizers))
+    if pod.spec.node_name and not member.finished:
+        why.append(f"node {pod.spec.node_name} hasn't said that it ended")
+    return f"pod {member.name} ({'; '.join(why) or 'its deletion was asked for'})"
+
+
+def _held_by(finalizers: list[str] | None) -> str:
+    if not finalizers:
+        return "its deletion was asked for"
+    return f"held by finalizer{'s' if len(finalizers) > 1 else ''} {', '.join(finalizers)}"
+
+
+def _is_overdue(deleted: str | None, picture: Picture) -> bool:
+    time = _overdue_at(deleted)
+    return time is not None and time <= picture.now
+
+
+def _overdue_at(deleted: str | None) -> datetime | None:
+    try:
+        return parse_time(deleted) + _OVERDUE if deleted else None
+    except (ValueError, OverflowError):
+        return None
