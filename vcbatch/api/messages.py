@@ -212,7 +212,8 @@ def cause_of(message: str) -> str:
     """What asked for an action, of a message made so; any other message whole."""
     if not message.startswith(_EXECUTING):
         return message
-    return message.partition(": ")[2] or message
+    began = without_wait(message)
+    return f"{began.partition(': ')[2] or began}{message[len(began) :]}"
 
 
 def delayed(*, action: str, delay: str, cause: str = "") -> str:

@@ -504,3 +504,64 @@ def test_what_a_job_does_is_told_although_its_pods_cant_be_deleted():
         await _end(task)
 
     run(main())
+
+
+def test_a_job_that_can_not_be_read_says_why_in_its_status_once():
+    async def main() -> None:
+        world = World()
+        world.add_job(minAvailable="many")
+        await world.run_for(60)
+        (job,) = world.server.all(JOBS)
+        state = job["status"]["state"]
+        assert state["reason"] == "Unsupported"
+        assert "minAvailable" in state["message"]
+        writes = len(world.server.writes)
+        world.sources.jobs.put(
+            await world.server.patch(JOBS, "j", {"metadata": {"labels": {"a": "b"}}}, namespace="ns")
+        )
+        await world.run_for(60)
+        assert len(world.server.writes) == writes + 1, "the label, and nothing else"
+        world.sources.jobs.put(await world.server.patch(JOBS, "j", {"spec": {"minAvailable": 3}}, namespace="ns"))
+        await world.run_for(60)
+        assert world.server.all(JOBS)[0]["status"]["state"] == {
+            "phase": "Pending",
+            "lastTransitionTime": world.server.all(JOBS)[0]["status"]["state"]["lastTransitionTime"],
+        }
+
+    run(main())
+
+
+def test_objects_of_plugins_are_read_before_a_new_attempt_creates_pods():
+    async def main() -> None:
+        world = World()
+        world.add_job(plugins={"svc": []}, policies=[{"event": "PodFailed", "action": "RestartJob"}])
+        task = asyncio.ensure_future(world.controller.part().run())
+        await asyncio.sleep(5)
+        await world.admit()
+        await asyncio.sleep(1)
+        for plural in ("configmaps", "services", "networkpolicies"):
+            kind = next(kind for kind, _, _ in world.server.objects if kind.plural == plural)
+            for stored in world.server.all(kind):
+                world.server.remove(kind, stored["metadata"]["name"], "ns")
+        pods = world.server.all(PODS)
+        assert len(pods) == 3
+        failed = await world.server.patch(PODS, "j-w-0", {"status": {"phase": "Failed"}}, namespace="ns")
+        world.sources.pods.put(msgspec.convert(failed, Pod))
+        await asyncio.sleep(1)
+        for stored in pods:
+            world.sources.pods.discard(stored["metadata"]["uid"])
+        for group in list(world.sources.podgroups):
+            world.sources.podgroups.discard(group["metadata"]["uid"])
+        await asyncio.sleep(5)
+        await world.admit()
+        await asyncio.sleep(2)
+        made = [(verb, plural) for verb, plural, _ in world.server.writes if verb == "create"]
+        assert made.count(("create", "configmaps")) == 2
+        assert made.count(("create", "services")) == 2
+        assert made.count(("create", "networkpolicies")) == 2
+        last_pod = max(place for place, one in enumerate(made) if one == ("create", "pods"))
+        assert max(place for place, one in enumerate(made) if one == ("create", "configmaps")) < last_pod
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    run(main())

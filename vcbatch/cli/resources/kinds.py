@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from vcbatch.api import names
 from vcbatch.api.duration import MalformedDuration, human, parse_duration
-from vcbatch.api.messages import cause_of, origin_of
+from vcbatch.api.messages import cause_of, origin_of, waits_until_gone
 from vcbatch.api.phases import JobFlowPhase, JobPhase, QueueState
 from vcbatch.api.pod_summary import summarise
 from vcbatch.api.reasons import JobReason
@@ -44,6 +44,11 @@ _TONES: Final = {
 _EXPLAINED: Final = frozenset(
     {JobPhase.PENDING, JobPhase.ABORTED, JobPhase.FAILED, JobPhase.RESTARTING, JobPhase.TERMINATED}
 )
+_ENDING: Final = frozenset({JobPhase.ABORTING, JobPhase.COMPLETING, JobPhase.TERMINATING})
+_TROUBLE: Final = frozenset(
+    {JobReason.PLUGIN_ERROR, JobReason.POD_TERMINATING, JobReason.PVC_ERROR, JobReason.FAILED_CREATE}
+)
+"""Why a running job lacks pods that it should have."""
 _AT_REQUEST: Final[dict[str, str]] = {JobPhase.ABORTED: "suspended", JobPhase.TERMINATED: "cancelled"}
 """What a person would call it, where a Command asked for it."""
 
@@ -98,13 +103,15 @@ def job_ran(job: Json) -> str:
 
 
 def job_why(job: Json) -> str:
-    """Why it waits, or failed, in one line; empty where it goes its way."""
+    """Why it waits, lacks pods, or failed, in one line; empty where it goes its way."""
     phase, reason = job_phase(job), text(job, "status", "state", "reason")
-    if phase not in _EXPLAINED:
+    message = text(job, "status", "state", "message")
+    held_up = (phase == JobPhase.RUNNING and reason in _TROUBLE) or (phase in _ENDING and waits_until_gone(message))
+    if phase not in _EXPLAINED and not held_up:
         return ""
     if reason == JobReason.COMMAND_ISSUED and phase in _AT_REQUEST:
         return _AT_REQUEST[phase]
-    return cause_of(origin_of(text(job, "status", "state", "message") or reason))
+    return cause_of(origin_of(message or reason))
 
 
 def _short_why(job: Json) -> str:

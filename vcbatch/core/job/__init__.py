@@ -10,6 +10,7 @@ from vcbatch.core.job.plugin_trouble import plugin_failed
 from vcbatch.core.job.plugins import PluginFailedError
 from vcbatch.core.job.podgroup import read_of_group
 from vcbatch.core.job.roster import read_of_pod
+from vcbatch.core.job.unsupported import unreadable
 from vcbatch.core.job.view import ChildKey, JobView
 from vcbatch.core.job.volumes import claims_to_look_for, wanted_claims
 
@@ -22,6 +23,7 @@ __all__ = [
     "plugin_failed",
     "read_of_group",
     "read_of_pod",
+    "unreadable",
     "wanted_children",
     "wanted_claims",
 ]

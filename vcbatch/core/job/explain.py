@@ -21,7 +21,13 @@ from vcbatch.core.job.status import Explanation, explanation_of
 from vcbatch.core.machine import Emit
 
 _PASSING: Final = frozenset(
-    {JobReason.PVC_ERROR, JobReason.FAILED_CREATE, JobReason.PLUGIN_ERROR, JobReason.POD_TERMINATING}
+    {
+        JobReason.PVC_ERROR,
+        JobReason.FAILED_CREATE,
+        JobReason.PLUGIN_ERROR,
+        JobReason.POD_TERMINATING,
+        JobReason.UNSUPPORTED,
+    }
 )
 """Reasons of a running job that are over once nothing says them any more."""
 

@@ -5,14 +5,34 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from vcbatch.api import messages
+from vcbatch.api.loose import part
+from vcbatch.api.reasons import JobReason
+from vcbatch.api.resources import JOBS
 from vcbatch.api.validate import graph
 from vcbatch.core.job.plan import Plan
 from vcbatch.core.job.plugins import KNOWN
+from vcbatch.core.machine import Decision, Emit, EventType, Json, Named, WriteStatus, ref_of
 
 
 def refusal_of(plan: Plan) -> str:
     """Why this job can't be run, naming every field; empty where it can."""
     return "; ".join(_faults(plan))
+
+
+def unreadable(job: Json, metadata: Named, why: str) -> Decision:
+    """Say in the status of a stored job, and once as an event, why nothing can be decided on it: it, its PodGroup or a
+    Command to it has fields of other types than its CRD allows. Whoever changes that makes it be reconciled again."""
+    message = messages.shorten(why)
+    status = part(job, "status")
+    state = part(status, "state")
+    if (state.get("reason"), state.get("message")) == (JobReason.UNSUPPORTED, message):
+        return Decision()
+    ref = ref_of(JOBS, metadata)
+    decided = {**status, "state": {**state, "reason": JobReason.UNSUPPORTED.value, "message": message}}
+    write = WriteStatus(ref=ref, resource_version=part(job, "metadata").get("resourceVersion", ""), status=decided)
+    event = Emit(ref=ref, type=EventType.WARNING, reason=JobReason.UNSUPPORTED, message=message, after=write)
+    return Decision(status=write, events=[event])
 
 
 def _faults(plan: Plan) -> Iterator[str]:

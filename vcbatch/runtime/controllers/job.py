@@ -26,12 +26,13 @@ from vcbatch.core.job import (
     plugin_failed,
     read_of_group,
     read_of_pod,
+    unreadable,
     wanted_children,
     wanted_claims,
 )
 from vcbatch.core.machine import Decision
 from vcbatch.runtime.apply import Applier, NotAppliedError
-from vcbatch.runtime.caches.cache import Cache, Change, identity
+from vcbatch.runtime.caches.cache import Cache, Change, identity, metadata_of
 from vcbatch.runtime.caches.parsed import Parsed
 from vcbatch.runtime.controllers.children import CHILD_RESOURCES, Children, ChildrenCheck
 from vcbatch.runtime.controllers.claims import Claims, claims_of_job
@@ -272,6 +273,9 @@ class JobController:
         except PluginFailedError as error:
             log.warning("%s", error, extra={"uid": uid}, exc_info=error.__cause__)
             return plugin_failed(self._jobs.of(stored), error, now=now)
+        except MalformedObject as error:
+            log.warning("what is to be decided on can't be read: %s", error, extra={"uid": uid})
+            return unreadable(stored, metadata_of(stored), str(error))
         new, held_up = not stored.get("status"), self._refusals.last(uid) is not None
         paced = self._pace.paced(uid, decision, new=new, held_up=held_up, now=now)
         return self._vacated.hold(paced, now=now)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from vcbatch.api.messages import first_in_line
+from vcbatch.api.loose import listed, part
+from vcbatch.api.messages import first_in_line, waits_until_gone
+from vcbatch.api.names import JOB_NAME
 from vcbatch.api.phases import JobPhase
 from vcbatch.api.reasons import JobReason, WaitReason
 from vcbatch.cli.resources.fields import name_of, namespace_of
@@ -78,10 +80,28 @@ _FOR: Final[Mapping[WaitReason | JobReason, tuple[str, ...]]] = {
         "The server refuses its PodGroup. Where that is for the queue, open it: vcbatch queue open {queue}",
         _DESCRIBE,
     ),
+    JobReason.POD_TERMINATING: (_DESCRIBE,),
     JobReason.DEPENDENCY_NOT_READY: ("Nothing: the task starts once those that it depends on are there.",),
     JobReason.POD_NOT_STARTED: ("It has its nodes. What keeps a container from starting: vcbatch job describe {job}",),
     JobReason.UNSUPPORTED: ("Leave out what isn't supported and submit it anew.", _DESCRIBE),
 }
+
+
+_RESUME: Final = ("It is suspended: vcbatch job resume {job}",)
+_UNSEEN: Final = "Nobody has looked at it yet. If that lasts, the controllers don't run: vcbatch doctor"
+_WITHOUT_GANG: Final = (
+    "The controllers have seen it, and its PodGroup is made next. If that lasts: vcbatch job describe {job}"
+)
+_NAME_IN_USE: Final = "can't be made: the "
+_FREE_THE_NAME: Final = (
+    "Delete the object that has the name: the job starts by itself within a minute. Or submit it under another name.",
+    "What there is: kubectl get configmaps,services,secrets,networkpolicies -n {namespace}",
+)
+_HELD: Final = (
+    "What holds them: kubectl describe pods -n {namespace} -l {selector}",
+    "Who put a finalizer there takes it off. Where that program is gone: kubectl edit pod POD -n {namespace}",
+    "Where the node is lost and doesn't come back: kubectl delete pod POD -n {namespace} --force",
+)
 
 
 _LARGER_THAN_QUEUE: Final = (
@@ -102,6 +122,7 @@ def remedies(job: Json, waiting: Waiting) -> Iterator[str]:
     """Sentences with commands to type, the likeliest first."""
     limit = waiting.limit.queue if waiting.limit is not None else waiting.queue
     words = {"job": name_of(job), "queue": waiting.queue, "limit": limit, "namespace": namespace_of(job)}
+    words["selector"] = f"{JOB_NAME}={name_of(job)}"
     first = waiting.held_up_by
     if first is not None:
         words |= {"first": first.key, "first_name": first.name, "first_namespace": first.namespace}
@@ -111,20 +132,33 @@ def remedies(job: Json, waiting: Waiting) -> Iterator[str]:
                 f"{gang.key} keeps room, and can't start as things are: "
                 f"vcbatch job explain {gang.name} -n {gang.namespace}"
             )
-    for sentence in _sentences(phase_of(job), waiting):
+    for sentence in _sentences(job, waiting):
         yield sentence.format_map(words)
 
 
-def _sentences(phase: JobPhase, waiting: Waiting) -> tuple[str, ...]:
+def _sentences(job: Json, waiting: Waiting) -> tuple[str, ...]:
+    if part(job, "metadata").get("deletionTimestamp"):
+        return ("It is being deleted, and is gone once its pods are: kubectl get pods -n {namespace} -l {selector}",)
+    phase = phase_of(job)
+    if waits_until_gone(waiting.message):
+        return (*_HELD, *(_RESUME if phase is JobPhase.ABORTING else ()))
     match phase:
-        case JobPhase.ABORTED | JobPhase.ABORTING:
-            return ("It is suspended: vcbatch job resume {job}",)
+        case JobPhase.ABORTED:
+            return _RESUME
+        case JobPhase.ABORTING:
+            return ("It is suspended once its pods are gone.", *_RESUME)
+        case JobPhase.RESTARTING:
+            return (
+                "Nothing: pods of the attempt before are being deleted, and new ones are created once they are gone.",
+            )
         case JobPhase.FAILED | JobPhase.TERMINATED:
             return (
                 "What its pods said at last: vcbatch job describe {job}",
                 "Run it again from the beginning: vcbatch job requeue {job}",
             )
-        case JobPhase.COMPLETED | JobPhase.COMPLETING | JobPhase.TERMINATING:
+        case JobPhase.COMPLETING | JobPhase.TERMINATING:
+            return ("Nothing: it is over once its pods are gone.",)
+        case JobPhase.COMPLETED:
             return ()
         case JobPhase.RUNNING if not waiting.message:
             return ()
@@ -134,11 +168,20 @@ def _sentences(phase: JobPhase, waiting: Waiting) -> tuple[str, ...]:
         return _LARGER_THAN_QUEUE
     if waiting.held_up_by is not None and waiting.reason is WaitReason.QUEUE_LIMIT and first_in_line(waiting.message):
         return _BEHIND_FIRST
+    if waiting.reason is JobReason.PLUGIN_ERROR and _NAME_IN_USE in waiting.message:
+        return _FREE_THE_NAME
     known = _FOR.get(waiting.reason) if waiting.reason is not None else None
     if known is not None:
         return known
-    if waiting.gang is None:
-        return ("Nobody has looked at it yet. If that lasts, the controllers don't run: vcbatch doctor",)
+    if waiting.gang is None and not waiting.message:
+        return (_UNSEEN if _is_unseen(job) else _WITHOUT_GANG,)
     if not waiting.message:
         return ("The scheduler hasn't said anything yet. If that lasts, it doesn't run: vcbatch doctor",)
     return (_DESCRIBE,)
+
+
+def _is_unseen(job: Json) -> bool:
+    """Whether no controller has written anything of it."""
+    status = part(job, "status")
+    state = part(status, "state")
+    return not (state.get("phase") or state.get("reason") or state.get("message") or listed(status, "conditions"))
