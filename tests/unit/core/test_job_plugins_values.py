@@ -190,12 +190,43 @@ def test_a_worker_that_waits_for_its_master() -> None:
     init, waiter = applied.pod("worker")["spec"]["initContainers"]
     assert init == {"name": "init"}
     shell, option, script = waiter.pop("command")
-    assert waiter == {"name": "wait-for-master", "image": "img:1"}
+    address, port = {"name": "MASTER_ADDR", "value": "j-master-0.j"}, {"name": "MASTER_PORT", "value": "77"}
+    assert waiter == {"name": "wait-for-master", "image": "img:1", "env": [address, port]}
     assert (shell, option) == ("sh", "-c")
-    assert script.splitlines()[0] == "end=$(( $(date +%s) + 9 ))"
-    assert "nc -z -w 2 j-master-0.j 77;" in script
-    assert "</dev/tcp/j-master-0.j/77)" in script.replace("<>", "<")
-    assert "j-master-0.j:77 didn't answer within 9 s" in script
+    assert "+ 9 ))" in script
+    assert "didn't answer within 9 s" in script
+    assert "77" not in script, "a port that is written into the script isn't the one that the pods get"
+
+
+@pytest.mark.parametrize(
+    ("env", "waits_with"),
+    [
+        ([{"name": "MASTER_PORT", "value": "5555"}], [{"name": "MASTER_PORT", "value": "5555"}]),
+        (
+            [
+                {"name": "X", "value": "x"},
+                {"name": "BASE", "value": "5"},
+                {"name": "MASTER_PORT", "value": "$(BASE)55"},
+            ],
+            [{"name": "BASE", "value": "5"}, {"name": "MASTER_PORT", "value": "$(BASE)55"}],
+        ),
+        (
+            [{"name": "MASTER_PORT", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "k"}}}],
+            [{"name": "MASTER_PORT", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "k"}}}],
+        ),
+        (
+            [{"name": "MASTER_ADDR", "value": "elsewhere"}, {"name": "MASTER_PORT", "value": "1"}],
+            [{"name": "MASTER_ADDR", "value": "elsewhere"}, {"name": "MASTER_PORT", "value": "1"}],
+        ),
+    ],
+    ids=["a port", "a port made of another variable", "a port from a ConfigMap", "a place of the user's"],
+)
+def test_a_worker_waits_where_its_own_containers_will_look(env: list[Json], waits_with: list[Json]) -> None:
+    worker = bare("worker", 1, containers=[{"name": "c", "env": env}])
+    pod = Applied([bare("master", 1), worker], {"pytorch": ["--wait-master-enabled"]}).pod("worker")
+    waiter = next(one for one in pod["spec"]["initContainers"] if one["name"] == "wait-for-master")
+    address = [] if waits_with[0]["name"] == "MASTER_ADDR" else [{"name": "MASTER_ADDR", "value": "j-master-0.j"}]
+    assert waiter["env"] == [*address, *waits_with]
 
 
 def test_a_worker_that_waits_in_its_own_way_keeps_it() -> None:

@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
 
 from vcbatch.api import names
 from vcbatch.api.flags import Flags
 from vcbatch.core.job.plan import Plan, Task
 from vcbatch.core.job.plugins.framework import Child, add_env, add_port, containers, entries
 from vcbatch.core.job.plugins.hosts import hosts
+from vcbatch.core.job.plugins.master_wait import wait_container
 from vcbatch.core.machine import Json
-
-_WAIT_SCRIPT: Final = """\
-end=$(( $(date +%s) + {timeout} ))
-probe() {{
-  if command -v nc >/dev/null 2>&1; then nc -z -w 2 {host} {port}; else (exec 3<>/dev/tcp/{host}/{port}) 2>/dev/null; fi
-}}
-until probe; do
-  if [ "$(date +%s)" -ge "$end" ]; then echo "{host}:{port} didn't answer within {timeout} s" >&2; exit 1; fi
-  sleep 2
-done
-"""
 
 
 class PytorchPlugin:
@@ -52,22 +41,17 @@ class PytorchPlugin:
             env[names.ENV_RANK] = str(index)
         elif self._worker and task.name == self._worker.name:
             env[names.ENV_RANK] = str(masters + index)
-            self._wait_for_master(pod, port)
         for container in containers(pod, init=False):
             add_port(container, name=names.PYTORCH_PORT_NAME, port=port)
             for name, value in env.items():
                 add_env(container, {"name": name, "value": value})
+        if self._worker and task.name == self._worker.name:
+            self._wait_for_master(pod, {name: env[name] for name in (names.ENV_MASTER_ADDR, names.ENV_MASTER_PORT)})
 
-    def _wait_for_master(self, pod: Json, port: int) -> None:
+    def _wait_for_master(self, pod: Json, master: Mapping[str, str]) -> None:
         if not self._flags.is_set("wait-master-enabled"):
             return
         present = entries(pod["spec"], "initContainers")
-        if any(container.get("name") == names.WAIT_FOR_MASTER_CONTAINER for container in present):
-            return
-        script = _WAIT_SCRIPT.format(host=self._address, port=port, timeout=self._flags.number("wait-master-timeout"))
-        waiter: Json = {
-            "name": names.WAIT_FOR_MASTER_CONTAINER,
-            "image": self._flags.text("wait-master-image"),
-            "command": ["sh", "-c", script],
-        }
-        present.append(waiter)
+        if all(container.get("name") != names.WAIT_FOR_MASTER_CONTAINER for container in present):
+            image, timeout = self._flags.text("wait-master-image"), self._flags.number("wait-master-timeout")
+            present.append(wait_container(pod, image=image, timeout=timeout, defaults=master))
