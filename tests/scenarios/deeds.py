@@ -94,7 +94,8 @@ async def do(step: Json, world: World, owned: Owned) -> bool:
         case {"evict": text, **rest} if not rest:
             await _done(step, world.evict(target(text)[1]))
         case {"ends": text, "with": end, **rest} if not rest:
-            await _done(step, _end(target(text)[1], end, world))
+            _, name = await _found(text, world)
+            await _done(step, _end(name, end, world))
         case {"hold": text, **rest} if not rest:
             await _done(step, _patch(text, {"metadata": {"finalizers": [_HOLD]}}, world))
         case {"release": text, **rest} if not rest:

@@ -16,6 +16,13 @@ _ENDS = ("Complete", "Failed")
 
 class WorkloadSpec(Wire):
     replicas: int | None = None
+    completions: int | None = None
+    parallelism: int | None = None
+
+
+class WorkloadStatus(Wire):
+    succeeded: int | None = None
+    failed_indexes: str | None = None
 
 
 class WorkloadCondition(Wire):
@@ -28,7 +35,8 @@ class WorkloadStatus(Wire):
 
 
 class Workload(Wire):
-    """A ReplicaSet, StatefulSet, DaemonSet or batch/v1 Job. Only the first two have `replicas`."""
+    """A ReplicaSet, StatefulSet, DaemonSet or batch/v1 Job. Only the first two have `replicas`; only a Job has
+    `completions`, `parallelism` and what is read of the status."""
 
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
     spec: WorkloadSpec = msgspec.field(default_factory=WorkloadSpec)

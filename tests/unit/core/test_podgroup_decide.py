@@ -163,6 +163,44 @@ def test_an_edited_workload_changes_what_its_group_has_from_it_and_nothing_else(
     assert not needs_sample(replace(view, pod_group=_group(stored)))
 
 
+def _job(members: int, *, completions: int | None, parallelism: int | None, **status: Any) -> Workload:
+    return msgspec.convert(
+        {
+            "metadata": {"annotations": {"scheduling.volcano.sh/group-min-member": str(members)}},
+            "spec": {"completions": completions, "parallelism": parallelism},
+            "status": status,
+        },
+        Workload,
+    )
+
+
+@pytest.mark.parametrize(
+    ("job", "succeeded_pods", "asks_for"),
+    [
+        (_job(4, completions=4, parallelism=4), 0, 4),
+        (_job(4, completions=4, parallelism=4, succeeded=1), 1, 4),
+        (_job(4, completions=4, parallelism=4, succeeded=1), 0, 3),
+        (_job(4, completions=4, parallelism=4, succeeded=3), 1, 2),
+        (_job(4, completions=4, parallelism=4, succeeded=4), 0, 4),
+        (_job(2, completions=9, parallelism=3, succeeded=5), 0, 2),
+        (_job(3, completions=9, parallelism=3, succeeded=8), 0, 1),
+        (_job(3, completions=9, parallelism=None, succeeded=8), 1, 2),
+        (_job(5, completions=4, parallelism=4), 0, 5),
+        (_job(4, completions=4, parallelism=4, failedIndexes="1"), 0, 3),
+        (_job(4, completions=4, parallelism=4, succeeded=1, failedIndexes="1-2"), 1, 2),
+        (_job(4, completions=4, parallelism=4, succeeded=1, failedIndexes="1-99"), 1, 4),
+        (_job(4, completions=None, parallelism=4, succeeded=1), 0, 4),
+    ],
+)
+def test_a_gang_asks_for_no_member_that_gets_no_pod_any_more(job: Workload, succeeded_pods: int, asks_for: int) -> None:
+    pod = _pod(owner=REPLICA_SET)
+    (made,) = decide(replace(_alone(pod), workload=job, succeeded=succeeded_pods), now=START).ensures
+    assert made.body["spec"]["minMember"] == asks_for
+    assert made.body["spec"]["minResources"]["pods"] == str(asks_for)
+    view = GroupView(members=1, workload=job, succeeded=succeeded_pods, pod_group=_group(made.body))
+    assert not needs_sample(view)
+
+
 def test_a_workload_of_none_has_no_group_once_its_pods_are_gone() -> None:
     (made,) = decide(_alone(_pod(owner=REPLICA_SET)), now=START).ensures
     none = GroupView(workload=_replica_set({}, replicas=0), pod_group=_group(made.body))

@@ -23,6 +23,8 @@ class GroupView:
     """The pods that are in no group yet."""
     members: int = 0
     """How many there are, with those that are in the group."""
+    succeeded: int = 0
+    """How many of its pods succeeded and are still there."""
     workload: Workload | None = None
     """What they belong to, where that is a kind whose annotations count."""
     pod_group: PodGroup | None = None
@@ -41,7 +43,7 @@ def needs_sample(view: GroupView) -> bool:
     if group is None:
         # A workload's group that somebody deleted is made anew: its pods say that they are in it.
         return bool(view.waiting or (view.members and view.workload is not None))
-    return bool(view.members and view.workload is not None and _edited(group, view.workload))
+    return bool(view.members and view.workload is not None and _edited(group, view.workload, view.succeeded))
 
 
 def decide(view: GroupView, *, now: datetime) -> Decision:
@@ -52,7 +54,9 @@ def decide(view: GroupView, *, now: datetime) -> Decision:
     """
     del now
     group = view.pod_group
-    ensures = [_ensure(view.sample, view.workload)] if view.sample is not None and needs_sample(view) else []
+    ensures = (
+        [_ensure(view.sample, view.workload, view.succeeded)] if view.sample is not None and needs_sample(view) else []
+    )
     if group is None:
         return Decision(ensures=ensures)
     if not view.members and view.workload is not None and view.workload.scaled_to_zero:
@@ -62,23 +66,23 @@ def decide(view: GroupView, *, now: datetime) -> Decision:
     return Decision(marks=[Mark(ref=ref, patch=patch) for ref in view.waiting], ensures=ensures)
 
 
-def _ensure(sample: Json, workload: Workload | None) -> Ensure:
+def _ensure(sample: Json, workload: Workload | None, succeeded: int) -> Ensure:
     """Of an existing group only what comes from the workload is brought up to date: its queue may be the namespace's,
     and others write on it as well."""
     owner = wanted.controller_of(sample) or sample["metadata"]
-    update: Json = {"spec": wanted.spec_of_members(sample, workload)}
+    update: Json = {"spec": wanted.spec_of_members(sample, workload, succeeded_pods=succeeded)}
     annotations = wanted.annotations_of(sample, workload)
     if annotations:
         update["metadata"] = {"annotations": annotations}
     return Ensure(
         resource=PODGROUPS,
-        body=wanted.body(sample, workload, name=generated_name(owner["uid"])),
+        body=wanted.body(sample, workload, name=generated_name(owner["uid"]), succeeded_pods=succeeded),
         update=update,
     )
 
 
-def _edited(group: PodGroup, workload: Workload) -> bool:
-    if (group.spec.min_member or 0) != wanted.min_member(workload):
+def _edited(group: PodGroup, workload: Workload, succeeded: int) -> bool:
+    if (group.spec.min_member or 0) != wanted.reachable_members(workload, succeeded_pods=succeeded):
         return True
     stored = group.metadata.annotations or {}
     return any(stored.get(key) != value for key, value in wanted.told_by_workload(workload).items())

@@ -11,6 +11,7 @@ from vcbatch.api.podgroup import PodGroupPhase
 from vcbatch.api.quantity import MalformedQuantity, parse_quantity
 from vcbatch.api.resources import PODGROUPS, PODS
 from vcbatch.api.workload import Workload
+from vcbatch.core.batchjob.indexes import Indexes
 from vcbatch.core.machine import Json
 from vcbatch.core.usage import pod_usage, wire
 
@@ -31,15 +32,31 @@ def min_member(workload: Workload | None) -> int:
     return max(1, min(int(text), _LARGEST_MEMBERS))
 
 
+def reachable_members(workload: Workload | None, *, succeeded_pods: int) -> int:
+    """`min_member`, but for a Job no more pods than a scheduler can count for the gang: those that are yet to run and
+    those that succeeded and are still there. A member that succeeded and whose pod is gone, or whose index was given
+    up, gets no pod any more, and a gang that asked for it would keep the others from being tried again."""
+    members = min_member(workload)
+    if workload is None or workload.spec.completions is None:
+        return members
+    completions, succeeded = workload.spec.completions, workload.status.succeeded or 0
+    given_up = len(Indexes.parse(workload.status.failed_indexes or "", below=max(completions, 0)))
+    parallelism = 1 if workload.spec.parallelism is None else workload.spec.parallelism
+    to_run = min(completions - succeeded - given_up, parallelism)
+    if to_run <= 0 or not (succeeded > succeeded_pods or given_up):
+        return members
+    return max(1, min(members, succeeded_pods + to_run))
+
+
 def inherited(workload: Workload | None) -> dict[str, str]:
     """The annotations that the PodGroup has from the workload, where no pod says otherwise."""
     return {key: value for key, value in _annotations(workload).items() if key.startswith(_INHERITED_PREFIX)}
 
 
-def spec_of_members(pod: Json, workload: Workload | None) -> Json:
+def spec_of_members(pod: Json, workload: Workload | None, *, succeeded_pods: int = 0) -> Json:
     """`minMember` and `minResources`: the annotation's resources where it has any that can be read, else those of so
     many pods like this one."""
-    members = min_member(workload)
+    members = reachable_members(workload, succeeded_pods=succeeded_pods)
     usage = pod_usage(pod["spec"])
     return {
         "minMember": members,
@@ -63,7 +80,7 @@ def told_by_workload(workload: Workload | None) -> dict[str, str]:
     return {key: value for key, value in inherited(workload).items() if key not in _OF_THE_POD}
 
 
-def body(pod: Json, workload: Workload | None, *, name: str) -> Json:
+def body(pod: Json, workload: Workload | None, *, name: str, succeeded_pods: int = 0) -> Json:
     """The whole PodGroup as it is created."""
     metadata: Json = pod["metadata"]
     own: Json = metadata.get("annotations") or {}
@@ -75,7 +92,7 @@ def body(pod: Json, workload: Workload | None, *, name: str) -> Json:
     marked = {key: labels[key] for key in _COPIED_LABELS if key in labels}
     if marked:
         group["labels"] = marked
-    spec = spec_of_members(pod, workload)
+    spec = spec_of_members(pod, workload, succeeded_pods=succeeded_pods)
     # Without one, admission picks: the namespace's queue, else `default`.
     if own.get(names.SCHEDULING_QUEUE_NAME):
         spec["queue"] = own[names.SCHEDULING_QUEUE_NAME]

@@ -9,7 +9,7 @@ from datetime import datetime
 import msgspec
 
 from vcbatch.api import names
-from vcbatch.api.pod import TERMINAL_PHASES, Pod
+from vcbatch.api.pod import TERMINAL_PHASES, Pod, PodPhase
 from vcbatch.api.podgroup import PodGroup
 from vcbatch.api.reasons import SchedulingEvent
 from vcbatch.api.resources import PODGROUPS, PODS, Resource
@@ -126,6 +126,7 @@ class PodGroupController:
         view = GroupView(
             waiting=[ref_of(PODS, pod.metadata) for pod in members if _waits(pod)],
             members=len(members),
+            succeeded=sum(map(_has_succeeded, self._pods.indexed(_GROUP, key))),
             workload=await self._workload(key, members),
             pod_group=group,
         )
@@ -184,6 +185,10 @@ def _waits(pod: Pod) -> bool:
 
 def _over(pod: Pod) -> bool:
     return pod.metadata.deletion_timestamp is not None or pod.status.phase in TERMINAL_PHASES
+
+
+def _has_succeeded(pod: Pod) -> bool:
+    return pod.metadata.deletion_timestamp is None and pod.status.phase == PodPhase.SUCCEEDED
 
 
 def _owner_uid(key: str) -> str:
