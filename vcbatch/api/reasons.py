@@ -110,6 +110,8 @@ class JobFlowReason(StrEnum):
     TERMINATED = "Terminated"
     """The flow was ended by a Command, with no job that failed or was terminated."""
     SUSPENDED = "Suspended"
+    JOB_SUSPENDED = "JobSuspended"
+    """A job of a flow that goes on is suspended, and the flow waits until somebody resumes it."""
     PROBE_PENDING = "ProbePending"
     COMMAND_ISSUED = "CommandIssued"
     COMMAND_REJECTED = "CommandRejected"

@@ -16,6 +16,7 @@ from vcbatch.core.jobflow.view import JobFlowView
 from vcbatch.core.machine import EventType
 
 _MOST_NAMED: Final = 5
+_SUSPENDED: Final = frozenset({JobPhase.ABORTING, JobPhase.ABORTED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,8 @@ def remarks_on(view: JobFlowView, nodes: Sequence[Node], ledger: JobFlowLedger, 
     if phase in (JobFlowPhase.PENDING, JobFlowPhase.RUNNING):
         if ledger.suspended:
             told.append(Remark(JobFlowReason.SUSPENDED, "suspended: no job is made", EventType.NORMAL))
+        else:
+            told += _on_suspended_jobs(nodes, ledger)
         told += _on_waiting(view, nodes)
     told += _on_templates(view, nodes, ledger)
     return told
@@ -61,6 +64,18 @@ def _on_failure(nodes: Sequence[Node]) -> Remark:
     broken = any(node.standing.broken for node in nodes)
     message = ", ".join(filter(None, parts)) or "terminated by a Command"
     return Remark(JobFlowReason.JOB_FAILED if broken else JobFlowReason.TERMINATED, message)
+
+
+def _on_suspended_jobs(nodes: Sequence[Node], ledger: JobFlowLedger) -> Iterator[Remark]:
+    """Jobs that were suspended, or suspended themselves by a policy, while the flow goes on: it doesn't resume them."""
+    suspended = _named(nodes, lambda node: _is_suspended_alone(node, ledger), "waiting until these jobs are resumed")
+    if suspended:
+        yield Remark(JobFlowReason.JOB_SUSPENDED, f"{suspended} (suspended by themselves, not with the flow)")
+
+
+def _is_suspended_alone(node: Node, ledger: JobFlowLedger) -> bool:
+    child = node.child
+    return child is not None and child.phase in _SUSPENDED and child.uid not in ledger.aborted and not child.deleting
 
 
 def _on_waiting(view: JobFlowView, nodes: Sequence[Node]) -> Iterator[Remark]:
