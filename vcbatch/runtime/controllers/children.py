@@ -55,6 +55,10 @@ class Children:
         read = self._read.setdefault(job_uid, {})
         found: dict[ChildKey, Json] = {}
         for key in wanted:
+            if key[0] not in self.caches:  # of a plugin of the user's; our writes of it aren't remembered
+                other = await self._read_one(key, namespace)
+                found |= {key: other} if other is not None else {}
+                continue
             stored = self._held(key, namespace)
             if key not in read or (stored is not None and not _is_settled(stored, job_uid)):
                 await self._get(key, namespace)
@@ -111,17 +115,20 @@ class Children:
         return self.caches[resource].by_key(f"{namespace}/{name}")
 
     async def _get(self, key: ChildKey, namespace: str) -> None:
+        found = await self._read_one(key, namespace)
+        if found is not None:
+            self.caches[key[0]].put(found)
+        elif (stored := self._held(key, namespace)) is not None:
+            self.caches[key[0]].drop(stored["metadata"]["uid"])
+
+    async def _read_one(self, key: ChildKey, namespace: str) -> Json | None:
         resource, name = key
         try:
-            found = await get_or_none(self._api, resource, name, namespace=namespace)
+            return await get_or_none(self._api, resource, name, namespace=namespace)
         except ApiError as error:
             if error.code != 403:
                 raise
-            found = None
-        if found is not None:
-            self.caches[resource].put(found)
-        elif (stored := self._held(key, namespace)) is not None:
-            self.caches[resource].drop(stored["metadata"]["uid"])
+            return None
 
 
 class ChildrenCheck:
