@@ -153,7 +153,7 @@ def test_one_that_belongs_to_another_or_is_being_deleted_is_read_each_time() -> 
         wanted = [(CONFIGMAPS, name) for name in ("other", "going", "stays", "absent")]
         for _ in range(3):
             found = await world.children.of("mine", "ns", wanted)
-        assert [name for _, name in found] == ["other", "going", "stays"]
+            assert [name for _, name in found] == ["other", "going", "stays"]
         assert sorted(world.api.reads) == ["absent", *["going"] * 3, *["other"] * 3, "stays"]
 
     run(main())

@@ -111,7 +111,8 @@ def plugin_failed(job: Job, error: PluginFailedError, *, now: datetime) -> Decis
 
 def _controller(stored: Json) -> Json:
     owners: list[Json] = stored.get("metadata", {}).get("ownerReferences") or []
-    return next((owner for owner in owners if owner.get("controller")), {})
+    nobody: Json = {}
+    return next((owner for owner in owners if owner.get("controller")), nobody)
 
 
 def _time(text: str | None) -> datetime:
