@@ -8,8 +8,8 @@ and dies between writes, in any order. Whatever happens, these hold:
 * a Command acts at most once, and never on a job of another UID,
 * what has succeeded is never run again in the same attempt,
 * every pod is counted exactly once, and the job comes to rest,
-* once nothing goes wrong any more and pods end, the job is finished; or suspended, if a policy of its own suspends it as
-  soon as a pod is pending, so that no resume helps.
+* once nothing goes wrong any more and pods end, the job is finished; or suspended, if a policy of its own suspends it
+  as soon as a pod is pending, so that no resume helps.
 """
 
 from __future__ import annotations
@@ -400,7 +400,8 @@ def _policies(spec: Json) -> list[Json]:
 
 def _aborts_pending(chosen: Json) -> bool:
     """Whether the policy suspends the job in the moment that a pod is created, which is pending at first."""
-    return chosen["action"] == "AbortJob" and chosen.get("event") in ("PodPending", "*") and chosen.get("timeout") == "0s"
+    at_once = chosen.get("event") in ("PodPending", "*") and chosen.get("timeout") == "0s"
+    return chosen["action"] == "AbortJob" and at_once
 
 
 def _version(pod: Json) -> int:

@@ -20,17 +20,14 @@ class WorkloadSpec(Wire):
     parallelism: int | None = None
 
 
-class WorkloadStatus(Wire):
-    succeeded: int | None = None
-    failed_indexes: str | None = None
-
-
 class WorkloadCondition(Wire):
     type: str = ""
     status: str = ""
 
 
 class WorkloadStatus(Wire):
+    succeeded: int | None = None
+    failed_indexes: str | None = None
     conditions: list[WorkloadCondition] | None = None
 
 
