@@ -11,8 +11,9 @@ from typing import Any, Final
 
 import click
 
-from vcbatch.api.jsonpath import MalformedPath, Path, Template, parse_path, parse_template, shown
+from vcbatch.api.jsonpath import MalformedPath, Path, PathError, Template, parse_path, parse_template, shown
 from vcbatch.api.resources import Resource
+from vcbatch.cli.output import CliError
 from vcbatch.cli.resources.columns import AGE, Column, shown_columns
 from vcbatch.cli.resources.fields import NONE, name_of
 from vcbatch.cli.table import Cell, Layout, Row
@@ -88,7 +89,7 @@ def parse_format(given: str) -> Format:
         try:
             return Format(shape=shape, template=parse_template(argument))
         except MalformedPath as error:
-            raise ValueError(f"jsonpath: {error}") from error
+            raise ValueError(f"jsonpath: {argument[:64]!r}: {error}") from error
     return Format(shape=shape, columns=_custom_columns(argument))
 
 
@@ -194,7 +195,7 @@ class Printer:
 
     def _row(self, obj: Json, now: datetime, *, gone: bool) -> Row:
         if self._format.shape is Shape.CUSTOM_COLUMNS:
-            return [",".join(map(_custom, path.find(obj))) or NONE for _, path in self._format.columns]
+            return [",".join(map(_custom, _find(path, obj))) or NONE for _, path in self._format.columns]
         return [_DELETED if gone and column is AGE else column.cell(obj, now) for column in self._columns]
 
     def _name(self, obj: Json) -> str:
@@ -209,7 +210,10 @@ class Printer:
     def _encoded(self, document: Json) -> str:
         match self._format.shape:
             case Shape.JSONPATH if self._format.template is not None:
-                return self._format.template.render(document)
+                try:
+                    return self._format.template.render(document)
+                except PathError as error:
+                    raise CliError(f"error executing jsonpath: {error}") from error
             case Shape.YAML:
                 return _yaml(document)
             case _:
@@ -228,6 +232,13 @@ def _yaml(document: Json) -> str:
 
     Dumper.add_representer(str, text)
     return yaml.dump(document, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=1000).rstrip("\n")
+
+
+def _find(path: Path, obj: Json) -> list[Any]:
+    try:
+        return path.find(obj)
+    except PathError as error:
+        raise CliError(f"error executing custom-columns {path.text}: {error}") from error
 
 
 def _custom(value: object) -> str:

@@ -293,7 +293,7 @@ def _sort_key(path: Path) -> Callable[[Json], tuple[int, float, str]]:
     """Nothing first, then numbers, then text (times as RFC 3339 sort as text)."""
 
     def key(obj: Json) -> tuple[int, float, str]:
-        value = next(iter(path.find(obj)), None)
+        value = next(iter(path.find_or_none(obj)), None)
         if value is None:
             return (0, 0.0, "")
         if isinstance(value, int | float):

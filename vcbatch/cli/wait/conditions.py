@@ -160,7 +160,8 @@ def _of_path(rest: str) -> Condition:
         raise MalformedCondition(f"jsonpath={rest}: {error}") from error
 
     def holds(obj: Json | None) -> bool:
-        found = path.find(obj) if obj is not None else []
+        # An index that is not there yet may come.
+        found = path.find_or_none(obj) if obj is not None else []
         return bool(found) if value is None else any(shown(one) == value for one in found)
 
     said = path_text if value is None else f"{path_text}={value}"

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from vcbatch.local.apiserver.crds import CrdRegistry, served
-from vcbatch.local.apiserver.crds.columns import MalformedPath, columns, compile_path
+from vcbatch.local.apiserver.crds.columns import columns
 from vcbatch.local.apiserver.errors import StatusError
 from vcbatch.local.apiserver.registry import RequestContext
 
@@ -50,6 +50,12 @@ def definition(**spec):
         },
     }
     crd["spec"].update(spec)
+    return crd
+
+
+def with_columns(*declared):
+    crd = definition()
+    crd["spec"]["versions"][0]["additionalPrinterColumns"] = list(declared)
     return crd
 
 
@@ -223,29 +229,97 @@ def test_nothing_is_created_while_the_definition_goes():
 
 
 @pytest.mark.parametrize(
-    ("path", "found"),
+    ("path", "cell"),
     [
-        (".spec.a", [1]),
-        (".spec.nope", []),
-        (".spec.list[1].n", ["y"]),
-        (".spec.list[*].n", ["x", "y"]),
-        ('.spec.list[?(@.n=="y")].v', [2]),
-        ('.spec.list[?(@.n!="y")].v', [1]),
-        (r".metadata.annotations.example\.com/key", ["k"]),
-        (".metadata.annotations['example.com/key']", ["k"]),
+        (".spec.a", "1"),
+        (".spec.nope", None),
+        (".spec.null", "<no value>"),
+        (".spec.list[1].n", "y"),
+        (".spec.list[*].n", "x"),
+        (".spec.list[0:2].n", "x"),
+        (".spec.list[0:3].n", None),
+        (".spec.list[-1:].n", "y"),
+        (".spec.list[-1].n", "y"),
+        (".spec.list[2].n", None),
+        (".spec..n", "x"),
+        (".spec['nope','a']", "1"),
+        ('.spec.list[?(@.n=="y")].v', "2"),
+        ('.spec.list[?(@.n!="y")].v', "1"),
+        (".spec.list[?(@.v>1)].n", "y"),
+        (".spec.list[?(@.n>1)].n", None),
+        (r".metadata.annotations.example\.com/key", "k"),
+        (r".metadata.annotations['example\.com/key']", "k"),
+        (".metadata.annotations['example.com/key']", None),
+        (".spec.list[0]", '{"n":"x","v":1}'),
     ],
 )
-def test_paths_of_columns(path, found):
+def test_columns_are_filled_as_a_kube_apiserver_fills_them(path, cell):
     obj = {
-        "metadata": {"annotations": {"example.com/key": "k"}},
-        "spec": {"a": 1, "list": [{"n": "x", "v": 1}, {"n": "y", "v": 2}]},
+        "metadata": {"annotations": {"example.com/key": "k"}, "name": "n"},
+        "spec": {"a": 1, "list": [{"n": "x", "v": 1}, {"n": "y", "v": 2}], "null": None},
     }
-    assert compile_path(path)(obj) == found
+    _, column = columns([{"name": "C", "type": "string", "jsonPath": path}])
+    assert column.cell(obj, NOW) == cell
 
 
-def test_a_path_outside_of_the_grammar_is_refused():
-    with pytest.raises(MalformedPath):
-        compile_path(".spec[?(@.a > 1)]")
+def test_columns_of_training_operators_install_and_are_filled():
+    paths = {
+        "State": ".status.conditions[-1:].type",
+        "First2": ".status.conditions[0:2].type",
+        "Any": ".status..type",
+        "Union": ".status['a','b']",
+        "Ready": '.status.conditions[?(@.type=="Ready")].status',
+        "Neg": ".status.conditions[-1].type",
+    }
+    declared = [{"name": name, "type": "string", "jsonPath": path} for name, path in paths.items()]
+    assert refusals(with_columns(*declared)) == []
+    conditions = [{"type": "Created", "status": "False"}, {"type": "Ready", "status": "True"}]
+    obj = {"metadata": {"name": "n"}, "status": {"b": "second", "conditions": conditions}}
+    cells = [column.cell(obj, NOW) for column in columns(declared)]
+    assert cells == ["n", "Ready", "Created", "Created", "second", "True", "Ready"]
+    assert [column.cell({"metadata": {"name": "n"}}, NOW) for column in columns(declared)] == ["n", *[None] * 6]
+
+
+def test_columns_end_before_the_first_path_that_cannot_be_parsed():
+    declared = [
+        {"name": name, "type": "string", "jsonPath": path} for name, path in (("A", ".a"), ("B", ".a["), ("C", ".c"))
+    ]
+    assert [column.name for column in columns(declared)] == ["Name", "A"]
+    assert refusals(with_columns(*declared)) == []
+
+
+@pytest.mark.parametrize("path", ["a", "{.a}", "$.a", "@.a", " .a"])
+def test_the_path_of_a_column_begins_with_a_dot(path):
+    words = f'Invalid value: "{path}": must be a simple json path starting with .'
+    faults = refusals(with_columns({"name": "A", "type": "string", "jsonPath": path}))
+    assert faults == [f"spec.additionalPrinterColumns[0].JSONPath: {words}"]
+
+
+def test_a_cell_that_needs_too_many_steps_stays_empty():
+    nested = {"a": 1}
+    for _ in range(40):
+        nested = {"a": nested}
+    nested["metadata"] = {"name": "n"}
+    declared = [{"name": "A", "type": "string", "jsonPath": ".a" + "['a','a']" * 30}]
+    assert [column.cell(nested, NOW) for column in columns(declared)] == ["n", None]
+
+
+@pytest.mark.parametrize(
+    ("webhook", "fields"),
+    [
+        ({}, []),
+        ({"conversionReviewVersions": ["v1"]}, ["conversionReviewVersions"]),
+        ({"conversionReviewVersions": [], "clientConfig": {}}, ["webhookClientConfig"]),
+        (
+            {"conversionReviewVersions": ["v1"], "clientConfig": {"service": {"name": "a", "namespace": "b"}}},
+            ["webhookClientConfig", "conversionReviewVersions"],
+        ),
+    ],
+)
+def test_a_conversion_webhook_needs_the_strategy_webhook(webhook, fields):
+    crd = definition(conversion={"strategy": "None", "webhook": webhook})
+    words = "Forbidden: should not be set when strategy is not set to Webhook"
+    assert refusals(crd) == [f"spec.conversion.{field}: {words}" for field in fields]
 
 
 def test_cells_follow_the_type_of_their_column():

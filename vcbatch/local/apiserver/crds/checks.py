@@ -13,7 +13,6 @@ from typing import Any
 
 from vcbatch.api import faults
 from vcbatch.api import name_rules as rules
-from vcbatch.local.apiserver.crds.columns import MalformedPath, compile_path
 from vcbatch.local.apiserver.crds.schemas import schema_faults
 from vcbatch.local.apiserver.errors import FieldError
 from vcbatch.local.apiserver.registry import Json
@@ -178,14 +177,22 @@ def _names_faults(names: Json, path: str) -> Iterator[FieldError]:
             yield faults.invalid(f"{path}.categories[{index}]", category, ",".join(found))
 
 
+_NO_WEBHOOK = "should not be set when strategy is not set to Webhook"
+
+
 def _conversion_faults(conversion: Json) -> Iterator[FieldError]:
     strategy = conversion.get("strategy")
     if strategy == "Webhook":
         yield faults.forbidden("spec.conversion.strategy", "conversion webhooks aren't supported here: use None")
     elif strategy not in _STRATEGIES:
         yield faults.unsupported("spec.conversion.strategy", strategy, _STRATEGIES)
-    elif conversion.get("webhook"):
-        yield faults.forbidden("spec.conversion.webhook", "should not be set when strategy is not set to Webhook")
+    else:
+        # By the names of Kubernetes' internal form, whose faults the server reports.
+        webhook: Json = conversion.get("webhook") or {}
+        if webhook.get("clientConfig") is not None:
+            yield faults.forbidden("spec.conversion.webhookClientConfig", _NO_WEBHOOK)
+        if webhook.get("conversionReviewVersions"):
+            yield faults.forbidden("spec.conversion.conversionReviewVersions", _NO_WEBHOOK)
 
 
 def _version_faults(version: Json, path: str) -> Iterator[FieldError]:
@@ -244,12 +251,10 @@ def _column_faults(column: Json, path: str) -> Iterator[FieldError]:
         yield faults.invalid(f"{path}.format", format_, f"must be one of {','.join(_COLUMN_FORMATS)}")
     json_path = column.get("jsonPath") or ""
     if not json_path:
-        yield faults.required(f"{path}.jsonPath")
-        return
-    try:
-        compile_path(json_path)
-    except MalformedPath as error:
-        yield faults.invalid(f"{path}.jsonPath", json_path, str(error))
+        yield faults.required(f"{path}.JSONPath")
+    elif not json_path.startswith("."):
+        # Kubernetes looks no further: a path that cannot be parsed ends the columns that are shown.
+        yield faults.invalid(f"{path}.JSONPath", json_path, "must be a simple json path starting with .")
 
 
 def _selectable_faults(selectable: Sequence[Json], schema: Json, path: str) -> Iterator[FieldError]:
