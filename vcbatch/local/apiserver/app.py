@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 from vcbatch.hosting.http_server import AUTHENTICATED_EXTENSION, STALL_EXTENSION
+from vcbatch.local.apiserver import websockets
 from vcbatch.local.apiserver.authn import Authenticator
 from vcbatch.local.apiserver.errors import StatusError
 from vcbatch.local.apiserver.handler import Handler, Request
@@ -68,10 +69,13 @@ class App:
 
     async def _request(self, scope: Scope, receive: Receive, send: Send) -> Request:
         """The request. The body of somebody unknown isn't read: nothing that takes one is open to them."""
+        token = ""
+        if scope["type"] == "websocket":
+            scope, token = websockets.take_token(scope)
         headers = _headers(scope["headers"])
         _check_origin(headers)
         path = scope["path"]
-        user = self._authenticator.user(path, headers, self._peer_certificate(scope))
+        user = self._authenticator.user(path, headers, self._peer_certificate(scope), token)
         known = user.discovers
         if known:
             _extension(scope, AUTHENTICATED_EXTENSION)
@@ -97,14 +101,20 @@ class App:
             raise StatusError(408, "Timeout", message, {"": None}) from None
 
     async def _websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """A WebSocket is a GET whose handler takes over the channel; an answer instead refuses the handshake."""
+        """A WebSocket is a GET whose handler takes over the channel, or whose answer is a stream; any other answer
+        refuses the handshake."""
         await receive()
         try:
-            response = await self._handler.handle(await self._request(scope, receive, send))
+            request = await self._request(scope, receive, send)
+            response = await self._handler.handle(request)
+            if response is None:
+                return
+            if not isinstance(response.body, bytes):
+                protocol = websockets.negotiate(request.scope or scope, response)
+                await websockets.stream(response, response.body, protocol, receive=receive, send=send)
+                return
         except StatusError as error:
             response = error_response(error)
-        if response is None:
-            return
         if "websocket.http.response" in scope.get("extensions", {}):
             await send(
                 {

@@ -24,20 +24,26 @@ class Authenticator:
         """Whose the token is; None for nobody's."""
         return self._admin if hmac.compare_digest(token.encode(errors="replace"), self._token) else None
 
-    def user(self, path: str, headers: Mapping[str, str], certificate: Mapping[str, Any] | None) -> User:
-        """The user; `ANONYMOUS` without credentials, `StatusError` 401 for wrong ones."""
+    def user(
+        self, path: str, headers: Mapping[str, str], certificate: Mapping[str, Any] | None, token: str = ""
+    ) -> User:
+        """The user; `ANONYMOUS` without credentials, `StatusError` 401 for wrong ones. `token` came with the handshake
+        of a WebSocket."""
         authorization = headers.get("authorization", "")
         scheme, _, credential = authorization.partition(" ")
         if scheme.lower() == "bearer" and credential.strip():
-            owner = self.token_user(credential.strip())
-            if owner is None:
-                raise unauthorized()
-            user = owner
+            user = self._owner(credential.strip())
         elif certificate and (named := _subject(certificate)):
             user = named
         else:
-            user = ANONYMOUS
+            user = self._owner(token) if token else ANONYMOUS
         return impersonated(user, headers)
+
+    def _owner(self, token: str) -> User:
+        owner = self.token_user(token)
+        if owner is None:
+            raise unauthorized()
+        return owner
 
 
 def unauthorized() -> StatusError:

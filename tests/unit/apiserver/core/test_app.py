@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.support.virtual_time import VirtualClock
 from tests.unit.apiserver.core.servers import server, virtual
 from vcbatch.hosting.health import Health
 from vcbatch.local.apiserver.app import App
 from vcbatch.local.apiserver.authn import Authenticator
+from vcbatch.local.apiserver.errors import StatusError
 from vcbatch.local.apiserver.request import BODY_LIMIT
+from vcbatch.local.apiserver.websockets import take_token
 
 TOKEN = "the-token"
 SECRET = {"authorization": f"Bearer {TOKEN}"}
@@ -271,3 +276,27 @@ async def test_the_body_of_somebody_unknown_is_not_read() -> None:
 
         await App(client.kernel.handler, Authenticator(TOKEN))(scope, receive, sent)
         assert sent.code == 403
+
+
+def _bearer(token: bytes) -> str:
+    return "base64url.bearer.authorization.k8s.io." + base64.urlsafe_b64encode(token).decode().rstrip("=")
+
+
+@given(st.text(min_size=1, max_size=40), st.lists(st.sampled_from(["a", "v4.channel.k8s.io"]), min_size=1, max_size=3))
+def test_a_token_among_the_subprotocols_is_taken_out(token: str, others: list[str]) -> None:
+    offered = [others[0], _bearer(token.encode()), *others[1:]]
+    headers = [(b"host", b"x"), (b"Sec-WebSocket-Protocol", ", ".join(offered).encode())]
+    scope, taken = take_token({"type": "websocket", "subprotocols": offered, "headers": headers})
+    assert taken == token
+    assert (scope["subprotocols"], scope["headers"]) == (others, [(b"host", b"x")])
+
+
+@given(st.text(max_size=12))
+def test_any_subprotocol_is_a_token_or_refused(text: str) -> None:
+    offered = [f"base64url.bearer.authorization.k8s.io.{text}", "a"]
+    try:
+        scope, _ = take_token({"type": "websocket", "subprotocols": offered, "headers": []})
+    except StatusError as refused:
+        assert refused.code == 401
+    else:
+        assert scope["subprotocols"] == ["a"]

@@ -193,15 +193,14 @@ async def test_a_silent_connection_is_given_up(monkeypatch: pytest.MonkeyPatch) 
         assert session.closed
 
 
-async def test_a_client_without_a_protocol_of_ours_is_refused_with_those_there_are() -> None:
+async def test_unknown_protocols_are_refused_with_those_there_are() -> None:
     async with server() as client:
         await placed(client)
-        for offered in ([], ["v1.channel.k8s.io"]):
-            socket = Socket(offered)
-            answer = await request(client, socket, FakeKubelet(FakeSession()))
-            assert answer.code == 400
-            assert f"{V5}, {V4}" in json.loads(answer.body)["message"]
-            assert socket.sent == []
+        socket = Socket(["v1.channel.k8s.io", "spdy"])
+        answer = await request(client, socket, FakeKubelet(FakeSession()))
+        assert answer.code == 403
+        assert f"{V5}, {V4}" in json.loads(answer.body)["message"]
+        assert socket.sent == []
 
 
 async def test_a_plain_request_is_asked_to_upgrade() -> None:

@@ -1,8 +1,9 @@
 """The remote command protocol: standard streams, window size and the final status of a command on one connection.
 
 On a WebSocket each message begins with the number of its channel. Source: kubernetes
-`staging/src/k8s.io/apimachinery/pkg/util/remotecommand` and `client-go/tools/remotecommand/websocket.go`;
-`v5.channel.k8s.io` is `v4` with a message that closes a channel.
+`staging/src/k8s.io/kubelet/pkg/cri/streaming/remotecommand/websocket.go` and
+`client-go/tools/remotecommand/websocket.go`. Before `v4` the error channel carries the message of a failure, and
+nothing on success; from `v4` on a Status. `v5` is `v4` with a message that closes a channel.
 """
 
 from __future__ import annotations
@@ -10,14 +11,14 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Protocol
 
 from vcbatch.local.apiserver.errors import StatusError
-from vcbatch.local.apiserver.subresources.websocket import WebSocket
+from vcbatch.local.apiserver.subresources.websocket import NO_PROTOCOL, WebSocket
 from vcbatch.seams.processes import Session
 
 Json = dict[str, Any]
@@ -25,7 +26,10 @@ log = logging.getLogger(__name__)
 
 V5 = "v5.channel.k8s.io"
 V4 = "v4.channel.k8s.io"
-PROTOCOLS = (V5, V4)
+V4_BASE64 = "v4.base64.channel.k8s.io"
+V1 = "channel.k8s.io"
+V1_BASE64 = "base64.channel.k8s.io"
+PROTOCOLS = (V5, V4, V4_BASE64, V1, V1_BASE64, NO_PROTOCOL)
 
 _LARGEST_WINDOW = 0xFFFF
 _RESIZE_LIMIT = 256  # bytes of a resize message: two small numbers in JSON
@@ -110,29 +114,51 @@ def decode_resize(data: bytes) -> Resize | None:
 
 
 class WebSocketChannels:
-    """Channels as messages of a WebSocket that has been accepted."""
+    """Channels as messages of a WebSocket. What the client did not ask for (`wanted`, by name) is neither read nor
+    sent."""
 
-    def __init__(self, socket: WebSocket) -> None:
+    def __init__(self, socket: WebSocket, protocol: str, *, wanted: Collection[str]) -> None:
         self._socket = socket
+        self._protocol = protocol
+        self._input = "stdin" in wanted
+        self._outputs = {number for name, number in _OUTPUTS.items() if name in wanted}
+
+    @classmethod
+    async def accept(cls, socket: WebSocket, *, wanted: Collection[str]) -> WebSocketChannels:
+        """Answer the handshake. Raises `StatusError` where no protocol is common to both sides."""
+        # A server that speaks v5 speaks only that with a client that offers it, in whatever order.
+        protocol = V5 if V5 in socket.offered else socket.choose(PROTOCOLS)
+        await socket.accept(protocol)
+        return cls(socket, protocol, wanted=wanted)
 
     async def messages(self) -> AsyncIterator[Message]:
         async for raw in self._socket.messages():
             message = decode(raw)
-            if message is not None:
+            if message is not None and (self._input or not isinstance(message, Input)):
                 yield message
 
     async def send(self, stream: int, data: bytes) -> None:
-        await self._socket.send(bytes([stream]) + data)
+        if stream in self._outputs:
+            await self._socket.send(bytes([stream]) + data)
 
     async def finish(self, status: Json) -> None:
+        if self._protocol in (V5, V4, V4_BASE64):
+            data = json.dumps(status).encode()
+        elif status.get("status") == "Success":
+            return
+        else:
+            data = str(status.get("message", "")).encode()
         with suppress(OSError):
-            await self._socket.send(bytes([Channel.ERROR]) + json.dumps(status).encode())
+            await self._socket.send(bytes([Channel.ERROR]) + data)
 
     async def close(self) -> None:
         await self._socket.close()
 
     async def lost(self) -> None:
         await self._socket.lost()
+
+
+_OUTPUTS = {"stdout": Channel.STDOUT, "stderr": Channel.STDERR}
 
 
 def exit_status(code: int) -> Json:

@@ -13,7 +13,7 @@ from vcbatch.api.resources import PODS
 from vcbatch.local.apiserver.errors import StatusError, bad_request
 from vcbatch.local.apiserver.registry import HandlerRequest, PodStreams, Reply
 from vcbatch.local.apiserver.request import first, flag
-from vcbatch.local.apiserver.subresources.channels import PROTOCOLS, V4, Channels, WebSocketChannels, converse
+from vcbatch.local.apiserver.subresources.channels import V4, Channels, WebSocketChannels, converse
 from vcbatch.local.apiserver.subresources.logs import choose_container
 from vcbatch.local.apiserver.subresources.spdy_channels import SpdyChannels
 from vcbatch.local.apiserver.subresources.tunnel import can_take_over, take_over
@@ -83,9 +83,7 @@ async def _serve(request: HandlerRequest, open_session: Open, *, needs_command: 
 async def _accept(request: HandlerRequest, options: StreamOptions) -> Channels | None:
     """Upgrade the connection, to whichever protocol the client asks for; None where it goes away instead."""
     if not can_take_over(request):
-        socket = WebSocket(request)
-        await socket.accept(socket.choose(PROTOCOLS))
-        return WebSocketChannels(socket)
+        return await WebSocketChannels.accept(WebSocket(request), wanted=options.streams)
     channels = SpdyChannels(take_over(request, (V4,)), wanted=set(options.streams))
     if await channels.ready():
         return channels

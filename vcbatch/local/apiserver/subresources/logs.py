@@ -22,12 +22,19 @@ async def read_log(request: HandlerRequest) -> Reply:
     pod = request.operations.get(PODS, request.ctx.namespace, request.name)
     container = choose_container(pod, _last(request.query, "container") or "")
     if not dig(pod, "spec", "nodeName"):
-        return Reply(body=b"", content_type="text/plain")
+        socket = request.scope is not None and request.scope["type"] == "websocket"
+        return Reply(body=_nothing() if socket else b"", content_type="text/plain")
     _refuse_unstarted(pod, container, previous=options.previous)
     if request.kubelet is None:
         raise StatusError(503, "ServiceUnavailable", "no kubelet runs pods for this server: it has no logs to give")
     chunks = request.kubelet.logs(request.ctx.namespace or "", request.name, container, options)
     return Reply(body=await _opened(chunks), content_type="text/plain")
+
+
+async def _nothing() -> AsyncIterator[bytes]:
+    """An empty log, as a stream for a WebSocket."""
+    return
+    yield
 
 
 async def _opened(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

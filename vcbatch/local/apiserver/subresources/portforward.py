@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from vcbatch.api.resources import PODS
 from vcbatch.local.apiserver.errors import StatusError, bad_request
 from vcbatch.local.apiserver.registry import HandlerRequest, Reply
-from vcbatch.local.apiserver.subresources.channels import V4
+from vcbatch.local.apiserver.subresources.channels import V1, V1_BASE64, V4, V4_BASE64
 from vcbatch.local.apiserver.subresources.exec import kubelet_of, require_node
 from vcbatch.local.apiserver.subresources.port_channels import (
     MAX_PORTS,
@@ -28,12 +28,15 @@ from vcbatch.local.apiserver.subresources.port_channels import (
 from vcbatch.local.apiserver.subresources.spdy import ResetReason, SpdyError
 from vcbatch.local.apiserver.subresources.streams import Multiplexer, Send, Stream
 from vcbatch.local.apiserver.subresources.tunnel import Connection, can_take_over, take_over
-from vcbatch.local.apiserver.subresources.websocket import WebSocket
+from vcbatch.local.apiserver.subresources.websocket import NO_PROTOCOL, WebSocket
 
 log = logging.getLogger(__name__)
 
 _STREAM_PROTOCOL = "portforward.k8s.io"
 PROTOCOL = f"SPDY/3.1+{_STREAM_PROTOCOL}"
+_CHANNEL_PROTOCOLS = (V4, V4_BASE64, V1, V1_BASE64, NO_PROTOCOL)
+"""A kubelet refuses the two of v1, which differ from v4 for commands only."""
+
 _PAIR_SECONDS = 30.0  # how long one stream of a pair waits for the other
 _CHUNK = 32 * 1024
 
@@ -52,11 +55,11 @@ async def forward_ports(request: HandlerRequest) -> Reply | None:
         await _forward(take_over(request, (_STREAM_PROTOCOL,)), pod=name, dial=dial)
         return None
     socket = WebSocket(request)
-    protocol = socket.choose((PROTOCOL, V4))
-    if protocol == PROTOCOL:
-        await socket.accept(protocol)
+    if PROTOCOL in socket.offered:
+        await socket.accept(PROTOCOL)
         await _forward(socket, pod=name, dial=dial)
     else:
+        protocol = socket.choose(_CHANNEL_PROTOCOLS)
         forwarder = ChannelForwarder(pod=name, ports=_asked_ports(request), dial=dial, socket=socket)
         await socket.accept(protocol)
         await forwarder.run()

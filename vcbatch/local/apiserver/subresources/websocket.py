@@ -1,13 +1,19 @@
-"""The WebSocket below `exec`, `attach` and `port-forward`: messages, activity, and knowing when the client is gone."""
+"""The WebSocket below `exec`, `attach` and `port-forward`: messages, activity, and knowing when the client is gone.
+
+A message of a channel begins with the channel's number: as a byte, or with the `base64` protocols as a digit before the
+encoded data, in text frames. Source: kubernetes `staging/src/k8s.io/streaming/pkg/httpstream/wsstream`.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import base64
+import binascii
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
 
-from vcbatch.local.apiserver.errors import bad_request
+from vcbatch.local.apiserver.errors import StatusError, bad_request
 from vcbatch.local.apiserver.registry import HandlerRequest
 
 GONE_EXTENSION = "vcbatch.gone"
@@ -15,6 +21,12 @@ GONE_EXTENSION = "vcbatch.gone"
 
 IDLE_SECONDS = 4 * 3600.0
 """How long a connection may be silent in both directions: a kubelet's `streamingConnectionIdleTimeout`."""
+
+
+NO_PROTOCOL: Final = ""
+"""What a client speaks that names no subprotocol: `channel.k8s.io`."""
+
+_DIGIT_ZERO: Final = ord("0")
 
 
 class WebSocket:
@@ -29,35 +41,51 @@ class WebSocket:
         self._send = send
         self._gone: asyncio.Event | None = (scope.get("extensions") or {}).get(GONE_EXTENSION)
         self._last_activity = 0.0
+        self._base64 = False
 
     def choose(self, spoken: Sequence[str]) -> str:
-        """The first protocol of ours that the client offers; raises 400 where it offers none."""
-        for protocol in spoken:
-            if protocol in self.offered:
+        """The first protocol that the client offers and that is one of ours; `NO_PROTOCOL` where it offers none and
+        that is spoken. Raises 403, as a kubelet answers, where there is none."""
+        for protocol in self.offered or (NO_PROTOCOL,):
+            if protocol in spoken:
                 return protocol
         given = ", ".join(self.offered) or "none"
-        raise bad_request(
-            f"unable to upgrade: the client offers the WebSocket protocols {given}; spoken here: {', '.join(spoken)}"
+        known = ", ".join(protocol for protocol in spoken if protocol)
+        raise StatusError(
+            403,
+            "Forbidden",
+            f"unable to upgrade: the client offers the WebSocket protocols {given}; spoken here: {known}",
         )
 
     async def accept(self, protocol: str) -> None:
         self._touch()
-        await self._send({"type": "websocket.accept", "subprotocol": protocol})
+        self._base64 = "base64." in protocol
+        await self._send({"type": "websocket.accept", "subprotocol": protocol or None})
 
     async def messages(self) -> AsyncIterator[bytes]:
-        """What the client sends, until it is gone."""
+        """What the client sends, until it is gone. With a `base64` protocol each message is decoded to the number of
+        its channel, as a byte, and its data; what cannot be decoded is ignored."""
         while True:
             message: Any = await self._receive()
             if message["type"] != "websocket.receive":
                 return
             self._touch()
             data = message.get("bytes")
-            yield data if data is not None else (message.get("text") or "").encode()
+            data = data if data is not None else (message.get("text") or "").encode()
+            if not self._base64:
+                yield data
+            elif data:
+                with suppress(binascii.Error):
+                    yield _decoded(data)
 
     async def send(self, data: bytes) -> None:
-        """Returns once the connection has room again; raises `OSError` where the client is gone."""
+        """Returns once the connection has room again; raises `OSError` where the client is gone. With a `base64`
+        protocol the first byte is the number of a channel."""
         self._touch()
-        await self._send({"type": "websocket.send", "bytes": data})
+        if self._base64:
+            await self._send({"type": "websocket.send", "text": _encoded(data)})
+        else:
+            await self._send({"type": "websocket.send", "bytes": data})
 
     async def close(self) -> None:
         with suppress(OSError, RuntimeError):  # gone already
@@ -76,3 +104,13 @@ class WebSocket:
 
     def _touch(self) -> None:
         self._last_activity = asyncio.get_running_loop().time()
+
+
+def _encoded(message: bytes) -> str:
+    return chr(_DIGIT_ZERO + message[0]) + base64.b64encode(message[1:]).decode()
+
+
+def _decoded(message: bytes) -> bytes:
+    """Raises `binascii.Error`. Go's decoder, too, takes line ends and nothing else outside of the alphabet."""
+    data = base64.b64decode(message[1:].translate(None, b"\r\n"), validate=True)
+    return bytes([(message[0] - _DIGIT_ZERO) % 256]) + data
