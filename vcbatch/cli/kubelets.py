@@ -5,13 +5,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from vcbatch.api.names import GPU_RESOURCE, HOSTNAME_LABEL, VIRTUAL_NODE
+from vcbatch.api.names import VIRTUAL_NODE
+from vcbatch.api.quantity import parse_quantity
 from vcbatch.api.resources import NODES
+from vcbatch.cli.options import DEFAULT_SIZE
 from vcbatch.hosting.health import Health
 from vcbatch.local.apiserver.errors import StatusError, bad_request
 from vcbatch.local.kubelet import (
@@ -37,6 +39,7 @@ log = logging.getLogger(__name__)
 
 AUTO = "auto"
 NONE = "none"
+_DEFAULT_SIZE = {name: amount for name, _, amount in (one.partition("=") for one in DEFAULT_SIZE.split(","))}
 _VIRTUAL_PREFIX = "virtual-"
 
 
@@ -47,6 +50,8 @@ class KubeletOptions:
     root: Path
     mode: str = AUTO
     virtual_nodes: int = 0
+    virtual_node_size: Mapping[str, str] = field(default_factory=dict[str, str])
+    """What each has where it is not the default; 0 for nothing of a resource."""
 
 
 class Kubelets:
@@ -106,7 +111,9 @@ class Kubelets:
     async def _pretend(self, api: Api) -> None:
         """Start the virtual nodes that were asked for, and take away those that were asked for another time. Nodes that
         a user made and labelled stay as they are."""
-        wanted = [_virtual_node(number) for number in range(self._options.virtual_nodes)]
+        wanted = [
+            _virtual_node(number, self._options.virtual_node_size) for number in range(self._options.virtual_nodes)
+        ]
         names = {node.name for node in wanted}
         for node in (await api.list(NODES, label_selector=f"{VIRTUAL_NODE}=true")).items:
             name = node["metadata"]["name"]
@@ -198,11 +205,9 @@ def _as_status() -> Iterator[None]:
         raise StatusError(429, "TooManyRequests", str(error)) from error
 
 
-def _virtual_node(number: int) -> VirtualNode:
-    """A training server of the usual size."""
-    name = f"{_VIRTUAL_PREFIX}{number:04}"
+def _virtual_node(number: int, size: Mapping[str, str]) -> VirtualNode:
+    capacity = {**_DEFAULT_SIZE, **size}
     return VirtualNode(
-        name=name,
-        capacity={"cpu": "96", "memory": "768Gi", GPU_RESOURCE: "8"},
-        labels={HOSTNAME_LABEL: name},
+        name=f"{_VIRTUAL_PREFIX}{number:04}",
+        capacity={name: amount for name, amount in capacity.items() if parse_quantity(amount).nano},
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import click
 
@@ -35,6 +35,44 @@ class AddressType(click.ParamType):
             return Address.parse(str(value))
         except AddressError as error:
             self.fail(str(error), param, ctx)
+
+
+class NodeSizeType(click.ParamType):
+    """What a node has: `cpu=8,memory=32Gi,nvidia.com/gpu=2` as quantities by resource name; 0 for none of it."""
+
+    name = "RESOURCES"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, str]:
+        from vcbatch.api.name_rules import qualified_name
+        from vcbatch.api.quantity import NANO, MalformedQuantity, parse_quantity
+
+        if isinstance(value, dict):
+            return cast("dict[str, str]", value)
+        found: dict[str, str] = {}
+        for one in str(value).split(","):
+            name, equals, text = (part.strip() for part in one.partition("="))
+            try:
+                amount = parse_quantity(text).nano
+            except MalformedQuantity as error:
+                self.fail(f"{one!r}: {error}" if equals else f"{one!r} isn't NAME=AMOUNT", param, ctx)
+            if name not in _NODE_RESOURCES and ("/" not in name or qualified_name(name)):
+                known = ", ".join(_NODE_RESOURCES)
+                self.fail(f"{name!r} is no resource of a node: want {known} or one such as nvidia.com/gpu", param, ctx)
+            if name in found:
+                self.fail(f"{name} is given twice", param, ctx)
+            if amount < 0 or (name in _NEEDED and amount == 0):
+                self.fail(f"{one!r}: must be {'positive' if name in _NEEDED else 'zero or more'}", param, ctx)
+            if name != "cpu" and amount % NANO:
+                self.fail(f"{one!r}: must be a whole number", param, ctx)
+            found[name] = text
+        return found
+
+
+DEFAULT_SIZE = "cpu=96,memory=768Gi,nvidia.com/gpu=8,pods=110,ephemeral-storage=2Ti"
+"""Of a virtual node: a training server of the usual size."""
+
+_NEEDED = ("cpu", "memory", "pods")
+_NODE_RESOURCES = (*_NEEDED, "ephemeral-storage")
 
 
 class BoolType(click.ParamType):

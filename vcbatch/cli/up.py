@@ -18,7 +18,7 @@ import click
 
 from vcbatch.cli.controllers_options import controllers_options
 from vcbatch.cli.feature_gates import QUEUE_GATES, feature_gates_option
-from vcbatch.cli.options import AddressType, state_dir_option
+from vcbatch.cli.options import DEFAULT_SIZE, AddressType, NodeSizeType, state_dir_option
 from vcbatch.cli.output import CliError, say
 from vcbatch.cli.state import StateDir, default_state_dir
 
@@ -41,6 +41,11 @@ _LAST_WORDS = 4096  # bytes
 @click.option(
     "--virtual-nodes", type=click.IntRange(0, 10_000), default=0, metavar="N",
     help="Also have N nodes whose pods only pretend to run, to try out scheduling at scale.",
+)  # fmt: skip
+@click.option(
+    "--virtual-node-size", type=NodeSizeType(), default=None, metavar="RESOURCES",
+    help="What each of them has, such as cpu=8,memory=32Gi,nvidia.com/gpu=2,pods=20,ephemeral-storage=100Gi.  "
+         f"[default, also of what is not named: {DEFAULT_SIZE}]",
 )  # fmt: skip
 @click.option(
     "--kubelet-mode", type=click.Choice(["auto", "userns", "nss", "plain", "none"]), default="auto", show_default=True,
@@ -75,6 +80,7 @@ def command(
     port: int | None,
     detach: bool,
     virtual_nodes: int,
+    virtual_node_size: dict[str, str] | None,
     kubelet_mode: str,
     webhooks: Literal["in-process", "external"],
     scheduler_conf: Path | None,
@@ -92,10 +98,13 @@ def command(
     """
     from vcbatch.cli.local.options import LocalOptions
 
+    if virtual_node_size is not None and not virtual_nodes:
+        raise click.UsageError("--virtual-node-size needs --virtual-nodes")
     options = LocalOptions(
         state=StateDir(state_dir),
         port=port,
         virtual_nodes=virtual_nodes,
+        virtual_node_size=virtual_node_size,
         kubelet_mode=kubelet_mode,
         webhooks=webhooks,
         scheduler_conf=scheduler_conf,

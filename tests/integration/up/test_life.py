@@ -208,8 +208,12 @@ def test_ctrl_c_ends_pods_and_everything(program: RunningVcbatch):
 
 
 def test_virtual_nodes_pretend_and_go_when_they_arent_asked_for(tmp_path: Path, program: RunningVcbatch):
-    program.arguments = ("--virtual-nodes", "3")
+    program.arguments = ("--virtual-nodes", "3", "--virtual-node-size", "cpu=80,nvidia.com/gpu=0,ephemeral-storage=1Ti")
     program.up()
+    shown = program.kubectl("get", "node", "virtual-0002", "-o", "jsonpath={.status.allocatable}").ok()
+    assert json.loads(shown) == {"cpu": "80", "memory": "768Gi", "pods": "110", "ephemeral-storage": "1Ti"}
+    wide = program.kubectl("get", "nodes", "-o", "wide", "-l", "kubernetes.io/os=linux,kubernetes.io/arch").ok()
+    assert len(wide.splitlines()) == 1 + 4
     program.kubectl("apply", "-f", "-", stdin=job("big", "sleep 1", replicas=6, cpu="40")).ok()
     wait_for_phase(program, "big", "Completed")
     refused = program.kubectl("logs", "big-w-0").fails()

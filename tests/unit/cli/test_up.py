@@ -6,6 +6,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
 from vcbatch.cli import up
@@ -41,6 +42,7 @@ def all_said(folder: Path) -> LocalOptions:
         state=StateDir(folder / "state"),
         port=0,
         virtual_nodes=7,
+        virtual_node_size={"cpu": "8", "nvidia.com/gpu": "0"},
         kubelet_mode="none",
         webhooks="external",
         scheduler_conf=folder / "policy.yaml",
@@ -78,3 +80,32 @@ def test_files_are_found_from_wherever_it_runs(tmp_path: Path, monkeypatch: pyte
     far = taken(arguments, monkeypatch)
     assert (far.state.path, far.scheduler_conf) == (options.state.path, options.scheduler_conf)
     assert far.plugins == options.plugins[:1]
+
+
+@pytest.mark.parametrize(
+    ("size", "fault"),
+    [
+        ("cpu", "'cpu' isn't NAME=AMOUNT"),
+        ("cpu=", "'' is no quantity"),
+        ("cpu=much", "'much' has the unknown suffix"),
+        ("cpu=0", "'cpu=0': must be positive"),
+        ("memory=-1Gi", "'memory=-1Gi': must be positive"),
+        ("pods=1.5", "'pods=1.5': must be a whole number"),
+        ("nvidia.com/gpu=-1", "'nvidia.com/gpu=-1': must be zero or more"),
+        (
+            "gpu=1",
+            "'gpu' is no resource of a node: want cpu, memory, pods, ephemeral-storage or one such as nvidia.com",
+        ),
+        ("a//b=1", "'a//b' is no resource of a node"),
+        ("cpu=1,cpu=2", "cpu is given twice"),
+    ],
+)
+def test_a_size_no_node_can_have_is_refused(size: str, fault: str) -> None:
+    with pytest.raises(click.UsageError) as refused:
+        up.command.main(["--virtual-nodes", "1", "--virtual-node-size", size], standalone_mode=False)
+    assert fault in refused.value.format_message()
+
+
+def test_a_size_without_virtual_nodes_is_refused() -> None:
+    with pytest.raises(click.UsageError, match="--virtual-node-size needs --virtual-nodes"):
+        up.command.main(["--virtual-node-size", "cpu=1"], standalone_mode=False)

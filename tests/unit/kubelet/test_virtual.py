@@ -253,3 +253,50 @@ def test_what_others_say_of_a_pod_stays_in_its_conditions() -> None:
         assert told["type"] in [each["type"] for each in ended["status"]["conditions"]]
 
     in_virtual_time(story)
+
+
+def test_a_virtual_node_says_what_a_kubelet_says() -> None:
+    async def story(server: Server, _: VirtualClock) -> None:
+        node = await server.api.get(NODES, "v0")
+        status = node["status"]
+        assert status["capacity"] == {**CAPACITY, "pods": "110", "ephemeral-storage": "2Ti"}
+        assert status["allocatable"] == status["capacity"]
+        labels = node["metadata"]["labels"]
+        assert (labels["kubernetes.io/os"], labels["kubernetes.io/arch"]) == ("linux", "amd64")
+        assert labels["kubernetes.io/hostname"] == "v0"
+        assert {one["type"] for one in status["addresses"]} == {"InternalIP", "Hostname"}
+        assert (status["nodeInfo"]["operatingSystem"], status["nodeInfo"]["architecture"]) == ("linux", "amd64")
+
+    in_virtual_time(story)
+
+
+def test_a_node_written_by_hand_gets_what_it_lacks_and_keeps_the_rest() -> None:
+    async def story(server: Server, _: VirtualClock) -> None:
+        labels = {VIRTUAL_NODE: "true", "kubernetes.io/arch": "arm64"}
+        status = {"capacity": {"cpu": "3"}, "addresses": [{"type": "Hostname", "address": "mine"}]}
+        await server.api.create(NODES, {"metadata": {"name": "hand", "labels": labels}, "status": status})
+        found = await server.until(NODES, "hand", lambda o: bool((o or {}).get("status", {}).get("conditions")))
+        assert found["metadata"]["labels"] == {
+            **labels, "kubernetes.io/os": "linux", "kubernetes.io/hostname": "hand"
+        }  # fmt: skip
+        assert found["status"]["allocatable"] == {"cpu": "3"}
+        assert found["status"]["addresses"] == status["addresses"]
+        assert found["status"]["nodeInfo"]["operatingSystem"] == "linux"
+
+    in_virtual_time(story)
+
+
+def test_a_node_of_an_earlier_start_gets_the_size_asked_for_now() -> None:
+    async def story(server: Server, clock: VirtualClock) -> None:
+        smaller = VirtualNode(name="v0", capacity={"cpu": "4"})
+        stop = asyncio.Event()
+        kubelet = VirtualKubelet(server.api, clock, SeededRandom(2), nodes=[smaller])
+        running = asyncio.create_task(kubelet.run(stop))
+        await kubelet.ready.wait()
+        node = await server.api.get(NODES, "v0")
+        assert node["status"]["capacity"] == {"cpu": "4", "pods": "110", "ephemeral-storage": "2Ti"}
+        assert node["status"]["allocatable"] == node["status"]["capacity"]
+        stop.set()
+        await running
+
+    in_virtual_time(story)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -20,6 +21,8 @@ class LocalOptions:
     state: StateDir
     port: int | None = None
     virtual_nodes: int = 0
+    virtual_node_size: Mapping[str, str] | None = None
+    """Quantities by resource name, where they are not the default."""
     kubelet_mode: str = "auto"
     webhooks: Literal["in-process", "external"] = "in-process"
     scheduler_conf: Path | None = None
@@ -41,6 +44,9 @@ class LocalOptions:
             *("--feature-gates", f"{QUEUE_GATES}={str(self.queue_gates).lower()}"),
             f"--inherit-owner-annotations={str(self.inherit_owner_annotations).lower()}",
         ]
+        if self.virtual_node_size is not None:
+            size = ",".join(f"{name}={amount}" for name, amount in self.virtual_node_size.items())
+            arguments += ["--virtual-node-size", size]
         if self.port is not None:
             arguments += ["--port", str(self.port)]
         if self.scheduler_conf is not None:

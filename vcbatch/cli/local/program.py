@@ -125,7 +125,10 @@ class LocalProgram:
     def _kubelet_options(self) -> KubeletOptions:
         options = self._options
         return KubeletOptions(
-            root=options.state.kubelet, mode=options.kubelet_mode, virtual_nodes=options.virtual_nodes
+            root=options.state.kubelet,
+            mode=options.kubelet_mode,
+            virtual_nodes=options.virtual_nodes,
+            virtual_node_size=options.virtual_node_size or {},
         )
 
     async def _until_ready(self, plane: ControlPlane, informers: Informers, kubelets: Kubelets) -> None:

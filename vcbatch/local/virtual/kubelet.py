@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any
 
 from vcbatch.api.names import VIRTUAL_NODE
 from vcbatch.api.pod import PodPhase
-from vcbatch.api.reasons import KubeletConditionReason
 from vcbatch.api.resources import NODES, PODS
-from vcbatch.api.timestamps import format_time
 from vcbatch.hosting.health import Health
 from vcbatch.hosting.supervise import Background, first_of
 from vcbatch.local.kubelet.informer import Informer
+from vcbatch.local.virtual.node import VirtualNode, missing
 from vcbatch.local.virtual.run import PodRun
 from vcbatch.seams.api import Api, ApiError, PatchKind
 from vcbatch.seams.clock import Clock
@@ -27,38 +24,6 @@ Json = dict[str, Any]
 log = logging.getLogger(__name__)
 
 _RETRY_SECONDS = 0.5
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VirtualNode:
-    """A node to pretend: `capacity` by resource name, as quantities."""
-
-    name: str
-    capacity: Mapping[str, str]
-    labels: Mapping[str, str] = field(default_factory=dict[str, str])
-    taints: Sequence[Json] = ()
-
-    def object(self, now: datetime) -> Json:
-        """The Node, ready from the start."""
-        size = {"pods": "110", **self.capacity}
-        return {
-            "apiVersion": NODES.api_version,
-            "kind": NODES.kind,
-            "metadata": {"name": self.name, "labels": {**self.labels, VIRTUAL_NODE: "true"}},
-            "spec": {"taints": list(self.taints)} if self.taints else {},
-            "status": {"capacity": size, "allocatable": size, "conditions": [_ready(now)]},
-        }
-
-
-def _ready(now: datetime) -> Json:
-    return {
-        "type": "Ready",
-        "status": "True",
-        "reason": KubeletConditionReason.KUBELET_READY,
-        "message": "this node only pretends",
-        "lastHeartbeatTime": format_time(now),
-        "lastTransitionTime": format_time(now),
-    }
 
 
 class VirtualKubelet:
@@ -106,8 +71,27 @@ class VirtualKubelet:
                 await self._api.create(NODES, node.object(self._clock.now()))
             except ApiError as error:
                 if error.already_exists:
+                    await self._bring_up_to_date(node.name, node.changes)
                     return
                 log.warning("registering the virtual node %s failed: %s", node.name, error.message)
+                await self._clock.sleep(_RETRY_SECONDS)
+            else:
+                return
+
+    async def _bring_up_to_date(self, name: str, changes: Callable[[Json], tuple[Json, Json]]) -> None:
+        """Patch labels and status of a Node as `changes` says of the present one; nothing where it is gone."""
+        while True:
+            try:
+                node = await self._api.get(NODES, name)
+                labels, status = changes(node)
+                if labels:
+                    await self._api.patch(NODES, name, {"metadata": {"labels": labels}})
+                if status:
+                    patch = {"status": status}
+                    await self._api.patch(NODES, name, patch, subresource="status", kind=PatchKind.STRATEGIC)
+            except ApiError as error:
+                if error.not_found:
+                    return
                 await self._clock.sleep(_RETRY_SECONDS)
             else:
                 return
@@ -132,16 +116,7 @@ class VirtualKubelet:
 
     async def _make_ready(self, name: str) -> None:
         """A Node that was written by hand and says nothing of its health."""
-        patch = {"status": {"conditions": [_ready(self._clock.now())]}}
-        while True:
-            try:
-                await self._api.patch(NODES, name, patch, subresource="status", kind=PatchKind.STRATEGIC)
-            except ApiError as error:
-                if error.not_found:
-                    return
-                await self._clock.sleep(_RETRY_SECONDS)
-            else:
-                return
+        await self._bring_up_to_date(name, lambda node: missing(node, self._clock.now()))
 
     def _changed(self, old: Json | None, new: Json | None) -> None:
         pod = new or old

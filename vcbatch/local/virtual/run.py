@@ -13,6 +13,7 @@ from vcbatch.api.resources import PODS
 from vcbatch.local.kubelet import lifecycle
 from vcbatch.local.kubelet.lifecycle import FRESH, ContainerState, Ended, Running, Waiting
 from vcbatch.local.kubelet.status import Verdict, changed, disrupted, lost_states, pod_status
+from vcbatch.local.virtual.node import ADDRESS
 from vcbatch.local.virtual.pretence import PodPretence, Pretence
 from vcbatch.seams.api import Api, ApiError, PatchKind
 from vcbatch.seams.clock import Clock
@@ -20,7 +21,6 @@ from vcbatch.seams.clock import Clock
 Json = dict[str, Any]
 
 _RETRY_SECONDS = 0.5
-_ADDRESS = "10.0.0.1"
 _PULL_RETRY = timedelta(seconds=1)
 _KILLED = 137
 
@@ -190,8 +190,8 @@ class PodRun:
             states=self._states,
             previous=self._stored,
             now=now,
-            host_ip=_ADDRESS,
-            pod_ip=_ADDRESS,
+            host_ip=ADDRESS,
+            pod_ip=ADDRESS,
             start_time=self._started,
             verdict=self._verdict,
         )
