@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from vcbatch.local.apiserver.errors import StatusError
 from vcbatch.local.apiserver.request import Target
@@ -21,6 +21,8 @@ class User:
 
     name: str
     groups: Sequence[str] = ()
+    uid: str = ""
+    extra: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
 
     @property
     def administrator(self) -> bool:

@@ -11,6 +11,7 @@ from vcbatch.local.apiserver.access import User
 from vcbatch.local.apiserver.admission import AdmissionRequest
 from vcbatch.local.apiserver.admission.webhooks import Services
 from vcbatch.local.apiserver.kernel import Kernel
+from vcbatch.local.apiserver.tokens import ServiceAccountTokens
 from vcbatch.seams import Clock, Random
 
 
@@ -24,14 +25,16 @@ def build(
     root_ca: str = "",
     token_user: Callable[[str], User | None] = lambda _token: None,
     health: Health | None = None,
+    tokens: ServiceAccountTokens | None = None,
 ) -> Kernel:
     """A server without sockets, with every kind. With `state_dir` None nothing outlives the process: for tests and
     simulation. `root_ca` is the certificate that every namespace's `kube-root-ca.crt` shows; `token_user` tells reviews
-    whose a bearer token is."""
+    whose a bearer token is that is no service account's; `tokens` issues and verifies those, with a new key where none
+    is given."""
     return Kernel(
         clock=clock,
         random=random,
-        built_in=[*kinds.served(token_user), *crds.served()],
+        built_in=[*kinds.served(token_user, tokens), *crds.served()],
         custom=crds.CrdRegistry(),
         documents=[discovery.documents, openapi.documents],
         protobuf=protobuf.decode,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from vcbatch.api.faults import go_quote
@@ -14,14 +14,22 @@ ANONYMOUS = User(name="system:anonymous", groups=("system:unauthenticated",))
 
 
 class Authenticator:
-    """One token, and the certificates that the server's own CA issued."""
+    """The administrator's token, those of service accounts (`account`: whose one is, or None), and the certificates
+    that the server's own CA issued."""
 
-    def __init__(self, token: str, *, user: str = "vcbatch-admin") -> None:
+    def __init__(
+        self,
+        token: str,
+        *,
+        user: str = "vcbatch-admin",
+        account: Callable[[str], User | None] = lambda _token: None,
+    ) -> None:
         self._token = token.encode()
+        self._account = account
         self._admin = User(name=user, groups=(ADMINISTRATORS, AUTHENTICATED))
 
     def token_user(self, token: str) -> User | None:
-        """Whose the token is; None for nobody's."""
+        """The administrator, where the token is his; else None."""
         return self._admin if hmac.compare_digest(token.encode(errors="replace"), self._token) else None
 
     def user(
@@ -40,7 +48,7 @@ class Authenticator:
         return impersonated(user, headers)
 
     def _owner(self, token: str) -> User:
-        owner = self.token_user(token)
+        owner = self.token_user(token) or self._account(token)
         if owner is None:
             raise unauthorized()
         return owner

@@ -234,6 +234,8 @@ class Handler:
         return RequestContext(
             user=user.name,
             groups=user.groups,
+            user_uid=user.uid,
+            user_extra=user.extra,
             now=self.engine.now(),
             namespace=call.namespace,
             subresource=call.target.subresource,

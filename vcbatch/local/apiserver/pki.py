@@ -81,6 +81,22 @@ class Pki:
         write_private(path, token.encode())
         return token
 
+    def account_key(self) -> ec.EllipticCurvePrivateKey:
+        """The key that signs tokens of service accounts; made where it is missing or cannot be read."""
+        path = self._directory / "service-account.key"
+        with suppress(FileNotFoundError, ValueError):
+            key = serialization.load_pem_private_key(path.read_bytes(), None)
+            if isinstance(key, ec.EllipticCurvePrivateKey) and isinstance(key.curve, ec.SECP256R1):
+                return key
+        key = ec.generate_private_key(ec.SECP256R1())
+        write_private(
+            path,
+            key.private_bytes(
+                serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+            ),
+        )
+        return key
+
     @property
     def ca_certificate(self) -> str:
         return self.ca.certificate.read_text()

@@ -62,6 +62,9 @@ class RequestContext:
     """What the pods of a namespace use of a ResourceQuota with this spec, by quota resource name."""
     options: Json = field(default_factory=dict[str, Any])
     """The CreateOptions, UpdateOptions or DeleteOptions of the request, as far as the client gave any."""
+    user_uid: str = ""
+    user_extra: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
+    """What is known of a service account beside its name."""
     unadmitted: bool = False
     """Whether no webhook is asked: the server furnishes this itself, or they have judged what it follows from."""
     warnings: list[str] = field(default_factory=list[str])

@@ -16,6 +16,7 @@ from vcbatch.local.apiserver.errors import FieldError, StatusError, bad_request,
 from vcbatch.local.apiserver.kinds.strategy import BuiltIn
 from vcbatch.local.apiserver.registry import Handler, HandlerRequest, Json, Reply, RequestContext, Served
 from vcbatch.local.apiserver.tables import DEFAULT_COLUMNS
+from vcbatch.local.apiserver.tokens import ISSUER, ServiceAccountTokens, TokenRefused
 
 _AUTHORIZATION, _AUTHENTICATION = "authorization.k8s.io", "authentication.k8s.io"
 
@@ -108,23 +109,36 @@ async def _self_subject(request: HandlerRequest) -> Reply:
     body = request.body or {}
     moment = request.operations.now().replace(microsecond=0).isoformat().replace("+00:00", "Z")
     body["metadata"] = {**(body.get("metadata") or {}), "creationTimestamp": moment}
-    user = {"username": request.ctx.user, "groups": list(request.ctx.groups)}
-    return _answer(body, request.served.resource, {"userInfo": user})
+    ctx = request.ctx
+    user = User(name=ctx.user, groups=ctx.groups, uid=ctx.user_uid, extra=ctx.user_extra)
+    return _answer(body, request.served.resource, {"userInfo": _user_info(user)})
 
 
-def _token_handler(check: TokenCheck) -> Handler:
+def _token_handler(check: TokenCheck, tokens: ServiceAccountTokens) -> Handler:
     async def handle(request: HandlerRequest) -> Reply:
         body = request.body or {}
         token = body.setdefault("spec", {}).get("token", "")
         if not token:
             raise StatusError(400, "BadRequest", "token is required for TokenReview in authentication")
         user = check(token)
-        if user is None:
-            return _answer(body, request.served.resource, {"user": {}, "error": "invalid bearer token"})
-        info = {"username": user.name, "groups": list(user.groups)}
-        return _answer(body, request.served.resource, {"authenticated": True, "user": info})
+        if user is not None:
+            return _answer(body, request.served.resource, {"authenticated": True, "user": _user_info(user)})
+        audiences = body["spec"].get("audiences") or (ISSUER,)
+        try:
+            verified = tokens.verify(
+                token, audiences=audiences, now=request.operations.now(), lookup=request.ctx.lookup
+            )
+        except TokenRefused as error:
+            return _answer(body, request.served.resource, {"user": {}, "error": str(error)})
+        status = {"authenticated": True, "user": _user_info(verified.user), "audiences": list(verified.audiences)}
+        return _answer(body, request.served.resource, status)
 
     return handle
+
+
+def _user_info(user: User) -> Json:
+    info: Json = {"username": user.name, "uid": user.uid, "groups": list(user.groups), "extra": user.extra}
+    return {key: value for key, value in info.items() if value or key in ("username", "groups")}
 
 
 class _ReviewStrategy(BuiltIn):
@@ -134,11 +148,11 @@ class _ReviewStrategy(BuiltIn):
         return None
 
 
-def served(token_user: TokenCheck) -> list[Served]:
-    """The review kinds. `token_user` says whose a bearer token is."""
+def served(token_user: TokenCheck, tokens: ServiceAccountTokens) -> list[Served]:
+    """The review kinds. `token_user` says whose a bearer token is that is none of `tokens`."""
     kinds: list[tuple[Resource, Handler]] = [
         (_review(_AUTHENTICATION, "selfsubjectreviews", "SelfSubjectReview"), _self_subject),
-        (_review(_AUTHENTICATION, "tokenreviews", "TokenReview"), _token_handler(token_user)),
+        (_review(_AUTHENTICATION, "tokenreviews", "TokenReview"), _token_handler(token_user, tokens)),
         (
             _review(_AUTHORIZATION, "localsubjectaccessreviews", "LocalSubjectAccessReview", namespaced=True),
             _access,

@@ -16,6 +16,7 @@ from uvicorn.protocols.websockets.wsproto_impl import WSProtocol
 from vcbatch.hosting.guards import SESSION_STALL_SECONDS, HttpLimits, SlowReader
 from vcbatch.hosting.health import Health
 from vcbatch.hosting.http_server import STALL_EXTENSION, Guard, GuardedHttp, GuardedServer
+from vcbatch.local.apiserver.access import User
 from vcbatch.local.apiserver.admission import AdmissionRequest
 from vcbatch.local.apiserver.admission.webhooks import Services
 from vcbatch.local.apiserver.app import App, Scope
@@ -28,6 +29,7 @@ from vcbatch.local.apiserver.registry import PodStreams
 from vcbatch.local.apiserver.schema import descriptions
 from vcbatch.local.apiserver.subresources.tunnel import TAKE_OVER_EXTENSION, UPGRADE, Tunnel
 from vcbatch.local.apiserver.subresources.websocket import GONE_EXTENSION
+from vcbatch.local.apiserver.tokens import ServiceAccountTokens, TokenRefused
 from vcbatch.seams import Clock, Random
 
 log = logging.getLogger(__name__)
@@ -178,7 +180,8 @@ class EmbeddedServer:
         try:
             self._port = listener.getsockname()[1]
             pki = Pki(self._state_dir / "pki", self._clock.now())
-            authenticator = Authenticator(pki.token)
+            tokens = ServiceAccountTokens(pki.account_key())
+            authenticator = Authenticator(pki.token, account=lambda token: self._account(tokens, token))
             self._kernel = build(
                 clock=self._clock,
                 random=self._random,
@@ -188,6 +191,7 @@ class EmbeddedServer:
                 root_ca=pki.ca_certificate,
                 token_user=authenticator.token_user,
                 health=self._health,
+                tokens=tokens,
             )
             self.connect_kubelet(self._kubelet)
             await self._kernel.start()
@@ -200,6 +204,14 @@ class EmbeddedServer:
         write_private(self.kubeconfig, content)
         descriptions.warm()
         log.info("the API server listens on %s", self.url)
+
+    def _account(self, tokens: ServiceAccountTokens, token: str) -> User | None:
+        """The service account that a bearer token is of; None for nobody's."""
+        engine = self.kernel.engine
+        try:
+            return tokens.verify(token, now=engine.now(), lookup=engine.lookup).user
+        except TokenRefused:
+            return None
 
     async def _serve(self, pki: Pki, authenticator: Authenticator, listener: socket.socket) -> None:
         app = App(

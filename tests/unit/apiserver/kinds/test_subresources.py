@@ -277,7 +277,6 @@ async def test_a_pod_on_no_node_has_no_streams(what: str) -> None:
     [
         f"{PODS}/p/ephemeralcontainers",
         f"{PODS}/p/resize",
-        "/api/v1/namespaces/default/serviceaccounts/default/token",
         "/apis/metrics.k8s.io/v1beta1/namespaces/default/pods",
     ],
 )

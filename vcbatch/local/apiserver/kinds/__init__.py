@@ -8,11 +8,16 @@ from collections.abc import Callable
 from vcbatch.local.apiserver.access import User
 from vcbatch.local.apiserver.registry import Served
 from vcbatch.local.apiserver.schema.types import kind_struct, merge_keys
+from vcbatch.local.apiserver.subresources import account_token
+from vcbatch.local.apiserver.tokens import SERVICE_ACCOUNTS, ServiceAccountTokens
 
 
-def served(token_user: Callable[[str], User | None] = lambda _token: None) -> list[Served]:
-    """All built-in resources, review kinds included. `token_user` says whose a bearer token is: a server without
-    sockets knows none."""
+def served(
+    token_user: Callable[[str], User | None] = lambda _token: None, tokens: ServiceAccountTokens | None = None
+) -> list[Served]:
+    """All built-in resources, review kinds included. `token_user` says whose a bearer token is that is none of
+    `tokens`: a server without sockets knows none."""
+    tokens = tokens or ServiceAccountTokens()
     from vcbatch.local.apiserver import reviews
     from vcbatch.local.apiserver.kinds import (
         admission,
@@ -49,8 +54,20 @@ def served(token_user: Callable[[str], User | None] = lambda _token: None) -> li
         autoscaling,
         admission,
     )
-    entries = [entry for module in modules for entry in module.served()]
-    return [_with_merge_keys(entry) for entry in (*entries, *reviews.served(token_user))]
+    entries = [_with_tokens(entry, tokens) for module in modules for entry in module.served()]
+    return [_with_merge_keys(entry) for entry in (*entries, *reviews.served(token_user, tokens))]
+
+
+def _with_tokens(entry: Served, tokens: ServiceAccountTokens) -> Served:
+    """Service accounts with `token`, everything else as it is."""
+    if entry.resource != SERVICE_ACCOUNTS:
+        return entry
+    return dataclasses.replace(
+        entry,
+        subresources={"token": ("create",)},
+        subresource_kinds={"token": account_token.KIND},
+        handlers={"token": account_token.token_handler(tokens)},
+    )
 
 
 def _with_merge_keys(entry: Served) -> Served:
