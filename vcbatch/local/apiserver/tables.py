@@ -71,13 +71,30 @@ def count(*path: str) -> Cell:
     return lambda obj, _now: len(dig(obj, *path) or ())
 
 
-def column(name: str, cell: Cell, *, wide: bool = False, kind: str = "string", text_format: str = "") -> Column:
-    return Column(name=name, type=kind, format=text_format, priority=1 if wide else 0, cell=cell)
+def column(
+    name: str, cell: Cell, *, wide: bool = False, kind: str = "string", text_format: str = "", description: str = ""
+) -> Column:
+    priority = 1 if wide else 0
+    return Column(name=name, type=kind, format=text_format, priority=priority, cell=cell, description=description)
 
 
-NAME = column("Name", name_cell, text_format="name")
-AGE = column("Age", age_cell)
-CREATED_AT = column("Created At", created_cell)
+# The descriptions of the fields in Kubernetes' ObjectMeta.
+_NAME_TEXT = (
+    "Name must be unique within a namespace. Is required when creating resources, although some resources may allow a "
+    "client to request the generation of an appropriate name automatically. Name is primarily intended for creation "
+    "idempotence and configuration definition. Cannot be updated. More info: "
+    "https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names"
+)
+_CREATED_TEXT = (
+    "CreationTimestamp is a timestamp representing the server time when this object was created. It is not guaranteed "
+    "to be set in happens-before order across separate operations. Clients may not set this value. It is represented "
+    "in RFC3339 form and is in UTC.\n\nPopulated by the system. Read-only. Null for lists. More info: "
+    "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata"
+)
+
+NAME = column("Name", name_cell, text_format="name", description=_NAME_TEXT)
+AGE = column("Age", age_cell, description=_CREATED_TEXT)
+CREATED_AT = column("Created At", created_cell, kind="date", description=_CREATED_TEXT)
 DEFAULT_COLUMNS: Sequence[Column] = (NAME, AGE)
 """For kinds without columns of their own."""
 

@@ -181,18 +181,20 @@ _NO_WEBHOOK = "should not be set when strategy is not set to Webhook"
 
 
 def _conversion_faults(conversion: Json) -> Iterator[FieldError]:
-    strategy = conversion.get("strategy")
+    strategy = conversion.get("strategy") or ""
     if strategy == "Webhook":
         yield faults.forbidden("spec.conversion.strategy", "conversion webhooks aren't supported here: use None")
-    elif strategy not in _STRATEGIES:
+        return
+    if not strategy and conversion:
+        yield faults.required("spec.conversion.strategy")
+    elif strategy and strategy not in _STRATEGIES:
         yield faults.unsupported("spec.conversion.strategy", strategy, _STRATEGIES)
-    else:
-        # By the names of Kubernetes' internal form, whose faults the server reports.
-        webhook: Json = conversion.get("webhook") or {}
-        if webhook.get("clientConfig") is not None:
-            yield faults.forbidden("spec.conversion.webhookClientConfig", _NO_WEBHOOK)
-        if webhook.get("conversionReviewVersions"):
-            yield faults.forbidden("spec.conversion.conversionReviewVersions", _NO_WEBHOOK)
+    # By the names of Kubernetes' internal form, whose faults the server reports.
+    webhook: Json = conversion.get("webhook") or {}
+    if webhook.get("clientConfig") is not None:
+        yield faults.forbidden("spec.conversion.webhookClientConfig", _NO_WEBHOOK)
+    if webhook.get("conversionReviewVersions"):
+        yield faults.forbidden("spec.conversion.conversionReviewVersions", _NO_WEBHOOK)
 
 
 def _version_faults(version: Json, path: str) -> Iterator[FieldError]:

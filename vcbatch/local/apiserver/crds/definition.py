@@ -36,8 +36,9 @@ class DefinitionStrategy:
         if not names.get("listKind") and kind:
             names["listKind"] = f"{kind}List"
         conversion = spec.setdefault("conversion", {"strategy": "None"})
-        if not conversion.get("strategy"):
-            conversion["strategy"] = "None"
+        webhook = conversion.get("webhook")
+        if webhook is not None and not webhook.get("conversionReviewVersions") and webhook.get("clientConfig") is None:
+            del conversion["webhook"]
         if old is None:
             obj["status"] = {"acceptedNames": {"kind": "", "plural": ""}, "conditions": None, "storedVersions": None}
         else:

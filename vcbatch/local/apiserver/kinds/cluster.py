@@ -91,7 +91,7 @@ def taint_faults(taints: Any, path: str) -> list[FieldError]:
         elif effect not in _TAINT_EFFECTS:
             found.append(faults.unsupported(f"{place}.effect", effect, _TAINT_EFFECTS))
         if effect and (key, effect) in seen:
-            shown = {key: taint.get(name) for key, name in _TAINT_FIELDS}
+            shown = {key: taint.get(name, None if name == "timeAdded" else "") for key, name in _TAINT_FIELDS}
             problem = FieldError(
                 reason="FieldValueDuplicate", field=place, message=f"Duplicate value: {faults.ordered(shown)}"
             )
@@ -214,12 +214,24 @@ def _namespace_prepare(obj: Json, old: Json | None, ctx: RequestContext) -> None
 def _namespace_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
     found: list[FieldError] = []
     place = "spec.finalizers"
-    for finalizer in dig(obj, "spec", "finalizers") or ():
+    for index, finalizer in enumerate(dig(obj, "spec", "finalizers") or ()):
         found += faults.invalid_each(place, finalizer, name_rules.qualified_name(finalizer))
         if "/" not in finalizer and finalizer != "kubernetes":
             detail = "name is neither a standard finalizer name nor is it fully qualified"
-            found.append(faults.invalid(place, finalizer, detail))
+            found.append(faults.invalid(f"{place}[{index}]", finalizer, detail))
     return found
+
+
+def _namespace_status_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
+    phase = dig(obj, "status", "phase") or ""
+    leaving = bool(dig(obj, "metadata", "deletionTimestamp"))
+    if leaving and phase != "Terminating":
+        detail = "may only be 'Terminating' if `deletionTimestamp` is not empty"
+        return [faults.invalid("status.Phase", phase, detail)]
+    if not leaving and phase != "Active":
+        detail = "may only be 'Active' if `deletionTimestamp` is empty"
+        return [faults.invalid("status.Phase", phase, detail)]
+    return []
 
 
 def _lease_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
@@ -333,8 +345,8 @@ def _classes() -> list[Served]:
             ),
             columns=(
                 NAME,
-                column("Value", at("value", default=0)),
-                column("Global-Default", at("globalDefault", default=False)),
+                column("Value", at("value", default=0), kind="integer"),
+                column("Global-Default", at("globalDefault", default=False), kind="boolean"),
                 AGE,
                 column("PreemptionPolicy", at("preemptionPolicy")),
             ),
@@ -375,6 +387,7 @@ def served() -> list[Served]:
                 defaults=_namespace_defaults,
                 prepare=_namespace_prepare,
                 check=_namespace_faults,
+                check_status=_namespace_status_faults,
                 has_status=True,
                 initial_status=lambda: {"phase": "Active"},
             ),

@@ -181,7 +181,7 @@ _COLUMNS = (
     column("Message", lambda event, _now: str(_as_core(event).get("message") or "").strip()),
     column("First Seen", _first_seen, wide=True),
     column("Count", _count, wide=True),
-    column("Name", name_cell, wide=True),
+    column("Name", name_cell, wide=True, text_format="name"),
 )
 _ABOUT = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
 

@@ -119,7 +119,12 @@ def _subject_faults(subject: Json, path: str, *, cluster: bool) -> list[FieldErr
 def _binding_change(obj: Json, old: Json | None, _ctx: RequestContext) -> list[FieldError]:
     if old is None or obj.get("roleRef") == old.get("roleRef"):
         return []
-    return [faults.invalid("roleRef", obj.get("roleRef"), "cannot change roleRef")]
+    reference: Json = obj.get("roleRef") or {}
+    # In Kubernetes' internal form, whose fields have no JSON names.
+    shown = {
+        key: reference.get(name, "") for key, name in (("APIGroup", "apiGroup"), ("Kind", "kind"), ("Name", "name"))
+    }
+    return [faults.invalid("roleRef", shown, "cannot change roleRef")]
 
 
 def _role_cell(obj: Json, _now: datetime) -> str:

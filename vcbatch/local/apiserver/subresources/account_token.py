@@ -62,6 +62,8 @@ def _decoded(request: HandlerRequest) -> Json:
             f'{_NAME} in version "{_VERSION}" cannot be handled as a {_NAME}: strict decoding error: '
             f"{', '.join(unknown)}"
         )
+    if request.ctx.field_validation == "Warn":
+        request.ctx.warnings.extend(fault for fault in unknown if fault not in request.ctx.warnings)
     return body
 
 

@@ -60,7 +60,7 @@ def _refuse(pod: Json, binding: Json, namespace: str | None) -> None:
     name, spec = metadata.get("name", ""), pod.get("spec") or {}
     wanted = binding.get("uid")
     if wanted and wanted != metadata.get("uid"):
-        raise _conflict(
+        raise _stale(
             name,
             f"StorageError: invalid object, Code: 4, Key: /registry/pods/{namespace}/{name}, ResourceVersion: 0, "
             f"AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, "
@@ -68,7 +68,7 @@ def _refuse(pod: Json, binding: Json, namespace: str | None) -> None:
         )
     version = binding.get("resourceVersion")
     if version and version != metadata.get("resourceVersion"):
-        raise _conflict(
+        raise _stale(
             name,
             f"StorageError: invalid object, Code: 4, Key: /registry/pods/{namespace}/{name}, ResourceVersion: 0, "
             f"AdditionalErrorMsg: Precondition failed: ResourceVersion in precondition: {version}, "
@@ -80,6 +80,10 @@ def _refuse(pod: Json, binding: Json, namespace: str | None) -> None:
         raise _conflict(name, f'pod {name} is already assigned to node "{spec["nodeName"]}"')
     if spec.get("schedulingGates"):
         raise _conflict(name, f"pod {name} has non-empty .spec.schedulingGates")
+
+
+def _stale(name: str, message: str) -> StatusError:
+    return conflict(group="", plural="pods", name=name, message=message)
 
 
 def _conflict(name: str, message: str) -> StatusError:
