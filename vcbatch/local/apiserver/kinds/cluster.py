@@ -211,14 +211,15 @@ def _namespace_prepare(obj: Json, old: Json | None, ctx: RequestContext) -> None
         obj["spec"] = dict(old.get("spec") or {})
 
 
-def _namespace_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
+def _namespace_faults(obj: Json, _old: Json | None, ctx: RequestContext) -> list[FieldError]:
     found: list[FieldError] = []
-    place = "spec.finalizers"
     for index, finalizer in enumerate(dig(obj, "spec", "finalizers") or ()):
+        # Kubernetes says which one it is in writes of `finalize` alone.
+        place = f"spec.finalizers[{index}]" if ctx.subresource == "finalize" else "spec.finalizers"
         found += faults.invalid_each(place, finalizer, name_rules.qualified_name(finalizer))
         if "/" not in finalizer and finalizer != "kubernetes":
             detail = "name is neither a standard finalizer name nor is it fully qualified"
-            found.append(faults.invalid(f"{place}[{index}]", finalizer, detail))
+            found.append(faults.invalid(place, finalizer, detail))
     return found
 
 
