@@ -116,6 +116,7 @@ async def test_secrets_are_for_their_owner_alone(tmp_path: Path) -> None:
         files = [path for path in folder.rglob("*") if path.is_file() and path.name != "lock"]
         modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in files}
         assert modes["kubeconfig"] == modes["token"] == modes["ca.key"] == modes["server.key"] == 0o600
+        assert modes["service-account.key"] == 0o600
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
         assert yaml.safe_load((folder / "kubeconfig").read_text())["clusters"][0]["cluster"]["server"].startswith(
             "https://127.0.0.1:"
@@ -128,6 +129,28 @@ async def test_credentials_outlive_a_restart(tmp_path: Path) -> None:
     async with running(tmp_path) as server:
         assert before == ((tmp_path / "pki" / "token").read_text(), (tmp_path / "pki" / "ca.crt").read_text())
         assert await status_of(server, MAPS, trusting(tmp_path, certificate=True)) == 200
+
+
+async def _post(server: EmbeddedServer, folder: Path, path: str, body: dict[str, Any], token: str) -> tuple[int, Any]:
+    headers = {"Authorization": f"Bearer {token}"}
+    async with (
+        aiohttp.ClientSession(headers=headers) as session,
+        session.post(server.url + path, json=body, ssl=trusting(folder)) as answer,
+    ):
+        return answer.status, await answer.json()
+
+
+async def test_a_token_of_a_service_account_is_taken_also_after_a_restart(tmp_path: Path) -> None:
+    async with running(tmp_path) as server:
+        path, admin = "/api/v1/namespaces/default/serviceaccounts/default/token", (tmp_path / "pki/token").read_text()
+        code, answer = await _post(server, tmp_path, path, {"spec": {"expirationSeconds": 600}}, admin)
+        assert code == 201
+        token = answer["status"]["token"]
+    async with running(tmp_path) as server:
+        code, answer = await _post(server, tmp_path, "/apis/authentication.k8s.io/v1/selfsubjectreviews", {}, token)
+        assert (code, answer["status"]["userInfo"]["username"]) == (201, "system:serviceaccount:default:default")
+        assert (await _post(server, tmp_path, MAPS, {"metadata": {"name": "x"}}, token))[0] == 403
+        assert (await _post(server, tmp_path, MAPS, {}, token[:-4]))[0] == 401
 
 
 async def test_a_port_in_use_is_said(tmp_path: Path) -> None:

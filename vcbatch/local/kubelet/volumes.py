@@ -81,8 +81,8 @@ def as_text(lookup: BytesLookup) -> Lookup:
 
 
 def without_account_token(pod: Json) -> Json:
-    """The pod without the volume that admission adds for its service account's token. The local server issues no such
-    tokens, and its pods are processes of a user who has a kubeconfig."""
+    """The pod without the volume that admission adds for its service account's token. Service accounts may do nothing
+    here, and the pods are processes of a user who has a kubeconfig."""
     spec = pod["spec"]
     added = {
         volume["name"]
