@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, Final, cast
 
 _HTML: Final = {ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&\u2028\u2029"}
+
+_MAYBE_FLOAT: Final = re.compile(r"[:\[,]-?(?:[0-9]+[.e]|Infinity|NaN)")
 
 
 def shown(value: Any) -> str:
@@ -14,7 +17,9 @@ def shown(value: Any) -> str:
         case str():
             return value
         case dict() | list():
-            return _encoded(cast("object", value))
+            text = json.dumps(value, separators=(",", ":"), sort_keys=True, ensure_ascii=False, default=str)
+            # Only floats are written otherwise than Go writes them.
+            return _encoded(cast("object", value)) if _MAYBE_FLOAT.search(text) else text.translate(_HTML)
         case float():
             return _number(value, smallest=-4, largest=6)
         case _:
