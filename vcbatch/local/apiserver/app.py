@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from contextlib import suppress
 from typing import Any
 
+from vcbatch.hosting.guards import STALL_SECONDS
 from vcbatch.hosting.http_server import AUTHENTICATED_EXTENSION, STALL_EXTENSION
 from vcbatch.local.apiserver import websockets
 from vcbatch.local.apiserver.authn import Authenticator
@@ -109,8 +110,10 @@ class App:
             response = await self._handler.handle(request)
             if response is None:
                 return
-            if not isinstance(response.body, bytes):
+            if not isinstance(response.body, bytes | Pieces):
                 protocol = websockets.negotiate(request.scope or scope, response)
+                # A watch by WebSocket is held to what a watch is: its connection would allow as much as a session.
+                _extension(scope, STALL_EXTENSION, response.stall_seconds or STALL_SECONDS)
                 await websockets.stream(response, response.body, protocol, receive=receive, send=send)
                 return
         except StatusError as error:
