@@ -17,12 +17,12 @@ from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
-import yaml
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from vcbatch.api.resources import CONFIGMAPS, JOBS, PODGROUPS, PODS, Resource
+from vcbatch.api.yaml_reader import documents
 from vcbatch.runtime.client.http import HttpApi
 from vcbatch.runtime.client.kubeconfig import load
 from vcbatch.runtime.clock import SystemClock
@@ -72,7 +72,7 @@ async def submit(api: Api, kubeconfig: Path) -> None:
             console.print(f"  {line}")
         return
     console.print(f"  no kubectl on the PATH: submitting {shown} with vcbatch's own client")
-    for document in yaml.safe_load_all(MANIFEST.read_text(encoding="utf-8")):
+    for document in (one.value for one in documents(MANIFEST.read_bytes())):
         await api.create(BY_KIND[document["kind"]], document, namespace=NAMESPACE)
         console.print(f"  {document['kind'].lower()}/{document['metadata']['name']} created")
 

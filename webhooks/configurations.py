@@ -9,9 +9,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-import yaml
-
 from vcbatch.api.resources import Resource
+from vcbatch.api.yaml_reader import documents
 from webhooks.paths import PATHS
 
 Json = dict[str, Any]
@@ -49,10 +48,10 @@ NAMES: Final = MappingProxyType(
 def read(folder: Path) -> list[Json]:
     """The configurations in a folder of YAML files, in the order of the files' names."""
     return [
-        document
+        document.value
         for file in sorted(folder.glob("*.yaml"))
-        for document in yaml.safe_load_all(file.read_text())
-        if document
+        for document in documents(file.read_bytes())
+        if document.value
     ]
 
 

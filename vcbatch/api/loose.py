@@ -8,6 +8,21 @@ from typing import Any, cast
 Json = dict[str, Any]
 
 
+def deeper_than(value: object, levels: int) -> bool:
+    """Whether mappings and lists nest in each other by more than this many levels, which is found without recursion."""
+    level: list[Any] = [value] if isinstance(value, (dict, list)) else []
+    for _ in range(levels):
+        if not level:
+            return False
+        level = [
+            child
+            for container in level
+            for child in (cast("Json", container).values() if isinstance(container, dict) else container)
+            if isinstance(child, (dict, list))
+        ]
+    return bool(level)
+
+
 def part(obj: Mapping[str, Any], key: str) -> Json:
     """The object at `key`."""
     value = obj.get(key)

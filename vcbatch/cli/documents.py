@@ -10,28 +10,29 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
-import yaml
-
+from vcbatch.api.loose import deeper_than
+from vcbatch.api.yaml_reader import MANIFESTS, YamlError
+from vcbatch.api.yaml_reader import documents as yaml_documents
 from vcbatch.cli.output import CliError
 
 Json = Mapping[str, Any]
 
 LARGEST_FILE = 512 * 1024 * 1024
 """Bytes, unpacked: some 200,000 pods."""
-_LARGEST_YAML = 64 * 1024 * 1024
-"""YAML is read a hundred times slower than JSON."""
-_MOST_VALUES = 20_000_000
-"""Of one document with its aliases written out, by which a small file may become a large object."""
+_NEWLINE = "\n"
 
 
-def documents(path: Path) -> Iterator[Json]:
+def documents(path: Path, *, letters: bool = False) -> Iterator[Json]:
     """The mappings in a file (`-` is standard input), in order; an object of kind `List` stands for its items.
+
+    With `letters` bare `y` and `n` in YAML are booleans, as for kubectl. Without, they are strings: kubectl quotes a
+    single letter where it prints objects, so that bare ones are from people who mean the letter.
 
     Raises:
         CliError: the file can't be read, is too large, or isn't YAML or JSON.
     """
     text = read_text(path)
-    for document in _parsed(text, path):
+    for document in _parsed(text, path, letters=letters):
         yield from _unpacked(document, path)
 
 
@@ -68,23 +69,18 @@ def compressed(text: str) -> bytes:
     return gzip.compress(text.encode(), compresslevel=6, mtime=0)
 
 
-def _parsed(text: str, path: Path) -> Iterator[object]:
+def _parsed(text: str, path: Path, *, letters: bool) -> Iterator[object]:
     start = text.lstrip()[:1]
     if start in ("{", "["):
         yield from _json(text, path)
         return
-    if len(text) > _LARGEST_YAML:
-        raise CliError(f"{path}: larger than {_LARGEST_YAML} bytes as YAML", hint="As JSON it may be larger.")
+    if len(text) > MANIFESTS.size:
+        raise CliError(f"{path}: larger than {MANIFESTS.size} bytes as YAML", hint="As JSON it may be larger.")
     try:
-        for document in yaml.load_all(text, Loader=yaml.CSafeLoader):
-            refuse_bombs(document, text)
-            yield document
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        place = f"{path}:{mark.line + 1}:{mark.column + 1}" if mark is not None else str(path)
-        raise CliError(f"{place}: not valid YAML: {error.problem or error.context}") from error
-    except (yaml.YAMLError, RecursionError) as error:
-        raise CliError(f"{path}: not valid YAML: {error}") from error
+        for document in yaml_documents(text, letters=letters):
+            yield document.value
+    except YamlError as error:
+        raise CliError(f"{path}:{error.line}:{error.column}: not valid YAML: {error}") from error
 
 
 def _json(text: str, path: Path) -> Iterator[object]:
@@ -96,38 +92,27 @@ def _json(text: str, path: Path) -> Iterator[object]:
             at += 1
         if at == end:
             return
+        start = at
         try:
-            document, at = decoder.raw_decode(text, at)
+            document, at = decoder.raw_decode(text, start)
         except json.JSONDecodeError as error:
             raise CliError(f"{path}:{error.lineno}:{error.colno}: not valid JSON: {error.msg}") from error
-        except RecursionError as error:
-            raise CliError(f"{path}: not valid JSON: {error}") from error
+        except RecursionError:
+            raise _too_deep(path, text, start) from None
+        except ValueError as error:  # an integer of more digits than Python reads
+            raise CliError(f"{path}:{_place(text, start)}: not valid JSON: {error}") from None
+        if deeper_than(document, MANIFESTS.depth):
+            raise _too_deep(path, text, start)
         yield document
 
 
-def refuse_bombs(document: object, text: str) -> None:
-    """Raises `YAMLError` for a document of this text that stands for more than fits, or contains itself."""
-    if "&" in text and _weight(document) > _MOST_VALUES:
-        raise yaml.YAMLError(f"its aliases stand for more than {_MOST_VALUES} values")
+def _too_deep(path: Path, text: str, start: int) -> CliError:
+    return CliError(f"{path}:{_place(text, start)}: nested deeper than {MANIFESTS.depth} levels")
 
 
-def _weight(document: object) -> int:
-    """How many values there are once every alias is written out. Raises `YAMLError` where that never ends."""
-    weights: dict[int, int] = {}
-
-    def weigh(value: object) -> int:
-        if not isinstance(value, (dict, list)):
-            return 1
-        known = weights.get(id(value))
-        if known == 0:
-            raise yaml.YAMLError("a value contains itself")
-        if known is None:
-            weights[id(value)] = 0
-            parts = cast("dict[object, object]", value).values() if isinstance(value, dict) else value
-            known = weights[id(value)] = 1 + sum(weigh(part) for part in cast("list[object]", parts))
-        return known
-
-    return weigh(document)
+def _place(text: str, position: int) -> str:
+    """`LINE:COLUMN`."""
+    return f"{text.count(_NEWLINE, 0, position) + 1}:{position - text.rfind(_NEWLINE, 0, position)}"
 
 
 def _unpacked(document: object, path: Path) -> Iterator[Json]:

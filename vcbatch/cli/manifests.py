@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import click
-import yaml
 
 from vcbatch.api import resources
 from vcbatch.api.loose import part
 from vcbatch.api.model import Json
 from vcbatch.api.resources import Resource
+from vcbatch.api.yaml_reader import YamlError
 from vcbatch.cli.documents import read_text
 from vcbatch.cli.output import CliError
-from vcbatch.cli.placed import Placed, Unreadable, placed
+from vcbatch.cli.placed import Placed, placed
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -65,8 +65,8 @@ class Manifest:
         return "/".join(part for part in (self.kind, self.name) if part) or "document"
 
     def place(self, path: str = "") -> str:
-        """`file:line` of a field, or of the object."""
-        return f"{self.file}:{self.placed.line_of(path)}"
+        """`file:line:column` of a field, or of the object."""
+        return f"{self.file}:{self.placed.place_of(path)}"
 
 
 def _text(value: Any) -> str:
@@ -109,7 +109,7 @@ def manifests(path: Path) -> Iterator[Manifest]:
 
     Raises:
         CliError: the file can't be read.
-        Unreadable: it is no YAML from some line on; the objects before it have been given.
+        YamlError: it is no YAML from some line on; the objects before it have been given.
     """
     for document in placed(read_text(path)):
         yield from _unpacked(document, _called(path))
@@ -125,8 +125,8 @@ def read_manifests(paths: Sequence[Path]) -> list[Manifest]:
     for path in spread(paths):
         try:
             found += manifests(path)
-        except Unreadable as error:
-            raise CliError(f"{_called(path)}:{error.line}: {error}") from error
+        except YamlError as error:
+            raise CliError(f"{_called(path)}:{error.line}:{error.column}: not valid YAML: {error}") from error
     for manifest in found:
         if not (manifest.api_version and manifest.kind and manifest.name):
             raise CliError(f"{manifest.place()}: no object: it needs apiVersion, kind and metadata.name")
@@ -137,14 +137,14 @@ def read_manifests(paths: Sequence[Path]) -> list[Manifest]:
 
 def _unpacked(document: Placed, file: str) -> Iterator[Manifest]:
     value = document.value
-    items = cast(Json, value).get("items") if isinstance(value, dict) else value
-    named = isinstance(value, dict) and str(cast(Json, value).get("kind", "")).endswith("List")
-    node = document.node
-    if named and isinstance(node, yaml.MappingNode):
-        node = next((below for key, below in node.value if key.value == "items"), node)
-    if isinstance(items, list) and (named or isinstance(value, list)) and isinstance(node, yaml.SequenceNode):
-        for item, at in zip(cast("list[Any]", items), node.value, strict=True):
-            if item is not None:
-                yield from _unpacked(Placed(value=item, node=at, repeated=document.repeated), file)
+    kind = cast(Json, value).get("kind") if isinstance(value, dict) else ""
+    if isinstance(value, list):
+        inside = document.items()
+    elif isinstance(kind, str) and kind.endswith("List") and isinstance(cast(Json, value).get("items"), list):
+        inside = document.items("items")
+    else:
+        yield Manifest(file=file, placed=document)
         return
-    yield Manifest(file=file, placed=document)
+    for item in inside:
+        if item.value is not None:
+            yield from _unpacked(item, file)

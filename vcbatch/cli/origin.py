@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from vcbatch.api.yaml_reader import YamlError
 from vcbatch.cli.manifests import Manifest, manifests
 from vcbatch.cli.output import CliError
-from vcbatch.cli.placed import Unreadable
 
 _LARGEST = 16 << 20
 """Bytes of a file in which lines are looked for."""
@@ -26,8 +26,8 @@ class Origin:
         return self.place()
 
     def place(self, field: str = "") -> str:
-        """`file:line` of the field, such as `spec.tasks[0].name`, or of the object; where no line is to be had, which
-        object of the file it is."""
+        """`file:line:column` of the field, such as `spec.tasks[0].name`, or of the object; where no line is to be had,
+        which object of the file it is."""
         if str(self.path) == "-":
             return f"standard input (object {self.number})"
         found = _written(self.path)
@@ -44,7 +44,7 @@ def _written(path: Path) -> list[Manifest] | list[int]:
         if path.stat().st_size > _LARGEST:
             return []
         return list(manifests(path))
-    except Unreadable:
+    except YamlError:
         return _lines(path)
     except (CliError, OSError):
         return []

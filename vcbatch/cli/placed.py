@@ -1,133 +1,107 @@
-"""YAML and JSON with the line of everything in it."""
+"""YAML and JSON with the line and column of everything in it."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Final, NamedTuple
 
-import yaml
+from vcbatch.api.yaml_reader import MANIFESTS, Node, RepeatedKey, documents
 
-from vcbatch.cli.documents import refuse_bombs
+_SURROGATES: Final = re.compile(
+    r"(?<!\\)(?P<before>(?:\\\\)*)\\u(?P<high>[dD][89abAB][0-9a-fA-F]{2})(?:\\u(?P<low>[dD][c-fC-F][0-9a-fA-F]{2}))?"
+    r"|(?<!\\)(?P<other>(?:\\\\)*)\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+)
+"""JSON's escapes of characters beyond U+FFFF, which YAML doesn't have, and halves of them."""
 
-_MOST_DEEP = 200
+
+class Place(NamedTuple):
+    """A position in a text; both count from 1."""
+
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"{self.line}:{self.column}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placed:
-    """One value of a file. `repeated` are keys that are written twice in one mapping, with the line of the second: the
+    """One value of a file. `repeated` are keys that are written twice in one mapping, with the place of the second: the
     first is lost."""
 
     value: Any
-    node: yaml.Node
-    repeated: tuple[tuple[str, int], ...] = ()
+    node: Node
+    repeated: tuple[RepeatedKey, ...] = ()
 
     @property
-    def line(self) -> int:
-        """Where it begins, counted from 1."""
-        return self.node.start_mark.line + 1
+    def place(self) -> Place:
+        """Where it begins."""
+        return Place(self.node.line, self.node.column)
 
-    def line_of(self, path: str) -> int:
-        """The line of a field such as `spec.tasks[0].name` or `metadata.labels[app]`: of its key, where it has one. Of
-        a path that leads to nothing, the line of the last part of it that exists."""
-        return _line_of(self.node, path) or self.line
+    def place_of(self, path: str) -> Place:
+        """The place of a field such as `spec.tasks[0].name` or `metadata.labels[app]`: of its key, where it has one. Of
+        a path that leads to nothing, the place of the last part of it that exists."""
+        return _place_of(self.node, path) or self.place
 
-
-class Unreadable(ValueError):
-    """Text that is no YAML; `line` is where, counted from 1."""
-
-    def __init__(self, line: int, message: str) -> None:
-        super().__init__(message)
-        self.line = line
+    def items(self, key: str = "") -> Iterator[Placed]:
+        """The elements of the list at this key, or of the list that this is, each with the repeated keys in it."""
+        node: Node | None = self.node
+        if key:
+            node = next((below for name, below in reversed(self.node.entries) if name.text == key), None)
+        nodes = node.items if node is not None else []
+        for index, one in enumerate(nodes):
+            begins = Place(one.line, one.column) if index else Place(0, 0)
+            ends = Place(nodes[index + 1].line, nodes[index + 1].column) if index + 1 < len(nodes) else None
+            inside = (repeat for repeat in self.repeated if begins <= (repeat.line, repeat.column))
+            theirs = tuple(repeat for repeat in inside if ends is None or (repeat.line, repeat.column) < ends)
+            yield Placed(value=one.value, node=one, repeated=theirs)
 
 
 def placed(text: str) -> Iterator[Placed]:
-    """The documents of a file, in order; those with nothing in them are left out. Raises `Unreadable`."""
+    """The documents of a file, in order; those with nothing in them are left out. Raises `YamlError`."""
     if text.lstrip()[:1] in ("{", "["):
-        # YAML takes all of JSON but tabs, and a tab can't be inside a JSON string.
-        text = text.replace("\t", " ")
-    loader = _Loader(text)
-    try:
-        while loader.check_node():
-            node = cast("yaml.Node", loader.get_node())
-            found: list[tuple[str, int]] = []
-            _repeated(node, found, set(), 0)
-            value = loader.construct_document(node)
-            refuse_bombs(value, text)
-            if value is not None:
-                yield Placed(value=value, node=node, repeated=tuple(found))
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        what = " ".join(part for part in (error.context, error.problem) if part)
-        raise Unreadable(mark.line + 1 if mark else 1, what or "not valid YAML") from error
-    except yaml.reader.ReaderError as error:
-        line = text.count("\n", 0, error.position) + 1
-        raise Unreadable(line, f"character #x{ord(str(error.character)[:1]):04x} isn't allowed in YAML") from error
-    except (yaml.YAMLError, ValueError) as error:  # such as a date that there isn't
-        raise Unreadable(1, str(error)) from error
-    except RecursionError:
-        raise Unreadable(1, f"nested deeper than {_MOST_DEEP} levels") from None
-    finally:
-        loader.dispose()
+        # YAML takes all of JSON but these escapes and tabs, and a tab can't be inside a JSON string.
+        text = _SURROGATES.sub(_character, text.replace("\t", " "))
+    for document in documents(text, MANIFESTS):
+        if document.node is not None and document.value is not None:
+            yield Placed(value=document.value, node=document.node, repeated=document.repeated)
 
 
-class _Loader(yaml.CSafeLoader):
-    """Leaves dates as they are written, as Kubernetes does."""
-
-    yaml_implicit_resolvers = {  # noqa: RUF012 - as the base class has it
-        first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-        for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
-    }
+def _character(found: re.Match[str]) -> str:
+    high, low = found["high"], found["low"]
+    if high is None or low is None:  # half a character, which Go replaces too
+        return f"{found['before'] or found['other'] or ''}\\ufffd"
+    return found["before"] + chr(0x10000 + ((int(high, 16) - 0xD800) << 10) + int(low, 16) - 0xDC00)
 
 
-def _repeated(node: yaml.Node, found: list[tuple[str, int]], seen: set[int], depth: int) -> None:
-    if depth > _MOST_DEEP:
-        raise RecursionError
-    if id(node) in seen:  # an alias: told where it is anchored
-        return
-    seen.add(id(node))
-    if isinstance(node, yaml.SequenceNode):
-        for item in node.value:
-            _repeated(item, found, seen, depth + 1)
-    elif isinstance(node, yaml.MappingNode):
-        keys: set[str] = set()
-        for key, value in node.value:
-            if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
-                if key.value in keys:
-                    found.append((key.value, key.start_mark.line + 1))
-                keys.add(key.value)
-            _repeated(value, found, seen, depth + 1)
-
-
-def _line_of(node: yaml.Node, path: str) -> int | None:
-    line: int | None = None
+def _place_of(node: Node, path: str) -> Place | None:
+    place: Place | None = None
     while path:
         step = _step(node, path)
         if step is None:
-            return line
-        line, node, path = step
-    return line
+            return place
+        place, node, path = step
+    return place
 
 
-def _step(node: yaml.Node, path: str) -> tuple[int, yaml.Node, str] | None:
-    """The line of the first part of the path, the value there and the rest. Keys may have dots in them (labels), so the
-    longest key with which the path begins is the one."""
-    if isinstance(node, yaml.SequenceNode):
+def _step(node: Node, path: str) -> tuple[Place, Node, str] | None:
+    """The place of the first part of the path, the value there and the rest. Keys may have dots in them (labels), so
+    the longest key with which the path begins is the one."""
+    if node.items:
         index, bracket, rest = path.removeprefix("[").partition("]")
-        if not path.startswith("[") or not bracket or not index.isdecimal() or int(index) >= len(node.value):
+        if not path.startswith("[") or not bracket or not index.isdecimal() or int(index) >= len(node.items):
             return None
-        item: yaml.Node = node.value[int(index)]
-        return item.start_mark.line + 1, item, rest.removeprefix(".")
-    if not isinstance(node, yaml.MappingNode):
-        return None
-    best: tuple[int, yaml.Node, str] | None = None
+        item = node.items[int(index)]
+        return Place(item.line, item.column), item, rest.removeprefix(".")
+    best: tuple[Place, Node, str] | None = None
     longest = -1
-    for key, value in node.value:
-        name = str(key.value) if isinstance(key, yaml.ScalarNode) else ""
-        rest = _after(path, name)
-        if rest is not None and len(name) >= longest:  # of a repeated key the last counts
-            longest = len(name)
-            best = key.start_mark.line + 1, value, rest
+    for key, value in node.entries:
+        rest = _after(path, key.text)
+        if rest is not None and len(key.text) >= longest:  # of a repeated key the last counts
+            longest = len(key.text)
+            best = Place(key.line, key.column), value, rest
     return best
 
 

@@ -92,7 +92,7 @@ def test_a_queue_that_others_are_in_isnt_waited_for(shell: Shell) -> None:
     assert shell.run("wait", "queue/shared", "--for", "jsonpath={.status.running}=1").code == 0
     refused = shell.run("delete", "-f", file, "--yes")
     assert refused.code == 1
-    assert "shared.yaml:1: queue/shared: " in refused.err
+    assert "shared.yaml:1:1: queue/shared: " in refused.err
     assert "delete or finish their jobs first" in refused.err
     assert "waiting" not in refused.err
     shell.run("delete", "-f", "job.yaml", "-f", file, "--yes").ok()
@@ -162,7 +162,7 @@ def test_where_one_is_refused_nothing_is_done(shell: Shell) -> None:
     file = shell.file("two.yaml", QUEUE.replace("NAME", "fine") + "---\n" + bad)
     said = shell.run("apply", "-f", file, "--yes")
     assert said.code == 1
-    assert "two.yaml:6: Queue/refused: " in said.err
+    assert "two.yaml:6:1: Queue/refused: " in said.err
     assert "deserved[cpu]=4 must be <= capability[cpu]=2" in said.err
     assert "1 object would be refused; nothing was changed" in said.err
     assert "not found" in shell.run("queue", "get", "fine").err
@@ -172,7 +172,7 @@ def test_a_field_that_there_is_not_is_told_with_its_line(shell: Shell) -> None:
     file = shell.file("typo.yaml", QUEUE.replace("NAME", "typo").replace("{weight: 2}", "\n  wieght: 2"))
     said = shell.run("apply", "-f", file, "--yes")
     assert said.code == 1
-    assert "typo.yaml:5: Queue/typo: unknown field 'spec.wieght'" in said.err
+    assert "typo.yaml:5:3: Queue/typo: unknown field 'spec.wieght'" in said.err
 
 
 def test_what_a_person_has_set_is_taken_over_and_a_controllers_only_when_asked(shell: Shell) -> None:
@@ -202,10 +202,13 @@ def test_what_a_person_has_set_is_taken_over_and_a_controllers_only_when_asked(s
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("apiVersion: apps/v2\nkind: Thing\nmetadata: {name: a}\n", "f.yaml:1: vcbatch doesn't know Thing of apps/v2"),
-        (QUEUE.replace("name: NAME", "generateName: a-"), "f.yaml:3: Queue/a- has no name"),
-        ("a: [1\n", "f.yaml:2: while parsing a flow sequence"),
-        ("kind: Queue\n", "f.yaml:1: no object: it needs apiVersion, kind and metadata.name"),
+        (
+            "apiVersion: apps/v2\nkind: Thing\nmetadata: {name: a}\n",
+            "f.yaml:1:1: vcbatch doesn't know Thing of apps/v2",
+        ),
+        (QUEUE.replace("name: NAME", "generateName: a-"), "f.yaml:3:1: Queue/a- has no name"),
+        ("a: [1\n", "f.yaml:2:1: not valid YAML: did not find expected"),
+        ("kind: Queue\n", "f.yaml:1:1: no object: it needs apiVersion, kind and metadata.name"),
         ("", "f.yaml: no objects"),
     ],
 )

@@ -10,9 +10,10 @@ from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vcbatch.api.yaml_reader import YamlError
 from vcbatch.cli.lint.command import command
 from vcbatch.cli.output import CliError
-from vcbatch.cli.placed import Unreadable, placed
+from vcbatch.cli.placed import placed
 
 ROOT = Path(__file__).parents[3]
 
@@ -108,14 +109,13 @@ def test_faults_of_the_schema_and_of_the_rules_are_told_together_and_each_once(t
 
 def test_a_misspelt_field_is_told_with_the_one_that_was_meant(tmp_path: Path) -> None:
     done = lint(tmp_path, JOB.replace("minAvailable", "minAvailble"))
-    assert f"{tmp_path}/given.yaml:7: error: Job/train: unknown field 'spec.minAvailble'; is 'minAvailable' meant?" in (
-        done.stdout.splitlines()
-    )
+    said = "given.yaml:7:3: error: Job/train: unknown field 'spec.minAvailble'; is 'minAvailable' meant?"
+    assert f"{tmp_path}/{said}" in done.stdout.splitlines()
 
 
 def test_a_missing_field_is_told_where_it_should_be(tmp_path: Path) -> None:
     done = lint(tmp_path, JOB.replace("              image: train:1\n", ""))
-    assert "given.yaml:15: error" in done.stdout
+    assert "given.yaml:15:15: error" in done.stdout
     assert "image" in done.stdout
 
 
@@ -161,7 +161,7 @@ def test_other_kinds_are_counted_and_wrong_versions_of_ours_refused(tmp_path: Pa
     assert done.return_value == 0
     assert "1 ConfigMap" in done.stderr
     done = lint(tmp_path, JOB.replace("v1alpha1", "v1"))
-    assert "given.yaml:1: error: Job/train: no kind Job in batch.volcano.sh/v1: Job is of" in done.stdout
+    assert "given.yaml:1:1: error: Job/train: no kind Job in batch.volcano.sh/v1: Job is of" in done.stdout
     assert told(tmp_path, "kind: Job\n") == [(1, "error", "")]
     assert told(tmp_path, "- 1\n- 2\n") == [(1, "error", ""), (2, "error", "")]
 
@@ -184,7 +184,7 @@ def test_json_with_tabs_is_read(tmp_path: Path) -> None:
 
 def test_annotations_of_a_workflow(tmp_path: Path) -> None:
     done = lint(tmp_path, JOB.replace("name: train", "name: Train"), "-o", "github")
-    assert done.stdout.startswith(f"::error file={tmp_path}/given.yaml,line=4::Job/Train: metadata.name: ")
+    assert done.stdout.startswith(f"::error file={tmp_path}/given.yaml,line=4,col=3::Job/Train: metadata.name: ")
 
 
 def test_a_folder_without_manifests_is_refused(tmp_path: Path) -> None:
@@ -195,7 +195,7 @@ def test_a_folder_without_manifests_is_refused(tmp_path: Path) -> None:
 def test_aliases_that_stand_for_too_much_are_refused(tmp_path: Path) -> None:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 10)]
-    with pytest.raises(Unreadable, match="aliases"):
+    with pytest.raises(YamlError, match="aliases"):
         list(placed("\n".join(lines)))
 
 
@@ -215,5 +215,5 @@ def test_every_field_has_the_line_it_is_written_in(value: dict[str, object]) -> 
     assert document.value == value
     lines = text.splitlines()
     for key in value:
-        assert json.dumps(key) in lines[document.line_of(f"[{key}]") - 1]
-    assert 1 <= document.line_of("no.such.path") <= len(lines)
+        assert json.dumps(key) in lines[document.place_of(f"[{key}]").line - 1]
+    assert 1 <= document.place_of("no.such.path").line <= len(lines)

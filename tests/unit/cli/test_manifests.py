@@ -15,8 +15,8 @@ from vcbatch.cli.output import CliError
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("x: [", "standard input:2: "),
-        ("kind: Queue", "standard input:1: no object: it needs apiVersion, kind and metadata.name"),
+        ("x: [", "standard input:2:1: "),
+        ("kind: Queue", "standard input:1:1: no object: it needs apiVersion, kind and metadata.name"),
         ("---", "standard input: no objects"),
     ],
 )

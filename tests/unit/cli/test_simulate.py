@@ -213,7 +213,7 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
         ("{apiVersion: v1, kind: Pod}", "not valid JSON"),
         ("apiVersion: v1\nkind: Pod", "a Pod without metadata.name"),
         (BOMB, "its aliases stand for more than"),
-        ("a: &a [*a]", "a value contains itself"),
+        ("a: &a [*a]", "anchor 'a' value contains itself"),
     ],
 )
 def test_files_of_something_else_are_refused(tmp_path: Path, text: str, said: str):
@@ -336,23 +336,23 @@ CASES = """\
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (BROKEN, ":10: podGroups[0] default/g: Expected `int`, got `str` - at `$.spec.minMember`"),
-        (BROKEN.replace("two", "2").replace("kind: PodGroup", "kin: PodGroup"), ":5: neither a Kubernetes object"),
-        (LISTED, ":7: a Pod without metadata.name"),
+        (BROKEN, ":10:3: podGroups[0] default/g: Expected `int`, got `str` - at `$.spec.minMember`"),
+        (BROKEN.replace("two", "2").replace("kind: PodGroup", "kin: PodGroup"), ":5:1: neither a Kubernetes object"),
+        (LISTED, ":7:3: a Pod without metadata.name"),
         (
             BROKEN.replace("{name: a}", "{name: a}\nstatus:\n  allocatable:\n    cpu: many"),
-            ":6: nodes[0] a: status.allocatable.cpu: must be a quantity such as 2, 500m or 8Gi, got 'many'",
+            ":6:5: nodes[0] a: status.allocatable.cpu: must be a quantity such as 2, 500m or 8Gi, got 'many'",
         ),
         (
             BROKEN.replace("minMember: two", "minMember: 2\n  minResources: {cpu: 1x}"),
-            ":11: podGroups[0] default/g: spec",
+            ":11:18: podGroups[0] default/g: spec",
         ),
         (
             LISTED.replace(
                 "metadata: {name: p}",
                 "metadata: {name: p}\n  spec: {containers: [{resources: {requests: {cpu: lots}}}]}",
             ).partition("- apiVersion: v1\n  kind: Pod\n  metadata:\n")[0],
-            ":7: pods[0] default/p: spec.containers[0].resources.requests.cpu: must be a quantity",
+            ":7:47: pods[0] default/p: spec.containers[0].resources.requests.cpu: must be a quantity",
         ),
         ("a: [\n  b: }", ":2:6: not valid YAML: "),
         ('{"a":\n 1 2}', ":2:4: not valid JSON: "),
@@ -384,7 +384,7 @@ def test_a_priority_that_is_no_number_is_refused_with_its_line(tmp_path: Path):
     result = run(str(path))
     told = str(result.exception) if isinstance(result.exception, CliError) else result.stderr
     lines = path.read_text().splitlines()
-    assert f"{path}:{lines.index('value: high') + 1}: priorityClasses[0] high: Expected `int`, got `str`" in told
+    assert f"{path}:{lines.index('value: high') + 1}:1: priorityClasses[0] high: Expected `int`, got `str`" in told
 
 
 PRIORITY = """\
@@ -437,7 +437,7 @@ def test_a_job_with_its_podgroup_has_its_pods_made_once(write: Any):
 def test_an_object_that_is_given_twice_is_told_of(write: Any):
     result = run(write(node("a"), node("b"), node("a")), "-o", "json")
     line = next(line for line in result.stderr.splitlines() if "Node a" in line)
-    assert line.partition(": ")[2] == f"Node a takes the place of the one in {line.partition(':')[0]}:1"
+    assert line.partition(": ")[2] == f"Node a takes the place of the one in {line.partition(':')[0]}:1:1"
 
 
 def test_pods_whose_podgroup_is_not_there_are_told_of(write: Any):

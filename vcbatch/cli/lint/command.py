@@ -10,9 +10,9 @@ from pathlib import Path
 
 import click
 
+from vcbatch.api.yaml_reader import YamlError
 from vcbatch.cli.manifests import Manifest, files_option, manifests, spread
 from vcbatch.cli.output import note, say
-from vcbatch.cli.placed import Unreadable
 
 
 @click.command("lint")
@@ -24,7 +24,7 @@ from vcbatch.cli.placed import Unreadable
 @click.option("--strict", is_flag=True, help="Warnings count as errors.")
 @click.option(
     "-o", "--output", type=click.Choice(["text", "json", "github"]), default="text", show_default=True,
-    help="text: FILE:LINE: SEVERITY: OBJECT: MESSAGE; json: one list; github: annotations of a workflow.",
+    help="text: FILE:LINE:COLUMN: SEVERITY: OBJECT: MESSAGE; json: one list; github: annotations of a workflow.",
 )  # fmt: skip
 def command(files: tuple[Path, ...], closed_world: bool, strict: bool, output: str) -> int:
     """Check manifests as a server would on creation, without one: schema, defaults, admission.
@@ -39,22 +39,27 @@ def command(files: tuple[Path, ...], closed_world: bool, strict: bool, output: s
     for path in spread(files):
         try:
             found.extend(manifests(path))
-        except Unreadable as error:
+        except YamlError as error:
             file = "standard input" if str(path) == "-" else str(path)
             unreadable.append(
                 Complaint(
-                    file=file, line=error.line, severity=Severity.ERROR, object="not valid YAML", field="",
+                    file=file,
+                    line=error.line,
+                    column=error.column,
+                    severity=Severity.ERROR,
+                    object="not valid YAML",
+                    field="",
                     message=str(error),
                 )
-            )  # fmt: skip
+            )
     told = [*unreadable, *complaints(found, closed=closed_world)]
-    told.sort(key=lambda one: (one.file, one.line))
+    told.sort(key=lambda one: (one.file, one.line, one.column))
     if output == "json":
         say(json.dumps([asdict(one) for one in told], indent=2))
     elif output == "github":
         for one in told:
             text = _escaped(f"{one.object}: {one.message}")
-            say(f"::{one.severity} file={_escaped(one.file)},line={one.line}::{text}")
+            say(f"::{one.severity} file={_escaped(one.file)},line={one.line},col={one.column}::{text}")
     else:
         for one in told:
             say(str(one))

@@ -35,18 +35,19 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Complaint:
-    """One thing to mend. `line` counts from 1; `field` is the path in the object, "" where it is about the whole;
-    `object` is its kind and name."""
+    """One thing to mend. `line` and `column` count from 1; `field` is the path in the object, "" where it is about
+    the whole; `object` is its kind and name."""
 
     file: str
     line: int
+    column: int
     severity: Severity
     object: str
     field: str
     message: str
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}: {self.severity}: {self.object}: {self.message}"
+        return f"{self.file}:{self.line}:{self.column}: {self.severity}: {self.object}: {self.message}"
 
 
 def checked(manifest: Manifest) -> bool:
@@ -78,10 +79,15 @@ def complaints(manifests: Iterable[Manifest], *, closed: bool = False) -> Iterat
 
 
 def _written(manifest: Manifest) -> Iterator[Complaint]:
-    for key, line in manifest.placed.repeated:
-        text = f"the key {key!r} is written twice; only the last counts"
+    for repeat in manifest.placed.repeated:
         yield Complaint(
-            file=manifest.file, line=line, severity=Severity.ERROR, object=manifest.title, field="", message=text
+            file=manifest.file,
+            line=repeat.line,
+            column=repeat.column,
+            severity=Severity.ERROR,
+            object=manifest.title,
+            field="",
+            message=f"the key {repeat.key!r} is written twice; only the last counts",
         )
 
 
@@ -151,9 +157,11 @@ def _name_complaints(manifest: Manifest) -> Iterator[Complaint]:
 
 
 def _complaint(manifest: Manifest, message: str, *, field: str = "", severity: Severity = Severity.ERROR) -> Complaint:
+    place = manifest.placed.place_of(field)
     return Complaint(
         file=manifest.file,
-        line=manifest.placed.line_of(field),
+        line=place.line,
+        column=place.column,
         severity=severity,
         object=manifest.title,
         field=field,

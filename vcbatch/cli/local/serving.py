@@ -6,10 +6,9 @@ import errno
 from pathlib import Path
 from typing import Final
 
-import yaml
-
 from vcbatch.api.admission import Settings
 from vcbatch.api.names import DEFAULT_SCHEDULER, KUBE_SCHEDULER
+from vcbatch.api.yaml_reader import only
 from vcbatch.cli.admission import admission_services, ensure_webhooks, idle_notices, remove_webhooks
 from vcbatch.cli.local.options import LocalOptions
 from vcbatch.cli.output import CliError
@@ -75,7 +74,7 @@ async def set_up_webhooks(server: EmbeddedServer, options: LocalOptions) -> None
 def _last_port(kubeconfig: Path) -> int:
     """The port of the last time, so that shells which know it go on working."""
     try:
-        document = yaml.safe_load(kubeconfig.read_text())
+        document = only(kubeconfig.read_bytes()).value
         return int(document["clusters"][0]["cluster"]["server"].rpartition(":")[2])
-    except (OSError, ValueError, KeyError, IndexError, TypeError, yaml.YAMLError):
+    except (OSError, ValueError, KeyError, IndexError, TypeError):
         return _DEFAULT_PORT

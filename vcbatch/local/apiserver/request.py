@@ -10,6 +10,7 @@ from urllib.parse import parse_qs, unquote
 
 import msgspec
 
+from vcbatch.api.loose import deeper_than
 from vcbatch.local.apiserver import gojson, yaml
 from vcbatch.local.apiserver.errors import (
     FieldError,
@@ -244,17 +245,8 @@ def check_depth(value: Any, body: bytes) -> None:
     """400 for a body that nests deeper than any object does: what walks objects does it by recursion."""
     if body.count(b"{") + body.count(b"[") <= yaml.DEPTH_LIMIT:
         return
-    level = [value]
-    for _ in range(yaml.DEPTH_LIMIT):
-        level = [
-            child
-            for node in level
-            for child in (node.values() if isinstance(node, dict) else node if isinstance(node, list) else ())
-            if isinstance(child, (dict, list))
-        ]
-        if not level:
-            return
-    raise bad_request(f"the body nests deeper than {yaml.DEPTH_LIMIT} levels")
+    if deeper_than(value, yaml.DEPTH_LIMIT):
+        raise bad_request(f"the body nests deeper than {yaml.DEPTH_LIMIT} levels")
 
 
 _decode_json = msgspec.json.Decoder().decode

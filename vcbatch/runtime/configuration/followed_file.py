@@ -7,8 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-import yaml
-
+from vcbatch.api.yaml_reader import YamlError, only
 from vcbatch.seams.clock import Clock
 
 T = TypeVar("T")
@@ -99,10 +98,11 @@ class FollowedFile(Generic[T]):
 
     def _parsed(self, content: bytes) -> T:
         try:
-            return self._parse(yaml.safe_load(content))
-        except yaml.MarkedYAMLError as error:
-            mark = error.problem_mark or error.context_mark
-            place = f"{self.path}:{mark.line + 1}:{mark.column + 1}" if mark is not None else str(self.path)
-            raise ConfigurationError(f"{place}: not valid YAML: {error.problem or error.context}") from error
-        except (yaml.YAMLError, ValueError, RecursionError) as error:
+            document = only(content)
+        except YamlError as error:
+            place = f"{self.path}:{error.line}:{error.column}"
+            raise ConfigurationError(f"{place}: not valid YAML: {error}") from error
+        try:
+            return self._parse(document.value)
+        except (ValueError, RecursionError) as error:
             raise ConfigurationError(f"{self.path}: {error}") from error

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-import yaml
-
+from vcbatch.api.yaml_reader import YamlError, only
 from vcbatch.scheduler.devices.documents import listing, mapping
 from vcbatch.scheduler.devices.mig import Geometry, Part
 from vcbatch.scheduler.devices.npu import DEFAULT_CHIPS, Chip, read_chips
@@ -44,8 +43,8 @@ def read_config(text: str, *, resources: Mapping[str, str]) -> DeviceConfig:
     """The ConfigMap's text. `resources` has the names of vGPUs' amounts that are supported, by the key that would
     rename them."""
     try:
-        document = mapping(yaml.safe_load(text))
-    except (yaml.YAMLError, TypeError) as error:
+        document = mapping(only(text).value)
+    except (YamlError, TypeError) as error:
         return DeviceConfig(fault=_fault(error), npu_fault=_fault(error))
     found = DeviceConfig()
     try:
