@@ -27,7 +27,7 @@ from vcbatch.runtime.client.http import HttpApi
 from vcbatch.runtime.client.kubeconfig import load
 from vcbatch.runtime.clock import SystemClock
 from vcbatch.runtime.random import SystemRandom
-from vcbatch.seams import Api, ApiError
+from vcbatch.seams import Api, ApiError, interpreter
 
 HERE = Path(__file__).resolve().parent
 MANIFEST = HERE / "pytorch-ddp.yaml"
@@ -51,7 +51,7 @@ def heading(text: str) -> None:
 
 
 def vcbatch(*arguments: str) -> str:
-    command = [sys.executable, "-m", "vcbatch", *arguments]
+    command = interpreter.vcbatch(*arguments)
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise DemoError(f"`vcbatch {' '.join(arguments)}` failed:\n{done.stderr.strip() or done.stdout.strip()}")

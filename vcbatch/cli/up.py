@@ -7,7 +7,6 @@ import os
 import select
 import shlex
 import subprocess
-import sys
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -21,6 +20,7 @@ from vcbatch.cli.feature_gates import QUEUE_GATES, feature_gates_option
 from vcbatch.cli.options import DEFAULT_SIZE, AddressType, NodeSizeType, state_dir_option
 from vcbatch.cli.output import CliError, say
 from vcbatch.cli.state import StateDir, default_state_dir
+from vcbatch.seams import interpreter
 
 if TYPE_CHECKING:
     from vcbatch.cli.local.options import LocalOptions
@@ -170,7 +170,7 @@ def _detached(options: LocalOptions) -> int:
     reading, writing = os.pipe()
     with _open_log(state.log) as log:
         child = subprocess.Popen(
-            [sys.executable, "-m", "vcbatch", "up", *options.arguments(), "--ready-fd", str(writing)],
+            interpreter.vcbatch("up", *options.arguments(), "--ready-fd", str(writing)),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from pathlib import Path
 from vcbatch.runtime.client.kubeconfig import Connection, KubeconfigError, NothingConfigured, load
 from vcbatch.runtime.client.local_server import default_state_dir, kubeconfig_of, running_server
 from vcbatch.sdk.errors import NotConfigured
+from vcbatch.seams import interpreter
 
 _START_SECONDS = 120.0
 
@@ -51,7 +51,7 @@ def local(state_dir: Path | None, *, start: bool) -> Place:
 
 
 def _start(folder: Path) -> None:
-    command = [sys.executable, "-m", "vcbatch", "up", "--detach", "--state-dir", str(folder)]
+    command = interpreter.vcbatch("up", "--detach", "--state-dir", str(folder))
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_START_SECONDS, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:

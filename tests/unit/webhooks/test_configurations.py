@@ -11,9 +11,9 @@ from click.testing import CliRunner, Result
 
 from vcbatch.api.admission import Operation
 from vcbatch.api.resources import PODS
-from webhooks.__main__ import main
 from webhooks.configurations import NAMES, pointed, read
 from webhooks.paths import PATHS
+from webhooks.printing import main
 
 FOLDER = Path(__file__).parents[3] / "helm/vcbatch/files/webhooks"
 SHIPPED = read(FOLDER)

@@ -42,7 +42,8 @@ class _Tries:
             signal.signal(number, self._stop)
         code = 1
         for number in range(1, most + 1):
-            self._try = subprocess.Popen([sys.executable, __file__, _ONCE])
+            flags = ["-P"] if getattr(sys.flags, "safe_path", False) else []  # an image may have another Python
+            self._try = subprocess.Popen([sys.executable, *flags, __file__, _ONCE])
             if self._stopped:
                 self._try.send_signal(self._stopped)
             code = self._try.wait()

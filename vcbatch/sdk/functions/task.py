@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import math
 import re
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import update_wrapper
@@ -22,6 +21,7 @@ from vcbatch.sdk.models.job import Job, Task
 from vcbatch.sdk.models.parts import Policy, Resources, Volume
 from vcbatch.sdk.models.wire import Quantity
 from vcbatch.sdk.real_nodes import off_virtual_nodes
+from vcbatch.seams import interpreter
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -207,7 +207,7 @@ def job_of(function: TaskFunction[..., Any], *, count: int, token: str, folder: 
         replicas=count,
         min_available=1,
         image=settings.image or _LOCAL_IMAGE,
-        command=[settings.python if folder.remote else sys.executable, f"{folder.there}/run.py"],
+        command=[*([settings.python] if folder.remote else interpreter.python()), f"{folder.there}/run.py"],
         env={"PYTHONUNBUFFERED": "1", **settings.env},
         resources=asked if asked.requests else None,
         working_dir=None if folder.remote else str(Path.cwd()),

@@ -12,11 +12,12 @@ import json
 import os
 import re
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+
+from vcbatch.seams import interpreter
 
 _FORMAT = 1
 """Of the file: raise it when what is collected changes."""
@@ -77,8 +78,9 @@ def _path() -> Path | None:
         version = importlib.metadata.version("kubernetes")
     except importlib.metadata.PackageNotFoundError:
         return None
-    root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(root) / "vcbatch" / f"kubernetes-{version}-descriptions-v{_FORMAT}.json"
+    base = os.environ.get("XDG_CACHE_HOME") or ""
+    root = Path(base) if base.startswith("/") else Path.home() / ".cache"
+    return root / "vcbatch" / f"kubernetes-{version}-descriptions-v{_FORMAT}.json"
 
 
 def _collect(path: Path) -> None:
@@ -88,7 +90,7 @@ def _collect(path: Path) -> None:
         return
     _CACHE.started = True
     _CACHE.collector = subprocess.Popen(
-        [sys.executable, "-m", __name__, str(path)],
+        interpreter.function(__name__, "main", str(path)),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -144,13 +146,10 @@ def _tidy(text: Any) -> str:
     return plain.partition(" Attributes: openapi_types")[0]
 
 
-def main(path: Path) -> None:
-    """Write the descriptions to `path`, whole or not at all."""
+def main(name: str) -> None:
+    """Write the descriptions to the file of that name, whole or not at all."""
+    path = Path(name)
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as file:
         json.dump(collect(), file, separators=(",", ":"), ensure_ascii=False)
     Path(file.name).replace(path)
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]))
