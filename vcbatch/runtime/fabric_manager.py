@@ -9,7 +9,6 @@ import asyncio
 import base64
 import binascii
 import logging
-import ssl
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
@@ -22,6 +21,7 @@ from vcbatch.core.hypernode import Fabric, Link
 from vcbatch.runtime.pacing.pause import pause
 from vcbatch.seams.api import Api, ApiError
 from vcbatch.seams.clock import Clock
+from vcbatch.seams.tls import client_context
 
 log = logging.getLogger(__name__)
 
@@ -120,11 +120,7 @@ def _decoded(data: dict[str, object], key: str, *, of: str) -> str:
 
 
 async def _ports(fabric: Fabric, headers: Mapping[str, str]) -> bytes:
-    context = ssl.create_default_context()
-    if fabric.insecure:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    connector = aiohttp.TCPConnector(ssl=context)
+    connector = aiohttp.TCPConnector(ssl=client_context(verify=not fabric.insecure))
     async with (
         aiohttp.ClientSession(connector=connector, headers=headers) as session,
         # A redirect might lead to where the password has no business.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 import sys
 import threading
 from collections import deque
@@ -19,6 +20,7 @@ from typing import Any
 from vcbatch.api.names import KOPF_FINALIZER
 from vcbatch.api.resources import Resource
 from vcbatch.seams.api import Json
+from vcbatch.seams.tls import as_kubectl
 
 _LONGEST_LOG = 2000
 """Characters of a message in kopf's log."""
@@ -28,6 +30,16 @@ Observe = Callable[[Resource, str | None, Json], None]
 ConnectionInfo = Callable[[bool], Awaitable[Mapping[str, Any]]]
 """The arguments of `kopf.ConnectionInfo`, with credentials as they are now; True where those of the last time were
 refused."""
+
+
+def connection_class(kopf: ModuleType) -> Any:
+    """`kopf.ConnectionInfo`, but that certificates are checked as by our own client."""
+
+    class Checked(kopf.ConnectionInfo):
+        def as_ssl_context(self) -> ssl.SSLContext:
+            return as_kubectl(super().as_ssl_context())
+
+    return Checked
 
 
 class KopfOperator:
@@ -107,7 +119,7 @@ class KopfOperator:
         @kopf.on.login(registry=registry)
         async def login(**_: Any) -> Any:
             again, self._logged_in = self._logged_in, True
-            return kopf.ConnectionInfo(**await self._connection(again=again))
+            return connection_class(kopf)(**await self._connection(again=again))
 
         for resource in self._resources:
             self._handle(kopf, registry, resource)

@@ -26,6 +26,7 @@ from vcbatch.runtime.client.credentials import (
     StaticToken,
     TokenFile,
 )
+from vcbatch.seams.tls import client_context
 
 Json = dict[str, Any]
 
@@ -64,10 +65,7 @@ class Connection:
         if not self.server.startswith("https://"):
             return None
         try:
-            context = ssl.create_default_context(cadata=self.ca_pem)
-            if self.insecure:
-                context.check_hostname = False
-                context.verify_mode = ssl.CERT_NONE
+            context = client_context(self.ca_pem, verify=not self.insecure)
             if self.cert_pem and self.key_pem:
                 _load_cert_chain(context, self.cert_pem, self.key_pem)
         except (ssl.SSLError, ValueError, OSError) as error:

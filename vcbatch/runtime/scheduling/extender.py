@@ -7,7 +7,6 @@ and all of them together in how much of the time they may take.
 from __future__ import annotations
 
 import http.client
-import ssl
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
@@ -16,6 +15,7 @@ import msgspec
 
 from vcbatch.scheduler.consultant import ConsultError
 from vcbatch.seams.clock import Clock
+from vcbatch.seams.tls import client_context
 
 LARGEST_ANSWER = 10 << 20
 WINDOW = 10.0
@@ -100,8 +100,7 @@ class HttpConsultant:
             host, port = url.hostname or "", url.port
             left = self._left(deadline)
             if url.scheme == "https":
-                context = ssl.create_default_context()
-                self._connection = http.client.HTTPSConnection(host, port, timeout=left, context=context)
+                self._connection = http.client.HTTPSConnection(host, port, timeout=left, context=client_context())
             else:
                 self._connection = http.client.HTTPConnection(host, port, timeout=left)
             self._to = to

@@ -31,6 +31,7 @@ from vcbatch.runtime.pacing.pause import pause
 from vcbatch.scheduler.policy.metrics_section import MetricsSection, MetricsType
 from vcbatch.seams.api import Api, ApiError
 from vcbatch.seams.clock import Clock
+from vcbatch.seams.tls import client_context
 
 log = logging.getLogger(__name__)
 
@@ -217,7 +218,7 @@ class UsageSource:
         async with _session(section) as http:
 
             async def ask(query: str) -> _Samples:
-                data = await _answer(http.get(url, params={"query": query}, ssl=not section.insecure))
+                data = await _answer(http.get(url, params={"query": query}))
                 answer = msgspec.json.decode(data, type=_PrometheusAnswer)
                 if answer.status != "success" or answer.data.result_type != "vector":
                     raise ValueError(answer.error or f"the answer is no vector but {answer.data.result_type!r}")
@@ -252,7 +253,7 @@ class UsageSource:
         }
         now = self._clock.now().timestamp()
         async with _session(section) as http:
-            data = await _answer(http.post(url, json=query, ssl=not section.insecure))
+            data = await _answer(http.post(url, json=query))
         answer = msgspec.json.decode(data, type=_ElasticAnswer)
         if answer.aggregations is None:
             raise ValueError("the answer has no aggregations")
@@ -321,7 +322,12 @@ def _session(section: MetricsSection) -> aiohttp.ClientSession:
     if section.username:
         secret = base64.b64encode(f"{section.username}:{section.password}".encode()).decode()
         headers["Authorization"] = f"Basic {secret}"
-    return aiohttp.ClientSession(headers=headers, timeout=aiohttp.ClientTimeout(total=REQUEST_SECONDS))
+    context = client_context(verify=not section.insecure) if section.address.startswith("https://") else True
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(ssl=context),
+        headers=headers,
+        timeout=aiohttp.ClientTimeout(total=REQUEST_SECONDS),
+    )
 
 
 async def _answer(request: AbstractAsyncContextManager[aiohttp.ClientResponse]) -> bytes:

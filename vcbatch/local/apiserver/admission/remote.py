@@ -17,6 +17,7 @@ import msgspec
 
 from vcbatch.api.faults import go_quote
 from vcbatch.local.apiserver.admission.hooks import Hook
+from vcbatch.seams.tls import client_context
 
 if TYPE_CHECKING:
     import aiohttp
@@ -135,9 +136,9 @@ def _retry_after(code: int, header: str | None) -> float | None:
 @functools.lru_cache(maxsize=_MOST_CONTEXTS)
 def _context(ca_bundle: bytes) -> ssl.SSLContext:
     if not ca_bundle:
-        return ssl.create_default_context()
+        return client_context()
     try:
-        context = ssl.create_default_context(cadata=ca_bundle.decode("ascii"))
+        context = client_context(ca_bundle.decode("ascii"))
     except (ssl.SSLError, ValueError) as error:
         what = "could not get REST client: unable to load root certificates: unable to parse bytes as PEM block"
         raise CallFailed(what) from error
