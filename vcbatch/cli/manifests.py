@@ -80,6 +80,15 @@ def _known() -> dict[tuple[str, str], Resource]:
     return {(one.api_version, one.kind): one for one in found if one != resources.NODE_USAGES}
 
 
+def unknown(manifest: Manifest) -> str:
+    """Why vcbatch can't do anything with an object whose kind it doesn't know."""
+    from vcbatch.cli.known_kinds import fault
+
+    return fault(manifest.api_version, manifest.kind) or (
+        f"vcbatch doesn't know {manifest.kind} of {manifest.api_version}"
+    )
+
+
 def files_option(function: F) -> F:
     """`-f FILE`, which may be repeated; the command gets `files`, a tuple of paths."""
     return click.option(

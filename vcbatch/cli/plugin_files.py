@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib.util
 import logging
 import sys
@@ -24,6 +25,9 @@ from vcbatch.scheduler.policy.policy import Extensions
 PLUGIN_GROUP: Final = "vcbatch.scheduler.plugins"
 ACTION_GROUP: Final = "vcbatch.scheduler.actions"
 log = logging.getLogger(__name__)
+
+_ALIKE: Final = 0.8
+"""How much of two names has to be the same for one to be a misspelling of the other (`difflib`)."""
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -121,9 +125,24 @@ def _plugin(name: str, found: object) -> type[Plugin]:
         )
     if name in PLUGINS:
         raise UnusableExtension(f"plugin {name!r} is one of vcbatch's own names")
+    _refuse_misspelt(name, found)
     if not isinstance(cast("object", found.ARGUMENTS), ArgumentSpec):
         raise UnusableExtension(f"plugin {name!r}: ARGUMENTS must be an ArgumentSpec, got {found.ARGUMENTS!r}")
     return found
+
+
+def _refuse_misspelt(name: str, cls: type[Plugin]) -> None:
+    """Raises `UnusableExtension` for a public name that is nearly one of a plugin's: nobody would ever call it."""
+    hooks = [hook for hook in dir(Plugin) if not hook.startswith("_")]
+    ours = set(hooks).union(*(vars(base) for base in cls.__mro__ if base.__module__.startswith("vcbatch.")))
+    for base in cls.__mro__:
+        for attribute in vars(base).keys() - ours if base is not object else ():
+            close = difflib.get_close_matches(attribute, hooks, n=1, cutoff=_ALIKE)
+            if close and not attribute.startswith("_"):
+                raise UnusableExtension(
+                    f"plugin {name!r}: {cls.__name__} defines {attribute!r}, which no scheduler asks for; "
+                    f"did you mean {close[0]!r}? (A helper of your own may be called _{attribute}.)"
+                )
 
 
 def _action(name: str, found: object) -> Action:

@@ -162,7 +162,7 @@ def test_other_kinds_are_counted_and_wrong_versions_of_ours_refused(tmp_path: Pa
     assert "1 ConfigMap" in done.stderr
     done = lint(tmp_path, JOB.replace("v1alpha1", "v1"))
     assert "given.yaml:1:1: error: Job/train: no kind Job in batch.volcano.sh/v1: Job is of" in done.stdout
-    assert told(tmp_path, "kind: Job\n") == [(1, "error", "")]
+    assert told(tmp_path, "kind: Job\n") == [(1, "error", "apiVersion")]
     assert told(tmp_path, "- 1\n- 2\n") == [(1, "error", ""), (2, "error", "")]
 
 
@@ -217,3 +217,68 @@ def test_every_field_has_the_line_it_is_written_in(value: dict[str, object]) -> 
     for key in value:
         assert json.dumps(key) in lines[document.place_of(f"[{key}]").line - 1]
     assert 1 <= document.place_of("no.such.path").line <= len(lines)
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind", "said"),
+    [
+        ("batch.volcano.sh/v1alpha1", "job", "is Job of batch.volcano.sh/v1alpha1 meant?"),
+        ("batch.volcno.sh/v1alpha1", "Job", "is the group batch.volcano.sh meant?"),
+        ("batch.volcano.sh/v1beta1", "Job", "Job is of batch.volcano.sh/v1alpha1 or batch/v1"),
+        ("batch.volcano.sh", "Job", "Job is of batch.volcano.sh/v1alpha1 or batch/v1"),
+        ("scheduling.volcano.sh/v1beta1", "Queues", "is Queue of scheduling.volcano.sh/v1beta1 meant?"),
+        ("apps/v1", "Deploymnet", "is Deployment of apps/v1 meant?"),
+        ("app/v1", "Deployment", "is the group apps meant?"),
+        ("v1", "Deployment", "Deployment is of apps/v1"),
+        ("vv1", "Pod", "Pod is of v1"),
+        ("a/b/c", "Pod", "apiVersion must be VERSION or GROUP/VERSION, got 'a/b/c'"),
+        ("7", "Job", "apiVersion must be a string, got 7"),
+        ("v1", "[1]", "kind must be a string, got [1]"),
+        ("v1", "''", "kind must be given"),
+    ],
+)
+def test_kinds_that_there_can_not_be_are_errors(tmp_path: Path, api_version: str, kind: str, said: str) -> None:
+    done = lint(tmp_path, f"apiVersion: {api_version}\nkind: {kind}\nmetadata: {{name: a}}\n")
+    assert done.return_value == 1
+    assert said in done.stdout and "given.yaml:" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind"),
+    [
+        ("kubeflow.org/v1", "PyTorchJob"),
+        ("scheduling.x-k8s.io/v1alpha1", "PodGroup"),
+        ("snapshot.storage.k8s.io/v1", "VolumeSnapshot"),
+        ("networking.gke.io/v1", "ManagedCertificate"),
+        ("training.volcano.sh/v1alpha1", "HyperJob"),
+        ("apps/v1", "Deployment"),
+        ("v1", "SomethingNew"),
+    ],
+)
+def test_kinds_of_others_are_not_checked(tmp_path: Path, api_version: str, kind: str) -> None:
+    done = lint(tmp_path, f"apiVersion: {api_version}\nkind: {kind}\nmetadata: {{name: a}}\nspec: {{x: 1}}\n")
+    assert (done.return_value, done.stdout) == (0, "")
+    assert f"not checked, as their kinds aren't vcbatch's: 1 {kind}" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "field"),
+    [
+        ("  name: train\n", "  name: 7\n", 4, "metadata.name"),
+        ("  name: train\n", "  name: train\n  labels: {a: 1}\n", 5, "metadata.labels"),
+        ("  name: train\n", "  name: train\n  generation: many\n", 5, "metadata.generation"),
+        ("metadata:\n  name: train\n", "metadata: [1]\n", 3, "metadata"),
+        ("\nspec:\n", "\nspec:\n  1: []\n", 6, "spec.1"),
+    ],
+)
+def test_odd_values_and_keys_are_errors_with_their_lines(
+    tmp_path: Path, old: str, new: str, line: int, field: str
+) -> None:
+    assert (line, "error", field) in told(tmp_path, JOB.replace(old, new))
+
+
+def test_an_empty_key_and_numbers_that_json_has_not_end_the_file(tmp_path: Path) -> None:
+    for text in ("null: 1", "weight: .nan", "? [a]\n: 1"):
+        done = lint(tmp_path, f"{QUEUE}---\na: 1\n{text}\n")
+        assert (done.return_value, done.stdout.count("\n")) == (1, 1)
+        assert "not valid YAML: " in done.stdout

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
+from vcbatch.cli import known_kinds
 from vcbatch.cli.access import Access, access_options
 from vcbatch.cli.apply.order import in_order
-from vcbatch.cli.manifests import Manifest, files_option, read_manifests
+from vcbatch.cli.manifests import Manifest, files_option, read_manifests, unknown
 from vcbatch.cli.output import CliError, note, say
 from vcbatch.cli.terminal import terminal_of
+from vcbatch.runtime.clock import BlockingClock
 from vcbatch.seams.api import Api
 
 if TYPE_CHECKING:
@@ -31,9 +33,19 @@ if TYPE_CHECKING:
     "--force-conflicts", is_flag=True,
     help="Take over fields that a controller or another program has set since, too.",
 )  # fmt: skip
+@click.option(
+    "--recreate", is_flag=True,
+    help="Delete and create again what can't be changed, such as the tasks of a job. What it runs is stopped.",
+)  # fmt: skip
 @access_options
 def command(
-    access: Access, files: tuple[Path, ...], dry_run: bool, yes: bool, verbose: bool, force_conflicts: bool
+    access: Access,
+    files: tuple[Path, ...],
+    dry_run: bool,
+    yes: bool,
+    verbose: bool,
+    force_conflicts: bool,
+    recreate: bool,
 ) -> int:
     """Make and change objects so that they are as the files say, after showing what that changes.
 
@@ -49,7 +61,7 @@ def command(
 
     namespace = access.namespace
     steps, refusals = access.once(
-        lambda api: plan(cast("RestApi", api), found, namespace=namespace, force=force_conflicts)
+        lambda api: plan(cast("RestApi", api), found, namespace=namespace, force=force_conflicts, recreate=recreate)
     )
     terminal = terminal_of()
     for step in steps:
@@ -70,27 +82,28 @@ def command(
 
 
 async def _carry_out(api: Api, steps: Sequence[Step]) -> None:
-    from vcbatch.cli.apply.plan import carry_out
+    from vcbatch.cli.apply.plan import Change, carry_out
     from vcbatch.seams.api import ApiError
 
+    clock = BlockingClock()
     for done, step in enumerate(steps):
         try:
-            await carry_out(cast("RestApi", api), step)
+            await carry_out(cast("RestApi", api), step, clock=clock)
         except ApiError as error:
             told = f"{step.manifest.place()}: {step.title}: {error.sentence}"
             hint = f"{done} of {len(steps)} were done. Applying the same files again does the rest."
             raise CliError(told, hint=hint) from error
-        say(f"{step.title} {'created' if step.before is None else 'changed'}")
+        done_word = {Change.CREATE: "created", Change.RECREATE: "created again"}.get(step.change, "changed")
+        say(f"{step.title} {done_word}")
 
 
 def _check(manifests: Sequence[Manifest]) -> None:
     """Raises `CliError` for what can't be applied anywhere."""
     for manifest in manifests:
         if manifest.resource is None:
-            hint = "kubectl apply takes it, if the server does."
-            raise CliError(
-                f"{manifest.place()}: vcbatch doesn't know {manifest.kind} of {manifest.api_version}", hint=hint
-            )
+            nowhere = known_kinds.fault(manifest.api_version, manifest.kind)
+            hint = "" if nowhere else "kubectl apply takes it, if the server does."
+            raise CliError(f"{manifest.place('apiVersion')}: {unknown(manifest)}", hint=hint)
         if "name" not in manifest.value.get("metadata", {}):
             hint = "kubectl create makes a new one each time."
             raise CliError(
@@ -99,16 +112,23 @@ def _check(manifests: Sequence[Manifest]) -> None:
 
 
 def _refuse(refusals: Sequence[Refusal]) -> None:
-    for one in refusals:
+    from vcbatch.cli.apply.plan import also_wrong
+
+    for one in sorted(
+        also_wrong(refusals), key=lambda one: (one.manifest.file, one.manifest.placed.place_of(one.field))
+    ):
         note(f"{one.manifest.place(one.field)}: {one.manifest.title}: {one.message}")
     others = [one for one in refusals if "conflict with" in one.message]
     hint = "--force-conflicts takes over what others have set." if others else ""
-    many = len(refusals)
+    if any(one.fixed for one in refusals):
+        hint = "--recreate deletes such an object and creates it as the file says; what it runs is stopped."
+    many = len({id(one.manifest) for one in refusals})
     raise CliError(f"{many} object{'' if many == 1 else 's'} would be refused; nothing was changed", hint=hint)
 
 
 def _summary(steps: Sequence[Step]) -> str:
     counts = Counter(step.change.value for step in steps)
-    return ", ".join(f"{counts.get(change, 0)} to {change}" for change in ("create", "change")) + (
+    told = ("create", "change", *(("recreate",) if counts.get("recreate") else ()))
+    return ", ".join(f"{counts.get(change, 0)} to {change}" for change in told) + (
         f", {counts.get('unchanged', 0)} unchanged"
     )

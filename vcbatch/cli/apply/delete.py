@@ -10,7 +10,7 @@ import click
 from vcbatch.api.resources import QUEUES, Resource
 from vcbatch.cli.access import Access, access_options
 from vcbatch.cli.apply.order import in_order
-from vcbatch.cli.manifests import Manifest, files_option, read_manifests
+from vcbatch.cli.manifests import Manifest, files_option, read_manifests, unknown
 from vcbatch.cli.output import CliError, note, say
 from vcbatch.runtime.clock import BlockingClock
 from vcbatch.seams.api import Api, ApiError
@@ -40,7 +40,7 @@ def command(access: Access, files: tuple[Path, ...], dry_run: bool, yes: bool) -
     manifests = list(reversed(in_order(read_manifests(files))))
     for manifest in manifests:
         if manifest.resource is None:
-            raise CliError(f"{manifest.place()}: vcbatch doesn't know {manifest.kind} of {manifest.api_version}")
+            raise CliError(f"{manifest.place()}: {unknown(manifest)}")
     if not (dry_run or yes or sys.stdin.isatty()):
         raise click.UsageError("nobody is there to be asked: give --yes, or --dry-run to see what would go")
     namespace = access.namespace

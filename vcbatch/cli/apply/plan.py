@@ -14,10 +14,12 @@ import yaml
 
 from vcbatch.api.names import LAST_APPLIED
 from vcbatch.api.resources import PRIORITYCLASSES, Resource
+from vcbatch.cli.apply.faults import immutable_fields, typed
 from vcbatch.cli.manifests import Manifest
 from vcbatch.cli.terminal import Terminal, Tone
 from vcbatch.runtime.client.rest import RestApi
 from vcbatch.seams.api import ApiError
+from vcbatch.seams.clock import Clock
 
 Json = dict[str, Any]
 
@@ -26,21 +28,24 @@ MANAGER: Final = "vcbatch"
 _PEOPLE: Final = re.compile(r"kubectl.*|before-first-apply|vcbatch.*|vcctl.*")
 """Managers that are a person with a file or a command, as we are."""
 _CONFLICT: Final = re.compile(r'conflict with "([^"]*)"')
-_UNDECLARED: Final = re.compile(r": \.(\S+): field not declared in schema")
-"""How a server says, as a fault of its own, that a kind doesn't have a field."""
 _CONTEXT: Final = 2
+_DELETION_SECONDS: Final = 300.0
+"""For how long an object that is created again is waited for, whose pods may take their time to end."""
+_LOOK_SECONDS: Final = 0.5
 
 
 class Change(StrEnum):
     CREATE = "create"
     CHANGE = "change"
+    RECREATE = "recreate"
     NOTHING = "unchanged"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     """One object of the plan. `unchecked` names what must be there before the server can judge it; `taken` are the
-    fields that are taken over from another manager, as the server says it."""
+    fields that are taken over from another manager, as the server says it; `fields` those that can only be changed by
+    creating the object again."""
 
     manifest: Manifest
     resource: Resource
@@ -50,6 +55,7 @@ class Step:
     after: Json | None = None
     unchecked: str = ""
     taken: tuple[str, ...] = ()
+    fields: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
@@ -67,17 +73,20 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """Why a manifest can't be applied, with the field that the server blames, where it does."""
+    """Why a manifest can't be applied, with the field that the server blames, where it does. `fixed`: the object has
+    to be created again for it."""
 
     manifest: Manifest
     message: str
     field: str = ""
+    fixed: bool = False
 
 
 async def plan(
-    api: RestApi, manifests: Sequence[Manifest], *, namespace: str, force: bool
+    api: RestApi, manifests: Sequence[Manifest], *, namespace: str, force: bool, recreate: bool = False
 ) -> tuple[list[Step], list[Refusal]]:
-    """What would happen to each manifest, in their order. Raises `ApiError` for a server that doesn't answer."""
+    """What would happen to each manifest, in their order; with `recreate`, objects whose changes the server refuses are
+    deleted and created. Raises `ApiError` for a server that doesn't answer."""
     steps: list[Step] = []
     refusals: list[Refusal] = []
     for manifest in manifests:
@@ -85,12 +94,23 @@ async def plan(
         assert resource is not None  # noqa: S101 - the caller has looked
         where = (manifest.namespace or namespace) if resource.namespaced else None
         step = Step(manifest=manifest, resource=resource, namespace=where, change=Change.NOTHING)
+        before: Json | None = None
         try:
             before = await _stored(api, step)
             after, taken = await _tried(api, step, force=force)
         except ApiError as error:
-            if (error.transient and not _UNDECLARED.search(str(error))) or error.code == 401:
+            misfits = typed_faults(error, manifest)
+            if (error.transient and not misfits) or error.code == 401:
                 raise
+            if misfits:
+                refusals += misfits
+                continue
+            if (fields := immutable_fields(error, before, manifest)) and before is not None:
+                if recreate and not (faults := await _refused_anew(api, step)):
+                    steps.append(_with(step, Change.RECREATE, before=before, after=step.body, fields=fields))
+                else:
+                    refusals += faults if recreate else [_unchangeable(manifest, error, fields)]
+                continue
             awaited = _awaited(error, steps)
             if awaited:
                 steps.append(_with(step, Change.CREATE, unchecked=awaited))
@@ -108,9 +128,46 @@ def _with(step: Step, change: Change, **more: Any) -> Step:
     return Step(manifest=step.manifest, resource=step.resource, namespace=step.namespace, change=change, **more)
 
 
-async def carry_out(api: RestApi, step: Step) -> None:
+async def carry_out(api: RestApi, step: Step, *, clock: Clock) -> None:
     """Raises `ApiError`."""
+    if step.change is Change.RECREATE and step.before is not None:
+        await _delete(api, step, step.before["metadata"]["uid"], clock=clock)
     await api.apply(step.resource, step.body, namespace=step.namespace, manager=MANAGER, force=bool(step.taken))
+
+
+async def _delete(api: RestApi, step: Step, uid: str, *, clock: Clock) -> None:
+    """The object with this UID and what belongs to it; returns when it is gone. Raises `ApiError`."""
+    until = clock.monotonic() + _DELETION_SECONDS
+    name, namespace = step.manifest.name, step.namespace
+    try:
+        await api.delete(step.resource, name, namespace=namespace, uid=uid, propagation="Foreground")
+    except ApiError as error:
+        if not error.not_found:
+            raise
+    while (stored := await _stored(api, step)) is not None and stored["metadata"]["uid"] == uid:
+        if clock.monotonic() >= until:
+            text = f"it is still being deleted after {_DELETION_SECONDS:.0f} s; apply the same files once it is gone"
+            raise ApiError(409, "Conflict", text)
+        await clock.sleep(_LOOK_SECONDS)
+
+
+async def _refused_anew(api: RestApi, step: Step) -> list[Refusal]:
+    """Why the server would refuse to create the object as the file has it, asked under another name."""
+    body = step.body
+    body["metadata"] = {**body["metadata"], "name": f"{step.manifest.name[:40].rstrip('-.')}-recreated"}
+    try:
+        await api.apply(step.resource, body, namespace=step.namespace, manager=MANAGER, dry_run=True)
+    except ApiError as error:
+        if error.transient and not typed_faults(error, step.manifest):
+            raise
+        return typed_faults(error, step.manifest) or [_refusal(step.manifest, error)]
+    return []
+
+
+def _unchangeable(manifest: Manifest, error: ApiError, fields: Sequence[str]) -> Refusal:
+    # Admission names the part of the object; what differs in it is more exact.
+    told = error.sentence.partition("; changed: ")[0]
+    return Refusal(manifest=manifest, message=f"{told}; changed: {', '.join(fields)}", field=fields[0], fixed=True)
 
 
 async def _stored(api: RestApi, step: Step) -> Json | None:
@@ -160,12 +217,40 @@ def _missed(step: Step) -> str:
     return f'"{step.manifest.name}" not found'
 
 
+def _within(path: str, above: str) -> bool:
+    """Whether the first is an element of the list that the second is."""
+    return path.startswith(f"{above}[")
+
+
+def typed_faults(error: ApiError, manifest: Manifest) -> list[Refusal]:
+    """A refusal for each field that doesn't fit the kind's schema; empty where that isn't why."""
+    return [Refusal(manifest=manifest, message=message, field=field) for field, message in typed(error, manifest)]
+
+
+def also_wrong(refusals: Sequence[Refusal]) -> list[Refusal]:
+    """The same, and what else does not fit the schema of a kind of ours: servers name the first fault, or one kind of
+    faults, and whoever mends a file wants all of them."""
+    from vcbatch.cli.lint.rules import misfits
+
+    found: list[Refusal] = []
+    for position, one in enumerate(refusals):
+        found.append(one)
+        last = position + 1 == len(refusals) or refusals[position + 1].manifest is not one.manifest
+        if last and not one.fixed:
+            told = {each.field for each in refusals if each.manifest is one.manifest}
+            found += [
+                Refusal(manifest=one.manifest, message=text, field=field)
+                for field, text in misfits(one.manifest)
+                if not any(
+                    field == each or each.startswith(f"{field}[") or field.startswith(f"{each}[") for each in told
+                )
+            ]
+    return found
+
+
 def _refusal(manifest: Manifest, error: ApiError) -> Refusal:
     causes = error.details.get("causes")
     first = causes[0] if isinstance(causes, list) and causes and isinstance(causes[0], dict) else {}
-    undeclared = _UNDECLARED.search(str(error))
-    if undeclared is not None:
-        return Refusal(manifest=manifest, message=f"unknown field {undeclared[1]!r}", field=undeclared[1])
     return Refusal(manifest=manifest, message=error.sentence, field=str(first.get("field") or ""))
 
 
@@ -191,9 +276,15 @@ def shown(obj: Json) -> str:
 
 def text_of(step: Step, terminal: Terminal, *, verbose: bool) -> list[str]:
     """The lines that tell a person of it: what is done, and what that changes."""
-    marks = {Change.CREATE: ("+", Tone.GOOD), Change.CHANGE: ("~", Tone.WAITING), Change.NOTHING: ("=", None)}
+    marks = {
+        Change.CREATE: ("+", Tone.GOOD),
+        Change.CHANGE: ("~", Tone.WAITING),
+        Change.RECREATE: ("-+", Tone.BAD),
+        Change.NOTHING: ("=", None),
+    }
     mark, tone = marks[step.change]
     lines = [terminal.paint(f"{mark} {step.change} {step.title}", tone)]
+    lines += [f"    {field} differs" for field in step.fields]
     if step.unchecked:
         lines.append(f"    the server can judge it only once {step.unchecked} is there")
     lines += [f"    takes over {field}" for field in step.taken]

@@ -74,7 +74,9 @@ def _summary(count: int, errors: int, warnings: int, others: Sequence[Manifest])
     text = f"{_number(count, 'object')} checked: {_number(errors, 'error')}, {_number(warnings, 'warning')}"
     if not others:
         return text
-    kinds = ", ".join(f"{many} {kind}" for kind, many in sorted(Counter(one.kind for one in others).items()))
+    kinds = ", ".join(
+        f"{many} {kind}" for kind, many in sorted(Counter(one.kind or "without a kind" for one in others).items())
+    )
     return f"{text}; not checked, as their kinds aren't vcbatch's: {kinds}"
 
 

@@ -4,26 +4,32 @@ from __future__ import annotations
 
 import copy
 import difflib
+import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 from vcbatch.api import admission
 from vcbatch.api.admission import Operation, Request
 from vcbatch.api.crd import render
+from vcbatch.api.loose import Json, part
 from vcbatch.api.name_rules import dns_subdomain
 from vcbatch.api.resources import CUSTOM_RESOURCES, QUEUES, Resource
+from vcbatch.cli import known_kinds
 from vcbatch.cli.lint.world import Files, world_of
 from vcbatch.cli.manifests import Manifest
+from vcbatch.local.apiserver.errors import DecodeError
 from vcbatch.local.apiserver.schema import pruning, validation
+from vcbatch.local.apiserver.schema.builtin import decode_at
 from vcbatch.local.apiserver.schema.lists import validate_lists
 from vcbatch.local.apiserver.schema.structural import Node, compile_schema
 
-_GROUPS = frozenset(resource.group for resource in CUSTOM_RESOURCES)
 _NAMESPACE = "default"
+_LONGEST = 60
+"""Characters of a value in a message."""
 
 
 class Severity(StrEnum):
@@ -51,9 +57,8 @@ class Complaint:
 
 
 def checked(manifest: Manifest) -> bool:
-    """Whether there are rules for it here; what isn't ours is for other tools."""
-    resource = manifest.resource
-    return resource is None or resource in CUSTOM_RESOURCES
+    """Whether there are rules for its fields here; what isn't ours is for other tools."""
+    return manifest.resource in CUSTOM_RESOURCES
 
 
 def complaints(manifests: Iterable[Manifest], *, closed: bool = False) -> Iterator[Complaint]:
@@ -69,7 +74,7 @@ def complaints(manifests: Iterable[Manifest], *, closed: bool = False) -> Iterat
             yield from _unknown(manifest)
             continue
         key = (resource, manifest.namespace if resource.namespaced else "", manifest.name)
-        if manifest.name and "generateName" not in manifest.value.get("metadata", {}):
+        if manifest.name and "generateName" not in part(manifest.value, "metadata"):
             first = seen.setdefault(key, manifest)
             if first is not manifest:
                 text = f"the same object is in {first.place()}; the one that is applied last wins"
@@ -92,28 +97,29 @@ def _written(manifest: Manifest) -> Iterator[Complaint]:
 
 
 def _unknown(manifest: Manifest) -> Iterator[Complaint]:
-    """Something that isn't an object at all, or is of a group of ours and can't be."""
-    missing = [key for key in ("apiVersion", "kind") if not isinstance(manifest.value.get(key), str)]
-    if missing:
-        yield _complaint(manifest, f"no object: {' and '.join(missing)} must be given")
+    """Something that isn't an object at all, or of a kind that there can't be."""
+    if not manifest.value:
+        yield _complaint(manifest, "no object: must be a mapping with apiVersion and kind")
         return
-    group = manifest.api_version.rpartition("/")[0]
-    same_kind = [one.api_version for one in CUSTOM_RESOURCES if one.kind == manifest.kind]
-    if group in _GROUPS or (manifest.api_version.endswith(".volcano.sh") and same_kind):
-        known = ", ".join(sorted(f"{one.kind} of {one.api_version}" for one in CUSTOM_RESOURCES if one.group == group))
-        hint = f"{manifest.kind} is of {' or '.join(same_kind)}" if same_kind else f"there is {known}"
-        yield _complaint(manifest, f"no kind {manifest.kind} in {manifest.api_version}: {hint}", field="apiVersion")
+    wrong = False
+    for key in ("apiVersion", "kind"):
+        value = manifest.value.get(key)
+        if isinstance(value, str) and value:
+            continue
+        wrong = True
+        text = "must be given" if value in (None, "") else f"must be a string, got {_shown(value)}"
+        yield _complaint(manifest, f"no object: {key} {text}", field=key)
+    if not wrong and (text := known_kinds.fault(manifest.api_version, manifest.kind)):
+        yield _complaint(manifest, text, field="apiVersion")
 
 
 def _judged(manifest: Manifest, resource: Resource, world: Files) -> Iterator[Complaint]:
     yield from _name_complaints(manifest)
     given = copy.deepcopy(manifest.value)
     schema = _schema(resource.kind)
-    unknown = pruning.prune(given, schema)
-    for path in unknown:
-        yield _complaint(manifest, f"unknown field {path!r}{_meant(path, schema)}", field=path)
+    for field, text in [*_metadata_misfits(given), *_unknown_fields(given, schema)]:
+        yield _complaint(manifest, text, field=field)
     written = copy.deepcopy(given)
-    given["metadata"] = given["metadata"] if isinstance(given.get("metadata"), dict) else {}
     namespace = (manifest.namespace or _NAMESPACE) if resource.namespaced else ""
     if namespace:
         given["metadata"]["namespace"] = namespace
@@ -145,9 +151,50 @@ def _judged(manifest: Manifest, resource: Resource, world: Files) -> Iterator[Co
         yield _complaint(manifest, warning, field=field if " " not in field else "", severity=Severity.WARNING)
 
 
+def misfits(manifest: Manifest) -> list[tuple[str, str]]:
+    """Field and fault of everything in an object of ours that its schema doesn't have, or has with another type."""
+    if manifest.resource not in CUSTOM_RESOURCES:
+        return []
+    given = copy.deepcopy(manifest.value)
+    schema = _schema(manifest.kind)
+    found = [*_metadata_misfits(given), *_unknown_fields(given, schema)]
+    pruning.apply_defaults(given, schema)
+    faults = [*validation.validate_schema(given, schema), *validate_lists(given, schema)]
+    return [*found, *((fault.field, str(fault)) for fault in faults)]
+
+
+def _unknown_fields(given: Json, schema: Node) -> Iterator[tuple[str, str]]:
+    for path in pruning.prune(given, schema):
+        yield path, f"unknown field {path!r}{_meant(path, schema)}"
+
+
+def _metadata_misfits(given: Json) -> list[tuple[str, str]]:
+    """What in the metadata has the wrong type, which is dropped in place, so that the rest can be judged."""
+    metadata = given.get("metadata")
+    if not isinstance(metadata, dict):
+        given["metadata"] = {}
+        return [("metadata", f"metadata: must be a mapping, got {_shown(metadata)}")] if metadata is not None else []
+    found: list[tuple[str, str]] = []
+    for key in list(cast(Json, metadata)):
+        try:
+            decode_at("meta/v1.ObjectMeta", {key: copy.deepcopy(metadata[key])}, path="metadata.")
+        except DecodeError as error:
+            wanted = str(error).rpartition(" of type ")[2] if " of type " in str(error) else ""
+            text = f"must be of type {wanted}, got {_shown(metadata[key])}" if wanted else str(error)
+            found.append((f"metadata.{key}", f"metadata.{key}: {text}"))
+            del metadata[key]
+    return found
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+
+
 def _name_complaints(manifest: Manifest) -> Iterator[Complaint]:
-    metadata = manifest.value.get("metadata")
-    given = metadata if isinstance(metadata, dict) else {}
+    given = part(manifest.value, "metadata")
+    if not manifest.name and (given.get("name") or given.get("generateName")):
+        return  # of the wrong type, which is told elsewhere
     if not manifest.name:
         yield _complaint(manifest, "metadata.name (or generateName) must be given", field="metadata.name")
         return

@@ -28,7 +28,9 @@ def fenced_request(may_write: Callable[[], bool]) -> type[aiohttp.ClientRequest]
         ) -> None:
             # aiohttp holds the header back until the first bytes of the body: up to here nothing has been sent.
             if self.method not in READS and not may_write():
-                conn.close()
+                # Not `conn.close()`: from Python 3.12 on this runs before the response looks at the connection.
+                if conn.transport is not None:
+                    conn.transport.abort()
                 return
             await super().write_bytes(writer, conn, content_length)
 

@@ -186,7 +186,7 @@ class _Reader:
         metrics = self.faults.of(lambda: MetricsSection.read(document.get("metrics")), None)
         if metrics is None:
             self._warn_of_blindness(tiers)
-        if "enqueue" in actions and arguments[_ALLOCATE][BACKFILL]:
+        if "enqueue" in actions and arguments[_ALLOCATE].get(BACKFILL):
             self._warn_of_gates(tiers)
         self.faults.check()
         return Policy(
