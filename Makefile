@@ -11,6 +11,9 @@
 #   make explore         property tests with new examples (SEED=... repeats a run, ROUNDS=... runs several)
 #   make fuzz            100,000 spoiled objects at the admission service
 #   make fuzz-watch      5,000 watchers of the API server that read, stall or go
+#   make fuzz-yaml       20,000 spoiled YAML files for lint, apply, simulate and config
+#   make test-pythons    a part of the tests on each Python of this machine (some 850 MB for each)
+#   make nightly         what takes too long for each change: explore, the fuzzers, test-pythons
 #   make bench           figures of this machine
 #   make mutation        which changes of the job controller no test notices (hours; FILES=... for some of it)
 #   make bench-cluster   figures of a real control plane on this machine
@@ -30,7 +33,7 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& { echo $$p; break; }; done)
 
-.PHONY: help demo test explore testbed test-cluster test-training test-ray fidelity-record check fuzz fuzz-watch bench bench-cluster mutation crds clean
+.PHONY: help demo test explore testbed test-cluster test-training test-ray fidelity-record check fuzz fuzz-watch fuzz-yaml test-pythons nightly bench bench-cluster mutation crds clean
 
 help:
 	@sed -n 's/^#   \(make \)/\1/p' Makefile
@@ -118,6 +121,20 @@ fidelity-record: $(VENV)/.ready
 fuzz: $(VENV)/.ready
 	$(PY) -m tests.fuzz.admission $(INPUTS)
 
+fuzz-yaml: $(VENV)/.ready
+	$(PY) -m tests.fuzz.yaml_files $(INPUTS)
+
+# TESTS="tests/unit/api" chooses among the tests.
+test-pythons: $(VENV)/.compiled
+	$(PY) -m tests.pythons --jobs $(JOBS) $(TESTS)
+
+nightly:
+	$(MAKE) --no-print-directory explore
+	$(MAKE) --no-print-directory fuzz
+	$(MAKE) --no-print-directory fuzz-watch
+	$(MAKE) --no-print-directory fuzz-yaml
+	$(MAKE) --no-print-directory test-pythons
+
 fuzz-watch: $(VENV)/.ready
 	$(PY) -m tests.fuzz.watch $(INPUTS)
 
@@ -138,4 +155,4 @@ crds: $(VENV)/.ready
 	$(VENV)/bin/vcbatch crds --output crds
 
 clean:
-	rm -rf $(VENV) $(TRAINING) $(RAY) .pytest_cache .ruff_cache .hypothesis .import_linter_cache .mutation
+	rm -rf $(VENV) $(VENV)-3.* $(TRAINING) $(RAY) .pytest_cache .ruff_cache .hypothesis .import_linter_cache .mutation

@@ -11,10 +11,12 @@ from typing import Any
 
 import click
 
+from vcbatch.api.loose import listed
 from vcbatch.api.names import DEFAULT_SCHEDULER
 from vcbatch.api.queue import DEFAULT
 from vcbatch.api.timestamps import parse_time
 from vcbatch.cli.documents import documents
+from vcbatch.cli.misfits import first_misfit
 from vcbatch.cli.origin import Origin
 from vcbatch.cli.outcome_text import text_of
 from vcbatch.cli.output import CliError, complain, note, say
@@ -26,6 +28,7 @@ from vcbatch.scheduler.policy.policy import Extensions
 from vcbatch.scheduler.sharding.share import WHOLE, Share
 from vcbatch.scheduler.simulation import MOMENT, Case, Outcome, Simulation, World, WorldError
 from vcbatch.scheduler.simulation.recording import Recording
+from vcbatch.scheduler.simulation.world import BY_KEY
 
 Json = Mapping[str, Any]
 
@@ -159,10 +162,36 @@ def _case(document: Json, origin: Origin, options: _Options) -> Outcome:
         raise WorldError(f"{origin.place(field)}: {error}") from error
     except PolicyError as error:
         raise WorldError(f"{origin}: {error}") from error
-    return _run(case.world, case.policy, options, now=options.at or MOMENT, share=case.share)
+    try:
+        return _run(case.world, case.policy, options, now=options.at or MOMENT, share=case.share)
+    except (CliError, PolicyError, WorldError):
+        raise
+    except Exception as error:
+        wrong = first_misfit(
+            (f"{key}[{index}]", read.resource, obj)
+            for key, read in BY_KEY.items()
+            for index, obj in enumerate(listed(document, key))
+            if isinstance(obj, dict)
+        )
+        if wrong is None:
+            raise
+        raise WorldError(f"{origin.place(f'{wrong[0]}.{wrong[1]}')}: {wrong[0]}: {wrong[2]}") from error
 
 
 def _world(collected: Collected, options: _Options) -> Outcome:
+    try:
+        return _world_run(collected, options)
+    except (CliError, PolicyError, WorldError):
+        raise
+    except Exception as error:
+        # The rules of admission keep such objects from a cluster, so that no other code expects them.
+        wrong = collected.misfit()
+        if not wrong:
+            raise
+        raise WorldError(wrong) from error
+
+
+def _world_run(collected: Collected, options: _Options) -> Outcome:
     now = options.at or datetime.now(UTC)
     lists = completed(collected.lists(), scheduler_names=options.names, now=now)
     try:

@@ -92,6 +92,22 @@ class Collected:
         origin = self.origins.get((error.key, names[error.index])) if 0 <= error.index < len(names) else None
         return str(error) if origin is None else f"{origin.place(error.field)}: {error}"
 
+    def misfit(self) -> str:
+        """The first field of an object with another type than its kind says, with its place; "" where there is none."""
+        from vcbatch.cli.misfits import misfit
+
+        given = [(JOBS, source, job) for source, job in self.jobs.values()]
+        for key, found in self.objects.items():
+            resource = next(read.resource for read in BY_KIND.values() if read.key == key)
+            for name, obj in found.items():
+                if (key, name) in self.origins:
+                    given.append((resource, self.origins[key, name], obj))
+        for resource, source, obj in given:
+            wrong = misfit(resource, obj)
+            if wrong is not None:
+                return f"{source.place(wrong[0])}: {resource.kind}: {wrong[1]}"
+        return ""
+
     def _add_job(self, document: Json, source: Origin) -> None:
         meta = document.get("metadata")
         if not isinstance(meta, Mapping) or not isinstance(cast("Json", meta).get("name"), str):

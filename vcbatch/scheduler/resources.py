@@ -33,6 +33,9 @@ _MOST_CPU, _MOST = 2.0**43, 2.0**52
 _BYTES = frozenset({"memory", "ephemeral-storage"})
 _NATIVE = frozenset({"cpu", "memory", "pods", "ephemeral-storage"})
 
+_MOST_UNITS = 2**63 - 1
+"""Kubernetes caps larger amounts (apimachinery pkg/api/resource/quantity.go)."""
+
 
 def is_scheduled_resource(name: str) -> bool:
     """Whether this name is something that nodes have: native, huge pages, attachable volumes or an extended resource.
@@ -82,7 +85,7 @@ class Dimensions:
                 exact = parse_quantity(quantity)
             except MalformedQuantity:
                 return 0.0
-            known = float(exact.milli() if milli else exact.value())
+            known = float(max(-_MOST_UNITS, min(exact.milli() if milli else exact.value(), _MOST_UNITS)))
             if len(self._amounts) < 65536:
                 self._amounts[key] = known
         return known

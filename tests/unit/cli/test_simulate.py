@@ -523,3 +523,24 @@ def test_a_round_that_changed_nothing_is_followed_by_the_moment_at_which_somethi
     assert ", 10m later: n next" in text
     [whole] = told(run(world, "--policy", str(policy), "--rounds", "1", "-o", "json"))
     assert (whole["rounds"], whole["seconds"], whole["evicted"]) == (1, 0, [])
+
+
+def test_amounts_beyond_64_bits_are_capped(tmp_path: Path):
+    path = tmp_path / "world.yaml"
+    node = (
+        "apiVersion: v1\nkind: Node\nmetadata: {name: a}\nstatus: {allocatable: {cpu: '4', memory: AMOUNT, pods: 5}}\n"
+    )
+    path.write_text(node.replace("AMOUNT", f"'{'9' * 400}'"))
+    result = run(str(path))
+    assert (result.exception, result.exit_code) == (None, 0)
+
+
+def test_a_job_of_another_shape_is_refused_with_its_line(tmp_path: Path):
+    path = tmp_path / "world.yaml"
+    text = yaml.safe_dump(job("a", replicas=1))
+    path.write_text(text.replace("containers:", "containers: [7]\n        initContainers:", 1))
+    result = run(str(path))
+    told = str(result.exception) if isinstance(result.exception, CliError) else result.stderr
+    lines = path.read_text().splitlines()
+    line = next(number for number, text in enumerate(lines, start=1) if "containers: [7]" in text)
+    assert f"{path}:{line}:" in told and "containers[0]" in told and "internal error" not in told

@@ -156,8 +156,15 @@ def misfits(manifest: Manifest) -> list[tuple[str, str]]:
     if manifest.resource not in CUSTOM_RESOURCES:
         return []
     given = copy.deepcopy(manifest.value)
-    schema = _schema(manifest.kind)
-    found = [*_metadata_misfits(given), *_unknown_fields(given, schema)]
+    unknown = [*_metadata_misfits(given), *_unknown_fields(given, _schema(manifest.kind))]
+    return [*unknown, *type_misfits(manifest.kind, given)]
+
+
+def type_misfits(kind: str, obj: Json) -> list[tuple[str, str]]:
+    """Field and fault of everything in an object of this kind of ours that has another type than the schema says."""
+    given, schema = copy.deepcopy(obj), _schema(kind)
+    found = _metadata_misfits(given)
+    pruning.prune(given, schema)
     pruning.apply_defaults(given, schema)
     faults = [*validation.validate_schema(given, schema), *validate_lists(given, schema)]
     return [*found, *((fault.field, str(fault)) for fault in faults)]
@@ -235,7 +242,7 @@ def _dotted(field: str) -> str:
 
 def _meant(path: str, schema: Node) -> str:
     """The known field beside it that is written nearly so."""
-    *above, name = re.findall(r"[^.\[\]]+", path)
+    *above, name = re.findall(r"[^.\[\]]+", path) or [""]
     node: Node | None = schema
     for step in above:
         if node is not None:
