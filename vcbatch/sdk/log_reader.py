@@ -40,6 +40,7 @@ class LogApi(Api, Protocol):
         timestamps: bool = False,
         tail: int | None = None,
         since: datetime | None = None,
+        on_unfinished: Callable[[bytes], None] | None = None,
     ) -> AsyncIterator[bytes]: ...
 
 
@@ -64,6 +65,7 @@ class LogLine:
 
 
 Emit = Callable[[LogLine], Awaitable[None]]
+Emitted = Callable[[LogLine], None]
 
 
 class ContainerReader:
@@ -71,7 +73,8 @@ class ContainerReader:
 
     `observe` brings newer pictures of the pod, `gone` says that it was deleted, `finish` that its job has ended.
     `on_pretence` is called where there is no log since the pod's node only pretends to run it, `on_loss` where the pod
-    was deleted before anything of its log could be read.
+    was deleted before anything of its log could be read. `on_unfinished` is told what a line that is drawn anew, such
+    as a progress bar, last became; the whole line comes when it ends.
     """
 
     def __init__(
@@ -88,6 +91,7 @@ class ContainerReader:
         since: datetime | None = None,
         on_pretence: Callable[[], None],
         on_loss: Callable[[PodView], None],
+        on_unfinished: Emitted | None = None,
     ) -> None:
         self._api = api
         self._pod = pod
@@ -96,6 +100,7 @@ class ContainerReader:
         self._streams = streams
         self._on_pretence = on_pretence
         self._on_loss = on_loss
+        self._on_unfinished = on_unfinished
         self._answered = False  # whether a log was ever given, if only an empty one
         self._clock = clock
         self._random = random
@@ -276,6 +281,22 @@ class ContainerReader:
         pod, place = self._pod, self._place
         restart = pod.attempt + self._run
         repeats = place.repeats()
+
+        def line_of(text: str, time: datetime | None) -> LogLine:
+            return LogLine(
+                task=pod.task,
+                index=pod.index,
+                pod=pod.metadata.name,
+                container=self._container,
+                restart=restart,
+                text=text,
+                time=time,
+            )
+
+        def unfinished(data: bytes) -> None:
+            if self._on_unfinished is not None:
+                self._on_unfinished(line_of(data.decode(errors="replace"), None))
+
         lines = self._api.log_lines(
             pod.metadata.name,
             namespace=pod.metadata.namespace,
@@ -285,6 +306,7 @@ class ContainerReader:
             timestamps=True,  # that is how reading goes on after a connection that broke
             tail=None if place.begun else self._tail,
             since=place.since() or self._since,
+            **({} if self._on_unfinished is None else {"on_unfinished": unfinished}),
         )
         async with aclosing(cast("Any", lines)) as stream:
             async for data in stream:
@@ -298,17 +320,7 @@ class ContainerReader:
                 second = stamp[:19]
                 if (line, second) in repeats:
                     continue
-                await self._emit(
-                    LogLine(
-                        task=pod.task,
-                        index=pod.index,
-                        pod=pod.metadata.name,
-                        container=self._container,
-                        restart=restart,
-                        text=text,
-                        time=time,
-                    )
-                )
+                await self._emit(line_of(text, time))
                 # Only now: a line that was not taken is read again.
                 place.passed(line, second)
                 self._read += 1

@@ -53,6 +53,7 @@ async def follow_job(
     random: Random | None = None,
     on_trouble: Callable[[ApiError], None] | None = None,
     on_silence: Callable[[str], None] | None = None,
+    on_unfinished: Callable[[LogLine], None] | None = None,
 ) -> AsyncGenerator[LogLine, None]:
     """The lines of all pods of a job.
 
@@ -66,6 +67,7 @@ async def follow_job(
     a job that doesn't exist, 403 where its logs may not be read, code 0 or 5xx for a server that stays out of reach;
     until then `on_trouble` is told. `on_silence` is told in a sentence why lines are missing: once where pods are on
     nodes that only pretend to run them, and with `follow` of each pod that was deleted before its log could be read.
+    `on_unfinished` is told what a line that is drawn anew by carriage returns, such as a progress bar, last became.
     Close it (`contextlib.aclosing`) where it isn't read to its end.
     """
     clock, random = clock or SystemClock(), random or SystemRandom()
@@ -82,6 +84,7 @@ async def follow_job(
         random=random,
         on_trouble=on_trouble,
         on_silence=on_silence,
+        on_unfinished=on_unfinished,
     )
     lines = gang.follow() if follow else gang.read_once()
     async with aclosing(lines):
@@ -170,11 +173,13 @@ class _Gang:
         random: Random,
         on_trouble: Callable[[ApiError], None] | None,
         on_silence: Callable[[str], None] | None,
+        on_unfinished: Callable[[LogLine], None] | None,
     ) -> None:
         self._api = api
         self._job = job
         self._on_trouble = on_trouble
         self._on_silence = on_silence
+        self._on_unfinished = on_unfinished
         self._pretends = False
         self._tail = tail
         self._since = since
@@ -336,6 +341,7 @@ class _Gang:
             since=self._since,
             on_pretence=self._pretended,
             on_loss=self._lost,
+            on_unfinished=self._on_unfinished,
         )
 
     def _pretended(self) -> None:

@@ -204,7 +204,7 @@ def test_what_a_person_has_set_is_taken_over_and_a_controllers_only_when_asked(s
     [
         (
             "apiVersion: apps/v2\nkind: Thing\nmetadata: {name: a}\n",
-            "f.yaml:1:1: vcbatch doesn't know Thing of apps/v2",
+            "f.yaml:1:1: no kind Thing in apps/v2",
         ),
         (QUEUE.replace("name: NAME", "generateName: a-"), "f.yaml:3:1: Queue/a- has no name"),
         ("a: [1\n", "f.yaml:2:1: not valid YAML: did not find expected"),
@@ -216,3 +216,65 @@ def test_what_can_not_be_applied_anywhere(shell: Shell, text: str, told: str) ->
     said = shell.run("apply", "-f", shell.file("f.yaml", text), "--yes")
     assert said.code == 1
     assert told in said.err
+
+
+JOB = """\
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata:
+  name: NAME
+spec:
+  schedulerName: volcano
+  minAvailable: 1
+  tasks:
+    - name: member
+      replicas: 1
+      template:
+        spec:
+          restartPolicy: Never
+          containers:
+            - name: main
+              image: busybox:1.37
+              command: ["sleep", "600"]
+"""
+
+
+@pytest.mark.parametrize("way", ["--dry-run", "--yes"])
+def test_everything_wrong_in_a_job_is_told_with_its_place_and_nothing_is_to_be_tried_again(
+    shell: Shell, way: str
+) -> None:
+    text = JOB.replace("NAME", "wrong").replace("minAvailable", "minAvailble").replace("replicas: 1", "replicas: three")
+    said = shell.run("apply", "-f", shell.file("wrong.yaml", text), way)
+    assert said.code == 1
+    lines = [line for line in said.err.splitlines() if line.startswith("wrong.yaml:")]
+    assert [line.split(": ")[0] for line in lines] == ["wrong.yaml:7:3", "wrong.yaml:10:7"], said
+    assert "is 'minAvailable' meant?" in lines[0] and "spec.tasks[0].replicas" in lines[1]
+    assert "ry again" not in said.err
+
+
+def test_what_can_not_be_changed_is_named_and_recreated_on_demand(shell: Shell) -> None:
+    file = shell.file("fixed.yaml", JOB.replace("NAME", "fixed"))
+    shell.run("apply", "-f", file, "--yes").ok()
+    before = shell.run("job", "get", "fixed", "-o", "jsonpath={.metadata.uid}").out
+    changed = shell.file("fixed.yaml", JOB.replace("NAME", "fixed").replace('"600"', '"601"'))
+    refused = shell.run("apply", "-f", changed, "--yes")
+    assert refused.code == 1
+    assert "changed: spec.tasks[0].template.spec.containers[0].command[1]" in refused.err
+    assert "--recreate" in refused.err
+    assert shell.run("job", "get", "fixed", "-o", "jsonpath={.metadata.uid}").out == before
+    planned = shell.run("apply", "-f", changed, "--dry-run", "--recreate").ok()
+    assert "-+ recreate job/fixed in default" in planned
+    assert "job/fixed in default created again" in shell.run("apply", "-f", changed, "--yes", "--recreate").ok()
+    assert shell.run("job", "get", "fixed", "-o", "jsonpath={.metadata.uid}").out != before
+    assert "1 unchanged" in shell.run("apply", "-f", changed, "--yes").err
+    shell.run("delete", "-f", changed, "--yes").ok()
+
+
+def test_what_would_be_refused_anew_is_not_deleted(shell: Shell) -> None:
+    file = shell.file("kept.yaml", JOB.replace("NAME", "kept"))
+    shell.run("apply", "-f", file, "--yes").ok()
+    wrong = shell.file("kept.yaml", JOB.replace("NAME", "kept").replace("restartPolicy: Never", "restartPolicy: Odd"))
+    refused = shell.run("apply", "-f", wrong, "--yes", "--recreate")
+    assert refused.code == 1 and "kept.yaml:13:11: " in refused.err, refused
+    assert shell.run("job", "get", "kept", "-o", "name").code == 0
+    shell.run("delete", "-f", file, "--yes").ok()

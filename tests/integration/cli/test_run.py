@@ -195,6 +195,27 @@ def test_on_a_terminal_ctrl_c_asks(shell: Shell, keys: bytes, code: int, told: s
     shell.run("job", "cancel", name)
 
 
+def test_a_progress_bar_moves_before_its_line_ends(shell: Shell) -> None:
+    """The program draws the bar anew until somebody has seen it."""
+    script = "until [ -e seen ]; do printf '\\rbar at 40%%'; sleep 0.2; done; printf '\\rbar at 100%%\\ndone\\n'"
+    master, slave = pty.openpty()
+    try:
+        running = shell.start(
+            *("run", "--name", "bar", "--", "sh", "-c", script),
+            stdin=slave, stdout=slave, stderr=slave, text=False, start_new_session=True, preexec_fn=_take_terminal,
+        )  # fmt: skip
+        os.close(slave)
+        _until(master, b"bar at 40%")
+        (shell.folder / "seen").touch()
+        seen = _until(master, None)
+        assert running.wait(PATIENCE) == 0, seen
+    finally:
+        os.close(master)
+    assert seen.count(b"done\r\n") == 1, seen
+    assert b"bar at 100%\r\n" in seen
+    assert shell.run("job", "logs", "bar").ok().endswith("\rbar at 100%\ndone\n")
+
+
 def test_a_terminal_reaches_into_a_pod(shell: Shell) -> None:
     """Typed keys, the window's size, Ctrl-C, the end of input and the exit code; and the terminal is itself again."""
     shell.run("run", "--detach", "--name", "inside", "--", "sleep", "600")

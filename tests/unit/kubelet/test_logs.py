@@ -125,3 +125,28 @@ def test_the_last_lines_are_bounded(tmp_path: Path) -> None:
     log.close()
     assert last_lines(tmp_path, lines=2, size=100) == "line 98\nline 99\n"
     assert last_lines(tmp_path, lines=50, size=8) == "line 99\n"
+
+
+async def test_a_line_that_is_drawn_anew_is_given_before_it_ends(tmp_path: Path) -> None:
+    log = writer(tmp_path)
+    log.write(b"\rbar 1")
+    log.write(b"\rbar 2")
+    assert await printed(tmp_path) == b"\rbar 1"
+    log.write(b"\rbar 3\ndone\r\n")
+    log.close()
+    assert await printed(tmp_path) == b"\rbar 1\rbar 2\rbar 3\ndone\r\n"
+
+
+async def test_a_line_in_parts_has_one_time_and_counts_once(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text(
+        "2026-01-01T00:00:01.000000000Z stdout F first\n"
+        "2026-01-01T00:00:02.000000000Z stdout P a\n"
+        "2026-01-01T00:00:05.000000000Z stdout P b\n"
+        "2026-01-01T00:00:06.000000000Z stdout F c\n"
+        "2026-01-01T00:00:06.000000000Z stdout F last\n"
+    )
+    assert await printed(tmp_path, timestamps=True, tail_lines=2) == (
+        b"2026-01-01T00:00:02.000000000Z abc\n2026-01-01T00:00:06.000000000Z last\n"
+    )
+    since = datetime(2026, 1, 1, 0, 0, 4, tzinfo=UTC)
+    assert await printed(tmp_path, since_time=since) == b"last\n"

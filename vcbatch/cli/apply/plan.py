@@ -106,10 +106,10 @@ async def plan(
                 refusals += misfits
                 continue
             if (fields := immutable_fields(error, before, manifest)) and before is not None:
-                if recreate and not (faults := await _refused_anew(api, step)):
+                faults = await _refused_anew(api, step) if recreate else [_unchangeable(manifest, error, fields)]
+                refusals += faults
+                if not faults:
                     steps.append(_with(step, Change.RECREATE, before=before, after=step.body, fields=fields))
-                else:
-                    refusals += faults if recreate else [_unchangeable(manifest, error, fields)]
                 continue
             awaited = _awaited(error, steps)
             if awaited:

@@ -84,12 +84,16 @@ class _Following:
         self._cancelled = False
         self._asks = sys.stdin.isatty() and sys.stderr.isatty()
         self.foot = Foot(sys.stderr, terminal_of(sys.stderr))
-        self._writer = Writer(sys.stdout, before=self.foot.clear, after=self.foot.draw)
+        self._writer = Writer(sys.stdout, before=self._clear_foot, after=self.foot.draw)
         self._trouble = Trouble(server, self._writer.aside)
 
     def interrupt(self, number: int) -> None:
         self._signals.append(number)
         self._interrupted.set()
+
+    def _clear_foot(self) -> None:
+        self.foot.progress("")  # a line of the log comes, so that the bar has ended or is about to be drawn anew
+        self.foot.clear()
 
     async def run(self) -> int:
         ended = asyncio.create_task(self._watch())
@@ -217,6 +221,7 @@ class _Following:
                 name=self._name,
                 on_trouble=self._trouble,
                 on_silence=self._writer.aside,
+                on_unfinished=lambda line: self.foot.progress(str(line) if style.layout is not None else line.text),
             )
             await show(lines, style, self._writer, new=True)
         except ApiError as error:

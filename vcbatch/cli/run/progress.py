@@ -37,6 +37,7 @@ class Foot:
         self._out = out
         self._terminal = terminal
         self._line = ""
+        self._bar = ""
         self._turn = 0
         self._drawn = False
         self._hidden = False
@@ -60,10 +61,16 @@ class Foot:
         self._line = f"{wheel[self._turn]} {clean(line)}"
         self.draw()
 
+    def progress(self, line: str) -> None:
+        """A progress bar of the program, which is shown in place of how the job stands until its line ends (empty)."""
+        if line or self._bar:
+            self._bar = clean(line)
+            self.draw()
+
     def draw(self) -> None:
         if self._line and not self.nobody_looks and not self._hidden:
             # One cell is left free: a full line would wrap on some terminals.
-            self._out.write(f"\r\x1b[K{cut(self._line, (self._terminal.width or 80) - 1)}")
+            self._out.write(f"\r\x1b[K{cut(self._bar or self._line, (self._terminal.width or 80) - 1)}")
             self._out.flush()
             self._drawn = True
 

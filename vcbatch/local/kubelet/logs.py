@@ -46,16 +46,17 @@ async def read(
 async def _lines(
     record: Path, options: LogOptions, clock: Clock, has_ended: Callable[[], bool]
 ) -> AsyncIterator[bytes]:
-    since = _since(options, clock)
+    wanted = _Since(_since(options, clock))
+    render = _Renderer(options.timestamps)
     reader = _Reader(record)
     try:
-        past: Iterator[bytes] | deque[bytes] = (line for line in reader.drain() if _wanted(line, since))
+        past: Iterator[bytes] = (line for line in reader.drain() if wanted(line))
         if options.tail_lines is not None:
-            past = deque(past, maxlen=options.tail_lines)
+            past = _tail(past, options.tail_lines)
         batch: list[bytes] = []
         size = 0
         for line in past:
-            batch.append(_render(line, options.timestamps))
+            batch.append(render(line))
             size += len(line)
             if size >= _CHUNK:
                 yield b"".join(batch)
@@ -64,7 +65,7 @@ async def _lines(
             yield b"".join(batch)
         while options.follow:
             ended = has_ended()
-            text = b"".join(_render(line, options.timestamps) for line in reader.drain() if _wanted(line, since))
+            text = b"".join(render(line) for line in reader.drain() if wanted(line))
             if text:
                 yield text
             elif ended:
@@ -77,14 +78,14 @@ async def _lines(
 
 def last_lines(record: Path, *, lines: int, size: int) -> str:
     """The end of a log: at most so many lines and bytes (a termination message taken from it)."""
-    reader = _Reader(record, only_current=True)
+    reader, render = _Reader(record, only_current=True), _Renderer(timestamps=False)
     try:
         kept = deque(reader.drain(), maxlen=lines)
     except OSError:
         return ""
     finally:
         reader.close()
-    return b"".join(_render(line, timestamps=False) for line in kept)[-size:].decode(errors="replace")
+    return b"".join(render(line) for line in kept)[-size:].decode(errors="replace")
 
 
 class _Reader:
@@ -159,15 +160,51 @@ def _since(options: LogOptions, clock: Clock) -> bytes:
     return b"" if moment is None else moment.strftime("%Y-%m-%dT%H:%M:%S.%f").encode()
 
 
-def _wanted(line: bytes, since: bytes) -> bool:
-    # Times are written in UTC with a fixed number of digits: they compare as text.
-    return not since or line[: len(since)] >= since
+def _is_part(line: bytes) -> bool:
+    """Whether more of the line follows in the next entry."""
+    return line.split(b" ", 3)[2:3] == [b"P"]
 
 
-def _render(line: bytes, timestamps: bool) -> bytes:
-    stamp, _, rest = line.partition(b" ")
-    _, _, rest = rest.partition(b" ")
-    kind, _, text = rest.partition(b" ")
-    if timestamps:
-        text = stamp + b" " + text
-    return text if kind == b"P" else text + b"\n"
+def _tail(entries: Iterator[bytes], count: int) -> Iterator[bytes]:
+    """The entries of the last so many lines."""
+    kept: deque[list[bytes]] = deque(maxlen=count)
+    begins = True
+    for entry in entries:
+        if begins:
+            kept.append([])
+        if kept:
+            kept[-1].append(entry)
+        begins = not _is_part(entry)
+    return (entry for line in kept for entry in line)
+
+
+class _Since:
+    """Tells which entries are of lines that began at a time or later: a line in parts has the time of the first."""
+
+    def __init__(self, since: bytes) -> None:
+        self._since = since
+        self._begins = self._wanted = True
+
+    def __call__(self, entry: bytes) -> bool:
+        if not self._since:
+            return True
+        if self._begins:
+            # Times are written in UTC with a fixed number of digits: they compare as text.
+            self._wanted = entry[: len(self._since)] >= self._since
+        self._begins = not _is_part(entry)
+        return self._wanted
+
+
+class _Renderer:
+    """Lines of the log's own format as they are given to clients: of a line in parts only the first has its time."""
+
+    def __init__(self, timestamps: bool) -> None:
+        self._timestamps = timestamps
+        self._begins = True
+
+    def __call__(self, line: bytes) -> bytes:
+        stamp, _, kind, text = (*line.split(b" ", 3), b"", b"", b"")[:4]
+        if self._timestamps and self._begins:
+            text = stamp + b" " + text
+        self._begins = kind != b"P"
+        return text + b"\n" if self._begins else text

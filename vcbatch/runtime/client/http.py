@@ -131,12 +131,14 @@ class HttpApi(RestApi):
         timestamps: bool = False,
         tail: int | None = None,
         since: datetime | None = None,
+        on_unfinished: Callable[[bytes], None] | None = None,
     ) -> AsyncIterator[bytes]:
         """The lines of a container's log, without their ends; with `follow` until the container has ended. Of a line
         longer than a mebibyte, the rest is left out.
 
         `previous` is the run before the latest one; `tail` counts lines, `since` counts in whole seconds. A stream that
-        breaks, or in which nothing comes for too long, raises `ApiError` with code 0.
+        breaks, or in which nothing comes for too long, raises `ApiError` with code 0. `on_unfinished` is called with
+        what a line that is drawn anew by carriage returns, such as a progress bar, last became before its end.
         """
         asked = {
             "container": container,
@@ -149,13 +151,22 @@ class HttpApi(RestApi):
         path = PODS.path(namespace=namespace, name=name, subresource="log")
         silence = self._limits.log_idle_timeout if follow else self._limits.request_timeout
         query = {key: value for key, value in asked.items() if value}
-        lines = self._stream(path, query=query, silence=silence, longest=_MAX_LOG_LINE, cut=True)
+        lines = self._stream(
+            path, query=query, silence=silence, longest=_MAX_LOG_LINE, cut=True, on_unfinished=on_unfinished
+        )
         async with aclosing(lines):
             async for line in lines:
                 yield line
 
     async def _stream(
-        self, path: str, *, query: Mapping[str, str], silence: float, longest: int, cut: bool = False
+        self,
+        path: str,
+        *,
+        query: Mapping[str, str],
+        silence: float,
+        longest: int,
+        cut: bool = False,
+        on_unfinished: Callable[[bytes], None] | None = None,
     ) -> AsyncGenerator[bytes, None]:
         """The lines of an answer that goes on. Raises `_SilenceError` after `silence` seconds in which nothing came."""
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=self._limits.connect_timeout, sock_read=silence)
@@ -165,7 +176,7 @@ class HttpApi(RestApi):
             raise no_answer(error) from error
         try:
             await self._raise_for(response)
-            async for line in _lines(response.content, longest, cut=cut):
+            async for line in _lines(response.content, longest, cut=cut, on_unfinished=on_unfinished):
                 yield line
         except TimeoutError as error:
             raise _SilenceError(0, "Timeout", f"nothing came for {silence:g} s") from error
@@ -300,7 +311,13 @@ def _event(line: bytes, model: type[T]) -> WatchEvent[T] | None:
     return None if item is None else WatchEvent(type=frame.type, object=item, resource_version=version)
 
 
-async def _lines(content: aiohttp.StreamReader, longest: int, *, cut: bool = False) -> AsyncIterator[bytes]:
+async def _lines(
+    content: aiohttp.StreamReader,
+    longest: int,
+    *,
+    cut: bool = False,
+    on_unfinished: Callable[[bytes], None] | None = None,
+) -> AsyncIterator[bytes]:
     """The lines of a stream. One that is longer ends it, since what follows can't be trusted to be a line, unless it
     may be `cut`."""
     pending = bytearray()
@@ -311,6 +328,8 @@ async def _lines(content: aiohttp.StreamReader, longest: int, *, cut: bool = Fal
             pending.clear()
             start = end + 1
             yield line[:longest] if cut else line
+        if on_unfinished is not None and (drawn := chunk.rfind(b"\r", start)) >= 0:
+            on_unfinished(chunk[drawn + 1 :])
         pending += chunk[start:]
         if len(pending) > longest:
             if not cut:

@@ -1,7 +1,7 @@
 """A container's log: one line of text per line of output, with the time it came, in files of bounded size.
 
 The format is the container runtime interface's: `<RFC 3339 time> stdout F <text>`, with `P` for a part of a line that
-is longer than 16 KiB. (Source: Kubernetes, `pkg/kubelet/kuberuntime/logs`.)
+is longer than 16 KiB or drawn anew by carriage returns. (Source: Kubernetes, `pkg/kubelet/kuberuntime/logs`.)
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import os
 import time
 
 MAX_LINE = 16 * 1024
+REDRAWING_SECONDS = 0.1
+"""How often a line that is drawn anew again and again is written, as a part of a line."""
 
 
 class LogFile:
@@ -22,6 +24,7 @@ class LogFile:
         self._max_bytes = max_bytes
         self._max_files = max(1, max_files)
         self._pending = b""
+        self._next_redrawing = 0.0
         self._fd = self._open()
         self._size = os.fstat(self._fd).st_size
 
@@ -41,6 +44,13 @@ class LogFile:
         while len(self._pending) > MAX_LINE:
             out.append(part + self._pending[:MAX_LINE] + b"\n")
             self._pending = self._pending[MAX_LINE:]
+        # The last character may be half of a line break.
+        redrawn = self._pending.rfind(b"\r", 1, -1)
+        if redrawn > 0 and time.monotonic() >= self._next_redrawing:
+            # A progress bar: whoever follows the log sees it move, long before its line ends.
+            out.append(part + self._pending[:redrawn] + b"\n")
+            self._pending = self._pending[redrawn:]
+            self._next_redrawing = time.monotonic() + REDRAWING_SECONDS
         if out:
             self._append(b"".join(out))
 

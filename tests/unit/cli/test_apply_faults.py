@@ -1,0 +1,75 @@
+"""What a server says of an object, traced back to the fields of the manifest."""
+
+from __future__ import annotations
+
+from vcbatch.cli.apply.faults import immutable_fields, typed
+from vcbatch.cli.manifests import Manifest
+from vcbatch.cli.placed import placed
+from vcbatch.seams.api import ApiError
+
+JOB = """\
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata: {name: a}
+spec:
+  minAvailable: 3
+  tasks:
+    - {name: other, replicas: 1}
+    - {name: member, replicas: three, template: {spec: {containers: [{name: main, image: a}]}}}
+"""
+PREFIX = "failed to create typed patch object (default/a; batch.volcano.sh/v1alpha1, Kind=Job): "
+
+
+def manifest() -> Manifest:
+    (one,) = placed(JOB)
+    return Manifest(file="f", placed=one)
+
+
+def told(text: str) -> list[tuple[str, str]]:
+    return typed(ApiError(500, "InternalError", text), manifest())
+
+
+def test_one_field_that_does_not_fit() -> None:
+    assert told(f"{PREFIX}.spec.foo: field not declared in schema") == [("spec.foo", "unknown field 'spec.foo'")]
+
+
+def test_several_fields_each_with_its_position() -> None:
+    said = told(
+        f'{PREFIX}errors:\n  .spec.tasks[name="member"].replicas: expected numeric (int or float), got string\n'
+        '  .spec.tasks[name="member"].template.spec.containers[name="main"].imagee: field not declared in schema'
+    )
+    container = "spec.tasks[1].template.spec.containers[0].imagee"
+    assert said == [
+        ("spec.tasks[1].replicas", "spec.tasks[1].replicas: expected numeric (int or float), got string"),
+        (container, f"unknown field {container!r}"),
+    ]
+
+
+def test_an_element_that_is_not_found_leads_to_its_list() -> None:
+    assert told(f'{PREFIX}.spec.tasks[name="gone"].x: field not declared in schema')[0][0] == "spec.tasks"
+
+
+def test_other_faults_are_none_of_the_schema() -> None:
+    assert told("etcdserver: request timed out") == []
+
+
+def test_fields_that_differ_are_named_but_for_those_that_may_change() -> None:
+    error = ApiError(
+        403, "Forbidden", "job updates may not change fields other than `minAvailable`; changed: spec.tasks"
+    )
+    before = {
+        "spec": {
+            "minAvailable": 1,
+            "tasks": [
+                {"name": "other", "replicas": 1},
+                {
+                    "name": "member",
+                    "replicas": 1,
+                    "template": {"spec": {"containers": [{"name": "main", "image": "b"}]}},
+                },
+            ],
+        }
+    }
+    assert immutable_fields(error, before, manifest()) == ("spec.tasks[1].template.spec.containers[0].image",)
+    assert immutable_fields(error, None, manifest()) == ()
+    assert immutable_fields(ApiError(403, "Forbidden", "no"), before, manifest()) == ()
