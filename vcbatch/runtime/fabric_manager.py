@@ -98,7 +98,7 @@ class FabricManager:
             return await asyncio.to_thread(_links, answer)
         except TimeoutError as error:
             raise FabricError(f"{fabric.endpoint}: no answer within {REQUEST_SECONDS:g} s") from error
-        except (aiohttp.ClientError, OSError, ApiError, msgspec.DecodeError, ValueError) as error:
+        except (aiohttp.ClientError, OSError, ApiError, msgspec.DecodeError, ValueError, RecursionError) as error:
             raise FabricError(f"{fabric.endpoint}: {str(error) or type(error).__name__}") from error
 
     async def _login(self, fabric: Fabric) -> Mapping[str, str]:

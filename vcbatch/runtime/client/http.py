@@ -305,7 +305,7 @@ def _event(line: bytes, model: type[T]) -> WatchEvent[T] | None:
         if frame.type == "BOOKMARK":
             complete = wire.ends_initial_events(frame.object)
             return WatchEvent(type=frame.type, object=model(), resource_version=version, complete=complete)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise ApiError(0, "ConnectionLost", f"the watch carried something else than events: {error}") from error
     item = wire.decode_item(frame.object, model)
     return None if item is None else WatchEvent(type=frame.type, object=item, resource_version=version)

@@ -100,7 +100,7 @@ def _exit_code(data: bytes) -> int:
     """Of the final Status. Raises `NotRunError` where there is none."""
     try:
         status: dict[str, Any] = wire.decode_json(data)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise ApiError(0, "ConnectionLost", f"how the command ended can't be read: {error}") from error
     if status.get("status") == "Success":
         return 0

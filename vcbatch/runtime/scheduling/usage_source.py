@@ -184,7 +184,7 @@ class UsageSource:
                 cpu, memory = await self._samples(section)
         except TimeoutError as error:
             raise UsageError(f"{_called(section)}: no answer within {2 * REQUEST_SECONDS:g} s") from error
-        except (aiohttp.ClientError, OSError, ApiError, msgspec.DecodeError, ValueError) as error:
+        except (aiohttp.ClientError, OSError, ApiError, msgspec.DecodeError, ValueError, RecursionError) as error:
             raise UsageError(f"{_called(section)}: {str(error) or type(error).__name__}") from error
         known = sorted(cpu.keys() & memory.keys())
         return [

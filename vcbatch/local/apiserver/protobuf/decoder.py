@@ -214,7 +214,7 @@ def _raw_json(value: int | bytes) -> Any:
         if number == 1 and inner:
             try:
                 return json.loads(_bytes(inner))
-            except ValueError:
+            except (ValueError, RecursionError):
                 raise Malformed("an embedded object isn't JSON") from None
     return None
 

@@ -106,7 +106,7 @@ def decode_resize(data: bytes) -> Resize | None:
     try:
         document = json.loads(data)
         columns, rows = document["Width"], document["Height"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None
     if not all(type(value) is int and 0 < value <= _LARGEST_WINDOW for value in (columns, rows)):
         return None
