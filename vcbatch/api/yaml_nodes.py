@@ -7,7 +7,7 @@ overflow the stack and end the process. Only PyYAML's parser is used here, which
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
@@ -16,6 +16,8 @@ import yaml
 from vcbatch.api.yaml_scalars import MERGE, ScalarError, json_number, key_of, resolve
 
 _MERGE_KEY: Final = "<<"
+_STARTS: Final = (yaml.MappingStartEvent, yaml.SequenceStartEvent)
+_ENDS: Final = (yaml.MappingEndEvent, yaml.SequenceEndEvent)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,8 +50,8 @@ class Node:
     column: int
     value: Any = None
     text: str = ""
-    items: list[Node] = field(default_factory=list["Node"])
-    entries: list[tuple[Node, Node]] = field(default_factory=list[tuple["Node", "Node"]])
+    items: Sequence[Node] = ()
+    entries: Sequence[tuple[Node, Node]] = ()
     size: int = 1
     """How many values it stands for, with those of its aliases."""
     height: int = 0
@@ -83,6 +85,8 @@ class _Open:
     node: Node
     mapping: bool
     anchor: str | None
+    items: list[Node] = field(default_factory=list[Node])
+    entries: list[tuple[Node, Node]] = field(default_factory=list[tuple[Node, Node]])
     key: Node | None = None
 
 
@@ -106,24 +110,22 @@ class Composer:
     def documents(self, events: Iterator[Any]) -> Iterator[Document]:
         """Raises `YamlError`, and `yaml.YAMLError` for what the parser finds."""
         for event in events:
-            match event:
-                case yaml.ScalarEvent():
-                    self._add(self._scalar(event), event.anchor)
-                case yaml.MappingStartEvent() | yaml.SequenceStartEvent():
-                    self._open(event)
-                case yaml.MappingEndEvent() | yaml.SequenceEndEvent():
-                    self._close()
-                case yaml.AliasEvent():
-                    self._add(self._alias(event), None)
-                case yaml.DocumentStartEvent():
-                    self._start(event)
-                case yaml.DocumentEndEvent():
-                    root = self._root
-                    value = None if root is None else root.value
-                    yield Document(value=value, node=root, repeated=tuple(self._repeated))
-                    self._begin()
-                case _:
-                    pass
+            kind = type(cast("object", event))
+            if kind is yaml.ScalarEvent:
+                self._add(self._scalar(event), event.anchor)
+            elif kind in _STARTS:
+                self._open(event)
+            elif kind in _ENDS:
+                self._close()
+            elif kind is yaml.AliasEvent:
+                self._add(self._alias(event), None)
+            elif kind is yaml.DocumentStartEvent:
+                self._start(event)
+            elif kind is yaml.DocumentEndEvent:
+                root = self._root
+                value = None if root is None else root.value
+                yield Document(value=value, node=root, repeated=tuple(self._repeated))
+                self._begin()
 
     def _start(self, event: Any) -> None:
         self._documents += 1
@@ -167,7 +169,8 @@ class Composer:
     def _close(self) -> None:
         done = self._stack.pop()
         node = done.node
-        inside = [part for entry in node.entries for part in entry] if done.mapping else node.items
+        node.items, node.entries = done.items, done.entries
+        inside = [part for entry in done.entries for part in entry] if done.mapping else done.items
         node.size = 1 + sum(one.size for one in inside)
         node.height = 1 + max((one.height for one in inside), default=0)
         node.value = self._mapping(node) if done.mapping else [one.value for one in node.items]
@@ -186,9 +189,9 @@ class Composer:
         if above is None:
             self._root = node
         elif not above.mapping or above.key is None:
-            above.node.items.append(node)
+            above.items.append(node)
         else:
-            above.node.entries.append((above.key, node))
+            above.entries.append((above.key, node))
             above.key = None
 
     def _alias(self, event: Any) -> Node:
@@ -233,7 +236,7 @@ def _key(node: Node) -> str:
 
 def _merged(node: Node) -> dict[str, Any]:
     """What `<<: NODE` brings: the entries of a mapping or of several, of which the first has precedence."""
-    parts = node.items or [node]
+    parts = node.items or (node,)
     result: dict[str, Any] = {}
     for part in parts:
         value: object = part.value
