@@ -58,6 +58,8 @@ class LossCause(StrEnum):
     PREEMPTED = "Preempted"
     NODE_LOST = "NodeLost"
     NODE_SHUTDOWN = "NodeShutdown"
+    STATUS_UNKNOWN = "ContainerStatusUnknown"
+    """Its containers are gone, and the node's kubelet doesn't know how they ended."""
     REJECTED = "Rejected"
     """The node's kubelet refused the pod after it was placed there."""
     DELETED = "Deleted"
@@ -80,6 +82,7 @@ _INFRASTRUCTURE = frozenset(
         LossCause.PREEMPTED,
         LossCause.NODE_LOST,
         LossCause.NODE_SHUTDOWN,
+        LossCause.STATUS_UNKNOWN,
         LossCause.REJECTED,
         LossCause.DELETED,
     }

@@ -47,14 +47,20 @@ class ProcessRef:
     record: Path
 
 
+UNKNOWN_EXIT_CODE = 255
+"""The exit code of a container of which nobody knows how it ended, as containerd gives it (`unknownExitCode`)."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessExit:
-    """How a container ended: `exit_code` is 128 + signal where a signal ended its command."""
+    """How a container ended: `exit_code` is 128 + signal where a signal ended its command, and `UNKNOWN_EXIT_CODE`
+    where the end is `unknown`."""
 
     exit_code: int
     signal: int | None = None
     finished_at: float = 0.0  # seconds since the epoch
     start_error: str = ""  # why the command never ran; "" when it did
+    unknown: bool = False  # it is gone and has left no exit status
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +114,8 @@ class Processes(Protocol):
     """Starts, adopts, signals and reaps containers; a container's whole process tree counts as one."""
 
     async def start(self, spec: ProcessSpec) -> ProcessRef:
-        """Returns once the command runs; raises `ProcessStartError` where it can't be started."""
+        """Returns once the command runs. Raises `ProcessStartError` where it can't be started, and `OSError` where it
+        may be later: above all for want of disk space."""
         ...
 
     async def adopt(self, record: Path) -> ProcessRef | ProcessExit | None:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import signal
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,8 @@ import pytest
 
 from tests.integration.badluck.conftest import Unlucky
 from tests.integration.up.conftest import left_over
+from tests.support.small_disk import fill
+from tests.support.small_disk import small_disk as disk
 from tests.support.up import vcbatch
 from vcbatch.api.resources import CONFIGMAPS
 from vcbatch.runtime.client.http import HttpApi
@@ -25,20 +25,8 @@ Json = dict[str, Any]
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mount = shutil.which("mount")
-    if (
-        mount is None
-        or subprocess.run(
-            [mount, "-t", "tmpfs", "-o", "size=24m", "none", str(folder)], capture_output=True, check=False
-        ).returncode
-    ):
-        pytest.skip("a small disk can't be mounted here")
-    try:
+    with disk(tmp_path / "disk", megabytes=24) as folder:
         yield folder
-    finally:
-        subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
 @pytest.fixture
@@ -47,20 +35,6 @@ def program(small_disk: Path) -> Iterator[Unlucky]:
     yield program
     program.down()
     assert left_over(program.state) == []
-
-
-def fill(disk: Path) -> Path:
-    """Take all the space that is left."""
-    filler = disk / "filler"
-    with filler.open("wb", buffering=0) as file:
-        for size in (1 << 20, 4096):
-            try:
-                while True:
-                    file.write(bytes(size))
-            except OSError:
-                pass
-    assert shutil.disk_usage(disk).free == 0
-    return filler
 
 
 def big(name: str) -> Json:

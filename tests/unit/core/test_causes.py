@@ -54,6 +54,16 @@ CASES: dict[str, tuple[Json, bool, LossCause]] = {
     "deadline": ({"reason": "DeadlineExceeded"}, False, LossCause.DEADLINE_EXCEEDED),
     "deleted": ({"containerStatuses": [_ended(143)]}, True, LossCause.DELETED),
     "no trace": ({}, False, LossCause.FAILED),
+    "an end that the kubelet does not know": (
+        {"containerStatuses": [_ended(137, reason="ContainerStatusUnknown")]},
+        False,
+        LossCause.STATUS_UNKNOWN,
+    ),
+    "an exit code beside an end that the kubelet does not know": (
+        {"containerStatuses": [_ended(137, reason="ContainerStatusUnknown"), _ended(3, name="b", reason="Error")]},
+        False,
+        LossCause.EXITED,
+    ),
 }
 
 
@@ -79,6 +89,14 @@ def test_exit_codes_of_every_failed_container_the_first_to_fail_first() -> None:
     assert failure.message == "boom"
     assert failure.at is not None
     assert failure.at.second == 9
+
+
+def test_an_unknown_end_has_no_exit_code_and_no_signal() -> None:
+    """The code is one that the kubelet chose: no policy for exit code 137 is meant."""
+    failure = failure_of(_pod({"containerStatuses": [_ended(137, reason="ContainerStatusUnknown")]}))
+    assert (failure.exit_codes, failure.signal) == ((), 0)
+    assert failure.cause.infrastructure
+    assert describe(pod="p", failure=failure, node="n") == "pod p is gone and left no exit status on node n"
 
 
 def test_an_init_container_that_fails() -> None:

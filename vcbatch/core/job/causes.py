@@ -13,7 +13,7 @@ from datetime import datetime
 
 from vcbatch.api.messages import shorten
 from vcbatch.api.pod import Container, ContainerStatus, Pod, PodPhase, StateTerminated
-from vcbatch.api.reasons import LossCause, PodConditionType
+from vcbatch.api.reasons import ContainerReason, LossCause, PodConditionType
 from vcbatch.api.timestamps import parse_time
 
 _MESSAGE_LIMIT = 1024
@@ -50,6 +50,7 @@ _IN_WORDS = {
     LossCause.PREEMPTED: "was preempted",
     LossCause.NODE_LOST: "was lost with its node",
     LossCause.NODE_SHUTDOWN: "ended with the shutdown of its node",
+    LossCause.STATUS_UNKNOWN: "is gone and left no exit status",
     LossCause.REJECTED: "was refused by its node",
     LossCause.DELETED: "was deleted",
     LossCause.DEADLINE_EXCEEDED: "ran longer than its activeDeadlineSeconds",
@@ -57,15 +58,15 @@ _IN_WORDS = {
 }
 
 
-_TOLD_ALREADY = frozenset({"Error", "Completed", "OOMKilled", *_BY_STATUS_REASON})
+_TOLD_ALREADY = frozenset({"Error", "Completed", "OOMKilled", "ContainerStatusUnknown", *_BY_STATUS_REASON})
 """Reasons that add nothing to the words for their cause."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """How a pod ended. `exit_codes` are those of its containers that failed, the earliest first; `reason`, `signal` (0:
-    none) and `message` are those of the first, or the pod's own; `at` is the moment when the last of them ended, where
-    they say it."""
+    """How a pod ended. `exit_codes` are those of its containers that failed, the earliest first, as far as they are
+    known; `reason`, `signal` (0: none) and `message` are those of the first, or the pod's own; `at` is the moment when
+    the last of them ended, where they say it."""
 
     cause: LossCause
     exit_codes: tuple[int, ...] = ()
@@ -81,7 +82,7 @@ def failure_of(pod: Pod) -> Failure:
     times = [time for time in map(_time, ended) if time is not None]
     return Failure(
         cause=_cause(pod, ended),
-        exit_codes=tuple(state.exit_code for state in ended),
+        exit_codes=tuple(state.exit_code for state in ended if not _is_unknown(state)),
         reason=shorten(pod.status.reason or (ended[0].reason if ended else ""), limit=_REASON_LIMIT),
         signal=_signal(ended[0]) if ended else 0,
         at=max(times, default=None),
@@ -122,7 +123,15 @@ def _cause(pod: Pod, ended: list[StateTerminated]) -> LossCause:
         return LossCause.DELETED
     if any(state.reason == "OOMKilled" for state in ended):
         return LossCause.OOM_KILLED
+    if ended and all(map(_is_unknown, ended)):
+        return LossCause.STATUS_UNKNOWN
     return LossCause.EXITED if ended else LossCause.FAILED
+
+
+def _is_unknown(state: StateTerminated) -> bool:
+    """Whether the kubelet doesn't know how the container ended: its exit code is then one that the kubelet chose (137;
+    Kubernetes `pkg/kubelet/kubelet_pods.go`)."""
+    return state.reason == ContainerReason.STATUS_UNKNOWN
 
 
 def _disruption(pod: Pod) -> str | None:
@@ -165,6 +174,8 @@ def _signal(state: StateTerminated) -> int:
     """The signal that ended the process, as the kubelet says or the exit code tells."""
     if state.signal:
         return state.signal
+    if _is_unknown(state):
+        return 0
     told = state.exit_code - _SIGNALLED
     return told if 0 < told <= _LAST_SIGNAL else 0
 

@@ -18,6 +18,7 @@ Json = dict[str, Any]
 
 _FALLBACK_LINES = 80
 _FALLBACK_BYTES = 2048
+_UNKNOWN = "the container is gone and has left no exit status: its first process was killed, or the machine went down"
 
 
 def ended(container: Json, run: Run, process_exit: ProcessExit, *, container_id: str) -> Ended:
@@ -28,6 +29,8 @@ def ended(container: Json, run: Run, process_exit: ProcessExit, *, container_id:
     if records.was_out_of_memory(run.path):
         reason = ContainerReason.OOM_KILLED
         message = message or "the container's memory exceeded its limit"
+    elif process_exit.unknown:
+        reason, message = ContainerReason.STATUS_UNKNOWN, message or _UNKNOWN
     elif process_exit.start_error:
         reason, message = ContainerReason.START_ERROR, process_exit.start_error
     elif process_exit.signal is not None and not message:

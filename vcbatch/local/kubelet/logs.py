@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from vcbatch.local.kubelet import records
 from vcbatch.seams.clock import Clock
 
 _POLL_SECONDS = 0.1
@@ -98,9 +99,19 @@ class _Reader:
         older = [] if only_current else sorted(record.glob("log.*"), key=_age, reverse=True)
         self._queue = deque([*older, record / "log"])
         self._fd = -1
+        self._complete = False
 
     def drain(self) -> Iterator[bytes]:
-        """Every whole line that has been written by now, in the log's own format."""
+        """Every whole line that has been written by now, in the log's own format; then what the exit record says is
+        missing at the end."""
+        # Asked before reading: what is written before the exit record is read before it.
+        missing = None if self._complete else records.output_lost_at_the_end(self._record)
+        yield from self._written()
+        if missing is not None:
+            self._complete = True
+            yield missing
+
+    def _written(self) -> Iterator[bytes]:
         while True:
             if self._fd < 0 and not self._open_next():
                 return

@@ -19,11 +19,12 @@ from typing import Any
 
 from vcbatch.local.kubelet.devices import Allotment
 from vcbatch.local.kubelet.links import Link
+from vcbatch.local.kubelet.supervisor import reserved
+from vcbatch.local.kubelet.supervisor.logfile import lost_entry
 
 Json = dict[str, Any]
 
 KEPT_RUNS = 2  # the present one and the one before it, for `kubectl logs --previous`
-_OOM = "oom"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,18 +156,40 @@ def pod_records(root: Path) -> Iterator[PodRecord]:
 
 def mark_out_of_memory(record: Path) -> None:
     """Note, before it is killed, that a container's run ends because of its memory limit."""
-    (record / _OOM).touch()
+    with contextlib.suppress(OSError):  # it is killed whether or not that can be written
+        _put(record / reserved.OOM, {})
 
 
 def was_out_of_memory(record: Path) -> bool:
-    return (record / _OOM).exists()
+    with contextlib.suppress(OSError):
+        return reserved.read(str(record / reserved.OOM)) is not None
+    return False
 
 
 def write_start_failure(record: Path, *, exit_code: int, message: str, finished_at: float) -> None:
-    """Note how a run ended whose command never started, where nobody else has."""
-    if not (record / "exit.json").exists():
-        document = {"exit_code": exit_code, "error": message, "finished_at": finished_at}
-        _replace(record / "exit.json", json.dumps(document))
+    """Note how a run ended whose command never started, where nobody else has. Raises `OSError`."""
+    path = record / reserved.EXIT
+    if reserved.read(str(path)) is None:
+        _put(path, {"exit_code": exit_code, "error": message, "finished_at": finished_at})
+
+
+def output_lost_at_the_end(record: Path) -> bytes | None:
+    """The line of the log that says what is missing at its end, where there was no room for it in the log itself."""
+    with contextlib.suppress(OSError):
+        document = reserved.read(str(record / reserved.EXIT))
+        if document is not None and "log_lost" in document:
+            ended = datetime.fromtimestamp(document["finished_at"], UTC)
+            stamp = f"{ended:%Y-%m-%dT%H:%M:%S.%f}000Z".encode()
+            return lost_entry(stamp, document["log_lost"]).removesuffix(b"\n")
+    return None
+
+
+def _put(path: Path, document: Json) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
+    try:
+        reserved.put(descriptor, document, sync=False)
+    finally:
+        os.close(descriptor)
 
 
 def _read(path: Path) -> Json | None:

@@ -7,7 +7,10 @@ import fcntl
 import json
 import os
 import signal
+import sys
 import termios
+
+from . import syscalls as sys_
 
 _HANDLED = (
     signal.SIGTERM,
@@ -31,15 +34,17 @@ class StartError(Exception):
         self.exit_code = exit_code
 
 
-def launch(spec: dict, *, stdin: int, stdout: int, stderr: int, terminal: bool = False) -> int:
+def launch(
+    spec: dict, *, stdin: int, stdout: int, stderr: int, terminal: bool = False, ends_with_us: bool = False
+) -> int:
     """Run `argv` with `env` in `working_dir`, in a session of its own, and return its pid; raises `StartError`.
 
     `cpus` are the processors it may use (all that we may where empty). With `terminal` its streams are a terminal,
-    which it then controls."""
+    which it then controls. With `ends_with_us` it is killed when this process is: nobody would know how it ended."""
     failure_read, failure_write = os.pipe2(os.O_CLOEXEC)
     pid = os.fork()
     if pid == 0:
-        _exec(spec, (stdin, stdout, stderr), failure_write, terminal=terminal)
+        _exec(spec, (stdin, stdout, stderr), failure_write, terminal=terminal, ends_with_us=ends_with_us)
     os.close(failure_write)
     with os.fdopen(failure_read, "rb") as pipe:
         failure = pipe.read()
@@ -57,9 +62,11 @@ def exit_code_of(status: int) -> int:
     return os.WEXITSTATUS(status)
 
 
-def _exec(spec: dict, streams: tuple[int, int, int], failure: int, *, terminal: bool) -> None:
+def _exec(spec: dict, streams: tuple[int, int, int], failure: int, *, terminal: bool, ends_with_us: bool) -> None:
     """In the forked child: become the command. Never returns."""
     try:
+        if ends_with_us and sys.platform == "linux":
+            sys_.prctl(sys_.PR_SET_PDEATHSIG, signal.SIGKILL)
         _become(spec, streams, terminal=terminal)
     except OSError as error:
         os.write(failure, json.dumps(_explain(spec, error)).encode())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import select
 import signal
@@ -10,6 +9,7 @@ import time
 
 from .command import exit_code_of, launch
 from .logfile import LogFile
+from .reserved import EXIT, put_patiently
 
 KILL_TREE = signal.SIGUSR2
 """What the kubelet sends to this process to end the container's whole tree with SIGKILL."""
@@ -21,7 +21,9 @@ INPUT_PIPE = "stdin"
 """The named pipe in the record through which a container with `stdin: true` is given input."""
 
 _FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1)
-_EXIT_FILE = "exit.json"
+_PATIENCE = 600.0
+"""Seconds for which the exit record is tried again where the disk refuses it. The container counts as running until
+then, and can be killed."""
 
 
 class Container:
@@ -34,6 +36,7 @@ class Container:
     def __init__(self, *, spec: dict, record_fd: int, alone: bool) -> None:
         self._spec = spec
         self._record_fd = record_fd
+        self._exit_fd = open_exit(record_fd)
         self._alone = alone
         self._main = 0
         self._status: int | None = None
@@ -51,7 +54,9 @@ class Container:
         """Start the command; raises `StartError`."""
         stdin = self._open_input()
         try:
-            self._main = launch(self._spec, stdin=stdin, stdout=self._output_write, stderr=self._output_write)
+            self._main = launch(
+                self._spec, stdin=stdin, stdout=self._output_write, stderr=self._output_write, ends_with_us=True
+            )
         finally:
             os.close(stdin)
             os.close(self._output_write)
@@ -91,8 +96,11 @@ class Container:
         os.set_blocking(self._output, False)
         while _copy(self._output, log):
             pass
-        log.close()
-        write_exit(self._record_fd, _outcome(self._status))
+        outcome = _outcome(self._status)
+        missing = log.close()
+        if missing is not None:
+            outcome["log_lost"] = missing
+        write_exit(self._exit_fd, outcome)
 
     def _on_signals(self, numbers: bytes) -> bool:
         """Returns whether any process of the container is left."""
@@ -130,7 +138,7 @@ class Container:
         self._status = status
         if self._ending and not self._killing:
             # On record already now: this process itself may be killed while it waits for the rest.
-            write_exit(self._record_fd, _outcome(status))
+            write_exit(self._exit_fd, _outcome(status), patience=0.0)
             for other in self._others():
                 _kill(other, signal.SIGTERM)
 
@@ -152,14 +160,14 @@ class Container:
                 return
 
 
-def write_exit(record_fd: int, outcome: dict) -> None:
-    """Write the exit record in one step: it is there whole or not at all."""
-    outcome["finished_at"] = time.time()
-    temporary = f"{_EXIT_FILE}.new"
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600, dir_fd=record_fd)
-    with os.fdopen(fd, "w") as file:
-        json.dump(outcome, file)
-    os.replace(temporary, _EXIT_FILE, src_dir_fd=record_fd, dst_dir_fd=record_fd)
+def open_exit(record_fd: int) -> int:
+    """The reserved exit record, held open so that it can be written whatever becomes of its directory."""
+    return os.open(EXIT, os.O_WRONLY | os.O_CREAT, 0o600, dir_fd=record_fd)
+
+
+def write_exit(exit_fd: int, outcome: dict, *, patience: float = _PATIENCE) -> bool:
+    """Write the exit record, again and again for so many seconds while the disk refuses; whether it is there now."""
+    return put_patiently(exit_fd, {**outcome, "finished_at": time.time()}, seconds=patience)
 
 
 def _outcome(status: int | None) -> dict:

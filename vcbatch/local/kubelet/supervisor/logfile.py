@@ -2,6 +2,9 @@
 
 The format is the container runtime interface's: `<RFC 3339 time> stdout F <text>`, with `P` for a part of a line that
 is longer than 16 KiB or drawn anew by carriage returns. (Source: Kubernetes, `pkg/kubelet/kuberuntime/logs`.)
+
+Output that can't be written is lost, and the program goes on. Where it is missing the log has one line that says how
+much and why, written as soon as there is room again.
 """
 
 from __future__ import annotations
@@ -12,6 +15,40 @@ import time
 MAX_LINE = 16 * 1024
 REDRAWING_SECONDS = 0.1
 """How often a line that is drawn anew again and again is written, as a part of a line."""
+_FULL = b" stdout F "
+_PART = b" stdout P "
+_STAMP = len("2006-01-02T15:04:05.000000000Z")
+_HEAD = _STAMP + len(_FULL)
+
+
+class Lost:
+    """Output that is missing in the log: `lines` counts those that lost their end."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self.lines = 0
+        self.why = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.size or self.lines)
+
+    def add(self, entry: bytes, why: str) -> None:
+        """Count an entry of the log that wasn't written."""
+        whole = entry[_STAMP:_HEAD] == _FULL
+        self.size += len(entry) - _HEAD - (0 if whole else 1)
+        self.lines += whole
+        self.why = why
+
+    def document(self) -> dict:
+        return {"bytes": self.size, "lines": self.lines, "why": self.why}
+
+
+def lost_entry(stamp: bytes, lost: dict) -> bytes:
+    """The entry of the log in place of what is missing."""
+    size, lines = lost["bytes"], lost["lines"]
+    what = f"{size} byte{'' if size == 1 else 's'} of output in {lines} line{'' if lines == 1 else 's'}"
+    verb = "is" if size == 1 else "are"
+    return stamp + _FULL + f"[vcbatch: {what} {verb} missing here: {lost['why']}]\n".encode()
 
 
 class LogFile:
@@ -25,7 +62,10 @@ class LogFile:
         self._max_files = max(1, max_files)
         self._pending = b""
         self._next_redrawing = 0.0
-        self._fd = self._open()
+        self._unfinished = b""  # the rest of an entry of which a part was written
+        self._lost = Lost()
+        self._why = ""
+        self._fd = self._open(name)
         self._size = os.fstat(self._fd).st_size
 
     def write(self, chunk: bytes) -> None:
@@ -33,8 +73,7 @@ class LogFile:
         lines = (self._pending + chunk).split(b"\n")
         self._pending = lines.pop()
         stamp = _stamp()
-        full = stamp + b" stdout F "
-        part = stamp + b" stdout P "
+        full, part = stamp + _FULL, stamp + _PART
         out: list[bytes] = []
         for line in lines:
             while len(line) > MAX_LINE:
@@ -52,38 +91,82 @@ class LogFile:
             self._pending = self._pending[redrawn:]
             self._next_redrawing = time.monotonic() + REDRAWING_SECONDS
         if out:
-            self._append(b"".join(out))
+            self._append(out)
 
-    def close(self) -> None:
+    def close(self) -> dict | None:
+        """Write what is still held back. Returns what is missing at the end of the log, where there was no room left
+        to say so in it."""
         if self._pending:
-            self._append(_stamp() + b" stdout F " + self._pending + b"\n")
+            self._append([_stamp() + _FULL + self._pending + b"\n"])
             self._pending = b""
+        self._append([])
         os.close(self._fd)
+        return self._lost.document() if self._lost else None
 
-    def _append(self, data: bytes) -> None:
+    def _append(self, entries: list[bytes]) -> None:
+        data = b"".join(entries)
+        self._rotate_if_due(len(data))
+        if self._unfinished:
+            self._unfinished = self._unfinished[self._put(self._unfinished) :]
+        if self._lost and not self._unfinished:
+            mark = lost_entry(_stamp(), self._lost.document())
+            written = self._put(mark)
+            if written:
+                self._lost, self._unfinished = Lost(), mark[written:]
+        written = 0 if self._unfinished or self._lost else self._put(data)
+        if written < len(data):
+            self._note_rest(entries, written)
+
+    def _put(self, data: bytes) -> int:
+        """Write as much as there is room for: a disk that is nearly full takes a part. Returns how many bytes."""
+        written = 0
         try:
-            if self._size and self._size + len(data) > self._max_bytes:
+            while written < len(data):
+                written += os.write(self._fd, data[written:] if written else data)
+        except OSError as error:
+            self._why = error.strerror or str(error)
+        self._size += written
+        return written
+
+    def _note_rest(self, entries: list[bytes], written: int) -> None:
+        """Of these entries only so many bytes were written: the rest of one that was begun is kept to be written
+        first, and the others are counted as lost."""
+        for entry in entries:
+            if written >= len(entry):
+                written -= len(entry)
+            elif written > 0:
+                self._unfinished, written = entry[written:], 0
+            else:
+                self._lost.add(entry, self._why)
+
+    def _rotate_if_due(self, more: int) -> None:
+        if self._size and self._size + more > self._max_bytes:
+            try:
                 self._rotate()
-            self._size += os.write(self._fd, data)
-        except OSError:
-            # A full disk or a lost directory: the lines are gone, the program goes on.
-            return
+            except OSError as error:
+                self._why = error.strerror or str(error)  # and goes on in the file that it has
 
     def _rotate(self) -> None:
+        # The new file first: it is the only step that needs room on the disk.
+        fresh = f".{self._name}.new"
+        fd = self._open(fresh, truncate=True)
         for index in range(self._max_files - 1, 0, -1):
-            older = f"{self._name}.{index}"
             newer = f"{self._name}.{index - 1}" if index > 1 else self._name
-            try:
-                os.replace(newer, older, src_dir_fd=self._dir_fd, dst_dir_fd=self._dir_fd)
-            except FileNotFoundError:
-                continue
+            self._rename(newer, f"{self._name}.{index}")
+        self._rename(fresh, self._name)
         os.close(self._fd)
-        self._fd = self._open(truncate=True)
+        self._fd = fd
         self._size = 0
 
-    def _open(self, *, truncate: bool = False) -> int:
+    def _rename(self, source: str, target: str) -> None:
+        try:
+            os.replace(source, target, src_dir_fd=self._dir_fd, dst_dir_fd=self._dir_fd)
+        except FileNotFoundError:
+            return
+
+    def _open(self, name: str, *, truncate: bool = False) -> int:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | (os.O_TRUNC if truncate else 0)
-        return os.open(self._name, flags, 0o600, dir_fd=self._dir_fd)
+        return os.open(name, flags, 0o600, dir_fd=self._dir_fd)
 
 
 def _stamp() -> bytes:

@@ -23,8 +23,9 @@ import tempfile
 from . import session
 from . import syscalls as sys_
 from .command import StartError
-from .container import Container, write_exit
+from .container import Container, open_exit, write_exit
 from .mounts import MountError, View
+from .reserved import NO_SPACE, REFERENCE, put
 
 _NAMESPACES = sys_.CLONE_NEWNS | sys_.CLONE_NEWUTS
 MAX_EXEC_OUTPUT = 10 * 1024
@@ -63,7 +64,7 @@ def _answer(connection: socket.socket, request: dict, descriptors: list[int]) ->
         operation = {"start": _start, "exec": _exec, "probe": _probe}[request["op"]]
         reply = operation(request)
     except BaseException as error:
-        reply = {"error": str(error) or type(error).__name__, "exit_code": 128}
+        reply = {"error": str(error) or type(error).__name__, "exit_code": 128, "errno": _errno(error)}
     try:
         connection.send(json.dumps({"id": request["id"], **reply}).encode())
     finally:
@@ -100,14 +101,15 @@ def _start(request: dict) -> dict:
     os.write(go_write, b"1")
     with os.fdopen(outcome_read, "rb") as pipe:
         outcome = pipe.read()
-    return {**reference, **json.loads(outcome or b'{"error": "ended while starting", "exit_code": 137}')}
+    return {**reference, **json.loads(outcome or b'{"error": "ended while starting", "exit_code": 128}')}
 
 
 def _write_reference(record_fd: int, reference: dict) -> None:
-    fd = os.open("pid.json.new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600, dir_fd=record_fd)
-    with os.fdopen(fd, "w") as file:
-        json.dump(reference, file)
-    os.replace("pid.json.new", "pid.json", src_dir_fd=record_fd, dst_dir_fd=record_fd)
+    fd = os.open(REFERENCE, os.O_WRONLY | os.O_CREAT, 0o600, dir_fd=record_fd)
+    try:
+        put(fd, reference, sync=False)
+    finally:
+        os.close(fd)
 
 
 def _init(spec: dict, record_fd: int, sources: list[int], go: int, outcome: int) -> None:
@@ -120,7 +122,7 @@ def _init(spec: dict, record_fd: int, sources: list[int], go: int, outcome: int)
         if started:
             os._exit(0)
     except BaseException as error:
-        _give_up(record_fd, outcome, 128, f"{type(error).__name__}: {error}")
+        _give_up(record_fd, outcome, 128, f"{type(error).__name__}: {error}", number=_errno(error))
     os._exit(1)
 
 
@@ -140,7 +142,7 @@ def _run(spec: dict, record_fd: int, sources: list[int], outcome: int) -> bool:
         _give_up(record_fd, outcome, error.exit_code, str(error))
         return False
     except (MountError, OSError) as error:
-        _give_up(record_fd, outcome, 128, str(error))
+        _give_up(record_fd, outcome, 128, str(error), number=_errno(error))
         return False
     os.write(outcome, b"{}")
     os.close(outcome)
@@ -157,10 +159,20 @@ def _furnish(spec: dict, sources: list[int], *, new_proc: bool) -> None:
     view.enter(new_proc=new_proc)
 
 
-def _give_up(record_fd: int, outcome: int, exit_code: int, message: str) -> None:
-    failure = {"error": message[:2048], "exit_code": exit_code}
-    write_exit(record_fd, dict(failure))
+def _give_up(record_fd: int, outcome: int, exit_code: int, message: str, *, number: int = 0) -> None:
+    """Say why the command doesn't run. For want of disk space it is started again later: that is no end of it."""
+    failure = {"error": message[:2048], "exit_code": exit_code, "errno": number}
+    if number not in NO_SPACE:
+        write_exit(open_exit(record_fd), {"error": message[:2048], "exit_code": exit_code}, patience=1.0)
     os.write(outcome, json.dumps(failure).encode())
+
+
+def _errno(error: BaseException) -> int:
+    """The system's error number, of the error or of what caused it; 0 where there is none."""
+    for one in (error, error.__cause__):
+        if isinstance(one, OSError) and one.errno:
+            return one.errno
+    return 0
 
 
 def _detach_stdio() -> None:

@@ -25,6 +25,7 @@ MS_RELATIME = 1 << 21
 
 MNT_DETACH = 2
 
+PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 
 _libc = ctypes.CDLL(None, use_errno=True)
