@@ -33,6 +33,7 @@ def command(state_dir: Path, timeout: float) -> int:
     if not state.exists():
         say(f"vcbatch isn't running ({state.path} doesn't exist)")
         return 0
+    state.require_own()
     server = state.running()
     if server is not None:
         _stop(server, timeout)

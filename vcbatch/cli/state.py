@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import IO
 
 from vcbatch.cli.output import CliError
+from vcbatch.cli.state_ownership import is_own, is_unused, make_own
 from vcbatch.runtime.client.local_server import (
     Server,
     default_state_dir,
@@ -37,15 +38,20 @@ class StateDir:
         return self.path.is_dir()
 
     def create(self) -> None:
-        """Raises `CliError` where it can't be made, or is somebody else's."""
+        """Raises `CliError` where it can't be made, or isn't ours."""
         try:
-            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            owner = self.path.stat().st_uid
-            if owner != os.getuid():
-                raise CliError(f"the state directory {self.path} belongs to another user (uid {owner})")
-            self.path.chmod(0o700)
+            make_own(self.path)
         except OSError as error:
             raise CliError(f"the state directory {self.path} can't be used: {error.strerror}") from error
+
+    def require_own(self) -> None:
+        """Raises `CliError` for an existing directory that isn't a state directory of vcbatch."""
+        try:
+            if is_own(self.path) or is_unused(self.path):
+                return
+        except OSError as error:
+            raise CliError(f"the state directory {self.path} can't be read: {error.strerror}") from error
+        raise CliError(f"{self.path} is not a state directory of vcbatch: it was left unchanged")
 
     def running(self) -> Server | None:
         """Who runs on it, if anybody does."""

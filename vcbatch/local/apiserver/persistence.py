@@ -50,7 +50,6 @@ class Persistence:
         self._directory = directory
         self._path = directory / "state.db"
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-        directory.chmod(0o700)
         self._lock = self._acquire()
         try:
             self._database = self._open()

@@ -175,7 +175,6 @@ class EmbeddedServer:
 
     async def start(self) -> None:
         self._state_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._state_dir.chmod(0o700)
         listener = _listen(self._port)
         try:
             self._port = listener.getsockname()[1]

@@ -1,0 +1,98 @@
+"""Which directories are state directories of vcbatch: nothing is written to, chmodded in or deleted from any other."""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+
+from vcbatch.cli.output import CliError
+
+MARKER = "vcbatch-state"
+"""The file that says that a directory is ours."""
+
+_TEXT = "This directory belongs to `vcbatch up`, which keeps its state here. `vcbatch down` stops what runs on it.\n"
+_HINT = "Choose a new or an empty directory with --state-dir."
+# Versions before the marker: these names together are nobody else's, and a start that was broken off leaves some.
+_ALL_OF_OLD = frozenset({"up.lock", "state.db", "pki"})
+_OF_OLD = _ALL_OF_OLD | {
+    "calls", "kubeconfig", "kubelet", "lock", "log", "log.1", "pid", "pid.new", "scheduler.json", "scheduler.new",
+    "state.db-shm", "state.db-wal",
+}  # fmt: skip
+
+
+def make_own(path: Path) -> None:
+    """Create the directory, or take an empty one, and mark it; one of ours stays as it is. It is for its owner alone
+    then (0700). Any other directory is left unchanged.
+
+    Raises:
+        CliError: it isn't ours to use.
+        OSError: it can't be created or marked.
+    """
+    if path.is_symlink() and path.lstat().st_uid not in (os.getuid(), 0):
+        raise CliError(f"the state directory {path} is a symbolic link of another user (uid {path.lstat().st_uid})")
+    try:
+        path.mkdir(mode=0o700, parents=True)
+    except FileExistsError:
+        if not path.is_dir():
+            raise CliError(f"the state directory {path} is not a directory") from None
+        _check(path)
+    _mark(path)
+    if stat.S_IMODE(path.stat().st_mode) != 0o700:
+        path.chmod(0o700)
+
+
+def is_own(path: Path) -> bool:
+    """Whether an existing directory carries the marker of its owner, or is one of a version before the marker. Raises
+    `OSError` where it can't be read."""
+    owner = path.stat().st_uid
+    marker = path / MARKER
+    with suppress(FileNotFoundError):
+        found = marker.lstat()
+        if stat.S_ISREG(found.st_mode) and found.st_uid == owner:
+            return marker.read_text(errors="replace") == _TEXT
+    names = {entry.name for entry in path.iterdir()}
+    return names >= _ALL_OF_OLD or ("up.lock" in names and names <= _OF_OLD)
+
+
+def is_unused(path: Path) -> bool:
+    """Whether there is nothing in the directory, or no more than a marker whose writing was broken off."""
+    return [entry.name for entry in islice(path.iterdir(), 2)] in ([], [MARKER])
+
+
+def _check(path: Path) -> None:
+    """Raises `CliError` unless the existing directory is ours, or empty and to be ours."""
+    found = path.stat()
+    if found.st_uid != os.getuid():
+        raise CliError(f"the state directory {path} belongs to another user (uid {found.st_uid})")
+    if is_own(path):
+        return
+    unchanged = "it was left unchanged"
+    if path.resolve() in (Path("/"), Path.home().resolve()):
+        raise CliError(f"{path} can't be a state directory: it is there for other things, and {unchanged}", hint=_HINT)
+    if not is_unused(path):
+        names = sorted(entry.name for entry in islice(path.iterdir(), 100))
+        some = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+        raise CliError(f"{path} is not a state directory of vcbatch: it has other files ({some}), and {unchanged}",
+                       hint=_HINT)  # fmt: skip
+    if found.st_mode & (stat.S_IWOTH | stat.S_ISVTX):
+        raise CliError(f"{path} can't be a state directory: others may write to it, and {unchanged}", hint=_HINT)
+
+
+def _mark(path: Path) -> None:
+    """Whole or not at all: a start that was broken off here finds a directory that is as good as empty."""
+    marker = path / MARKER
+    with suppress(OSError):
+        if marker.read_text() == _TEXT:
+            return
+    with suppress(FileNotFoundError):
+        marker.unlink()
+    descriptor = os.open(marker, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    try:
+        with os.fdopen(descriptor, "w") as file:
+            file.write(_TEXT)
+    except OSError:
+        marker.unlink()
+        raise
