@@ -7,15 +7,19 @@ import os
 import signal
 import time
 from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 
 import click
 
+from vcbatch.api.resources import PODS
 from vcbatch.cli.options import state_dir_option
 from vcbatch.cli.output import CliError, note, say
 from vcbatch.cli.state import Server, StateDir
+from vcbatch.seams.api import Api
 
 _POLL = 0.02
+_PATIENCE = timedelta(seconds=10)
 
 
 @click.command("down")
@@ -24,7 +28,11 @@ _POLL = 0.02
     "--timeout", type=click.FloatRange(min=0), default=45.0, show_default=True, metavar="SECONDS",
     help="How long pods may take to end before they are killed.",
 )  # fmt: skip
-def command(state_dir: Path, timeout: float) -> int:
+@click.option(
+    "--unaccounted", is_flag=True,
+    help="Only end the pods that run here although the database has lost them; the server goes on.",
+)  # fmt: skip
+def command(state_dir: Path, timeout: float, unaccounted: bool) -> int:
     """Stop the local server and the processes of its pods. Jobs and their state are kept for the next `vcbatch up`.
 
     Where nothing runs there is nothing to do, and that is no error.
@@ -35,16 +43,43 @@ def command(state_dir: Path, timeout: float) -> int:
         return 0
     state.require_own()
     server = state.running()
+    if unaccounted:
+        return _end_unaccounted(state, server)
     if server is not None:
         _stop(server, timeout)
     leftover = _end_leftovers(state)
     state.forget()
+    _forget_losses(state)
     if server is None and not leftover:
         say("vcbatch isn't running")
     else:
         containers = f"{leftover} container{'s' if leftover != 1 else ''} of a server that is gone"
         say("vcbatch is stopped" if server else f"ended {containers}")
     return 0
+
+
+def _end_unaccounted(state: StateDir, server: Server | None) -> int:
+    from vcbatch.cli.access import Access
+    from vcbatch.local.kubelet import end_unaccounted
+
+    if server is None:
+        raise CliError("vcbatch isn't running", hint="`vcbatch down` ends all pods that still run here.")
+
+    async def fetch(api: Api) -> set[str]:
+        return {pod["metadata"]["uid"] for pod in (await api.list(PODS)).items}
+
+    known = Access(kubeconfig=state.kubeconfig, request_timeout=_PATIENCE).once(fetch)
+    ended = asyncio.run(end_unaccounted(state.kubelet, known=known))
+    _forget_losses(state)
+    say(f"ended {ended} container{'' if ended == 1 else 's'} of pods that aren't in the database")
+    return 0
+
+
+def _forget_losses(state: StateDir) -> None:
+    """Nothing that was started before them is left."""
+    from vcbatch.local.apiserver.losses import forget_losses
+
+    forget_losses(state.path)
 
 
 def _stop(server: Server, timeout: float) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from vcbatch.api.names import VIRTUAL_NODE
@@ -28,6 +28,7 @@ from vcbatch.local.kubelet import (
     TooManyConnectionsError,
     open_processes,
 )
+from vcbatch.local.kubelet.unaccounted import UnaccountedPod
 from vcbatch.local.provisioner import Provisioner
 from vcbatch.local.virtual import VirtualKubelet, VirtualNode
 from vcbatch.seams.api import Api, ApiError
@@ -94,11 +95,18 @@ class Kubelets:
     def mode(self) -> str:
         return self._machine[1].mode.value if self._machine else NONE
 
-    async def start(self, api: Api) -> None:
+    @property
+    def unaccounted(self) -> Sequence[UnaccountedPod]:
+        """Pods on record on this machine whose objects the server has lost; known once ready."""
+        return self._kubelet.unaccounted if self._kubelet is not None else ()
+
+    async def start(self, api: Api, *, lost: Sequence[Container[int]] = ()) -> None:
+        """Start them on this server, which has lost what it wrote with the resource versions in `lost`."""
         if self._machine is not None:
             processes, sandbox = self._machine
+            config = replace(self._config, lost_versions=lost)
             self._kubelet = Kubelet(
-                api, self._clock, processes, self._random, self._config, sandbox=sandbox, health=self._health
+                api, self._clock, processes, self._random, config, sandbox=sandbox, health=self._health
             )
             self._tasks.append(asyncio.create_task(self._kubelet.run(self._stop), name="kubelet"))
         else:

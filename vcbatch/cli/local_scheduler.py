@@ -46,10 +46,16 @@ def local_scheduler(access: Access) -> LocalScheduler | None:
     Raises:
         CliError: what it left can't be read.
     """
+    state = local_state(access)
+    return _read(state.scheduler) if state is not None and state.scheduler.exists() else None
+
+
+def local_state(access: Access) -> StateDir | None:
+    """The state directory of the server that is spoken to, where `vcbatch up` runs it on this machine."""
     server = access.connection().server
     for state in map(StateDir, dict.fromkeys(_folders(access))):
-        if state.running() is not None and _serves(state, server) and state.scheduler.exists():
-            return _read(state.scheduler)
+        if state.running() is not None and _serves(state, server):
+            return state
     return None
 
 

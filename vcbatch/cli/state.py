@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 from contextlib import suppress
@@ -61,10 +62,22 @@ class StateDir:
         """Make it ours until this process ends. Raises `CliError` where another runs on it, or nothing can be written
         there."""
         try:
-            self._claim()
+            try:
+                self._claim()
+            except OSError as error:
+                if error.errno not in (errno.ENOSPC, errno.EDQUOT) or not self._give_up_reserve():
+                    raise
+                self._claim()
         except OSError as error:
             self.release()
             raise CliError(f"the state directory {self.path} can't be used: {error.strerror}") from error
+
+    def _give_up_reserve(self) -> bool:
+        """On a full disk: start in the space that is kept for deletions, so that something can be deleted."""
+        from vcbatch.local.apiserver.reserve import give_up_reserve
+
+        self.release()
+        return give_up_reserve(self.path)
 
     def _claim(self) -> None:
         lock = (self.path / "up.lock").open("ab")

@@ -13,6 +13,7 @@ import click
 from vcbatch.api.phases import JobPhase
 from vcbatch.api.resources import JOBS, NODES, PODS, QUEUES
 from vcbatch.cli.access import Access
+from vcbatch.cli.lost_state import lost_state_warnings
 from vcbatch.cli.options import state_dir_option
 from vcbatch.cli.output import CliError, say
 from vcbatch.cli.resources.fields import name_of, namespace_of, number, since, text
@@ -20,7 +21,7 @@ from vcbatch.cli.resources.kinds import job_phase, job_pods, job_queue, job_why,
 from vcbatch.cli.resources.nodes_table import loads_of, nodes_table
 from vcbatch.cli.state import Server, StateDir
 from vcbatch.cli.table import Row, table
-from vcbatch.cli.terminal import Terminal, terminal_of
+from vcbatch.cli.terminal import Terminal, Tone, terminal_of
 from vcbatch.seams.api import Api
 
 Json = dict[str, Any]
@@ -56,9 +57,11 @@ def _screen(state: StateDir, server: Server, *, show_all: bool) -> str:
             f"vcbatch (pid {server.pid}) runs but doesn't answer: {error}", hint=f"Its log: {state.log}"
         ) from error
     terminal, now = terminal_of(), datetime.now(UTC)
+    warnings = lost_state_warnings(state, known={text(pod, "metadata", "uid") for pod in pods})
     most = None if show_all else _NODES_SHOWN
     sections = [
         f"vcbatch runs at {access.connection().server} (pid {server.pid}); kubeconfig {state.kubeconfig}",
+        *(terminal.paint(f"warning: {warning}", Tone.BAD) for warning in warnings),
         nodes_table(nodes, loads_of(pods), most=most, terminal=terminal),
         _queues(queues, jobs, terminal),
         _jobs(jobs, terminal, now, show_all=show_all),

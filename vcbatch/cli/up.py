@@ -18,7 +18,7 @@ import click
 from vcbatch.cli.controllers_options import controllers_options
 from vcbatch.cli.feature_gates import QUEUE_GATES, feature_gates_option
 from vcbatch.cli.options import DEFAULT_SIZE, AddressType, NodeSizeType, state_dir_option
-from vcbatch.cli.output import CliError, say
+from vcbatch.cli.output import CliError, note, say
 from vcbatch.cli.state import StateDir, default_state_dir
 from vcbatch.seams import interpreter
 
@@ -150,6 +150,8 @@ def _tell(fd: int, message: dict[str, Any]) -> None:
 
 
 def _announce(state: StateDir, report: dict[str, Any], seconds: float) -> None:
+    for warning in report["warnings"]:
+        note(f"warning: {warning}")
     say(f"vcbatch is ready ({seconds:.1f} s): {report['machine']}")
     say()
     say(f"  export KUBECONFIG={shlex.quote(str(state.kubeconfig))}")

@@ -16,9 +16,9 @@ from tests.integration.up.conftest import left_over
 from tests.support.small_disk import fill
 from tests.support.small_disk import small_disk as disk
 from tests.support.up import vcbatch
-from vcbatch.api.resources import CONFIGMAPS
+from vcbatch.api.resources import CONFIGMAPS, JOBS, PODS, Resource
 from vcbatch.runtime.client.http import HttpApi
-from vcbatch.seams.api import ApiError
+from vcbatch.seams.api import ApiError, get_or_none
 
 Json = dict[str, Any]
 
@@ -86,6 +86,57 @@ async def test_a_full_disk_refuses_writes_until_there_is_room_again(program: Unl
     await asyncio.to_thread(program.again)
     async with program.api() as api:
         assert await names(api) == stored
+
+
+async def refuses_to_create(api: HttpApi) -> None:
+    """Write over what the log has room for, until nothing more is taken."""
+    for number in range(200):
+        try:
+            await api.create(CONFIGMAPS, big(f"more-{number}"), namespace="default")
+        except ApiError as error:
+            assert (error.code, error.reason) == (507, "InsufficientStorage")
+            return
+    pytest.fail("the disk is never full")
+
+
+async def gone(api: HttpApi, resource: Resource, name: str) -> None:
+    async with asyncio.timeout(60):
+        while await get_or_none(api, resource, name, namespace="default") is not None:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+
+
+def gang(name: str) -> Json:
+    container = {"name": "main", "image": "any", "command": ["sleep", "1000"]}
+    template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
+    spec = {"minAvailable": 2, "tasks": [{"name": "w", "replicas": 2, "template": template}]}
+    return {"apiVersion": JOBS.api_version, "kind": JOBS.kind, "metadata": {"name": name}, "spec": spec}
+
+
+async def test_objects_can_be_deleted_on_a_full_disk(program: Unlucky, small_disk: Path):
+    await asyncio.to_thread(program.up)
+    async with program.api() as api:
+        await api.create(CONFIGMAPS, big("before"), namespace="default")
+        await api.create(JOBS, gang("gang"), namespace="default")
+        async with asyncio.timeout(60):
+            while (await api.get(JOBS, "gang", namespace="default")).get("status", {}).get("running") != 2:  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+        filler = await asyncio.to_thread(fill, small_disk)
+        await refuses_to_create(api)
+        await api.delete(CONFIGMAPS, "before", namespace="default")
+        assert "before" not in await names(api)
+        await api.delete(JOBS, "gang", namespace="default")
+        await gone(api, JOBS, "gang")
+        for member in ("gang-w-0", "gang-w-1"):
+            await gone(api, PODS, member)
+
+    await asyncio.to_thread(program.end, signal.SIGKILL)
+    await asyncio.to_thread(program.again)
+    async with program.api() as api:
+        assert "before" not in await names(api)
+        for name in await names(api) - {"kube-root-ca.crt"}:
+            await api.delete(CONFIGMAPS, name, namespace="default")
+        await asyncio.to_thread(filler.unlink)
+        await api.create(CONFIGMAPS, big("after"), namespace="default")
 
 
 @pytest.mark.parametrize("room", [0, 300 * 1024])

@@ -18,6 +18,7 @@ from vcbatch.cli.local.serving import NO_ROOM
 from vcbatch.cli.output import CliError, note
 from vcbatch.cli.plugin_files import load as load_plugins
 from vcbatch.cli.policy_file import read_policy
+from vcbatch.local.apiserver.errors import StatusError
 from vcbatch.local.apiserver.persistence import StateError
 from vcbatch.local.apiserver.server import PortInUse
 from vcbatch.local.kubelet import SandboxUnavailableError
@@ -47,7 +48,7 @@ def run(options: LocalOptions, *, ready: Callable[[Report], None], to_log: bool)
         raise CliError(str(error)) from error
     except SandboxUnavailableError as error:
         raise CliError(str(error), hint="`--kubelet-mode auto` takes the best that works here.") from error
-    except ApiError as error:  # our own server refuses what it is set up with
+    except (ApiError, StatusError) as error:  # our own server refuses what it is set up with
         raise CliError(f"the state directory {options.state.path} can't be used: {error}") from error
     except OSError as error:
         if error.errno not in NO_ROOM:

@@ -104,7 +104,7 @@ class LocalProgram:
             scheduling = LocalScheduling(server.api, informers, self._options, clock=self._clock, random=self._random)
             scheduler = await scheduling.parts(self._meter)
             server.connect_kubelet(kubelets)
-            await kubelets.start(server.api)
+            await kubelets.start(server.api, lost=server.losses)
             stack.push_async_callback(kubelets.stop)
             supervisor = Supervisor(clock=clock, random=random, health=health)
             parts = [*plane.sources(), *plane.parts(), *workloads.parts(), *informers.parts(), *scheduler]
@@ -119,7 +119,7 @@ class LocalProgram:
             if not await _either(self._until_ready(plane, informers, kubelets), running, stop):
                 return
             memory.settle()
-            ready(await report_of(server, kubelets, virtual_nodes=self._options.virtual_nodes))
+            ready(await report_of(server, kubelets, self._options))
             await _either(stop.wait(), running, stop)
 
     def _kubelet_options(self) -> KubeletOptions:

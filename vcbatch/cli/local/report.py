@@ -8,20 +8,24 @@ from vcbatch.api.names import GPU_RESOURCE
 from vcbatch.api.quantity import parse_quantity
 from vcbatch.api.resources import NODES
 from vcbatch.cli.kubelets import Kubelets
+from vcbatch.cli.local.options import LocalOptions
+from vcbatch.cli.lost_state import warnings_of
 from vcbatch.local.apiserver.server import EmbeddedServer
 
 Report = dict[str, Any]
 
 
-async def report_of(server: EmbeddedServer, kubelets: Kubelets, *, virtual_nodes: int) -> Report:
-    """Where it is, the kubeconfig with which it is reached, and what pods have to run on, in words."""
+async def report_of(server: EmbeddedServer, kubelets: Kubelets, options: LocalOptions) -> Report:
+    """Where it is, the kubeconfig with which it is reached, what pods have to run on, and what is wrong, in words."""
+    virtual_nodes = options.virtual_nodes
     machine = "no pods run on this machine"
     if kubelets.node_name is not None:
         machine = _size((await server.api.get(NODES, kubelets.node_name))["status"]["allocatable"])
         machine += f"; pods run as processes ({kubelets.mode})"
     if virtual_nodes:
         machine += f"; {_count(virtual_nodes, 'virtual node')}"
-    return {"server": server.url, "kubeconfig": str(server.kubeconfig), "machine": machine}
+    warnings = warnings_of(options.state, losses=server.losses, pods=kubelets.unaccounted)
+    return {"server": server.url, "kubeconfig": str(server.kubeconfig), "machine": machine, "warnings": warnings}
 
 
 def _size(capacity: dict[str, str]) -> str:

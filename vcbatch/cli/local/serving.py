@@ -14,6 +14,7 @@ from vcbatch.cli.local.options import LocalOptions
 from vcbatch.cli.output import CliError
 from vcbatch.hosting.health import Health
 from vcbatch.local.apiserver.server import EmbeddedServer, PortInUse
+from vcbatch.local.kubelet import newest_version
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random
 
@@ -53,6 +54,7 @@ async def _serve_on(
         port=port,
         services=admission_services(clock, Settings(queue_gates=options.queue_gates)),
         notices=idle_notices(SCHEDULER_NAMES),
+        known_version=newest_version(options.state.kubelet),
     )
     try:
         await server.start()

@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from vcbatch.api.names import COMPONENTS_NAMESPACE
+from vcbatch.api.resources import PODS
 from vcbatch.cli.access import Access, access_options
+from vcbatch.cli.local_scheduler import local_state
+from vcbatch.cli.lost_state import lost_state_warnings
 from vcbatch.cli.output import CliError, say
 from vcbatch.cli.resources.blocks import width_of
 from vcbatch.cli.resources.checkup import Finding, Setting, Verdict, examine
+from vcbatch.cli.resources.fields import text
 from vcbatch.cli.terminal import Terminal, Tone, terminal_of, wrap
-from vcbatch.seams.api import Api
+from vcbatch.seams.api import Api, ApiError
 
 if TYPE_CHECKING:
     from vcbatch.runtime.client.rest import RestApi
@@ -52,9 +56,26 @@ def command(access: Access, components_namespace: str) -> int:
         async for finding in asked:
             failed = failed or finding.verdict is Verdict.FAILED
             say("\n".join(lines_of(finding, terminal)))
+        for finding in await _lost(access, api):
+            say("\n".join(lines_of(finding, terminal)))
 
     access.once(work)
     return 1 if failed else 0
+
+
+async def _lost(access: Access, api: Api) -> list[Finding]:
+    """What the database of a local server has lost, and what still runs of it."""
+    state = local_state(access)
+    if state is None:
+        return []
+    try:
+        known = {text(pod, "metadata", "uid") for pod in (await api.list(PODS)).items}
+    except ApiError:
+        return []  # told of already
+    return [
+        Finding(verdict=Verdict.WARNING, about="database", message=warning)
+        for warning in lost_state_warnings(state, known=known)
+    ]
 
 
 def lines_of(finding: Finding, terminal: Terminal) -> Iterator[str]:

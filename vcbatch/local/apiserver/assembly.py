@@ -20,6 +20,7 @@ def build(
     clock: Clock,
     random: Random,
     state_dir: Path | None = None,
+    known_version: int = 0,
     services: Services | None = None,
     notices: Callable[[AdmissionRequest], Sequence[str]] | None = None,
     root_ca: str = "",
@@ -41,6 +42,7 @@ def build(
         services=services,
         notices=notices,
         state_dir=state_dir,
+        known_version=known_version,
         root_ca=root_ca,
         health=health,
     )

@@ -44,11 +44,12 @@ class Kernel:
         services: Services | None = None,
         notices: Callable[[AdmissionRequest], Sequence[str]] | None = None,
         state_dir: Path | None = None,
+        known_version: int = 0,
         root_ca: str = "",
         health: Health | None = None,
     ) -> None:
         self.background = Background(clock=clock, random=random, health=health)
-        self.persistence = Persistence(state_dir) if state_dir else None
+        self.persistence = Persistence(state_dir, known_version=known_version) if state_dir else None
         try:
             self.store = Store(persistence=self.persistence)
         except BaseException:

@@ -6,17 +6,22 @@ the last moments, never consistency. Checkpoints, which wait for the disk, run i
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from vcbatch.local.apiserver.losses import Loss, NewestVersion, add_loss, read_losses
+from vcbatch.local.apiserver.reserve import Reserve, free_bytes
+
 SCHEMA_VERSION = 1
 _CHECKPOINT_BYTES = 4 * 1024 * 1024
+_RECLAIM_PAGES, _RECLAIM_STEPS = 256, 8  # 8 MiB, a commit for each
 
 
 class StateError(Exception):
@@ -41,21 +46,43 @@ class StoredObject:
     version: int
     body: bytes | None
     """None deletes the row."""
+    deleting: bool = False
+    """Whether the object is being deleted, and goes once its finalizers and its dependents are gone."""
+
+    @property
+    def frees_space(self) -> bool:
+        return self.body is None or self.deleting
 
 
 class Persistence:
-    """The database of one state directory. Not thread-safe but for `checkpoint`."""
+    """The database of one state directory. Not thread-safe but for `checkpoint`.
 
-    def __init__(self, directory: Path) -> None:
+    `known_version` is a resourceVersion that something else proves to have been committed, such as a pod that runs.
+    Raises `StateError`, and `OSError` where nothing can be written to the directory."""
+
+    def __init__(self, directory: Path, *, known_version: int = 0) -> None:
         self._directory = directory
         self._path = directory / "state.db"
+        self._reserve = Reserve(directory)
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._lock = self._acquire()
         try:
-            self._database = self._open()
+            self._newest = NewestVersion(directory)
+            try:
+                self._database = self._open()
+                try:
+                    self.losses = self._notice_loss(max(known_version, self._newest.known))
+                except BaseException:
+                    self._database.close()
+                    raise
+            except BaseException:
+                self._newest.close()
+                raise
         except BaseException:
             self._lock.close()
             raise
+        self._reserve.take()
+        (self._secure_delete,) = self._database.execute("PRAGMA secure_delete").fetchone()
 
     def _acquire(self) -> IO[str]:
         lock = (self._directory / "lock").open("a+")
@@ -67,11 +94,14 @@ class Persistence:
         return lock
 
     def _open(self) -> sqlite3.Connection:
-        created = not self._path.exists()
+        created = not self._path.exists() or not self._path.stat().st_size
         if created:
+            self._set_log_aside()
             os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
         database = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
         try:
+            if created:
+                database.execute("PRAGMA auto_vacuum=INCREMENTAL")
             database.execute("PRAGMA journal_mode=WAL")
             database.execute("PRAGMA synchronous=NORMAL")
             database.execute("PRAGMA wal_autocheckpoint=0")
@@ -83,6 +113,25 @@ class Persistence:
             database.close()
             raise
         return database
+
+    def _set_log_aside(self) -> None:
+        """SQLite deletes the log of a database that is gone; it may be all that is left of it."""
+        log = self._path.with_name(f"{self._path.name}-wal")
+        with suppress(FileNotFoundError):
+            if log.stat().st_size:
+                log.rename(log.with_name(f"{log.name}.orphan"))
+
+    def _notice_loss(self, known: int) -> Sequence[Loss]:
+        """Compare what the database has with what it is known to have had."""
+        self._version = self._read_version()
+        if known <= self._version:
+            self._newest.note(self._version)
+            return read_losses(self._directory)
+        losses = add_loss(self._directory, Loss(after=self._version, through=known))
+        # No resourceVersion is given out twice: whoever has seen the lost ones is told that they are gone.
+        self._version = known
+        self._newest.note(known)
+        return losses
 
     def _prepare(self, database: sqlite3.Connection) -> None:
         (version,) = database.execute("PRAGMA user_version").fetchone()
@@ -104,7 +153,11 @@ class Persistence:
         database.execute("COMMIT")
 
     def version(self) -> int:
-        """The newest resourceVersion that was committed. Raises `StateError`."""
+        """The newest resourceVersion that was ever committed."""
+        return self._version
+
+    def _read_version(self) -> int:
+        """The newest resourceVersion in the database. Raises `StateError`."""
         try:
             (version,) = self._database.execute("SELECT version FROM counter").fetchone()
         except (sqlite3.DatabaseError, TypeError) as error:
@@ -128,8 +181,25 @@ class Persistence:
         )
 
     def write(self, objects: Iterable[StoredObject], version: int) -> None:
-        """Commit all or nothing; raises `WriteFailed`. `version` is the newest resourceVersion given out."""
+        """Commit all or nothing; raises `WriteFailed`. `version` is the newest resourceVersion given out. Where the
+        disk is full, a group that deletes something may use the space that is kept for it."""
         rows = list(objects)
+        deletes = any(row.frees_space for row in rows)
+        if self._reserve.given_up and not deletes and not self._take_reserve():
+            raise WriteFailed("what is left is kept for deletions", full=True)
+        remedies = [self._use_reserve, self._fold_in] if deletes else []
+        while True:
+            try:
+                self._commit(rows, version)
+            except WriteFailed as error:
+                if not error.full or not _try_in_turn(remedies):
+                    raise
+            else:
+                break
+        self._version = version
+        self._newest.note(version)
+
+    def _commit(self, rows: Sequence[StoredObject], version: int) -> None:
         try:
             self._database.execute("BEGIN IMMEDIATE")
             self._database.executemany(
@@ -146,14 +216,67 @@ class Persistence:
             with suppress(sqlite3.Error):
                 if self._database.in_transaction:
                     self._database.execute("ROLLBACK")
-            full = getattr(error, "sqlite_errorname", "") == "SQLITE_FULL"
-            raise WriteFailed(str(error), full=full) from error
+            raise WriteFailed(str(error), full=self._is_for_space(error)) from error
+
+    def _is_for_space(self, error: Exception) -> bool:
+        """SQLite tells a full disk, but calls a used-up quota and a full shared memory an I/O error like any other."""
+        name = getattr(error, "sqlite_errorname", "")
+        if name != "SQLITE_FULL" and name.startswith("SQLITE_IOERR"):
+            probe = self._directory / "probe"
+            try:
+                probe.write_bytes(bytes(4096))
+            except OSError as refused:
+                return refused.errno in (errno.ENOSPC, errno.EDQUOT)
+            finally:
+                with suppress(OSError):
+                    probe.unlink()
+        return name == "SQLITE_FULL"
+
+    def _use_reserve(self) -> bool:
+        """Give the reserve up; whether there was one. Until it is taken again, deleted content isn't overwritten with
+        zeros, as some builds of SQLite do: that writes as much as was deleted."""
+        if not self._reserve.give_up():
+            return False
+        self._database.execute("PRAGMA secure_delete=FAST")
+        # The log can then be written over from its beginning. Not where the database would grow by more than there is
+        # room for: the reserve would be gone, and nothing gained.
+        if self._log_size() <= free_bytes(self._directory):
+            self._fold_in()
+        return True
+
+    def _take_reserve(self) -> bool:
+        before = self._reserve.given_up
+        if self._reserve.take() and before:
+            self._database.execute(f"PRAGMA secure_delete={self._secure_delete}")
+        return not self._reserve.given_up
+
+    def _fold_in(self) -> bool:
+        """Fold the log into the database, so that the next commit writes over its beginning; whether all of it was."""
+        with suppress(sqlite3.Error):
+            busy, pages, folded = self._database.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+            return not busy and pages == folded
+        return False
+
+    def reclaim(self) -> None:
+        """After the disk was full: give the space of what was deleted since back to it, some megabytes at a time, and
+        take the reserve again once there is room. Waits for the disk."""
+        if self._reserve.given_up:
+            with suppress(sqlite3.Error):
+                for _ in range(_RECLAIM_STEPS):
+                    # As a script: `execute` would stop after the first page.
+                    self._database.executescript(f"PRAGMA incremental_vacuum({_RECLAIM_PAGES})")
+            with suppress(sqlite3.Error):
+                self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        self._take_reserve()
 
     def wants_checkpoint(self) -> bool:
         """Whether the log has grown enough to be worth folding into the database."""
+        return self._log_size() > _CHECKPOINT_BYTES
+
+    def _log_size(self) -> int:
         with suppress(OSError):
-            return Path(f"{self._path}-wal").stat().st_size > _CHECKPOINT_BYTES
-        return False
+            return Path(f"{self._path}-wal").stat().st_size
+        return 0
 
     def checkpoint(self) -> None:
         """Fold the log into the database, on a connection of its own: for another thread."""
@@ -162,10 +285,21 @@ class Persistence:
             other.execute("PRAGMA wal_checkpoint(PASSIVE)")
         finally:
             other.close()
+        self._newest.sync()
 
     def close(self) -> None:
         """Fold the log in and let go of the directory."""
         with suppress(sqlite3.Error):
             self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self._database.close()
+        self._newest.sync()
+        self._newest.close()
         self._lock.close()
+
+
+def _try_in_turn(remedies: list[Callable[[], bool]]) -> bool:
+    """Use up remedies until one has helped; whether one has."""
+    while remedies:
+        if remedies.pop(0)():
+            return True
+    return False

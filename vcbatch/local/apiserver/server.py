@@ -24,6 +24,7 @@ from vcbatch.local.apiserver.assembly import build
 from vcbatch.local.apiserver.authn import Authenticator
 from vcbatch.local.apiserver.inprocess import InProcessApi
 from vcbatch.local.apiserver.kernel import Kernel
+from vcbatch.local.apiserver.losses import Loss
 from vcbatch.local.apiserver.pki import Pki, kubeconfig, write_private
 from vcbatch.local.apiserver.registry import PodStreams
 from vcbatch.local.apiserver.schema import descriptions
@@ -115,6 +116,7 @@ def _peer_certificate(scope: Scope) -> Mapping[str, Any] | None:
 class EmbeddedServer:
     """Serves one state directory. `start` returns when requests are answered; `stop` ends watches and closes.
 
+    `known_version` is a resourceVersion that the database is known to have had, and that it is compared with.
     Raises `PortInUse` and `persistence.StateError` from `start`. `port` 0 takes a free one; `url` says which.
     """
 
@@ -130,10 +132,12 @@ class EmbeddedServer:
         kubelet: PodStreams | None = None,
         health: Health | None = None,
         limits: HttpLimits | None = None,
+        known_version: int = 0,
     ) -> None:
         self._health = health
         self._limits = limits or HttpLimits()
         self._state_dir = state_dir
+        self._known_version = known_version
         self._clock = clock
         self._random = random
         self._port = port
@@ -163,6 +167,12 @@ class EmbeddedServer:
         return self._kernel
 
     @property
+    def losses(self) -> Sequence[Loss]:
+        """What the database is known to have lost; see `losses`."""
+        persistence = self.kernel.persistence
+        return persistence.losses if persistence is not None else ()
+
+    @property
     def api(self) -> InProcessApi:
         """The server without its socket, for parts of the same process."""
         return self.kernel.api
@@ -185,6 +195,7 @@ class EmbeddedServer:
                 clock=self._clock,
                 random=self._random,
                 state_dir=self._state_dir,
+                known_version=self._known_version,
                 services=self._services,
                 notices=self._notices,
                 root_ca=pki.ca_certificate,
@@ -255,6 +266,7 @@ class EmbeddedServer:
         persistence = self.kernel.persistence
         while persistence is not None:
             await self._clock.sleep(_CHECKPOINT_SECONDS)
+            persistence.reclaim()
             if persistence.wants_checkpoint():
                 await asyncio.to_thread(persistence.checkpoint)
 

@@ -277,6 +277,7 @@ def _rows(pending: list[tuple[Collection, Change]]) -> Iterator[StoredObject]:
             change.record.name,
             change.record.version,
             None if change.type == "DELETED" else change.record.body,
+            change.record.deleting,
         )
         for collection, change in pending
     }

@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Container
 from pathlib import Path
 
+from vcbatch.local.kubelet import unaccounted
 from vcbatch.local.kubelet.config import KubeletConfig, inherited_environment
 from vcbatch.local.kubelet.connections import (
     ConnectionRefusedHereError,
@@ -15,9 +17,10 @@ from vcbatch.local.kubelet.connections import (
     ConnectionUnavailableError,
     TooManyConnectionsError,
 )
-from vcbatch.local.kubelet.kubelet import Kubelet, LogUnavailableError, end_everything, memory_directory
+from vcbatch.local.kubelet.kubelet import Kubelet, LogUnavailableError, end_everything, end_record, memory_directory
 from vcbatch.local.kubelet.logs import LogOptions
 from vcbatch.local.kubelet.processes import LocalProcesses, probe
+from vcbatch.local.kubelet.records import PodRecord, newest_version
 from vcbatch.local.kubelet.sandbox import Mode, Namespaces, Sandbox, SandboxUnavailableError, choose
 
 __all__ = [
@@ -33,7 +36,9 @@ __all__ = [
     "SandboxUnavailableError",
     "TooManyConnectionsError",
     "end_containers",
+    "end_unaccounted",
     "inherited_environment",
+    "newest_version",
     "open_processes",
 ]
 
@@ -45,6 +50,24 @@ async def open_processes(mode: Mode | None = None) -> tuple[LocalProcesses, Sand
     return LocalProcesses(sandbox.namespaces), sandbox
 
 
+async def end_unaccounted(root: Path, *, known: Container[str]) -> int:
+    """End the containers of unaccounted pods and forget these pods, but not those that are `known` by their UID after
+    all. Returns how many containers were still running."""
+    processes = LocalProcesses(Namespaces())
+    ended = 0
+    try:
+        for pod in unaccounted.read(root):
+            if pod.uid not in known:
+                record = PodRecord(root / "pods" / pod.uid)
+                ended += await end_record(record, processes)
+                shutil.rmtree(memory_directory(root) / pod.uid, ignore_errors=True)
+                record.remove()
+    finally:
+        await processes.close()
+    unaccounted.write(root, ())
+    return ended
+
+
 async def end_containers(root: Path) -> int:
     """End whatever a kubelet with this root has left running, without a server: what `vcbatch down` does after a
     crash. Returns how many containers were still running."""
@@ -54,3 +77,4 @@ async def end_containers(root: Path) -> int:
     finally:
         await processes.close()
         shutil.rmtree(memory_directory(root), ignore_errors=True)
+        unaccounted.write(root, ())

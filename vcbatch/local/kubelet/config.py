@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -60,5 +60,8 @@ class KubeletConfig:
     """How long containers get to end when the kubelet stops, at most; less where the pod asks for less."""
     memory_check_seconds: float = 1.0
     heartbeat_seconds: float = 300.0
+    lost_versions: Sequence[Container[int]] = ()
+    """Resource versions whose writes the API server has lost: a pod that is on record from one of them and isn't known
+    there is left alone."""
     log_max_bytes: int = 10 * 1024 * 1024
     log_max_files: int = 5

@@ -12,7 +12,7 @@ import signal
 import socket
 import stat
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Container, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from vcbatch.hosting.health import Health
 from vcbatch.hosting.supervise import Background, first_of
 from vcbatch.local.kubelet import logs as logs_
 from vcbatch.local.kubelet import node as node_
+from vcbatch.local.kubelet import unaccounted
 from vcbatch.local.kubelet.config import KubeletConfig
 from vcbatch.local.kubelet.connections import Connections
 from vcbatch.local.kubelet.devices import DeviceTable, find_gpus
@@ -37,6 +38,7 @@ from vcbatch.local.kubelet.ports import PortTable
 from vcbatch.local.kubelet.records import PodRecord, pod_records
 from vcbatch.local.kubelet.sandbox import Mode, Sandbox
 from vcbatch.local.kubelet.supervisor.main import boot_id
+from vcbatch.local.kubelet.unaccounted import UnaccountedPod
 from vcbatch.local.kubelet.volumes import without_account_token
 from vcbatch.local.kubelet.worker import PodWorker
 from vcbatch.seams.api import Api
@@ -84,6 +86,8 @@ class Kubelet:
         self._groups: dict[str, set[str]] = {}
         self._node: NodeServices | None = None
         self._memory_wanted = asyncio.Event()
+        self.unaccounted: Sequence[UnaccountedPod] = ()
+        """Pods on record here whose objects the API server has lost; known once `ready`."""
         self.connections = Connections(find=self._find, follow=self._follow)
         """Commands in its containers, and connections with them and their ports."""
         self.ready = asyncio.Event()
@@ -170,7 +174,7 @@ class Kubelet:
             gpus=len(gpus),
             config=config,
         )
-        addresses = Addresses(shared=None if has_loopback_network() else "127.0.0.1")
+        self._addresses = Addresses(shared=None if has_loopback_network() else "127.0.0.1")
         random, clock, api = self._random, self._clock, self._api
         node = NodeServices(
             api=api,
@@ -179,7 +183,7 @@ class Kubelet:
             config=config,
             sandbox=self._sandbox,
             events=EventRecorder(api=api, clock=clock, random=random, node_name=config.node_name),
-            hosts=HostsFiles(addresses=addresses, clock=clock, mapped=self._sandbox.mode is Mode.NSS),
+            hosts=HostsFiles(addresses=self._addresses, clock=clock, mapped=self._sandbox.mode is Mode.NSS),
             ports=PortTable(config.root / "ports.json"),
             devices=DeviceTable(cpus=cpus, gpus=gpus),
             objects=ConfigObjects(
@@ -216,15 +220,23 @@ class Kubelet:
         )
 
     async def _end_strangers(self, pods: Informer) -> None:
-        """End what a former kubelet left running of pods that the API knows no more."""
+        """End what a former kubelet left running of pods that the API knows no more, unless it has lost them."""
         assert self._node is not None  # noqa: S101
-        for record in pod_records(self._config.root):
-            if record.path.name in pods.objects:
+        root = self._config.root
+        self.unaccounted = unaccounted.find(root, known=pods.objects, lost=self._config.lost_versions)
+        for pod in self.unaccounted:
+            self._addresses.take(pod.uid, wanted=pod.address or None)
+        left_alone = {pod.uid for pod in self.unaccounted}
+        with contextlib.suppress(OSError):  # it is told of all the same
+            unaccounted.write(root, self.unaccounted)
+        for record in pod_records(root):
+            if record.path.name in pods.objects or record.path.name in left_alone:
                 continue
             await end_record(record, self._processes)
             shutil.rmtree(self._node.memory_directory / record.path.name, ignore_errors=True)
             record.remove()
-        self._node.ports.retain({worker.group for worker in self._workers.values()})
+        groups = {worker.group for worker in self._workers.values()}
+        self._node.ports.retain(groups | {pod.group for pod in self.unaccounted})
 
     # Pods ------------------------------------------------------------------------------------------------------------
 
@@ -304,13 +316,15 @@ class Kubelet:
         if self._tasks:
             await asyncio.wait(list(self._tasks.values()), timeout=self._config.shutdown_grace + 10.0)
         await self._background.close()
-        await end_everything(self._config.root, self._processes)
+        left_alone = {pod.uid for pod in self.unaccounted} - self._workers.keys()
+        await end_everything(self._config.root, self._processes, but=left_alone)
         with contextlib.suppress(Exception):
             await asyncio.wait_for(node.events.flush(), 5.0)
             await registration.mark_stopped()
         await self._processes.close()
-        # Nothing runs any more that could use what is in memory.
-        shutil.rmtree(node.memory_directory, ignore_errors=True)
+        if not left_alone:
+            # Nothing runs any more that could use what is in memory.
+            shutil.rmtree(node.memory_directory, ignore_errors=True)
         self.ready.clear()
 
 
@@ -327,10 +341,12 @@ async def end_record(record: PodRecord, processes: Processes) -> int:
     return ended
 
 
-async def end_everything(root: Path, processes: Processes) -> int:
-    """End every container on record below a kubelet's root, at once; also without any server. Returns how many were
-    still running. Their records stay, so that the next kubelet can tell how they ended."""
-    return sum(await asyncio.gather(*(end_record(record, processes) for record in pod_records(root))))
+async def end_everything(root: Path, processes: Processes, *, but: Container[str] = ()) -> int:
+    """End every container on record below a kubelet's root, at once, but those of pods with these UIDs; also without
+    any server. Returns how many were still running. Their records stay, so that the next kubelet can tell how they
+    ended."""
+    ending = (end_record(record, processes) for record in pod_records(root) if record.path.name not in but)
+    return sum(await asyncio.gather(*ending))
 
 
 def has_loopback_network() -> bool:

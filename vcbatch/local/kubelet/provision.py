@@ -69,21 +69,30 @@ class Provision:
         return True
 
     def take_share(self, pod: Json) -> None:
-        """Address and devices, once per pod. Raises `DevicesUnavailableError`."""
+        """Address and devices, once per pod. Raises `DevicesUnavailableError`, and `OSError` where it can't be put on
+        record: the pod has nothing then."""
         metadata = pod["metadata"]
         self._record.create()
-        allotment = self._node.devices.allot(pod)
-        address = self._node.hosts.join(pod, self._record.hosts_file)
-        self._facts = Given(
-            namespace=metadata["namespace"],
-            name=metadata["name"],
-            uid=metadata["uid"],
-            start_time=self._node.clock.now(),
-            address=address,
-            group=blueprint.group_of(pod),
-            allotment=allotment,
-        )
-        self._record.write_facts(self._facts)
+        try:
+            allotment = self._node.devices.allot(pod)
+            address = self._node.hosts.join(pod, self._record.hosts_file)
+            facts = Given(
+                namespace=metadata["namespace"],
+                name=metadata["name"],
+                uid=metadata["uid"],
+                start_time=self._node.clock.now(),
+                version=int(metadata["resourceVersion"]),
+                address=address,
+                group=blueprint.group_of(pod),
+                allotment=allotment,
+            )
+            self._record.write_facts(facts)
+        except OSError:
+            # Not on record, so not given: a successor could not take it back.
+            self._node.hosts.leave(metadata["uid"])
+            self._node.devices.release(metadata["uid"])
+            raise
+        self._facts = facts
 
     async def fetch_objects(self, pod: Json) -> blueprint.Objects:
         """What the pod names: the ConfigMaps and Secrets that exist, and where its claims are. Raises `ApiError`."""
@@ -119,8 +128,13 @@ class Provision:
         present = {link.path for link in self.facts.links}
         made = links.place([m for m in mounts if m.target not in present], mode=self._node.sandbox.mode)
         if made:
-            self._facts = replace(self.facts, links=(*self.facts.links, *made))
-            self._record.write_facts(self._facts)
+            facts = replace(self.facts, links=(*self.facts.links, *made))
+            try:
+                self._record.write_facts(facts)
+            except OSError:
+                links.remove(made)
+                raise
+            self._facts = facts
 
     def release(self, uid: str) -> None:
         """Give everything back; the record itself (logs, exit codes) stays until the pod is deleted."""

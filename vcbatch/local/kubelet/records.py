@@ -24,6 +24,9 @@ from vcbatch.local.kubelet.supervisor.logfile import lost_entry
 
 Json = dict[str, Any]
 
+OLDEST_VERSION = 2
+"""The resourceVersion of the first object in any database, and of pods on records that don't tell theirs."""
+
 KEPT_RUNS = 2  # the present one and the one before it, for `kubectl logs --previous`
 
 
@@ -35,6 +38,8 @@ class PodFacts:
     name: str
     uid: str
     start_time: datetime
+    version: int = OLDEST_VERSION
+    """The pod's resourceVersion when it was given this: it was in the database then."""
     address: str = ""
     group: str = ""
     allotment: Allotment = field(default_factory=lambda: Allotment(cpus={}, gpus={}))
@@ -71,6 +76,7 @@ class PodRecord:
             "name": facts.name,
             "uid": facts.uid,
             "start_time": facts.start_time.timestamp(),
+            "version": facts.version,
             "address": facts.address,
             "group": facts.group,
             "cpus": {name: list(cpus) for name, cpus in facts.allotment.cpus.items()},
@@ -88,6 +94,7 @@ class PodRecord:
             name=document["name"],
             uid=document["uid"],
             start_time=datetime.fromtimestamp(document["start_time"], UTC),
+            version=document.get("version", OLDEST_VERSION),
             address=document["address"],
             group=document["group"],
             allotment=Allotment(cpus=document["cpus"], gpus=document["gpus"]),
@@ -152,6 +159,12 @@ def pod_records(root: Path) -> Iterator[PodRecord]:
     with contextlib.suppress(OSError):
         for path in sorted((root / "pods").iterdir()):
             yield PodRecord(path)
+
+
+def newest_version(root: Path) -> int:
+    """The newest resourceVersion that a recorded pod had; 0 without any."""
+    facts = (record.read_facts() for record in pod_records(root))
+    return max((found.version for found in facts if found is not None), default=0)
 
 
 def mark_out_of_memory(record: Path) -> None:
