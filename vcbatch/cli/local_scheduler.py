@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from vcbatch.cli.output import CliError
 from vcbatch.cli.state import StateDir, default_state_dir
+from vcbatch.local.files import replace_file
 from vcbatch.runtime.client.kubeconfig import KubeconfigError, load
 
 if TYPE_CHECKING:
@@ -35,9 +36,7 @@ def leave(state: StateDir, scheduler: LocalScheduler) -> None:
         "policyFile": None if scheduler.policy_file is None else str(scheduler.policy_file.resolve()),
         "plugins": [str(path.resolve()) for path in scheduler.plugins],
     }
-    temporary = state.scheduler.with_suffix(".new")
-    temporary.write_text(json.dumps(content))
-    temporary.replace(state.scheduler)
+    replace_file(state.scheduler, json.dumps(content).encode(), durable=False)
 
 
 def local_scheduler(access: Access) -> LocalScheduler | None:

@@ -11,6 +11,7 @@ from typing import IO
 
 from vcbatch.cli.output import CliError
 from vcbatch.cli.state_ownership import is_own, is_unused, make_own
+from vcbatch.local.files import replace_file
 from vcbatch.runtime.client.local_server import (
     Server,
     default_state_dir,
@@ -93,9 +94,7 @@ class StateDir:
             ) from None
         self._lock = lock
         pid = os.getpid()
-        temporary = self._pid.with_suffix(".new")
-        temporary.write_text(f"{pid} {start_time_of(pid)}\n")
-        temporary.replace(self._pid)
+        replace_file(self._pid, f"{pid} {start_time_of(pid)}\n".encode(), durable=False)
 
     def release(self) -> None:
         """Nobody runs on it any more, if it was us."""

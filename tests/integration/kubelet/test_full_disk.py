@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.integration.kubelet.world import LONG, PATIENCE, World, no_process, terminated
+from tests.integration.kubelet.world import LONG, PATIENCE, World, no_process, shell, terminated
 from tests.support.small_disk import fill, small_disk
 from vcbatch.api.pod import Pod
 from vcbatch.api.reasons import LossCause
@@ -47,6 +47,15 @@ class OnSmallDisk:
 
     def go(self) -> None:
         (self.tmp_path / "go").touch()
+
+
+def lines_of(path: Path) -> list[str]:
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def runs_of(root: Path) -> list[Path]:
+    """The records of the runs of the only container."""
+    return sorted(root.glob("kubelet/pods/*/containers/main/*"))
 
 
 def the_run(root: Path) -> Path:
@@ -146,6 +155,51 @@ async def test_a_container_waits_for_room_to_start(tmp_path: Path, disk: Path) -
     filler.unlink()
     assert (await node.over("a"))["status"]["phase"] == "Succeeded"
     assert (tmp_path / "runs").read_text() == "ran\n"
+    await node.stop()
+
+
+async def test_a_container_that_waits_to_restart_keeps_its_last_log(tmp_path: Path, disk: Path) -> None:
+    here = OnSmallDisk(World(disk), tmp_path)
+    node = here.node
+    await node.start()
+    script = f"if [ -e {tmp_path}/again ]; then echo second; exit 0; fi; touch {tmp_path}/again; echo first"
+    await node.pod("a", here.waiting(script, "exit 1"), restartPolicy="OnFailure")
+    await node.log_has("a", "first")
+    filler = fill(disk)
+    here.go()
+    await node.until("a", lambda o: "No space left" in json.dumps(o["status"].get("containerStatuses", "")))
+    async with asyncio.timeout(PATIENCE):
+        tries = 0
+        while tries < 3:  # each leaves no trace
+            filler.touch()
+            tries += [path.name for path in runs_of(disk)] == ["0"]
+            await asyncio.sleep(0.5)
+    filler.unlink()
+    pod = await node.over("a")
+    assert pod["status"]["containerStatuses"][0]["restartCount"] == 1
+    assert await node.logs("a", previous=True) == "first\n"
+    assert await node.logs("a") == "second\n"
+    await node.stop()
+
+
+async def test_probes_and_hooks_need_no_disk(tmp_path: Path, disk: Path) -> None:
+    node = World(disk)
+    await node.start()
+    probe = {
+        "exec": {"command": ["sh", "-c", f"echo probed >> {tmp_path}/probes"]},
+        "periodSeconds": 1,
+        "failureThreshold": 1,
+    }
+    await node.pod("a", shell("echo up; exec sleep 1000", livenessProbe=probe), terminationGracePeriodSeconds=0)
+    await node.log_has("a", "up")
+    filler = fill(disk)
+    before = len(lines_of(tmp_path / "probes"))
+    async with asyncio.timeout(PATIENCE):
+        while len(lines_of(tmp_path / "probes")) < before + 3:  # noqa: ASYNC110 - a foreign process writes it
+            await asyncio.sleep(0.05)
+    filler.unlink()
+    status = (await node.phase("a", "Running"))["status"]["containerStatuses"][0]
+    assert (status["restartCount"], status["ready"]) == (0, True)
     await node.stop()
 
 

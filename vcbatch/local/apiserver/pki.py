@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import ipaddress
-import os
 import secrets
 import ssl
 from collections.abc import Sequence
@@ -22,6 +21,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from vcbatch.local.files import replace_file
+
 _CA_LIFE = timedelta(days=3650)
 _LEAF_LIFE = timedelta(days=825)
 _RENEW_BEFORE = timedelta(days=30)
@@ -32,13 +33,7 @@ _ADDRESSES = ("127.0.0.1", "::1")
 
 def write_private(path: Path, content: bytes) -> None:
     """Write a file that only its owner reads, whole or not at all."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    with suppress(FileNotFoundError):
-        temporary.unlink()
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
-    temporary.replace(path)
+    replace_file(path, content)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +97,12 @@ class Pki:
         return self.ca.certificate.read_text()
 
     def _valid(self, pair: Pair) -> bool:
-        """There, readable, not about to expire, and issued by the present CA."""
+        """There, readable, a certificate of this key, not about to expire, and issued by the present CA."""
         try:
             certificate = x509.load_pem_x509_certificate(pair.certificate.read_bytes())
-            serialization.load_pem_private_key(pair.key.read_bytes(), None)
+            key = serialization.load_pem_private_key(pair.key.read_bytes(), None)
+            if key.public_key() != certificate.public_key():  # a start that was broken off wrote only one of them
+                return False
             issuer = x509.load_pem_x509_certificate(self.ca.certificate.read_bytes())
             certificate.verify_directly_issued_by(issuer)
         except Exception:

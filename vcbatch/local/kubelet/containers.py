@@ -116,22 +116,26 @@ class Containers:
         run = self._record.new_run(
             name, started_at=self._node.clock.now(), restarts=began.restarts, crashes=began.crashes
         )
-        spec = blueprint.process_spec(
-            pod=self._pod(),
-            container=container,
-            blueprint=drawn,
-            record=self._record,
-            run=run,
-            allotment=given.facts.allotment,
-            node=self._node,
-        )
-        self._retry.worked()
         try:
+            spec = blueprint.process_spec(
+                pod=self._pod(),
+                container=container,
+                blueprint=drawn,
+                record=self._record,
+                run=run,
+                allotment=given.facts.allotment,
+                node=self._node,
+            )
             async with self._node.starts:
                 ref = await self._node.processes.start(spec)
         except ProcessStartError as error:
+            self._retry.worked()
             self._start_failed(name, run, error)
             return
+        except OSError:
+            self._record.forget_run(run.path)
+            raise
+        self._retry.worked()
         self.states[name] = replace(began, state=self._running(container, run))
         self._follow(container, run, ref, fresh=True)
         image = container.get("image")

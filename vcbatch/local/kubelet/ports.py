@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from vcbatch.api.names import ENV_MASTER_ADDR, ENV_MASTER_PORT, ENV_TF_CONFIG
+from vcbatch.local.files import replace_file
 
 FIRST_PORT = 20000
 LAST_PORT = 32767
@@ -59,14 +60,14 @@ class PortTable:
     def release(self, group: str) -> None:
         """The gang has no pods here any more."""
         if self._given.pop(group, None) is not None:
-            self._save()
+            self._save_if_possible()
 
     def retain(self, groups: set[str]) -> None:
         """Forget every gang but these."""
         if stale := self._given.keys() - groups:
             for group in stale:
                 del self._given[group]
-            self._save()
+            self._save_if_possible()
 
     def _rewrite_tf_config(self, group: str, text: str, used: list[Translation]) -> str:
         try:
@@ -92,7 +93,11 @@ class PortTable:
         key = f"{host}:{asked}"
         if key not in mine:
             mine[key] = self._choose(asked)
-            self._save()
+            try:
+                self._save()
+            except OSError:
+                del mine[key]  # not on record, so not given
+                raise
         return Translation(host=host, asked=asked, given=mine[key])
 
     def _choose(self, asked: int) -> int:
@@ -103,9 +108,12 @@ class PortTable:
         raise PortsExhaustedError(f"no port between {FIRST_PORT} and {LAST_PORT} is free")
 
     def _save(self) -> None:
-        temporary = self._path.with_suffix(".new")
-        temporary.write_text(json.dumps(self._given))
-        temporary.replace(self._path)
+        replace_file(self._path, json.dumps(self._given).encode(), durable=False)
+
+    def _save_if_possible(self) -> None:
+        """Ports that are on record although they are free do no harm: `retain` forgets them."""
+        with contextlib.suppress(OSError):
+            self._save()
 
 
 def port_is_free(port: int) -> bool:

@@ -13,7 +13,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -136,7 +136,6 @@ class LocalProcesses:
         self, ref: ProcessRef, *, argv: Sequence[str], env: Mapping[str, str], working_dir: str, timeout: float
     ) -> CommandResult:
         target = next(iter(proctree.children(ref.pid)), ref.pid)
-        path = ref.record / f"exec-{next(_exec_numbers)}.json"
         document = {
             "argv": list(argv),
             "env": {**env, **proctree.environment(target)},
@@ -144,8 +143,8 @@ class LocalProcesses:
             "timeout": timeout,
             "namespaces": self._namespaces.document(),
         }
-        _write_private(path, json.dumps(document))
-        reply = await self._supervisor.ask({"op": "exec", "pid": target, "spec": str(path)})
+        with _in_memory(document) as spec:
+            reply = await self._supervisor.ask({"op": "exec", "pid": target}, [spec])
         if "error" in reply:
             return CommandResult(exit_code=126, output=str(reply["error"]))
         return CommandResult(exit_code=reply["exit_code"], output=reply["output"])
@@ -174,7 +173,6 @@ class LocalProcesses:
         self, ref: ProcessRef, *, argv: Sequence[str], env: Mapping[str, str], working_dir: str, streams: Sequence[int]
     ) -> None:
         target = next(iter(proctree.children(ref.pid)), ref.pid)
-        path = ref.record / f"exec-{next(_exec_numbers)}.json"
         document = {
             "argv": list(argv),
             "env": {**env, **proctree.environment(target)},
@@ -182,10 +180,10 @@ class LocalProcesses:
             "cpus": [],  # those of the container, which its processes have on them
             "namespaces": self._namespaces.document(),
         }
-        _write_private(path, json.dumps(document))
-        request = {"op": "session", "pid": target, "init": ref.pid, "start_time": ref.start_time, "spec": str(path)}
+        request = {"op": "session", "pid": target, "init": ref.pid, "start_time": ref.start_time}
         try:
-            await self._supervisor.tell(request, streams)
+            with _in_memory(document) as spec:
+                await self._supervisor.tell(request, [spec, *streams])
         except SupervisorLostError as error:
             raise ProcessStartError(128, str(error)) from error
 
@@ -195,9 +193,6 @@ class LocalProcesses:
 
     async def close(self) -> None:
         await self._supervisor.close()
-
-
-_exec_numbers = itertools.count(1)
 
 
 async def probe(namespaces: Namespaces) -> bool:
@@ -221,24 +216,19 @@ class _Supervisor:
         self._numbers = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
 
-    async def ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        if self._socket is None:
-            self._launch()
-        assert self._socket is not None  # noqa: S101
+    async def ask(self, request: dict[str, Any], descriptors: Sequence[int] = ()) -> dict[str, Any]:
+        """The answer to a request, with which descriptors may be handed over."""
         number = next(self._numbers)
         future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self._waiting[number] = future
         try:
-            await asyncio.get_running_loop().sock_sendall(self._socket, json.dumps({**request, "id": number}).encode())
+            await self.tell({**request, "id": number}, descriptors)
             return await future
-        except (BrokenPipeError, ConnectionError) as error:
-            self._disconnect()
-            raise SupervisorLostError("the container supervisor has ended") from error
         finally:
             self._waiting.pop(number, None)
 
     async def tell(self, request: dict[str, Any], descriptors: Sequence[int]) -> None:
-        """Hand over a request with descriptors, to which there is no answer on this connection."""
+        """Hand over a request with descriptors. Raises `SupervisorLostError`."""
         if self._socket is None:
             self._launch()
         message = json.dumps(request).encode()
@@ -390,6 +380,25 @@ def _last_change(record: Path) -> float:
 
 
 def _write_private(path: Path, text: str) -> None:
+    """A file that only we read; where there is no room for all of it, none of it stays."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        file.write(text)
+    try:
+        with os.fdopen(descriptor, "w") as file:
+            file.write(text)
+    except OSError:
+        path.unlink(missing_ok=True)
+        raise
+
+
+@contextlib.contextmanager
+def _in_memory(document: Mapping[str, Any]) -> Iterator[int]:
+    """A descriptor of a file in memory with the document: a probe must not fail because the disk is full, and an
+    environment may hold secrets."""
+    descriptor = os.memfd_create("vcbatch-spec", os.MFD_CLOEXEC)
+    try:
+        data = json.dumps(document).encode()
+        while data:
+            data = data[os.write(descriptor, data) :]
+        yield descriptor
+    finally:
+        os.close(descriptor)

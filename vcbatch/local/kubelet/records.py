@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from vcbatch.local.files import replace_file
 from vcbatch.local.kubelet.devices import Allotment
 from vcbatch.local.kubelet.links import Link
 from vcbatch.local.kubelet.supervisor import reserved
@@ -83,7 +84,7 @@ class PodRecord:
             "gpus": {name: list(gpus) for name, gpus in facts.allotment.gpus.items()},
             "links": [{"path": link.path, "target": link.target} for link in facts.links],
         }
-        _replace(self.path / "pod.json", json.dumps(document))
+        replace_file(self.path / "pod.json", json.dumps(document).encode(), durable=False)
 
     def read_facts(self) -> PodFacts | None:
         document = _read(self.path / "pod.json")
@@ -105,20 +106,29 @@ class PodRecord:
         return self.path / "containers" / name
 
     def new_run(self, container: str, *, started_at: datetime, restarts: int, crashes: int) -> Run:
-        """Make the directory of the container's next run; runs before the last one are removed."""
+        """Make the directory of the container's next run; runs before the last one are removed. Raises `OSError`, and
+        there is no new run then."""
         runs = self._runs(container)
         number = runs[-1] + 1 if runs else 0
         for old in runs[: max(0, len(runs) - KEPT_RUNS + 1)]:
             shutil.rmtree(self.container(container) / str(old), ignore_errors=True)
         path = self.container(container) / str(number)
-        path.mkdir(mode=0o700, parents=True)
-        (path / "termination-log").touch(mode=0o666)
-        (path / "termination-log").chmod(0o666)
-        (path / "log").touch(mode=0o600)
-        run = Run(number=number, path=path, started_at=started_at, restarts=restarts, crashes=crashes)
-        document = {"started_at": started_at.timestamp(), "restarts": restarts, "crashes": crashes}
-        _replace(path / "run.json", json.dumps(document))
+        try:
+            path.mkdir(mode=0o700, parents=True)
+            (path / "termination-log").touch(mode=0o666)
+            (path / "termination-log").chmod(0o666)
+            (path / "log").touch(mode=0o600)
+            run = Run(number=number, path=path, started_at=started_at, restarts=restarts, crashes=crashes)
+            document = {"started_at": started_at.timestamp(), "restarts": restarts, "crashes": crashes}
+            replace_file(path / "run.json", json.dumps(document).encode(), durable=False)
+        except OSError:
+            self.forget_run(path)
+            raise
         return run
+
+    def forget_run(self, path: Path) -> None:
+        """Remove the directory of a run that never started: it would count as the latest, and push out a real one."""
+        shutil.rmtree(path, ignore_errors=True)
 
     def runs(self, container: str) -> list[Run]:
         """The recorded runs of a container that are still kept, oldest first."""
@@ -210,11 +220,3 @@ def _read(path: Path) -> Json | None:
         return json.loads(path.read_bytes())
     except (OSError, ValueError):
         return None
-
-
-def _replace(path: Path, text: str) -> None:
-    temporary = path.with_name(path.name + ".new")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        file.write(text)
-    temporary.replace(path)

@@ -190,12 +190,16 @@ def write_files(directory: Path, files: Sequence[File]) -> bool:
     if link.is_symlink() and _holds(directory / link.readlink(), files):
         return False
     fresh = directory / f"..{secrets.token_hex(6)}"
-    fresh.mkdir(mode=0o755)
-    for file in files:
-        path = fresh / file.path
-        path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-        path.write_bytes(file.data)
-        path.chmod(file.mode)
+    try:
+        fresh.mkdir(mode=0o755)
+        for file in files:
+            path = fresh / file.path
+            path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+            path.write_bytes(file.data)
+            path.chmod(file.mode)
+    except OSError:
+        shutil.rmtree(fresh, ignore_errors=True)  # it is tried again: what it left would take more and more space
+        raise
     former = directory / link.readlink() if link.is_symlink() else None
     temporary = directory / "..data_tmp"
     temporary.unlink(missing_ok=True)

@@ -4,8 +4,8 @@ The kubelet holds the other end of a sequenced-packet socket. When it goes away,
 and the containers go on: each has its own init by then.
 
 Requests are JSON: `{"id": N, "op": "start", "record": DIR}` (the container's specification is in `DIR/spec.json`, which
-is removed once read, since its environment may hold secrets), `{"id": N, "op": "exec", "pid": P, "spec": FILE}`, and
-`{"id": N, "op": "probe"}`. Answers carry the same id.
+is removed once read, since its environment may hold secrets), `{"id": N, "op": "exec", "pid": P}`, with which comes the
+descriptor of a file with the command's specification, and `{"id": N, "op": "probe"}`. Answers carry the same id.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .reserved import NO_SPACE, REFERENCE, put
 
 _NAMESPACES = sys_.CLONE_NEWNS | sys_.CLONE_NEWUTS
 MAX_EXEC_OUTPUT = 10 * 1024
-_MAX_DESCRIPTORS = 4  # a session's: control, standard input, output, error
+_MAX_DESCRIPTORS = 5  # a session's: specification, control, standard input, output, error
 
 
 def main() -> None:
@@ -61,8 +61,10 @@ def _answer(connection: socket.socket, request: dict, descriptors: list[int]) ->
         session.serve(request, descriptors)
         os._exit(0)
     try:
-        operation = {"start": _start, "exec": _exec, "probe": _probe}[request["op"]]
-        reply = operation(request)
+        if request["op"] == "exec":
+            reply = _exec(request, session.read_spec(descriptors[0]))
+        else:
+            reply = {"start": _start, "probe": _probe}[request["op"]](request)
     except BaseException as error:
         reply = {"error": str(error) or type(error).__name__, "exit_code": 128, "errno": _errno(error)}
     try:
@@ -203,11 +205,8 @@ def _write_map(name: str, text: str) -> None:
         os.close(fd)
 
 
-def _exec(request: dict) -> dict:
+def _exec(request: dict, spec: dict) -> dict:
     """Run one command inside a running container, for probes and hooks; its output comes back, cut to 10 KiB."""
-    with open(request["spec"], encoding="utf-8") as file:
-        spec = json.load(file)
-    os.unlink(request["spec"])
     if spec["namespaces"]["mount"]:
         session.join(request["pid"], spec["namespaces"])
     try:

@@ -20,13 +20,13 @@ _PATIENCE_MS = 2000  # between asking an abandoned command to end and killing it
 
 
 def serve(request: dict, descriptors: list[int]) -> None:
-    """Start what `request["spec"]` (a file, removed once read) describes inside the container whose first process is
-    `request["pid"]`, and stay until it has ended. `descriptors`: the control socket, then the command's input, output
-    and error, or its terminal alone."""
-    control = socket.socket(fileno=descriptors[0])
+    """Start a command inside the container whose first process is `request["pid"]`, and stay until it has ended.
+    `descriptors`: a file with its specification, the control socket, then the command's input, output and error, or
+    its terminal alone."""
+    control = socket.socket(fileno=descriptors[1])
     try:
-        session = _Session(request, control)
-        session.start(descriptors[1:])
+        session = _Session(request, read_spec(descriptors[0]), control)
+        session.start(descriptors[2:])
     except StartError as error:
         _tell(control, {"error": str(error), "exit_code": error.exit_code})
         return
@@ -38,14 +38,12 @@ def serve(request: dict, descriptors: list[int]) -> None:
 
 
 class _Session:
-    def __init__(self, request: dict, control: socket.socket) -> None:
+    def __init__(self, request: dict, spec: dict, control: socket.socket) -> None:
         self._request = request
         self._control = control
         self._main = 0
         self._status: int | None = None
-        with open(request["spec"], encoding="utf-8") as file:
-            self._spec = json.load(file)
-        os.unlink(request["spec"])
+        self._spec = spec
         self._alone = self._spec["namespaces"]["pid"]
         self._container = _open_process(request["init"], request["start_time"])
         # Opened before the container's own file system takes its place: pids are the host's here.
@@ -129,6 +127,13 @@ class _Session:
             found += children
             pending += children
         return found
+
+
+def read_spec(descriptor: int) -> dict:
+    """What a handed-over file describes; closes it."""
+    os.lseek(descriptor, 0, os.SEEK_SET)  # where the kubelet wrote it
+    with os.fdopen(descriptor, "rb") as file:
+        return json.load(file)
 
 
 def _open_process(pid: int, started: int) -> int:
