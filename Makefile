@@ -14,6 +14,7 @@
 #   make fuzz-yaml       20,000 spoiled YAML files for lint, apply, simulate and config
 #   make test-pythons    a part of the tests on each Python of this machine (some 850 MB for each)
 #   make nightly         what takes too long for each change: explore, the fuzzers, test-pythons
+#   make kill-test       200 times kill -9 of `vcbatch up` under 500 gang jobs (half an hour)
 #   make bench           figures of this machine
 #   make mutation        which changes of the job controller no test notices (hours; FILES=... for some of it)
 #   make bench-cluster   figures of a real control plane on this machine
@@ -33,7 +34,7 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& { echo $$p; break; }; done)
 
-.PHONY: help demo test explore testbed test-cluster test-training test-ray fidelity-record check fuzz fuzz-watch fuzz-yaml test-pythons nightly bench bench-cluster mutation crds clean
+.PHONY: help demo test explore testbed test-cluster test-training test-ray fidelity-record check fuzz fuzz-watch fuzz-yaml kill-test test-pythons nightly bench bench-cluster mutation crds clean
 
 help:
 	@sed -n 's/^#   \(make \)/\1/p' Makefile
@@ -137,6 +138,10 @@ nightly:
 
 fuzz-watch: $(VENV)/.ready
 	$(PY) -m tests.fuzz.watch $(INPUTS)
+
+# KILLS, GANGS and SEED choose others, e.g. KILLS=20 GANGS=50 SEED=7.
+kill-test: $(VENV)/.compiled
+	$(PY) -m tests.integration.badluck.kill_storm --kills $(or $(KILLS),200) --jobs $(or $(GANGS),500) --seed $(or $(SEED),1)
 
 bench: $(VENV)/.compiled
 	$(PY) -m tests.perf.bench

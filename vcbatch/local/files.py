@@ -9,7 +9,8 @@ from pathlib import Path
 
 def replace_file(path: Path, content: bytes, *, mode: int = 0o600, durable: bool = True) -> None:
     """Put a file with this content in the place of whatever is there. With `durable` it has reached the disk when this
-    returns. Raises `OSError`; nothing has changed then, and nothing is left behind."""
+    returns. Raises `OSError`; nothing has changed then, and nothing is left behind. One process writes a file at a
+    time: it holds the lock of the state directory."""
     temporary = path.with_name(f".{path.name}.new")
     with contextlib.suppress(FileNotFoundError):
         temporary.unlink()  # of a process that ended here

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import logging
+import re
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -34,6 +35,8 @@ from vcbatch.scheduler.simulation.recording import (
 log = logging.getLogger(__name__)
 
 PREFIX, SUFFIX = "cycles-", ".jsonl.gz"
+_NAME = re.compile(r"cycles-\d{8}T\d{6}-\d{8,}\.jsonl\.gz")
+"""Of the files of the ring: no others are removed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,7 +178,7 @@ class CycleRecorder:
             for obj in self.objects():
                 self._write(object_line(obj))
             self._size = 0  # of what comes after the objects
-            kept = sorted(self._folder.glob(f"{PREFIX}*{SUFFIX}"))
+            kept = sorted(path for path in self._folder.glob(f"{PREFIX}*{SUFFIX}") if _NAME.fullmatch(path.name))
             for old in kept[: -self._ring.files]:
                 old.unlink()
 

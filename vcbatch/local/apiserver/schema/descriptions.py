@@ -151,5 +151,11 @@ def main(name: str) -> None:
     path = Path(name)
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as file:
-        json.dump(collect(), file, separators=(",", ":"), ensure_ascii=False)
-    Path(file.name).replace(path)
+        temporary = Path(file.name)
+        try:
+            json.dump(collect(), file, separators=(",", ":"), ensure_ascii=False)
+            file.flush()
+            temporary.replace(path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
