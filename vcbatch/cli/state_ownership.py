@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import stat
 from contextlib import suppress
 from itertools import islice
@@ -67,9 +68,12 @@ def _check(path: Path) -> None:
     found = path.stat()
     if found.st_uid != os.getuid():
         raise CliError(f"the state directory {path} belongs to another user (uid {found.st_uid})")
-    if is_own(path):
-        return
     unchanged = "it was left unchanged"
+    if is_own(path):
+        if found.st_mode & stat.S_IWOTH:
+            hint = f"See what is in it, then make it yours alone: chmod 700 {shlex.quote(str(path))}"
+            raise CliError(f"everybody may write to the state directory {path}, and {unchanged}", hint=hint)
+        return
     if path.resolve() in (Path("/"), Path.home().resolve()):
         raise CliError(f"{path} can't be a state directory: it is there for other things, and {unchanged}", hint=_HINT)
     if not is_unused(path):

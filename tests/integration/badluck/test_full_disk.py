@@ -105,11 +105,44 @@ async def gone(api: HttpApi, resource: Resource, name: str) -> None:
             await asyncio.sleep(0.05)
 
 
-def gang(name: str) -> Json:
-    container = {"name": "main", "image": "any", "command": ["sleep", "1000"]}
+async def running(api: HttpApi, name: str) -> None:
+    async with asyncio.timeout(60):
+        while (await api.get(JOBS, name, namespace="default")).get("status", {}).get("running") != 2:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+
+
+def gang(name: str, *command: str) -> Json:
+    container = {"name": "main", "image": "any", "command": list(command) or ["sleep", "1000"]}
     template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
     spec = {"minAvailable": 2, "tasks": [{"name": "w", "replicas": 2, "template": template}]}
     return {"apiVersion": JOBS.api_version, "kind": JOBS.kind, "metadata": {"name": name}, "spec": spec}
+
+
+def all_ended(state: Path) -> bool:
+    """Whether every container has its end on record."""
+    return not any(path.read_bytes().isspace() for path in state.glob("kubelet/pods/*/containers/*/*/exit.json"))
+
+
+async def test_a_job_that_ends_well_on_a_full_disk_is_completed(program: Unlucky, small_disk: Path, tmp_path: Path):
+    await asyncio.to_thread(program.up)
+    script = f"echo up; until [ -e {tmp_path}/go ]; do sleep 0.05; done; echo done; exit 0"
+    async with program.api() as api:
+        await api.create(JOBS, gang("ends", "sh", "-c", script), namespace="default")
+        await running(api, "ends")
+        filler = await asyncio.to_thread(fill, small_disk)
+        await refuses_to_create(api)
+        await asyncio.to_thread((tmp_path / "go").touch)
+        async with asyncio.timeout(60):
+            while not all_ended(program.state):  # noqa: ASYNC110 - nobody tells
+                await asyncio.sleep(0.05)
+        await asyncio.to_thread(program.end, signal.SIGKILL)
+        await asyncio.to_thread(filler.unlink)
+        await asyncio.to_thread(program.again)
+    async with program.api() as api, asyncio.timeout(60):
+        while (status := (await api.get(JOBS, "ends", namespace="default"))["status"])["state"]["phase"] != "Completed":
+            assert status["state"]["phase"] in ("Running", "Completing"), status
+            await asyncio.sleep(0.05)
+        assert status.get("retryCount", 0) == 0
 
 
 async def test_objects_can_be_deleted_on_a_full_disk(program: Unlucky, small_disk: Path):
@@ -117,9 +150,7 @@ async def test_objects_can_be_deleted_on_a_full_disk(program: Unlucky, small_dis
     async with program.api() as api:
         await api.create(CONFIGMAPS, big("before"), namespace="default")
         await api.create(JOBS, gang("gang"), namespace="default")
-        async with asyncio.timeout(60):
-            while (await api.get(JOBS, "gang", namespace="default")).get("status", {}).get("running") != 2:  # noqa: ASYNC110
-                await asyncio.sleep(0.05)
+        await running(api, "gang")
         filler = await asyncio.to_thread(fill, small_disk)
         await refuses_to_create(api)
         await api.delete(CONFIGMAPS, "before", namespace="default")

@@ -55,6 +55,12 @@ def like_tmp(folder: Path) -> None:
     folder.chmod(0o1777)
 
 
+def ours_and_open_to_all(folder: Path) -> None:
+    StateDir(folder).create()
+    (folder / "log").symlink_to("/somewhere")
+    folder.chmod(0o777)
+
+
 FOREIGN = [
     with_files,
     with_a_kubelet_directory,
@@ -62,6 +68,7 @@ FOREIGN = [
     with_a_link_for_a_marker,
     open_to_all,
     like_tmp,
+    ours_and_open_to_all,
 ]
 
 
