@@ -20,6 +20,7 @@ from vcbatch.local.files import replace_file
 _VERSION_FILE = "newest-version"
 _LOSSES_FILE = "losses.json"
 _DIGITS = 20
+_NEWEST_POSSIBLE = 2**53  # no server lives so long: what says more is damaged
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +69,8 @@ class NewestVersion:
 
 def _number(data: bytes) -> int:
     text = data.decode(errors="replace").strip()
-    return int(text) if text.isascii() and text.isdigit() else 0
+    number = int(text) if text.isascii() and text.isdigit() else 0
+    return number if number <= _NEWEST_POSSIBLE else 0
 
 
 def read_losses(directory: Path) -> Sequence[Loss]:

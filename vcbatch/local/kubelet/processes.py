@@ -12,19 +12,17 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from vcbatch.local.kubelet import proctree
+from vcbatch.local.kubelet import exits, proctree
 from vcbatch.local.kubelet.sandbox import Namespaces
 from vcbatch.local.kubelet.session import connect
 from vcbatch.local.kubelet.supervisor import reserved
 from vcbatch.local.kubelet.supervisor.container import INPUT_PIPE, KILL_TREE
 from vcbatch.local.kubelet.supervisor.main import boot_id
 from vcbatch.seams.processes import (
-    UNKNOWN_EXIT_CODE,
     CommandResult,
     ProcessExit,
     ProcessRef,
@@ -70,7 +68,7 @@ class LocalProcesses:
             "namespaces": self._namespaces.document(),
             "scratch": str(scratch),
         }
-        _reserve(spec.record)
+        exits.reserve(spec.record)
         if spec.stdin:
             os.mkfifo(spec.record / INPUT_PIPE, 0o600)
         _write_private(spec.record / "spec.json", json.dumps(document))
@@ -101,23 +99,23 @@ class LocalProcesses:
                 (record / "spec.json").unlink(missing_ok=True)
                 if reference is not None and reference.get("boot_id") != boot_id():
                     # The machine went down with the last moments of its disk: the command may have run.
-                    return _exit_of(record)
-                return _read_exit(record)
+                    return exits.exit_of(record)
+                return exits.read_exit(record)
         ref = ProcessRef(pid=reference["pid"], start_time=reference["start_time"], record=record)
         if reference["boot_id"] == boot_id() and proctree.is_alive(ref.pid, ref.start_time):
             return ref
-        return _exit_of(record)
+        return exits.exit_of(record)
 
     async def wait(self, ref: ProcessRef) -> ProcessExit:
         await _until_gone(ref)
-        return _exit_of(ref.record)
+        return exits.exit_of(ref.record)
 
     async def signal(self, ref: ProcessRef, number: int) -> None:
         if number != signal.SIGKILL:
             proctree.send(ref.pid, ref.start_time, number)
             return
         if proctree.is_alive(ref.pid, ref.start_time):
-            _note_kill(ref.record)
+            exits.note_kill(ref.record)
         if self._namespaces.pid:
             # The init is PID 1 of the container's PID namespace: the kernel ends everything in it.
             proctree.send(ref.pid, ref.start_time, signal.SIGKILL)
@@ -331,52 +329,6 @@ async def _until_gone(ref: ProcessRef) -> None:
             loop.remove_reader(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _reserve(record: Path) -> None:
-    """Take the space of all that is written once the container runs. Raises `OSError` where there isn't enough."""
-    for name in (reserved.EXIT, reserved.KILL, reserved.OOM):
-        reserved.reserve(str(record / name))
-    reserved.reserve(str(record / reserved.REFERENCE), {"boot_id": boot_id()})
-
-
-def _note_kill(record: Path) -> None:
-    """On record before it happens: an init that is killed can't write down its own end."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(record / reserved.KILL, os.O_WRONLY | os.O_CREAT, 0o600)
-        try:
-            reserved.put(descriptor, {"at": time.time()}, sync=False)
-        finally:
-            os.close(descriptor)
-
-
-def _exit_of(record: Path) -> ProcessExit:
-    """The exit that was written down; else that we killed the container, if we did; else it isn't known."""
-    found = _read_exit(record)
-    if found is not None:
-        return found
-    killed = reserved.read(str(record / reserved.KILL))
-    if killed is not None:
-        return ProcessExit(exit_code=128 + signal.SIGKILL, signal=signal.SIGKILL, finished_at=killed["at"])
-    return ProcessExit(exit_code=UNKNOWN_EXIT_CODE, finished_at=_last_change(record), unknown=True)
-
-
-def _read_exit(record: Path) -> ProcessExit | None:
-    document = reserved.read(str(record / reserved.EXIT))
-    if document is None:
-        return None
-    return ProcessExit(
-        exit_code=document["exit_code"],
-        signal=document.get("signal"),
-        finished_at=document["finished_at"],
-        start_error=document.get("error", ""),
-    )
-
-
-def _last_change(record: Path) -> float:
-    with contextlib.suppress(OSError):
-        return (record / "log").stat().st_mtime
-    return 0.0
 
 
 def _write_private(path: Path, text: str) -> None:

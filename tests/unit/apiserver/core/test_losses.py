@@ -136,7 +136,7 @@ def test_a_record_of_losses_that_makes_no_sense_is_none(tmp_path: Path, text: st
     assert read_losses(tmp_path) == []
 
 
-@pytest.mark.parametrize("text", ["", "x", "-1", "\u0663", "00000000000000000000"])
+@pytest.mark.parametrize("text", ["", "x", "-1", "\u0663", "9" * 20, "00000000000000000000"])
 def test_a_version_that_makes_no_sense_is_none(tmp_path: Path, text: str) -> None:
     (tmp_path / "newest-version").write_text(text)
     persistence = Persistence(tmp_path)

@@ -1,0 +1,59 @@
+"""How a container ended, as its record says it: written by the process beside the container, read by the kubelet."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from pathlib import Path
+
+from vcbatch.local.kubelet.supervisor import reserved
+from vcbatch.local.kubelet.supervisor.main import boot_id
+from vcbatch.seams.processes import UNKNOWN_EXIT_CODE, ProcessExit
+
+
+def reserve(record: Path) -> None:
+    """Take the space of all that is written once the container runs. Raises `OSError` where there isn't enough."""
+    for name in (reserved.EXIT, reserved.KILL, reserved.OOM):
+        reserved.reserve(str(record / name))
+    reserved.reserve(str(record / reserved.REFERENCE), {"boot_id": boot_id()})
+
+
+def note_kill(record: Path) -> None:
+    """On record before it happens: an init that is killed can't write down its own end."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(record / reserved.KILL, os.O_WRONLY | os.O_CREAT, 0o600)
+        try:
+            reserved.put(descriptor, {"at": time.time()}, sync=False)
+        finally:
+            os.close(descriptor)
+
+
+def exit_of(record: Path) -> ProcessExit:
+    """The exit that was written down; else that we killed the container, if we did; else it isn't known."""
+    found = read_exit(record)
+    if found is not None:
+        return found
+    killed = reserved.read(str(record / reserved.KILL))
+    if killed is not None:
+        return ProcessExit(exit_code=128 + signal.SIGKILL, signal=signal.SIGKILL, finished_at=killed["at"])
+    return ProcessExit(exit_code=UNKNOWN_EXIT_CODE, finished_at=_last_change(record), unknown=True)
+
+
+def read_exit(record: Path) -> ProcessExit | None:
+    document = reserved.read(str(record / reserved.EXIT))
+    if document is None:
+        return None
+    return ProcessExit(
+        exit_code=document["exit_code"],
+        signal=document.get("signal"),
+        finished_at=document["finished_at"],
+        start_error=document.get("error", ""),
+    )
+
+
+def _last_change(record: Path) -> float:
+    with contextlib.suppress(OSError):
+        return (record / "log").stat().st_mtime
+    return 0.0
