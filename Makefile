@@ -139,9 +139,9 @@ nightly:
 fuzz-watch: $(VENV)/.ready
 	$(PY) -m tests.fuzz.watch $(INPUTS)
 
-# KILLS, GANGS and SEED choose others, e.g. KILLS=20 GANGS=50 SEED=7.
+# KILLS, GANGS and SEED choose others, e.g. KILLS=20 GANGS=50 SEED=7; MINUTES ends the killing on a slow machine.
 kill-test: $(VENV)/.compiled
-	$(PY) -m tests.integration.badluck.kill_storm --kills $(or $(KILLS),200) --jobs $(or $(GANGS),500) --seed $(or $(SEED),1)
+	$(PY) -m tests.integration.badluck.kill_storm --kills $(or $(KILLS),200) --jobs $(or $(GANGS),500) --seed $(or $(SEED),1) $(if $(MINUTES),--minutes $(MINUTES))
 
 bench: $(VENV)/.compiled
 	$(PY) -m tests.perf.bench

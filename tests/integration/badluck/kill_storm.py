@@ -108,9 +108,10 @@ class Server:
 class Storm:
     """One run. `folder` is empty, and everything of the run is in it."""
 
-    def __init__(self, folder: Path, *, kills: int, jobs: int, seed: int) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, *, kills: int, jobs: int, seed: int, minutes: float = float("inf")) -> None:
+        """No more than `kills`, and none after so many minutes."""
         self._kills = kills
+        self._minutes = minutes
         self._random = random.Random(seed)
         self._client_random = random.Random(seed + 1)
         self._server = Server(folder)
@@ -154,7 +155,8 @@ class Storm:
         self._server.start()
         await self._server.ready()
         self._open()
-        while self.report.kills < self._kills:
+        until = time.monotonic() + self._minutes * 60
+        while self.report.kills < self._kills and time.monotonic() < until:
             _raise_what_failed(clients)
             await asyncio.sleep(self._random.uniform(0, _WORKING_SECONDS))
             await self._kill()
@@ -386,9 +388,16 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--jobs", type=int, default=500)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="end the killing after so long")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="vcbatch-kills-") as folder:
-        storm = Storm(Path(folder), kills=arguments.kills, jobs=arguments.jobs, seed=arguments.seed)
+        storm = Storm(
+            Path(folder),
+            kills=arguments.kills,
+            jobs=arguments.jobs,
+            seed=arguments.seed,
+            minutes=arguments.minutes,
+        )
         report = asyncio.run(storm.run())
     print(f"seed {arguments.seed}: {report}")  # noqa: T201
     return 1 if report.faults else 0
