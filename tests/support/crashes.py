@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 
@@ -16,6 +17,15 @@ def crash(name: str) -> bool:
     assert found, f"no task is called {name}"
     failed = [_fail(task) for task in found]
     return any(failed)
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    """Return once something holds, within a minute."""
+    for _ in range(6000):
+        if holds():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("it never held")
 
 
 def _fail(task: asyncio.Task[Any]) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 
 from tests.support.server import Server
 from vcbatch.api.resources import CONFIGMAPS, EVENTS, PODS, SECRETS, SERVICES
+from vcbatch.hosting.health import Health
 from vcbatch.local.kubelet import Kubelet, KubeletConfig, LogOptions, Mode, open_processes
 from vcbatch.runtime.clock import SystemClock
 from vcbatch.runtime.random import SystemRandom
@@ -44,7 +45,10 @@ class World:
         processes, sandbox = await open_processes(self.mode)
         config = KubeletConfig(root=self.root / "kubelet", working_dir=self.root, **self.settings)
         self.sandbox = sandbox
-        self.kubelet = Kubelet(self.api, SystemClock(), processes, SystemRandom(), config, sandbox=sandbox)
+        self.health = Health(SystemClock())
+        self.kubelet = Kubelet(
+            self.api, SystemClock(), processes, SystemRandom(), config, sandbox=sandbox, health=self.health
+        )
         self._stop = asyncio.Event()
         self._running = asyncio.create_task(self.kubelet.run(self._stop))
         ready = asyncio.create_task(self.kubelet.ready.wait())
