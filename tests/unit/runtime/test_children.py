@@ -21,11 +21,14 @@ class Counting(FakeApi):
         super().__init__()
         self.reads: list[str] = []
         self.refused: ApiError | None = None
+        self.forbidden = ""
 
     async def get(self, resource: Any, name: str, *, namespace: str | None = None, model: Any = dict) -> Any:
         self.reads.append(name)
         if self.refused is not None:
             raise self.refused
+        if name == self.forbidden:
+            raise ApiError(403, "Forbidden", f"{name} is forbidden")
         return await super().get(resource, name, namespace=namespace, model=model)
 
 
@@ -131,6 +134,20 @@ def test_a_server_that_does_not_answer_is_asked_again() -> None:
         world.api.refused = None
         await world.check_for(60)
         assert world.changed == [world.running[0][0]]
+
+    run(main())
+
+
+def test_one_that_may_not_be_read_holds_up_no_other_job() -> None:
+    async def main() -> None:
+        world = World(2)
+        await world.read()
+        first, second = (uid for uid, _ in world.running)
+        world.api.forbidden = f"j-svc-{first}"
+        for uid in (first, second):
+            world.api.remove(SERVICES, f"j-{uid}", "ns")
+        await world.check_for(60)
+        assert sorted(world.changed) == [first, second]
 
     run(main())
 

@@ -97,18 +97,26 @@ class Children:
         return list(self._read.get(job_uid, ()))
 
     async def has_changed(self, job_uid: str, namespace: str) -> bool:
-        """Whether one of that job's objects isn't as it is known any more: deleted, replaced or edited. Raises
-        `ApiError` where the server doesn't say."""
+        """Whether one of that job's objects isn't as it is known any more: deleted, replaced or edited. One that the
+        server refuses to show counts as unchanged. Raises `ApiError` where it doesn't answer."""
         for key in self.keys(job_uid):
-            resource, name = key
-            found = await get_or_none(self._api, resource, name, namespace=namespace, model=_Head)
             stored = self._held(key, namespace)
             known = stored["metadata"].get("resourceVersion") if stored is not None else None
-            if (found.metadata.resource_version if found is not None else None) != known:
-                return True
-            if job_uid in self._read:
-                self._read[job_uid][key] = self._clock.monotonic()
+            try:
+                if await self._version(key, namespace) != known:
+                    return True
+            except ApiError as error:
+                if error.transient:
+                    raise
+                log.debug("%s %s can't be read: %s", key[0].kind, key[1], error)
+            if key in (read := self._read.get(job_uid, {})):
+                read[key] = self._clock.monotonic()
         return False
+
+    async def _version(self, key: ChildKey, namespace: str) -> str | None:
+        resource, name = key
+        found = await get_or_none(self._api, resource, name, namespace=namespace, model=_Head)
+        return found.metadata.resource_version if found is not None else None
 
     def _held(self, key: ChildKey, namespace: str) -> Json | None:
         resource, name = key
