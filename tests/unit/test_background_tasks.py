@@ -39,6 +39,7 @@ ALLOWED = {
     "vcbatch/local/kubelet/session.py::LocalSession.started": PER_REQUEST,
     "vcbatch/local/kubelet/session.py::LocalSession.output": PER_REQUEST,
     "vcbatch/local/apiserver/app.py::_stream": PER_REQUEST,
+    "vcbatch/local/apiserver/websockets.py::stream": PER_REQUEST,
     "vcbatch/local/apiserver/subresources/": PER_REQUEST,
     "vcbatch/cli/exec/": FOREGROUND,
     "vcbatch/cli/wait/": FOREGROUND,
