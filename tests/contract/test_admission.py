@@ -64,7 +64,7 @@ REWORDED = (
     # (Volcano's sentence, the words of ours): said better, or with the place named.
     (
         r"json: cannot unmarshal \w+ into Go struct .*\.(\w+) of type string",
-        r"\1: Input should be a valid string",
+        r"must be of type string",
     ),
     (r"spec\.policies: Invalid value: (\".*\"): (invalid policy \w+)", r"Invalid value: \1: \2"),
     (

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 from vcbatch.api import names, validate
 from vcbatch.api.cronjob import CronJob
-from vcbatch.api.defaults import default_job, default_podgroup, default_queue
+from vcbatch.api.defaults import default_job, default_podgroup, default_queue, json_patch
 from vcbatch.api.host_lists import left_out
 from vcbatch.api.hypernode import HyperNode
 from vcbatch.api.job import Job
@@ -231,6 +231,9 @@ def _faults(request: Request, lookup: Lookup, settings: Settings) -> list[Fault]
         return []
     if given is None:
         return [Fault("", f"{request.operation} of {resource.kind} {request.name} carries no object")]
+    misfits = validate.type_faults(resource, given)
+    if misfits and (old is None or json_patch(_desired(old), _desired(given))):
+        return misfits  # no other rule can be asked about them
     if resource == JOBS:
         return _job_faults(given, old, lookup, settings)
     if resource == QUEUES:
@@ -258,6 +261,11 @@ def _faults(request: Request, lookup: Lookup, settings: Settings) -> list[Fault]
     if resource == HYPERNODES:
         return validate.hypernode_faults(HyperNode.parse(given))
     return []
+
+
+def _desired(obj: Json) -> Json:
+    """The object without its metadata and its status."""
+    return {key: value for key, value in obj.items() if key not in ("metadata", "status")}
 
 
 def _of_jobs_to_come(request: Request, lookup: Lookup, settings: Settings) -> list[Fault]:

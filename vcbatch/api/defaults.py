@@ -22,16 +22,16 @@ _NEEDS_HOSTS = (Plugin.TENSORFLOW, Plugin.MPI, Plugin.PYTORCH, Plugin.RAY)
 def default_job(job: Mapping[str, Any], *, scheduler_name: str = names.DEFAULT_SCHEDULER) -> Json:
     """The job as `/jobs/mutate` of Volcano leaves it: queue, scheduler, restart budgets, task names and minimums, the
     job's minimum as the sum of its tasks', and the plugins that its frameworks need."""
-    if not isinstance(job.get("spec") or {}, dict):
+    if not _is_object(job.get("spec")):
         return dict(job)
     spec = dict(_object(job.get("spec")))
-    spec["queue"] = spec.get("queue") or DEFAULT
-    spec["schedulerName"] = spec.get("schedulerName") or scheduler_name
-    spec["maxRetry"] = spec.get("maxRetry") or DEFAULT_MAX_RETRY
+    _fill_text(spec, "queue", DEFAULT)
+    _fill_text(spec, "schedulerName", scheduler_name)
+    _fill_number(spec, "maxRetry", DEFAULT_MAX_RETRY)
     tasks = spec.get("tasks")
     if isinstance(tasks, list):
         tasks = spec["tasks"] = [_default_task(index, task) for index, task in enumerate(cast("list[Any]", tasks))]
-    if not spec.get("minAvailable"):
+    if is_zero(spec.get("minAvailable")):
         spec["minAvailable"] = sum(_count(_object(task).get("minAvailable")) for task in _list(tasks))
     plugins = _object(spec.get("plugins"))
     if plugins:
@@ -43,13 +43,13 @@ def _default_task(index: int, task: Any) -> Any:
     if not isinstance(task, dict):
         return task
     filled: Json = dict(cast(Json, task))
-    filled["name"] = filled.get("name") or names.default_task_name(index)
-    filled["maxRetry"] = filled.get("maxRetry") or DEFAULT_MAX_RETRY
+    _fill_text(filled, "name", names.default_task_name(index))
+    _fill_number(filled, "maxRetry", DEFAULT_MAX_RETRY)
     if filled.get("minAvailable") is None:
         filled["minAvailable"] = _task_minimum(filled)
     template = _object(filled.get("template"))
     pod = _object(template.get("spec"))
-    if pod.get("hostNetwork") and not pod.get("dnsPolicy"):
+    if pod.get("hostNetwork") is True and _is_empty(pod.get("dnsPolicy")):
         filled["template"] = {**template, "spec": {**pod, "dnsPolicy": "ClusterFirstWithHostNet"}}
     return filled
 
@@ -72,17 +72,18 @@ def _complete_plugins(plugins: Json) -> Json:
 
 def default_queue(queue: Mapping[str, Any]) -> Json:
     """The queue as `/queues/mutate` leaves it: weight 1, reclaimable, and its hierarchy path starting at the root."""
-    if not isinstance(queue.get("spec") or {}, dict):
+    if not _is_object(queue.get("spec")):
         return dict(queue)
     spec = dict(_object(queue.get("spec")))
-    spec["weight"] = spec.get("weight") or 1
+    _fill_number(spec, "weight", 1)
     if spec.get("reclaimable") is None:
         spec["reclaimable"] = True
     filled: Json = {**queue, "spec": spec}
     metadata = _object(queue.get("metadata"))
     annotations = _object(metadata.get("annotations"))
     path, weights = annotations.get(names.HIERARCHY), annotations.get(names.HIERARCHY_WEIGHTS)
-    if isinstance(path, str) and path and weights and not path.startswith(ROOT):
+    written = isinstance(path, str) and isinstance(weights, str) and path and weights
+    if written and not path.startswith(ROOT):
         rooted = {**annotations, names.HIERARCHY: f"{ROOT}/{path}", names.HIERARCHY_WEIGHTS: f"1/{weights}"}
         filled["metadata"] = {**metadata, "annotations": rooted}
     return filled
@@ -97,7 +98,33 @@ def default_podgroup(podgroup: Mapping[str, Any], *, namespace_annotations: Mapp
     return dict(podgroup)
 
 
-# Defaults come before the schema is checked, so anything may stand anywhere; what is wrong is left for the check.
+# Defaults come before the schema is checked, so anything may stand anywhere. A value of a wrong type is left for that
+# check: only absence, null and the zero value of the field's own type ("" of a string, 0 of a number) get a default.
+
+
+def _fill_text(parent: Json, key: str, default: str) -> None:
+    if _is_empty(parent.get(key)):
+        parent[key] = default
+
+
+def _fill_number(parent: Json, key: str, default: int) -> None:
+    if is_zero(parent.get(key)):
+        parent[key] = default
+
+
+def _is_empty(value: Any) -> bool:
+    """Whether a string field has no value."""
+    return value is None or value == ""
+
+
+def is_zero(value: Any) -> bool:
+    """Whether a number field has no value, or 0. False isn't 0 here, as it isn't in JSON."""
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool) and value == 0)
+
+
+def _is_object(value: Any) -> bool:
+    """Whether an object field has no value, or an object."""
+    return value is None or isinstance(value, dict)
 
 
 def _object(value: Any) -> Json:

@@ -53,6 +53,7 @@ class Model(BaseModel):
         validate_by_name=True,
         validate_by_alias=True,
         extra="allow",
+        strict=True,
         frozen=True,
         protected_namespaces=(),
     )

@@ -8,6 +8,8 @@ from typing import Any
 from vcbatch.api.defaults import default_job
 from vcbatch.api.job import Job
 from vcbatch.api.model import MalformedObject
+from vcbatch.api.resources import JOBS
+from vcbatch.api.validate import sentence, type_faults
 from vcbatch.cli.output import CliError
 from vcbatch.core.job.ledger import read_ledger
 from vcbatch.core.job.plan import plan_of
@@ -29,6 +31,9 @@ def members_of(document: Json, priority_classes: Mapping[str, int], *, source: o
     """
     meta = {"namespace": "default", "uid": _UID, **document.get("metadata", {})}
     name = f"job {meta['namespace']}/{meta.get('name')}"
+    misfits = type_faults(JOBS, document)
+    if misfits:
+        raise CliError(f"{source}: {name}: {sentence(misfits)}")
     try:
         job = Job.parse(default_job({**document, "metadata": meta}))
         plan = plan_of(job)

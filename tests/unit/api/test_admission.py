@@ -117,8 +117,7 @@ def test_other_kinds_are_completed_when_they_are_made() -> None:
 
 def test_a_wrong_type_is_refused_with_its_field() -> None:
     message = refusal(JOBS, spec={"tasks": [{"replicas": "many"}]})
-    assert message.startswith("Job: spec.tasks.0.replicas:")
-    assert "'many'" in message
+    assert message == 'spec.tasks[0].replicas: Invalid value: "many": must be of type integer'
 
 
 @pytest.mark.parametrize(

@@ -82,6 +82,9 @@ def test_a_wrong_type_says_where_and_what() -> None:
         Job.parse({"spec": {"tasks": [{"replicas": "many"}]}})
     with pytest.raises(MalformedObject):
         Job.parse({"metadata": []})
+    for value in (False, "2", 2.5, []):
+        with pytest.raises(MalformedObject):
+            Job.parse({"spec": {"minAvailable": value}})
 
 
 def test_environment_names_of_tasks() -> None:

@@ -434,6 +434,16 @@ def test_a_job_with_its_podgroup_has_its_pods_made_once(write: Any):
     assert found["taskStatusCounts"] == {"default/j-1": {}}
 
 
+@pytest.mark.parametrize(
+    ("field", "value"), [("queue", False), ("minAvailable", False), ("maxRetry", []), ("schedulerName", 0)]
+)
+def test_a_job_with_a_value_of_a_wrong_type_is_refused(write: Any, field: str, value: object):
+    made = job("j", replicas=1)
+    result = run(write(node("a"), {**made, "spec": {**made["spec"], field: value}}))
+    assert isinstance(result.exception, CliError)
+    assert f"job default/j: spec.{field}: Invalid value: " in str(result.exception)
+
+
 def test_an_object_that_is_given_twice_is_told_of(write: Any):
     result = run(write(node("a"), node("b"), node("a")), "-o", "json")
     line = next(line for line in result.stderr.splitlines() if "Node a" in line)

@@ -12,6 +12,7 @@ from vcbatch.api.validate.lookup import Lookup, WorkLookup
 from vcbatch.api.validate.pod import pod_faults, pod_update_faults
 from vcbatch.api.validate.podgroup import podgroup_faults
 from vcbatch.api.validate.queue import DEFAULT_RULES, QueueRules, queue_deletion_faults, queue_faults
+from vcbatch.api.validate.types import type_faults
 from vcbatch.api.validate.warnings import (
     cronjob_warnings,
     finished_job_warnings,
@@ -47,4 +48,5 @@ __all__ = [
     "queue_faults",
     "queue_warnings",
     "sentence",
+    "type_faults",
 ]

@@ -1,0 +1,47 @@
+"""Whether an object has the JSON types that its CustomResourceDefinition declares.
+
+An API server checks this before it asks a validating webhook. Whoever asks the rules directly (`vcbatch lint`,
+`vcbatch simulate`, a client of the webhook service) gets the same answer here: no rule may read a value of a wrong type
+as if it were absent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, Final
+
+from vcbatch.api.crd import render
+from vcbatch.api.crd.shape import shape_faults
+from vcbatch.api.model import Json
+from vcbatch.api.resources import CUSTOM_RESOURCES, Resource
+from vcbatch.api.validate.fault import Cause, Fault
+
+_LONGEST_TOLD: Final = 60
+
+
+def type_faults(resource: Resource, given: Mapping[str, Any]) -> list[Fault]:
+    """Fields of a custom resource, other than its metadata, whose value has another JSON type than the schema declares;
+    at most twenty. Empty for kinds that have no schema here."""
+    if resource not in CUSTOM_RESOURCES:
+        return []
+    return [
+        Fault(fault.field, str(fault), Cause(fault.reason))
+        for key, schema in _properties(resource.kind).items()
+        if key in given
+        for fault in shape_faults(given[key], schema, key, given=_told)
+    ]
+
+
+def _told(value: Any) -> Any:
+    """What a message shows of a value: scalars as they are, long texts and collections by their beginning or type."""
+    if isinstance(value, str):
+        return value if len(value) <= _LONGEST_TOLD else f"{value[:_LONGEST_TOLD]}..."
+    return value if isinstance(value, bool | int | float) else "array" if isinstance(value, list) else "object"
+
+
+@cache
+def _properties(kind: str) -> Json:
+    schema: Json = render(kind)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    properties: Json = schema["properties"]
+    return {key: below for key, below in properties.items() if key != "metadata"}
