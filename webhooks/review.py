@@ -156,8 +156,10 @@ def details_of(faults: Sequence[Fault]) -> Json:
 
 
 def clipped(warnings: Sequence[str]) -> list[str]:
-    """As many warnings, and as much of each, as an API server lets through."""
-    return [_clipped(warning) for warning in warnings[:_MOST_WARNINGS]]
+    """As many warnings, and as much of each, as an API server lets through; the last says how many more there are."""
+    shown = [_clipped(warning) for warning in warnings[:_MOST_WARNINGS]]
+    more = len(warnings) - _MOST_WARNINGS
+    return [*shown[:-1], f"and {more + 1} more warnings"] if more > 0 else shown
 
 
 def _clipped(warning: str) -> str:

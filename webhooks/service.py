@@ -48,6 +48,10 @@ class ClusterView(Lookup, Protocol):
         """Whether the rules could let it through because of what changed a moment ago and isn't known yet."""
         ...
 
+    def lacks(self, request: Request) -> bool:
+        """Whether something that the request names isn't known, which a warning may rest on."""
+        ...
+
     async def refresh(self, request: Request) -> Lookup:
         """Ask the API server for what the request's rules rest on, and return what is known then. Raises `ApiError`."""
         ...
@@ -112,13 +116,15 @@ class AdmissionService:
         known = self.world.version
         verdict = await _run(size, lambda: admission.review(request, self.world, settings))
         doubtful = self.world.changes_tree(request) if verdict.allowed else self.world.needed(request.resource)
-        if doubtful:
+        if doubtful or self.world.lacks(request):
             try:
                 read = await self.world.refresh(request)
             except ApiError as error:
                 log.warning(
                     "what an object names can't be read: %s", error, extra={"resource": request.resource.plural}
                 )
+                if not doubtful:
+                    return await self._let(request, settings, verdict)
                 told = verdict.message or f"{request.resource.kind} {request.name} isn't judged yet"
                 return _later(f"{told}; admission couldn't make sure, since {error}")
             if read is not self.world or self.world.version != known:  # or a watch told it first

@@ -100,6 +100,12 @@ class World:
         nested = loose.part(new, "spec").get("parent") not in (None, "", ROOT) or _hierarchy(new) is not None
         return nested or request.operation is Operation.DELETE
 
+    def lacks(self, request: Request) -> bool:
+        """Whether a PriorityClass that the request names isn't in the cache: it may have been created a moment ago.
+        Without the queue that it names the request is refused, which is looked into anyway."""
+        classes = (name for resource, name in _named(request) if resource == PRIORITYCLASSES)
+        return request.operation is not Operation.DELETE and not all(map(self.has_priority_class, classes))
+
     def work(self, queue: str) -> QueueWork:
         """Empty: `refresh` reads it."""
         return QueueWork()

@@ -44,8 +44,6 @@ class Difference:
 
 
 DIFFERENCES = (
-    Difference(name="plugin arguments", path="/jobs/", ours=r"arguments of job plugin \w+: "),
-    Difference(name="actions on exit codes", path="/jobs/", ours=r"policies\[\d+\]\.action: Invalid value: \"\w+\""),
     Difference(name="durations", path="/jobs/", ours=r"want a Go duration"),
     Difference(name="names of pods", path="/jobs/", ours=r"create pod with name \S+ validate failed"),
     Difference(name="names of tasks", path="/jobs/", ours=r"tasks\[\d+\]\.name: a lowercase RFC 1123 label"),
@@ -55,8 +53,6 @@ DIFFERENCES = (
     Difference(
         name="embedded jobs", path="/cronjobs/", ours=r"spec\.jobTemplate\.spec|No task specified|-29000000-|policy"
     ),
-    Difference(name="labels of HyperNodes", path="/hypernodes/", ours=r"labels select members of type Node only"),
-    Difference(name="names of flows", path="/jobflows/", ours=r"duplicated flow name"),
     Difference(name="circles of queues", path="/queues/", ours=r"which is below it"),
 )
 

@@ -31,6 +31,9 @@ class KnownWorld(World):
     def changes_tree(self, request: Request) -> bool:
         return False
 
+    def lacks(self, request: Request) -> bool:
+        return False
+
     async def refresh(self, request: Request) -> Lookup:
         return self
 

@@ -17,6 +17,7 @@ from vcbatch.api.host_lists import left_out
 from vcbatch.api.hypernode import HyperNode
 from vcbatch.api.job import Job
 from vcbatch.api.jobflow import JobFlow
+from vcbatch.api.jobtemplate import JobTemplate
 from vcbatch.api.loose import part
 from vcbatch.api.model import Json, MalformedObject
 from vcbatch.api.names import Plugin
@@ -149,7 +150,9 @@ def _in_namespace_queue(job: Json, request: Request, lookup: Lookup) -> Json:
 
 
 def mutation_warnings(request: Request, filled: Json | None) -> Iterator[str]:
-    """What `mutate` did that the author may not expect; `filled` is what it gave."""
+    """What `mutate` did that the author may not expect, and what only the object as it was written tells, since
+    defaults hide it. `filled` is what `mutate` gave. The warnings of `review` are about that."""
+    yield from _written_warnings(request)
     if request.resource == JOBS and request.operation is Operation.CREATE:
         given = part(request.object or {}, "spec").get("queue")
         queue = part(filled or {}, "spec").get("queue")
@@ -158,11 +161,24 @@ def mutation_warnings(request: Request, filled: Json | None) -> Iterator[str]:
             yield f"spec.queue: {DEFAULT} becomes {queue}, by {why}"
 
 
+def _written_warnings(request: Request) -> Iterator[str]:
+    given, old = request.object, request.old
+    if given is None or request.operation is Operation.DELETE:
+        return
+    spec, stored = part(given, "spec"), part(old, "spec") if old is not None else None
+    if spec == stored:
+        return
+    if request.resource == JOBS:
+        yield from validate.written_job_warnings(spec, "spec", stored=stored is not None)
+    elif request.resource == QUEUES and stored is None:
+        yield from validate.written_queue_warnings(spec)
+
+
 def review(request: Request, lookup: Lookup, settings: Settings = DEFAULT_SETTINGS) -> Verdict:
     """Whether the write may happen. Writes of `status` aren't reviewed and must not be brought here."""
     try:
         faults = _faults(request, lookup, settings)
-        warnings = () if faults else tuple(_warnings(request, settings))
+        warnings = () if faults else tuple(_warnings(request, lookup, settings))
     except MalformedObject as error:
         return Verdict(faults=[Fault("", str(error))])
     return Verdict(faults=faults, warnings=warnings)
@@ -200,7 +216,7 @@ def _new_submissions(request: Request, settings: Settings, lookup: Lookup | None
     return now
 
 
-def _warnings(request: Request, settings: Settings) -> Iterator[str]:
+def _warnings(request: Request, lookup: Lookup, settings: Settings) -> Iterator[str]:
     resource, given, old = request.resource, request.object, request.old
     if given is None or request.operation is Operation.DELETE:
         return
@@ -210,15 +226,20 @@ def _warnings(request: Request, settings: Settings) -> Iterator[str]:
         return
     if resource == JOBS:
         job = Job.parse(given)
-        yield from validate.job_warnings(job.spec, settings.schedulers)
+        name = job.name or validate.generated_name(job.metadata.generate_name)
+        yield from validate.job_warnings(job.spec, name, lookup, settings.schedulers)
         if why := left_out(job.spec, job.name):
             yield f"spec.plugins[{Plugin.SVC}]: {why}"
         if old is not None:
             yield from validate.finished_job_warnings(job, Job.parse(old))
     elif resource == CRONJOBS:
-        yield from validate.cronjob_warnings(CronJob.parse(given), settings.schedulers)
+        yield from validate.cronjob_warnings(CronJob.parse(given), lookup, settings.schedulers)
     elif resource == JOBFLOWS:
         yield from validate.jobflow_warnings(JobFlow.parse(given))
+    elif resource == JOBTEMPLATES:
+        yield from validate.jobtemplate_warnings(JobTemplate.parse(given))
+    elif resource == HYPERNODES:
+        yield from validate.hypernode_warnings(HyperNode.parse(given))
     elif resource == QUEUES:
         yield from validate.queue_warnings(Queue.parse(given))
 
@@ -235,7 +256,7 @@ def _faults(request: Request, lookup: Lookup, settings: Settings) -> list[Fault]
     if misfits and (old is None or json_patch(_desired(old), _desired(given))):
         return misfits  # no other rule can be asked about them
     if resource == JOBS:
-        return _job_faults(given, old, lookup, settings)
+        return _job_faults(given, old, lookup)
     if resource == QUEUES:
         before = Queue.parse(old) if old is not None else None
         return validate.queue_faults(Queue.parse(given), lookup, old=before, rules=settings.queues)
@@ -253,7 +274,7 @@ def _faults(request: Request, lookup: Lookup, settings: Settings) -> list[Fault]
         return validate.podgroup_faults(PodGroup.parse(given), lookup, old=before)
     if resource == CRONJOBS:
         cron_job = CronJob.parse(given)
-        faults = validate.cronjob_faults(cron_job, lookup, schedulers=settings.schedulers)
+        faults = validate.cronjob_faults(cron_job, lookup)
         return [*faults, *_of_jobs_to_come(request, lookup, settings)]
     if resource == JOBTEMPLATES:
         # No more is asked of it: a flow may lay over it what it lacks.
@@ -281,10 +302,10 @@ def _of_jobs_to_come(request: Request, lookup: Lookup, settings: Settings) -> li
     ]
 
 
-def _job_faults(given: Json, old: Json | None, lookup: Lookup, settings: Settings) -> list[Fault]:
+def _job_faults(given: Json, old: Json | None, lookup: Lookup) -> list[Fault]:
     if old is not None:
-        return validate.job_update_faults(Job.parse(given), Job.parse(old), lookup)
-    return validate.job_faults(Job.parse(given), lookup, schedulers=settings.schedulers)
+        return validate.job_update_faults(Job.parse(given), Job.parse(old))
+    return validate.job_faults(Job.parse(given), lookup)
 
 
 def _pod_faults(pod: Json, old: Json | None, settings: Settings) -> list[Fault]:

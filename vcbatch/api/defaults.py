@@ -46,7 +46,7 @@ def _default_task(index: int, task: Any) -> Any:
     _fill_text(filled, "name", names.default_task_name(index))
     _fill_number(filled, "maxRetry", DEFAULT_MAX_RETRY)
     if filled.get("minAvailable") is None:
-        filled["minAvailable"] = _task_minimum(filled)
+        filled["minAvailable"] = default_task_minimum(filled)
     template = _object(filled.get("template"))
     pod = _object(template.get("spec"))
     if pod.get("hostNetwork") is True and _is_empty(pod.get("dnsPolicy")):
@@ -54,7 +54,8 @@ def _default_task(index: int, task: Any) -> Any:
     return filled
 
 
-def _task_minimum(task: Json) -> int:
+def default_task_minimum(task: Json) -> int:
+    """The `minAvailable` that a task gets which has none: its least partitions, else all replicas."""
     partitions = _object(task.get("partitionPolicy"))
     minimum = _count(partitions.get("minPartitions"))
     return minimum * _count(partitions.get("partitionSize")) if minimum > 0 else _count(task.get("replicas"))

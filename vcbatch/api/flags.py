@@ -12,6 +12,7 @@ Value = bool | int | str
 
 _TRUE: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 _FALSE: Final = frozenset({"0", "f", "F", "FALSE", "false", "False"})
+_LONGEST_SHOWN: Final = 40
 
 PLUGIN_FLAGS: Final[dict[str, Mapping[str, Value]]] = {
     Plugin.ENV: {},
@@ -49,11 +50,13 @@ PLUGIN_FLAGS: Final[dict[str, Mapping[str, Value]]] = {
 @dataclass(frozen=True, slots=True)
 class Flags:
     """The values, defaults where nothing was given, and the first fault. As in Go, reading ends at a fault or at the
-    first argument that is no flag; what was read before it counts. `given` are the flags that were set."""
+    first argument that is no flag; what was read before it counts. `given` are the flags that were set, `ignored` the
+    arguments that weren't read: the one at which reading ended, and all after it."""
 
     values: Mapping[str, Value]
     fault: str | None = None
     given: frozenset[str] = frozenset()
+    ignored: tuple[str, ...] = ()
 
     def text(self, name: str) -> str:
         return str(self.values[name])
@@ -69,23 +72,28 @@ def parse_flags(arguments: Sequence[str], defaults: Mapping[str, Value]) -> Flag
     """Read `-name=value`, `--name=value`, `--name value` and, for booleans, a bare `--name`."""
     values = dict(defaults)
     given: set[str] = set()
-    position = 0
+    position = start = 0
 
     def flags(fault: str | None = None) -> Flags:
-        return Flags(values, fault, frozenset(given))
+        return Flags(values, fault, frozenset(given), tuple(arguments[start:]))
 
     while position < len(arguments):
+        start = position
         argument = arguments[position]
         position += 1
-        if len(argument) < 2 or argument[0] != "-" or argument == "--":
-            break
+        if argument == "--":
+            start = position
+            return flags()
+        if len(argument) < 2 or argument[0] != "-":
+            return flags()
         body = argument[2:] if argument.startswith("--") else argument[1:]
         name, has_value, text = body.partition("=")
         if not name or name[0] == "-":
-            return flags(f"bad flag syntax: {argument}")
+            return flags(f"bad flag syntax: {argument[:_LONGEST_SHOWN]}")
         default = defaults.get(name)
         if default is None:
-            return flags(f"flag {name} isn't known, want one of {', '.join(sorted(defaults)) or 'none'}")
+            known = ", ".join(sorted(defaults)) or "none"
+            return flags(f"flag {name[:_LONGEST_SHOWN]} isn't known, want one of {known}")
         if not has_value:
             if isinstance(default, bool):
                 values[name] = True
@@ -98,9 +106,10 @@ def parse_flags(arguments: Sequence[str], defaults: Mapping[str, Value]) -> Flag
         value = _value(text, default)
         if value is None:
             kind = "a boolean" if isinstance(default, bool) else "an integer"
-            return flags(f"flag {name} is {text!r}, want {kind}")
+            return flags(f"flag {name} is {text[:_LONGEST_SHOWN]!r}, want {kind}")
         values[name] = value
         given.add(name)
+    start = position
     return flags()
 
 

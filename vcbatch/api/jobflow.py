@@ -67,6 +67,12 @@ class JobFlowSpec(Model):
     flows: list[Flow] = Field(default_factory=list[Flow])
     job_retain_policy: str = ""
 
+    @property
+    def entries(self) -> list[Flow]:
+        """The flows, each name once: of those that have the same name, and so the same job, the last counts, as in the
+        graph that Volcano's admission checks."""
+        return list({flow.name: flow for flow in self.flows}.values())
+
 
 class RunningHistory(Model):
     start_timestamp: str | None = None

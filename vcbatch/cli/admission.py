@@ -154,6 +154,9 @@ class _World:
     def changes_tree(self, request: admission.Request) -> bool:
         return False
 
+    def lacks(self, request: admission.Request) -> bool:
+        return False
+
     async def refresh(self, request: admission.Request) -> Lookup:
         """There is nothing newer to be read."""
         return self

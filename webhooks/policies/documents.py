@@ -47,13 +47,13 @@ def _text(items: Iterable[Json]) -> str:
 
 def _validating(schedulers: Sequence[str]) -> list[Json]:
     job = jobs.variables("object.spec", "object.metadata.name")
-    made = [*jobs.name_rules(), *jobs.spec_rules(schedulers), *jobs.time_limit_rules(), *jobs.parallel_limit_rules()]
+    made = [*jobs.name_rules(), *jobs.spec_rules(), *jobs.time_limit_rules(), *jobs.parallel_limit_rules()]
     changed = [*jobs.time_limit_rules(), *jobs.parallel_limit_rules(), *jobs.update_rules()]
     unchanged = {"unchanged": "object.spec == oldObject.spec"}
     # Named after the slot that it is made for: a dash and eight digits.
     embedded = jobs.variables("object.spec.?jobTemplate.?spec.orValue({})", "object.metadata.name + '-29000000'")
     same = {"unchanged": "oldObject != null && object.spec == oldObject.spec"}
-    cron_rules = [*others.cronjob_rules(), *(_unless_unchanged(rule) for rule in jobs.spec_rules(schedulers))]
+    cron_rules = [*others.cronjob_rules(), *(_unless_unchanged(rule) for rule in jobs.spec_rules())]
     ours = [{"name": "ours", "expression": f"object.spec.?schedulerName.orValue('') in {listed(schedulers)}"}]
     return [
         document

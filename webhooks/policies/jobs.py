@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from vcbatch.api.flags import PLUGIN_FLAGS
 from vcbatch.api.names import MAX_PARALLEL_PODS, MAX_RUN_SECONDS, Plugin
@@ -11,7 +11,6 @@ from vcbatch.api.time_limit import LONGEST
 from vcbatch.api.validate.job import MOST_PODS, TOPOLOGY_CONFLICT
 from vcbatch.api.validate.mutability import FIELDS, FILLED_CLAIM_NAME, Change
 from vcbatch.api.validate.policies import POLICY_ACTIONS, POLICY_EVENTS
-from vcbatch.api.validate.schedulers import OURS
 from webhooks.policies.expressions import DURATION, LABEL, QUALIFIED, SUBDOMAIN, Rule, annotation, listed, matches, text
 
 _HOSTS = (Plugin.SVC, Plugin.TENSORFLOW, Plugin.MPI, Plugin.PYTORCH, Plugin.RAY)
@@ -40,7 +39,7 @@ def variables(spec: str, name: str) -> dict[str, str]:
     }
 
 
-def spec_rules(schedulers: Sequence[str]) -> Iterator[Rule]:
+def spec_rules() -> Iterator[Rule]:
     """Rules of a job's spec by itself."""
     yield Rule("variables.tasks.size() > 0", "No task specified in job spec")
     yield from size_rules()
@@ -73,13 +72,6 @@ def spec_rules(schedulers: Sequence[str]) -> Iterator[Rule]:
         f"variables.tasks.all(i, t, t.?dependsOn.?name.orValue([]).all(d, {known}))",
         "job has dependencies between tasks, but doesn't form a directed acyclic graph(DAG)",
     )
-    of_tasks = "variables.tasks.map(t, t.?template.?spec.?schedulerName.orValue(''))"
-    names = f"[variables.spec.?schedulerName.orValue('')] + {of_tasks}"
-    ours = " || ".join(f"s.lowerAscii().startsWith({text(prefix)})" for prefix in OURS)
-    yield Rule(
-        f"({names}).all(s, s in {listed(schedulers)} || !({ours}))",
-        f"schedulerName: no scheduler of vcbatch is called so, want {' or '.join(schedulers)}",
-    )
 
 
 def size_rules() -> Iterator[Rule]:
@@ -110,8 +102,10 @@ def size_rules() -> Iterator[Rule]:
 
 
 def pod_name_rules(tasks: str) -> Iterator[Rule]:
-    """The longest of each task's pod names."""
-    last = "string(t.?replicas.orValue(0) > 0 ? t.replicas - 1 : 0).size()"
+    """The first of each task's pod names, and the longest where they become host names."""
+    named = "t.?template.?spec.?hostname.orValue('') != ''"
+    hosts = f"{listed(_HOSTS)}.exists(k, k in variables.plugins) && !({named})"
+    last = f"string({hosts} && t.?replicas.orValue(0) > 0 ? t.replicas - 1 : 0).size()"
     yield Rule(
         f"{tasks}.all(i, t, variables.name.size() + variables.names[i].size() + {last} + 2 <= 63)",
         "the names of pods would be longer than 63 characters; shorten the name of the job or of the task",
@@ -228,7 +222,7 @@ def _policy_rules(policies: str, around: str) -> Iterator[Rule]:
         f"invalid policy event; valid events are {valid}",
     )
     yield made(
-        f"{policies}.all(p, {action} in {listed(POLICY_ACTIONS)} || ({action} == '' && {p}.size() == 0))",
+        f"{policies}.all(p, {action} in {listed(POLICY_ACTIONS)} || {p}.size() == 0)",
         f"invalid policy action; valid actions are {', '.join(POLICY_ACTIONS)}",
     )
     yield made(

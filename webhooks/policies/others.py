@@ -63,7 +63,6 @@ def jobflow_rules() -> Iterator[Rule]:
     yield _judged(
         f"{flows}.all(f, !(f.name in f.?dependsOn.?targets.orValue([])))", "jobflow Flow is not DAG: circle of one"
     )
-    yield _judged(f"{names}.all(i, n, {names}.indexOf(n) == i)", "duplicated flow name")
     yield _judged(
         f"{flows}.all(f, {matches('f.name', SUBDOMAIN)} && object.metadata.name.size() + f.name.size() < 63)",
         "spec.flows: want names of JobTemplates, with which the names of jobs have at most 63 characters",
@@ -123,10 +122,6 @@ def hypernode_rules() -> Iterator[Rule]:
     yield _judged(
         f"{members}.all(m, !{pattern}.hasValue() || [{text('x')}.matches({pattern}.value())].size() == 1)",
         "member regexMatch pattern is invalid",
-    )
-    yield _judged(
-        f"{members}.all(m, m.type != 'HyperNode' || !m.?selector.?labelMatch.hasValue())",
-        "spec.members: labels select members of type Node only",
     )
 
 

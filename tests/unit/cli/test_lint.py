@@ -128,7 +128,9 @@ def test_all_files_are_one_world(tmp_path: Path) -> None:
 def test_what_is_not_in_the_files_exists_unless_the_world_is_closed(tmp_path: Path) -> None:
     text = JOB.replace("  queue: research", "  priorityClassName: high\n  queue: research")
     assert told(tmp_path, text) == []
-    assert {field for _, _, field in told(tmp_path, text, "--closed-world")} == {"spec.queue", "spec.priorityClassName"}
+    assert {field for _, _, field in told(tmp_path, text, "--closed-world")} == {"spec.queue"}
+    without_queue = text.replace("  queue: research\n", "")
+    assert told(tmp_path, without_queue, "--closed-world") == [(6, "warning", "spec.priorityClassName")]
 
 
 def test_a_queue_below_one_that_is_elsewhere(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from tests.support.job_world import World, job_object
 from vcbatch.api.flags import PLUGIN_FLAGS
 from vcbatch.api.job import Job
 from vcbatch.api.validate.job import job_faults
+from vcbatch.api.validate.plugin_warnings import argument_warnings
 from vcbatch.cli import job_plugins
 from vcbatch.core.job.plugins import KNOWN, register
 
@@ -74,16 +75,16 @@ def test_the_plugin_of_the_page_works(installed: ModuleType, caplog: pytest.LogC
 def test_admission_knows_its_arguments(installed: ModuleType) -> None:
     def faults(arguments: list[str]) -> list[str]:
         job = Job.parse(job_object(plugins={"nccl": arguments}))
-        return [
-            fault.message
-            for fault in job_faults(job, Cluster(known=[queue("root"), queue("default")]))
-            if fault.field == "spec.plugins[nccl]"
-        ]
+        faults = job_faults(job, Cluster(known=[queue("root"), queue("default")]))
+        refused = [fault.message for fault in faults if fault.field == "spec.plugins[nccl]"]
+        return refused or list(argument_warnings(job.spec, "spec"))
 
     assert "unable to find job plugin: nccl" in faults([])[0]
     job_plugins.add_job_plugins()
     assert faults(["--debug"]) == []
-    assert "flag speed isn't known" in faults(["--speed=1"])[0]
+    assert faults(["--speed=1"]) == [
+        "spec.plugins[nccl]: flag speed isn't known, want one of debug, interface, topology; it is ignored"
+    ]
 
 
 def test_what_a_plugin_raises_names_it(installed: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -309,7 +309,7 @@ def test_commands_are_taken_one_after_the_other() -> None:
     [
         ([entry("a", "b"), entry("b", "a")], "circle of a, b"),
         ([entry("a"), entry("b", "z")], "vertex is not defined: z"),
-        ([entry("a"), entry("a")], "duplicated flow name a"),
+        ([entry("a"), entry("a", "a")], "circle of a"),
     ],
 )
 def test_what_is_no_order_of_jobs_makes_none_and_says_why(flows: list[Json], why: str) -> None:

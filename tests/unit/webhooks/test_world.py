@@ -353,12 +353,24 @@ async def test_the_classes_of_jobs_and_their_pods_are_looked_up() -> None:
     api.seed(QUEUES, queue("default"))
     task = {**TASK, "template": {"spec": {**TASK["template"]["spec"], "priorityClassName": "late"}}}
     async with service_on(api, following=False) as app:
-        refused = await verdict(app, submitted(queue="default", tasks=[task], priorityClassName="never"))
-        assert "never" in refused
-        assert "late" in refused
+        review = submitted(queue="default", tasks=[task], priorityClassName="never")
+        answer = await answer_of(app, "/jobs/validate", review)
+        told = " ".join(text for text in answer["warnings"] if "PriorityClass" in text)
+        assert (answer["allowed"], "never" in told, "late" in told) == (True, True, True)
         for name in ("late", "never"):
             api.seed(PRIORITYCLASSES, {"metadata": {"name": name}, "value": 1})
-        assert await verdict(app, submitted(queue="default", tasks=[task], priorityClassName="never")) == ""
+        answer = await answer_of(app, "/jobs/validate", review)
+        assert not any("PriorityClass" in text for text in answer["warnings"]), "each is read before it is warned of"
+
+
+async def test_a_class_that_cannot_be_looked_up_is_warned_of_and_the_job_is_let_through() -> None:
+    api = CountingApi()
+    api.seed(QUEUES, queue("default"))
+    async with service_on(api) as app:
+        api.down = True
+        answer = await answer_of(app, "/jobs/validate", submitted(queue="default", priorityClassName="never"))
+    assert answer["allowed"]
+    assert any("no PriorityClass with name never was found" in text for text in answer["warnings"])
 
 
 async def test_without_an_answer_of_the_api_server_nothing_is_refused_for_good() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
 from vcbatch.api import cron
@@ -11,11 +11,9 @@ from vcbatch.api.cronjob import CronJob
 from vcbatch.api.defaults import default_job
 from vcbatch.api.job import Job
 from vcbatch.api.name_rules import qualified_name
-from vcbatch.api.names import DEFAULT_SCHEDULER
 from vcbatch.api.validate.fault import Cause, Fault
 from vcbatch.api.validate.job import spec_faults
 from vcbatch.api.validate.lookup import Lookup
-from vcbatch.api.validate.schedulers import scheduler_faults
 
 _LONGEST_LABEL: Final = 63
 LONGEST_NAME: Final = _LONGEST_LABEL - 11
@@ -27,19 +25,19 @@ _SOME_SLOT: Final = "29000000"
 _ZONE_PART = re.compile(r"[A-Za-z.\-_0-9+]{1,14}", re.ASCII)
 
 
-def cronjob_faults(
-    cron_job: CronJob, lookup: Lookup, *, schedulers: Sequence[str] = (DEFAULT_SCHEDULER,)
-) -> list[Fault]:
-    """Faults of name, schedule and time zone, and of the job that would be made each time. `schedulers`: those of ours
-    that run."""
+def cronjob_faults(cron_job: CronJob, lookup: Lookup) -> list[Fault]:
+    """Faults of name, schedule and time zone, and of the job that would be made each time."""
     faults = [*_name_faults(cron_job.name), *_schedule_faults(cron_job.spec.schedule)]
     faults += _zone_faults(cron_job.spec.time_zone, lookup)
     # The job goes through admission itself, with its defaults; what can't ever pass is better said now.
     job = Job.parse(default_job({"spec": cron_job.spec.job_template.spec.dump()}))
-    name = f"{cron_job.name[:LONGEST_NAME]}-{_SOME_SLOT}"
-    faults += spec_faults(job.spec, name, lookup, path="spec.jobTemplate.spec")
-    faults += scheduler_faults(job.spec, schedulers, "spec.jobTemplate.spec")
+    faults += spec_faults(job.spec, some_job_name(cron_job), path="spec.jobTemplate.spec")
     return faults
+
+
+def some_job_name(cron_job: CronJob) -> str:
+    """The name of a job that it makes, as long as they all are."""
+    return f"{cron_job.name[:LONGEST_NAME]}-{_SOME_SLOT}"
 
 
 def _name_faults(name: str) -> Iterator[Fault]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from vcbatch.api.hypernode import HyperNode, Member, MemberType
+from vcbatch.api.hypernode import HyperNode, Member
 from vcbatch.api.re2 import MalformedPattern, compile_pattern
 from vcbatch.api.validate.fault import Cause, Fault
 
 
 def hypernode_faults(hypernode: HyperNode) -> list[Fault]:
-    """There are members, patterns are patterns, and labels select nodes. That each member is selected in exactly one
-    way is a rule of the schema (CEL), in Volcano as here."""
+    """There are members, and patterns are patterns. That each member is selected in exactly one way is a rule of the
+    schema (CEL), in Volcano as here."""
     if not hypernode.spec.members:
         text = "spec.members: Invalid value: []: member must have at least one member"
         return [Fault("spec.members", text, Cause.REQUIRED)]
@@ -24,9 +24,6 @@ def hypernode_faults(hypernode: HyperNode) -> list[Fault]:
 
 def _member_faults(member: Member, path: str) -> Iterator[Fault]:
     selector = member.selector
-    if selector.label_match is not None and member.type == MemberType.HYPERNODE:
-        field = f"{path}.labelMatch"
-        yield Fault(field, f"{field}: Forbidden: labels select members of type Node only", Cause.FORBIDDEN)
     if selector.regex_match is not None:
         field, pattern = f"{path}.regexMatch.pattern", selector.regex_match.pattern
         try:

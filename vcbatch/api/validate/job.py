@@ -6,7 +6,7 @@ All faults are found at once. Sentences are Volcano's where it has the same rule
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any, Final, cast
 
 from vcbatch.api import names
@@ -27,7 +27,6 @@ from vcbatch.api.validate.fault import Cause, Fault
 from vcbatch.api.validate.hosts import host_list_faults
 from vcbatch.api.validate.lookup import Lookup
 from vcbatch.api.validate.policies import duration_faults, policy_faults
-from vcbatch.api.validate.schedulers import scheduler_faults
 from vcbatch.api.validate.volumes import volume_faults
 
 TOPOLOGY_CONFLICT: Final = (
@@ -39,27 +38,26 @@ MOST_PODS: Final = 100_000
 MOST_TASKS: Final = 10_000
 """Tasks of one job, as many as can be judged in a moment."""
 
+LONGEST_HOST_NAME: Final = 63
+"""Characters of a pod's host name; the kubelet cuts a longer name of a pod there."""
+
 # As k8s.io/apiserver `pkg/storage/names` makes them.
 _LONGEST_PREFIX: Final = 58
 _SUFFIX_LENGTH: Final = 5
 
 
-def job_faults(job: Job, lookup: Lookup, *, schedulers: Sequence[str] = (names.DEFAULT_SCHEDULER,)) -> list[Fault]:
-    """Everything that keeps a new job from working. The job has its defaults already. `schedulers`: those of ours that
-    run."""
+def job_faults(job: Job, lookup: Lookup) -> list[Fault]:
+    """Everything that keeps a new job from working. The job has its defaults already."""
     name = job.name or generated_name(job.metadata.generate_name)
-    faults = [*_name_faults(name), *spec_faults(job.spec, name, lookup)]
-    faults += scheduler_faults(job.spec, schedulers, "spec")
+    faults = [*_name_faults(name), *spec_faults(job.spec, name)]
     faults += _queue_faults(job.spec.queue, lookup)
     faults += namespace_faults(job.spec.queue, job.namespace, lookup, "spec.queue")
     faults += time_limit_faults(job)
     faults += parallel_limit_faults(job)
-    if job.spec.priority_class_name:
-        faults += priority_class_faults(job.spec.priority_class_name, "spec.priorityClassName", lookup)
     return faults
 
 
-def spec_faults(spec: JobSpec, name: str, lookup: Lookup, *, path: str = "spec") -> list[Fault]:
+def spec_faults(spec: JobSpec, name: str, *, path: str = "spec") -> list[Fault]:
     """The faults of a job's spec by itself, whatever queue it goes to. `name` is the job's, as long as its pods' names
     depend on it."""
     if not spec.tasks:
@@ -69,7 +67,7 @@ def spec_faults(spec: JobSpec, name: str, lookup: Lookup, *, path: str = "spec")
     faults = list(topology_faults(spec.network_topology, f"{path}.networkTopology"))
     faults += _duplicate_tasks(spec.tasks, path)
     for index, task in enumerate(spec.tasks):
-        faults += _task_faults(task, index, name, lookup, path)
+        faults += _task_faults(task, index, name, spec, path)
     if spec.min_available > spec.total_replicas:
         text = "job 'minAvailable' should not be greater than total replicas in tasks"
         detail = f"{text}: {spec.min_available} > {spec.total_replicas}"
@@ -115,13 +113,20 @@ def partition_faults(task: TaskSpec, job: str, path: str) -> Iterator[Fault]:
     yield from topology_faults(policy.network_topology, f"{path}.partitionPolicy.networkTopology")
 
 
-def pod_name_faults(task: TaskSpec, job: str, path: str) -> Iterator[Fault]:
-    """The longest of the task's pod names, which becomes a label and a host name, is short enough."""
+def pod_name_faults(task: TaskSpec, spec: JobSpec, job: str, path: str) -> Iterator[Fault]:
+    """The name of the task's first pod is a qualified name, as Volcano has it. Where the pods' names become host names,
+    the longest of them is short enough for one."""
     pod = names.pod_name(job, task.name, max(task.replicas - 1, 0))
     complaints = qualified_name(pod)
-    if complaints:
+    if complaints and (has_host_names(task, spec) or qualified_name(names.pod_name(job, task.name, 0))):
         detail = f"create pod with name {pod} validate failed [{' '.join(complaints)}]"
         yield Fault(f"{path}.name", f"{detail}; shorten the name of the job or of the task {task.name}")
+
+
+def has_host_names(task: TaskSpec, spec: JobSpec) -> bool:
+    """Whether the plugin svc makes the names of the task's pods their host names, which have 63 characters at most. A
+    longer name of a pod without one is cut by the kubelet."""
+    return Plugin.SVC in spec.plugins and not task.pod_spec.get("hostname")
 
 
 def time_limit_faults(job: Job) -> Iterator[Fault]:
@@ -155,14 +160,14 @@ def _duplicate_tasks(tasks: Iterable[TaskSpec], path: str) -> Iterator[Fault]:
             yield Fault(f"{path}.tasks", f"duplicated task name {name}", Cause.DUPLICATE)
 
 
-def _task_faults(task: TaskSpec, index: int, job: str, lookup: Lookup, spec_path: str) -> Iterator[Fault]:
+def _task_faults(task: TaskSpec, index: int, job: str, spec: JobSpec, spec_path: str) -> Iterator[Fault]:
     path = f"{spec_path}.tasks[{index}]"
     if task.min_available is not None and task.min_available > task.replicas:
         text = f"'minAvailable' is greater than 'replicas' in task: {task.name}, job: {job}"
         yield Fault(f"{path}.minAvailable", text)
     yield from (Fault(f"{path}.name", f"{path}.name: {text}") for text in dns_label(task.name))
     yield from policy_faults(task.policies, f"{path}.policies")
-    yield from pod_name_faults(task, job, path)
+    yield from pod_name_faults(task, spec, job, path)
     # Volcano reports faults of templates under spec.task, which is not the field's name: the sentence is for people
     # and tools that know it so, the field for the rest.
     told = f"{spec_path}.task[{index}].template"
@@ -170,9 +175,6 @@ def _task_faults(task: TaskSpec, index: int, job: str, lookup: Lookup, spec_path
         yield Fault(fault.field.replace(told, f"{path}.template", 1), str(fault), Cause(fault.reason))
     yield from _whole_cpu_faults(task, index, path)
     yield from partition_faults(task, job, path)
-    priority_class = task.pod_spec.get("priorityClassName")
-    if isinstance(priority_class, str) and priority_class:
-        yield from priority_class_faults(priority_class, f"{path}.template.spec.priorityClassName", lookup)
 
 
 def _whole_cpu_faults(task: TaskSpec, position: int, path: str) -> Iterator[Fault]:
@@ -183,7 +185,10 @@ def _whole_cpu_faults(task: TaskSpec, position: int, path: str) -> Iterator[Faul
         for index, container in enumerate(listed(task.pod_spec, group)):
             if not _asks_whole_cpus(container):
                 field = f"{path}.template.spec.{group}[{index}].resources.requests[cpu]"
-                where = f"spec.task[{position}] container[{index}]"
+                name = container.get("name") if isinstance(container, dict) else None
+                # Volcano says container[i] of init containers too, which is another container.
+                which = "container" if group == "containers" else group
+                where = f"spec.task[{position}] {which}[{index}] ({name})"
                 text = f"the cpu request isn't an integer in {where}, as topologyPolicy {task.topology_policy} needs"
                 yield Fault(field, text)
 
@@ -206,10 +211,9 @@ def _plugin_faults(spec: JobSpec, job: str, path: str) -> Iterator[Fault]:
         if name not in PLUGIN_FLAGS:
             yield Fault(field, f"unable to find job plugin: {name}; known plugins: {', '.join(PLUGIN_FLAGS)}")
             continue
+        # What can't be read of the arguments has its default, as in Volcano, and is warned about.
         flags = parse_flags(arguments, PLUGIN_FLAGS[name])
-        if flags.fault:
-            yield Fault(field, f"arguments of job plugin {name}: {flags.fault}")
-        elif name == Plugin.MPI and spec.task(flags.text("master")) is None:
+        if name == Plugin.MPI and spec.task(flags.text("master")) is None:
             yield Fault(field, f"The specified mpi master task was not found: {flags.text('master')}")
         elif name == Plugin.RAY and spec.task(flags.text("head")) is None:
             yield Fault(field, f"The specified ray head task was not found: {flags.text('head')}")
@@ -253,13 +257,6 @@ def _queue_faults(name: str, lookup: Lookup) -> Iterator[Fault]:
     if children and name != ROOT:
         listed = ", ".join(children[:5])
         yield Fault(field, f"can only submit job to leaf queue, queue `{name}` has child queues: {listed}")
-
-
-def priority_class_faults(name: Any, field: str, lookup: Lookup) -> Iterator[Fault]:
-    """The PriorityClass exists, without which no pod is taken."""
-    if isinstance(name, str) and not lookup.has_priority_class(name):
-        text = f"{field}: no PriorityClass with name {name} was found, so no pod could be created"
-        yield Fault(field, text, Cause.NOT_FOUND)
 
 
 def normalized(value: Any) -> Any:

@@ -16,12 +16,10 @@ from vcbatch.api.validate.job import (
     parallel_limit_faults,
     partition_faults,
     pod_name_faults,
-    priority_class_faults,
     size_faults,
     time_limit_faults,
     topology_faults,
 )
-from vcbatch.api.validate.lookup import Lookup
 from vcbatch.api.validate.mutability import FILLED_CLAIM_NAME, changeable
 
 _FROZEN = (
@@ -30,10 +28,9 @@ _FROZEN = (
 )
 
 
-def job_update_faults(new: Job, old: Job, lookup: Lookup | None = None) -> list[Fault]:
+def job_update_faults(new: Job, old: Job) -> list[Fault]:
     """The size and the priority of a job may change, nothing else of its spec. Metadata is free, also that of a job
-    which was stored under older rules; a changed limit of time or of pods has to be one, and a changed PriorityClass
-    one that exists, as far as `lookup` knows."""
+    which was stored under older rules; a changed limit of time or of pods has to be one."""
     limits = (job.metadata.annotations.get(MAX_RUN_SECONDS) for job in (new, old))
     faults = list(time_limit_faults(new)) if len(set(limits)) > 1 else []
     bounds = ((job.metadata.annotations.get(MAX_PARALLEL_PODS), job.spec.min_available) for job in (new, old))
@@ -51,8 +48,6 @@ def job_update_faults(new: Job, old: Job, lookup: Lookup | None = None) -> list[
         faults += partition_faults(task, new.name, path)
     faults += size_faults(new.spec, "spec")
     faults += _grown_lists(new, old)
-    if lookup is not None and new.spec.priority_class_name not in ("", old.spec.priority_class_name):
-        faults += priority_class_faults(new.spec.priority_class_name, "spec.priorityClassName", lookup)
     if new.spec.min_available < 0:
         faults.append(Fault("spec.minAvailable", "job 'minAvailable' must be >= 0"))
     if new.spec.min_available > new.spec.total_replicas:
@@ -74,7 +69,7 @@ def _grown_lists(new: Job, old: Job) -> Iterator[Fault]:
     before = {task.name: task.replicas for task in old.spec.tasks}
     for index, task in enumerate(new.spec.tasks):
         if task.replicas > before.get(task.name, 0):
-            yield from pod_name_faults(task, new.name, f"spec.tasks[{index}]")
+            yield from pod_name_faults(task, new.spec, new.name, f"spec.tasks[{index}]")
 
 
 def _frozen_part(spec: JobSpec) -> Json:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
@@ -32,15 +31,9 @@ def _retention_faults(flow: JobFlow, old: JobFlow | None) -> Iterator[Fault]:
 
 
 def order_faults(flow: JobFlow) -> list[Fault]:
-    """Every target is a flow, none waits for itself, and no name stands twice (Volcano keeps one of them)."""
-    flows = flow.spec.flows
-    faults = [
-        Fault("spec.flows", f"duplicated flow name {name}", Cause.DUPLICATE)
-        for name, count in Counter(each.name for each in flows).items()
-        if count > 1
-    ]
-    faults += _name_faults(flow)
-    edges = {each.name: each.depends_on.targets if each.depends_on else () for each in flows}
+    """Every target is a flow, and none waits for itself."""
+    faults = list(_name_faults(flow))
+    edges = {each.name: each.depends_on.targets if each.depends_on else () for each in flow.spec.entries}
     unknown = graph.unknown_target(edges)
     if unknown:
         faults.append(Fault("spec.flows", f"{_NO_ORDER}: vertex is not defined: {unknown[1]}", Cause.NOT_FOUND))

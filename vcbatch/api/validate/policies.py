@@ -67,8 +67,8 @@ def _own_faults(policy: LifecyclePolicy, at: str) -> Iterator[Fault]:
     for event in policy.all_events:
         if event not in POLICY_EVENTS:
             yield Fault(f"{at}.event", f'{at}.event: Invalid value: "{event}": invalid policy event')
-    # Without an action a policy on an exit code does nothing, which Volcano allows.
-    if policy.action not in POLICY_ACTIONS and (policy.all_events or policy.action):
+    # A policy on an exit code may have any action, in Volcano too: one that it doesn't know does nothing.
+    if policy.action not in POLICY_ACTIONS and policy.all_events:
         yield Fault(f"{at}.action", f'{at}.action: Invalid value: "{policy.action}": invalid policy action')
     if policy.exit_code == 0:
         yield Fault(f"{at}.exitCode", "0 is not a valid error code")

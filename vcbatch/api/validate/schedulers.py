@@ -1,7 +1,7 @@
-"""Schedulers that jobs name: one of ours has to be one that runs.
+"""Schedulers that jobs name.
 
-Pods of a scheduler that nobody runs wait for ever without a word. Whose other names are can't be known from here; names
-that begin like ours are ours.
+Pods of a scheduler that nobody runs wait without a word. Which schedulers others run can't be known here, so a name is
+warned about and never refused, as Volcano takes any.
 """
 
 from __future__ import annotations
@@ -10,18 +10,21 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from vcbatch.api.job import JobSpec
-from vcbatch.api.validate.fault import Cause, Fault
 
-OURS: Final = ("volcano", "vcbatch")
+_OURS: Final = ("volcano", "vcbatch")
+_MOST_NAMED: Final = 3
 
 
-def scheduler_faults(spec: JobSpec, schedulers: Sequence[str], path: str) -> Iterator[Fault]:
-    """A name that begins like ours, and that none of `schedulers` has."""
-    for field, name in named_schedulers(spec, path):
-        if name.lower().startswith(OURS) and name not in schedulers:
+def scheduler_warnings(spec: JobSpec, schedulers: Sequence[str], path: str) -> Iterator[str]:
+    """Names that none of `schedulers` has, the first few. One that begins like ours is probably misspelt."""
+    foreign = [(field, name) for field, name in named_schedulers(spec, path) if name not in schedulers]
+    for field, name in foreign[:_MOST_NAMED]:
+        if name.lower().startswith(_OURS):
             known = " or ".join(schedulers)
-            text = f'Unsupported value: "{name}": no scheduler of vcbatch is called so, want {known}'
-            yield Fault(field, f"{field}: {text}", Cause.NOT_SUPPORTED)
+            text = f"no scheduler of vcbatch is called {name[:63]!r}, so the pods may wait for ever; want {known}"
+            yield f"{field}: {text}"
+        else:
+            yield f"{field}: {name[:63]!r} isn't a scheduler of vcbatch, and may not wait for minAvailable pods"
 
 
 def named_schedulers(spec: JobSpec, path: str) -> Iterator[tuple[str, str]]:

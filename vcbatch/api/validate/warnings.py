@@ -11,13 +11,22 @@ from typing import Any, Final, cast
 from vcbatch.api import cron, names
 from vcbatch.api.cronjob import CronJob
 from vcbatch.api.defaults import DEFAULT_MAX_RETRY, default_job
+from vcbatch.api.hypernode import HyperNode, MemberType
 from vcbatch.api.job import Action, Event, Job, JobSpec, LifecyclePolicy, TaskSpec
 from vcbatch.api.jobflow import JobFlow
+from vcbatch.api.jobtemplate import JobTemplate
 from vcbatch.api.loose import listed, part
 from vcbatch.api.model import Json
 from vcbatch.api.pod import PodPhase
 from vcbatch.api.queue import Queue
-from vcbatch.api.validate.schedulers import named_schedulers
+from vcbatch.api.validate.completion import restart_policy_warnings
+from vcbatch.api.validate.cronjob import some_job_name
+from vcbatch.api.validate.job import LONGEST_HOST_NAME
+from vcbatch.api.validate.lookup import Lookup
+from vcbatch.api.validate.plugin_warnings import argument_warnings, ray_warnings
+from vcbatch.api.validate.policies import POLICY_ACTIONS
+from vcbatch.api.validate.schedulers import scheduler_warnings
+from vcbatch.api.validate.written import written_job_warnings
 
 _RESTARTS: Final = frozenset(
     {Action.RESTART_JOB, Action.RESTART_TASK, Action.RESTART_POD, Action.RESTART_PARTITION, Action.RESUME_JOB}
@@ -27,32 +36,80 @@ _MOST_NAMED: Final = 3
 _POD_PHASES: Final = tuple(map(str, PodPhase))
 
 
-def job_warnings(spec: JobSpec, schedulers: Sequence[str], path: str = "spec") -> Iterator[str]:
-    """Warnings for a job with its defaults, made now or by a CronJob later."""
+def job_warnings(
+    spec: JobSpec, name: str, lookup: Lookup, schedulers: Sequence[str], path: str = "spec"
+) -> Iterator[str]:
+    """Warnings for a job with its defaults, made now or by a CronJob later. Those that rest on the `lookup` are
+    `priority_class_warnings`."""
     yield from _size_warnings(spec, path)
+    yield from template_warnings(spec, path)
     yield from _policy_warnings(spec, path)
+    yield from _name_warnings(spec, name, path)
     if spec.running_estimate is not None:
         yield f"{path}.runningEstimate: nothing reads it; vcbatch.dev/max-run-seconds limits how long a job runs"
     for index, task in enumerate(spec.tasks):
         if task.depends_on is not None and task.depends_on.iteration not in _ITERATIONS:
             given = task.depends_on.iteration[:40]
             yield f'{path}.tasks[{index}].dependsOn.iteration: "{given}" means all; want any or all'
-    foreign = [(field, name) for field, name in named_schedulers(spec, path) if name not in schedulers]
-    for field, name in foreign[:_MOST_NAMED]:
-        yield f"{field}: {name!r} isn't a scheduler of vcbatch, and may not wait for minAvailable pods"
+    yield from scheduler_warnings(spec, schedulers, path)
+    yield from priority_class_warnings(spec, lookup, path)
 
 
-def cronjob_warnings(cron_job: CronJob, schedulers: Sequence[str]) -> Iterator[str]:
+def template_warnings(spec: JobSpec, path: str = "spec") -> Iterator[str]:
+    """Those of the job's warnings that hold for a JobTemplate too, to which a flow may add."""
+    yield from restart_policy_warnings(spec, path)
+    yield from argument_warnings(spec, path)
+    yield from ray_warnings(spec, path)
+
+
+def priority_class_warnings(spec: JobSpec, lookup: Lookup, path: str = "spec") -> Iterator[str]:
+    """PriorityClasses that don't exist (yet), without which an API server takes no pod."""
+    given: list[tuple[str, Any]] = [(f"{path}.priorityClassName", spec.priority_class_name)]
+    for index, task in enumerate(spec.tasks):
+        field = f"{path}.tasks[{index}].template.spec.priorityClassName"
+        given.append((field, task.pod_spec.get("priorityClassName")))
+    unknown = {name: field for field, name in reversed(given) if isinstance(name, str) and name}
+    missing = [(field, name) for name, field in unknown.items() if not lookup.has_priority_class(name)]
+    for field, name in missing[: -_MOST_NAMED - 1 : -1]:
+        yield f"{field}: no PriorityClass with name {name[:63]} was found: no pod is created before there is one"
+
+
+def cronjob_warnings(cron_job: CronJob, lookup: Lookup, schedulers: Sequence[str]) -> Iterator[str]:
     """Warnings for a CronJob and the jobs that it makes."""
     if cron.never_comes(cron_job.spec.schedule):
         yield f"spec.schedule: no month has the day of {cron_job.spec.schedule!r}, so that it never comes"
-    job = Job.parse(default_job({"spec": cron_job.spec.job_template.spec.dump()}))
-    yield from job_warnings(job.spec, schedulers, "spec.jobTemplate.spec")
+    path, given = "spec.jobTemplate.spec", cron_job.spec.job_template.spec.dump()
+    yield from written_job_warnings(given, path)
+    job = Job.parse(default_job({"spec": given}))
+    yield from job_warnings(job.spec, some_job_name(cron_job), lookup, schedulers, path)
+
+
+def jobtemplate_warnings(template: JobTemplate) -> Iterator[str]:
+    """Warnings for a JobTemplate."""
+    given = template.spec.dump()
+    yield from written_job_warnings(given, "spec")
+    yield from template_warnings(Job.parse(default_job({"spec": given})).spec)
+
+
+def hypernode_warnings(hypernode: HyperNode) -> Iterator[str]:
+    """Members that select nothing: labels are those of nodes."""
+    found = [
+        f"spec.members[{index}].selector.labelMatch"
+        for index, member in enumerate(hypernode.spec.members)
+        if member.selector.label_match is not None and member.type == MemberType.HYPERNODE
+    ]
+    if found:
+        others = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+        yield f"{found[0]}{others}: labels select members of type Node only, so that this selects nothing"
 
 
 def jobflow_warnings(flow: JobFlow) -> Iterator[str]:
-    """Warnings for a JobFlow: probes that can never hold, so that the jobs wait until those before are completed."""
+    """Warnings for a JobFlow: names that are listed again, what its patches write, and probes that can never hold, so
+    that the jobs wait until those before are completed."""
+    yield from _repeated_flows(flow)
     for index, entry in enumerate(flow.spec.flows):
+        if entry.patch is not None and entry.patch.job_spec is not None:
+            yield from written_job_warnings(entry.patch.job_spec.dump(), f"spec.flows[{index}].patch.jobSpec")
         depends = entry.depends_on
         if depends is None or depends.probe is None:
             continue
@@ -87,13 +144,27 @@ def finished_job_warnings(new: Job, old: Job) -> Iterator[str]:
         yield f"the job is {old.phase}: the change is stored and has no effect"
 
 
+def _repeated_flows(flow: JobFlow) -> Iterator[str]:
+    last = {entry.name: index for index, entry in enumerate(flow.spec.flows)}
+    repeated = [index for index, entry in enumerate(flow.spec.flows) if last[entry.name] != index]
+    for index in repeated[:_MOST_NAMED]:
+        name = flow.spec.flows[index].name
+        text = f"{name[:63]!r} is listed again in spec.flows[{last[name]}], and has one job: only the last counts"
+        yield f"spec.flows[{index}].name: {text}"
+
+
+def _name_warnings(spec: JobSpec, name: str, path: str) -> Iterator[str]:
+    for index, task in enumerate(spec.tasks):
+        longest = len(names.pod_name(name, task.name, max(task.replicas - 1, 0)))
+        if longest > LONGEST_HOST_NAME and not task.pod_spec.get("hostname"):
+            text = f"pod names have up to {longest} characters, and host names are cut off after {LONGEST_HOST_NAME}"
+            yield f"{path}.tasks[{index}].name: {text}"
+            return
+
+
 def _size_warnings(spec: JobSpec, path: str) -> Iterator[str]:
-    least = sum(task.min_pods for task in spec.tasks)
     if spec.total_replicas == 0:
         yield f"{path}.tasks: no task has replicas, so no pod is made"
-    if 0 < spec.min_available < least:
-        text = f"{spec.min_available} is below {least}, the sum of the tasks' minAvailable"
-        yield f"{path}.minAvailable: {text}: a task may start with less than its own minimum"
     if spec.min_success is not None and spec.min_success > spec.total_replicas:
         text = f"{spec.min_success} of {spec.total_replicas} pods can't succeed"
         yield f"{path}.minSuccess: {text}, so it has no effect"
@@ -130,5 +201,7 @@ def _policy_warning(policy: LifecyclePolicy, task: TaskSpec | None, at: str) -> 
         yield f"{at}: the event {Event.POD_PENDING} needs a timeout to have an effect"
     if not policy.action and policy.exit_code is not None:
         yield f"{at}: without an action nothing is done"
+    elif policy.action not in POLICY_ACTIONS:
+        yield f"{at}.action: {policy.action[:40]!r} does nothing, want one of {', '.join(POLICY_ACTIONS)}"
     if policy.action == Action.RESTART_PARTITION and task is not None and task.partition_policy is None:
         yield f"{at}: the task has no partitions, so {Action.RESTART_PARTITION} restarts the pod"

@@ -7,7 +7,7 @@ import difflib
 import json
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
 from typing import Any, cast
@@ -30,6 +30,8 @@ from vcbatch.local.apiserver.schema.structural import Node, compile_schema
 _NAMESPACE = "default"
 _LONGEST = 60
 """Characters of a value in a message."""
+_FIELD = re.compile(r"(spec|metadata)\.[^\s:,]+")
+"""The field with which a warning begins."""
 
 
 class Severity(StrEnum):
@@ -146,9 +148,10 @@ def _judged(manifest: Manifest, resource: Resource, world: Files) -> Iterator[Co
         # What has the wrong type can't be judged at all, which then is said without a field.
         if not misfits or (field and _dotted(field) not in told | derived):
             yield _complaint(manifest, str(fault), field=field)
-    for warning in verdict.warnings:
-        field = warning.partition(": ")[0]
-        yield _complaint(manifest, warning, field=field if " " not in field else "", severity=Severity.WARNING)
+    of_writing = () if verdict.faults else admission.mutation_warnings(replace(asked, object=written), defaulted)
+    for warning in (*of_writing, *verdict.warnings):
+        field = _FIELD.match(warning)
+        yield _complaint(manifest, warning, field=field[0] if field else "", severity=Severity.WARNING)
 
 
 def misfits(manifest: Manifest) -> list[tuple[str, str]]:

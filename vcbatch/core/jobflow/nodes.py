@@ -110,7 +110,7 @@ def jobs_of(view: JobFlowView, ledger: JobFlowLedger) -> Jobs:
 
 def nodes_of(view: JobFlowView, jobs: Jobs, ended: Mapping[str, JobPhase]) -> list[Node]:
     """The entries of a flow that is an order, as they are listed. `ended`: how jobs ended that may be gone, by name."""
-    first = [_with_job(view, entry, jobs, ended) for entry in view.flow.spec.flows]
+    first = [_with_job(view, entry, jobs, ended) for entry in view.flow.spec.entries]
     by_name = {node.name: node for node in first}
     broken = _downstream(first, by_name)
     return [
@@ -128,7 +128,7 @@ def ends(view: JobFlowView, ledger: JobFlowLedger) -> dict[str, JobPhase]:
     """How jobs ended that may be gone, by name."""
     found: dict[str, JobPhase] = {}
     conditions = part(view.status, "conditions")
-    for name in (names.flow_job_name(view.flow.name, entry.name) for entry in view.flow.spec.flows):
+    for name in (names.flow_job_name(view.flow.name, entry.name) for entry in view.flow.spec.entries):
         phase = next((phase for phase in _ENDS if phase == part(conditions, name).get("phase")), None)
         if phase is not None:
             found[name] = phase

@@ -25,7 +25,7 @@ def wanted_probes(view: JobFlowView) -> list[Probe]:
 def _waiting(view: JobFlowView) -> list[tuple[Wanted, Child]]:
     flow, ledger = view.flow, view.flow.status.ledger
     going = flow.phase in (JobFlowPhase.PENDING, JobFlowPhase.RUNNING) and not ledger.suspended
-    has_probes = any(entry.depends_on is not None and entry.depends_on.probe is not None for entry in flow.spec.flows)
+    has_probes = any(entry.depends_on is not None and entry.depends_on.probe is not None for entry in flow.spec.entries)
     if not going or not has_probes or flow.metadata.deletion_timestamp or invalid(flow):
         return []
     nodes = nodes_of(view, jobs_of(view, ledger), ends(view, ledger))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from vcbatch.api.names import DEFAULT_SCHEDULER, MOVING_JOB
+from vcbatch.api.names import MOVING_JOB
 from vcbatch.api.phases import JobPhase
 from vcbatch.api.resources import JOBS, JOBTEMPLATES, QUEUES
 from vcbatch.cli.access import Access, access_options
@@ -142,9 +142,8 @@ async def _may_take(api: Api, manifest: Json) -> None:
     from vcbatch.api.validate import job_faults, sentence
 
     queues = [Queue.parse(queue) for queue in (await api.list(QUEUES)).items]
-    schedulers = (DEFAULT_SCHEDULER, text(manifest, "spec", "schedulerName"))  # which run is the old job's affair
     known = _Queues({queue.name: queue for queue in queues})
-    faults = job_faults(Job.parse(manifest), known, schedulers=schedulers)
+    faults = job_faults(Job.parse(manifest), known)
     if faults:
         queue = manifest["spec"]["queue"]
         hint = "`vcbatch queue tree` shows the queues; the job stays as it is."
