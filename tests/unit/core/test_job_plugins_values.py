@@ -14,7 +14,7 @@ from tests.support.job_world import Json, job_object, task
 from vcbatch.api.flags import PLUGIN_FLAGS, Flags
 from vcbatch.api.job import Job
 from vcbatch.api.resources import CONFIGMAPS, NETWORKPOLICIES, SECRETS, SERVICES
-from vcbatch.core.job.plan import Plan, plan_of
+from vcbatch.core.job.plan import Plan, Task, plan_of
 from vcbatch.core.job.plugins import KNOWN, Child, JobPlugin, PluginFailedError, PluginSet, load, register
 from vcbatch.core.machine import FreshKeys
 
@@ -368,6 +368,44 @@ class _Broken:
         raise LookupError(f"no host for {index}")
 
 
+def test_variables_of_plugins_come_before_those_of_the_author() -> None:
+    mine = [
+        {"name": "PORT", "value": "90$(VC_TASK_INDEX)"},
+        {"name": "VK_TASK_INDEX", "value": "mine"},
+        {"name": "HOSTS", "value": "$(VC_W_HOSTS)"},
+        {"name": "PORT", "value": "again"},
+    ]
+    init: Json = {"name": "init", "env": copy.deepcopy(mine)}
+    given = bare("w", 2, containers=[{"name": "main", "env": mine}, {"name": "other"}], initContainers=[init])
+    pod = Applied([given], {"env": [], "svc": [], "pytorch": ["--master=w"]}).pod("w", 1)
+    first, second = pod["spec"]["containers"]
+    added = ["VC_TASK_INDEX", "VC_W_HOSTS", "VC_W_NUM"]
+    assert [entry["name"] for entry in pod["spec"]["initContainers"][0]["env"][:-4]] == added
+    assert [entry["name"] for entry in first["env"][:-4]] == [
+        *added, "MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK",
+    ]  # fmt: skip
+    assert first["env"][-4:] == pod["spec"]["initContainers"][0]["env"][-4:] == mine, "as they were written"
+    assert [entry["name"] for entry in second["env"]][:2] == ["VK_TASK_INDEX", "VC_TASK_INDEX"]
+
+
+def test_variables_of_a_users_plugin_come_before_those_of_the_author() -> None:
+    class Renewing:
+        """Replaces the container with another of its name."""
+
+        def children(self) -> tuple[Child, ...]:
+            return ()
+
+        def change_pod(self, pod: Json, *, task: Task, index: int) -> None:
+            (container,) = pod["spec"]["containers"]
+            env = [*container["env"], {"name": "THEIRS", "value": "y"}]
+            pod["spec"]["containers"] = [{**container, "env": env}]
+
+    plan = plan_of(Job.parse(job_object(tasks=[task("w", 1)])))
+    pod: Json = {"spec": {"containers": [{"name": "main", "env": [{"name": "MINE", "value": "$(THEIRS)"}]}]}}
+    PluginSet({"renewing": Renewing()}).change_pod(pod, task=plan.tasks["w"], index=0)
+    assert [entry["name"] for entry in pod["spec"]["containers"][0]["env"]] == ["THEIRS", "MINE"]
+
+
 def test_a_plugin_that_raises_is_named() -> None:
     plan = plan_of(Job.parse(job_object(tasks=[task("w", 1)])))
     broken: JobPlugin = _Broken()
@@ -375,7 +413,7 @@ def test_a_plugin_that_raises_is_named() -> None:
     with pytest.raises(PluginFailedError, match=r"^plugin mine failed: LookupError: no host$"):
         list(plugins.children())
     with pytest.raises(PluginFailedError, match=r"^plugin mine failed: LookupError: no host for 3$"):
-        plugins.change_pod({}, task=plan.tasks["w"], index=3)
+        plugins.change_pod({"spec": {}}, task=plan.tasks["w"], index=3)
 
 
 def test_a_plugin_that_cannot_be_made_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,11 +22,11 @@ def written_job_warnings(spec: Mapping[str, Any], path: str, *, stored: bool = F
     """
     tasks = [cast(Json, task) for task in listed(spec, "tasks") if isinstance(task, dict)]
     if _is_zero(spec.get("maxRetry")):
-        yield f"{path}.maxRetry: 0 means the default, {DEFAULT_MAX_RETRY}; set 1 for no restart"
+        yield f"{path}.maxRetry: 0 means the default, {DEFAULT_MAX_RETRY}; 1 means no restart"
     zero = [index for index, task in enumerate(tasks) if _is_zero(task.get("maxRetry")) and _answered(spec, task)]
     if zero:
         others = f" (and {len(zero) - 1} more)" if len(zero) > 1 else ""
-        text = f"0 means the default, {DEFAULT_MAX_RETRY}; set 1 for TaskFailed at the first restart of a container"
+        text = f"0 means the default, {DEFAULT_MAX_RETRY}; 1 means TaskFailed at the first restart of a container"
         yield f"{path}.tasks[{zero[0]}].maxRetry{others}: {text}"
     yield from _minimum_warnings(spec, tasks, path, stored=stored)
 

@@ -12,7 +12,7 @@ from vcbatch.api.flags import PLUGIN_FLAGS, Flags, Value, parse_flags
 from vcbatch.api.names import Plugin
 from vcbatch.core.job.plan import Plan, Task
 from vcbatch.core.job.plugins import env, hcclrank, mpi, pytorch, ray, ssh, svc, tensorflow
-from vcbatch.core.job.plugins.framework import Child, JobPlugin
+from vcbatch.core.job.plugins.framework import Child, JobPlugin, containers
 from vcbatch.core.machine import Json
 
 __all__ = ["KNOWN", "Child", "JobPlugin", "PluginFailedError", "PluginSet", "load", "register"]
@@ -74,10 +74,21 @@ class PluginSet:
             yield from children
 
     def change_pod(self, pod: Json, *, task: Task, index: int) -> None:
-        """Let them all add to a pod that is about to be created, in place."""
+        """Let them all add to a pod that is about to be created, in place. Variables that they add to a container come
+        before those of its author, who may then refer to them: Kubernetes expands `$(NAME)` only where NAME stands
+        before (volcano-sh/volcano#611)."""
+        if not self.plugins:
+            return
+        written = {container.get("name"): _names(container) for container in containers(pod, init=True)}
         for name, plugin in self.plugins.items():
             with _blaming(name):
                 plugin.change_pod(pod, task=task, index=index)
+        with _blaming(", ".join(self.plugins)):
+            for container in containers(pod, init=True):
+                before = written.get(container.get("name"))
+                if before:
+                    # The sort is stable: the order among those added, and among the author's, stays.
+                    container["env"] = sorted(container["env"], key=lambda entry: entry.get("name") in before)
 
 
 def load(plan: Plan) -> PluginSet:
@@ -95,6 +106,10 @@ def load(plan: Plan) -> PluginSet:
         with _blaming(name):
             plugins[name] = make(plan, flags)
     return PluginSet(plugins, tuple(faults))
+
+
+def _names(container: Json) -> frozenset[str]:
+    return frozenset(entry.get("name", "") for entry in container.get("env") or ())
 
 
 @contextmanager
