@@ -81,6 +81,78 @@ async def test_jobs_are_filled_in_and_judged_as_on_a_cluster() -> None:
         assert (made["spec"]["queue"], made["spec"]["schedulerName"]) == ("default", "volcano")
 
 
+ONE: Json = {
+    "name": "a",
+    "replicas": 1,
+    "template": {
+        "spec": {
+            "restartPolicy": "Never",
+            "containers": [{"name": "head", "image": "i", "resources": {"requests": {"cpu": 1}}}],
+        }
+    },
+}
+ALWAYS: Json = {**ONE, "template": {"spec": {"containers": ONE["template"]["spec"]["containers"]}}}
+HEAD: Json = copy.deepcopy({**ONE, "name": "head"})
+HEAD["template"]["spec"]["containers"][0]["command"] = ["serve"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "warnings"),
+    [
+        ({"tasks": [ONE]}, []),
+        ({"tasks": [ONE, {**ONE, "name": "b", "replicas": 9}], "minAvailable": 1}, []),
+        ({"tasks": [ALWAYS]}, ["spec.tasks[0].template.spec.restartPolicy: not set: Kubernetes' default, Always, "]),
+        ({"tasks": [ONE], "maxRetry": 0}, ["spec.maxRetry: 0 means the default, 3; 1 means no restart"]),
+        ({"tasks": [ONE], "plugins": {"ssh": ["--no-root"]}}, ["spec.plugins[ssh]: flag no-root isn't known, "]),
+        (
+            {"tasks": [HEAD], "plugins": {"ray": [], "svc": ["--enable-networking"]}},
+            [
+                "spec.plugins[svc]: flag enable-networking isn't known, ",
+                "spec.tasks[0].template.spec.containers[0].command: the plugin ray replaces it by 'ray start'; ",
+            ],
+        ),
+    ],
+)
+@virtual
+async def test_what_runs_otherwise_than_its_author_may_expect_is_warned_of(spec: Json, warnings: list[str]) -> None:
+    async with server(services=admission_services(VirtualClock())) as client:
+        api = client.kernel.api
+        await ensure_definitions(api)
+        await ensure_webhooks(api)
+        queue = {"apiVersion": QUEUES.api_version, "kind": QUEUES.kind, "metadata": {"name": "default"}}
+        await api.create(QUEUES, queue)
+        await api.patch(QUEUES, "default", {"status": {"state": "Open"}}, subresource="status")
+        path = f"/apis/{JOBS.api_version}/namespaces/default/jobs"
+        answer = await client.post(path, {**JOB, "spec": spec})
+        assert answer.code == 201, answer.body
+        said = told(answer)
+        assert len(said) == len(warnings), said
+        assert all(text.startswith(start) for text, start in zip(said, warnings, strict=True)), said
+
+
+@virtual
+async def test_an_answer_has_few_and_short_warnings() -> None:
+    async with server(services=admission_services(VirtualClock())) as client:
+        api = client.kernel.api
+        await ensure_definitions(api)
+        await ensure_webhooks(api)
+        queue = {"apiVersion": QUEUES.api_version, "kind": QUEUES.kind, "metadata": {"name": "default"}}
+        await api.create(QUEUES, queue)
+        await api.patch(QUEUES, "default", {"status": {"state": "Open"}}, subresource="status")
+        policies = [{"exitCode": code, "action": "x" * 300} for code in range(1, 200)]
+        tasks = [{**ALWAYS, "name": f"t{number}", "maxRetry": 0, "policies": policies} for number in range(5)]
+        plugins = {"ssh": ["-" + "n" * 500] * 100, "svc": ["text"] * 100}
+        answer = await client.post(
+            f"/apis/{JOBS.api_version}/namespaces/default/jobs",
+            {**JOB, "spec": {"tasks": tasks, "maxRetry": 0, "plugins": plugins}},
+        )
+        assert answer.code == 201, answer.body
+        said = told(answer)
+        assert len(said) <= 40, "twenty of each webhook"
+        assert max(map(len, said)) <= 256
+        assert said[-1].endswith("more warnings")
+
+
 @virtual
 async def test_what_nothing_will_act_on_is_warned_of() -> None:
     async with server(notices=idle_notices(["volcano"])) as client:
