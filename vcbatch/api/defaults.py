@@ -83,8 +83,7 @@ def default_queue(queue: Mapping[str, Any]) -> Json:
     metadata = _object(queue.get("metadata"))
     annotations = _object(metadata.get("annotations"))
     path, weights = annotations.get(names.HIERARCHY), annotations.get(names.HIERARCHY_WEIGHTS)
-    written = isinstance(path, str) and isinstance(weights, str) and path and weights
-    if written and not path.startswith(ROOT):
+    if isinstance(path, str) and isinstance(weights, str) and path and weights and not path.startswith(ROOT):
         rooted = {**annotations, names.HIERARCHY: f"{ROOT}/{path}", names.HIERARCHY_WEIGHTS: f"1/{weights}"}
         filled["metadata"] = {**metadata, "annotations": rooted}
     return filled

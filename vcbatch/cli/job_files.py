@@ -10,6 +10,7 @@ from vcbatch.api.job import Job
 from vcbatch.api.model import MalformedObject
 from vcbatch.api.resources import JOBS
 from vcbatch.api.validate import sentence, type_faults
+from vcbatch.cli.origin import Origin
 from vcbatch.cli.output import CliError
 from vcbatch.core.job.ledger import read_ledger
 from vcbatch.core.job.plan import plan_of
@@ -33,7 +34,8 @@ def members_of(document: Json, priority_classes: Mapping[str, int], *, source: o
     name = f"job {meta['namespace']}/{meta.get('name')}"
     misfits = type_faults(JOBS, document)
     if misfits:
-        raise CliError(f"{source}: {name}: {sentence(misfits)}")
+        where = source.place(misfits[0].field) if isinstance(source, Origin) else source
+        raise CliError(f"{where}: {name}: {sentence(misfits)}")
     try:
         job = Job.parse(default_job({**document, "metadata": meta}))
         plan = plan_of(job)

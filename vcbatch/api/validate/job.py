@@ -185,7 +185,7 @@ def _whole_cpu_faults(task: TaskSpec, position: int, path: str) -> Iterator[Faul
         for index, container in enumerate(listed(task.pod_spec, group)):
             if not _asks_whole_cpus(container):
                 field = f"{path}.template.spec.{group}[{index}].resources.requests[cpu]"
-                name = container.get("name") if isinstance(container, dict) else None
+                name = cast(Json, container).get("name") if isinstance(container, dict) else None
                 # Volcano says container[i] of init containers too, which is another container.
                 which = "container" if group == "containers" else group
                 where = f"spec.task[{position}] {which}[{index}] ({name})"

@@ -66,8 +66,9 @@ def _written_minimum(task: Json, *, stored: bool) -> int:
 
 def _answered(spec: Mapping[str, Any], task: Json) -> bool:
     """Whether a policy is about TaskFailed, which is what a task's maxRetry leads to."""
-    policies = [each for of in (task, spec) for each in listed(of, "policies") if isinstance(each, dict)]
-    events = [event for each in policies for event in (cast(Json, each).get("event"), *listed(each, "events"))]
+    given = [*listed(task, "policies"), *listed(spec, "policies")]
+    policies = [cast(Json, policy) for policy in given if isinstance(policy, dict)]
+    events = [event for policy in policies for event in (policy.get("event"), *listed(policy, "events"))]
     return Event.TASK_FAILED in events or Event.ANY in events
 
 
