@@ -417,17 +417,13 @@ def test_a_claim_that_can_not_be_served_is_named(claim: list[Json] | None, words
     assert words in told.message
 
 
-def test_without_the_library_expressions_are_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(text: str) -> object:
-        raise ImportError(text)
-
-    monkeypatch.setattr(expressions, "_compiled", missing)
-    cluster = Claims()
-    cluster.devices("a", "gpu-0")
-    cluster.claim("c")
-    cluster.users("g", 1, "c")
-    cluster.cycle()
-    assert "needs the package common-expression-language" in cluster.why("g")
+def test_an_expression_that_costs_too_much_chooses_nothing() -> None:
+    squares = "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]" + ".map(x, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10].map(y, x + y).sum())" * 2
+    nested = f"{squares}.all(a, {squares}.all(b, {squares}.all(c, {squares}.all(d, a + b + c + d > 0))))"
+    assert expressions.fault(nested) == ""
+    assert not expressions.holds(nested, {"driver": "d"})
+    assert not expressions.holds("['ab']" + ".map(s, s + s)" * 64 + ".size() == 1", {"driver": "d"})
+    assert "may have 10240" in expressions.fault("device.driver == '" + "a" * 10240 + "'")
 
 
 def test_where_devices_are_switched_off_pods_are_placed_without() -> None:

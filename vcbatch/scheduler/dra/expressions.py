@@ -1,54 +1,56 @@
-"""Expressions by which devices are chosen (CEL), where the library for them is installed.
+"""Expressions by which devices are chosen (CEL).
 
 The expression sees `device` with `driver`, `allowMultipleAllocations`, and by domain and name `attributes` and
-`capacity`. Quantities are whole thousandths and versions are marked texts in it, since the library knows no types but
-its own.
+`capacity`. Quantities are whole thousandths and versions are marked texts in it. What an expression may cost is
+bounded.
 """
 
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
+from vcbatch.api import cel
+from vcbatch.api.cel.evaluate import Function
+from vcbatch.api.cel.functions import EVERYTHING
+from vcbatch.api.cel.support import plain
 from vcbatch.api.quantity import MalformedQuantity, parse_quantity
 
-MISSING = "choosing devices by expression needs the package common-expression-language"
+_LONGEST = 10 * 1024
+_MOST_COST = 1_000_000
+"""Of one evaluation. Source of both: k8s.io/api `resource/v1`, CELSelectorExpressionMaxLength and MaxCost."""
 _VERSION = "\x00semver:"
-_BOUND = re.compile(r"\.(?:all|exists|exists_one|filter|map)\s*\(\s*([A-Za-z_]\w*)\s*,")
-"""The names that macros give to the values of a list."""
 
 
 def fault(expression: str) -> str:
     """Why an expression can't be used; empty where it can."""
+    if len(expression) > _LONGEST:
+        return f"the expression has {len(expression)} characters; it may have {_LONGEST}"
     try:
         program = _compiled(expression)
-    except ImportError:
-        return MISSING
-    except ValueError as error:
-        return f"the expression {expression!r} can't be read: {str(error).splitlines()[0]}"
-    known = {"device", *_BOUND.findall(expression)}
-    unknown = [name for name in program.variables() if name not in known]
-    return f"the expression {expression!r} names {unknown[0]!r}; it may name only device" if unknown else ""
+    except cel.CelSyntaxError as error:
+        return f"the expression {expression!r} can't be read: {error}"
+    unknown = sorted(program.variables - {"device"})
+    if unknown:
+        return f"the expression {expression!r} names {unknown[0]!r}; it may name only device"
+    if program.unknown_functions:
+        return f"the expression {expression!r} calls {program.unknown_functions[0]!r}, which is no function of it"
+    return ""
 
 
 def holds(expression: str, device: Mapping[str, Any]) -> bool:
-    """Whether the device is chosen. One that lacks what the expression looks at isn't."""
-    import cel
-
+    """Whether the device is chosen. One that lacks what the expression looks at isn't, nor one on which the expression
+    costs more than it may."""
     try:
-        context = cel.Context(variables={"device": dict(device)}, functions=_FUNCTIONS)
-        return _compiled(expression).execute(context) is True
-    except (KeyError, TypeError, ValueError, RuntimeError, IndexError, OverflowError, ZeroDivisionError):
+        return _compiled(expression).run({"device": device}, cel.Budget(_MOST_COST)) is True
+    except (cel.CelError, cel.CelSyntaxError):
         return False
 
 
 @functools.lru_cache(maxsize=4096)
-def _compiled(expression: str) -> Any:
-    import cel
-
-    return cel.compile(expression)
+def _compiled(expression: str) -> cel.Program:
+    return cel.Program(expression, _FUNCTIONS)
 
 
 def quantity(text: str | float) -> int:
@@ -125,15 +127,16 @@ def _is_integer(amount: int) -> bool:
     return amount % 1000 == 0
 
 
-_FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "quantity": quantity,
-    "isQuantity": _is(quantity),
-    "semver": _semver,
-    "isSemver": _is(_parts),
-    "compareTo": _order,
-    "isGreaterThan": _above,
-    "isLessThan": _below,
-    "includes": _includes,
-    "asInteger": _as_integer,
-    "isInteger": _is_integer,
+_FUNCTIONS: Mapping[str, Function] = {
+    **EVERYTHING,
+    "quantity": plain(quantity),
+    "isQuantity": plain(_is(quantity)),
+    "semver": plain(_semver),
+    "isSemver": plain(_is(_parts)),
+    "compareTo": plain(_order),
+    "isGreaterThan": plain(_above),
+    "isLessThan": plain(_below),
+    "includes": plain(_includes),
+    "asInteger": plain(_as_integer),
+    "isInteger": plain(_is_integer),
 }
