@@ -158,6 +158,9 @@ def _check_origin(headers: Mapping[str, str]) -> None:
         raise StatusError(403, "Forbidden", "requests of web pages are not served")
 
 
+_LONGEST_LENGTH = 18
+
+
 def _extension(scope: Scope, name: str, *arguments: Any) -> None:
     """Tell the connection something, where it is one that listens."""
     call = (scope.get("extensions") or {}).get(name)
@@ -167,7 +170,7 @@ def _extension(scope: Scope, name: str, *arguments: Any) -> None:
 
 async def _body(headers: Mapping[str, str], receive: Receive) -> bytes:
     length = headers.get("content-length", "")
-    if length.isdigit() and int(length) > BODY_LIMIT:
+    if length.isascii() and length.isdigit() and (len(length) > _LONGEST_LENGTH or int(length) > BODY_LIMIT):
         raise _too_large()
     chunks: list[bytes] = []
     size = 0

@@ -11,6 +11,7 @@ from vcbatch.local.apiserver.access import User
 from vcbatch.local.apiserver.admission import AdmissionRequest
 from vcbatch.local.apiserver.admission.webhooks import Services
 from vcbatch.local.apiserver.kernel import Kernel
+from vcbatch.local.apiserver.offload import Offload
 from vcbatch.local.apiserver.tokens import ServiceAccountTokens
 from vcbatch.seams import Clock, Random
 
@@ -27,6 +28,7 @@ def build(
     token_user: Callable[[str], User | None] = lambda _token: None,
     health: Health | None = None,
     tokens: ServiceAccountTokens | None = None,
+    offload: Offload | None = None,
 ) -> Kernel:
     """A server without sockets, with every kind. With `state_dir` None nothing outlives the process: for tests and
     simulation. `root_ca` is the certificate that every namespace's `kube-root-ca.crt` shows; `token_user` tells reviews
@@ -45,4 +47,5 @@ def build(
         known_version=known_version,
         root_ca=root_ca,
         health=health,
+        offload=offload,
     )

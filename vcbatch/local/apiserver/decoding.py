@@ -23,6 +23,8 @@ from vcbatch.local.apiserver.errors import (
 from vcbatch.local.apiserver.patch.transform import Patch
 from vcbatch.local.apiserver.registry import RequestContext, Served
 from vcbatch.local.apiserver.request import Body, missing_kind, summary
+from vcbatch.local.apiserver.schema.builtin import decode_as
+from vcbatch.local.apiserver.schema.types import kind_struct
 from vcbatch.local.apiserver.served import ServedSet
 from vcbatch.seams.api import PatchKind
 
@@ -54,6 +56,17 @@ class Decoder:
         if found:
             raise bad_request(f"{prefix}strict decoding error: {', '.join(found)}")
 
+    @staticmethod
+    def decode_subresource(obj: Json, *, group: str, version: str, kind: str) -> None:
+        """Check the types of what is posted to a subresource (a Binding, an Eviction) and drop unknown fields; 400."""
+        known = kind_struct(api_version=f"{group}/{version}".removeprefix("/"), kind=kind)
+        try:
+            if known is not None:
+                decode_as(known, obj)
+            rules.check_types(obj, built_in=True)
+        except DecodeError as error:
+            raise bad_request(f'{kind} in version "{version}" cannot be handled as a {kind}: {error}') from None
+
     def _fields(
         self, entry: Served, obj: Json, faults: Sequence[str], ctx: RequestContext, *, ordered: bool = False
     ) -> list[str]:
@@ -69,7 +82,8 @@ class Decoder:
         if ctx.field_validation == "Strict":
             return found
         if ctx.field_validation == "Warn":
-            ctx.warnings.extend(fault for fault in found if fault not in ctx.warnings)
+            known = set(ctx.warnings)
+            ctx.warnings.extend(fault for fault in found if fault not in known)
         return []
 
     def _check_type(self, entry: Served, obj: Json, ctx: RequestContext, *, raw: bytes = b"") -> None:
@@ -128,7 +142,8 @@ class Decoder:
         if entry.generated and obj.get("apiVersion") not in (None, "", resource.api_version):
             detail = f"must be {resource.api_version}"
             errors = [invalid_value("apiVersion", obj["apiVersion"], detail)]
-            kind, name = obj.get("kind") or resource.kind, obj["metadata"].get("name", "")
+            kind, metadata = obj.get("kind") or resource.kind, obj.get("metadata")
+            name = metadata.get("name", "") if isinstance(metadata, dict) else ""
             raise invalid(group=resource.group, kind=kind, name=name, errors=errors)
         if not entry.generated:
             self._keep_type(entry, obj, shown, patch)

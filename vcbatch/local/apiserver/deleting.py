@@ -17,6 +17,7 @@ from vcbatch.local.apiserver import definitions, namespaces
 from vcbatch.local.apiserver.engine import Engine
 from vcbatch.local.apiserver.errors import (
     MODIFIED,
+    FieldError,
     StatusError,
     bad_request,
     conflict,
@@ -29,9 +30,13 @@ from vcbatch.local.apiserver.gojson import kind_of
 from vcbatch.local.apiserver.metadata import FOREGROUND, ORPHAN, timestamp
 from vcbatch.local.apiserver.record import Record
 from vcbatch.local.apiserver.registry import RequestContext, Served
+from vcbatch.local.apiserver.request import MAX_INT64, go_integer
 
 Json = dict[str, Any]
 
+_LONGEST_GRACE = 2**31 - 1
+"""What a deletion may wait, in seconds (68 years): its end must be a time that can be written."""
+_LAST_MOMENT = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 POLICIES = ("Foreground", "Background", "Orphan")
 
 
@@ -78,10 +83,16 @@ def parse_delete_options(body: Json | None, query: Mapping[str, Any]) -> DeleteO
         ("dryRun", dry_run, list, "[]string"),
     ):
         if value is not None and (not isinstance(value, wanted) or (wanted is int and isinstance(value, bool))):
-            raise bad_request(
-                f"json: cannot unmarshal {kind_of(value)} into Go struct field DeleteOptions.{name} of type {title}"
-            )
-    errors = []
+            raise _mistyped(kind_of(value), name, title)
+    if grace is not None and abs(grace) > MAX_INT64:
+        raise _mistyped(f"number {grace:.3g}", "gracePeriodSeconds", "int64")
+    for name, title in (("uid", "types.UID"), ("resourceVersion", "string")):
+        if not isinstance(preconditions.get(name) or "", str):
+            raise _mistyped(kind_of(preconditions[name]), f"preconditions.{name}", title)
+    errors: list[FieldError] = []
+    if grace is not None and grace > _LONGEST_GRACE:
+        detail = f"must be less than or equal to {_LONGEST_GRACE}"
+        errors.append(invalid_value("gracePeriodSeconds", grace, detail))
     if propagation is not None and orphan is not None:
         detail = "orphanDependents and deletionPropagation cannot be both set"
         errors.append(invalid_value("propagationPolicy", propagation, detail))
@@ -104,6 +115,10 @@ def parse_delete_options(body: Json | None, query: Mapping[str, Any]) -> DeleteO
     )
 
 
+def _mistyped(given: str, name: str, title: str) -> StatusError:
+    return bad_request(f"json: cannot unmarshal {given} into Go struct field DeleteOptions.{name} of type {title}")
+
+
 def _from_query(query: Mapping[str, Any]) -> Json:
     source: Json = {}
     for name in ("propagationPolicy", "gracePeriodSeconds", "orphanDependents", "dryRun"):
@@ -112,9 +127,7 @@ def _from_query(query: Mapping[str, Any]) -> Json:
             continue
         text = values[0]
         if name == "gracePeriodSeconds":
-            if not text.lstrip("-").isdigit():
-                raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax')
-            source[name] = int(text)
+            source[name] = go_integer(text)
         elif name == "orphanDependents":
             source[name] = text.lower() not in ("false", "0")
         elif name == "dryRun":
@@ -216,13 +229,13 @@ class Deleter:
             if options.grace_seconds is None or grace >= current:
                 # A second delete may shorten the grace, never lengthen it.
                 return bool(current)
-            began = _parse(metadata["deletionTimestamp"]) - timedelta(seconds=current)
-            metadata["deletionTimestamp"] = timestamp(max(now, began + timedelta(seconds=grace)))
+            left = grace - current  # below zero: the end comes earlier
+            metadata["deletionTimestamp"] = timestamp(max(now, _after(_parse(metadata["deletionTimestamp"]), left)))
             metadata["deletionGracePeriodSeconds"] = grace
             return grace > 0
         if grace <= 0:
             return False
-        metadata["deletionTimestamp"] = timestamp(now + timedelta(seconds=grace))
+        metadata["deletionTimestamp"] = timestamp(_after(now, grace))
         metadata["deletionGracePeriodSeconds"] = grace
         if "generation" in metadata:
             metadata["generation"] += 1
@@ -244,6 +257,14 @@ class Deleter:
             metadata["finalizers"] = result
         else:
             metadata.pop("finalizers", None)
+
+
+def _after(moment: datetime, seconds: int) -> datetime:
+    """The moment so many seconds later, or the nearest that can be written."""
+    try:
+        return min(moment + timedelta(seconds=seconds), _LAST_MOMENT)
+    except OverflowError:
+        return _LAST_MOMENT if seconds > 0 else moment
 
 
 def _mark(metadata: Json, now: datetime) -> None:

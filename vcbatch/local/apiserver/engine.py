@@ -16,11 +16,12 @@ from vcbatch.api.resources import NAMESPACES, PODS, Resource
 from vcbatch.local.apiserver.admission import Admission, AdmissionRequest, NoAdmission
 from vcbatch.local.apiserver.errors import StatusError, not_found
 from vcbatch.local.apiserver.kinds.pods.ledger import PodLedger
+from vcbatch.local.apiserver.offload import Inline, Offload
 from vcbatch.local.apiserver.quota_usage import QuotaUsage
 from vcbatch.local.apiserver.record import Record
 from vcbatch.local.apiserver.registry import RequestContext, Served
 from vcbatch.local.apiserver.served import ServedSet
-from vcbatch.local.apiserver.store import Store
+from vcbatch.local.apiserver.store import Store, check_size
 from vcbatch.seams import Clock, Random
 
 Json = dict[str, Any]
@@ -37,6 +38,7 @@ class Engine:
         self.clock = clock
         self.random = random
         self.admission: Admission = NoAdmission()
+        self.offload: Offload = Inline()
 
     def now(self) -> datetime:
         return self.clock.now()
@@ -239,13 +241,15 @@ def dry_record(stored: Json, old: Record | None) -> Record:
         metadata["resourceVersion"] = str(old.version)
     else:
         metadata.pop("resourceVersion", None)
+    body = msgspec.json.encode(stored)
+    check_size(body, old)
     return Record(
         "",
         metadata.get("namespace", ""),
         metadata.get("name", ""),
         metadata.get("uid", ""),
         old.version if old else 0,
-        msgspec.json.encode(stored),
+        body,
         metadata.get("labels"),
         (),
         "deletionTimestamp" in metadata,

@@ -96,10 +96,7 @@ def conflict(*, group: str, plural: str, name: str, message: str) -> StatusError
 
 def invalid(*, group: str, kind: str, name: str, errors: Sequence[FieldError]) -> StatusError:
     """422: `Job.batch.volcano.sh "x" is invalid: …`, one cause for each fault."""
-    texts: list[str] = []
-    for error in errors:
-        if str(error) not in texts:
-            texts.append(str(error))
+    texts = list(dict.fromkeys(map(str, errors)))
     joined = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     details = _object_details(group=group, plural=kind, name=name)
     details["causes"] = [{"reason": e.reason, "message": e.message, "field": e.field} for e in errors]
@@ -169,6 +166,11 @@ def unsupported_verb(*, group: str, plural: str, verb: str) -> StatusError:
     """405 for a verb that a custom resource doesn't have."""
     message = f'{verb} is not supported on resources of kind "{qualified(group=group, plural=plural)}"'
     return StatusError(405, "MethodNotAllowed", message, {"group": group, "kind": plural})
+
+
+def entity_too_large(detail: str) -> StatusError:
+    """413 for a request, or what it makes of an object, beyond a limit."""
+    return StatusError(413, "RequestEntityTooLarge", f"Request entity too large: {detail}")
 
 
 def unprocessable() -> StatusError:

@@ -5,10 +5,14 @@ A scanner with the states of Go's: it reports the first byte that can't continue
 
 from __future__ import annotations
 
+import re
+
 _SPACE = b" \t\r\n"
 _LITERALS = {ord("t"): b"true", ord("f"): b"false", ord("n"): b"null"}
 _DIGITS = b"0123456789"
 _MAXIMUM_DEPTH = 10_000
+_PLAIN = re.compile(rb'[^\x00-\x1f"\\]*')
+"""What stands for itself in a string."""
 
 
 class _Fault(Exception):
@@ -108,6 +112,7 @@ class _Scanner:
     def _string(self) -> None:
         self._at += 1
         while True:
+            self._at = _PLAIN.match(self._data, self._at).end()  # type: ignore[union-attr]  # it matches anywhere
             byte = self._byte()
             if byte < 0x20:
                 raise self._fail("in string literal")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from vcbatch.api.name_rules import path_segment
 from vcbatch.hosting.guards import SESSION_STALL_SECONDS
@@ -28,12 +29,15 @@ from vcbatch.local.apiserver.errors import (
 )
 from vcbatch.local.apiserver.healthz import health_response
 from vcbatch.local.apiserver.list_options import ListOptions, parse_list_options
+from vcbatch.local.apiserver.offload import LARGE, LARGE_YAML
 from vcbatch.local.apiserver.operations import StoreOperations
 from vcbatch.local.apiserver.patch.transform import Patch, parse_patch, patch_kind
-from vcbatch.local.apiserver.reading import Reader
+from vcbatch.local.apiserver.reading import Page, Reader
 from vcbatch.local.apiserver.record import Record
 from vcbatch.local.apiserver.registry import Documents, HandlerRequest, PodStreams, Reply, RequestContext, Served
 from vcbatch.local.apiserver.request import (
+    JSON_TYPE,
+    YAML_TYPE,
     Accepted,
     Body,
     Target,
@@ -65,9 +69,11 @@ from vcbatch.local.apiserver.writing import Writer
 from vcbatch.seams.api import PatchKind
 
 Json = dict[str, Any]
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
+_DELETES_IN_A_ROW = 50
 _OPTION_KINDS = {"create": "CreateOptions", "update": "UpdateOptions", "patch": "PatchOptions"}
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "GET": "get"}
 
@@ -263,9 +269,9 @@ class Handler:
             return await self._delegate(call, entry.handlers[""])
         match call.verb:
             case "get":
-                return self._get(call)
+                return await self._get(call)
             case "list":
-                return self._list(call)
+                return await self._list(call)
             case "watch":
                 return self._watch(call)
             case "create":
@@ -294,7 +300,7 @@ class Handler:
         if name == "scale":
             return await self._scale(call)
         if call.verb == "get":
-            return self._get(call)
+            return await self._get(call)
         if call.verb in ("update", "patch"):
             return await self._update(call)
         raise method_not_allowed()
@@ -303,31 +309,58 @@ class Handler:
         accept = call.request.headers.get("accept", "")
         return negotiate(accept, listing=listing, kind=_internal_kind(call.entry, listing=listing))
 
-    def _body(self, call: _Call) -> Body:
+    async def _body(self, call: _Call) -> Body:
         request = call.request
-        return decode_body(
-            request.body,
-            request.headers.get("content-type", ""),
-            kind=call.entry.resource.kind,
-            custom=call.entry.generated,
-            protobuf=self._protobuf,
+        return await self._at_length(
+            request,
+            lambda: decode_body(
+                request.body,
+                request.headers.get("content-type", ""),
+                kind=call.entry.resource.kind,
+                custom=call.entry.generated,
+                protobuf=self._protobuf,
+            ),
         )
 
-    def _answer(self, call: _Call, record: Record, accepted: Accepted, code: int = 200) -> Response:
-        return object_response(call.entry, record, accepted, code=code, now=self.engine.now(), query=call.request.query)
+    async def _at_length(self, request: Request, work: Callable[[], T]) -> T:
+        """What `work` makes of the request's body; off the event loop where that takes long."""
+        limit = LARGE_YAML if "yaml" in request.headers.get("content-type", "") else LARGE
+        return work() if len(request.body) < limit else await self.engine.offload.run(work)
 
-    def _get(self, call: _Call) -> Response:
+    async def _shown(self, size: int, accepted: Accepted, query: Mapping[str, Any], work: Callable[[], T]) -> T:
+        """What `work` makes of objects of `size` bytes for the client; off the event loop where that takes long."""
+        plain = not accepted.transform and accepted.media_type == JSON_TYPE and not flag(query, "pretty")
+        limit = LARGE_YAML if accepted.media_type == YAML_TYPE else LARGE
+        return work() if plain or size < limit else await self.engine.offload.run(work)
+
+    async def _answer(self, call: _Call, record: Record, accepted: Accepted, code: int = 200) -> Response:
+        query, now = call.request.query, self.engine.now()
+        return await self._shown(
+            len(record.body),
+            accepted,
+            query,
+            lambda: object_response(call.entry, record, accepted, code=code, now=now, query=query),
+        )
+
+    async def _listed(self, call: _Call, page: Page, accepted: Accepted, query: Mapping[str, Any]) -> Response:
+        now, size = self.engine.now(), sum(len(record.body) for record in page.records)
+        return await self._shown(
+            size, accepted, query, lambda: list_response(call.entry, page, accepted, now=now, query=query)
+        )
+
+    async def _get(self, call: _Call) -> Response:
         accepted = self._accepted(call)
         version = first(call.request.query, "resourceVersion")
-        return self._answer(call, self.reader.get(call.entry, call.namespace, call.name, version=version), accepted)
+        record = self.reader.get(call.entry, call.namespace, call.name, version=version)
+        return await self._answer(call, record, accepted)
 
     def _list_options(self, call: _Call) -> ListOptions:
         return parse_list_options(call.entry, call.namespace, call.request.query)
 
-    def _list(self, call: _Call) -> Response:
+    async def _list(self, call: _Call) -> Response:
         accepted = self._accepted(call, listing=True)
         page = self.reader.list(call.entry, self._list_options(call))
-        return list_response(call.entry, page, accepted, now=self.engine.now(), query=call.request.query)
+        return await self._listed(call, page, accepted, call.request.query)
 
     def _watch(self, call: _Call) -> Response:
         accept, kind = call.request.headers.get("accept", ""), _internal_kind(call.entry, listing=True)
@@ -346,18 +379,18 @@ class Handler:
 
     async def _create(self, call: _Call) -> Response:
         accepted = self._accepted(call)
-        record = await self.writer.create(call.entry, self._body(call), self._context(call))
+        record = await self.writer.create(call.entry, await self._body(call), self._context(call))
         await self.engine.store.settled()
-        return self._answer(call, record, accepted, 201)
+        return await self._answer(call, record, accepted, 201)
 
-    def _patch(self, call: _Call) -> Patch:
+    async def _patch(self, call: _Call) -> Patch:
         """The patch; a missing object is reported before a faulty patch of it."""
         kind = patch_kind(_content_type(call.request), call.entry)
         if "force" in call.request.query:
             errors = [forbidden_field("force", "may not be specified for non-apply patch")]
             raise invalid(group="meta.k8s.io", kind="PatchOptions", name="", errors=errors)
         self.engine.find(call.entry, call.namespace, call.name)
-        return parse_patch(kind, call.request.body)
+        return await self._at_length(call.request, lambda: parse_patch(kind, call.request.body))
 
     async def _update(self, call: _Call) -> Response:
         accepted = self._accepted(call)
@@ -365,49 +398,48 @@ class Handler:
         if call.verb == "patch" and patch_kind(_content_type(call.request), call.entry) is PatchKind.APPLY:
             record, created = await self._apply(call, ctx)
         elif call.verb == "patch":
-            record = await self.writer.patch(call.entry, call.name, self._patch(call), ctx)
+            record = await self.writer.patch(call.entry, call.name, await self._patch(call), ctx)
         else:
-            record, created = await self.writer.update(call.entry, call.name, self._body(call), ctx)
+            record, created = await self.writer.update(call.entry, call.name, await self._body(call), ctx)
         await self.engine.store.settled()
-        return self._answer(call, record, accepted, 201 if created else 200)
+        return await self._answer(call, record, accepted, 201 if created else 200)
 
     async def _apply(self, call: _Call, ctx: RequestContext) -> tuple[Record, bool]:
         """Server-side apply; answers what is stored and whether it was created."""
         if not call.options.field_manager:
             errors = [required("fieldManager", "is required for apply patch")]
             raise invalid(group="meta.k8s.io", kind="PatchOptions", name="", errors=errors)
-        body = decode_configuration(call.request.body)
+        body = await self._at_length(call.request, lambda: decode_configuration(call.request.body))
         return await self.writer.apply(call.entry, call.name, body, ctx, force=flag(call.request.query, "force"))
 
-    def _delete_options(self, call: _Call) -> DeleteOptions:
-        body: Json | None = None
-        if call.request.body:
-            decoded = decode_body(
-                call.request.body,
-                call.request.headers.get("content-type", ""),
-                kind="",
-                custom=False,
-                protobuf=self._protobuf,
+    async def _delete_options(self, call: _Call) -> DeleteOptions:
+        request, body = call.request, None
+        if request.body:
+            media = request.headers.get("content-type", "")
+            decoded = await self._at_length(
+                request, lambda: decode_body(request.body, media, kind="", custom=False, protobuf=self._protobuf)
             )
             body = decoded.value
-        return parse_delete_options(body, call.request.query)
+        return parse_delete_options(body, request.query)
 
     async def _delete(self, call: _Call) -> Response:
         accepted = self._accepted(call)
-        options = self._delete_options(call)
+        options = await self._delete_options(call)
         ctx = replace(self._context(call), dry_run=options.dry_run)
         record, gone = await self.deleter.delete(call.entry, call.name, options, ctx)
         await self.engine.store.settled()
         if gone and not call.entry.returns_deleted:
             return json_response(_deleted(call.entry, record), accepted=accepted)
-        return self._answer(call, record, replace(accepted, transform=""))
+        return await self._answer(call, record, replace(accepted, transform=""))
 
     async def _delete_collection(self, call: _Call) -> Response:
         accepted = self._accepted(call, listing=True)
-        options = self._delete_options(call)
+        options = await self._delete_options(call)
         ctx = replace(self._context(call), dry_run=options.dry_run)
         page = self.reader.list(call.entry, self._list_options(call))
-        for record in page.records:
+        for number, record in enumerate(page.records):
+            if number % _DELETES_IN_A_ROW == _DELETES_IN_A_ROW - 1:
+                await asyncio.sleep(0)  # others are served between
             try:
                 await self.deleter.delete(
                     call.entry, record.name, options, replace(ctx, namespace=record.namespace or None), named=False
@@ -416,8 +448,7 @@ class Handler:
                 if error.code != 404:
                     raise
         await self.engine.store.settled()
-        now = self.engine.now()
-        return list_response(call.entry, page, replace(accepted, transform=""), now=now, query={})
+        return await self._listed(call, page, replace(accepted, transform=""), {})
 
     # -- subresources -----------------------------------------------------------------------------------------------
 
@@ -428,9 +459,9 @@ class Handler:
             return json_response(read_scale(entry, self.engine.decode(entry, record)))
         patch, body = None, None
         if call.verb == "patch":
-            patch = self._patch(call)
+            patch = await self._patch(call)
         else:
-            body = self._body(call).value
+            body = (await self._body(call)).value
         ctx = replace(self._context(call), field_validation="Ignore")
         record = await write_scale(self.engine, self.writer, entry, call.name, patch=patch, body=body, ctx=ctx)
         await self.engine.store.settled()
@@ -440,7 +471,7 @@ class Handler:
         request = call.request
         body: Body | None = None
         if request.body and call.verb in ("create", "update", "delete"):
-            body = self._body(call)
+            body = await self._body(call)
         ctx = self._context(call)
         if body is not None and handler is call.entry.handlers.get(""):
             self._decoder.decode(call.entry, body, ctx)
@@ -475,6 +506,7 @@ class Handler:
         engine, entry = self.engine, call.entry
         group, version, kind = entry.subresource_kinds.get(call.target.subresource, ("", "v1", entry.resource.kind))
         obj: Json = {"kind": kind, "apiVersion": f"{group}/{version}".removeprefix("/"), **body.value}
+        self._decoder.decode_subresource(obj, group=group, version=version, kind=kind)
         obj["metadata"] = {"name": call.name, "namespace": call.namespace, **(obj.get("metadata") or {})}
         changed = await engine.mutate("CREATE", entry, obj, None, ctx) or obj
         await engine.validate("CREATE", entry, changed, None, ctx)

@@ -14,6 +14,7 @@ from vcbatch.local.apiserver.engine import Engine
 from vcbatch.local.apiserver.handler import Handler
 from vcbatch.local.apiserver.inprocess import InProcessApi
 from vcbatch.local.apiserver.lifecycle import Lifecycle
+from vcbatch.local.apiserver.offload import Inline, Offload
 from vcbatch.local.apiserver.persistence import Persistence
 from vcbatch.local.apiserver.registry import CustomKinds, Documents, Served
 from vcbatch.local.apiserver.schema import descriptions
@@ -28,8 +29,9 @@ class Kernel:
     """Use `start`, then `handler` (any request) or `api` (the `Api` seam), then `stop`.
 
     With `state_dir` None nothing is kept. `services` are those in this process that webhook configurations may name;
-    `notices` are warnings of the server's own for a create; the faults of `health` make /readyz fail. Raises
-    `persistence.StateError` for a directory that can't be used.
+    `notices` are warnings of the server's own for a create; the faults of `health` make /readyz fail; `offload` carries
+    out what takes long, by default on the event loop. Raises `persistence.StateError` for a directory that can't be
+    used.
     """
 
     def __init__(
@@ -47,6 +49,7 @@ class Kernel:
         known_version: int = 0,
         root_ca: str = "",
         health: Health | None = None,
+        offload: Offload | None = None,
     ) -> None:
         self.background = Background(clock=clock, random=random, health=health)
         self.persistence = Persistence(state_dir, known_version=known_version) if state_dir else None
@@ -62,8 +65,14 @@ class Kernel:
             clock=clock,
             random=random,
         )
+        self.engine.offload = offload or Inline()
         self._webhooks = Webhooks(
-            store=self.store, served=self.engine.served, random=random, services=services or {}, notices=notices
+            store=self.store,
+            served=self.engine.served,
+            random=random,
+            services=services or {},
+            notices=notices,
+            offload=offload,
         )
         self.engine.admission = self._webhooks
         self.handler = Handler(self.engine, documents=documents, protobuf=protobuf, health=self.background.health)

@@ -67,6 +67,9 @@ class RequestContext:
     """What is known of a service account beside its name."""
     unadmitted: bool = False
     """Whether no webhook is asked: the server furnishes this itself, or they have judged what it follows from."""
+    patient: bool = False
+    """Whether the strategy may take its time, as it doesn't hold up the event loop. Where it may not, one that finds
+    that it takes long raises `expressions.TooLong`, and is asked again with patience."""
     warnings: list[str] = field(default_factory=list[str])
     """Texts appended here reach the client as `Warning: 299` headers."""
 

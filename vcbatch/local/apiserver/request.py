@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -92,14 +93,23 @@ def flag(query: Mapping[str, Sequence[str]], name: str) -> bool:
     return bool(values) and values[0].lower() not in ("false", "0")
 
 
+_INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
+MAX_INT64 = 2**63 - 1
+
+
+def go_integer(text: str) -> int:
+    """A number as Go's `strconv.ParseInt` reads it, of 64 bits; 400 in its words."""
+    if not _INTEGER.fullmatch(text):
+        raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax')
+    value = int(text) if len(text) < 40 else MAX_INT64 + 1
+    if not -MAX_INT64 - 1 <= value <= MAX_INT64:
+        raise bad_request(f'strconv.ParseInt: parsing "{text}": value out of range')
+    return value
+
+
 def integer(query: Mapping[str, Sequence[str]], name: str) -> int | None:
     text = first(query, name)
-    if not text:
-        return None
-    try:
-        return int(text)
-    except ValueError:
-        raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
+    return go_integer(text) if text else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,12 +251,13 @@ class Body:
     """The text itself, where a refusal may have to quote it."""
 
 
-def check_depth(value: Any, body: bytes) -> None:
-    """400 for a body that nests deeper than any object does: what walks objects does it by recursion."""
-    if body.count(b"{") + body.count(b"[") <= yaml.DEPTH_LIMIT:
+def check_depth(value: Any, *, text: bytes | None = None, what: str = "the body") -> None:
+    """400 for JSON that nests deeper than any object does: what walks objects does it by recursion. `text`: what the
+    value was read from, where that is at hand."""
+    if text is not None and text.count(b"{") + text.count(b"[") <= yaml.DEPTH_LIMIT:
         return
     if deeper_than(value, yaml.DEPTH_LIMIT):
-        raise bad_request(f"the body nests deeper than {yaml.DEPTH_LIMIT} levels")
+        raise bad_request(f"{what} nests deeper than {yaml.DEPTH_LIMIT} levels")
 
 
 _decode_json = msgspec.json.Decoder().decode
@@ -334,7 +345,7 @@ def _from_json(body: bytes, kind: str) -> Body:
         if not isinstance(value.get(name, ""), str) and value[name] is not None:
             fault = f"json: cannot unmarshal {gojson.kind_of(value[name])} into Go struct field .{name} of type string"
             raise _unrecognized(kind, fault, body)
-    check_depth(value, body)
+    check_depth(value, text=body)
     # A text that encodes back to itself has no key twice; most clients send one.
     return Body(value, () if _encode_json(value) == body else duplicates(body), body)
 
@@ -372,8 +383,8 @@ def decode_configuration(body: bytes) -> Body:
             f"{prefix}unmarshaling JSON: while decoding JSON: json: cannot unmarshal {gojson.kind_of(value)} into Go "
             "value of type map[string]interface {}"
         )
-    check_depth(value, body)
-    return Body(value, faults)
+    check_depth(value, text=body)
+    return Body(value, faults, body)
 
 
 def decode_body(

@@ -77,13 +77,16 @@ def page_not_found() -> Response:
     return text_response("404 page not found\n", code=404)
 
 
+_MOST_WARNINGS = 64
+"""How many an answer carries: Python's HTTP library, and so most clients written in it, reads 100 headers at most."""
 _WARNINGS_TOGETHER = 4096
 _LONG_WARNING = 256
 """What a warning is cut to, in characters, where all of them together are too long."""
 
 
 def warning_headers(warnings: Sequence[str]) -> list[tuple[str, str]]:
-    """Each text once, in order; none with control characters. Source: apiserver `pkg/endpoints/filters/warning.go`."""
+    """Each text once, in order; none with control characters; bounded in number, where the last
+    one says how many were left out, and in size. Source: apiserver `pkg/endpoints/filters/warning.go`."""
     texts = [text for text in dict.fromkeys(warnings) if text and text.isprintable()]
     if sum(map(len, texts)) > _WARNINGS_TOGETHER:
         texts = [text[:_LONG_WARNING] for text in texts]
@@ -91,6 +94,9 @@ def warning_headers(warnings: Sequence[str]) -> list[tuple[str, str]]:
     size = 0
     for text in texts:
         if size >= _WARNINGS_TOGETHER:
+            break
+        if len(kept) == _MOST_WARNINGS - 1 and len(texts) > _MOST_WARNINGS:
+            kept.append(f"{len(texts) - len(kept)} more warnings were left out")
             break
         size += len(text)
         kept.append(text)

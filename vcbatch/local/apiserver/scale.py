@@ -8,6 +8,7 @@ from typing import Any
 
 from vcbatch.local.apiserver.engine import Engine
 from vcbatch.local.apiserver.errors import MODIFIED, bad_request, conflict, invalid, invalid_value
+from vcbatch.local.apiserver.gojson import kind_of
 from vcbatch.local.apiserver.patch.transform import Patch
 from vcbatch.local.apiserver.record import Record
 from vcbatch.local.apiserver.registry import RequestContext, Served
@@ -75,7 +76,7 @@ async def write_scale(
         if patch is not None:
             scale, _ = patch.apply(read_scale(entry, engine.decode(entry, record)), entry)
         _replicas(entry, name, record, scale)
-        metadata = {"name": name, "namespace": ctx.namespace, **(scale.get("metadata") or {})}
+        metadata: Json = {"name": name, "namespace": ctx.namespace, **(scale.get("metadata") or {})}
         shown = {"kind": present["kind"], "apiVersion": present["apiVersion"], "status": {"replicas": 0}, **scale}
         changed = await engine.mutate("UPDATE", entry, {**shown, "metadata": metadata}, present, ctx)
         replicas = _replicas(entry, name, record, changed or scale)
@@ -86,12 +87,36 @@ async def write_scale(
     raise conflict(group=entry.resource.group, plural=entry.resource.plural, name=name, message=MODIFIED)
 
 
+def _check_types(scale: Json) -> None:
+    """400 where a field that is read has the wrong type."""
+    for path, wanted, title in _FIELDS:
+        value = _at(scale, path.split("."))
+        fits = isinstance(value, wanted) and not isinstance(value, bool)
+        if value is not None and not (fits and (not isinstance(value, int) or abs(value) < 2**31)):
+            given = f"number {value:.6g}" if isinstance(value, int) and fits else kind_of(value)
+            raise bad_request(
+                f'Scale in version "v1" cannot be handled as a Scale: json: cannot unmarshal {given} into Go struct '
+                f"field Scale.{path} of type {title}"
+            )
+
+
+_FIELDS: tuple[tuple[str, type, str], ...] = (
+    ("metadata", dict, "v1.ObjectMeta"),
+    ("metadata.name", str, "string"),
+    ("metadata.namespace", str, "string"),
+    ("metadata.uid", str, "types.UID"),
+    ("metadata.resourceVersion", str, "string"),
+    ("spec", dict, "v1.ScaleSpec"),
+    ("spec.replicas", int, "int32"),
+    ("status", dict, "v1.ScaleStatus"),
+)
+"""What is read of a Scale that a client sends."""
+
+
 def _replicas(entry: Served, name: str, record: Record, scale: Json) -> int:
     """What the Scale asks for. Raises `StatusError` where it can't be had."""
-    spec = scale.get("spec") or {}
-    replicas = spec.get("replicas", 0) if isinstance(spec, dict) else None
-    if not isinstance(replicas, int) or isinstance(replicas, bool):
-        raise bad_request('Scale in version "v1" cannot be handled as a Scale: spec.replicas must be an integer')
+    _check_types(scale)
+    replicas: int = (scale.get("spec") or {}).get("replicas") or 0
     if replicas < 0:
         errors = [invalid_value("spec.replicas", replicas, "must be greater than or equal to 0")]
         raise invalid(group="autoscaling", kind="Scale", name=name, errors=errors)
@@ -101,8 +126,8 @@ def _replicas(entry: Served, name: str, record: Record, scale: Json) -> int:
     return replicas
 
 
-def _scaled(engine: Engine, entry: Served, replicas: int) -> Callable[[Record], Made]:
-    def make(record: Record) -> Made:
+def _scaled(engine: Engine, entry: Served, replicas: int) -> Callable[[Record, RequestContext], Made]:
+    def make(record: Record, _ctx: RequestContext) -> Made:
         obj = engine.decode(entry, record)
         node = obj
         *parents, last = _path(entry, "specReplicasPath")

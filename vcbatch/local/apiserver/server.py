@@ -25,6 +25,7 @@ from vcbatch.local.apiserver.authn import Authenticator
 from vcbatch.local.apiserver.inprocess import InProcessApi
 from vcbatch.local.apiserver.kernel import Kernel
 from vcbatch.local.apiserver.losses import Loss
+from vcbatch.local.apiserver.offload import Threads
 from vcbatch.local.apiserver.pki import Pki, kubeconfig, write_private
 from vcbatch.local.apiserver.registry import PodStreams
 from vcbatch.local.apiserver.schema import descriptions
@@ -147,6 +148,7 @@ class EmbeddedServer:
         self._kernel: Kernel | None = None
         self._server: uvicorn.Server | None = None
         self._serving: asyncio.Task[None] | None = None
+        self._offload = Threads()
 
     @property
     def url(self) -> str:
@@ -202,6 +204,7 @@ class EmbeddedServer:
                 token_user=authenticator.token_user,
                 health=self._health,
                 tokens=tokens,
+                offload=self._offload,
             )
             self.connect_kubelet(self._kubelet)
             await self._kernel.start()
@@ -290,6 +293,7 @@ class EmbeddedServer:
         if self._kernel:
             await self._kernel.stop()
             self._kernel = None
+        self._offload.stop()
 
 
 def _listen(port: int) -> socket.socket:

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from vcbatch.api.resources import Resource
-from vcbatch.local.apiserver.errors import StatusError
+from vcbatch.local.apiserver.errors import StatusError, entity_too_large
 from vcbatch.local.apiserver.history import Change, History
 from vcbatch.local.apiserver.persistence import Persistence, StoredObject, WriteFailed
 from vcbatch.local.apiserver.record import Record
@@ -21,6 +21,21 @@ from vcbatch.local.apiserver.record import Record
 Json = dict[str, Any]
 
 _encode = msgspec.json.Encoder().encode
+
+
+LARGEST_OBJECT = 3 * 512 * 1024
+"""The most bytes of JSON that an object is created with: 1.5 MiB, as etcd's `--max-request-bytes`."""
+_SLACK = 4096
+"""How much larger an update may leave it, so that one of just this size can still be deleted: marks, conditions."""
+
+
+def check_size(body: bytes, old: Record | None) -> None:
+    """413 for an object that is too large to be stored. One that was stored by a former version may stay as large."""
+    limit = LARGEST_OBJECT if old is None else max(LARGEST_OBJECT, len(old.body) - _SLACK) + _SLACK
+    if len(body) > limit:
+        raise entity_too_large(
+            f"etcdserver: request is too large: the object has {len(body)} bytes, limit is {LARGEST_OBJECT}"
+        )
 
 
 class _Owner(msgspec.Struct, gc=False):
@@ -152,9 +167,11 @@ class Store:
         return list(self._dependents.get(uid, {}).values())
 
     def put(self, resource: Resource, obj: Json, old: Record | None) -> Record:
-        """Write `obj`, which has its name, namespace and UID, over `old`. Sets its resourceVersion."""
+        """Write `obj`, which has its name, namespace and UID, over `old`. Sets its resourceVersion. Raises
+        `StatusError` 413 for an object beyond `LARGEST_OBJECT`."""
         collection = self.collection(resource)
         record = self._record(collection.key, obj)
+        check_size(record.body, old)
         if old is not None:
             self._unindex_owners(old)
         collection.place(record)

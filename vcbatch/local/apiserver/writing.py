@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -23,6 +23,8 @@ from vcbatch.local.apiserver.errors import (
     invalid,
     invalid_value,
 )
+from vcbatch.local.apiserver.expressions import TooLong
+from vcbatch.local.apiserver.offload import LARGE
 from vcbatch.local.apiserver.patch.transform import Patch
 from vcbatch.local.apiserver.record import Record
 from vcbatch.local.apiserver.registry import RequestContext, Served
@@ -36,6 +38,7 @@ OTHER_NAMESPACE = "the namespace of the provided object does not match the names
 _MOST_TRIES = 5
 """How often a write is made anew because another came in while webhooks were asked; as a real server's patches."""
 
+T = TypeVar("T")
 Made = tuple[Json, Sequence[Json] | None]
 """An object that is to replace the stored one, and the managers of its fields after an apply."""
 
@@ -54,7 +57,7 @@ class Writer:
         """Store a new object, with the `managed` fields of an apply; answers what is stored."""
         obj: Json = body.value
         engine = self._engine
-        self._decoder.decode(entry, body, ctx)
+        await self._at_length(len(body.raw), lambda ctx: self._decoder.decode(entry, body, ctx), ctx)
         metadata: Json = obj["metadata"]
         self._place(entry, metadata, ctx)
         engine.require_namespace(entry, ctx, metadata.get("name") or metadata.get("generateName", ""))
@@ -69,7 +72,7 @@ class Writer:
             self._place(entry, metadata, ctx)
         self._fill(entry, obj, ctx)
         entry.strategy.default(obj, None, ctx)
-        self._check_create(entry, obj, ctx)
+        await self._at_length(len(body.raw), lambda ctx: self._check_create(entry, obj, ctx), ctx)
         await engine.validate("CREATE", entry, obj, None, ctx)
         entry.strategy.admit_create(obj, ctx)
         name = metadata["name"]
@@ -78,6 +81,18 @@ class Writer:
         if managed:
             metadata["managedFields"] = list(managed)
         return engine.write(entry, obj, None, ctx)
+
+    async def _at_length(self, size: int, work: Callable[[RequestContext], T], ctx: RequestContext) -> T:
+        """Do the work, which takes the longer the larger `size` is, in bytes; off the event loop where that is long.
+        Others may write meanwhile."""
+        if size < LARGE:
+            try:
+                return work(ctx)
+            except TooLong:
+                pass
+        offload = self._engine.offload
+        context = offload.context(ctx)
+        return await offload.run(lambda: work(context))
 
     @staticmethod
     def _wipe(metadata: Json) -> None:
@@ -134,7 +149,7 @@ class Writer:
     async def update(self, entry: Served, name: str, body: Body, ctx: RequestContext) -> tuple[Record, bool]:
         """PUT. Answers what is stored and whether it was created."""
         obj: Json = body.value
-        self._decoder.decode(entry, body, ctx)
+        await self._at_length(len(body.raw), lambda ctx: self._decoder.decode(entry, body, ctx), ctx)
         self._check_address(entry, name, obj["metadata"], ctx)
         if entry.create_on_update and not ctx.subresource:
             namespace = ctx.namespace if entry.resource.namespaced else None
@@ -161,21 +176,21 @@ class Writer:
             obj["metadata"]["namespace"] = ctx.namespace
         sent = encode_object(obj)
 
-        def make(record: Record) -> Made:
+        def make(record: Record, _ctx: RequestContext) -> Made:
             if uid and uid != record.uid:
                 raise self._wrong_uid(entry, record, uid)
             return msgspec.json.decode(sent), None
 
-        return await self.replace(entry, name, make, ctx), False
+        return await self.replace(entry, name, make, ctx, size=len(sent)), False
 
     async def patch(self, entry: Served, name: str, patch: Patch, ctx: RequestContext) -> Record:
-        def make(record: Record) -> Made:
+        def make(record: Record, ctx: RequestContext) -> Made:
             obj, shown = patch.apply(self._engine.decode(entry, record), entry)
             self._decoder.decode_patched(entry, obj, shown, patch, ctx)
             self._check_address(entry, name, obj["metadata"], ctx)
             return obj, None
 
-        return await self.replace(entry, name, make, ctx)
+        return await self.replace(entry, name, make, ctx, size=patch.size)
 
     async def apply(
         self, entry: Served, name: str, body: Body, ctx: RequestContext, *, force: bool
@@ -195,10 +210,10 @@ class Writer:
             managed = apply.created(config=config, entry=entry, manager=ctx.field_manager, now=ctx.now)
             return await self.create(entry, Body(config), ctx, managed=managed), True
 
-        def make(record: Record) -> Made:
+        def make(record: Record, ctx: RequestContext) -> Made:
             return self._applied(entry, name, record, config, ctx, force=force)
 
-        return await self.replace(entry, name, make, ctx), False
+        return await self.replace(entry, name, make, ctx, size=len(body.raw)), False
 
     def _applied(
         self, entry: Served, name: str, record: Record, config: Json, ctx: RequestContext, *, force: bool
@@ -245,20 +260,37 @@ class Writer:
             f"Precondition failed: UID in precondition: {uid}, UID in object meta: {record.uid}",
         )
 
-    async def replace(self, entry: Served, name: str, make: Callable[[Record], Made], ctx: RequestContext) -> Record:
+    async def replace(
+        self,
+        entry: Served,
+        name: str,
+        make: Callable[[Record, RequestContext], Made],
+        ctx: RequestContext,
+        *,
+        size: int = 0,
+    ) -> Record:
         """Write what `make` makes of the stored object over it, after all checks; nothing is written if nothing
         changed. An object whose last finalizer goes while it is being deleted is removed. Where another write came in
-        while webhooks were asked, all begins anew."""
+        while webhooks were asked, all begins anew. `size`: the bytes that the client sent."""
         for _ in range(_MOST_TRIES):
             record = self._engine.find(entry, ctx.namespace, name)
-            obj, managed = make(record)
-            written = await self._replace(entry, record, obj, ctx, managed)
+            obj, managed = await self._at_length(
+                size + len(record.body), lambda ctx, record=record: make(record, ctx), ctx
+            )
+            written = await self._replace(entry, record, obj, ctx, managed, size=size + len(record.body))
             if written is not None:
                 return written
         raise conflict(group=entry.resource.group, plural=entry.resource.plural, name=name, message=MODIFIED)
 
     async def _replace(
-        self, entry: Served, record: Record, obj: Json, ctx: RequestContext, managed: Sequence[Json] | None
+        self,
+        entry: Served,
+        record: Record,
+        obj: Json,
+        ctx: RequestContext,
+        managed: Sequence[Json] | None,
+        *,
+        size: int,
     ) -> Record | None:
         """What is stored now; None where `record` isn't what is stored any more. `managed`: the fields' managers after
         an apply; any other write makes its writer the manager of what it changed."""
@@ -284,7 +316,7 @@ class Writer:
         entry.strategy.default(obj, old, ctx)
         if ctx.subresource != "status" and entry.strategy.changes_generation(obj, old):
             metadata["generation"] = old["metadata"].get("generation", 0) + 1
-        self._check_update(entry, obj, old, ctx)
+        await self._at_length(size, lambda ctx: self._check_update(entry, obj, old, ctx), ctx)
         await engine.validate("UPDATE", entry, obj, old, ctx)
         if not engine.is_current(entry, record):
             return None

@@ -5,8 +5,6 @@ Source: apiserver `pkg/admission/plugin/webhook/{rules,predicates,matchcondition
 
 from __future__ import annotations
 
-import functools
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -122,17 +120,29 @@ def _labels(obj: Json) -> Mapping[str, str]:
     return (obj.get("metadata") or {}).get("labels") or {}
 
 
+_CONDITION_LIMIT = 2_500_000
+"""What the conditions of one webhook may cost for a request. Source: k8s.io/apiserver `pkg/apis/cel/config.go`,
+RuntimeCELCostBudgetMatchConditions."""
+
+
 # -- conditions -----------------------------------------------------------------------------------------------------
 
 
 def fulfilled(
-    conditions: Sequence[Condition], request: AdmissionRequest, review: Json, *, ignores_failure: bool
+    conditions: Sequence[Condition],
+    request: AdmissionRequest,
+    review: Json,
+    *,
+    ignores_failure: bool,
+    patient: bool = True,
 ) -> bool:
     """Whether all conditions hold, over the `request` of the review. One that doesn't hold counts more than one that
-    can't be evaluated; with only those, the request is refused (403), or with `ignores_failure` the webhook skipped."""
+    can't be evaluated; with only those, the request is refused (403), or with `ignores_failure` the webhook skipped.
+    Not `patient`: raises `expressions.TooLong` rather than to hold up the event loop."""
     troubles: list[str] = []
+    costs = expressions.Costs(patient=patient, limit=_CONDITION_LIMIT)
     for condition in conditions:
-        outcome = evaluated(condition.expression, variables_of(review))
+        outcome = costs.run(condition.expression, variables_of(review))
         if outcome is False:
             return False
         if isinstance(outcome, expressions.Trouble):
@@ -151,60 +161,6 @@ def variables_of(review: Json) -> dict[str, Any]:
     """What expressions see of the `request` of an AdmissionReview."""
     facts = {key: value for key, value in review.items() if key not in ("object", "oldObject")}
     return {"object": review.get("object"), "oldObject": review.get("oldObject"), "request": facts}
-
-
-def evaluated(expression: str, variables: Mapping[str, Any]) -> Any:
-    """The value of an expression, given no more of the variables than it looks at: objects are large, and handing
-    them over takes longer than looking at them."""
-    given: dict[str, Any] = {}
-    for name, paths in _looks_at(expression).items():
-        if name in variables:
-            value = variables[name]
-            given[name] = value if paths is None or not isinstance(value, dict) else _trimmed(value, paths)
-    return expressions.run(expression, given)
-
-
-_Paths = tuple[tuple[str, ...], ...]
-_USE = re.compile(r"(?<![\w.])(\w+)((?:\s*\.\??\s*[A-Za-z_]\w*)*)(\s*\()?")
-_STEP = re.compile(r"[A-Za-z_]\w*")
-_STRINGS = re.compile(r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*\"""")
-
-
-@functools.lru_cache(maxsize=1024)
-def _looks_at(expression: str) -> Mapping[str, _Paths | None]:
-    """Each variable of the expression, and the paths in it that it may look at; None for anything."""
-    found: dict[str, list[tuple[str, ...]] | None] = {name: [] for name in expressions.compiled(expression).variables()}
-    for match in _USE.finditer(_STRINGS.sub("''", expression)):
-        name, steps = match[1], tuple(_STEP.findall(match[2]))
-        if name not in found:
-            continue
-        if match[3]:
-            steps = steps[:-1]  # the last is a function
-        known = found[name]
-        if not steps or known is None:
-            found[name] = None
-        else:
-            known.append(steps)
-    return {name: None if not paths else tuple(paths) for name, paths in found.items()}
-
-
-def _trimmed(value: Json, paths: _Paths) -> Json:
-    result: Json = {}
-    for path in paths:
-        _copy_path(value, result, path)
-    return result
-
-
-def _copy_path(source: Json, target: Json, path: tuple[str, ...]) -> None:
-    name, *rest = path
-    if name not in source:
-        return
-    value = source[name]
-    if not rest or not isinstance(value, dict):
-        target[name] = value
-    elif target.get(name) is not value:  # else it is there as a whole
-        below: Json = target.setdefault(name, {})
-        _copy_path(value, below, tuple(rest))
 
 
 def equivalent_conversion(own: Served, other: Served, obj: Json) -> Json:

@@ -25,8 +25,10 @@ from vcbatch.local.apiserver.admission.reviews import (
     review_request,
 )
 from vcbatch.local.apiserver.errors import StatusError, bad_request, internal
+from vcbatch.local.apiserver.expressions import TooLong
 from vcbatch.local.apiserver.history import Change
 from vcbatch.local.apiserver.kinds.admission import EXEMPT, MUTATING, VALIDATING
+from vcbatch.local.apiserver.offload import Inline, Offload
 from vcbatch.local.apiserver.patch.json_patch import JsonPatchError, apply
 from vcbatch.local.apiserver.registry import RequestContext, Served
 from vcbatch.local.apiserver.served import ServedSet
@@ -63,7 +65,9 @@ class Webhooks:
         random: Random,
         services: Services,
         notices: Callable[[AdmissionRequest], Sequence[str]] | None = None,
+        offload: Offload | None = None,
     ) -> None:
+        self._offload = offload or Inline()
         self._store = store
         self._served = served
         self._random = random
@@ -190,9 +194,7 @@ class Webhooks:
         if not matching.selected_object(hook.object_selector, request):
             return None
         asked = self._review(call, request)
-        if hook.conditions and not matching.fulfilled(
-            hook.conditions, request, asked, ignores_failure=hook.ignores_failure
-        ):
+        if hook.conditions and not await self._fulfilled(hook, request, asked):
             return None
         if request.ctx.dry_run and hook.side_effects not in _HARMLESS:
             raise bad_request(f'admission webhook "{hook.name}" does not support dry run')
@@ -208,6 +210,17 @@ class Webhooks:
         if not answer.allowed:
             raise refusal(hook.name, answer.status)
         return answer
+
+    async def _fulfilled(self, hook: Hook, request: AdmissionRequest, asked: Json) -> bool:
+        def judge(*, patient: bool) -> bool:
+            return matching.fulfilled(
+                hook.conditions, request, asked, ignores_failure=hook.ignores_failure, patient=patient
+            )
+
+        try:
+            return judge(patient=False)
+        except TooLong:
+            return await self._offload.run(lambda: judge(patient=True))
 
     def _review(self, call: _Call, request: AdmissionRequest) -> Json:
         obj, old = request.object, request.old

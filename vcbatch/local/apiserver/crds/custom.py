@@ -105,7 +105,7 @@ class CustomStrategy:
             if any(error.reason in _BLOCKING for error in errors):
                 errors.append(_RULES_SKIPPED)
             else:
-                errors += cel.validate_rules(obj, self.schema, old=given)
+                errors += cel.validate_rules(obj, self.schema, old=given, patient=ctx.patient)
         return errors
 
     def admit_create(self, obj: Json, ctx: RequestContext) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from vcbatch.api import faults
-from vcbatch.local.apiserver import expressions
+from vcbatch.local.apiserver.crds.costs import cost_faults
 from vcbatch.local.apiserver.errors import FieldError
 from vcbatch.local.apiserver.registry import Json
 from vcbatch.local.apiserver.schema import cel
@@ -53,7 +53,7 @@ def schema_faults(schema: Json, path: str) -> list[FieldError]:
         return [faults.forbidden(path, f"must not have more than {_MAX_NODES} levels and alternatives")]
     found = [*_declared_faults(schema, path, root=True)]
     structural = sorted(_structural_faults(schema, path, "root"), key=str)
-    return [*found, *structural] or list(_default_faults(schema, path))
+    return [*found, *structural] or [*cost_faults(schema, path), *_default_faults(schema, path)]
 
 
 def _size(schema: Any, depth: int) -> int | None:
@@ -268,9 +268,6 @@ def _rule_faults(schema: Json, path: str) -> Iterator[FieldError]:
         text = str(rule.get("rule") or "")
         if not text.strip():
             yield faults.required(f"{at}.rule", "rule is not specified")
-            continue
-        if not expressions.usable():
-            yield faults.forbidden(f"{at}.rule", "validation rules need the package common-expression-language")
             continue
         for key in ("rule", "messageExpression"):
             expression = str(rule.get(key) or "")

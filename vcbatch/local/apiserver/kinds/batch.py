@@ -175,6 +175,10 @@ def _unreadable(schedule: str) -> str:
     return complaint
 
 
+_MOST_ZONE_PARTS = 4
+"""More than any name of the time zone database has; each is a folder to look into."""
+
+
 def _zone_faults(zone: str | None) -> list[FieldError]:
     path = "spec.timeZone"
     if zone is None:
@@ -182,7 +186,9 @@ def _zone_faults(zone: str | None) -> list[FieldError]:
     if not zone:
         return [faults.invalid(path, zone, "timeZone must be nil or non-empty string")]
     parts = zone.split("/")
-    if any(each in (".", "..") or each.startswith("-") or not _ZONE_PART.fullmatch(each) for each in parts):
+    if len(parts) > _MOST_ZONE_PARTS or any(
+        each in (".", "..") or each.startswith("-") or not _ZONE_PART.fullmatch(each) for each in parts
+    ):
         return [faults.invalid(path, zone, f"unknown time zone {zone}")]
     if zone.lower() == "local":
         detail = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"

@@ -28,8 +28,15 @@ def int_or_percent_faults(value: Any, path: str) -> list[FieldError]:
     return faults.not_negative(path, value)
 
 
+_LONGEST_PERCENT = 20
+
+
 def not_above_hundred_percent(value: Any, path: str) -> list[FieldError]:
-    if isinstance(value, str) and _PERCENT.fullmatch(value) and int(value[:-1]) > 100:
+    if (
+        isinstance(value, str)
+        and _PERCENT.fullmatch(value)
+        and (len(value) > _LONGEST_PERCENT or int(value[:-1]) > 100)
+    ):
         return [faults.invalid(path, value, "must not be greater than 100%")]
     return []
 

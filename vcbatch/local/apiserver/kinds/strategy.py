@@ -106,7 +106,8 @@ class BuiltIn:
         self.admit(obj, ctx)
 
     def _warn(self, obj: Json, ctx: RequestContext) -> None:
-        ctx.warnings.extend(text for text in self.warn(obj) if text not in ctx.warnings)
+        known = set(ctx.warnings)
+        ctx.warnings.extend(text for text in self.warn(obj) if text not in known)
 
     def changes_generation(self, obj: Json, old: Json | None) -> bool:
         if not self.generation:

@@ -225,7 +225,5 @@ def expression_faults(expression: str, path: str, declared: frozenset[str]) -> I
     expression = expression.strip()
     if not expression:
         yield faults.required(path)
-    elif not expressions.usable():
-        yield faults.forbidden(path, "expressions need the package common-expression-language")
     elif wrong := expressions.fault(expression, declared):
         yield faults.invalid(path, expression, wrong)

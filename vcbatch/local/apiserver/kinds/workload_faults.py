@@ -115,6 +115,8 @@ def stateful_set_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> l
     if update not in ("RollingUpdate", "OnDelete"):
         detail = "must be 'RollingUpdate' or 'OnDelete'"
         found.append(faults.invalid("spec.updateStrategy", spec.get("updateStrategy"), detail))
+    elif update == "RollingUpdate":
+        found += _partitioned_faults(dig(spec, "updateStrategy", "rollingUpdate") or {})
     found += faults.not_negative("spec.replicas", spec.get("replicas"))
     for key in ("minReadySeconds", "revisionHistoryLimit"):
         found += faults.not_negative(f"spec.{key}", spec.get(key))
@@ -123,6 +125,19 @@ def stateful_set_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> l
     for index, claim in enumerate(spec.get("volumeClaimTemplates") or ()):
         found += _claim_template_faults(claim, f"spec.volumeClaimTemplates[{index}]")
     return found + _selector_and_template_faults(spec, kind="statefulset", restart_policies=["Always"])
+
+
+def _partitioned_faults(rolling: Json) -> list[FieldError]:
+    """Source: kubernetes `pkg/apis/apps/validation`, `validateRollingUpdateStatefulSet`."""
+    path = "spec.updateStrategy.rollingUpdate"
+    found = faults.not_negative(f"{path}.partition", rolling.get("partition"))
+    unavailable = rolling.get("maxUnavailable")
+    if unavailable is None:
+        return found
+    found += int_or_percent_faults(unavailable, f"{path}.maxUnavailable")
+    if unavailable in (0, "0%"):
+        found.append(faults.invalid(f"{path}.maxUnavailable", unavailable, "cannot be 0"))
+    return found + not_above_hundred_percent(unavailable, f"{path}.maxUnavailable")
 
 
 def _claim_template_faults(claim: Json, path: str) -> list[FieldError]:
@@ -135,6 +150,10 @@ def daemon_set_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> lis
     spec = obj.get("spec") or {}
     found = _selector_and_template_faults(spec, kind="daemonset", restart_policies=["Always"])
     found += faults.not_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
+    rolling, path = dig(spec, "updateStrategy", "rollingUpdate") or {}, "spec.updateStrategy.rollingUpdate"
+    for key in ("maxUnavailable", "maxSurge"):
+        found += int_or_percent_faults(rolling.get(key), f"{path}.{key}")
+        found += not_above_hundred_percent(rolling.get(key), f"{path}.{key}")
     return found + faults.not_negative("spec.revisionHistoryLimit", spec.get("revisionHistoryLimit"))
 
 

@@ -1,14 +1,23 @@
 """JSON patch (RFC 6902) over plain JSON, with the two liberties that the Go library takes: none is created by `-`
-on a missing list, and `remove` of what isn't there is a fault."""
+on a missing list, and `remove` of what isn't there is a fault. `copy` is bounded, since each one may double the object.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
 Json = dict[str, Any]
 
 MAXIMUM_OPERATIONS = 10_000
+MAXIMUM_COPIED = 3 * 1024 * 1024
+"""How many bytes of JSON the `copy` operations of one patch may add. Source: k8s.io/apiserver `pkg/server/config.go`,
+JSONPatchMaxCopyBytes."""
+_LONGEST_INDEX = 18
+
+_encode = msgspec.json.Encoder().encode
 
 
 class JsonPatchError(Exception):
@@ -24,6 +33,10 @@ def _copied(value: Any) -> Any:
     return value
 
 
+class CopyTooLarge(JsonPatchError):
+    """The `copy` operations add more than `MAXIMUM_COPIED` bytes."""
+
+
 class _Missing(JsonPatchError):
     """A path that leads nowhere."""
 
@@ -37,7 +50,8 @@ def _pointer(path: Any) -> list[str]:
 def _index(items: list[Any], part: str, *, insert: bool) -> int:
     if insert and part == "-":
         return len(items)
-    if not part.lstrip("-").isdigit():
+    digits = part.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= _LONGEST_INDEX):
         raise JsonPatchError(f"invalid list index {part!r}")
     index = int(part)
     if index < 0:
@@ -101,6 +115,13 @@ def _same(left: Any, right: Any) -> bool:
     )
 
 
+def _source(document: Any, operation: Json) -> Any:
+    """What a `copy` copies: Go's library copies null from where nothing is."""
+    *above, last = _pointer(operation.get("from")) or [""]
+    parent = _find(document, above)
+    return parent.get(last) if isinstance(parent, dict) else _child(parent, last)
+
+
 def _apply(document: Any, operation: Any) -> Any:
     if not isinstance(operation, dict):
         raise JsonPatchError("an operation must be an object")
@@ -115,19 +136,19 @@ def _apply(document: Any, operation: Any) -> Any:
                 return _copied(operation.get("value"))
             # Go's library replaces what isn't there, too.
             parent = _find(document, tokens[:-1])
-            key: Any = tokens[-1] if isinstance(parent, dict) else _index(parent, tokens[-1], insert=False)
-            parent[key] = _copied(operation.get("value"))
+            if isinstance(parent, dict):
+                parent[tokens[-1]] = _copied(operation.get("value"))
+            elif isinstance(parent, list):
+                parent[_index(parent, tokens[-1], insert=False)] = _copied(operation.get("value"))
+            else:
+                raise JsonPatchError("the parent of the path is no object or list")
             return document
         case "move":
             source = _pointer(operation.get("from"))
             value = _find(document, source)
             return _add(_remove(document, source), tokens, value)
         case "copy":
-            *above, last = _pointer(operation.get("from")) or [""]
-            parent = _find(document, above)
-            # Go's library copies null from where nothing is.
-            value = parent.get(last) if isinstance(parent, dict) else _child(parent, last)
-            return _add(document, tokens, _copied(value))
+            return _add(document, tokens, _copied(_source(document, operation)))
         case "test":
             try:
                 found = _find(document, tokens)
@@ -160,6 +181,16 @@ def apply(document: Json, operations: Sequence[Any]) -> Any:
             f"The allowed maximum operations in a JSON patch is {MAXIMUM_OPERATIONS}, got {len(operations)}"
         )
     result: Any = _copied(document)
-    for operation in operations:
-        result = _applied(result, operation)
+    copied = 0
+    try:
+        for operation in operations:
+            if isinstance(operation, dict) and operation.get("op") == "copy":
+                copied += len(_encode(_source(result, operation)))
+                if copied > MAXIMUM_COPIED:
+                    raise CopyTooLarge(
+                        f"the copy operations of the patch add more than {MAXIMUM_COPIED} bytes to the object"
+                    )
+            result = _applied(result, operation)
+    except RecursionError:
+        raise JsonPatchError("the patched object nests too deeply") from None
     return result

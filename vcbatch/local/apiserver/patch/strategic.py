@@ -7,12 +7,18 @@ and `$retainKeys`, `$setElementOrder/LIST`, `$deleteFromPrimitiveList/LIST`.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
+import msgspec
+
 from vcbatch.local.apiserver.errors import StatusError, bad_request
+from vcbatch.local.apiserver.gojson import kind_of
 
 Json = dict[str, Any]
+
+_encode_sorted = msgspec.json.Encoder(order="sorted").encode
 
 _DIRECTIVE = "$patch"
 _RETAIN = "$retainKeys"
@@ -37,14 +43,14 @@ def _merge_map(target: Json, patch: Json, path: str, keys: Mapping[str, str]) ->
     if directive == "delete":
         return {}
     if directive not in (None, "merge"):
-        raise _unknown_directive(directive, patch)
-    retained = patch.pop(_RETAIN, None)
-    if retained is not None:
-        if not isinstance(retained, list) or not set(patch) - {_ORDER, _DELETE} <= {*retained, *_directives(patch)}:
-            raise bad_request("invalid patch format of retainKeys")
-        target = {key: value for key, value in target.items() if key in retained}
+        raise _unknown_directive(directive, path, patch)
+    if _RETAIN in patch:
+        target = _retained(target, patch, path)
     _delete_scalars(target, patch, path, keys)
     orders = {key[len(_ORDER) :]: patch.pop(key) for key in [k for k in patch if k.startswith(_ORDER)]}
+    for key, order in orders.items():
+        if not isinstance(order, list):
+            raise _bad_format("setElementOrder list", _join(path, _ORDER + key), order)
     for key, value in patch.items():
         if value is None:
             target.pop(key, None)
@@ -61,8 +67,17 @@ def _merge_map(target: Json, patch: Json, path: str, keys: Mapping[str, str]) ->
     return target
 
 
-def _directives(patch: Json) -> set[str]:
-    return {key for key in patch if key.startswith("$")}
+def _retained(target: Json, patch: Json, path: str) -> Json:
+    """What `$retainKeys` leaves of the target: it must name all that the patch sets."""
+    retained = patch.pop(_RETAIN)
+    if retained is None:
+        return target
+    if not isinstance(retained, list) or not all(isinstance(name, str) for name in retained):
+        raise _bad_format("retainKeys", _join(path, _RETAIN), retained, wanted="a list of strings")
+    names = set(retained)
+    if any(key not in names and not key.startswith("$") for key in patch):
+        raise bad_request("invalid patch format of retainKeys")
+    return {key: value for key, value in target.items() if key in names}
 
 
 def _delete_scalars(target: Json, patch: Json, path: str, keys: Mapping[str, str]) -> None:
@@ -71,17 +86,28 @@ def _delete_scalars(target: Json, patch: Json, path: str, keys: Mapping[str, str
         key = name[len(_DELETE) :]
         if keys.get(_join(path, key)) != "":
             raise bad_request("invalid patch format of primitive list")
+        if not isinstance(gone, list):
+            raise _bad_format("primitive list", _join(path, name), gone)
         if isinstance(target.get(key), list):
-            target[key] = [value for value in target[key] if value not in gone]
+            named = {_identity(value) for value in gone}
+            target[key] = [value for value in target[key] if _identity(value) not in named]
+
+
+def _identity(value: Any) -> Hashable:
+    """A key that is equal for equal JSON values and for no others, so that lists merge in linear time."""
+    if isinstance(value, (dict, list)):
+        return _encode_sorted(value)
+    return type(value) is bool, value
 
 
 def _merge_list(target: list[Any], patch: list[Any], path: str, keys: Mapping[str, str]) -> list[Any]:
     merge_key = keys[path]
     if not merge_key:
-        named = [value for index, value in enumerate(patch) if value not in patch[:index]]
-        return _interleaved([value for value in target if value not in named], named, target, lambda value: value)
+        named = {_identity(value): value for value in patch}
+        others = [value for value in target if _identity(value) not in named]
+        return _interleaved(others, [*named.values()], target, _identity)
     kept: list[Json] = []
-    replace = False
+    replace, deleted = False, set[Hashable]()
     for item in patch:
         if not isinstance(item, dict):
             raise bad_request(f"expecting {path} to be a list of objects")
@@ -93,47 +119,66 @@ def _merge_list(target: list[Any], patch: list[Any], path: str, keys: Mapping[st
         elif directive == "delete":
             if merge_key not in item:
                 raise _no_merge_key(item, merge_key)
-            target = [old for old in target if not _keyed(old, merge_key, item[merge_key])]
+            deleted.add(_identity(item[merge_key]))
         elif directive not in (None, "merge"):
-            raise _unknown_directive(directive, item)
+            raise _unknown_directive(directive, path, item)
         else:
             kept.append(item)
     if replace:
         return [_without_directives(item) for item in kept]
-    merged: list[Any] = []
-    for item in kept:
+
+    def identity(item: Any) -> Hashable:
+        return _identity(item.get(merge_key) if isinstance(item, dict) else item)
+
+    def named_by(item: Json) -> Hashable:
         if merge_key not in item:
             raise _no_merge_key(item, merge_key)
-        old = next((old for old in target if _keyed(old, merge_key, item[merge_key])), None)
-        merged.append(_without_directives(item) if old is None else _merge_map(dict(old), item, path, keys))
-    named = [item[merge_key] for item in merged]
-    others = [old for old in target if not (isinstance(old, dict) and old.get(merge_key) in named)]
-    return _interleaved(others, merged, target, lambda item: item.get(merge_key) if isinstance(item, dict) else item)
+        if item[merge_key] is None:
+            raise bad_request(f"invalid patch: {path}: the merge key {merge_key} of an item is null")
+        return _identity(item[merge_key])
+
+    target = [old for old in target if not (isinstance(old, dict) and merge_key in old and identity(old) in deleted)]
+    present = {identity(old): old for old in reversed(target) if isinstance(old, dict)}
+    merged: dict[Hashable, Json] = {}
+    for item in kept:
+        key = named_by(item)
+        old = merged.get(key, present.get(key))
+        merged[key] = _without_directives(item) if old is None else _merge_map(dict(old), item, path, keys)
+    others = [old for old in target if not (isinstance(old, dict) and identity(old) in merged)]
+    return _interleaved(others, [*merged.values()], target, identity)
 
 
-def _interleaved(others: list[Any], named: list[Any], live: list[Any], identity: Callable[[Any], Any]) -> list[Any]:
+def _interleaved(
+    others: list[Any], named: list[Any], live: list[Any], identity: Callable[[Any], Hashable]
+) -> list[Any]:
     """What the patch doesn't name among what it names: both keep their order, and one of the others comes before a
     named item only where it stood before it. So what is new comes first."""
-    places = {}
+    places: dict[Hashable, int] = {}
     for index, item in enumerate(live):
-        if isinstance(key := identity(item), (str, int)):
-            places.setdefault(key, index)
+        places.setdefault(identity(item), index)
     result: list[Any] = []
-    waiting = list(others)
+    waiting = deque(others)
     for item in named:
         place = places.get(identity(item))
         while waiting and place is not None and places.get(identity(waiting[0]), place) < place:
-            result.append(waiting.pop(0))
+            result.append(waiting.popleft())
         result.append(item)
     return [*result, *waiting]
 
 
-def _unknown_directive(directive: Any, patch: Json) -> StatusError:
-    # Kubernetes answers 500 for this and the next: its own words, and nobody's field to point at.
-    return StatusError(500, "", f"unknown patch type: {directive} in map: {go_map(patch)}")
+def _bad_format(what: str, path: str, value: Any, *, wanted: str = "a list") -> StatusError:
+    """400 in Kubernetes' words, and with the place, for a directive of the wrong type."""
+    return bad_request(f"invalid patch format of {what}: {path}: expected {wanted}, got {kind_of(value)}")
+
+
+def _unknown_directive(directive: Any, path: str, patch: Json) -> StatusError:
+    field = _join(path, _DIRECTIVE)
+    shown = directive if isinstance(directive, str) else go_map(directive)
+    return bad_request(f"{field}: unknown patch type: {shown} in map: {go_map(patch)}")
 
 
 def _no_merge_key(item: Json, merge_key: str) -> StatusError:
+    # Kubernetes answers 500 for this: its own words, and nobody's field to point at.
     return StatusError(500, "", f"map: {go_map(item)} does not contain declared merge key: {merge_key}")
 
 
@@ -148,33 +193,20 @@ def go_map(value: Any) -> str:
     return "<nil>" if value is None else str(value)
 
 
-def _keyed(item: Any, merge_key: str, value: Any) -> bool:
-    return isinstance(item, dict) and item.get(merge_key) == value
-
-
-def _reorder(target: Json, key: str, order: Any, merge_key: str | None) -> None:
+def _reorder(target: Json, key: str, order: list[Any], merge_key: str | None) -> None:
     """Sort the list as `order` says; what the order doesn't name keeps its place behind its former neighbour."""
     items = target.get(key)
-    if not isinstance(items, list) or not isinstance(order, list) or merge_key is None:
+    if not isinstance(items, list) or merge_key is None:
         return
 
-    def identity(item: Any) -> Any:
-        return item.get(merge_key) if merge_key and isinstance(item, dict) else item
+    def identity(item: Any) -> Hashable:
+        return _identity(item.get(merge_key) if merge_key and isinstance(item, dict) else item)
 
-    wanted = [identity(item) for item in order]
-    ranked = {value: index for index, value in enumerate(wanted) if not isinstance(value, (dict, list))}
-    named = sorted((item for item in items if identity(item) in ranked), key=lambda item: ranked[identity(item)])
-    result: list[Any] = []
-    queue = iter(named)
-    pending = next(queue, None)
-    for item in items:
-        if identity(item) in ranked:
-            if pending is not None:
-                result.append(pending)
-                pending = next(queue, None)
-        else:
-            result.append(item)
-    target[key] = result
+    ranked = {identity(item): index for index, item in enumerate(order)}
+    names = [identity(item) for item in items]
+    named = sorted((at for at, name in enumerate(names) if name in ranked), key=lambda at: ranked[names[at]])
+    following = iter(named)
+    target[key] = [items[next(following)] if names[at] in ranked else item for at, item in enumerate(items)]
 
 
 def _without_directives(value: Any) -> Any:

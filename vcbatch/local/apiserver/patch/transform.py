@@ -8,7 +8,13 @@ from typing import Any
 
 import msgspec
 
-from vcbatch.local.apiserver.errors import StatusError, bad_request, unprocessable, unsupported_media_type
+from vcbatch.local.apiserver.errors import (
+    StatusError,
+    bad_request,
+    entity_too_large,
+    unprocessable,
+    unsupported_media_type,
+)
 from vcbatch.local.apiserver.gojson import kind_of, syntax_fault
 from vcbatch.local.apiserver.patch import json_patch
 from vcbatch.local.apiserver.patch.merge import merge
@@ -43,16 +49,21 @@ class Patch:
     kind: PatchKind
     value: Any
     faults: Sequence[str] = ()
+    size: int = 0
+    """The bytes of its text."""
 
     def apply(self, old: Json, entry: Served) -> tuple[Json, str]:
         """The patched object, and how a refusal shows it. Neither `old` nor the patch is changed."""
         if self.kind is PatchKind.JSON:
             try:
                 patched = json_patch.apply(old, self.value)
+            except json_patch.CopyTooLarge as error:
+                raise entity_too_large(str(error)) from None
             except json_patch.JsonPatchError:
                 raise unprocessable() from None
             if not isinstance(patched, dict):
                 raise unprocessable()
+            check_depth(patched, what="the patched object")
         elif self.kind is PatchKind.MERGE:
             patched = merge(old, self.value)
         else:
@@ -104,17 +115,17 @@ def parse_patch(kind: PatchKind, body: bytes) -> Patch:
         value = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise bad_request(prefix + (syntax_fault(body) or str(error))) from None
-    check_depth(value, body)
+    check_depth(value, text=body)
     if value is None and kind is PatchKind.MERGE:
         raise bad_request("Invalid JSON Patch")
     if kind is PatchKind.JSON:
-        return Patch(kind, _operations(value))
+        return Patch(kind, _operations(value), size=len(body))
     if not isinstance(value, dict):
         raise bad_request(
             f"{prefix}json: cannot unmarshal {kind_of(value)} into Go value of type map[string]interface {{}}"
         )
     faults = duplicates(body) if msgspec.json.encode(value) != body else ()
-    return Patch(kind, value, faults)
+    return Patch(kind, value, faults, len(body))
 
 
 def _operations(value: Any) -> list[Any]:
@@ -123,11 +134,8 @@ def _operations(value: Any) -> list[Any]:
     if not isinstance(value, list):
         raise bad_request(f"error decoding patch: json: cannot unmarshal {kind_of(value)} into {target}")
     if len(value) > json_patch.MAXIMUM_OPERATIONS:
-        raise StatusError(
-            413,
-            "RequestEntityTooLarge",
-            "Request entity too large: The allowed maximum operations in a JSON patch is "
-            f"{json_patch.MAXIMUM_OPERATIONS}, got {len(value)}",
+        raise entity_too_large(
+            f"The allowed maximum operations in a JSON patch is {json_patch.MAXIMUM_OPERATIONS}, got {len(value)}"
         )
     for operation in value:
         if not isinstance(operation, dict):

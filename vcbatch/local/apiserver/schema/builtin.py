@@ -32,8 +32,13 @@ _OMIT_ZERO_TIME = frozenset({"creationTimestamp"})
 def decode(type_name: str, obj: Json) -> list[str]:
     """Normalise `obj` in place as the built-in type (`core/v1.Pod`, or the bare name where it is unique) and answer
     the faults that strict field validation reports. Unknown fields are dropped. Raises `DecodeError`."""
+    return decode_as(struct(type_name), obj)
+
+
+def decode_as(type_: Struct, obj: Json) -> list[str]:
+    """`decode`, for a type that was found already."""
     decoder = _Decoder()
-    decoder.struct(obj, struct(type_name), path="", trail="", depth=0)
+    decoder.struct(obj, type_, path="", trail="", depth=0)
     return [f'unknown field "{path}"' for path in decoder.unknown]
 
 

@@ -13,13 +13,14 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from vcbatch.api import faults
+from vcbatch.api.cel import Optional
 from vcbatch.local.apiserver import expressions
 from vcbatch.local.apiserver.errors import FieldError
 from vcbatch.local.apiserver.schema.compare import ABSENT, correlate, same
 from vcbatch.local.apiserver.schema.structural import Node, Rule
 
-_MAX_EVALUATIONS = 20_000
-"""How many rules one request may run; Kubernetes holds requests to a cost budget in the same spirit."""
+_EVALUATION_COST = 5
+"""What each evaluation costs beside its expression, so that very many free ones (`true`) end, too."""
 
 _RESERVED_WORDS = (
     "true false null in as break const continue else for function if import let loop package namespace "
@@ -37,35 +38,55 @@ def uses_old_self(rule: str) -> bool:
     return expressions.mentions(rule, "oldSelf")
 
 
-def validate_rules(value: Any, schema: Node, *, base: str = "", old: Any = ABSENT) -> list[FieldError]:
+def validate_rules(
+    value: Any, schema: Node, *, base: str = "", old: Any = ABSENT, patient: bool = True
+) -> list[FieldError]:
     """The faults of all rules that apply to `value` (at the field path `base`), outermost first. Rules on `oldSelf`
-    apply where there is an old value to compare with; others aren't held against what didn't change."""
+    apply where there is an old value to compare with; others aren't held against what didn't change. Where they cost
+    more than a request may, that is the last fault. Not `patient`: raises `expressions.TooLong` rather than to hold up
+    the event loop."""
     if not schema.has_rules:
         return []
-    budget = _Budget()
-    return list(_walk(value, schema, base, old, budget, root=not base))
+    found: list[FieldError] = []
+    try:
+        found.extend(_walk(value, schema, base, old, expressions.Costs(patient=patient), root=not base))
+    except _OutOfBudget as end:
+        found.append(end.fault)
+    return found
 
 
-class _Budget:
-    __slots__ = ("left",)
+class _OutOfBudget(Exception):
+    """No further rules are evaluated."""
 
-    def __init__(self) -> None:
-        self.left = _MAX_EVALUATIONS
-
-    def spend(self) -> bool:
-        self.left -= 1
-        return self.left >= 0
+    def __init__(self, fault: FieldError) -> None:
+        super().__init__(fault.message)
+        self.fault = fault
 
 
-def _walk(value: Any, node: Node, path: str, old: Any, budget: _Budget, *, root: bool = False) -> Iterator[FieldError]:
+class _Values:
+    """A value and its old one, as expressions see them; made when they are first needed."""
+
+    def __init__(self, value: Any, old: Any, node: Node, *, root: bool) -> None:
+        self.value = value
+        self.old = old
+        self._node = node
+        self._root = root
+        self._typed: dict[bool, Any] = {}
+
+    def typed(self, *, old: bool) -> Any:
+        if old not in self._typed:
+            self._typed[old] = _typed(self.old if old else self.value, self._node, root=self._root)
+        return self._typed[old]
+
+
+def _walk(
+    value: Any, node: Node, path: str, old: Any, costs: expressions.Costs, *, root: bool = False
+) -> Iterator[FieldError]:
     if value is None:
         return
+    values = _Values(value, old, node, root=root)
     for rule in node.rules:
-        if not budget.spend():
-            detail = "call cost exceeds limit: the object has too many values that rules must look at"
-            yield faults.forbidden(path or "<nil>", detail)
-            return
-        fault = _broken(rule, value, node, path, old, root=root)
+        fault = _broken(rule, values, node, path, costs)
         if fault is not None:
             yield fault
     if isinstance(value, list):
@@ -73,7 +94,7 @@ def _walk(value: Any, node: Node, path: str, old: Any, budget: _Budget, *, root:
         if items is not None and items.has_rules:
             olds = correlate(value, node, old)
             for index, item in enumerate(value):
-                yield from _walk(item, items, f"{path}[{index}]", olds(index), budget)
+                yield from _walk(item, items, f"{path}[{index}]", olds(index), costs)
     elif isinstance(value, dict):
         olds_by_name = old if isinstance(old, dict) else {}
         for name in sorted(value):
@@ -82,37 +103,44 @@ def _walk(value: Any, node: Node, path: str, old: Any, budget: _Budget, *, root:
             if sub is None and node.additional is not None:
                 sub, below = node.additional, f"{path}[{name}]"
             if sub is not None and sub.has_rules:
-                yield from _walk(value[name], sub, below, olds_by_name.get(name, ABSENT), budget)
+                yield from _walk(value[name], sub, below, olds_by_name.get(name, ABSENT), costs)
 
 
-def _broken(rule: Rule, value: Any, node: Node, path: str, old: Any, *, root: bool) -> FieldError | None:
-    import cel
-
+def _broken(rule: Rule, values: _Values, node: Node, path: str, costs: expressions.Costs) -> FieldError | None:
+    value, old = values.value, values.old
     transition = uses_old_self(rule.rule)
     if transition and old is ABSENT and not rule.optional_old_self:
         return None
     if not transition and old is not ABSENT and same(value, old):
         return None
-    variables: dict[str, Any] = {"self": _typed(value, node, root=root)}
+    variables: dict[str, Any] = {"self": values.typed(old=False)}
     if transition:
-        given = None if old is ABSENT else _typed(old, node, root=root)
-        if rule.optional_old_self:
-            variables["oldSelf"] = cel.OptionalValue.none() if old is ABSENT else cel.OptionalValue.of(given)
-        else:
-            variables["oldSelf"] = given
+        given = () if old is ABSENT else (values.typed(old=True),)
+        variables["oldSelf"] = Optional(given) if rule.optional_old_self else given[0]
     at = f"{path}{rule.field_path}".removeprefix(".") or "<nil>"
     said = rule.message or f"failed rule: {rule.rule.strip()}"
-    outcome = expressions.run(rule.rule, variables)
+    outcome = costs.run(rule.rule, variables, base=_EVALUATION_COST)
     if isinstance(outcome, expressions.Trouble):
         kind = node.types[0] if node.types else "object"
+        if costs.call_too_dear or costs.exhausted:
+            raise _OutOfBudget(faults.invalid(path or "<nil>", kind, _end_of_budget(rule, costs, outcome)))
         return faults.invalid(path or "<nil>", kind, outcome.explain(rule.message or rule.rule.strip()))
     if outcome is True:
         return None
     if rule.message_expression:
-        text = expressions.run(rule.message_expression, variables)
+        text = costs.run(rule.message_expression, variables, base=_EVALUATION_COST)
         if isinstance(text, str) and text.strip() and "\n" not in text:
             said = text.strip()
     return _fault(rule, at, value, said)
+
+
+def _end_of_budget(rule: Rule, costs: expressions.Costs, outcome: expressions.Trouble) -> str:
+    if costs.call_too_dear:
+        return (
+            f"'{outcome.text}': no further validation rules will be run due to call cost exceeds limit for rule: "
+            f"{rule.message or rule.rule.strip()}"
+        )
+    return "validation failed due to running out of cost budget, no further validation rules will be run"
 
 
 def _fault(rule: Rule, at: str, value: Any, detail: str) -> FieldError:

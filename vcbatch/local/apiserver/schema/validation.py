@@ -10,6 +10,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 from vcbatch.api import faults
@@ -298,7 +299,7 @@ class _Walk:
 
 
 def _is_multiple(value: float, factor: float) -> bool:
-    return Decimal(repr(value)) % Decimal(repr(factor)) == 0
+    return Fraction(repr(value)) % Fraction(repr(factor)) == 0
 
 
 def _compact(value: Any) -> str:

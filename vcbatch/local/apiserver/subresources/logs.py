@@ -10,6 +10,7 @@ from vcbatch.api import faults
 from vcbatch.api.resources import PODS
 from vcbatch.local.apiserver.errors import FieldError, StatusError, bad_request, invalid
 from vcbatch.local.apiserver.registry import HandlerRequest, Json, Reply
+from vcbatch.local.apiserver.request import go_integer
 from vcbatch.local.apiserver.tables import dig, parse_time
 from vcbatch.local.kubelet.logs import LogOptions
 
@@ -74,10 +75,7 @@ def _number(query: Mapping[str, Sequence[str]], key: str) -> int | None:
     text = _last(query, key)
     if text is None or text == "":
         return None
-    try:
-        return int(text)
-    except ValueError:
-        raise bad_request(f"strconv.ParseInt: parsing {faults.go_quote(text)}: invalid syntax") from None
+    return go_integer(text)
 
 
 def _options(query: Mapping[str, Sequence[str]]) -> LogOptions:

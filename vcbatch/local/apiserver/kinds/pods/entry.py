@@ -100,9 +100,17 @@ def _annotation_faults(pod: Json, spec: Json) -> list[FieldError]:
     return found
 
 
+_INT32_DIGITS = 10
+
+
 def _is_int32(text: str) -> bool:
     digits = text.removeprefix("-")
-    if not digits.isascii() or not digits.isdigit() or (len(digits) > 1 and digits[0] == "0"):
+    if (
+        len(digits) > _INT32_DIGITS
+        or not digits.isascii()
+        or not digits.isdigit()
+        or (len(digits) > 1 and digits[0] == "0")
+    ):
         return False
     return -(2**31) <= int(text) < 2**31
 

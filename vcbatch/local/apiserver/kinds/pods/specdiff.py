@@ -16,8 +16,16 @@ def _lines(spec: Json, type_name: str) -> list[str]:
     return escape_html(text).split("\n")
 
 
+_MOST_LINES = 1000
+"""Of a spec whose difference is looked for: that takes time with the square of them."""
+
+
 def _hunks(before: Json, after: Json, type_name: str) -> Iterator[str]:
-    for line in difflib.unified_diff(_lines(before, type_name), _lines(after, type_name), lineterm="", n=3):
+    old, new = _lines(before, type_name), _lines(after, type_name)
+    if max(len(old), len(new)) > _MOST_LINES:
+        yield f"(the difference between specs of {len(old)} and {len(new)} lines is left out)\n"
+        return
+    for line in difflib.unified_diff(old, new, lineterm="", n=3):
         if not line.startswith(("--- ", "+++ ")):
             yield line + "\n"
 

@@ -155,9 +155,13 @@ def _projected_files(source: Json) -> list[tuple[str, str]]:
     return [] if token is None else [(token.get("path", ""), "ServiceAccountToken")]
 
 
+_MOST_FILES = 500
+"""Of a volume that are compared with each other."""
+
+
 def _collisions(files: Sequence[tuple[str, str]], head: str) -> Iterator[str]:
     seen: list[tuple[str, str]] = []
-    for file, source in files:
+    for file, source in files[:_MOST_FILES]:
         file = file.rstrip("/")
         for other, its_source in seen:
             if file and other and (f"{other}/".startswith(f"{file}/") or f"{file}/".startswith(f"{other}/")):
