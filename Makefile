@@ -10,6 +10,7 @@
 #   make fidelity-record keep anew what a real API server answers to the requests of tests/fidelity
 #   make explore         property tests with new examples (SEED=... repeats a run, ROUNDS=... runs several)
 #   make fuzz            100,000 spoiled objects at the admission service
+#   make fuzz-apiserver  100,000 mutated requests to the local API server
 #   make fuzz-watch      5,000 watchers of the API server that read, stall or go
 #   make fuzz-yaml       20,000 spoiled YAML files for lint, apply, simulate and config
 #   make test-pythons    a part of the tests on each Python of this machine (some 850 MB for each)
@@ -34,7 +35,7 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& { echo $$p; break; }; done)
 
-.PHONY: help demo test explore testbed test-cluster test-training test-ray fidelity-record check fuzz fuzz-watch fuzz-yaml kill-test test-pythons nightly bench bench-cluster mutation crds clean
+.PHONY: help demo test explore testbed test-cluster test-training test-ray fidelity-record check fuzz fuzz-apiserver fuzz-watch fuzz-yaml kill-test test-pythons nightly bench bench-cluster mutation crds clean
 
 help:
 	@sed -n 's/^#   \(make \)/\1/p' Makefile
@@ -132,6 +133,7 @@ test-pythons: $(VENV)/.compiled
 nightly:
 	$(MAKE) --no-print-directory explore
 	$(MAKE) --no-print-directory fuzz
+	$(MAKE) --no-print-directory fuzz-apiserver
 	$(MAKE) --no-print-directory fuzz-watch
 	$(MAKE) --no-print-directory fuzz-yaml
 	$(MAKE) --no-print-directory test-pythons
@@ -142,6 +144,10 @@ fuzz-watch: $(VENV)/.ready
 # KILLS, GANGS and SEED choose others, e.g. KILLS=20 GANGS=50 SEED=7; MINUTES ends the killing on a slow machine.
 kill-test: $(VENV)/.compiled
 	$(PY) -m tests.integration.badluck.kill_storm --kills $(or $(KILLS),200) --jobs $(or $(GANGS),500) --seed $(or $(SEED),1) $(if $(MINUTES),--minutes $(MINUTES))
+
+# REQUESTS and SEED choose others, e.g. REQUESTS="--requests 1000000 --seed 7"; a fault says how to repeat it.
+fuzz-apiserver: $(VENV)/.ready
+	$(PY) -m tests.fuzz.apiserver $(REQUESTS)
 
 bench: $(VENV)/.compiled
 	$(PY) -m tests.perf.bench

@@ -87,7 +87,7 @@ class Fuzz:
         self._keep = keep
 
     async def post(self, path: str, what: str, body: bytes) -> None:
-        before, began = _most_memory(), time.process_time()
+        before, began = most_memory(), time.process_time()
         fault = ""
         try:
             reply = await ask(self._app, "POST", path, body, headers=JSON_TYPE)
@@ -98,7 +98,7 @@ class Fuzz:
             fault = "" if reply.code in _CODES else f"answered {reply.code}"
             if reply.code == 200:
                 fault = _wrong(reply.json["response"])
-        cost = Cost(seconds=time.process_time() - began, grown=_most_memory() - before, path=path, what=what)
+        cost = Cost(seconds=time.process_time() - began, grown=most_memory() - before, path=path, what=what)
         self.report.note(cost)
         if cost.seconds > SECONDS:
             fault = fault or f"took {cost.seconds:.2f} s"
@@ -119,7 +119,7 @@ def _wrong(answered: Json) -> str:
     return "an unjudged pod" if any("unjudged" in warning for warning in answered.get("warnings", ())) else ""
 
 
-def _most_memory() -> int:
+def most_memory() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
@@ -148,7 +148,7 @@ def main(inputs: int, seed: int, keep: Path) -> None:
     began = time.perf_counter()
     report = asyncio.run(run(inputs, seed, keep))
     click.echo(f"{sum(report.codes.values()):,} answers in {time.perf_counter() - began:.0f} s: {dict(report.codes)}")
-    click.echo(f"most memory {_most_memory() / 1e6:.0f} MB; the dearest by CPU time:")
+    click.echo(f"most memory {most_memory() / 1e6:.0f} MB; the dearest by CPU time:")
     for cost in report.dearest(8):
         click.echo(f"  {cost.seconds:.2f} s, {cost.grown / 1e6:.0f} MB more: {cost.path} {cost.what}")
     for fault in report.faults[:50]:

@@ -12,7 +12,8 @@ from vcbatch.api.model import Json
 
 ODD: tuple[Any, ...] = (
     None, True, False, 0, -1, 1, 2**31, 2**53 + 1, 2**63, -(2**63) - 1, 10**300, 1.5, -0.0, 1e308, "", " ", "\x00", "☃",
-    "a" * 64, "a" * 254, "A", "-", "..", "../..", "a/b/c", "9" * 400, "1e9", "1e999999999", "1E-999999999", "0x10",
+    "a" * 64, "a" * 254, "A", "-", "..", "../..", "a/b/c", "9" * 400, "9" * 5000 + "%",
+    "1e9", "1e999999999", "1E-999999999", "0x10",
     "1Ki", "1.5Gi", "-1", "1n", "1e", "+", "0." + "0" * 300 + "1", "99999999999999999999Ei", "1h", "1h" * 100, "-1s",
     "∞", "NaN", "*/5 * * * *", "* * * * *", "@every 1s", "0 0 30 2 *", "TZ=x * * * * *", "(a+)+$", "[", "(?=a)",
     "a{1000}{1000}", "\\", "\\pL", "$(A)", "{{.}}", "%s%n", "'\";--", "<script>", "\ud7ff", "\U0001f4a9" * 20, "true",
@@ -54,7 +55,7 @@ def _spoiled(random: Random, body: bytes) -> bytes:
     return bytes(spoiled)
 
 
-def _places(value: Any) -> list[tuple[Any, Any]]:
+def places(value: Any) -> list[tuple[Any, Any]]:
     """Everything inside as `(container, key)`, of which most lies below `request.object`."""
     found: list[tuple[Any, Any]] = []
     waiting = [value]
@@ -70,7 +71,7 @@ def _places(value: Any) -> list[tuple[Any, Any]]:
 def _somewhere(random: Random, review: Json) -> tuple[Any, Any] | None:
     inside = review.get("request")
     parts = [inside.get("object"), inside.get("oldObject")] if isinstance(inside, dict) else []
-    found = _places(random.choice(parts)) if parts and random.random() < 0.97 else _places(review)
+    found = places(random.choice(parts)) if parts and random.random() < 0.97 else places(review)
     return random.choice(found) if found else None
 
 
