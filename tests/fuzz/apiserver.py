@@ -15,6 +15,7 @@ import signal
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 from types import FrameType
@@ -35,6 +36,7 @@ SECONDS, BYTES = 3.0, 200 * 10**6
 OBJECT_BYTES = 3 * 512 * 1024
 STORE_BYTES = 64 * 10**6
 PER_SESSION = 500
+_PROGRESS = 10_000
 _BY_DESIGN = frozenset({503, 504})
 _AS_KUBERNETES = re.compile(
     r"message\"?: ?['\"]?("
@@ -165,14 +167,22 @@ def _json(value: Any) -> bytes:
     return json.dumps(value).encode()
 
 
-def fuzz(requests: int, seed: int, *, session: int = 0, stop_after: int = 50) -> Report:
-    """Send that many requests, from that session of the seed on."""
+def fuzz(
+    requests: int,
+    seed: int,
+    *,
+    session: int = 0,
+    stop_after: int = 50,
+    progress: Callable[[Report], None] = lambda _report: None,
+) -> Report:
+    """Send that many requests, from that session of the seed on. `progress` is called after each session."""
     report = Report()
     before = signal.signal(signal.SIGPROF, _too_long)
     try:
         while report.requests < requests and len(report.faults) < stop_after:
             run(_Session(seed, session, report).play(min(PER_SESSION, requests - report.requests)))
             session += 1
+            progress(report)
     finally:
         signal.signal(signal.SIGPROF, before)
     return report
@@ -191,7 +201,12 @@ def main(requests: int, seed: int, session: int) -> None:
     faulthandler.enable()
     logging.basicConfig(level=logging.ERROR)
     began = time.perf_counter()
-    report = fuzz(requests, seed, session=session)
+
+    def progress(report: Report) -> None:
+        if report.requests % _PROGRESS == 0:
+            click.echo(f"{report.requests:,} requests, {len(report.faults)} faults")
+
+    report = fuzz(requests, seed, session=session, progress=progress)
     seconds = time.perf_counter() - began
     click.echo(f"{report.requests:,} requests in {seconds:.0f} s: {dict(sorted(report.codes.items()))}")
     click.echo(f"of these {report.as_kubernetes:,} are refusals to which Kubernetes gives the code 500, too")
