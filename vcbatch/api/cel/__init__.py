@@ -19,7 +19,7 @@ REQUEST_LIMIT = 10_000_000
 """What all evaluations for one request may cost together. Source: there, RuntimeCELCostBudget."""
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=512)
 def compiled(text: str) -> Program:
     """The program of an expression with all functions. Raises `CelSyntaxError`."""
     return Program(text, EVERYTHING)

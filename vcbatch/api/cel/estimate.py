@@ -29,6 +29,16 @@ class Shape:
     text: bool = False
     anything: bool = False
     """Whether it may have any form."""
+    weight: int = field(init=False, compare=False, default=0)
+    """The cost of comparing a whole value."""
+
+    def __post_init__(self) -> None:
+        if self.text or self.anything:
+            weight = (self.size + 9) // 10
+        else:
+            weight = sum(each.weight for each in self.fields.values())
+            weight += self.size * (1 + (self.items.weight if self.items else 0))
+        object.__setattr__(self, "weight", min(weight, LARGEST))
 
 
 SCALAR = Shape()
@@ -102,7 +112,7 @@ def _widest(shapes: Sequence[Shape]) -> Shape:
 
 
 def _wider(one: Shape, other: Shape) -> Shape:
-    if one == other or other == SCALAR:
+    if one is other or one == other or other == SCALAR:
         return one
     if one == SCALAR:
         return other
@@ -151,14 +161,6 @@ def _walk(shape: Shape) -> int:
     return (shape.size + 9) // 10 if shape.text or shape.anything else shape.size
 
 
-def _depth_walk(shape: Shape) -> int:
-    """The cost of comparing a whole value."""
-    if shape.text or shape.anything:
-        return _walk(shape)
-    below = sum(_depth_walk(each) for each in shape.fields.values())
-    return capped(below + shape.size * (1 + (_depth_walk(shape.items) if shape.items else 0)))
-
-
 _SAME_SIZE = frozenset(
     {
         "lowerAscii",
@@ -202,11 +204,11 @@ def _call(node: Call, known: _Known) -> Estimate:
     cost = _sum(1, made)
     match name:
         case "==" | "!=":
-            return capped(cost + min(_depth_walk(first), _depth_walk(second))), SCALAR
+            return capped(cost + min(first.weight, second.weight)), SCALAR
         case "<" | "<=" | ">" | ">=":
             return capped(cost + min(_walk(first), _walk(second))), SCALAR
         case "in":
-            one = min(_depth_walk(first), _depth_walk(second.items)) if second.items else 0
+            one = min(first.weight, second.items.weight) if second.items else 0
             return capped(cost + (0 if second.keys or second.fields else second.size * (1 + one))), SCALAR
         case "_+_":
             joined = Shape(
@@ -222,7 +224,7 @@ def _call(node: Call, known: _Known) -> Estimate:
         case "contains" if first.text or first.anything:
             return capped(cost + _walk(first) * _walk(second)), SCALAR
         case "contains" | "indexOf" | "lastIndexOf":
-            one = min(_depth_walk(first.items), _depth_walk(second)) if first.items else max(1, _walk(second)) - 1
+            one = min(first.items.weight, second.weight) if first.items else max(1, _walk(second)) - 1
             return capped(cost + _walk(first) * (1 + one)), SCALAR
         case "startsWith" | "endsWith":
             return capped(cost + _walk(second)), SCALAR
@@ -236,7 +238,7 @@ def _call(node: Call, known: _Known) -> Estimate:
             size = capped(first.size * (each + second.size))
             return capped(cost + first.size + size // 10), text_of(size)
         case "sets.contains" | "sets.equivalent" | "sets.intersects" | "distinct":
-            one = _depth_walk(first.items) if first.items else 0
+            one = first.items.weight if first.items else 0
             other = first if name == "distinct" else second
             return capped(cost + 2 * first.size * other.size * (1 + one)), first if name == "distinct" else SCALAR
         case "size" | "type" | "hasValue" | "optional.none":

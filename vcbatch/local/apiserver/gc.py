@@ -69,32 +69,26 @@ class GarbageCollector:
                 self._gone.popitem(last=False)
             for dependent in self._engine.store.dependents(record.uid):
                 self._remember(dependent)
-            for uid in record.owners:
-                self._remember_owner(record, uid)
+            self._remember_owners(record)
             return
         if record.deleting:
             self._remember(record)
         if record.owners and (change.type == "ADDED" or (change.old and change.old.owners != record.owners)):
             self._remember(record)
         if change.old and change.old.owners != record.owners:
-            for uid in change.old.owners:
-                self._remember_owner(change.old, uid)
+            self._remember_owners(change.old)
 
     def _remember(self, record: Record) -> None:
         self._objects[record.collection, record.namespace, record.name] = None
 
-    def _remember_owner(self, record: Record, uid: str) -> None:
-        """An owner that waits for this dependent may be able to go now."""
-        owner = self._find_owner(record, uid)
-        if owner is not None and owner.deleting:
-            self._remember(owner)
-
-    def _find_owner(self, record: Record, uid: str) -> Record | None:
-        """The object with this UID that `record` names as its owner."""
+    def _remember_owners(self, record: Record) -> None:
+        """Owners that wait for this dependent may be able to go now."""
+        if not record.owners:
+            return
         for reference in record.decode()["metadata"].get("ownerReferences", ()):
-            if reference.get("uid") == uid:
-                return self._resolve(record, reference)
-        return None
+            owner = self._resolve(record, reference)
+            if owner is not None and owner.deleting:
+                self._remember(owner)
 
     def _resolve(self, record: Record, reference: Json) -> Record | None:
         entry = self._owner_entry(reference)

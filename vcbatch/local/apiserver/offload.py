@@ -48,9 +48,12 @@ class Threads:
     """In a few threads. `stop` ends them."""
 
     def __init__(self, count: int = 2) -> None:
-        self._pool = ThreadPoolExecutor(count, thread_name_prefix="apiserver-work")
+        self._count = count
+        self._pool: ThreadPoolExecutor | None = None
 
     async def run(self, work: Callable[[], T]) -> T:
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self._count, thread_name_prefix="apiserver-work")
         return await asyncio.get_running_loop().run_in_executor(self._pool, work)
 
     def context(self, ctx: RequestContext) -> RequestContext:
@@ -67,4 +70,6 @@ class Threads:
         )
 
     def stop(self) -> None:
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        if self._pool is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+            self._pool = None
