@@ -111,7 +111,7 @@ class _Session:
         seconds = time.process_time() - began
         if seconds > self._report.slowest[0]:
             self._report.slowest = (seconds, f"{self._where}: {asked}"[:500])
-        if code == 500 and _AS_KUBERNETES.search(message):
+        if code == 500 and _AS_KUBERNETES.search(" ".join(message.split())):
             self._report.as_kubernetes += 1
         elif code >= 500 and code not in _BY_DESIGN:
             return f"answered {code} {message}"
