@@ -9,13 +9,10 @@
 #   make check           formatting, lint, types and import contracts
 #   make fidelity-record keep anew what a real API server answers to the requests of tests/fidelity
 #   make explore         property tests with new examples (SEED=... repeats a run, ROUNDS=... runs several)
-#   make fuzz            100,000 spoiled objects at the admission service
-#   make fuzz-apiserver  100,000 mutated requests to the local API server
-#   make fuzz-watch      5,000 watchers of the API server that read, stall or go
-#   make fuzz-yaml       20,000 spoiled YAML files for lint, apply, simulate and config
-#   make test-pythons    a part of the tests on each Python of this machine (some 850 MB for each)
-#   make nightly         what takes too long for each change: explore, the fuzzers, test-pythons
+#   make fuzz            random and corrupted input for the servers and the command line (four fuzzers, some 2 hours)
 #   make kill-test       200 times kill -9 of `vcbatch up` under 500 gang jobs (half an hour)
+#   make test-pythons    a part of the tests on each Python of this machine (some 850 MB for each)
+#   make nightly         what takes too long for each change: explore, fuzz, kill-test, test-pythons, test-ray
 #   make bench           figures of this machine
 #   make mutation        which changes of the job controller no test notices (hours; FILES=... for some of it)
 #   make bench-cluster   figures of a real control plane on this machine
@@ -35,7 +32,9 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& { echo $$p; break; }; done)
 
-.PHONY: help demo test explore testbed test-cluster test-training test-ray fidelity-record check fuzz fuzz-apiserver fuzz-watch fuzz-yaml kill-test test-pythons nightly bench bench-cluster mutation crds clean
+FUZZERS := fuzz-admission fuzz-apiserver fuzz-watch fuzz-yaml
+.PHONY: help demo test explore testbed test-cluster test-training test-ray fidelity-record check fuzz $(FUZZERS) \
+	kill-test test-pythons nightly bench bench-cluster mutation crds clean
 
 help:
 	@sed -n 's/^#   \(make \)/\1/p' Makefile
@@ -119,35 +118,34 @@ fidelity-record: $(VENV)/.ready
 	$(PY) -m tests.fidelity.record record
 	$(PY) -m tests.fidelity.suites record
 
-# INPUTS and SEED choose others, e.g. INPUTS="--inputs 10000 --seed 7".
-fuzz: $(VENV)/.ready
+# Each fuzzer prints its seed; INPUTS is handed to it, e.g. make fuzz-yaml INPUTS="--inputs 1000 --seed 7".
+fuzz:
+	@for each in $(FUZZERS); do $(MAKE) --no-print-directory $$each || exit 1; done
+
+fuzz-admission: $(VENV)/.ready
 	$(PY) -m tests.fuzz.admission $(INPUTS)
+
+fuzz-apiserver: $(VENV)/.ready
+	$(PY) -m tests.fuzz.apiserver $(INPUTS)
+
+fuzz-watch: $(VENV)/.ready
+	$(PY) -m tests.fuzz.watch $(INPUTS)
 
 fuzz-yaml: $(VENV)/.ready
 	$(PY) -m tests.fuzz.yaml_files $(INPUTS)
+
+# KILLS, GANGS and SEED choose others, e.g. KILLS=20 GANGS=50 SEED=7; MINUTES ends the killing on a slow machine.
+kill-test: $(VENV)/.compiled
+	$(PY) -m tests.integration.badluck.kill_storm --kills $(or $(KILLS),200) --jobs $(or $(GANGS),500) \
+		--seed $(or $(SEED),1) $(if $(MINUTES),--minutes $(MINUTES))
 
 # TESTS="tests/unit/api" chooses among the tests.
 test-pythons: $(VENV)/.compiled
 	$(PY) -m tests.pythons --jobs $(JOBS) $(TESTS)
 
+NIGHTLY := explore fuzz kill-test test-pythons test-ray
 nightly:
-	$(MAKE) --no-print-directory explore
-	$(MAKE) --no-print-directory fuzz
-	$(MAKE) --no-print-directory fuzz-apiserver
-	$(MAKE) --no-print-directory fuzz-watch
-	$(MAKE) --no-print-directory fuzz-yaml
-	$(MAKE) --no-print-directory test-pythons
-
-fuzz-watch: $(VENV)/.ready
-	$(PY) -m tests.fuzz.watch $(INPUTS)
-
-# KILLS, GANGS and SEED choose others, e.g. KILLS=20 GANGS=50 SEED=7; MINUTES ends the killing on a slow machine.
-kill-test: $(VENV)/.compiled
-	$(PY) -m tests.integration.badluck.kill_storm --kills $(or $(KILLS),200) --jobs $(or $(GANGS),500) --seed $(or $(SEED),1) $(if $(MINUTES),--minutes $(MINUTES))
-
-# REQUESTS and SEED choose others, e.g. REQUESTS="--requests 1000000 --seed 7"; a fault says how to repeat it.
-fuzz-apiserver: $(VENV)/.ready
-	$(PY) -m tests.fuzz.apiserver $(REQUESTS)
+	@for each in $(NIGHTLY); do $(MAKE) --no-print-directory $$each || exit 1; done
 
 bench: $(VENV)/.compiled
 	$(PY) -m tests.perf.bench

@@ -1,4 +1,4 @@
-"""`make fuzz`: the admission service and whatever may be posted to it.
+"""`make fuzz-admission`: the admission service and whatever may be posted to it.
 
 Objects of the corpora (ours, and the recorded requests where they are) are mutated at random from a seed; then come the
 objects made to cost much. Each is answered in this process as over HTTP: never a 500 or an unjudged pod, never more

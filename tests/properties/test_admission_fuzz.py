@@ -1,4 +1,4 @@
-"""A small part of `make fuzz`: mutations of the corpora, each answered without a fault of ours."""
+"""A small part of `make fuzz-admission`: mutations of the corpora, each answered without a fault of ours."""
 
 from __future__ import annotations
 
