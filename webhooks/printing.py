@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
-import yaml
 
+from vcbatch.api import yaml_writer
 from webhooks.configurations import pointed, read
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -36,4 +36,4 @@ def main(folder: Path, url: str, ca_file: Path | None, certificate: str) -> None
         raise click.BadParameter(f"no configuration in {folder}", param_hint="FOLDER")
     ca_bundle = ca_file.read_bytes() if ca_file is not None else b""
     made = pointed(configurations, ca_bundle=ca_bundle, inject_from=certificate, url=url)
-    click.echo(yaml.safe_dump_all(made), nl=False)
+    click.echo(yaml_writer.dump(*made, sort_keys=True), nl=False)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-import yaml
-
+from vcbatch.api import yaml_writer
 from vcbatch.api.names import DEFAULT_SCHEDULER, NAMESPACE_LABEL
 from vcbatch.api.resources import COMMANDS, CRONJOBS, HYPERNODES, JOBFLOWS, JOBS, PODGROUPS, PODS, QUEUES, Resource
 from webhooks.policies import jobs, mutating, others, queues
@@ -29,20 +28,9 @@ def documents(
     return {name: _HEADER + _text(items) for name, items in made.items()}
 
 
-class _Dumper(yaml.SafeDumper):
-    """Writes expressions as they are, in blocks, where quoting would double every quote of theirs."""
-
-
-def _string(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|" if "'" in value else None)
-
-
-_Dumper.add_representer(str, _string)
-
-
 def _text(items: Iterable[Json]) -> str:
-    made = (yaml.dump(item, Dumper=_Dumper, sort_keys=False, width=120, allow_unicode=True) for item in items)
-    return "---\n".join(made)
+    """Expressions are written as they are, in blocks, where quoting would double each of their quotes."""
+    return "---\n".join(yaml_writer.dump(item, width=120, block_if="'") for item in items)
 
 
 def _validating(schedulers: Sequence[str]) -> list[Json]:

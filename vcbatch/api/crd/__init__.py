@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final
+from typing import Final
 
-import yaml
-
-from vcbatch.api import resources
+from vcbatch.api import resources, yaml_writer
 from vcbatch.api.colocation import ColocationConfiguration
 from vcbatch.api.command import Command
 from vcbatch.api.crd.derive import object_schema
@@ -193,18 +191,11 @@ def render_all() -> list[Json]:
     return [render(resource.kind) for resource in resources.CUSTOM_RESOURCES]
 
 
-class _Plain(yaml.CSafeDumper):
-    """Writes shared parts out each time: readers shouldn't have to follow anchors."""
-
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
-
-
 def documents() -> dict[str, str]:
     """File name to YAML text of every definition, each below `LARGEST_DOCUMENT`."""
     return {
-        f"{definition['metadata']['name']}.yaml": yaml.dump(
-            definition, Dumper=_Plain, sort_keys=False, width=1_000_000, default_flow_style=None
+        f"{definition['metadata']['name']}.yaml": yaml_writer.dump(
+            definition, width=1_000_000, flow=None, ascii_only=True
         )
         for definition in render_all()
     }

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-import yaml
-
+from vcbatch.api import yaml_writer
 from vcbatch.api.names import LAST_APPLIED
 from vcbatch.api.resources import PRIORITYCLASSES, Resource
 from vcbatch.cli.apply.faults import immutable_fields, typed
@@ -271,7 +270,7 @@ def shown(obj: Json) -> str:
             annotations.pop(LAST_APPLIED, None)
             if not annotations:
                 del metadata["annotations"]
-    return yaml.dump(copied, Dumper=yaml.CSafeDumper, sort_keys=True, default_flow_style=False, width=1000)
+    return yaml_writer.dump(copied, sort_keys=True, ascii_only=True, width=1000)
 
 
 def text_of(step: Step, terminal: Terminal, *, verbose: bool) -> list[str]:

@@ -222,16 +222,9 @@ class Printer:
 
 def _yaml(document: Json) -> str:
     """As kubectl writes it: text of several lines as a block."""
-    import yaml
+    from vcbatch.api import yaml_writer
 
-    class Dumper(yaml.CSafeDumper):
-        pass
-
-    def text(dumper: yaml.CSafeDumper, value: str) -> yaml.Node:
-        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|" if "\n" in value else None)
-
-    Dumper.add_representer(str, text)
-    return yaml.dump(document, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=1000).rstrip("\n")
+    return yaml_writer.dump(document, width=1000, block_if="\n").rstrip("\n")
 
 
 def _find(path: Path, obj: Json) -> list[Any]:

@@ -213,9 +213,9 @@ def _print(job: Json, output: str) -> None:
     elif output == "json":
         say(json.dumps(job, indent=2))
     else:
-        import yaml
+        from vcbatch.api import yaml_writer
 
-        say(yaml.safe_dump(job, sort_keys=False, default_flow_style=False, allow_unicode=True, width=120), end="")
+        say(yaml_writer.dump(job, width=120), end="")
 
 
 def _options_again(access: Access) -> str:

@@ -173,9 +173,9 @@ def _json(one: Json) -> str:
 
 
 def _yaml(one: Json) -> str:
-    import yaml
+    from vcbatch.api import yaml_writer
 
-    return yaml.dump(one, Dumper=yaml.CSafeDumper, sort_keys=True, allow_unicode=True, width=2**31 - 1)
+    return yaml_writer.dump(one, sort_keys=True, width=yaml_writer.UNLIMITED)
 
 
 _FORMATS: dict[str, Callable[[Json], str]] = {"yaml": _yaml, "json": _json}

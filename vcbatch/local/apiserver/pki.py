@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
-import yaml
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from vcbatch.api import yaml_writer
 from vcbatch.local.files import replace_file
 
 _CA_LIFE = timedelta(days=3650)
@@ -207,4 +207,4 @@ def kubeconfig(*, server: str, ca_certificate: str, token: str) -> bytes:
         "contexts": [{"name": "vcbatch", "context": {"cluster": "vcbatch", "user": "vcbatch", "namespace": "default"}}],
         "current-context": "vcbatch",
     }
-    return yaml.safe_dump(document, sort_keys=False).encode()
+    return yaml_writer.dump(document).encode()

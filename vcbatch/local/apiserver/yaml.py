@@ -7,6 +7,7 @@ from typing import Any, Final
 import yaml
 from yaml.scanner import ScannerError
 
+from vcbatch.api import yaml_writer
 from vcbatch.api.yaml_reader import Limits, YamlError, only
 
 DEPTH_LIMIT: Final = 200
@@ -40,6 +41,4 @@ def _worded(error: YamlError) -> str:
 
 def dump(value: Any) -> bytes:
     """A JSON value as YAML, keys sorted as Kubernetes sorts them."""
-    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-    text = yaml.dump(value, Dumper=dumper, sort_keys=True, allow_unicode=True, default_flow_style=False)
-    return text.encode()
+    return yaml_writer.dump(value, sort_keys=True).encode()
