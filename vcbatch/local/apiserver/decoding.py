@@ -6,6 +6,7 @@ Source: k8s.io/apiserver `pkg/endpoints/handlers`, k8s.io/apimachinery `pkg/runt
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Any
 
@@ -58,11 +59,12 @@ class Decoder:
 
     @staticmethod
     def decode_subresource(obj: Json, *, group: str, version: str, kind: str) -> None:
-        """Check the types of what is posted to a subresource (a Binding, an Eviction) and drop unknown fields; 400."""
+        """Check the types of what is posted to a subresource, such as a Binding or an Eviction; 400. Unknown fields are
+        left to its handler."""
         known = kind_struct(api_version=f"{group}/{version}".removeprefix("/"), kind=kind)
         try:
             if known is not None:
-                decode_as(known, obj)
+                decode_as(known, copy.deepcopy(obj))
             rules.check_types(obj, built_in=True)
         except DecodeError as error:
             raise bad_request(f'{kind} in version "{version}" cannot be handled as a {kind}: {error}') from None
