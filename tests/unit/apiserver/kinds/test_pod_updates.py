@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.unit.apiserver.core.servers import server, virtual
 from tests.unit.apiserver.kinds.support import PODS, causes, container, make_pod, set_status
-from vcbatch.local.apiserver.kinds.pods.specdiff import spec_diff
+from vcbatch.local.apiserver.kinds.pods.specdiff import spec_diff, unified_diff
 
 FORBIDDEN = "spec: Forbidden: pod updates may not change fields other than"
 
@@ -126,3 +128,38 @@ def test_the_difference_escapes_as_go_does() -> None:
     before = {"containers": [{"name": "c", "image": "x", "command": ["a && b > c"]}]}
     after = {"containers": [{"name": "c", "image": "x", "command": ["a"]}]}
     assert '-    "a \\u0026\\u0026 b \\u003e c"' in spec_diff(before, after)
+
+
+LINES = st.lists(st.sampled_from("abc"), max_size=12)
+
+
+@given(before=LINES, after=LINES, around=st.sampled_from([0, 2, 5]))
+def test_hunks_turn_the_old_lines_into_the_new_ones(before: list[str], after: list[str], around: int) -> None:
+    same = [str(number) for number in range(around)]
+    old, new = [*same, *before, *same], [*same, *after, *same]
+    patched: list[str] = []
+    at = 0
+    for line in "".join(unified_diff(old, new)).splitlines():
+        if line.startswith("@@"):
+            start, _, count = line.split()[1].removeprefix("-").partition(",")
+            first = int(start) - (count != "0")
+            patched += old[at:first]
+            at = first
+        elif line[0] == "+":
+            patched.append(line[1:])
+        else:
+            assert old[at] == line[1:]
+            patched += [line[1:]] if line[0] == " " else []
+            at += 1
+    assert [*patched, *old[at:]] == new
+
+
+def test_a_small_change_of_a_large_pod_is_shown() -> None:
+    lines = ["same"] * 20_000
+    assert list(unified_diff([*lines, "old", *lines], [*lines, "new", *lines])) == [
+        "@@ -19998,7 +19998,7 @@\n",
+        *[" same\n"] * 3,
+        "-old\n",
+        "+new\n",
+        *[" same\n"] * 3,
+    ]
