@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import stat
 from contextlib import suppress
 from itertools import islice
@@ -71,6 +70,8 @@ def _check(path: Path) -> None:
     unchanged = "it was left unchanged"
     if is_own(path):
         if found.st_mode & stat.S_IWOTH:
+            import shlex  # commands that only ask for the path don't need it
+
             hint = f"See what is in it, then make it yours alone: chmod 700 {shlex.quote(str(path))}"
             raise CliError(f"everybody may write to the state directory {path}, and {unchanged}", hint=hint)
         return
