@@ -23,6 +23,7 @@ from vcbatch.cli.admission import admission_services, ensure_webhooks
 from vcbatch.cli.definitions import ensure_definitions
 from vcbatch.core.jobflow import Probe
 from vcbatch.hosting.health import Health
+from vcbatch.hosting.supervise import Part, Supervisor
 from vcbatch.local.apiserver.assembly import build
 from vcbatch.local.provisioner import Provisioner
 from vcbatch.local.virtual import VirtualKubelet
@@ -30,7 +31,6 @@ from vcbatch.runtime.bootstrap import ensure_queues
 from vcbatch.runtime.caches.informers import Informers
 from vcbatch.runtime.events.recorder import Recorder
 from vcbatch.runtime.scheduling.loop import SchedulerLoop
-from vcbatch.runtime.supervise import Part, Supervisor
 from vcbatch.runtime.workloads import Workloads
 from vcbatch.scheduler import Policy, Scheduler
 from vcbatch.seams import Api, ApiError

@@ -14,10 +14,10 @@ from tests.scenarios.deeds import node
 from tests.scenarios.simulated import SimulatedWorld
 from tests.support import virtual_time
 from vcbatch.api.resources import JOBS, NODES, PODGROUPS, PODS
+from vcbatch.hosting.supervise import Part, Supervisor
 from vcbatch.runtime.caches.informers import Informers
 from vcbatch.runtime.events.recorder import Recorder
 from vcbatch.runtime.scheduling.loop import SchedulerLoop
-from vcbatch.runtime.supervise import Part, Supervisor
 from vcbatch.scheduler import Policy, Scheduler
 from vcbatch.seams.api import Api, ApiError
 

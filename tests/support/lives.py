@@ -30,9 +30,9 @@ from vcbatch.api.names import CRONJOB_SCHEDULED_TIMESTAMP
 from vcbatch.api.queue import DEFAULT, ROOT
 from vcbatch.api.resources import EVENTS, QUEUES, Resource
 from vcbatch.core.hypernode import parse_discovery
+from vcbatch.hosting.supervise import Supervisor
 from vcbatch.runtime.caches.informers import Informers
 from vcbatch.runtime.configuration.followed_file import FollowedFile
-from vcbatch.runtime.supervise import Supervisor
 from vcbatch.seams.api import Api, Json
 
 Story = Callable[["Stage"], Awaitable[None]]

@@ -17,6 +17,7 @@ from vcbatch.cli.listening import listen
 from vcbatch.cli.options import LEVELS
 from vcbatch.cli.output import CliError
 from vcbatch.hosting.health import Health
+from vcbatch.hosting.supervise import PartFailedError
 from vcbatch.observe import logging as logs
 from vcbatch.observe.metrics import PrometheusMeter
 from vcbatch.runtime.client.http import ClientLimits, HttpApi
@@ -25,7 +26,6 @@ from vcbatch.runtime.clock import SystemClock
 from vcbatch.runtime.leader.lease import LeaderElector, LeadershipLostError, LeaseConfig
 from vcbatch.runtime.random import SystemRandom
 from vcbatch.runtime.serving import HealthServer, Pulse
-from vcbatch.runtime.supervise import PartFailedError
 
 log = logging.getLogger(__name__)
 

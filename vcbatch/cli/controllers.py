@@ -16,13 +16,13 @@ from vcbatch.cli.controllers_options import controllers_options, followed
 from vcbatch.cli.job_plugins import add_job_plugins
 from vcbatch.core.hypernode import parse_discovery
 from vcbatch.core.sharding import parse_sharding
+from vcbatch.hosting.supervise import Part, Supervisor, never
 from vcbatch.runtime.bootstrap import ensure_queues
 from vcbatch.runtime.caches import memory
 from vcbatch.runtime.caches.informers import Informers
 from vcbatch.runtime.configuration.trouble import ConfigurationTrouble
 from vcbatch.runtime.control_plane import ControlPlane
 from vcbatch.runtime.events.own_object import OwnObject
-from vcbatch.runtime.supervise import Part, Supervisor, never
 
 
 @click.command("controllers")

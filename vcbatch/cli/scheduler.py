@@ -22,6 +22,7 @@ from vcbatch.cli.plugin_files import extensions_option
 from vcbatch.cli.policy_file import read_policy
 from vcbatch.cli.recorded import recorded_scheduler
 from vcbatch.cli.share import read_share, share_options
+from vcbatch.hosting.supervise import Part, Supervisor, never
 from vcbatch.runtime.bootstrap import ensure_queues
 from vcbatch.runtime.caches import memory
 from vcbatch.runtime.caches.informers import Informers
@@ -31,7 +32,6 @@ from vcbatch.runtime.scheduling.extender import HttpConsultant
 from vcbatch.runtime.scheduling.lease_notice import LeaseNotice
 from vcbatch.runtime.scheduling.loop import LoopConfig, SchedulerLoop
 from vcbatch.runtime.scheduling.policy_source import FollowedPolicy, PolicyConfigMap, PolicyFile, PolicySource
-from vcbatch.runtime.supervise import Part, Supervisor, never
 from vcbatch.scheduler import Policy, Scheduler
 from vcbatch.scheduler.policy.policy import Extensions
 from vcbatch.scheduler.policy.text import effective

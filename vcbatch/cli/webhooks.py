@@ -21,11 +21,11 @@ from vcbatch.cli.feature_gates import QUEUE_GATES, feature_gates_option
 from vcbatch.cli.job_plugins import add_job_plugins
 from vcbatch.cli.options import LEVELS, AddressType
 from vcbatch.cli.output import CliError
+from vcbatch.hosting.supervise import Part, Supervisor, never
 from vcbatch.runtime.caches.informers import Informers
 from vcbatch.runtime.caches.memory import settle
 from vcbatch.runtime.configuration.followed_file import ConfigurationError
 from vcbatch.runtime.serving import Address
-from vcbatch.runtime.supervise import Part, Supervisor, never
 from webhooks.access import SubjectAccess
 from webhooks.app import build
 from webhooks.certificates.context import CertificateError, ServingContext

@@ -33,6 +33,7 @@ from vcbatch.api.scheduling import PriorityClassView
 from vcbatch.api.storage import Claim
 from vcbatch.core.hypernode import Discovery
 from vcbatch.hosting.health import Health
+from vcbatch.hosting.supervise import Part
 from vcbatch.runtime.apply import Applier
 from vcbatch.runtime.caches.cache import Cache
 from vcbatch.runtime.caches.handlers import CustomResources, CustomResourceSource, Feed
@@ -57,7 +58,6 @@ from vcbatch.runtime.metrics.creation import CreationMetrics
 from vcbatch.runtime.metrics.ends import EndMetrics
 from vcbatch.runtime.metrics.meter import Meter, NoMeter
 from vcbatch.runtime.probes import Ask, Prober, Sockets
-from vcbatch.runtime.supervise import Part
 from vcbatch.seams.api import Api, Json
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random

@@ -20,8 +20,8 @@ from urllib.parse import quote
 import aiohttp
 
 from vcbatch.core.jobflow import Probe, ProbeKind
+from vcbatch.hosting.supervise import Part
 from vcbatch.runtime.pacing.pause import pause
-from vcbatch.runtime.supervise import Part
 from vcbatch.seams.clock import Clock
 
 log = logging.getLogger(__name__)

@@ -21,6 +21,7 @@ from vcbatch.api.resources import (
 )
 from vcbatch.api.storage import Claim
 from vcbatch.core.cronjob.kinds import KUBERNETES
+from vcbatch.hosting.supervise import Part
 from vcbatch.runtime.apply import Applier
 from vcbatch.runtime.caches.cache import Cache
 from vcbatch.runtime.caches.informers import Informers
@@ -31,7 +32,6 @@ from vcbatch.runtime.controllers.replicaset import ReplicaSetController
 from vcbatch.runtime.controllers.statefulset import StatefulSetController
 from vcbatch.runtime.controllers.stranded import StrandedPodController
 from vcbatch.runtime.events.recorder import Recorder
-from vcbatch.runtime.supervise import Part
 from vcbatch.seams.api import Api, Json
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random

@@ -14,10 +14,10 @@ from tests.support.virtual_time import SeededRandom, VirtualClock, run
 from vcbatch.api.names import QUEUE_ALLOCATION_GATE
 from vcbatch.api.pod import Pod
 from vcbatch.api.resources import EVENTS, NODES, PODGROUPS, PODS, QUEUES, Resource
+from vcbatch.hosting.supervise import Supervisor
 from vcbatch.runtime.caches.informers import Informers
 from vcbatch.runtime.events.recorder import Recorder
 from vcbatch.runtime.scheduling.loop import SchedulerLoop
-from vcbatch.runtime.supervise import Supervisor
 from vcbatch.scheduler import Policy
 from vcbatch.scheduler.result import (
     Bind,

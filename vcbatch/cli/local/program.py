@@ -21,6 +21,7 @@ from vcbatch.cli.local.serving import SCHEDULER_NAMES, set_up_webhooks, start_se
 from vcbatch.cli.output import CliError
 from vcbatch.core.hypernode import parse_discovery
 from vcbatch.hosting.health import Health
+from vcbatch.hosting.supervise import Part, Supervisor
 from vcbatch.observe.metrics import PrometheusMeter
 from vcbatch.runtime.bootstrap import ensure_queues
 from vcbatch.runtime.caches import memory
@@ -33,7 +34,6 @@ from vcbatch.runtime.metrics.meter import Meter, NoMeter
 from vcbatch.runtime.probes import Sockets
 from vcbatch.runtime.random import SystemRandom
 from vcbatch.runtime.serving import HealthServer
-from vcbatch.runtime.supervise import Part, Supervisor
 from vcbatch.runtime.workloads import Workloads
 
 _READY_SECONDS: Final = 60.0

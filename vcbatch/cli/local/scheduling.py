@@ -14,6 +14,7 @@ from vcbatch.cli.local.serving import SCHEDULER_NAMES
 from vcbatch.cli.local_scheduler import LocalScheduler, leave
 from vcbatch.cli.plugin_files import load as load_plugins
 from vcbatch.cli.recorded import recorded_scheduler
+from vcbatch.hosting.supervise import Part
 from vcbatch.runtime.caches.informers import Informers
 from vcbatch.runtime.events.own_object import OwnObject
 from vcbatch.runtime.events.recorder import Recorder
@@ -21,7 +22,6 @@ from vcbatch.runtime.metrics.meter import Meter
 from vcbatch.runtime.scheduling.extender import HttpConsultant
 from vcbatch.runtime.scheduling.loop import SchedulerLoop
 from vcbatch.runtime.scheduling.policy_source import FollowedPolicy, PolicyFile
-from vcbatch.runtime.supervise import Part
 from vcbatch.scheduler import Policy
 from vcbatch.scheduler.policy.text import effective
 from vcbatch.scheduler.simulation.recording import Settings

@@ -6,10 +6,10 @@ import asyncio
 from typing import Any, TypeVar
 
 from vcbatch.api.resources import Resource
+from vcbatch.hosting.supervise import Part
 from vcbatch.runtime.caches.cache import Cache
 from vcbatch.runtime.caches.watch import Reflector
 from vcbatch.runtime.metrics.meter import Meter, NoMeter
-from vcbatch.runtime.supervise import Part
 from vcbatch.seams.api import Api
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random

@@ -19,6 +19,7 @@ from vcbatch.core.batchjob.pods import ended_at, is_tracked
 from vcbatch.core.batchjob.tries import is_setback
 from vcbatch.core.machine import Decision
 from vcbatch.core.workload.ownership import Owner, controller_uid
+from vcbatch.hosting.supervise import Part
 from vcbatch.runtime.apply import Applier
 from vcbatch.runtime.caches.cache import Cache, Change, identity
 from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
@@ -33,7 +34,6 @@ from vcbatch.runtime.controllers.owned import (
 from vcbatch.runtime.controllers.refusals import Refusals, Told
 from vcbatch.runtime.controllers.vacated import CHOSEN_NAME_RESTS_SECONDS, VacatedNames
 from vcbatch.runtime.events.recorder import Recorder
-from vcbatch.runtime.supervise import Part
 from vcbatch.seams.api import Api, Json, get_or_none
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random

@@ -10,11 +10,11 @@ from vcbatch.api.model import MalformedObject
 from vcbatch.api.pod import TERMINAL_PHASES, Pod
 from vcbatch.core.colocation import ColocationView, decide
 from vcbatch.core.machine import Decision
+from vcbatch.hosting.supervise import Part
 from vcbatch.runtime.apply import Applier
 from vcbatch.runtime.caches.cache import Cache, Change
 from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
 from vcbatch.runtime.metrics.meter import Meter
-from vcbatch.runtime.supervise import Part
 from vcbatch.seams.api import Json
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random

@@ -9,10 +9,10 @@ from datetime import datetime
 
 from vcbatch.api.model import MalformedObject
 from vcbatch.core.machine import Decision
+from vcbatch.hosting.supervise import Part
 from vcbatch.runtime.apply import Applier, NotAppliedError, StaleError
 from vcbatch.runtime.metrics.meter import Meter, NoMeter
 from vcbatch.runtime.pacing.workqueue import WorkQueue
-from vcbatch.runtime.supervise import Part
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random
 

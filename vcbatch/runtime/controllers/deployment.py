@@ -15,6 +15,7 @@ from vcbatch.core.machine import Decision
 from vcbatch.core.workload.deployment import DeploymentView, decide, deployment_owner
 from vcbatch.core.workload.ownership import Owner, controller_uid
 from vcbatch.core.workload.pods import is_over
+from vcbatch.hosting.supervise import Part
 from vcbatch.runtime.apply import Applier
 from vcbatch.runtime.caches.cache import Cache, Change, identity, metadata_of
 from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
@@ -29,7 +30,6 @@ from vcbatch.runtime.controllers.owned import (
 )
 from vcbatch.runtime.controllers.refusals import Refusals, Told
 from vcbatch.runtime.events.recorder import Recorder
-from vcbatch.runtime.supervise import Part
 from vcbatch.seams.api import Api, Json
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random

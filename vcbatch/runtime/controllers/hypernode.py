@@ -17,12 +17,12 @@ from vcbatch.api.topology import Topology
 from vcbatch.core.hypernode import Discovery, Fabric, LabelTopology, Link, decide, reconcile, wanted, wanted_of_fabric
 from vcbatch.core.hypernode.fabric import SOURCE as FABRIC_MANAGER
 from vcbatch.core.machine import Decision
+from vcbatch.hosting.supervise import Part
 from vcbatch.runtime.apply import Applier
 from vcbatch.runtime.caches.cache import Cache, Change, identity
 from vcbatch.runtime.configuration.followed_file import FollowedFile
 from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
 from vcbatch.runtime.metrics.meter import Meter
-from vcbatch.runtime.supervise import Part
 from vcbatch.seams.api import Json
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random

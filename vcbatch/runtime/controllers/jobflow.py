@@ -15,6 +15,7 @@ from vcbatch.api.reasons import JobFlowReason
 from vcbatch.api.resources import JOBFLOWS, JOBS
 from vcbatch.core.jobflow import Child, JobFlowView, child_of, decide, flow_of, probed_jobs, wanted_probes
 from vcbatch.core.machine import Create, Decision
+from vcbatch.hosting.supervise import Part
 from vcbatch.runtime.apply import Applier, NotAppliedError
 from vcbatch.runtime.caches.cache import Cache, Change, identity
 from vcbatch.runtime.controllers.command import target_of
@@ -25,7 +26,6 @@ from vcbatch.runtime.controllers.refusals import Refusals, Told
 from vcbatch.runtime.events.recorder import Recorder
 from vcbatch.runtime.metrics.meter import Meter
 from vcbatch.runtime.probes import Prober
-from vcbatch.runtime.supervise import Part
 from vcbatch.seams.api import Json
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random

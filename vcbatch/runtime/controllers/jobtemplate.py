@@ -9,12 +9,12 @@ from vcbatch.api.jobtemplate import JobTemplate
 from vcbatch.api.names import CREATED_BY_JOB_TEMPLATE
 from vcbatch.core.jobtemplate import decide
 from vcbatch.core.machine import Decision
+from vcbatch.hosting.supervise import Part
 from vcbatch.runtime.apply import Applier
 from vcbatch.runtime.caches.cache import Cache, Change, identity
 from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
 from vcbatch.runtime.metrics.meter import Meter
 from vcbatch.runtime.pacing.pace import Pace
-from vcbatch.runtime.supervise import Part
 from vcbatch.seams.api import Json
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random

@@ -16,6 +16,7 @@ from vcbatch.api.resources import PODGROUPS, PODS, Resource
 from vcbatch.api.workload import WORKLOADS, Workload
 from vcbatch.core.machine import Decision, ref_of
 from vcbatch.core.podgroup import GroupView, decide, generated_name, needs_sample
+from vcbatch.hosting.supervise import Part
 from vcbatch.runtime.apply import Applier, NotAppliedError
 from vcbatch.runtime.caches.cache import Cache, Change, identity
 from vcbatch.runtime.caches.informers import Informers
@@ -23,7 +24,6 @@ from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
 from vcbatch.runtime.controllers.refusals import Refusals, Told
 from vcbatch.runtime.events.recorder import Recorder
 from vcbatch.runtime.metrics.meter import Meter
-from vcbatch.runtime.supervise import Part
 from vcbatch.seams.api import Api, Json, get_or_none
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random

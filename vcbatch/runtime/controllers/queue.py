@@ -15,13 +15,13 @@ from vcbatch.api.workload import Workload
 from vcbatch.core.machine import Decision
 from vcbatch.core.podgroup import generated_name
 from vcbatch.core.queue import QueueView, decide
+from vcbatch.hosting.supervise import Part
 from vcbatch.runtime.apply import Applier
 from vcbatch.runtime.caches.cache import Cache, Change, identity
 from vcbatch.runtime.controllers.command import target_of
 from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
 from vcbatch.runtime.metrics.meter import Meter, NoMeter
 from vcbatch.runtime.pacing.pace import Pace
-from vcbatch.runtime.supervise import Part
 from vcbatch.seams.api import Json
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random

@@ -15,12 +15,12 @@ from vcbatch.api.pod import TERMINAL_PHASES, Pod
 from vcbatch.api.quantity import MalformedQuantity, parse_quantity
 from vcbatch.core.machine import Decision, Emit
 from vcbatch.core.sharding import NodeLoad, Sharding, decide
+from vcbatch.hosting.supervise import Part
 from vcbatch.runtime.apply import Applier, NotAppliedError
 from vcbatch.runtime.caches.cache import Cache, Change
 from vcbatch.runtime.configuration.followed_file import FollowedFile
 from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
 from vcbatch.runtime.metrics.meter import Meter
-from vcbatch.runtime.supervise import Part
 from vcbatch.seams.api import Json
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random

@@ -16,6 +16,7 @@ from vcbatch.api.storage import Claim
 from vcbatch.core.machine import Decision
 from vcbatch.core.workload.ownership import Owner
 from vcbatch.core.workload.statefulset import StatefulSetView, decide, stateful_set_owner
+from vcbatch.hosting.supervise import Part
 from vcbatch.runtime.apply import Applier
 from vcbatch.runtime.caches.cache import Cache, Change, identity
 from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
@@ -32,7 +33,6 @@ from vcbatch.runtime.controllers.owned import (
 from vcbatch.runtime.controllers.refusals import Refusals, Told
 from vcbatch.runtime.controllers.vacated import GIVEN_NAME_RESTS_SECONDS, VacatedNames
 from vcbatch.runtime.events.recorder import Recorder
-from vcbatch.runtime.supervise import Part
 from vcbatch.seams.api import Api, Json
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random

@@ -12,10 +12,10 @@ from vcbatch.api.pod import Pod
 from vcbatch.api.resources import NODES, PODS
 from vcbatch.core.machine import Decision
 from vcbatch.core.workload.stranded import StrandedView, decide
+from vcbatch.hosting.supervise import Part
 from vcbatch.runtime.apply import Applier
 from vcbatch.runtime.caches.cache import Cache, Change
 from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
-from vcbatch.runtime.supervise import Part
 from vcbatch.seams.api import Api, get_or_none
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random

@@ -8,6 +8,7 @@ from vcbatch.api.dra import ResourceClaim
 from vcbatch.api.pod import Pod
 from vcbatch.api.resources import PERSISTENTVOLUMECLAIMS, PERSISTENTVOLUMES, PODS, RESOURCECLAIMS
 from vcbatch.api.storage import Claim, PersistentVolume
+from vcbatch.hosting.supervise import Part
 from vcbatch.runtime.caches.informers import Informers
 from vcbatch.runtime.metrics.meter import Meter
 from vcbatch.runtime.scheduling.binder import Binder
@@ -15,7 +16,6 @@ from vcbatch.runtime.scheduling.claim_binder import ClaimBinder
 from vcbatch.runtime.scheduling.device_binder import DeviceBinder
 from vcbatch.runtime.scheduling.extended_claims import ExtendedClaims
 from vcbatch.runtime.scheduling.volume_binder import VolumeBinder
-from vcbatch.runtime.supervise import Part
 from vcbatch.scheduler.result import Bind
 from vcbatch.seams.api import Api
 from vcbatch.seams.clock import Clock

@@ -17,6 +17,7 @@ from vcbatch.api.pod import Pod
 from vcbatch.api.resources import NODE_USAGES, NODES, PODGROUPS, PODS, QUEUES, Resource
 from vcbatch.api.scheduling import PodGroupView, QueueView
 from vcbatch.api.usage import NodeUsage
+from vcbatch.hosting.supervise import Part
 from vcbatch.runtime.caches.cache import Change
 from vcbatch.runtime.caches.informers import Informers
 from vcbatch.runtime.events.own_object import OwnObject
@@ -35,7 +36,6 @@ from vcbatch.runtime.scheduling.plugin_trouble import PluginTrouble
 from vcbatch.runtime.scheduling.plugin_watch import PluginWatch
 from vcbatch.runtime.scheduling.usage_source import UsageSource
 from vcbatch.runtime.scheduling.writes import SchedulerWrites
-from vcbatch.runtime.supervise import Part
 from vcbatch.scheduler import Policy, Scheduler
 from vcbatch.scheduler.picture.reads import READS
 from vcbatch.scheduler.result import Bind
