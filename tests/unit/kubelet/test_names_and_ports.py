@@ -149,3 +149,26 @@ def test_a_listener_anywhere_makes_a_port_taken() -> None:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
         assert not port_is_free(listener.getsockname()[1])
+
+
+@pytest.mark.parametrize(
+    "config", ['{"cluster":{"w":["w-0:²"]}}', "[" * 100_000, '{"cluster":{"w":["w-0:' + "9" * 5000 + '"]}}']
+)
+def test_what_is_no_port_in_tf_config_is_left_to_the_program(tmp_path: Path, config: str) -> None:
+    table = PortTable(tmp_path / "ports.json", is_free=lambda _: True)
+    assert table.rewrite("gang", {"TF_CONFIG": config})[0]["TF_CONFIG"].replace("\\u00b2", "²") == config
+
+
+def test_a_large_cluster_asks_for_each_port_once(tmp_path: Path) -> None:
+    asked: list[int] = []
+
+    def is_free(port: int) -> bool:
+        asked.append(port)
+        return port != 5000
+
+    table = PortTable(tmp_path / "ports.json", is_free=is_free)
+    addresses = [f"h{number}:5000" for number in range(2000)]
+    config = json.dumps({"cluster": {"w": addresses}})
+    given = json.loads(table.rewrite("gang", {"TF_CONFIG": config})[0]["TF_CONFIG"])["cluster"]["w"]
+    assert len({address.rpartition(":")[2] for address in given}) == 2000
+    assert len(asked) == 4000, "the port that is wanted, and one of the range, for each address"

@@ -246,7 +246,11 @@ def _call(node: Call, known: _Known) -> Estimate:
         case "lists.range":
             return capped(cost + REQUEST_BYTES), Shape(size=REQUEST_BYTES, items=SCALAR)
         case "format":
-            return capped(cost + sum(map(_walk, shapes))), text_of(first.size + second.size * 100)
+            return capped(cost + sum(shape.weight for shape in shapes)), text_of(first.size + second.size * 100)
+        case "flatten":
+            inner = first.items or SCALAR
+            size = capped(first.size * max(1, inner.size))
+            return capped(cost + size), ANYTHING if first.anything else Shape(size=size, items=inner.items or inner)
         case _:
             size = capped(cost + sum(map(_walk, shapes)))
             return size, first if name in _SAME_SIZE else SCALAR

@@ -11,7 +11,7 @@ k8s.io/apiserver `pkg/cel/library/cost.go`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -52,12 +52,13 @@ class OverBudget(CelError):
 
 
 class Budget:
-    """What may still be spent."""
+    """What may still be spent. `patterns` are the regular expressions that were paid for."""
 
-    __slots__ = ("left",)
+    __slots__ = ("left", "patterns")
 
     def __init__(self, left: int) -> None:
         self.left = left
+        self.patterns: set[str] = set()
 
     def spend(self, cost: int) -> None:
         """Raises `OverBudget`."""
@@ -366,12 +367,13 @@ def _map(pairs: Sequence[tuple[Step, Step]], optional: Sequence[bool]) -> Step:
     return step
 
 
-def _turns(value: Any, names: Sequence[str]) -> Sequence[tuple[Any, ...]]:
-    """What the variables of a loop over the value are, turn by turn."""
+def _turns(value: Any, names: Sequence[str]) -> Iterable[tuple[Any, ...]]:
+    """What the variables of a loop over the value are, turn by turn. Nothing is copied: the first turn may be the
+    last."""
     if isinstance(value, list):
-        return list(enumerate(value)) if len(names) > 1 else [(item,) for item in value]
+        return enumerate(value) if len(names) > 1 else zip(value)
     if isinstance(value, dict):
-        return list(value.items()) if len(names) > 1 else [(key,) for key in value]
+        return value.items() if len(names) > 1 else zip(value)
     raise no_overload()
 
 
@@ -437,7 +439,7 @@ def _mapped(operand: Step, names: Sequence[str], condition: Step | None, body: S
     def step(variables: Variables, budget: Budget) -> Any:
         source = operand(variables, budget)
         turns = _turns(source, names)
-        keys = list(source) if isinstance(source, dict) else range(len(turns))
+        keys = source if isinstance(source, dict) else range(len(source))
         inner, made = dict(variables), list[tuple[Any, Any]]()
         for key, turn in zip(keys, turns, strict=True):
             budget.spend(COLLECT_COST)
@@ -480,6 +482,8 @@ def smallest(budget: Budget, items: Sequence[Any], *, largest: bool = False) -> 
     budget.spend(len(items))
     found = items[0]
     for item in items[1:]:
+        if isinstance(item, (str, bytes)):
+            budget.spend(len(item) // 10)
         if less(found, item) if largest else less(item, found):
             found = item
     return found

@@ -26,7 +26,7 @@ _MOST_DECIMALS = 100
 def _matches(budget: Budget, values: Sequence[Any]) -> bool:
     text, pattern = values
     budget.spend(_regex_cost(text, pattern))
-    return pattern_of(pattern).search(text) is not None
+    return pattern_of(budget, pattern).search(text) is not None
 
 
 def _regex_cost(text: str, pattern: str) -> int:
@@ -36,14 +36,14 @@ def _regex_cost(text: str, pattern: str) -> int:
 def _find(budget: Budget, values: Sequence[Any]) -> str:
     text, pattern = values
     budget.spend(_regex_cost(text, pattern))
-    found = pattern_of(pattern).search(text)
+    found = pattern_of(budget, pattern).search(text)
     return found[0] if found else ""
 
 
 def _find_all(budget: Budget, values: Sequence[Any]) -> list[str]:
     text, pattern, *limit = values
     budget.spend(_regex_cost(text, pattern) + len(text))
-    found = [match[0] for match in pattern_of(pattern).finditer(text)]
+    found = [match[0] for match in pattern_of(budget, pattern).finditer(text)]
     return found if not limit or limit[0] < 0 else found[: limit[0]]
 
 
@@ -63,9 +63,14 @@ def _replace(budget: Budget, values: Sequence[Any]) -> str:
     return text.replace(old, new, count if count >= 0 else -1)
 
 
-def _split(text: str, separator: str, limit: int = -1) -> list[str]:
+def _split(budget: Budget, values: Sequence[Any]) -> list[str]:
+    """Costs a walk over the text and one unit for each part, of which there may be one per character."""
+    text, separator, *rest = values
+    limit = rest[0] if rest else -1
+    budget.spend(weight(text) + weight(separator))
     if limit == 0:
         return []
+    budget.spend((text.count(separator) if separator else len(text)) + 1)
     if not separator:
         parts = list(text)
         return parts if limit < 0 or len(parts) <= limit else [*parts[: limit - 1], "".join(parts[limit - 1 :])]
@@ -131,16 +136,24 @@ _VERB = re.compile(r"%(?:\.(\d+))?([%sdfexXob])")
 
 def _format(budget: Budget, values: Sequence[Any]) -> str:
     text, args = values
-    budget.spend(weight(text) + sum(_shown_weight(arg) for arg in args))
-    waiting = list(args)
+    budget.spend(weight(text))
+    for arg in args:
+        _spend_on_text_of(budget, arg)
+    waiting = iter(args)
 
     def one(match: re.Match[str]) -> str:
         if match[2] == "%":
             return "%"
-        if not waiting:
-            raise CelError("index 0 out of range")
-        value, decimals = waiting.pop(0), min(int((match[1] or "6")[:4]), _MOST_DECIMALS)
-        match match[2]:
+        try:
+            value = next(waiting)
+        except StopIteration:
+            raise CelError("index 0 out of range") from None
+        made = clause(match[2], value, min(int((match[1] or "6")[:4]), _MOST_DECIMALS))
+        budget.spend(weight(made))
+        return made
+
+    def clause(verb: str, value: Any, decimals: int) -> str:
+        match verb:
             case "s":
                 return _shown_in_format(value)
             case "d":
@@ -153,7 +166,7 @@ def _format(budget: Budget, values: Sequence[Any]) -> str:
                 return f"{int(value):b}" if isinstance(value, int) else _refuse()
             case "o":
                 return f"{value:o}" if isinstance(value, int) and not isinstance(value, bool) else _refuse()
-            case verb:
+            case _:
                 if isinstance(value, int) and not isinstance(value, bool):
                     return f"{value:{verb}}"
                 raw = value.encode() if isinstance(value, str) else bytes(value)
@@ -166,16 +179,22 @@ def _refuse() -> str:
     raise CelError("could not convert argument to the clause of the format string")
 
 
-def _shown_weight(value: Any) -> int:
+def _spend_on_text_of(budget: Budget, value: Any) -> None:
+    """Spend what it costs to write the value out, part by part: parts that lists share are written each time."""
     match value:
         case str() | bytes():
-            return weight(value)
+            budget.spend(1 + weight(value))
         case list():
-            return 1 + sum(map(_shown_weight, value))
+            budget.spend(1)
+            for item in value:
+                _spend_on_text_of(budget, item)
         case dict():
-            return 1 + sum(_shown_weight(key) + _shown_weight(item) for key, item in value.items())
+            budget.spend(1)
+            for key, item in value.items():
+                _spend_on_text_of(budget, key)
+                _spend_on_text_of(budget, item)
         case _:
-            return 1
+            budget.spend(1)
 
 
 def _shown_in_format(value: Any) -> str:
@@ -199,7 +218,7 @@ TEXT: Mapping[str, Function] = {
     "find": _find,
     "findAll": _find_all,
     "replace": _replace,
-    "split": plain(_split),
+    "split": _split,
     "join": _join,
     "substring": plain(_substring),
     "charAt": plain(_char_at),

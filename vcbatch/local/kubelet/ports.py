@@ -13,6 +13,7 @@ import json
 import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,30 @@ class Translation:
     given: int
 
 
+class _Choice:
+    """Free ports for one pod. However many it asks for, the range is gone through once."""
+
+    def __init__(self, given: Mapping[str, Mapping[str, int]], is_free: Callable[[int], bool]) -> None:
+        self._taken = {port for ports in given.values() for port in ports.values()}
+        self._is_free = is_free
+        self._rest = iter(range(FIRST_PORT, LAST_PORT + 1))
+
+    def take(self, asked: int) -> int:
+        """The port itself if it is free. Raises `PortsExhaustedError`."""
+        for port in chain((asked,), self._rest):
+            if port not in self._taken and self._is_free(port):
+                self._taken.add(port)
+                return port
+        raise PortsExhaustedError(f"no port between {FIRST_PORT} and {LAST_PORT} is free")
+
+
+def _port(text: str) -> int | None:
+    """The number of a port, None for any other text."""
+    if not (text.isascii() and text.isdigit() and len(text) <= 5):
+        return None
+    return int(text) if 0 < int(text) < 65536 else None
+
+
 class PortTable:
     """The ports that gangs have been given, kept in `path`."""
 
@@ -49,12 +74,20 @@ class PortTable:
         """`variables` with the gang's ports in place of those asked for, and the translations that differ."""
         rewritten = dict(variables)
         used: list[Translation] = []
-        port = variables.get(ENV_MASTER_PORT, "")
-        if port.isdigit() and 0 < int(port) < 65536:
-            used.append(self._translate(group, variables.get(ENV_MASTER_ADDR, ""), int(port)))
-            rewritten[ENV_MASTER_PORT] = str(used[-1].given)
-        if ENV_TF_CONFIG in variables:
-            rewritten[ENV_TF_CONFIG] = self._rewrite_tf_config(group, variables[ENV_TF_CONFIG], used)
+        choice = _Choice(self._given, self._is_free)
+        before = dict(self._given.get(group, {}))
+        try:
+            port = _port(variables.get(ENV_MASTER_PORT, ""))
+            if port is not None:
+                used.append(self._translate(group, variables.get(ENV_MASTER_ADDR, ""), port, choice))
+                rewritten[ENV_MASTER_PORT] = str(used[-1].given)
+            if ENV_TF_CONFIG in variables:
+                rewritten[ENV_TF_CONFIG] = self._rewrite_tf_config(group, variables[ENV_TF_CONFIG], used, choice)
+            if self._given.get(group, {}) != before:
+                self._save()
+        except (OSError, PortsExhaustedError):
+            self._given[group] = before  # not on record, so not given
+            raise
         return rewritten, [translation for translation in used if translation.asked != translation.given]
 
     def release(self, group: str) -> None:
@@ -69,43 +102,32 @@ class PortTable:
                 del self._given[group]
             self._save_if_possible()
 
-    def _rewrite_tf_config(self, group: str, text: str, used: list[Translation]) -> str:
+    def _rewrite_tf_config(self, group: str, text: str, used: list[Translation], choice: _Choice) -> str:
         try:
             config = json.loads(text)
             roles = config["cluster"].items()
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return text  # the program's own business, and its own error message
         for role, addresses in roles:
             if not isinstance(addresses, list):
                 continue
-            config["cluster"][role] = [self._rewrite_address(group, address, used) for address in addresses]
+            config["cluster"][role] = [self._rewrite_address(group, address, used, choice) for address in addresses]
         return json.dumps(config, separators=(",", ":"))
 
-    def _rewrite_address(self, group: str, address: Any, used: list[Translation]) -> Any:
-        host, _, port = str(address).rpartition(":")
-        if not host or not port.isdigit() or not 0 < int(port) < 65536:
+    def _rewrite_address(self, group: str, address: Any, used: list[Translation], choice: _Choice) -> Any:
+        host, _, text = str(address).rpartition(":")
+        port = _port(text)
+        if not host or port is None:
             return address
-        used.append(self._translate(group, host, int(port)))
+        used.append(self._translate(group, host, port, choice))
         return f"{host}:{used[-1].given}"
 
-    def _translate(self, group: str, host: str, asked: int) -> Translation:
+    def _translate(self, group: str, host: str, asked: int, choice: _Choice) -> Translation:
         mine = self._given.setdefault(group, {})
         key = f"{host}:{asked}"
         if key not in mine:
-            mine[key] = self._choose(asked)
-            try:
-                self._save()
-            except OSError:
-                del mine[key]  # not on record, so not given
-                raise
+            mine[key] = choice.take(asked)
         return Translation(host=host, asked=asked, given=mine[key])
-
-    def _choose(self, asked: int) -> int:
-        taken = {port for ports in self._given.values() for port in ports.values()}
-        for port in (asked, *range(FIRST_PORT, LAST_PORT + 1)):
-            if port not in taken and self._is_free(port):
-                return port
-        raise PortsExhaustedError(f"no port between {FIRST_PORT} and {LAST_PORT} is free")
 
     def _save(self) -> None:
         replace_file(self._path, json.dumps(self._given).encode(), durable=False)

@@ -129,6 +129,14 @@ def test_a_chain_of_and_is_not_deep() -> None:
     assert evaluated(" && ".join(["n == 3"] * 500)) is True
 
 
+def _doubled(levels: int) -> str:
+    """A text of a list that holds the one before twice, so many times over."""
+    inner = f"'%s'.format([v{levels}]) != ''"
+    for level in range(levels, 0, -1):
+        inner = f"cel.bind(v{level}, [v{level - 1}, v{level - 1}], {inner})"
+    return f"cel.bind(v0, [1, 1], {inner})"
+
+
 TEN = "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]"
 
 
@@ -149,10 +157,17 @@ TEN = "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]"
         "big.map(x, '%s%s%s'.format([text, text, text])).size() > 0",
         "big.exists(x, big.map(y, {'a': text}) == big.map(y, {'a': text, 'b': x}))",
         "sets.contains(big, big.map(x, x))",
+        _doubled(43),
+        "long.all(x, long.exists(y, true))",
+        "big.all(i, 'x'.matches('\\\\pL{900}(a|' + string(i) + ')') || true)",
+        "wide.map(x, text.split('')).size() > 0",
+        "long.map(x, '%.100f').join().format(long.map(x, 1e308)) != ''",
+        "long.map(x, text + 'b').max() != ''",
     ],
 )
 def test_the_budget_ends_what_would_take_long_or_much_memory(text: str) -> None:
     variables = {"big": list(range(3000)), "wide": list(range(300)), "text": "a" * 10_000}
+    variables |= {"long": list(range(300_000))}
     with pytest.raises(cel.OverBudget):
         evaluated(text, variables=variables)
 
