@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.integration.cli.conftest import Shell
-from vcbatch.api.resources import QUEUES
+from vcbatch.api.resources import JOBS, QUEUES
 from vcbatch.cli.reach import Access
 
 pytestmark = pytest.mark.xdist_group("cli")
@@ -276,3 +277,19 @@ def test_what_would_be_refused_anew_is_not_deleted(shell: Shell) -> None:
     assert refused.code == 1 and "kept.yaml:13:11: " in refused.err, refused
     assert shell.run("job", "get", "kept", "-o", "name").code == 0
     shell.run("delete", "-f", file, "--yes").ok()
+
+
+def test_several_fields_that_kubectl_has_set_are_no_conflict(shell: Shell) -> None:
+    """The server says "conflicts with" where there is more than one."""
+    access = Access(kubeconfig=Path(shell.environment["KUBECONFIG"]))
+    text = JOB.replace("NAME", "theirs").replace("minAvailable: 1", "minAvailable: 1\n  maxRetry: 5")
+    document = yaml.safe_load(text)
+    manager = "kubectl-client-side-apply"
+    access.once(lambda api: api.apply(JOBS, document, namespace="default", manager=manager, force=True))  # type: ignore[attr-defined]
+    changed = shell.file("theirs.yaml", text.replace('"600"', '"601"').replace("maxRetry: 5", "maxRetry: 4"))
+    refused = shell.run("apply", "-f", changed, "--yes")
+    assert refused.code == 1
+    assert "changed: spec.maxRetry, spec.tasks[0].template.spec.containers[0].command[1]" in refused.err
+    assert "--recreate" in refused.err
+    assert "job/theirs in default created again" in shell.run("apply", "-f", changed, "--yes", "--recreate").ok()
+    shell.run("delete", "-f", changed, "--yes").ok()

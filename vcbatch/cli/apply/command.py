@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -118,7 +119,7 @@ def _refuse(refusals: Sequence[Refusal]) -> None:
         also_wrong(refusals), key=lambda one: (one.manifest.file, one.manifest.placed.place_of(one.field))
     ):
         note(f"{one.manifest.place(one.field)}: {one.manifest.title}: {one.message}")
-    others = [one for one in refusals if "conflict with" in one.message]
+    others = [one for one in refusals if re.search("conflicts? with", one.message)]
     hint = "--force-conflicts takes over what others have set." if others else ""
     if any(one.fixed for one in refusals):
         hint = "--recreate deletes such an object and creates it as the file says; what it runs is stopped."

@@ -26,7 +26,7 @@ MANAGER: Final = "vcbatch"
 """Under this name the server remembers which fields are ours."""
 _PEOPLE: Final = re.compile(r"kubectl.*|before-first-apply|vcbatch.*|vcctl.*")
 """Managers that are a person with a file or a command, as we are."""
-_CONFLICT: Final = re.compile(r'conflict with "([^"]*)"')
+_CONFLICT: Final = re.compile(r'conflicts? with "([^"]*)"')
 _CONTEXT: Final = 2
 _DELETION_SECONDS: Final = 300.0
 """For how long an object that is created again is waited for, whose pods may take their time to end."""
