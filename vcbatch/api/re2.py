@@ -1,13 +1,16 @@
-"""RE2 patterns (Go's `regexp`) for Python's `re`.
+"""RE2 patterns (Go's `regexp`), by which HyperNodes select.
 
-HyperNodes select by such patterns. The two languages share nearly everything; what RE2 lacks is refused here, so that a
-pattern means the same for us as for every other reader of the object.
+What RE2 lacks is refused, so that a pattern means the same for us as for every other reader of the object. Matching is
+done by google-re2, in time linear in the text. Where that isn't installed, as with the bare client, Python's `re`
+matches, which takes exponential time for some patterns: no server runs without google-re2.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Final, Protocol
+
+from vcbatch.api.linear_patterns import NotInstalledError, linear_pattern
 
 _CLASSES: Final = {
     "alnum": "0-9A-Za-z",
@@ -31,11 +34,15 @@ _LONGEST_PATTERN = 4096
 _LARGEST_REPEAT = 1000
 
 
+class Pattern(Protocol):
+    def search(self, text: str, /) -> object | None: ...
+
+
 class MalformedPattern(ValueError):
     """A pattern that RE2 refuses."""
 
 
-def compile_pattern(pattern: str) -> re.Pattern[str]:
+def compile_pattern(pattern: str) -> Pattern:
     """The pattern for `search`, which matches anywhere. Raises `MalformedPattern` with a text such as Go's."""
     if len(pattern) > _LONGEST_PATTERN:
         raise MalformedPattern(f"error parsing regexp: expression too large: {len(pattern)} characters")
@@ -49,9 +56,16 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
         if any(number and int(number) > _LARGEST_REPEAT for number in repeat.groups()):
             raise MalformedPattern(f"error parsing regexp: invalid repeat count: `{repeat[0]}`")
     try:
-        return re.compile(_translated(pattern), re.ASCII)
+        backtracking = re.compile(_translated(pattern), re.ASCII)
     except (re.error, RecursionError, OverflowError) as error:
         raise MalformedPattern(f"error parsing regexp: {error}: `{pattern}`") from error
+    try:
+        found = linear_pattern(pattern)
+    except NotInstalledError:
+        return backtracking
+    if isinstance(found, str):
+        raise MalformedPattern(f"error parsing regexp: {found}: `{pattern}`")
+    return found
 
 
 def _without_literals(pattern: str) -> str:

@@ -128,3 +128,9 @@ def test_times() -> None:
     assert parse_time("2026-11-20T13:00:05+01:00").tzinfo is UTC
     with pytest.raises(ValueError, match="time zone"):
         parse_time("2026-11-20T12:00:05")
+
+
+@pytest.mark.parametrize(("pattern", "name"), [("(.?){1000}x", "n" * 200), ("^(a+)+$", "a" * 40 + "b")])
+def test_no_pattern_takes_exponential_time(pattern: str, name: str) -> None:
+    """Python's `re` would not end within a lifetime."""
+    assert compile_pattern(pattern).search(name) is None

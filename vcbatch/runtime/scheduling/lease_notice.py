@@ -70,5 +70,5 @@ class LeaseNotice:
             )
         except WorldError as error:
             raise WorldError(f"annotation {SCHEDULER_SETUP}: {error}") from error
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise WorldError(f"annotation {SCHEDULER_SETUP}: {error!r}") from error
