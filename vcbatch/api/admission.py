@@ -267,6 +267,10 @@ def _faults(request: Request, lookup: Lookup, settings: Settings) -> list[Fault]
     if resource == JOBFLOWS:
         faults = validate.jobflow_faults(JobFlow.parse(given), old=JobFlow.parse(old) if old is not None else None)
         return [*faults, *_of_jobs_to_come(request, lookup, settings)]
+    if resource == PODGROUPS:
+        before = PodGroup.parse(old) if old is not None else None
+        if faults := validate.attempt_faults(PodGroup.parse(given), lookup, old=before):
+            return faults
     if old is not None and part(given, "spec") == part(old, "spec"):
         return []  # labels, owners and finalizers stay editable, whatever rules there were when it was made
     if resource == PODGROUPS:

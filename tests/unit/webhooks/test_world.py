@@ -274,6 +274,28 @@ async def test_a_closing_queue_takes_the_group_of_a_job_that_it_took(
     assert refused == ("" if taken else text)
 
 
+@pytest.mark.parametrize(
+    ("retries", "attempt", "taken"),
+    [(2, "2", True), (2, "1", False), (0, "0", False), (0, "1", False), (None, "1", False)],
+)
+async def test_only_a_later_attempt_of_a_job_is_marked_as_one(retries: int | None, attempt: str, taken: bool) -> None:
+    """The mark lets a PodGroup start in a Closing queue."""
+    api = CountingApi()
+    api.seed(QUEUES, queue("q", state="Closing"))
+    if retries is not None:
+        stored = job("j")
+        api.seed(JOBS, {**stored, "status": {**stored["status"], "retryCount": retries}})
+    before = group("j-uid-j", "", of="j")
+    marked = {**before, "metadata": {**before["metadata"], "annotations": {"vcbatch.dev/attempt": attempt}}}
+    update = Request(
+        resource=PODGROUPS, operation=Operation.UPDATE, name="j-uid-j", namespace="ns", object=marked, old=before
+    )
+    async with service_on(api) as app:
+        refused = await verdict(app, review_of(update), "/podgroups/validate")
+    assert ("isn't the number of retries" in refused) is not taken
+    assert bool(refused) is not taken
+
+
 async def test_a_sibling_deleted_a_moment_ago_isnt_added_up() -> None:
     api = CountingApi()
     api.seed(QUEUES, around("parent", parent="root", cpu="3"))

@@ -10,7 +10,7 @@ from vcbatch.api.validate.job_update import job_update_faults
 from vcbatch.api.validate.jobflow import jobflow_faults, order_faults
 from vcbatch.api.validate.lookup import Lookup, WorkLookup
 from vcbatch.api.validate.pod import pod_faults, pod_update_faults
-from vcbatch.api.validate.podgroup import podgroup_faults
+from vcbatch.api.validate.podgroup import attempt_faults, podgroup_faults
 from vcbatch.api.validate.queue import DEFAULT_RULES, QueueRules, queue_deletion_faults, queue_faults
 from vcbatch.api.validate.types import type_faults
 from vcbatch.api.validate.warnings import (
@@ -31,6 +31,7 @@ __all__ = [
     "Lookup",
     "QueueRules",
     "WorkLookup",
+    "attempt_faults",
     "command_faults",
     "commanded_queue",
     "cronjob_faults",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from vcbatch.api.names import DEFAULT_QUEUE, SCHEDULING_QUEUE_NAME, pod_group_name
+from vcbatch.api.loose import part
+from vcbatch.api.names import ATTEMPT, DEFAULT_QUEUE, SCHEDULING_QUEUE_NAME, pod_group_name
 from vcbatch.api.podgroup import PodGroup
 from vcbatch.api.queue import QueueState
 from vcbatch.api.resources import JOBS
@@ -38,6 +39,21 @@ def podgroup_faults(group: PodGroup, lookup: WorkLookup, *, old: PodGroup | None
         if any(topology_faults(policy.network_topology, field)):
             faults.append(Fault(field, f"in subGroupPolicy '{policy.name}': {TOPOLOGY_CONFLICT}"))
     return faults
+
+
+def attempt_faults(group: PodGroup, lookup: WorkLookup, *, old: PodGroup | None = None) -> list[Fault]:
+    """The annotation of a later attempt lets a PodGroup start in a Closing queue. It can be set to the number of
+    retries that the status of its own unfinished Job has, and to nothing else."""
+    value = group.metadata.annotations.get(ATTEMPT)
+    if value is None or (old is not None and old.metadata.annotations.get(ATTEMPT) == value):
+        return []
+    owner = group.metadata.controller_owner()
+    job = lookup.job(group.namespace, owner.name) if owner is not None and _of_admitted_job(group, lookup) else None
+    retries = part(job, "status").get("retryCount") if job is not None else None
+    if retries and value == str(retries):
+        return []
+    text = f"annotation {ATTEMPT}: {value!r} isn't the number of retries of the Job that the PodGroup belongs to"
+    return [Fault(f"metadata.annotations[{ATTEMPT}]", text)]
 
 
 def _takes(state: str, group: PodGroup, lookup: WorkLookup, *, new: bool) -> bool:
