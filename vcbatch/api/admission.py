@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from vcbatch.api import names, validate
 from vcbatch.api.cronjob import CronJob
@@ -267,9 +267,9 @@ def _faults(request: Request, lookup: Lookup, settings: Settings) -> list[Fault]
     if resource == JOBFLOWS:
         faults = validate.jobflow_faults(JobFlow.parse(given), old=JobFlow.parse(old) if old is not None else None)
         return [*faults, *_of_jobs_to_come(request, lookup, settings)]
-    if resource == PODGROUPS:
-        before = PodGroup.parse(old) if old is not None else None
-        if faults := validate.attempt_faults(PodGroup.parse(given), lookup, old=before):
+    if resource == PODGROUPS and _attempt(given) not in (None, _attempt(old)):
+        faults = validate.attempt_faults(PodGroup.parse(given), lookup)
+        if faults:
             return faults
     if old is not None and part(given, "spec") == part(old, "spec"):
         return []  # labels, owners and finalizers stay editable, whatever rules there were when it was made
@@ -286,6 +286,10 @@ def _faults(request: Request, lookup: Lookup, settings: Settings) -> list[Fault]
     if resource == HYPERNODES:
         return validate.hypernode_faults(HyperNode.parse(given))
     return []
+
+
+def _attempt(group: Json | None) -> Any:
+    return part(part(group or {}, "metadata"), "annotations").get(names.ATTEMPT)
 
 
 def _desired(obj: Json) -> Json:

@@ -41,12 +41,10 @@ def podgroup_faults(group: PodGroup, lookup: WorkLookup, *, old: PodGroup | None
     return faults
 
 
-def attempt_faults(group: PodGroup, lookup: WorkLookup, *, old: PodGroup | None = None) -> list[Fault]:
-    """The annotation of a later attempt lets a PodGroup start in a Closing queue. It can be set to the number of
-    retries that the status of its own unfinished Job has, and to nothing else."""
+def attempt_faults(group: PodGroup, lookup: WorkLookup) -> list[Fault]:
+    """The annotation of a later attempt, which is new, lets a PodGroup start in a Closing queue. Its value has to be
+    the number of retries that the status of the PodGroup's unfinished Job has."""
     value = group.metadata.annotations.get(ATTEMPT)
-    if value is None or (old is not None and old.metadata.annotations.get(ATTEMPT) == value):
-        return []
     owner = group.metadata.controller_owner()
     job = lookup.job(group.namespace, owner.name) if owner is not None and _of_admitted_job(group, lookup) else None
     retries = part(job, "status").get("retryCount") if job is not None else None
