@@ -58,7 +58,7 @@ def test_rbac_says_who_opens_and_closes_a_queue(control_plane: ControlPlane) -> 
     _kubectl(control_plane, "create", "clusterrole", "commander", "--verb=create", "--resource=commands.bus.volcano.sh")
     _kubectl(control_plane, "create", "clusterrolebinding", "commander", "--clusterrole=commander", "--user=bob")
     update = ("--verb=update", "--resource=queues.scheduling.volcano.sh", "--resource-name=steered")
-    _kubectl(control_plane, "create", "clusterrole", "steers", *update)
+    _kubectl(control_plane, "create", "clusterrole", "queue-updater", *update)
     with Components(control_plane) as components:
         service = components.start(WEBHOOKS).wait_ready()
         components.install_admission(service)
@@ -76,7 +76,7 @@ def test_rbac_says_who_opens_and_closes_a_queue(control_plane: ControlPlane) -> 
         for namespace in ("kube-system", "kube-public"):
             assert text in said(namespace)
         assert "target.uid: Required value" in said(uid="")
-        _kubectl(control_plane, "create", "clusterrolebinding", "steers", "--clusterrole=steers", "--user=bob")
+        _kubectl(control_plane, "create", "clusterrolebinding", "queue-updater", "--clusterrole=queue-updater", "--user=bob")
         wait_until("what is granted holds", lambda: said() == "")
         assert "target.uid: Required value" in said(uid="")
 

@@ -1,7 +1,7 @@
 """A container's log: one line of text per line of output, with the time it came, in files of bounded size.
 
 The format is the container runtime interface's: `<RFC 3339 time> stdout F <text>`, with `P` for a part of a line that
-is longer than 16 KiB or drawn anew by carriage returns. (Source: Kubernetes, `pkg/kubelet/kuberuntime/logs`.)
+is longer than 16 KiB or redrawn by carriage returns. (Source: Kubernetes, `pkg/kubelet/kuberuntime/logs`.)
 
 Output that can't be written is lost, and the program goes on. Where it is missing the log has one line that says how
 much and why, written as soon as there is room again.
@@ -14,7 +14,7 @@ import time
 
 MAX_LINE = 16 * 1024
 REDRAWING_SECONDS = 0.1
-"""How often a line that is drawn anew again and again is written, as a part of a line."""
+"""How often a line that is redrawn repeatedly is written, as a part of a line."""
 _FULL = b" stdout F "
 _PART = b" stdout P "
 _STAMP = len("2006-01-02T15:04:05.000000000Z")
