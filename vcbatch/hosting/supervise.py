@@ -13,14 +13,14 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
+from vcbatch.hosting.backoff import Backoff
 from vcbatch.hosting.health import Health
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random
 
 log = logging.getLogger(__name__)
 
-_FIRST_DELAY = 0.2
-_LONGEST_DELAY = 10.0
+_RESTART = Backoff(initial=0.2, limit=10.0)
 _TRIES = 5
 _WINDOW = 120.0
 
@@ -57,8 +57,7 @@ class _Restarts:
         """Seconds until the next start: longer with each failure within the window, with jitter."""
         now = self._clock.monotonic()
         recent = sum(1 for moment in self._failed if now - moment < _WINDOW)
-        grown = _FIRST_DELAY * 2.0 ** (max(recent, 1) - 1)
-        return min(grown, _LONGEST_DELAY) * (1.0 - 0.5 * self._random.random())
+        return _RESTART.delay(recent, self._random)
 
 
 class Supervisor:

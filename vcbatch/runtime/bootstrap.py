@@ -6,7 +6,7 @@ import logging
 
 from vcbatch.api.resources import QUEUES
 from vcbatch.core.queue import bootstrap
-from vcbatch.runtime.pacing.backoff import Backoff
+from vcbatch.hosting.backoff import Backoff
 from vcbatch.seams.api import Api, ApiError
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any, Protocol, cast
 
 from vcbatch.api.resources import PODS
-from vcbatch.runtime.pacing.backoff import Backoff
+from vcbatch.hosting.backoff import Backoff
 from vcbatch.sdk.log_place import Place
 from vcbatch.sdk.pod_view import PodView
 from vcbatch.seams.api import Api, ApiError

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast
 
 from vcbatch.api.resources import Resource
+from vcbatch.hosting.backoff import Backoff
 from vcbatch.runtime.caches.cache import identity
-from vcbatch.runtime.pacing.backoff import Backoff
 from vcbatch.seams.api import Api, ApiError
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random

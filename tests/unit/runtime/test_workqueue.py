@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.virtual_time import SeededRandom, VirtualClock, run
-from vcbatch.runtime.pacing.backoff import Backoff
+from vcbatch.hosting.backoff import Backoff
 from vcbatch.runtime.pacing.workqueue import WorkQueue
 
 

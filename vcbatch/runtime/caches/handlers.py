@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from vcbatch.api.resources import Resource
+from vcbatch.hosting.backoff import Backoff
 from vcbatch.hosting.health import Health
 from vcbatch.hosting.supervise import Background, reason_of
 from vcbatch.runtime.caches.cache import Cache
 from vcbatch.runtime.caches.kopf_operator import KopfOperator
 from vcbatch.runtime.client.kubeconfig import Connection
 from vcbatch.runtime.metrics.meter import Meter, NoMeter
-from vcbatch.runtime.pacing.backoff import Backoff
 from vcbatch.seams.api import Api, ApiError, Json
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random

@@ -14,8 +14,8 @@ from contextlib import asynccontextmanager
 from typing import Generic, TypeVar
 
 from vcbatch.api.resources import Resource
+from vcbatch.hosting.backoff import Backoff
 from vcbatch.runtime.caches.cache import Cache, identity
-from vcbatch.runtime.pacing.backoff import Backoff
 from vcbatch.seams.api import Api, ApiError, Listing, StreamingApi, WatchEvent
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random

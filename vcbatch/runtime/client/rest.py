@@ -14,9 +14,9 @@ from typing import Any, TypeVar
 import msgspec
 
 from vcbatch.api.resources import PODS, Resource
+from vcbatch.hosting.backoff import Backoff
 from vcbatch.runtime.client import wire
 from vcbatch.runtime.client.kubeconfig import Connection
-from vcbatch.runtime.pacing.backoff import Backoff
 from vcbatch.seams.api import ApiError, Json, Listing, PatchKind
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random

@@ -16,7 +16,7 @@ from vcbatch.api.messages import shorten
 from vcbatch.api.resources import EVENTS
 from vcbatch.api.timestamps import format_time
 from vcbatch.core.machine import Emit
-from vcbatch.runtime.pacing.backoff import Backoff
+from vcbatch.hosting.backoff import Backoff
 from vcbatch.seams.api import Api, ApiError, Json
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, TypeVar
 
-from vcbatch.runtime.pacing.backoff import Backoff
+from vcbatch.hosting.backoff import Backoff
 from vcbatch.runtime.pacing.pause import pause
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable
 
 from vcbatch.api.pod import Pod
 from vcbatch.api.resources import PODS
+from vcbatch.hosting.backoff import Backoff
 from vcbatch.runtime.metrics.meter import Meter
 from vcbatch.runtime.pacing.at_once import BINDS
-from vcbatch.runtime.pacing.backoff import Backoff
 from vcbatch.scheduler.result import Bind
 from vcbatch.seams.api import Api, ApiError
 from vcbatch.seams.clock import Clock

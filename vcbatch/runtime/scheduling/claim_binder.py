@@ -16,8 +16,8 @@ from vcbatch.api.dra import ResourceClaim
 from vcbatch.api.names import CLAIM_FINALIZER
 from vcbatch.api.resources import RESOURCECLAIMS
 from vcbatch.api.timestamps import format_time
+from vcbatch.hosting.backoff import Backoff
 from vcbatch.runtime.caches.cache import Cache, Change
-from vcbatch.runtime.pacing.backoff import Backoff
 from vcbatch.runtime.pacing.pause import pause
 from vcbatch.runtime.scheduling.extended_claims import ExtendedClaims
 from vcbatch.scheduler.dra.readiness import due, readiness_of

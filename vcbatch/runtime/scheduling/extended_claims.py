@@ -16,8 +16,8 @@ from vcbatch.api import names
 from vcbatch.api.dra import ResourceClaim
 from vcbatch.api.pod import TERMINAL_PHASES, Pod
 from vcbatch.api.resources import PODS, RESOURCECLAIMS
+from vcbatch.hosting.backoff import Backoff
 from vcbatch.runtime.caches.cache import Cache, Change
-from vcbatch.runtime.pacing.backoff import Backoff
 from vcbatch.scheduler.dra.served import pod_of
 from vcbatch.scheduler.result import Bind, DeviceBinding, ExtendedClaim
 from vcbatch.seams.api import Api, ApiError, Json
