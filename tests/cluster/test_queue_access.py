@@ -76,9 +76,7 @@ def test_rbac_says_who_opens_and_closes_a_queue(control_plane: ControlPlane) -> 
         for namespace in ("kube-system", "kube-public"):
             assert text in said(namespace)
         assert "target.uid: Required value" in said(uid="")
-        _kubectl(
-            control_plane, "create", "clusterrolebinding", "updaters", "--clusterrole=queue-updater", "--user=bob"
-        )
+        _kubectl(control_plane, "create", "clusterrolebinding", "updaters", "--clusterrole=queue-updater", "--user=bob")
         wait_until("what is granted holds", lambda: said() == "")
         assert "target.uid: Required value" in said(uid="")
 
