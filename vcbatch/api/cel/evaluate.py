@@ -52,13 +52,14 @@ class OverBudget(CelError):
 
 
 class Budget:
-    """What may still be spent. `patterns` are the regular expressions that were paid for."""
+    """What may still be spent. `patterns` are the regular expressions that were paid for; evaluations for one request
+    share them."""
 
     __slots__ = ("left", "patterns")
 
-    def __init__(self, left: int) -> None:
+    def __init__(self, left: int, patterns: set[str] | None = None) -> None:
         self.left = left
-        self.patterns: set[str] = set()
+        self.patterns: set[str] = set() if patterns is None else patterns
 
     def spend(self, cost: int) -> None:
         """Raises `OverBudget`."""

@@ -13,7 +13,7 @@ from vcbatch.api.cel.values import CelError
 from vcbatch.api.linear_patterns import NotInstalledError, linear_pattern
 
 COMPILE_COST = 5_000
-"""Of each pattern that an evaluation uses, once: about what compiling the most expensive one takes."""
+"""Of each pattern that the evaluations for one request use, once: about what compiling the most expensive one takes."""
 MISSING = "regular expressions need the package google-re2"
 
 

@@ -42,13 +42,14 @@ class Costs:
         self._patient = patient
         self._per_call = per_call
         self.left = limit if patient else min(limit, INLINE_LIMIT)
+        self._patterns: set[str] = set()
         self.call_too_dear = False
         """Whether the last evaluation alone reached its limit."""
 
     def run(self, expression: str, variables: Mapping[str, Any], *, base: int = 0) -> Any:
         """The value of the expression, or a `Trouble`. `base`: what the evaluation costs beside."""
         limit = min(self._per_call, self.left - base)
-        budget = cel.Budget(limit)
+        budget = cel.Budget(limit, self._patterns)
         try:
             if limit < 0:
                 raise cel.OverBudget

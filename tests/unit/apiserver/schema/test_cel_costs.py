@@ -151,3 +151,10 @@ async def test_an_object_within_the_estimate_but_beyond_the_limit_of_a_call_is_r
         answer = await client.post("/apis/example.com/v1/namespaces/default/things", thing)
         assert answer.code == 422
         assert "call cost exceeds limit for rule" in answer.message
+
+
+def test_a_pattern_is_paid_once_for_all_elements_of_a_list() -> None:
+    rule = {"rule": "self.matches('^[a-z]+$') && self.matches('^[^0-9]*$')", "message": "want a word"}
+    schema = {"type": "object", "properties": {"l": {"type": "array", "items": {"type": "string"}}}}
+    schema["properties"]["l"]["items"]["x-kubernetes-validations"] = [rule]  # type: ignore[index]
+    assert cel.validate_rules({"l": ["word"] * 3000}, compile_schema(schema)) == []
