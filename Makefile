@@ -2,7 +2,7 @@
 #
 #   make demo            train a model across three pods on this machine
 #   make test            all tests but the training and the cluster ones
-#   make test-cluster    the tests on a real Kubernetes control plane (builds it: needs Go)
+#   make test-cluster    the tests on a real Kubernetes control plane (builds it: needs Go; KUBERNETES=1.37 for a newer one)
 #   make testbed         build that control plane: minutes once per machine, seconds later
 #   make test-training   the example jobs with real frameworks (installs some 6 GB of them)
 #   make test-ray        the Ray example, on a Ray of its own (some 400 MB)
@@ -26,6 +26,9 @@ TRAINING := .venv-training
 RAY := .venv-ray
 PY := $(VENV)/bin/python
 JOBS ?= 2
+# The Kubernetes version of the test bed; empty for the default. tests/cluster/binaries/programs.py lists what is pinned.
+KUBERNETES ?=
+export VCBATCH_TESTBED_KUBERNETES := $(or $(KUBERNETES),$(VCBATCH_TESTBED_KUBERNETES))
 
 # The first Python that is new enough; PYTHON=... chooses another.
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
@@ -146,6 +149,7 @@ test-pythons: $(VENV)/.compiled
 NIGHTLY := explore fuzz kill-test test-pythons test-ray
 nightly:
 	@for each in $(NIGHTLY); do $(MAKE) --no-print-directory $$each || exit 1; done
+	@for each in 1.36 1.37; do $(MAKE) --no-print-directory test-cluster KUBERNETES=$$each || exit 1; done
 
 bench: $(VENV)/.compiled
 	$(PY) -m tests.perf.bench

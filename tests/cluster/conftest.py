@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.binaries.available import unavailable
-from tests.cluster.binaries.build import Binaries, BuildError, build
+from tests.cluster.binaries.build import Binaries, build
+from tests.cluster.binaries.programs import BuildError
 from tests.cluster.controlplane import STARTED, ControlPlane, Options
 
 HERE = Path(__file__).parent

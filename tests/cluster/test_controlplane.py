@@ -17,7 +17,8 @@ import psutil
 import pytest
 
 from tests.cluster import controlplane
-from tests.cluster.binaries.build import Binaries, BuildError, Mend, Program, go, mended
+from tests.cluster.binaries.build import Binaries, build, go, mended
+from tests.cluster.binaries.programs import KUBERNETES_VARIABLE, BuildError, Mend, Program, kubernetes_version, programs
 from tests.cluster.controlplane import (
     APISERVER,
     CONTROLLERS,
@@ -92,9 +93,9 @@ def test_nothing_is_left_when_the_test_process_is_killed(binaries: Binaries, tmp
     script = f"""
 import json, sys, time
 from pathlib import Path
-from tests.cluster.binaries.build import Binaries
+from tests.cluster.binaries.build import build
 from tests.cluster.controlplane import ControlPlane, Options
-plane = ControlPlane(Path({str(tmp_path)!r}), Binaries(Path({str(binaries.folder)!r})))
+plane = ControlPlane(Path({str(tmp_path)!r}), build())
 plane.start()
 print(json.dumps([[program.pid for program in plane.programs.values()], str(plane.state)]), flush=True)
 time.sleep(600)
@@ -238,6 +239,22 @@ def test_a_module_without_the_fault_to_mend_is_not_built(tmp_path: Path) -> None
     if compiler is None:
         pytest.skip("there is no Go toolchain")
     gone = Mend(module="sigs.k8s.io/kwok", file="pkg/utils/informer/event.go", wrong="if theFault {", right="")
-    program = Program("kwok-mended", "kwok", "sigs.k8s.io/kwok/cmd/kwok", gone)
+    program = Program("kwok-mended", programs()["kwok"].module, "sigs.k8s.io/kwok/cmd/kwok", gone)
     with pytest.raises(BuildError, match=r"kwok-mended could not be built: .* has no `if theFault \{`"):
         mended(compiler, program, gone, tmp_path)
+
+
+def test_a_version_of_kubernetes_that_is_not_pinned_is_refused() -> None:
+    with pytest.raises(BuildError, match=rf"{KUBERNETES_VARIABLE}=1\.20: the test bed knows 1\.36, 1\.37"):
+        kubernetes_version({KUBERNETES_VARIABLE: "1.20"})
+
+
+def test_a_program_that_is_not_pinned_is_refused() -> None:
+    with pytest.raises(BuildError, match="the test bed has no program kubeadm; it has etcd, "):
+        build("kubeadm")
+
+
+def test_the_server_has_the_chosen_version(control_plane: ControlPlane) -> None:
+    status, version = control_plane.request("GET", "/version")
+    assert status == 200
+    assert f"{version['major']}.{version['minor']}" == kubernetes_version()

@@ -1,16 +1,15 @@
-"""Build the programs of a Kubernetes control plane from pinned Go modules into a cache folder.
+"""Build the programs of the test bed from pinned Go modules into a cache folder.
 
-The three modules beside this file pin every version by their `go.mod` and `go.sum`; nothing is vendored and no binary
-is kept in the repository. What is built lands in a folder whose name carries the versions and a digest of those files,
-so that a machine pays for the build once, and again only when a pin changes. As a command: `python -m
-tests.cluster.binaries.build`.
+The modules beside this file pin every version by their `go.mod` and `go.sum`; nothing is vendored and no binary is kept
+in the repository. What a module builds lands in a folder whose name carries the version and a digest of its files, so
+that a machine pays for the build once, and again only when a pin changes. As a command: `python -m
+tests.cluster.binaries.build [PROGRAM...]`, by default all programs of the control plane.
 """
 
 import fcntl
 import hashlib
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -21,74 +20,24 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-HERE = Path(__file__).parent
-MODULES = ("kubernetes", "etcd", "kwok")
-
-# Kubernetes reads its own version at run time (skew checks, feature gates, `serverVersion`), and a build from modules
-# would otherwise call itself v0.0.0-master with an empty major and minor.
-VERSION_PACKAGES = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
-
-
-@dataclass(frozen=True, slots=True)
-class Mend:
-    """A fault of a pinned module that is built without it: in `file` of the module, `wrong` becomes `right`."""
-
-    module: str
-    file: str
-    wrong: str
-    right: str
-
-
-@dataclass(frozen=True, slots=True)
-class Program:
-    """One program of the test bed: its name, the module that pins it and the package that is built."""
-
-    name: str
-    module: str
-    package: str
-    mend: Mend | None = None
-
-
-# A watch that the server ended (as it does to those that read too slowly) is asked for from version 0, which means
-# everything anew: thousands of pods, during which the watch falls behind again, for as long as there is work. Tests
-# live with that, and even by it: what kwok couldn't write while the server was away, it is told of once more.
-_RESUME_WATCHES = Mend(
-    module="sigs.k8s.io/kwok",
-    file="pkg/utils/informer/event.go",
-    wrong="if !o.EnableListPager || o.EnableStreamWatch {",
-    right='if opts.ResourceVersion == "" && (!o.EnableListPager || o.EnableStreamWatch) {',
-)
-
-
-PROGRAMS = (
-    Program("etcd", "etcd", "go.etcd.io/etcd/server/v3"),
-    Program("kube-apiserver", "kubernetes", "k8s.io/kubernetes/cmd/kube-apiserver"),
-    Program("kube-controller-manager", "kubernetes", "k8s.io/kubernetes/cmd/kube-controller-manager"),
-    Program("kube-scheduler", "kubernetes", "k8s.io/kubernetes/cmd/kube-scheduler"),
-    Program("kubectl", "kubernetes", "k8s.io/kubernetes/cmd/kubectl"),
-    Program("kwok", "kwok", "sigs.k8s.io/kwok/cmd/kwok"),
-    Program("kwok-resuming", "kwok", "sigs.k8s.io/kwok/cmd/kwok", _RESUME_WATCHES),
-)
-
-
-class BuildError(Exception):
-    """A program of the test bed could not be built; the message names it and the end of what the compiler said."""
+from tests.cluster.binaries.programs import CONTROL_PLANE, HERE, BuildError, Mend, Program, programs
 
 
 @dataclass(frozen=True, slots=True)
 class Binaries:
-    """The folder where the programs of the test bed lie, each under its own name."""
+    """Where the chosen programs of the test bed lie."""
 
-    folder: Path
+    paths: dict[str, Path]
+    """The file of each program, by its name."""
 
     def path(self, name: str) -> Path:
         """The file of the program `name`, e.g. `kube-apiserver`."""
-        return self.folder / name
+        return self.paths[name]
 
     @property
     def complete(self) -> bool:
         """Whether every program is there."""
-        return all(self.path(program.name).is_file() for program in PROGRAMS)
+        return all(path.is_file() for path in self.paths.values())
 
 
 def go() -> str | None:
@@ -96,53 +45,31 @@ def go() -> str | None:
     return shutil.which("go") or shutil.which("go", path="/usr/local/go/bin")
 
 
-def pinned_version(module: str) -> str:
-    """The version that `module`'s go.mod pins for what it builds, e.g. `v1.36.1`."""
-    wanted = {"kubernetes": "k8s.io/kubernetes", "etcd": "go.etcd.io/etcd/server/v3", "kwok": "sigs.k8s.io/kwok"}[
-        module
-    ]
-    text = (HERE / module / "go.mod").read_text(encoding="utf-8")
-    found = re.search(rf"^(?:require)?\s*{re.escape(wanted)} (v\S+)", text, re.MULTILINE)
-    if found is None:
-        raise BuildError(f"{module}/go.mod pins no version of {wanted}")
-    return found.group(1)
+def cache(*names: str) -> Binaries:
+    """Where the named programs (by default those of the control plane) of exactly these pins belong.
 
-
-def cache() -> Binaries:
-    """Where the programs of exactly these pins belong.
-
-    Under `VCBATCH_TESTBED_CACHE`, else the user's cache folder (`XDG_CACHE_HOME`, else `~/.cache`).
+    Under `VCBATCH_TESTBED_CACHE`, else the user's cache folder (`XDG_CACHE_HOME`, else `~/.cache`). Raises BuildError
+    for a version of Kubernetes that isn't pinned.
     """
-    digest = hashlib.sha256()
-    for module in MODULES:
-        for name in ("go.mod", "go.sum", "tools.go"):
-            digest.update((HERE / module / name).read_bytes())
-    digest.update(Path(__file__).read_bytes())
+    known = programs()
+    return Binaries({name: _folder(known[name]) / name for name in names or CONTROL_PLANE})
+
+
+def _folder(program: Program) -> Path:
+    module = program.module
+    digest = hashlib.sha256(f"{module.link_flags}\n{program.mend}".encode())
+    for file in sorted((HERE / module.folder).iterdir()):
+        digest.update(f"{file.name}\n".encode() + file.read_bytes())
     root = os.environ.get("VCBATCH_TESTBED_CACHE")
     base = Path(root) if root else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "vcbatch/testbed"
-    versions = "-".join(f"{module}-{pinned_version(module)}" for module in MODULES)
-    return Binaries(base / f"{versions}-{digest.hexdigest()[:12]}")
-
-
-def _link_flags(version: str) -> str:
-    major, minor, _ = version.removeprefix("v").split(".", 2)
-    values = {
-        "gitVersion": version,
-        "gitMajor": major,
-        "gitMinor": minor,
-        "gitCommit": "0" * 40,
-        "gitTreeState": "clean",
-        "buildDate": "1970-01-01T00:00:00Z",
-    }
-    stamps = (f"-X {package}.{key}={value}" for package in VERSION_PACKAGES for key, value in values.items())
-    return " ".join(("-s -w", *stamps))
+    return base / f"{module.folder.split('-')[0]}-{module.version}-{digest.hexdigest()[:12]}"
 
 
 def _build_one(compiler: str, program: Program, into: Path) -> None:
-    flags = _link_flags(pinned_version("kubernetes")) if program.module == "kubernetes" else "-s -w"
     with tempfile.TemporaryDirectory(prefix=f".{program.name}.", dir=into) as folder:
         unfinished = Path(folder) / program.name
         flag = mended(compiler, program, program.mend, Path(folder)) if program.mend is not None else ()
+        flags = program.module.link_flags
         _run(
             program,
             [compiler, "build", *flag, "-trimpath", "-ldflags", flags, "-o", str(unfinished), program.package],
@@ -166,8 +93,8 @@ def mended(compiler: str, program: Program, mend: Mend, folder: Path) -> tuple[s
         raise BuildError(f"{program.name} could not be built: {mend.module} {module['Version']} has no `{mend.wrong}`")
     file.write_text(before + mend.right + after, encoding="utf-8")
     pins = folder / "go.mod"
-    shutil.copyfile(HERE / program.module / "go.sum", folder / "go.sum")
-    shutil.copyfile(HERE / program.module / "go.mod", pins)
+    shutil.copyfile(HERE / program.module.folder / "go.sum", folder / "go.sum")
+    shutil.copyfile(HERE / program.module.folder / "go.mod", pins)
     _run(program, [compiler, "mod", "edit", f"-replace={mend.module}={copy}", str(pins)])
     return (f"-modfile={pins}",)
 
@@ -175,7 +102,7 @@ def mended(compiler: str, program: Program, mend: Mend, folder: Path) -> tuple[s
 def _run(program: Program, command: list[str]) -> str:
     done = subprocess.run(
         command,
-        cwd=HERE / program.module,
+        cwd=HERE / program.module.folder,
         env=os.environ | {"CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly -buildvcs=false", "GOWORK": "off"},
         capture_output=True,
         text=True,
@@ -193,32 +120,37 @@ def _alone(folder: Path) -> Iterator[None]:
         yield
 
 
-def build() -> Binaries:
-    """Build what isn't there yet, one program after the other, and say how long each took.
+def build(*names: str) -> Binaries:
+    """Build what isn't there yet of the named programs, by default those of the control plane.
 
-    Two builders at once wait for each other. Raises BuildError without a Go toolchain or when a build fails.
+    One program after the other; a line says how long each took. Two builders of one program wait for each other. Raises
+    BuildError without a Go toolchain, for an unknown program, or when a build fails.
     """
-    binaries = cache()
+    known = programs()
+    if unknown := sorted(set(names) - set(known)):
+        raise BuildError(f"the test bed has no program {unknown[0]}; it has {', '.join(known)}")
+    binaries = cache(*names)
     if binaries.complete:
         return binaries
     compiler = go()
     if compiler is None:
         raise BuildError("the test bed is built with Go, and no `go` is on the PATH or in /usr/local/go/bin")
-    with _alone(binaries.folder):
-        for program in PROGRAMS:
-            if binaries.path(program.name).is_file():
+    for name, path in binaries.paths.items():
+        with _alone(path.parent):
+            if path.is_file():
                 continue
-            print(f"building {program.name} {pinned_version(program.module)} ...", end=" ", flush=True)
+            print(f"building {name} {known[name].module.version} ...", end=" ", flush=True)
             began = time.monotonic()
-            _build_one(compiler, program, binaries.folder)
+            _build_one(compiler, known[name], path.parent)
             print(f"{time.monotonic() - began:.0f} s", flush=True)
     return binaries
 
 
 def main() -> int:
-    """Build, and print the folder."""
+    """Build, and print where the programs are."""
     try:
-        print(build().folder)
+        for path in build(*sys.argv[1:]).paths.values():
+            print(path)
     except BuildError as error:
         print(error, file=sys.stderr)
         return 1
