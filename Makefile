@@ -7,6 +7,8 @@
 #   make test-training   the example jobs with real frameworks (installs some 6 GB of them)
 #   make test-ray        the Ray example, on a Ray of its own (some 400 MB)
 #   make check           formatting, lint, types and import contracts
+#   make chart-docs      write values.yaml and README.md of the Helm chart from its schema
+#   make chart-lint      `helm lint --strict`, and whether these are up to date
 #   make fidelity-record keep anew what a real API server answers to the requests of tests/fidelity
 #   make explore         property tests with new examples (SEED=... repeats a run, ROUNDS=... runs several)
 #   make fuzz            random and corrupted input for the servers and the command line (four fuzzers, some 2 hours)
@@ -37,7 +39,7 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 
 FUZZERS := fuzz-admission fuzz-apiserver fuzz-watch fuzz-yaml
 .PHONY: help demo test explore testbed test-cluster test-training test-ray fidelity-record check fuzz $(FUZZERS) \
-	kill-test test-pythons nightly bench bench-cluster mutation crds clean
+	kill-test test-pythons nightly bench bench-cluster mutation crds chart-docs chart-lint clean
 
 help:
 	@sed -n 's/^#   \(make \)/\1/p' Makefile
@@ -78,14 +80,14 @@ demo: $(VENV)/.compiled $(TRAINING)/.ready
 
 # Also sets have one order, so that a commit that passed once passes again.
 test: $(VENV)/.compiled
-	PYTHONHASHSEED=0 $(PY) -m pytest -n $(JOBS) --dist loadgroup -m "not training and not cluster and not ray"
+	PYTHONHASHSEED=0 $(PY) -m pytest -n $(JOBS) --dist loadgroup -m "not training and not cluster and not chart and not ray"
 
 # Property tests with other examples than `make test` has. What fails is kept as an @example or as a test of its own.
 explore: $(VENV)/.compiled
 	@seed=$(or $(SEED),$$((RANDOM * 32768 + RANDOM))); for round in $$(seq $(or $(ROUNDS),1)); do \
 		echo "Round $$round: make explore SEED=$$seed repeats it."; \
 		PYTHONHASHSEED=$$seed $(PY) -m pytest -n $(JOBS) --hypothesis-profile=explore --hypothesis-seed=$$seed \
-			-m "not training and not cluster and not ray" $(EXPLORE) \
+			-m "not training and not cluster and not chart and not ray" $(EXPLORE) \
 			|| { echo "Failed: make explore SEED=$$seed repeats it." >&2; exit 1; }; \
 		seed=$$((seed + 1)); \
 	done
@@ -97,7 +99,7 @@ testbed: $(VENV)/.ready
 test-cluster: $(VENV)/.compiled
 	@$(PY) -m tests.cluster.binaries.available || exit $$(( $$? == 3 ? 0 : 1 )); \
 	$(MAKE) --no-print-directory testbed; \
-	$(PY) -m pytest -n $(JOBS) --dist loadfile -m cluster tests
+	$(PY) -m pytest -n $(JOBS) --dist loadfile -m "cluster or chart" tests
 
 test-training: $(VENV)/.compiled $(TRAINING)/.ready $(TRAINING)/.tensorflow $(TRAINING)/.mpi
 	PATH="$(CURDIR)/$(TRAINING)/bin:$$PATH" $(PY) -m pytest -m training tests/training
@@ -166,6 +168,17 @@ mutation: $(VENV)/.ready
 
 crds: $(VENV)/.ready
 	$(VENV)/bin/vcbatch crds --output crds
+	rm -f helm/vcbatch/files/crds/*.yaml
+	mkdir -p helm/vcbatch/files/crds
+	cp crds/*.yaml helm/vcbatch/files/crds/
+
+# values.yaml and README.md of the chart, from its values.schema.json.
+chart-docs: $(VENV)/.ready
+	$(PY) helm/chart_docs.py
+
+chart-lint: $(VENV)/.ready
+	$(PY) helm/chart_docs.py --check
+	@helm=$$($(PY) -m tests.chart.helm) || exit 1; "$$helm" lint --strict helm/vcbatch
 
 clean:
 	rm -rf $(VENV) $(VENV)-3.* $(TRAINING) $(RAY) .pytest_cache .ruff_cache .hypothesis .import_linter_cache .mutation

@@ -62,12 +62,16 @@ class Drained:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A listening socket. Raises `OSError` where the address can't be had."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    """A listening socket; without a host on every address, those of IPv6 included where the machine has any. Raises
+    `OSError` where the address can't be had."""
+    everywhere = not host and socket.has_dualstack_ipv6()
+    family = socket.AF_INET6 if everywhere or ":" in host else socket.AF_INET
     # asyncio turns off Nagle's algorithm, which costs 40 ms an answer, only where the protocol is named.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if everywhere:
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         listener.bind((host, port))
         listener.listen(2048)
         listener.setblocking(False)

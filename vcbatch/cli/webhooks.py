@@ -73,7 +73,7 @@ class _Options:
 @click.option("--context", default=None, metavar="NAME", help="Context of the kubeconfig.")
 @click.option(
     "--listen-address", default="127.0.0.1", show_default=True, metavar="HOST",
-    help="Serve there; an API server on another machine needs one that it reaches.",
+    help="Serve there; an API server on another machine needs one that it reaches. Empty: on every address.",
 )  # fmt: skip
 @click.option("--port", type=click.IntRange(1, 65535), default=8443, show_default=True, metavar="N", help="With TLS.")
 @click.option(
