@@ -194,3 +194,13 @@ class StreamingApi(Protocol):
         """What exists as ADDED, then a bookmark that is `complete`, then changes. Raises `ApiError` 400, 405 or 422
         where the server doesn't know how."""
         ...
+
+
+@runtime_checkable
+class DiscoveringApi(Protocol):
+    """An `Api` that can tell what its server's discovery lists, which lags behind what is served: a new
+    CustomResourceDefinition is listed some seconds after its first object can be created."""
+
+    async def discovered(self, resources: Sequence[Resource]) -> Sequence[Resource]:
+        """Those of them that discovery lists."""
+        ...

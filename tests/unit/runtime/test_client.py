@@ -14,7 +14,7 @@ from aiohttp import web
 from tests.support.handled_http import Handler, handled
 from tests.support.virtual_time import SeededRandom
 from vcbatch.api.pod import Pod
-from vcbatch.api.resources import JOBS, NODES, PODS
+from vcbatch.api.resources import CRONJOBS, JOBS, NODES, PODS, QUEUES
 from vcbatch.runtime.caches.cache import metadata_of
 from vcbatch.runtime.client.credentials import StaticToken
 from vcbatch.runtime.client.http import ClientLimits, HttpApi
@@ -310,3 +310,22 @@ async def test_a_watch_tells_first_what_exists_where_it_is_asked_to():
         ("MODIFIED", "10", False),
         ("BOOKMARK", "12", False),
     ]
+
+
+async def test_discovery_tells_which_kinds_are_listed():
+    answers = {
+        "/apis": {"groups": [{"name": "batch.volcano.sh", "versions": [{"version": "v1alpha1"}]}, {"name": "gone.io"}]},
+        "/api/v1": {"resources": [{"name": "pods"}, {"name": "pods/log"}]},
+        "/apis/batch.volcano.sh/v1alpha1": {"resources": [{"name": "cronjobs"}]},
+    }
+
+    async def handler(request: web.Request) -> web.Response:
+        answer = answers.get(request.path)
+        return web.json_response(answer) if answer is not None else status(404, "NotFound", "not found")
+
+    async with served(handler) as (api, _):
+        assert await api.discovered([PODS, NODES, JOBS, CRONJOBS, QUEUES]) == [PODS, CRONJOBS]
+        del answers["/apis/batch.volcano.sh/v1alpha1"]  # the last kind of a group goes between the two questions
+        assert await api.discovered([PODS, CRONJOBS]) == [PODS]
+        answers["/apis"] = {"groups": None}
+        assert await api.discovered([CRONJOBS]) == []

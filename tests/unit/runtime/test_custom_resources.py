@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from tests.fakes.api import FakeApi
 from tests.support.virtual_time import SeededRandom, VirtualClock, run
-from vcbatch.api.resources import QUEUES
+from vcbatch.api.resources import QUEUES, Resource
 from vcbatch.runtime.caches import handlers
 from vcbatch.runtime.caches.cache import Cache
 from vcbatch.runtime.caches.handlers import CustomResources, Feed
@@ -20,20 +21,25 @@ from vcbatch.runtime.client.kubeconfig import Connection
 class Dead:
     """In place of kopf: it ends as soon as it is started."""
 
+    unwatched: Sequence[Resource] = ()
+    stopped = False
+
     def __init__(self, *_: object, **__: object) -> None:
-        pass
+        self.scanned = asyncio.Event()
 
     async def run(self) -> None:
         raise RuntimeError("an answer was cut")
 
 
-class Quiet:
+class Quiet(Dead):
     """In place of kopf: it delivers what there is, and then nothing happens."""
 
     def __init__(self, *_: object, observe: Observe, **__: object) -> None:
+        super().__init__()
         self._observe = observe
 
     async def run(self) -> None:
+        self.scanned.set()
         self._observe(QUEUES, None, queue("old"))
         await asyncio.Event().wait()
 

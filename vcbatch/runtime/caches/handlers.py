@@ -1,16 +1,18 @@
 """kopf as the source of custom-resource events, and the audit that finds what it missed.
 
-kopf doesn't tell of deletions that happened while a watch was broken, and it ends on some answers of a server; the
-first is repaired by lists of our own, the second by starting it again.
+kopf doesn't tell of deletions that happened while a watch was broken, it ends on some answers of a server, and it reads
+discovery once, at its start. The first is repaired by lists of our own, the others by starting it again.
 """
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 from vcbatch.api.resources import Resource
@@ -21,7 +23,7 @@ from vcbatch.runtime.caches.cache import Cache
 from vcbatch.runtime.caches.kopf_operator import KopfOperator
 from vcbatch.runtime.client.kubeconfig import Connection
 from vcbatch.runtime.metrics.meter import Meter, NoMeter
-from vcbatch.seams.api import Api, ApiError, Json
+from vcbatch.seams.api import Api, ApiError, DiscoveringApi, Json
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random
 
@@ -34,6 +36,10 @@ _SETTLING_SECONDS = (1.0, 2.0, 4.0, 8.0, 16.0)
 """Pauses between the lists while kopf starts: what is deleted after a list of ours and before kopf's own is told by
 nobody, and kopf doesn't say when it has listed."""
 _CRD_PAUSE = Backoff(initial=0.2, limit=10.0)
+_DISCOVERY_SECONDS = 2.0
+_LATER_DISCOVERY_SECONDS = 15.0
+_SOON_LOOKS = 30
+"""How often, and for how many looks at first, discovery is read for what kopf doesn't follow yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +89,7 @@ class CustomResources:
         self.watching = asyncio.Event()
         """kopf has delivered something: its watches are open."""
         self._blind = True
+        self._missing: Sequence[Resource] = ()
 
     async def audit(self) -> None:
         """List at once, then every few minutes with a little chance in it, until cancelled."""
@@ -143,7 +150,10 @@ class CustomResources:
             operator = KopfOperator(tuple(self._feeds), observe=self._observe, connection_info=self._connection_info)
             self._blind = True
             started = self._clock.monotonic()
-            settling = self._background.once("kopf: settling", self._settle)
+            beside = (
+                self._background.once("kopf: settling", self._settle),
+                self._background.once("kopf: reading discovery", partial(self._complete, operator)),
+            )
             try:
                 await operator.run()
             except Exception as error:
@@ -151,7 +161,12 @@ class CustomResources:
             else:
                 why = reason_of(None)
             finally:
-                settling.cancel()
+                for task in beside:
+                    task.cancel()
+                self._missing = ()
+            if operator.stopped:
+                self._meter.count("kopf_restarts")
+                continue
             log.warning("kopf ended: %s", why)
             health.failed("kopf", why)
             self._blind = True
@@ -159,6 +174,25 @@ class CustomResources:
             self._meter.count("kopf_restarts")
             await self._clock.sleep(_RESTART.delay(failures, self._random))
             health.restarted("kopf")
+
+    async def _complete(self, operator: KopfOperator) -> None:
+        """Stop that run of kopf once discovery lists a resource that it doesn't follow."""
+        await operator.scanned.wait()
+        self._missing = operator.unwatched
+        if not self._missing or not isinstance(self._api, DiscoveringApi):
+            return
+        log.warning("kopf doesn't follow %s, which discovery doesn't list yet", _plurals(self._missing))
+        for look in itertools.count():
+            await self._clock.sleep(_DISCOVERY_SECONDS if look < _SOON_LOOKS else _LATER_DISCOVERY_SECONDS)
+            try:
+                found = await self._api.discovered(self._missing)
+            except ApiError as error:
+                log.debug("discovery can't be read: %s", error.message)
+                continue
+            if found:
+                log.info("kopf is started again to follow %s", _plurals(found))
+                operator.stop()
+                return
 
     def _observe(self, resource: Resource, event_type: str | None, obj: Json) -> None:
         """An event, in the main loop. kopf calls the objects of its first list events without a type."""
@@ -187,3 +221,7 @@ class CustomResources:
             "proxy_url": connection.proxy_url,
             "default_namespace": connection.namespace,
         }
+
+
+def _plurals(resources: Sequence[Resource]) -> str:
+    return ", ".join(resource.plural for resource in resources)

@@ -12,7 +12,7 @@ import ssl
 import sys
 import threading
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from types import ModuleType
 from typing import Any
@@ -24,6 +24,10 @@ from vcbatch.seams.tls import as_kubectl
 
 _LONGEST_LOG = 2000
 """Characters of a message in kopf's log."""
+
+_END_ROUNDS = 12
+_END_SECONDS = 0.25
+"""How often what is left of a run is cancelled, and the wait after each time."""
 
 Observe = Callable[[Resource, str | None, Json], None]
 """Told of each event: its type, None for an object of kopf's first list, and the object."""
@@ -57,11 +61,16 @@ class KopfOperator:
         self._stop: asyncio.Event | None = None
         self._asked_to_stop = False
         self._logged_in = False
+        self._stopped = False
+        self.scanned = asyncio.Event()
+        """kopf has read the server's discovery, which it does once in a run: `unwatched` says what it missed."""
+        self.unwatched: Sequence[Resource] = ()
+        """Resources that discovery didn't list, so that this run never follows them."""
         self._seen: deque[tuple[Resource, str | None, Json]] = deque()
         self._to_be_fetched = False
 
     async def run(self) -> None:
-        """Until cancelled, or until kopf ends by itself. Raises `RuntimeError` where it ended by an error."""
+        """Until cancelled or stopped, or until kopf ends. Raises `RuntimeError` where it ended by an error."""
         thread = threading.Thread(target=self._serve, name="kopf", daemon=True)
         thread.start()
         try:
@@ -74,6 +83,16 @@ class KopfOperator:
         if self._error is not None:
             raise RuntimeError(str(self._error)) from self._error
 
+    @property
+    def stopped(self) -> bool:
+        """Whether `stop` was called."""
+        return self._stopped
+
+    def stop(self) -> None:
+        """Have `run` return."""
+        self._stopped = True
+        self._ask_to_stop()
+
     def _ask_to_stop(self) -> None:
         self._asked_to_stop = True  # seen by the thread where it isn't yet at the point of having an event
         if self._loop is not None and self._stop is not None:
@@ -81,11 +100,16 @@ class KopfOperator:
                 self._loop.call_soon_threadsafe(self._stop.set)
 
     def _serve(self) -> None:
+        loop = asyncio.new_event_loop()
         try:
-            asyncio.run(self._operate())
+            loop.run_until_complete(self._operate())
         except BaseException as error:
             self._error = error
         finally:
+            # Not `asyncio.run`, nor `kopf.operator`: both wait for tasks of kopf that may never end. Where one of its
+            # watches fails, the others swallow their cancellation and wait for credentials that nobody gives them.
+            loop.run_until_complete(_end_tasks())
+            loop.close()
             with suppress(RuntimeError):  # the main loop has closed before us
                 self._main.call_soon_threadsafe(self._ended.set)
 
@@ -97,13 +121,35 @@ class KopfOperator:
         self._stop = asyncio.Event()
         if self._asked_to_stop:
             return
-        await kopf.operator(
+        tasks = await kopf.spawn_tasks(
             registry=self._registry(kopf),
             settings=_settings(kopf),
+            insights=self._insights(),
             standalone=True,
             clusterwide=True,
             stop_flag=self._stop,
         )
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            await task  # raises what it ended by
+
+    def _insights(self) -> Any:
+        """What kopf knows of the cluster; it tells us when kopf has read discovery. `kopf.spawn_tasks` takes it, but
+        its type has no public name."""
+        from kopf._cogs.structs.references import Insights
+
+        watched: set[Any] = set()
+        return Insights(watched_resources=watched, ready_resources=_Telling(lambda: self._read(watched)))
+
+    def _read(self, watched: Iterable[Any]) -> None:
+        known = {(each.group, each.version, each.plural) for each in watched}
+        unwatched = [each for each in self._resources if (each.group, each.version, each.plural) not in known]
+        with suppress(RuntimeError):  # the main loop has closed before us
+            self._main.call_soon_threadsafe(self._tell_unwatched, unwatched)
+
+    def _tell_unwatched(self, unwatched: Sequence[Resource]) -> None:
+        self.unwatched = unwatched
+        self.scanned.set()
 
     async def _connection(self, *, again: bool = False) -> dict[str, Any]:
         """Asked for in the main loop: credentials that are slow to get are kept there, under its locks."""
@@ -140,6 +186,33 @@ class KopfOperator:
         self._to_be_fetched = False  # before it is looked what there is: what comes from now on asks again
         while self._seen:
             self._main.call_soon(self._observe, *self._seen.popleft())
+
+
+async def _end_tasks() -> None:
+    """Cancel all other tasks of the running loop until they have ended, for a few seconds at most."""
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    for _ in range(_END_ROUNDS):
+        if not left:
+            return
+        for task in left:
+            task.cancel()
+        done, left = await asyncio.wait(left, timeout=_END_SECONDS)
+        for task in done:
+            if not task.cancelled():
+                task.exception()  # retrieved: what matters was raised before
+        left |= asyncio.all_tasks() - {asyncio.current_task()}
+
+
+class _Telling(asyncio.Event):
+    """An event that calls a function whenever it is set."""
+
+    def __init__(self, on_set: Callable[[], None]) -> None:
+        super().__init__()
+        self._on_set = on_set
+
+    def set(self) -> None:
+        super().set()
+        self._on_set()
 
 
 def _import_kopf() -> ModuleType:

@@ -72,6 +72,27 @@ NO_CREDENTIALS = "NoCredentials"
 """Reason of a 401 that no server gave: there was nothing to show it."""
 
 
+class _Named(msgspec.Struct):
+    name: str = ""
+
+
+class _Kinds(msgspec.Struct):
+    resources: list[_Named] | None = None
+
+
+class _Version(msgspec.Struct):
+    version: str = ""
+
+
+class _Group(msgspec.Struct):
+    name: str = ""
+    versions: list[_Version] | None = None
+
+
+class _Groups(msgspec.Struct):
+    groups: list[_Group] | None = None
+
+
 class RestApi(ABC):
     """`vcbatch.seams.Api` but for watches; a subclass carries the requests."""
 
@@ -150,6 +171,31 @@ class RestApi(ABC):
                 raise
             return failing
         return ()
+
+    async def discovered(self, resources: Sequence[Resource]) -> Sequence[Resource]:
+        """Those of them that the server's discovery lists: in `/apis`, and in the list of their group and version."""
+        index = await self._discovery("/apis", _Groups)
+        served = {(group.name, each.version) for group in index.groups or () for each in group.versions or ()}
+        found: list[Resource] = []
+        for group, version in dict.fromkeys((resource.group, resource.version) for resource in resources):
+            if group and (group, version) not in served:
+                continue
+            try:
+                kinds = await self._discovery(f"/apis/{group}/{version}" if group else f"/api/{version}", _Kinds)
+            except ApiError as error:
+                if not error.not_found:
+                    raise
+                continue
+            names = {kind.name for kind in kinds.resources or ()}
+            found += [
+                each for each in resources if (each.group, each.version, each.plural in names) == (group, version, True)
+            ]
+        return found
+
+    async def _discovery(self, path: str, model: type[T]) -> T:
+        data = await self._request("GET", path, retry=True)
+        with _decoding(f"the discovery at {path}"):
+            return wire.decoder(model).decode(data)
 
     # Writes
 
