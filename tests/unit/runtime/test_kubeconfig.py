@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import importlib.util
 import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,7 +12,14 @@ import pytest
 import yaml
 
 from vcbatch.runtime.client import kubeconfig
-from vcbatch.runtime.client.credentials import BasicAuth, ExecPlugin, NoCredentials, StaticToken, TokenFile
+from vcbatch.runtime.client.credentials import (
+    AuthProvider,
+    BasicAuth,
+    ExecPlugin,
+    NoCredentials,
+    StaticToken,
+    TokenFile,
+)
 from vcbatch.runtime.client.kubeconfig import KubeconfigError, load
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -184,3 +192,11 @@ def test_a_pod_uses_its_service_account(tmp_path: Path, monkeypatch: pytest.Monk
     assert connection.server == "https://[fd00::1]:6443"
     assert connection.credentials == TokenFile(path=account / "token")
     assert connection.namespace == "namespace"
+
+
+def test_an_auth_provider_needs_the_official_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    file = write(tmp_path / "config", document(**{"auth-provider": {"name": "oidc"}}))
+    assert isinstance(load(file).credentials, AuthProvider)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(KubeconfigError, match=r"config: .*'main' has an auth-provider.*vcbatch\[auth-provider\]"):
+        load(file)

@@ -7,6 +7,7 @@ of $KUBECONFIG merged (the first mention of a name wins), else ~/.kube/config, e
 from __future__ import annotations
 
 import base64
+import importlib.util
 import os
 import ssl
 import stat
@@ -247,6 +248,11 @@ def _credentials(user: _Entry, *, cluster: Json, context_name: str) -> Credentia
     if isinstance(value.get("exec"), dict):
         return ExecPlugin(config=value["exec"], folder=user.file.parent, cluster=cluster)
     if isinstance(value.get("auth-provider"), dict):
+        if importlib.util.find_spec("kubernetes") is None:
+            raise KubeconfigError(
+                f"{user.file}: the user of context {context_name!r} has an auth-provider, which needs the package "
+                "kubernetes: use an exec plugin, or install vcbatch[auth-provider]"
+            )
         return AuthProvider(file=user.file, context=context_name)
     return NoCredentials()
 
