@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from typing import NoReturn
 
@@ -61,6 +62,9 @@ class _ReaderGone(Exception):
     """Nobody reads the output any more."""
 
 
+_COMPONENTS = frozenset({"controllers", "scheduler", "webhooks"})
+"""What runs until a signal ends it, which is then no failure."""
+
 _SECTIONS = {
     "up": "On this machine",
     "run": "Jobs",
@@ -106,8 +110,21 @@ def _called() -> str:
     return "kubectl vcbatch" if os.path.basename(sys.argv[0]).startswith("kubectl-") else "vcbatch"  # noqa: PTH119
 
 
+def _end_as_first_process() -> None:
+    """Let SIGTERM and SIGINT end process 1 of a container from its first moment on: the kernel ignores signals that
+    process 1 has no handler for, and a component's own are there only once it has reached its API server."""
+    if os.getpid() != 1:
+        return
+    if sys.argv[1:2] and sys.argv[1] in _COMPONENTS:
+        signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+        signal.signal(signal.SIGINT, lambda *_: os._exit(0))
+    else:
+        signal.signal(signal.SIGTERM, lambda *_: os._exit(128 + signal.SIGTERM))
+
+
 def main() -> NoReturn:
     """Exit code 0 for success, 1 for an error, 2 for wrong usage, 130 after Ctrl-C."""
+    _end_as_first_process()
     try:
         sys.exit(cli.main(prog_name=_called(), standalone_mode=False) or 0)
     except click.exceptions.Exit as done:
