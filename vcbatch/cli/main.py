@@ -38,6 +38,7 @@ _COMMANDS: Commands = {
     "controllers": ("vcbatch.cli.controllers", "Run the controllers on a cluster."),
     "scheduler": ("vcbatch.cli.scheduler", "Run the gang scheduler on a cluster."),
     "webhooks": ("vcbatch.cli.webhooks", "Run the admission service of a cluster."),
+    "migrate": ("vcbatch.cli.migrate.command", "Check a cluster with Volcano, and print the way to vcbatch and back."),
     "crds": ("vcbatch.cli.crds", "Print or write the CustomResourceDefinitions."),
     "policies": ("vcbatch.cli.policies", "Print or write admission as policies, for clusters without webhooks."),
     "completion": ("vcbatch.cli.completion.command", "Print a script for completion in bash, zsh or fish."),

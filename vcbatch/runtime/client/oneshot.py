@@ -58,6 +58,8 @@ class OneShotApi(RestApi):
         self._open: HTTPConnection | None = None
         self._timed: TimedSocket
         self._tls: ssl.SSLContext | None = None
+        self.server_date = ""
+        """The header `Date` of the last answer: the server's clock, in whole seconds."""
 
     def __enter__(self) -> Self:
         return self
@@ -86,6 +88,7 @@ class OneShotApi(RestApi):
             )
             response = opened.getresponse()
             code, refused = response.status, response.status >= 300
+            self.server_date = response.headers.get("Date") or ""
             data = self._read(response, MAX_REFUSAL if refused else self._limits.max_answer)
         except (OSError, HTTPException, zlib.error) as error:
             self.close()  # whatever is still under way on it belongs to no request of ours

@@ -6,7 +6,7 @@ What is retried here is only what can't do harm twice; everything else is the ca
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -137,9 +137,34 @@ class RestApi(ABC):
             # The snapshot behind the continue token is gone: the whole list in one answer can't expire.
             return await self._pages(path, query, model, limit=0)
 
+    async def pages(
+        self,
+        resource: Resource,
+        *,
+        namespace: str | None = None,
+        label_selector: str = "",
+        field_selector: str = "",
+        model: type[T] = dict,
+    ) -> AsyncIterator[Sequence[T]]:
+        """The objects that match, one page after the other, so that a caller holds no more than it keeps. Raises
+        `ApiError`, with `expired` where the list took longer than the server keeps its snapshot."""
+        query = selectors(label_selector, field_selector)
+        path = _path(resource, namespace)
+        async for page in self._each_page(path, query, model, limit=self._limits.page_size):
+            yield page.items or ()
+
     async def _pages(self, path: str, query: Mapping[str, str], model: type[T], *, limit: int) -> Listing[T]:
         items: list[T] = []
-        version = token = ""
+        version = ""
+        async for page in self._each_page(path, query, model, limit=limit):
+            items.extend(page.items or ())
+            version = version or page.metadata.resource_version
+        return Listing(items=items, resource_version=version)
+
+    async def _each_page(
+        self, path: str, query: Mapping[str, str], model: type[T], *, limit: int
+    ) -> AsyncIterator[wire.Page[T]]:
+        token = ""
         while True:
             params = dict(query)
             if limit:
@@ -149,11 +174,10 @@ class RestApi(ABC):
             data = await self._request("GET", path, query=params, retry=True, timeout=self._limits.list_timeout)
             with _decoding(f"the list at {path}"):
                 page = wire.decode_page(data, model)
-            items.extend(page.items or ())
-            version = version or page.metadata.resource_version
+            yield page
             last, token = token, page.metadata.continue_ or ""
             if not token:
-                return Listing(items=items, resource_version=version)
+                return
             if token == last:
                 raise ApiError(406, "NotAcceptable", f"the list at {path} has no end: it goes on where it is")
 

@@ -1,0 +1,6 @@
+"""What is in a cluster that matters for installing, migrating and checking: read once, then judged without I/O."""
+
+from vcbatch.cli.inventory.findings import Finding, Level, Purpose, findings
+from vcbatch.cli.inventory.model import Inventory
+
+__all__ = ["Finding", "Inventory", "Level", "Purpose", "findings"]

@@ -1,0 +1,131 @@
+"""`vcbatch migrate`: check a cluster with Volcano, and print the way to vcbatch and back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, cast
+
+import click
+
+from vcbatch.api.name_rules import dns_label
+from vcbatch.api.names import COMPONENTS_NAMESPACE
+from vcbatch.cli.access import Access, cluster_access_options
+from vcbatch.cli.inventory.findings import Finding, Level
+from vcbatch.cli.inventory.model import Inventory
+from vcbatch.cli.inventory.screen import findings_text, summary
+from vcbatch.cli.output import CliError, note, say
+from vcbatch.cli.terminal import Terminal, Tone, clean, terminal_of, wrap
+from vcbatch.seams.api import Api
+
+if TYPE_CHECKING:
+    from vcbatch.cli.inventory.read import PagedApi
+    from vcbatch.cli.migrate.plan import Step
+    from vcbatch.runtime.client.rest import RestApi
+
+_NAMESPACE = click.option(
+    "--namespace", "-n", default=COMPONENTS_NAMESPACE, show_default=True, metavar="NAME",
+    help="Where vcbatch is, or is to be.",
+)  # fmt: skip
+_FORMAT = click.option(
+    "-o", "--output", "shape", type=click.Choice(["text", "json"]), default="text", show_default=True,
+    help="json: for programs.",
+)  # fmt: skip
+
+
+@click.group("migrate")
+def command() -> None:
+    """Check a cluster with Volcano, and print the way from Volcano to vcbatch and back. Nothing is changed."""
+
+
+@command.command("check")
+@_NAMESPACE
+@_FORMAT
+@cluster_access_options
+def check(access: Access, namespace: str, shape: str) -> int:
+    """Say what a takeover would mean for each class of objects: blockers, warnings, and what simply goes on.
+
+    Exit code 1 where something has to be settled first.
+    """
+    from vcbatch.cli.migrate.check import consequences
+
+    found = consequences(read_inventory(access, namespace), access.now())
+    if shape == "json":
+        say(json.dumps({"findings": [asdict(one) for one in found]}, indent=2))
+    else:
+        say(findings_text(found, terminal_of()))
+        note(summary(found))
+    return 1 if any(one.level is Level.BLOCKER for one in found) else 0
+
+
+@command.command("plan")
+@click.option("--back", is_flag=True, help="From vcbatch back to Volcano.")
+@click.option("--beside", metavar="NAME", help="Run vcbatch's scheduler beside Volcano, for this schedulerName.")
+@click.option(
+    "--with", "tool", type=click.Choice(["vcbatch", "helm"]), default="vcbatch", show_default=True,
+    help="What installs vcbatch: `vcbatch install`, or Helm.",
+)  # fmt: skip
+@_NAMESPACE
+@_FORMAT
+@cluster_access_options
+def plan(access: Access, back: bool, beside: str | None, tool: str, namespace: str, shape: str) -> int:
+    """Print the commands in their order, with the names of the cluster's own objects. Nothing is run.
+
+    Exit code 1 where `vcbatch migrate check` has blockers; the plan is printed all the same.
+    """
+    from vcbatch.cli.migrate import plan as plans
+    from vcbatch.cli.migrate.check import consequences
+
+    if back and beside is not None:
+        raise click.UsageError("--back and --beside exclude each other")
+    if beside is not None and dns_label(beside):
+        raise click.UsageError(f"--beside: {beside!r} can't be the name of a scheduler")
+    inventory = read_inventory(access, namespace)
+    wish = plans.Wish(helm=tool == "helm", namespace=namespace)
+    blockers: list[Finding] = []
+    if beside is not None:
+        if beside in inventory.scheduler_names or any(beside in one.scheduler_names for one in inventory.programs):
+            raise CliError(f"a scheduler named {beside} is in use already", hint="Choose another name.")
+        steps = plans.beside(inventory, wish, beside)
+    elif back:
+        steps = plans.back(inventory, wish)
+    else:
+        blockers = [one for one in consequences(inventory, access.now()) if one.level is Level.BLOCKER]
+        steps = plans.forward(inventory, wish)
+    if shape == "json":
+        document = {"blockers": [asdict(one) for one in blockers], "steps": [asdict(one) for one in steps]}
+        say(json.dumps(document, indent=2))
+    else:
+        if blockers:
+            say(findings_text(blockers, terminal_of()))
+            say()
+        say(steps_text(steps, terminal_of()))
+    if blockers:
+        note(summary(blockers))
+    return 1 if blockers else 0
+
+
+def read_inventory(access: Access, namespace: str) -> Inventory:
+    """Raises `CliError`."""
+    from vcbatch.cli.inventory.read import Reader
+
+    async def work(api: Api) -> Inventory:
+        version = cast("RestApi", api).version
+        return await Reader(cast("PagedApi", api), version=version, now=access.now, components=namespace).read()
+
+    return access.once(work)
+
+
+def steps_text(steps: Sequence[Step], terminal: Terminal) -> str:
+    """The plan as a shell script: explanations are comments, so that it can be read and run block by block."""
+    lines: list[str] = []
+    width = min(terminal.width or 120, 120)
+    for number, step in enumerate(steps, 1):
+        lines.append(terminal.paint(f"# {number}. {step.title}", Tone.STRONG))
+        lines += wrap(step.why, width, indent="#    ", hang="#    ")
+        lines += map(clean, step.commands)
+        if step.verify:
+            lines += wrap(f"Done when {step.verify}.", width, indent="#    ", hang="#    ")
+        lines.append("")
+    return "\n".join(lines).rstrip()

@@ -1,0 +1,549 @@
+"""The ordered commands of a migration, with the names of a cluster's own objects: pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from shlex import quote
+from typing import Final
+
+from vcbatch.api.name_rules import dns_label
+from vcbatch.api.names import DEFAULT_SCHEDULER, SCHEDULER_LEASE
+from vcbatch.cli.inventory.model import Inventory, Maker, Owner, PolicyEntry, Program, Role, Webhook
+from vcbatch.cli.inventory.programs import MANAGED_BY, RELEASE_NAME, RELEASE_NAMESPACE, RESOURCE_POLICY
+from vcbatch.cli.migrate.check import CORE, IN_FLIGHT, owners, scheduler_names
+
+QUEUE_MANAGER: Final = "queue-controller (Apply)"
+"""As whom Volcano's queue controller writes `status.state`; where another one owns it, its apply is refused."""
+RELEASE: Final = "vcbatch"
+_STOPPED: Final = (Role.SCHEDULER, Role.AGENT_SCHEDULER, Role.CONTROLLERS, Role.HYPERNODES, Role.ADMISSION)
+_BACKUP: Final = "volcano-objects.yaml"
+_CRDS: Final = "volcano-crds.yaml"
+_WEBHOOKS: Final = "volcano-webhooks.yaml"
+_POLICIES: Final = "volcano-admission-policies.yaml"
+_BEFORE: Final = "pods-before.txt"
+_AFTER: Final = "pods-after.txt"
+_LABEL: Final = "vcbatch.dev/scheduler"
+"""Label of nodes that are one scheduler's, where two share a cluster."""
+_EPHEMERAL: Final = ("commands.bus.volcano.sh",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One step: what it does and why, its commands, and what shows that it is done."""
+
+    title: str
+    why: str
+    commands: Sequence[str] = ()
+    verify: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """How vcbatch is to be installed: with `vcbatch install` or Helm, in which namespace."""
+
+    helm: bool = False
+    namespace: str = "volcano-system"
+    chart: str = "helm/vcbatch"
+
+
+def forward(inventory: Inventory, wish: Wish) -> list[Step]:
+    """From Volcano to vcbatch, whole."""
+    return [
+        *_saved(inventory),
+        *_policies(inventory),
+        *_paused(inventory),
+        *_in_flight(inventory),
+        *_admission_stopped(inventory),
+        *_stopped(inventory, (Role.SCHEDULER, Role.AGENT_SCHEDULER), "scheduler", after="admission"),
+        *_stopped(inventory, (Role.CONTROLLERS, Role.HYPERNODES), "controllers", after="the scheduler"),
+        *_handed_over(inventory, wish),
+        *_installed(inventory, wish),
+        *_verified(inventory),
+        *_cleaned(inventory, wish),
+    ]
+
+
+# -- before anything is stopped ---------------------------------------------------------------------------------------
+
+
+def _saved(inventory: Inventory) -> Iterator[Step]:
+    known = [one.name for one in inventory.definitions if one.name not in _EPHEMERAL]
+    commands = ["umask 077"]
+    if known:
+        commands.append(f"kubectl get {','.join(known)} --all-namespaces -o yaml > {_BACKUP}")
+        commands.append(f"kubectl get crd {' '.join(known)} -o yaml > {_CRDS}")
+    configurations = _configurations(inventory, volcano=True)
+    if configurations:
+        named = " ".join(f"{kind.lower()}/{name}" for kind, name in configurations)
+        commands.append(f"kubectl get {named} -o yaml > {_WEBHOOKS}")
+    policies = _admission_policies(inventory, Maker.VOLCANO)
+    if policies:
+        commands.append(f"kubectl get {' '.join(policies)} -o yaml > {_POLICIES}")
+    commands += (
+        f"kubectl get secret -n {owner.namespace} -l owner=helm,name={owner.name} -o yaml > {_release_file(owner)}"
+        for owner in _releases(inventory)
+    )
+    commands.append(_pods(inventory, _BEFORE))
+    yield Step(
+        title="Save what there is",
+        why="The way back needs Volcano's webhook configurations and Helm's record of the release; the list of pods "
+        "shows afterwards that none was replaced. Helm's record may contain values that are secret.",
+        commands=tuple(commands),
+    )
+
+
+def _pods(inventory: Inventory, file: str) -> str:
+    names = scheduler_names(inventory) or sorted(inventory.scheduler_names) or [DEFAULT_SCHEDULER]
+    columns = "NAMESPACE:.metadata.namespace,NAME:.metadata.name,UID:.metadata.uid"
+    columns += ",RESTARTS:.status.containerStatuses[*].restartCount"
+    each = " && ".join(
+        f"kubectl get pods -A --no-headers --field-selector {quote(f'spec.schedulerName={name}')} "
+        f"-o custom-columns={columns!r}"
+        for name in names
+    )
+    return f"{{ {each}; }} | sort > {file}"
+
+
+def _policies(inventory: Inventory) -> Iterator[Step]:
+    for entry in _volcano_policies(inventory):
+        path = entry.key.replace(".", "\\.")
+        file = policy_file(entry)
+        value = quote(f"{{.data.{path}}}")
+        commands = [
+            f"kubectl get configmap -n {entry.namespace} {quote(entry.name)} -o jsonpath={value} > {file}",
+            f"vcbatch config check {file}",
+        ]
+        faulty = f" It has {len(entry.faults)} faults that have to be corrected in the file." if entry.faults else ""
+        yield Step(
+            title=f"Take over the policy of {entry.namespace}/{entry.name}",
+            why="Our scheduler reads Volcano's policy files, and refuses what Volcano only logs: unknown plugins, "
+            f"arguments and switches.{faulty}",
+            commands=tuple(commands),
+            verify=f"the last command says `{file}: fine`",
+        )
+
+
+def policy_file(entry: PolicyEntry) -> str:
+    """The file into which the plan saves a policy."""
+    return quote(f"{entry.name.replace('/', '-')}.conf")
+
+
+def _volcano_policies(inventory: Inventory) -> list[PolicyEntry]:
+    return [one for one in inventory.policies if one.maker is Maker.VOLCANO]
+
+
+def _paused(inventory: Inventory) -> Iterator[Step]:
+    for owner in owners(inventory):
+        if owner.tool == "Argo CD":
+            patch = quote('{"spec":{"syncPolicy":{"automated":null}}}')
+            commands = [f"kubectl patch applications.argoproj.io -n argocd {owner.name} --type=merge -p {patch}"]
+        elif owner.tool == "Flux":
+            where = f" -n {owner.namespace}" if owner.namespace else ""
+            commands = [
+                f"flux suspend helmrelease {owner.name}{where} || flux suspend kustomization {owner.name}{where}"
+            ]
+        else:
+            continue
+        yield Step(
+            title=f"Pause {owner}",
+            why="It would start Volcano's programs again, and bring its webhook configurations back.",
+            commands=tuple(commands),
+        )
+
+
+def _in_flight(inventory: Inventory) -> Iterator[Step]:
+    count = sum(inventory.jobs.counts.get(phase, 0) for phase in IN_FLIGHT)
+    if count:
+        yield Step(
+            title="Let jobs in flight arrive, where you can wait",
+            why=f"{count} jobs are restarting or ending. vcbatch finishes what Volcano began; fewer of them make the "
+            "result easier to check.",
+            commands=("kubectl get jobs.batch.volcano.sh -A | grep -E 'Restarting|Aborting|Completing|Terminating'",),
+        )
+
+
+# -- stopping Volcano -------------------------------------------------------------------------------------------------
+
+
+def _configurations(inventory: Inventory, *, volcano: bool) -> list[tuple[str, str]]:
+    chosen = [one for one in inventory.webhooks if _is(one, volcano=volcano)]
+    return list(dict.fromkeys((one.kind, one.configuration) for one in chosen))
+
+
+def _is(webhook: Webhook, *, volcano: bool) -> bool:
+    """Whose it is; one of which nobody knows bears Volcano's name, and is Volcano's."""
+    return (webhook.maker is not Maker.VCBATCH) if volcano else (webhook.maker is Maker.VCBATCH)
+
+
+def _admission_policies(inventory: Inventory, maker: Maker) -> list[str]:
+    found = [one for one in inventory.admission_policies if one.maker is maker]
+    # Bindings first: a policy without one judges nothing.
+    found.sort(key=lambda one: not one.kind.endswith("Binding"))
+    return [f"{one.kind.lower()}/{one.name}" for one in found]
+
+
+def _deleted(configurations: Sequence[tuple[str, str]]) -> list[str]:
+    by_kind: defaultdict[str, list[str]] = defaultdict(list)
+    for kind, name in configurations:
+        by_kind[kind].append(name)
+    return [f"kubectl delete {kind.lower()} {' '.join(names)}" for kind, names in by_kind.items()]
+
+
+def _admission_stopped(inventory: Inventory) -> Iterator[Step]:
+    commands = _deleted(_configurations(inventory, volcano=True))
+    if policies := _admission_policies(inventory, Maker.VOLCANO):
+        commands.append(f"kubectl delete {' '.join(policies)}")
+    commands += _scaled_down(inventory.programs_of(Maker.VOLCANO, Role.ADMISSION))
+    if commands:
+        yield Step(
+            title="Stop Volcano's admission, its configurations first",
+            why="With failurePolicy Fail a configuration without its program refuses every new pod and job. Until ours "
+            "are installed nothing is filled in or judged: hold submissions back, or have jobs name queue, "
+            "schedulerName and minAvailable themselves.",
+            commands=tuple(commands),
+            verify="kubectl get mutatingwebhookconfigurations,validatingwebhookconfigurations | grep -i volcano prints "
+            "nothing",
+        )
+
+
+def _stopped(inventory: Inventory, roles: Sequence[Role], what: str, *, after: str) -> Iterator[Step]:
+    programs = [one for one in inventory.programs_of(Maker.VOLCANO, *roles) if one.role is not Role.AGENT_SCHEDULER]
+    commands = _scaled_down(programs)
+    if not commands:
+        return
+    unelected = any(not one.leader_elect for one in programs)
+    lease = (
+        " They hold no Lease (--leader-elect=false), so only pods that are gone show that they have stopped."
+        if (unelected)
+        else " Their Leases are others than ours and may stay."
+    )
+    yield Step(
+        title=f"Stop Volcano's {what}, after {after}",
+        why="What runs goes on, and nothing new is begun: no pod is touched." + lease,
+        commands=tuple(commands),
+    )
+
+
+def _scaled_down(programs: Sequence[Program]) -> list[str]:
+    commands: list[str] = []
+    for one in programs:
+        if not one.running:
+            continue
+        commands.append(f"kubectl scale -n {one.namespace} {one.kind.lower()} {one.name} --replicas=0")
+        if one.selector:
+            labels = quote(",".join(f"{key}={value}" for key, value in sorted(one.selector.items())))
+            commands.append(f"kubectl wait -n {one.namespace} pods -l {labels} --for=delete --timeout=120s")
+    return commands
+
+
+# -- handing over -----------------------------------------------------------------------------------------------------
+
+
+def _releases(inventory: Inventory) -> list[Owner]:
+    return [one for one in owners(inventory) if one.tool == "Helm" and not dns_label(one.namespace)]
+
+
+def _release_file(owner: Owner) -> str:
+    return f"{owner.name}-release.yaml"
+
+
+def _handed_over(inventory: Inventory, wish: Wish) -> Iterator[Step]:
+    for owner in _releases(inventory):
+        yield Step(
+            title=f"Make Helm forget the release {owner.name}",
+            why="`helm uninstall` goes by the manifest that it stored, in which the CRDs aren't kept: it would delete "
+            "all jobs. Without its record nobody can do that by mistake. Nothing that runs changes.",
+            commands=(f"kubectl delete secret -n {owner.namespace} -l owner=helm,name={owner.name}",),
+            verify=f"helm list -n {owner.namespace} doesn't show {owner.name}; {_release_file(owner)} isn't empty",
+        )
+    names = " ".join(one.name for one in inventory.definitions if one.known)
+    if names:
+        yield Step(
+            title="Hand the CRDs over",
+            why="They stay, with all their objects, and are brought up to date by the installation. "
+            + (
+                "Helm adopts what carries its release's name, and keeps what carries the keep policy."
+                if wish.helm
+                else "No Helm release may claim them any more."
+            ),
+            commands=tuple(_claimed(names, wish)),
+        )
+    shared = _shared(inventory, wish)
+    if shared:
+        yield Step(
+            title="Free the names that both use",
+            why="Service and Secret of admission have the same names. The Service leads nowhere by now; the Secret is "
+            "taken over with its certificate, which ours shows for ten more minutes.",
+            commands=tuple(shared),
+        )
+
+
+def _claimed(names: str, wish: Wish) -> list[str]:
+    if wish.helm:
+        release = f"{RELEASE_NAME}={RELEASE} {RELEASE_NAMESPACE}={wish.namespace}"
+        return [
+            f"kubectl annotate crd {names} --overwrite {RESOURCE_POLICY}=keep {release}",
+            f"kubectl label crd {names} --overwrite {MANAGED_BY}=Helm",
+        ]
+    return [
+        f"kubectl annotate crd {names} {RELEASE_NAME}- {RELEASE_NAMESPACE}- {RESOURCE_POLICY}=keep --overwrite",
+        f"kubectl label crd {names} {MANAGED_BY}-",
+    ]
+
+
+def _shared(inventory: Inventory, wish: Wish) -> list[str]:
+    admission = inventory.programs_of(Maker.VOLCANO, Role.ADMISSION)
+    if not any(one.namespace == wish.namespace for one in admission):
+        return []
+    commands = [f"kubectl delete service -n {wish.namespace} volcano-admission-service --ignore-not-found"]
+    secret = f"secret -n {wish.namespace} volcano-admission-secret"
+    if wish.helm:
+        commands += [
+            f"kubectl annotate {secret} --overwrite {RELEASE_NAME}={RELEASE} {RELEASE_NAMESPACE}={wish.namespace}",
+            f"kubectl label {secret} --overwrite {MANAGED_BY}=Helm",
+        ]
+    return commands
+
+
+def _installed(inventory: Inventory, wish: Wish) -> Iterator[Step]:
+    policies = _volcano_policies(inventory)
+    names = scheduler_names(inventory) or [DEFAULT_SCHEDULER]
+    yield Step(
+        title="Install vcbatch",
+        why="The controllers read what Volcano left, the scheduler counts what runs as placed, and admission comes "
+        "last, once it can answer.",
+        commands=tuple(install_commands(wish, policies=policies, names=names)),
+        verify="all Deployments are available",
+    )
+
+
+def install_commands(wish: Wish, *, policies: Sequence[PolicyEntry], names: Sequence[str]) -> list[str]:
+    """The commands that install vcbatch as a successor."""
+    other = [name for name in names if name != DEFAULT_SCHEDULER]
+    if wish.helm:
+        words = [f"helm install {RELEASE} {wish.chart} -n {wish.namespace} --create-namespace --wait"]
+        if policies:
+            words.append(f"--set-file scheduler.policy={policy_file(policies[0])}")
+        if other:
+            words.append("--set " + quote(f"schedulerNames={{{','.join(names)}}}"))
+        return [" ".join(words)]
+    words = [f"vcbatch install --namespace {wish.namespace} --force-conflicts"]
+    if policies:
+        words.append(f"--scheduler-conf {policy_file(policies[0])}")
+    words += [f"--scheduler-name {quote(name)}" for name in names if other]
+    return [" ".join(words)]
+
+
+# -- afterwards -------------------------------------------------------------------------------------------------------
+
+
+def _verified(inventory: Inventory) -> Iterator[Step]:
+    yield Step(
+        title="Verify",
+        why="Every pod that ran is the same one, and jobs, queues and PodGroups are handled again.",
+        commands=(
+            "vcbatch doctor",
+            _pods(inventory, _AFTER),
+            f"comm -23 {_BEFORE} {_AFTER}",
+            "kubectl get jobs.batch.volcano.sh -A",
+        ),
+        verify="the third command prints only pods that ended by themselves meanwhile",
+    )
+
+
+def _cleaned(inventory: Inventory, wish: Wish) -> Iterator[Step]:
+    commands: list[str] = []
+    by_namespace: defaultdict[str, list[str]] = defaultdict(list)
+    for one in inventory.programs_of(Maker.VOLCANO, *_STOPPED):
+        if one.role is not Role.AGENT_SCHEDULER:
+            by_namespace[one.namespace].append(f"{one.kind.lower()}/{one.name}")
+    for namespace, programs in by_namespace.items():
+        commands.append(f"kubectl delete -n {namespace} {' '.join(programs)}")
+    leases = [one for one in inventory.leases if one.maker is Maker.VOLCANO]
+    commands += [f"kubectl delete lease -n {one.namespace} {one.name}" for one in leases]
+    for owner in _releases(inventory):
+        parts = ("scheduler", "controllers", "admission")
+        accounts = " ".join(f"{owner.name}-{part}" for part in parts)
+        bindings = " ".join(f"{owner.name}-{part}-role" for part in parts)
+        maps = " ".join(f"{owner.name}-{part}-configmap" for part in ("scheduler", "controller", "admission"))
+        services = " ".join(f"{owner.name}-{part}-service" for part in parts[:2])
+        commands += [
+            f"kubectl delete clusterrolebinding {bindings} --ignore-not-found",
+            f"kubectl delete clusterrole {accounts} --ignore-not-found",
+            f"kubectl delete serviceaccount -n {owner.namespace} {accounts} --ignore-not-found",
+            f"kubectl delete configmap -n {owner.namespace} {maps} --ignore-not-found",
+            f"kubectl delete service -n {owner.namespace} {services} --ignore-not-found",
+        ]
+    if commands:
+        yield Step(
+            title="Days later: remove what is left of Volcano",
+            why="Until then the way back is short: `vcbatch migrate plan --back`. Accounts that could act on every "
+            "namespace shouldn't stay for longer.",
+            commands=tuple(commands),
+        )
+
+
+# -- the way back -----------------------------------------------------------------------------------------------------
+
+
+def back(inventory: Inventory, wish: Wish) -> list[Step]:
+    """From vcbatch to the Volcano that is stopped, or was removed."""
+    return [
+        Step(
+            title="Save what there is",
+            why="The list of pods shows afterwards that none was replaced.",
+            commands=("umask 077", _pods(inventory, _BEFORE)),
+        ),
+        *_ours_stopped(inventory, wish),
+        *_queues_freed(inventory),
+        *_crds_back(inventory, wish),
+        *_volcano_started(inventory),
+        Step(
+            title="Verify",
+            why="Every pod that ran is the same one. `status.ledger` of jobs goes with Volcano's first write of their "
+            "status: it holds the evidence of lost pods and the budget of evictions, and nothing that Volcano needs.",
+            commands=(_pods(inventory, _AFTER), f"comm -23 {_BEFORE} {_AFTER}", "kubectl get jobs.batch.volcano.sh -A"),
+            verify="the second command prints only pods that ended by themselves meanwhile",
+        ),
+    ]
+
+
+def _ours_stopped(inventory: Inventory, wish: Wish) -> Iterator[Step]:
+    commands = _deleted(_configurations(inventory, volcano=False))
+    if policies := _admission_policies(inventory, Maker.VCBATCH):
+        commands.append(f"kubectl delete {' '.join(policies)}")
+    for role in (Role.ADMISSION, Role.SCHEDULER, Role.CONTROLLERS):
+        commands += _scaled_down(inventory.programs_of(Maker.VCBATCH, role))
+    commands.append(f"helm uninstall {RELEASE} -n {wish.namespace}" if wish.helm else f"vcbatch uninstall "
+                    f"--namespace {wish.namespace}")  # fmt: skip
+    yield Step(
+        title="Stop vcbatch: admission, scheduler, controllers",
+        why="The configurations go first, so that no pod is refused. Leases are given back. CRDs and all objects stay.",
+        commands=tuple(commands),
+        verify=f"kubectl get lease -n {inventory.components} {SCHEDULER_LEASE} shows no holder, or NotFound",
+    )
+
+
+def _queues_freed(inventory: Inventory) -> Iterator[Step]:
+    held = [
+        one.name
+        for one in inventory.queues
+        if one.state_managers and any(manager != QUEUE_MANAGER for manager in one.state_managers)
+    ]
+    if not held:
+        return
+    patch = quote('[{"op":"replace","path":"/metadata/managedFields","value":[{}]}]')
+    yield Step(
+        title="Free the state of queues",
+        why="Volcano's queue controller applies `status.state` as the field manager queue-controller, and doesn't "
+        "force it: where another manager set the state, it gets a conflict and never opens or closes the queue.",
+        commands=tuple(f"kubectl patch queue.scheduling.volcano.sh {name} --type=json -p {patch}" for name in held),
+    )
+
+
+def _crds_back(inventory: Inventory, wish: Wish) -> Iterator[Step]:
+    names = " ".join(one.name for one in inventory.definitions if one.known)
+    if not names:
+        return
+    yield Step(
+        title="Hand the CRDs back",
+        why="Volcano's programs work with the definitions that are installed. Where Helm kept Volcano, its record "
+        "comes back from the file that was saved (here for a release volcano), and its next upgrade brings Volcano's "
+        "own definitions; its uninstallation deletes them with all jobs, as before.",
+        commands=(
+            "kubectl create -f volcano-release.yaml",
+            f"kubectl annotate crd {names} --overwrite {RELEASE_NAME}=volcano {RELEASE_NAMESPACE}={wish.namespace}",
+            f"kubectl label crd {names} --overwrite {MANAGED_BY}=Helm",
+        ),
+    )
+
+
+def _volcano_started(inventory: Inventory) -> Iterator[Step]:
+    programs = [one for role in (Role.CONTROLLERS, Role.HYPERNODES, Role.SCHEDULER, Role.ADMISSION)
+                for one in inventory.programs_of(Maker.VOLCANO, role)]  # fmt: skip
+    if not any(one.role in CORE for one in programs):
+        yield Step(
+            title="Install Volcano",
+            why="Its Deployments are gone: the same version as before, by Helm from its saved record or by its "
+            "manifest. Admission is turned on by the last command, once its program answers.",
+            commands=(
+                "helm upgrade volcano volcano-sh/volcano -n volcano-system --version VERSION --reuse-values --wait",
+            ),
+            verify="kubectl get deployments -n volcano-system",
+        )
+        return
+    commands: list[str] = []
+    for one in programs:
+        if one.role is Role.ADMISSION:
+            # Its Service and its configurations were removed on the way here.
+            commands.append(
+                f"kubectl expose -n {one.namespace} {one.kind.lower()} {one.name} --name=volcano-admission-service "
+                "--port=443 --target-port=8443"
+            )
+        commands.append(f"kubectl scale -n {one.namespace} {one.kind.lower()} {one.name} --replicas=1")
+        if one.kind == "Deployment":
+            commands.append(f"kubectl rollout status -n {one.namespace} deployment {one.name} --timeout=120s")
+    commands.append(f"kubectl create -f {_WEBHOOKS}")
+    if any(one.role is Role.ADMISSION for one in programs):
+        where = next(one for one in programs if one.role is Role.ADMISSION)
+        commands.append(f"kubectl rollout restart -n {where.namespace} {where.kind.lower()} {where.name}")
+    yield Step(
+        title="Start Volcano: controllers, scheduler, admission",
+        why="Its configurations come last, from the file that was saved. The restart makes admission write its "
+        "authority into them.",
+        commands=tuple(commands),
+    )
+
+
+# -- side by side -----------------------------------------------------------------------------------------------------
+
+
+def beside(inventory: Inventory, wish: Wish, name: str) -> list[Step]:
+    """Our scheduler for another schedulerName beside Volcano, which keeps controllers and admission."""
+    taken = scheduler_names(inventory)
+    install = f"vcbatch install --namespace {wish.namespace} --set components=scheduler --set crds=keep"
+    return [
+        Step(
+            title="Divide the nodes",
+            why="Two schedulers on one node don't know of each other's decisions until pods are bound: kubelets then "
+            "refuse pods. Node shards do the same where Volcano runs with --scheduler-sharding-mode "
+            "(docs/sharding.md).",
+            commands=(
+                f"kubectl label nodes NODE... {_LABEL}={name}",
+                f"kubectl label nodes OTHER-NODE... {quote(f'{_LABEL}={taken[0] if taken else DEFAULT_SCHEDULER}')}",
+            ),
+        ),
+        Step(
+            title="Keep Volcano's scheduler on its nodes",
+            why="Its flag is --node-selector; its chart has no value for it, so the Deployment is edited.",
+            commands=tuple(
+                f"kubectl patch -n {one.namespace} {one.kind.lower()} {one.name} --type=json -p "
+                + quote(
+                    '[{"op":"add","path":"/spec/template/spec/containers/0/args/0","value":"--node-selector='
+                    f'{_LABEL}:{one.scheduler_names[0]}"}}]'
+                )
+                for one in inventory.programs_of(Maker.VOLCANO, Role.SCHEDULER)
+                if one.scheduler_names
+            ),
+        ),
+        Step(
+            title="Give it queues of its own",
+            why="Shares of a queue count the pods of its own scheduler only.",
+            commands=(f"vcctl queue create --name {name} --weight 1",),
+        ),
+        Step(
+            title="Install the scheduler alone",
+            why="One set of controllers and one admission for a cluster: Volcano's stay. Volcano's scheduler writes "
+            "phases and conditions of all PodGroups, also of those whose pods name ours: what a waiting gang says is "
+            "overwritten now and then, what runs isn't.",
+            commands=(f"{install} --scheduler-name {name} --node-selector {_LABEL}:{name}",),
+        ),
+        Step(
+            title="Submit to it",
+            why="A Job's spec.schedulerName chooses the scheduler, spec.queue the queue.",
+            commands=("kubectl create -f JOB.yaml",),
+            verify="kubectl get pods -o wide shows the pods on its nodes",
+        ),
+    ]
