@@ -80,12 +80,20 @@ class AdmissionService:
         except TimeoutError:
             log.warning("no answer in time", extra=_told(path, asked))
             answer = _later(f"{path.url} found no answer within {TIME_LIMIT:g} s; try again")
+            self._failed(path, "timeout")
         except Exception:
             log.exception("admission failed on an object", extra=_told(path, asked))
             answer = _broken(path)
+            self._failed(path, "error")
+        else:
+            if answer.code == _UNAVAILABLE:
+                self._failed(path, "unavailable")
         self.meter.duration("admission_seconds", self.clock.monotonic() - began, path=path.url)
         self.meter.count("admission_reviews", path=path.url, allowed=str(answer.allowed).lower())
         return answer
+
+    def _failed(self, path: Path, reason: str) -> None:
+        self.meter.count("admission_failures", path=path.url, reason=reason)
 
     async def _answer(self, path: Path, asked: Asked, size: int) -> Answer:
         resource = path.resource

@@ -13,7 +13,7 @@ from tests.support.virtual_time import VirtualClock
 from vcbatch.api.admission import DEFAULT_SETTINGS, Lookup, Request, Settings
 from vcbatch.api.model import Json
 from vcbatch.api.resources import Resource
-from vcbatch.runtime.metrics.meter import NoMeter
+from vcbatch.runtime.metrics.meter import Meter, NoMeter
 from webhooks.app import MOST_AT_ONCE, build
 from webhooks.service import AdmissionService
 
@@ -39,11 +39,16 @@ class KnownWorld(World):
 
 
 def app_over(
-    world: World, settings: Settings = DEFAULT_SETTINGS, *, most_at_once: int = MOST_AT_ONCE, fault: str = ""
+    world: World,
+    settings: Settings = DEFAULT_SETTINGS,
+    *,
+    most_at_once: int = MOST_AT_ONCE,
+    fault: str = "",
+    meter: Meter | None = None,
 ) -> Any:
     """The application. A plain `World` counts as complete; `fault` is what its background tasks report."""
     known = world if isinstance(world, KnownWorld) else KnownWorld(**vars(world))
-    meter = NoMeter()
+    meter = meter or NoMeter()
     service = AdmissionService(world=known, clock=VirtualClock(), meter=meter, settings=lambda: settings)
     return build(
         service,

@@ -50,14 +50,15 @@ class Component:
 Work = Callable[[Component], Awaitable[None]]
 
 
-def run_component(options: ComponentOptions, work: Work, *, name: str) -> int:
-    """Run until SIGTERM or SIGINT; `name` is that of the Lease too. Returns the exit status: 1 where a part of it
-    failed for good, `LEADERSHIP_LOST` where the Lease was lost. Raises `CliError` for what can't work."""
+def run_component(options: ComponentOptions, work: Work, *, program: str, name: str) -> int:
+    """Run until SIGTERM or SIGINT; `program` says which metrics are exported, `name` is that of the Lease too. Returns
+    the exit status: 1 where a part of it failed for good, `LEADERSHIP_LOST` where the Lease was lost. Raises `CliError`
+    for what can't work."""
     logs.configure(level=LEVELS[options.log_level])
     identity = f"{socket.gethostname()}_{os.getpid()}_{SystemRandom().token(8)}"
     election = options.election(name=name, identity=identity)
     try:
-        asyncio.run(_run(options, work, election))
+        asyncio.run(_run(options, work, election, program))
     except (KubeconfigError, CertificateRefusedError) as error:
         raise CliError(str(error)) from error
     except PartFailedError as error:
@@ -69,8 +70,10 @@ def run_component(options: ComponentOptions, work: Work, *, name: str) -> int:
     return 0
 
 
-async def _run(options: ComponentOptions, work: Work, election: LeaseConfig) -> None:
+async def _run(options: ComponentOptions, work: Work, election: LeaseConfig, program: str) -> None:
     clock, random = SystemClock(), SystemRandom()
+    meter = PrometheusMeter(programs=(program,))
+    meter.gauge("build_info", 1, component=program, version=__version__)
     connection = load(options.kubeconfig, context=options.context)
     await shake_hands(connection)
     async with AsyncExitStack() as stack:
@@ -79,19 +82,22 @@ async def _run(options: ComponentOptions, work: Work, election: LeaseConfig) -> 
             limits = ClientLimits(connections=2, request_timeout=election.renew_deadline / 2, retries=1)
             # A client of its own: renewals never wait behind other requests, and no fence stops them.
             agent = _agent(election, "leader-election")
-            keeper = HttpApi(_as(connection, agent), clock=clock, random=random, limits=limits)
-            elector = LeaderElector(await stack.enter_async_context(keeper), election, clock=clock, random=random)
+            keeper = HttpApi(_as(connection, agent), clock=clock, random=random, limits=limits, meter=meter)
+            elector = LeaderElector(
+                await stack.enter_async_context(keeper), election, clock=clock, random=random, meter=meter
+            )
         api = HttpApi(
             _as(connection, _agent(election)),
             clock=clock,
             random=random,
             may_write=elector.may_write if elector is not None else None,
+            meter=meter,
         )
         component = Component(
             api=await stack.enter_async_context(api),
             clock=clock,
             random=random,
-            meter=PrometheusMeter(),
+            meter=meter,
             identity=election.identity,
             health=Health(clock),
             ready=asyncio.Event(),

@@ -74,7 +74,7 @@ def command(
             telling.append(Part(name="telling of configurations", run=trouble.run))
         await _work(component, informers, plane, telling)
 
-    return run_component(common, work, name=CONTROLLERS_LEASE)
+    return run_component(common, work, program="controllers", name=CONTROLLERS_LEASE)
 
 
 async def _work(component: Component, informers: Informers, plane: ControlPlane, telling: Sequence[Part]) -> None:

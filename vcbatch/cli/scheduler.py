@@ -123,7 +123,7 @@ def command(
         say(policy or Policy.default())
         await _work(component, scheduler, recorder, followed, own, LoopConfig(period=schedule_period), say)
 
-    return run_component(common, work, name=lease)
+    return run_component(common, work, program="scheduler", name=lease)
 
 
 def _source(

@@ -143,7 +143,7 @@ def command(**options: Any) -> int:
         log_level=given.log_level,
     )
     add_job_plugins()
-    return run_component(shared, lambda component: _work(component, given), name="vcbatch-webhooks")
+    return run_component(shared, lambda component: _work(component, given), program="webhooks", name="vcbatch-webhooks")
 
 
 async def _work(component: Component, options: _Options) -> None:

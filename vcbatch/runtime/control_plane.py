@@ -56,6 +56,7 @@ from vcbatch.runtime.events.recorder import Recorder
 from vcbatch.runtime.fabric_manager import FabricManager
 from vcbatch.runtime.metrics.creation import CreationMetrics
 from vcbatch.runtime.metrics.ends import EndMetrics
+from vcbatch.runtime.metrics.jobs import JobMetrics
 from vcbatch.runtime.metrics.meter import Meter, NoMeter
 from vcbatch.runtime.probes import Ask, Prober, Sockets
 from vcbatch.seams.api import Api, Json
@@ -225,6 +226,7 @@ class ControlPlane:
         )
 
         self.ends = EndMetrics(common["meter"], jobs=custom[JOBS], flows=custom[JOBFLOWS])
+        self._job_metrics = JobMetrics(common["meter"], jobs=custom[JOBS], queues=custom[QUEUES])
         self._creations = CreationMetrics(common["meter"], jobs=custom[JOBS], pods=pods)
 
     def sources(self) -> list[Part]:

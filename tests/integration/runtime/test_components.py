@@ -119,7 +119,7 @@ async def test_a_job_completes_and_the_parts_tell_how_they_are(cluster: Embedded
                 assert answer.status == 200
             async with session.get(f"http://{places.metrics}/metrics") as answer:
                 text = await answer.text()
-        assert 'vcbatch_looks_total{controller="job-controller",result="done"}' in text
+        assert 'vcbatch_reconciles_total{controller="job-controller",result="done"}' in text
         assert "vcbatch_leading 1.0" in text
         for process in (controllers, scheduler):
             process.send_signal(signal.SIGTERM)

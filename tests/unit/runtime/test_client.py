@@ -12,9 +12,12 @@ import pytest
 from aiohttp import web
 
 from tests.support.handled_http import Handler, handled
+from tests.support.metrics import Scrape
+from tests.support.ports import free_port
 from tests.support.virtual_time import SeededRandom
 from vcbatch.api.pod import Pod
 from vcbatch.api.resources import CRONJOBS, JOBS, NODES, PODS, QUEUES
+from vcbatch.observe.metrics import PrometheusMeter
 from vcbatch.runtime.caches.cache import metadata_of
 from vcbatch.runtime.client.credentials import StaticToken
 from vcbatch.runtime.client.http import ClientLimits, HttpApi
@@ -65,6 +68,36 @@ async def test_a_refusal_carries_what_the_status_says():
             await api.get(PODS, "x", namespace="ns")
     assert (caught.value.code, caught.value.reason, str(caught.value)) == (404, "NotFound", 'pods "x" not found')
     assert caught.value.details["name"] == "x"
+
+
+async def test_requests_are_counted_by_method_and_status_or_the_lack_of_one():
+    meter = PrometheusMeter(programs=("webhooks",))
+
+    async def handler(request: web.Request) -> web.Response:
+        return status(404, "NotFound", "gone") if request.method == "DELETE" else web.json_response({"items": []})
+
+    async with handled(handler) as url:
+        api = HttpApi(Connection(server=url), clock=Impatient(), random=SeededRandom(1), meter=meter)
+        async with api:
+            await api.list(PODS)
+            with pytest.raises(ApiError):
+                await api.delete(PODS, "x", namespace="ns")
+            with suppress(ApiError):
+                async for _ in api.watch(PODS, resource_version="1"):
+                    pass
+    nowhere = Connection(server=f"http://127.0.0.1:{free_port()}")
+    async with HttpApi(
+        nowhere, clock=Impatient(), random=SeededRandom(1), limits=ClientLimits(retries=2), meter=meter
+    ) as api:
+        with pytest.raises(ApiError):
+            await api.get(PODS, "x", namespace="ns")
+    scrape = Scrape(meter)
+    counted = {
+        (labels["method"], labels["code"]): scrape.value("vcbatch_api_requests_total", **labels)
+        for labels in scrape.labels("vcbatch_api_requests_total")
+    }
+    assert counted == {("GET", "200"): 1, ("DELETE", "404"): 1, ("WATCH", "200"): 1, ("GET", "error"): 3}
+    assert scrape.value("vcbatch_api_request_seconds_count", method="DELETE") == 1
 
 
 async def test_an_answer_of_a_proxy_is_a_refusal_too():

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from datetime import datetime, timedelta
 
 import pytest
 
 from tests.fakes.api import FakeApi
+from tests.support.metrics import Scrape
 from tests.support.virtual_time import SeededRandom, VirtualClock, run
 from vcbatch.api.model import MalformedObject
 from vcbatch.api.resources import JOBS, PODS
 from vcbatch.core.machine import Create, Decision, ObjectRef, WriteStatus
+from vcbatch.observe.metrics import PrometheusMeter
 from vcbatch.runtime.apply import Applier, NotAppliedError
 from vcbatch.runtime.caches.cache import Cache
 from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
@@ -23,7 +26,12 @@ Decide = Callable[[str, datetime], Awaitable[Decision | None]]
 
 
 def make(
-    decide: Decide, api: Api, clock: VirtualClock, jobs: Cache | None = None, refused: list[str] | None = None
+    decide: Decide,
+    api: Api,
+    clock: VirtualClock,
+    jobs: Cache | None = None,
+    refused: list[str] | None = None,
+    meter: PrometheusMeter | None = None,
 ) -> Controller:
     recorder = Recorder(api, clock=clock, random=SeededRandom(1), component="test")
     applier = Applier(api, {JOBS: jobs or Cache()}, recorder, clock=clock, random=SeededRandom(1))
@@ -39,6 +47,7 @@ def make(
         clock=clock,
         random=SeededRandom(1),
         carried_out=note,
+        meter=meter,
     )
 
 
@@ -72,6 +81,34 @@ def test_a_refusal_is_told_and_tried_again_less_and_less_often():
     assert 15 < len(looks) < 40
     assert looks[-1] - looks[-2] > 20
     assert all(text == "u: create Pod: exceeded quota" for text in refused)
+
+
+def test_what_failed_is_counted_with_its_result_and_as_a_retry():
+    meter = PrometheusMeter(programs=("controllers",))
+
+    class Refusing(FakeApi):
+        async def create(self, *_: object, **__: object) -> dict:
+            raise ApiError(403, "Forbidden", "exceeded quota")
+
+    async def main() -> None:
+        async def decide(uid: str, now: datetime) -> Decision | None:
+            if uid == "broken":
+                raise RuntimeError("a fault of ours")
+            if uid == "refused":
+                return Decision(creates=[Create(resource=PODS, body={"metadata": {"name": "p", "namespace": "ns"}})])
+            return Decision() if uid == "good" else None
+
+        controller = make(decide, Refusing(), VirtualClock(), meter=meter)
+        for uid in ("good", "gone", "refused", "broken"):
+            with suppress(RuntimeError):
+                await controller.look(uid)
+
+    run(main())
+    scrape = Scrape(meter)
+    for result in ("done", "gone", "refused", "error"):
+        assert scrape.value("vcbatch_reconciles_total", controller="test", result=result) == 1
+    assert scrape.value("vcbatch_workqueue_retries_total", controller="test") == 2
+    assert scrape.value("vcbatch_reconcile_seconds_count", controller="test") == 4
 
 
 def test_a_stale_picture_is_looked_at_again_at_once():

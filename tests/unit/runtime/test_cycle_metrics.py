@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -15,6 +15,7 @@ from vcbatch.runtime.metrics.cycles import CycleMetrics
 from vcbatch.runtime.metrics.laps import CycleLaps
 from vcbatch.scheduler import CycleResult, Policy
 from vcbatch.scheduler.laps import Part
+from vcbatch.scheduler.reasons.conditions import waiting_since
 from vcbatch.scheduler.result import Eviction, WaitReason
 
 PLUGINS = "actions: enqueue, allocate\ntiers:\n- plugins:\n  - name: gang\n  - name: predicates\n"
@@ -258,6 +259,40 @@ def test_gangs_that_ran_before_the_scheduler_have_no_times() -> None:
     scrape = made.cycle()
     assert scrape.labels("volcano_e2e_job_scheduling_duration") == []
     assert not scrape.value("volcano_e2e_job_scheduling_latency_milliseconds_count")
+
+
+def test_since_when_the_longest_waiting_gang_of_a_queue_waits() -> None:
+    made = Measured()
+    made.cluster.node("n", cpu="8")
+    made.cluster.queue("q")
+    made.cluster.gang("late", 1, queue="q", cpu="20", created="2026-05-02T10:00:00Z")
+    made.cluster.gang("early", 1, queue="q", cpu="20", created="2026-05-01T10:00:00Z")
+    made.cluster.gang("runs", 1, cpu="4")
+
+    def since(queue: str) -> float | None:
+        return made.cycle().value("vcbatch_oldest_waiting_gang_timestamp_seconds", queue=queue)
+
+    assert since("q") == datetime(2026, 5, 1, 10, tzinfo=UTC).timestamp()
+    assert since("default") is None
+    made.cluster.delete_gang("early")
+    assert since("q") == datetime(2026, 5, 2, 10, tzinfo=UTC).timestamp()
+    made.cluster.node("m", cpu="32")
+    assert since("q") is None, "it has its place"
+
+
+def test_a_gang_that_ran_waits_since_it_waits_again() -> None:
+    status = {
+        "conditions": [
+            {"type": "Scheduled", "status": "False", "lastTransitionTime": "2026-05-03T10:00:00Z"},
+            {"type": "Unschedulable", "status": "True", "lastTransitionTime": "2026-05-03T10:00:00Z"},
+        ]
+    }
+    assert waiting_since(status) == "2026-05-03T10:00:00Z"
+    status["conditions"][1]["status"] = "False"
+    assert waiting_since(status) == "", "it runs"
+    del status["conditions"][0]
+    status["conditions"][0]["status"] = "True"
+    assert waiting_since(status) == "", "it never ran: its creation counts"
 
 
 def test_the_parts_of_a_cycle_are_timed() -> None:

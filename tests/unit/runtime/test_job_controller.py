@@ -32,7 +32,7 @@ class Looks:
         self.counted: Counter[str] = Counter()
 
     def count(self, name: str, value: float = 1.0, **labels: str) -> None:
-        if name == "looks":
+        if name == "reconciles":
             self.counted[labels["result"]] += 1
 
     def gauge(self, name: str, value: float, **labels: str) -> None: ...

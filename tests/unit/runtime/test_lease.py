@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 
 from tests.fakes.api import FakeApi
 from tests.fakes.faults import Fault, FaultyApi, by_chance
+from tests.support.metrics import Scrape
 from tests.support.virtual_time import SeededRandom, VirtualClock, run
 from vcbatch.api.names import FAILING_TASKS
 from vcbatch.api.resources import LEASES
+from vcbatch.observe.metrics import PrometheusMeter
 from vcbatch.runtime.leader.lease import LeaderElector, LeadershipLostError, LeaseConfig
 from vcbatch.seams.api import Api, ApiError
 
@@ -99,6 +101,28 @@ def test_a_leader_that_stops_lets_the_next_begin_at_once():
         return began[0] - stopped
 
     assert run(main()) < 3
+
+
+def test_replicas_export_who_holds_the_lease_and_how_often_it_moved():
+    async def main() -> list[Scrape]:
+        server, meters = FakeApi(), [PrometheusMeter(programs=("scheduler",)) for _ in range(2)]
+        running = []
+        for number, meter in enumerate(meters):
+            config = LeaseConfig(namespace="ns", name="lease", identity=str(number))
+            elector = LeaderElector(server, config, clock=VirtualClock(), random=SeededRandom(number), meter=meter)
+            running.append(asyncio.ensure_future(elector.run(forever)))
+            await asyncio.sleep(10)
+        seen = [Scrape(meter) for meter in meters]
+        running[0].cancel()
+        await asyncio.sleep(10)
+        seen += [Scrape(meter) for meter in meters]
+        running[1].cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+        return seen
+
+    seen = run(main())
+    assert [one.value("vcbatch_lease_held", lease="lease") for one in seen] == [1, 0, 0, 1]
+    assert [one.value("vcbatch_lease_transitions", lease="lease") for one in seen] == [0, 0, 0, 1]
 
 
 def test_a_leader_that_dies_is_replaced_after_the_duration():

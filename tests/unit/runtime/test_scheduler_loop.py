@@ -10,11 +10,13 @@ from typing import Any
 
 from tests.fakes.api import FakeApi
 from tests.fakes.faults import Fault, FaultyApi
+from tests.support.metrics import Scrape
 from tests.support.virtual_time import SeededRandom, VirtualClock, run
 from vcbatch.api.names import QUEUE_ALLOCATION_GATE
 from vcbatch.api.pod import Pod
 from vcbatch.api.resources import EVENTS, NODES, PODGROUPS, PODS, QUEUES, Resource
 from vcbatch.hosting.supervise import Supervisor
+from vcbatch.observe.metrics import PrometheusMeter
 from vcbatch.runtime.caches.informers import Informers
 from vcbatch.runtime.events.recorder import Recorder
 from vcbatch.runtime.scheduling.loop import SchedulerLoop
@@ -37,7 +39,7 @@ class Scripted:
 
     def __init__(self, *results: CycleResult) -> None:
         self.told: list[tuple[str, str, str]] = []
-        self.results = list(results)
+        self.results: list[CycleResult | Exception] = list(results)
         self.failed: list[tuple[str, str]] = []
         self.unwritten: list[str] = []
         self.spared: list[tuple[str, str]] = []
@@ -54,7 +56,10 @@ class Scripted:
     def cycle(self, now: datetime) -> CycleResult:
         self.cycles.append(now)
         self.dirty = False
-        return self.results.pop(0) if self.results else CycleResult()
+        result = self.results.pop(0) if self.results else CycleResult()
+        if isinstance(result, Exception):
+            raise result
+        return result
 
     def waiting(self) -> dict[Any, int]:
         return {}
@@ -86,12 +91,14 @@ class Scripted:
 
 
 @asynccontextmanager
-async def looping(server: FakeApi, scheduler: Scripted, api: Any = None) -> AsyncIterator[SchedulerLoop]:
+async def looping(
+    server: FakeApi, scheduler: Scripted, api: Any = None, meter: PrometheusMeter | None = None
+) -> AsyncIterator[SchedulerLoop]:
     clock, random = VirtualClock(), SeededRandom(1)
     api = api or server
     informers = Informers(api, clock=clock, random=random)
     recorder = Recorder(server, clock=clock, random=random, component="volcano")
-    loop = SchedulerLoop(api, scheduler, informers, recorder, clock=clock, random=random)  # type: ignore[arg-type]
+    loop = SchedulerLoop(api, scheduler, informers, recorder, clock=clock, random=random, meter=meter)  # type: ignore[arg-type]
     parts = [*informers.parts(), *loop.parts()]
     task = asyncio.ensure_future(Supervisor(clock=clock, random=random).run(*parts))
     sending = asyncio.ensure_future(recorder.run())
@@ -151,6 +158,25 @@ def test_nothing_is_decided_before_the_picture_is_complete_and_nothing_without_n
             await asyncio.sleep(1)
             assert scheduler.told[-2:] == [("pods", "ADDED", "late"), ("pods", "DELETED", "p")]
             assert len(scheduler.cycles) == before + 1, "a burst is one cycle"
+
+    run(main())
+
+
+def test_since_when_a_cycle_is_due_is_exported_until_it_succeeds():
+    async def main() -> None:
+        server, scheduler, meter = world(), Scripted(), PrometheusMeter(programs=("scheduler",))
+        before = VirtualClock().now().timestamp()
+        async with looping(server, scheduler, meter=meter):
+            last = Scrape(meter).value("vcbatch_last_cycle_timestamp_seconds")
+            assert last is not None and last > before
+            assert Scrape(meter).value("vcbatch_cycle_due_timestamp_seconds") == 0
+            scheduler.results = [RuntimeError("a fault of ours")]
+            server.seed(NODES, {"metadata": {"name": "n2"}})
+            changed = VirtualClock().now().timestamp()
+            await asyncio.sleep(300)
+            due = Scrape(meter).value("vcbatch_cycle_due_timestamp_seconds")
+            assert due is not None and changed <= due < changed + 1
+            assert Scrape(meter).value("vcbatch_last_cycle_timestamp_seconds") == last
 
     run(main())
 

@@ -10,9 +10,11 @@ import pytest
 from tests.support.admission_http import KnownWorld, answer_of, app_over, review_of
 from tests.support.admission_world import World
 from tests.support.asgi import JSON_TYPE, ask
+from tests.support.metrics import Scrape
 from vcbatch.api.admission import Lookup, Operation, Request
 from vcbatch.api.model import Json
 from vcbatch.api.resources import JOBS, PODS, QUEUES, Resource
+from vcbatch.observe.metrics import PrometheusMeter
 from webhooks import app as service_app
 from webhooks.app import LARGEST_BODY
 from webhooks.paths import PATHS
@@ -165,6 +167,17 @@ async def test_a_fault_of_ours_is_no_open_door(caplog: pytest.LogCaptureFixture)
     denied = await answer_of(app_over(_Broken()), "/jobs/validate", review_of(job()))
     assert (denied["allowed"], denied["status"]["code"]) == (False, 500)
     assert "a fault of ours" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("world", "reason"), [(KnownWorld(complete=False), "unavailable"), (_Broken(), "error"), (KnownWorld(), None)]
+)
+async def test_reviews_that_end_without_a_judgement_are_counted(world: KnownWorld, reason: str | None) -> None:
+    meter = PrometheusMeter(programs=("webhooks",))
+    await answer_of(app_over(world, meter=meter), "/jobs/validate", review_of(job(queue="nowhere")))
+    counted = Scrape(meter).labels("vcbatch_admission_failures_total")
+    assert counted == ([] if reason is None else [{"path": "/jobs/validate", "reason": reason}])
+    assert Scrape(meter).value("vcbatch_admission_reviews_total", path="/jobs/validate", allowed="false") == 1
 
 
 @pytest.mark.parametrize("resource", [QUEUES, PODS])

@@ -6,6 +6,7 @@ trimmed struct to decode.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
@@ -32,6 +33,7 @@ from vcbatch.runtime.client.rest import (
     too_large,
 )
 from vcbatch.runtime.leader.fence import READS, fenced_request
+from vcbatch.runtime.metrics.meter import Meter, NoMeter
 from vcbatch.seams.api import ApiError, WatchEvent
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random
@@ -42,6 +44,8 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 _MAX_LOG_LINE = 1024 * 1024
+_NO_ANSWER = "error"
+"""The status in metrics where none came."""
 
 
 class _SilenceError(ApiError):
@@ -62,9 +66,11 @@ class HttpApi(RestApi):
         random: Random,
         limits: ClientLimits | None = None,
         may_write: Callable[[], bool] | None = None,
+        meter: Meter | None = None,
     ) -> None:
         super().__init__(connection, clock=clock, random=random, limits=limits)
         self._may_write = may_write
+        self._meter = meter or NoMeter()
         self._session: aiohttp.ClientSession | None = None
         self._server_name = connection.tls_server_name
 
@@ -170,10 +176,13 @@ class HttpApi(RestApi):
     ) -> AsyncGenerator[bytes, None]:
         """The lines of an answer that goes on. Raises `_SilenceError` after `silence` seconds in which nothing came."""
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=self._limits.connect_timeout, sock_read=silence)
+        method = "WATCH" if "watch" in query else "GET"
         try:
             response = await self._send(Request(method="GET", path=path, query=query), timeout=timeout)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            self._meter.count("api_requests", method=method, code=_NO_ANSWER)
             raise no_answer(error) from error
+        self._meter.count("api_requests", method=method, code=str(response.status))
         try:
             await self._raise_for(response)
             async for line in _lines(response.content, longest, cut=cut, on_unfinished=on_unfinished):
@@ -190,14 +199,24 @@ class HttpApi(RestApi):
 
     async def _exchange(self, request: Request) -> bytes:
         timeout = aiohttp.ClientTimeout(total=request.timeout, sock_connect=self._limits.connect_timeout)
+        started, code = self._clock.monotonic(), _NO_ANSWER
         try:
             async with await self._send(request, timeout=timeout) as response:
+                code = str(response.status)
                 await self._raise_for(response)
                 return await _read(response, self._limits.max_answer)
         except aiohttp.ClientConnectorError as error:
             raise no_answer(error, sent=False) from error
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            code = _NO_ANSWER
             raise no_answer(error) from error
+        except asyncio.CancelledError:
+            code = ""
+            raise
+        finally:
+            if code:
+                self._meter.count("api_requests", method=request.method, code=code)
+                self._meter.duration("api_request_seconds", self._clock.monotonic() - started, method=request.method)
 
     async def _send(self, request: Request, *, timeout: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
         if self._may_write is not None and request.method not in READS and not self._may_write():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ log = logging.getLogger(__name__)
 # How long a wish to look again is slept on at most. Waiting is by the monotonic clock and wishes are by the wall
 # clock, which may jump; a look that comes too early costs nothing.
 _LONGEST_WAIT = 300.0
+_GOOD = ("done", "gone")
 
 Decide = Callable[[str, datetime], Awaitable[Decision | None]]
 """The decision about the object with that UID; None where it is gone. Raises `MalformedObject` where it, or another
@@ -69,11 +71,23 @@ class Controller:
     async def look(self, uid: str) -> bool:
         """One look; False asks for another one later."""
         started = self._clock.monotonic()
-        result = await self._look(uid)
-        self._meter.count("looks", controller=self.name, result=result)
-        self._meter.duration("look_seconds", self._clock.monotonic() - started, controller=self.name)
-        self._meter.gauge("queue_depth", len(self.queue), controller=self.name)
-        return result in ("done", "gone")
+        result = "error"
+        try:
+            result = await self._look(uid)
+        except asyncio.CancelledError:
+            result = ""
+            raise
+        finally:
+            if result:
+                self._count(result, self._clock.monotonic() - started)
+        return result in _GOOD
+
+    def _count(self, result: str, seconds: float) -> None:
+        self._meter.count("reconciles", controller=self.name, result=result)
+        self._meter.duration("reconcile_seconds", seconds, controller=self.name)
+        self._meter.gauge("workqueue_depth", len(self.queue), controller=self.name)
+        if result not in _GOOD:
+            self._meter.count("workqueue_retries", controller=self.name)
 
     async def _look(self, uid: str) -> str:
         try:

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from vcbatch.api.names import FAILING_TASKS
 from vcbatch.api.resources import LEASES
 from vcbatch.api.timestamps import format_micro_time
+from vcbatch.runtime.metrics.meter import Meter, NoMeter
 from vcbatch.seams.api import Api, ApiError, Json, get_or_none
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random
@@ -66,8 +67,12 @@ class LeadershipLostError(Exception):
 class LeaderElector:
     """Runs a piece of work only while the Lease is held."""
 
-    def __init__(self, api: Api, config: LeaseConfig, *, clock: Clock, random: Random) -> None:
+    def __init__(
+        self, api: Api, config: LeaseConfig, *, clock: Clock, random: Random, meter: Meter | None = None
+    ) -> None:
         self._api = api
+        self._meter = meter or NoMeter()
+        self._meter.gauge("lease_held", 0, lease=config.name)
         self._config = config
         self._clock = clock
         self._random = random
@@ -108,6 +113,7 @@ class LeaderElector:
             await self._clock.sleep(self._until_next_try())
         log.info("leading", extra={"lease": self._config.name, "identity": self._config.identity})
         self.leading = True
+        self._meter.gauge("lease_held", 1, lease=self._config.name)
         worker, keeper = asyncio.ensure_future(work()), asyncio.ensure_future(self._keep())
         try:
             await asyncio.wait((worker, keeper), return_when=asyncio.FIRST_COMPLETED)
@@ -120,6 +126,7 @@ class LeaderElector:
         finally:
             await self._end(worker, keeper)
             self.leading = False
+            self._meter.gauge("lease_held", 0, lease=self._config.name)
             with suppress(TimeoutError):
                 await self._within(self._config.retry_period, self._release())
 
@@ -220,6 +227,9 @@ class LeaderElector:
         self._lease = lease
         if before is None or (before.get("spec") or {}) != (lease.get("spec") or {}):
             self._changed_at = self._clock.monotonic()
+            transitions = (lease.get("spec") or {}).get("leaseTransitions") or 0
+            if isinstance(transitions, int):
+                self._meter.gauge("lease_transitions", transitions, lease=self._config.name)
 
     def _news(self) -> bool:
         """Whether this replica has something to say that isn't on the Lease."""

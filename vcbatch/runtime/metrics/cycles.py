@@ -30,9 +30,11 @@ class CycleMetrics:
         self._shown: dict[tuple[str, WaitReason], int] = {}
 
     def of(self, result: CycleResult, *, now: datetime, seconds: float) -> None:
-        """One cycle, when it was and how long it took."""
+        """One cycle that succeeded, when it was and how long it took."""
         meter = self._meter
         meter.count("cycles")
+        meter.gauge("last_cycle_timestamp_seconds", now.timestamp())
+        meter.gauge("cycle_due_timestamp_seconds", 0)
         meter.duration("cycle_seconds", seconds)
         meter.duration("e2e_scheduling_latency_milliseconds", seconds * 1000)
         for eviction in result.evictions:

@@ -35,6 +35,7 @@ class GangMetrics:
     def __init__(self, meter: Meter) -> None:
         self._meter = meter
         self._gangs: dict[str, _Shown] = {}
+        self._waiting = _Waiting(meter)
 
     def of(self, figures: Figures, *, now: datetime) -> None:
         """One cycle."""
@@ -45,6 +46,7 @@ class GangMetrics:
         for uid, namespace, name, share in figures.gang_shares:
             if uid in self._gangs:
                 self._meter.gauge("job_share", share, job_ns=namespace, job_id=name)
+        self._waiting.show()
 
     def _gang(self, gang: GangFigures, now: datetime) -> None:
         shown = self._gangs.get(gang.uid)
@@ -65,6 +67,7 @@ class GangMetrics:
             self._meter.gauge("unschedule_task_count", gang.lacking, job_id=shown.key)
         if before is not None:
             self._placed(shown, before, now)
+        self._waiting.take(gang)
 
     def _placed(self, shown: _Shown, before: GangFigures, now: datetime) -> None:
         """Gangs that had their places when the scheduler started have no times: nobody knows when they got them."""
@@ -83,6 +86,7 @@ class GangMetrics:
         shown.figures = gang
 
     def _forget(self, uid: str) -> None:
+        self._waiting.forget(uid)
         shown = self._gangs.pop(uid, None)
         if shown is None:
             return
@@ -91,6 +95,50 @@ class GangMetrics:
         for name in ("job_retry_counts", "unschedule_task_count"):
             self._meter.forget(name, job_id=shown.key)
         self._meter.forget("job_share", job_ns=shown.figures.namespace, job_id=shown.figures.name)
+
+
+class _Waiting:
+    """Since when the gang of each queue waits that waits longest."""
+
+    def __init__(self, meter: Meter) -> None:
+        self._meter = meter
+        self._queue_of: dict[str, str] = {}
+        self._since: dict[str, dict[str, float]] = {}
+        """By queue and UID, in Unix seconds."""
+        self._changed: set[str] = set()
+
+    def take(self, gang: GangFigures) -> None:
+        """What a cycle found of that gang."""
+        since = _time(gang.waiting_since) if gang.waiting_since else None
+        if since is None:
+            self.forget(gang.uid)
+            return
+        before = self._queue_of.get(gang.uid)
+        if before != gang.queue:
+            self.forget(gang.uid)
+            self._queue_of[gang.uid] = gang.queue
+        waiting = self._since.setdefault(gang.queue, {})
+        if waiting.get(gang.uid) != since.timestamp():
+            waiting[gang.uid] = since.timestamp()
+            self._changed.add(gang.queue)
+
+    def forget(self, uid: str) -> None:
+        """It doesn't wait any more."""
+        queue = self._queue_of.pop(uid, None)
+        if queue is not None:
+            del self._since[queue][uid]
+            self._changed.add(queue)
+
+    def show(self) -> None:
+        """Export what changed."""
+        for queue in sorted(self._changed):
+            waiting = self._since.get(queue)
+            if waiting:
+                self._meter.gauge("oldest_waiting_gang_timestamp_seconds", min(waiting.values()), queue=queue)
+            else:
+                self._since.pop(queue, None)
+                self._meter.forget("oldest_waiting_gang_timestamp_seconds", queue=queue)
+        self._changed.clear()
 
 
 def _time(text: str) -> datetime | None:

@@ -82,6 +82,7 @@ class SchedulerLoop:
         self._meter = meter or NoMeter()
         self._wake = asyncio.Event()
         self._look_again: datetime | None = None
+        self._due = False
         self._turns = Allowance(burst=self._config.burst, seconds=self._config.beat, now=clock.monotonic())
         pods = informers.follow(PODS, Pod)
         podgroups = informers.follow(PODGROUPS, PodGroupView)
@@ -158,8 +159,15 @@ class SchedulerLoop:
             event = "DELETED" if change.new is None else "ADDED" if change.old is None else "MODIFIED"
             self.scheduler.apply(resource, event, change.current)
             self._wake.set()
+            if not self._due and self.scheduler.dirty:
+                self._note_due()
 
         return feed
+
+    def _note_due(self) -> None:
+        """Export that a cycle is due since now."""
+        self._due = True
+        self._meter.gauge("cycle_due_timestamp_seconds", self._clock.now().timestamp())
 
     def _measured(self, event: str, usage: NodeUsage) -> None:
         self.scheduler.apply(NODE_USAGES, event, usage)
@@ -202,10 +210,13 @@ class SchedulerLoop:
     def cycle(self) -> float:
         """One cycle, its results handed on. Returns the seconds it took."""
         started = self._clock.monotonic()
+        if not self._due:
+            self._note_due()
         with self._watch.over(self.scheduler.policy.extensions):
             result = self.scheduler.cycle(self._clock.now())
         spent = self._clock.monotonic() - started
         self._look_again = result.look_again_at
+        self._due = False
         self._told.of(result, now=self._clock.now(), seconds=spent)
         self._announcer.trying(result.binds)
         self._times.placed(result.binds)

@@ -72,6 +72,15 @@ class ConditionWriter:
         return [made if c is before else c for c in conditions]
 
 
+def waiting_since(status: Status) -> str:
+    """When a gang that was scheduled before began to wait again; empty where it never was, or doesn't wait."""
+    found = {condition.get("type"): condition for condition in status.get("conditions") or ()}
+    waits = found.get(PodGroupConditionType.UNSCHEDULABLE)
+    if PodGroupConditionType.SCHEDULED not in found or waits is None or waits.get("status") != "True":
+        return ""
+    return str(waits.get("lastTransitionTime") or "")
+
+
 def same_headlines(one: Status, other: Status) -> bool:
     """Whether both say the same of what a reader acts on: the conditions, messages apart."""
     ours, theirs = one.get("conditions"), other.get("conditions")

@@ -55,7 +55,9 @@ class QueueWeight(NamedTuple):
 
 class GangFigures(NamedTuple):
     """A gang that was looked at. `lacking` pods are missing for its minimum where it waits; `placed` have a place, of
-    which `binding` aren't bound yet as far as is known; `tried` where it was tried in this cycle and has to wait."""
+    which `binding` aren't bound yet as far as is known; `tried` where it was tried in this cycle and has to wait.
+    `waiting_since` is the time from which it waits, empty where it doesn't: of a gang that was scheduled before,
+    when it began to wait again, else its creation."""
 
     uid: str
     namespace: str
@@ -67,6 +69,7 @@ class GangFigures(NamedTuple):
     binding: int
     ready: bool
     tried: bool
+    waiting_since: str = ""
 
 
 class GangShare(NamedTuple):

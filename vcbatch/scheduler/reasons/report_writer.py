@@ -11,7 +11,7 @@ from vcbatch.api.scheduling import PodGroupView
 from vcbatch.api.timestamps import format_time
 from vcbatch.scheduler.picture.model import Job, Phase, TaskStatus
 from vcbatch.scheduler.reasons.blockers import Blocker
-from vcbatch.scheduler.reasons.conditions import ConditionWriter, Status, counts, same_headlines
+from vcbatch.scheduler.reasons.conditions import ConditionWriter, Status, counts, same_headlines, waiting_since
 from vcbatch.scheduler.reasons.figures import Figures, GangFigures, GangShare
 from vcbatch.scheduler.reasons.phases import next_phase, only_ending
 from vcbatch.scheduler.reasons.pod_news import PodNews, histogram_text
@@ -104,9 +104,10 @@ class ReportWriter:
         why = PodGroupReason.NOT_ENOUGH_TASKS if lacks_pods else PodGroupReason.NOT_ENOUGH_RESOURCES
         waiting = message if waits else ""
         news = waits and blocker is not None and job.told != blocker.kind
-        self._write(job, self._conditions_by.status(job, phase, waits=waiting, reason=why, ready=ready), news=news)
+        status = self._conditions_by.status(job, phase, waits=waiting, reason=why, ready=ready)
+        self._write(job, status, news=news)
         self._tell(job, blocker if waits else None, message, ready=ready)
-        self._measure(job, group, blocker if waits else None, ready=ready)
+        self._measure(job, group, blocker if waits else None, status, ready=ready)
         of_pods = None if lacks_pods else blocker
         if of_pods is not None or job.key in self._nominating:
             self.pods.gang(job, of_pods)
@@ -128,7 +129,7 @@ class ReportWriter:
         if later is not None:
             self._again(job, later)
 
-    def _measure(self, job: Job, group: PodGroupView, blocker: Blocker | None, *, ready: bool) -> None:
+    def _measure(self, job: Job, group: PodGroupView, blocker: Blocker | None, status: Status, *, ready: bool) -> None:
         meta = group.metadata
         lacking = 0 if blocker is None else max(job.min_member - max(blocker.placed, job.ready_count), 0)
         figures = GangFigures(
@@ -142,6 +143,7 @@ class ReportWriter:
             binding=job.counts[TaskStatus.BINDING],
             ready=ready,
             tried=blocker is not None and job.key in self._session.blockers,
+            waiting_since="" if blocker is None else waiting_since(status) or meta.creation_timestamp or "",
         )
         self.figures.gangs.append(figures)
         shares = self._session.measured.gang_shares
