@@ -6,11 +6,10 @@ Lists are consistent reads, in pages, of as little of each object as the rules n
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import msgspec
 
-from vcbatch.api import names
 from vcbatch.api.admission import Lookup
 from vcbatch.api.meta import Wire
 from vcbatch.api.model import Json
@@ -25,6 +24,7 @@ _WITH_A_NODE = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 class _Owner(Wire):
     api_version: str = ""
     kind: str = ""
+    name: str = ""
     uid: str = ""
     controller: bool | None = None
 
@@ -65,42 +65,39 @@ class _Worker(Wire):
     status: _Status = msgspec.field(default_factory=_Status)
 
 
-class _PodMetadata(Wire):
-    namespace: str = ""
+class _PodMetadata(_Metadata):
     annotations: dict[str, str] | None = None
 
 
+class _PodSpec(Wire):
+    node_name: str = ""
+
+
 class _Pod(Wire):
+    """A pod, as much of it as `work_in` reads."""
+
     metadata: _PodMetadata = msgspec.field(default_factory=_PodMetadata)
+    spec: _PodSpec = msgspec.field(default_factory=_PodSpec)
+    status: _State = msgspec.field(default_factory=_State)
 
 
 async def work_of(api: Api, queue: str, leaving: Callable[[str], bool], *, with_pods: bool = False) -> QueueWork:
-    """The unfinished work of the queue, as the API server has it now. Pods that have a node are counted one by one
-    `with_pods`, else as its unfinished PodGroups have them. Raises `ApiError`."""
+    """The unfinished work of the queue, as the API server has it now. Its pods are listed where no Job and no PodGroup
+    is in the queue, and in any case `with_pods`. Raises `ApiError`."""
     # One after the other: a Job that ends between the two reads is counted rather than missed.
     groups = [_plain(group) for group in (await api.list(PODGROUPS, model=_Worker)).items]
     jobs = [_plain(job) for job in (await api.list(JOBS, model=_Worker)).items]
-    inside = [group for group in groups if queue_of(group) == queue]
     batch: Sequence[Json] = ()
-    if any(controller_of(group, BATCH_JOBS) for group in inside):
+    if any(controller_of(group, BATCH_JOBS) for group in groups if queue_of(group) == queue):
         batch = [_plain(job) for job in (await api.list(BATCH_JOBS, model=_Worker)).items]
-    work = work_in(queue, jobs=jobs, groups=inside, batch_jobs=batch, leaving=leaving)
-    return replace(work, placed=await _placed(api, queue, groups)) if with_pods else work
+    work = work_in(queue, jobs=jobs, groups=groups, batch_jobs=batch, leaving=leaving)
+    if work.text and not with_pods:
+        return work
+    pods = [_plain(pod) for pod in (await api.list(PODS, field_selector=_WITH_A_NODE, model=_Pod)).items]
+    return work_in(queue, jobs=jobs, groups=groups, batch_jobs=batch, pods=pods, leaving=leaving)
 
 
-async def _placed(api: Api, queue: str, groups: Sequence[Json]) -> int:
-    """How many pods of the queue have a node and haven't ended, also those whose PodGroup is gone."""
-    queues = {(group["metadata"].get("namespace"), group["metadata"].get("name")): queue_of(group) for group in groups}
-
-    def of_queue(pod: _Pod) -> bool:
-        notes = pod.metadata.annotations or {}
-        known = queues.get((pod.metadata.namespace, notes.get(names.GROUP_NAME)))
-        return queue == (known or notes.get(names.QUEUE_NAME) or notes.get(names.SCHEDULING_QUEUE_NAME))
-
-    return sum(map(of_queue, (await api.list(PODS, field_selector=_WITH_A_NODE, model=_Pod)).items))
-
-
-def _plain(worker: _Worker) -> Json:
+def _plain(worker: _Worker | _Pod) -> Json:
     found: Json = msgspec.to_builtins(worker)
     return found
 

@@ -46,7 +46,7 @@ class World:
     """The rules' `Lookup`. Empty until `synced` returns."""
 
     def __init__(self, api: Api, informers: Informers, *, with_pods: bool = False) -> None:
-        """`with_pods`: the pods of a queue are listed where its rules ask how many have a node."""
+        """`with_pods`: pods are listed for each queue that is deleted, also where Jobs or PodGroups keep it."""
         self._api = api
         self._with_pods = with_pods
         self._informers = informers

@@ -3,7 +3,7 @@ a controller that dies between any two writes. An oracle knows which queues peop
 
 * a queue is shut when somebody closed it, or a queue above it that was there; what was closed with its parent opens
   with it, and what a person closed stays so,
-* it is Closed when no unfinished job and nothing but Completed gangs is in it, else Closing,
+* it is Closed when no unfinished job, no pod on a node and nothing but Completed gangs is in it, else Closing,
 * a Command is gone, whether or not it could be done,
 * the counts are those of its gangs, and looking again writes nothing.
 """
@@ -77,6 +77,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.queues: dict[str, Json] = {}
         self.gangs: dict[str, dict[str, int]] = {}
         self.jobs: dict[str, int] = {}
+        self.pods: dict[str, int] = {}
         self.commands: dict[str, Json] = {}
         self.number = 0
         self._store("root", "")
@@ -122,6 +123,14 @@ class QueueMachine(RuleBasedStateMachine):
         self.jobs[name] = many
         self._settle([])
 
+    @rule(name=st.sampled_from(NAMES), many=st.integers(0, 2))
+    def pods_hold_nodes(self, name: str, many: int) -> None:
+        """Also those of jobs that are gone. None is bound in a Closed queue: nothing is left in it that makes pods."""
+        if many and self.queues.get(name, {}).get("status", {}).get("state") == "Closed":
+            return
+        self.pods[name] = many
+        self._settle([])
+
     @rule(name=st.sampled_from(NAMES))
     def a_queue_is_deleted(self, name: str) -> None:
         """In any order: those below it stay as they are, without a parent."""
@@ -143,7 +152,7 @@ class QueueMachine(RuleBasedStateMachine):
     def people_get_what_they_asked_for(self) -> None:
         for name, stored in self.queues.items():
             gangs = {phase: many for phase, many in self.gangs.get(name, {}).items() if many}
-            empty = not gangs.keys() - {"Completed"} and not self.jobs.get(name)
+            empty = not gangs.keys() - {"Completed"} and not self.jobs.get(name) and not self.pods.get(name)
             wanted = ("Closed" if empty else "Closing") if self.oracle.shut[name] else "Open"
             assert stored["status"]["state"] == wanted, f"{name}, shut by {self.oracle.shut[name] or 'nobody'}"
             counts = {"pending": gangs.get("Pending", 0) + gangs.get("", 0)}
@@ -182,6 +191,7 @@ class QueueMachine(RuleBasedStateMachine):
             parent=Queue.parse(parent) if parent else None,
             pod_groups={phase: many for phase, many in self.gangs.get(name, {}).items() if many},
             jobs=self.jobs.get(name, 0),
+            pods=self.pods.get(name, 0),
             commands=[Command.parse(each) for each in self.commands.values() if each["target"]["name"] == name],
         )
         decision = decide(view, now=START)

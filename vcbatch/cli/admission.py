@@ -168,6 +168,7 @@ class _World:
             jobs=listed(JOBS, None),
             groups=listed(PODGROUPS, None),
             batch_jobs=listed(BATCH_JOBS, None),
+            pods=listed(PODS, None),
             leaving=self._is_leaving,
         )
 

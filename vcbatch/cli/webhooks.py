@@ -120,7 +120,7 @@ class _Options:
 @click.option(
     "--enable-queue-allocated-pods-check",
     is_flag=True,
-    help="Refuse to delete a queue in which pods are placed. It lists pods for that.",
+    help="Say in the refusal to delete a queue how many of its pods are placed.",
 )
 @click.option(
     "--enable-root-queue-protection/--disable-root-queue-protection", default=QueueRules().protect_root,

@@ -195,6 +195,7 @@ class ControlPlane:
             applier,
             **common,
             jobs=custom[JOBS],
+            pods=pods,
             workloads=workloads,
         )
         self.podgroups = PodGroupController(

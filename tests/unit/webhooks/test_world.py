@@ -156,6 +156,13 @@ def group(name: str, phase: str, *, of: str = "", queue_name: str = "q") -> Json
     return {"metadata": metadata, "spec": {"queue": queue_name, "minMember": 1}, "status": {"phase": phase}}
 
 
+def pod_of(name: str) -> Json:
+    owner = {"apiVersion": JOBS.api_version, "kind": "Job", "name": name, "uid": f"uid-{name}", "controller": True}
+    annotations = {"volcano.sh/queue-name": "q", "scheduling.k8s.io/group-name": "g"}
+    metadata = {"name": "p", "namespace": "ns", "uid": "uid-p", "annotations": annotations, "ownerReferences": [owner]}
+    return {"metadata": metadata, "spec": {"nodeName": "n"}, "status": {"phase": "Running"}}
+
+
 def counted(name: str, **counts: Any) -> Json:
     made = queue(name)
     return {**made, "status": {"state": "Closed", **counts}}
@@ -197,6 +204,22 @@ async def test_what_was_made_a_moment_ago_keeps_its_queue(resource: Resource, in
     assert (await deletion(api, counted("q"), namespace=leaving))["allowed"]
 
 
+@pytest.mark.parametrize("gone", [False, True])
+async def test_pods_on_nodes_keep_the_queue_of_a_job_that_is_deleted(gone: bool) -> None:
+    api = CountingApi()
+    if not gone:
+        leaving = job("j")
+        leaving["metadata"] |= {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["x"]}
+        api.seed(JOBS, leaving)
+        api.seed(PODGROUPS, group("g", "Running", of="j"))
+    api.seed(PODS, pod_of("j"))
+    answer = await deletion(api, counted("q"))
+    assert not answer["allowed"]
+    assert "because it has 1 Pods that still hold nodes (1 of Job ns/j)" in answer["status"]["message"]
+    api.seed(PODS, {**pod_of("j"), "status": {"phase": "Succeeded"}})
+    assert (await deletion(api, counted("q")))["allowed"]
+
+
 async def test_a_queue_isnt_deleted_where_its_work_cant_be_read() -> None:
     class Deaf(CountingApi):
         async def list(self, resource: Any, **more: Any) -> Any:
@@ -223,7 +246,7 @@ async def test_a_parent_is_judged_by_its_podgroups() -> None:
     assert refused == "queue parent cannot be the parent queue of queue q because it has allocated Pods: 2"
 
 
-async def test_pods_without_a_podgroup_keep_a_queue_where_that_is_asked_for() -> None:
+async def test_pods_are_counted_beside_podgroups_where_that_is_asked_for() -> None:
     api, clock, meter = CountingApi(), VirtualClock(), NoMeter()
     stored = counted("q")
     api.seed(QUEUES, stored)
@@ -237,12 +260,13 @@ async def test_pods_without_a_podgroup_keep_a_queue_where_that_is_asked_for() ->
     asked = asked_of_queue(Operation.DELETE, None, stored)
     try:
         assert await verdict(app, asked, "/queues/validate") == ""
-        metadata = {"name": "p", "namespace": "ns", "annotations": {"volcano.sh/queue-name": "q"}}
-        api.seed(PODS, {"metadata": metadata, "spec": {"nodeName": "n"}, "status": {"phase": "Running"}})
+        api.seed(PODGROUPS, group("g", "Inqueue"))
+        api.seed(PODS, pod_of("j"))
         refused = await verdict(app, asked, "/queues/validate")
     finally:
         await _end(tasks)
-    assert refused == "queue q can not be deleted because it has allocated Pods: 1"
+    assert "because it has 1 PodGroups (1 Inqueue): PodGroup ns/g" in refused
+    assert "queue q can not be deleted because it has allocated Pods: 1" in refused
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,8 @@ _ANNOTATIONS: Final = "requestBody.metadata.annotations"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueRules:
-    """`max_depth`: levels of queues below the root. `keep_allocated`: a queue in which the scheduler has placed pods
-    isn't deleted, even where no PodGroup of it is left."""
+    """`max_depth`: levels of queues below the root. `keep_allocated`: why a queue isn't deleted says how many pods of
+    it are placed."""
 
     max_depth: int = 5
     protect_root: bool = True
@@ -69,7 +69,7 @@ def queue_deletion_faults(name: str, lookup: WorkLookup, *, rules: QueueRules = 
     if work.text:
         text = f"queue {name} can not be deleted because it has {work.text}"
         faults.append(Fault("metadata.name", f"{text}; delete or finish their jobs first", Cause.FORBIDDEN))
-    if rules.keep_allocated and work.placed:
+    if rules.keep_allocated and work.placed and not work.held:
         text = f"queue {name} can not be deleted because it has allocated Pods: {work.placed}"
         faults.append(Fault("status.allocated", text))
     children = sorted(other.name for other in lookup.queues() if other.spec.parent == name)

@@ -22,8 +22,8 @@ def decide(view: QueueView, *, now: datetime) -> Decision:
     stored. Everything else in the status belongs to others (the scheduler writes `allocated`) and is kept as read.
 
     A queue closes and opens with its parent; one that was closed on its own stays closed when the parent opens.
-    A queue is empty when no unfinished Job names it and all its PodGroups are Completed and of workloads that have
-    ended.
+    A queue is empty when no unfinished Job names it, no pod of it holds a node, and all its PodGroups are Completed and
+    of workloads that have ended.
     """
     queue = view.queue
     if queue.metadata.deletion_timestamp:
@@ -34,7 +34,7 @@ def decide(view: QueueView, *, now: datetime) -> Decision:
         return Decision(marks=[_mark(queue, closed_by_parent=False)], look_again_at=now)
     marks = list(_marks(view, inbox))
     unfinished = any(number for phase, number in view.pod_groups.items() if phase != PodGroupPhase.COMPLETED)
-    empty = not (unfinished or view.jobs or view.workloads)
+    empty = not (unfinished or view.jobs or view.workloads or view.pods)
     action = _action(view, inbox)
     state = rule_of(queue.status.state, action).decide(empty)
     stored = queue.status.dump()

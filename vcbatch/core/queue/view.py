@@ -22,5 +22,7 @@ class QueueView:
     """How many unfinished Jobs name this queue. Between two attempts, and while suspended, one has no PodGroup."""
     workloads: int = 0
     """How many of the Completed PodGroups are of a workload that goes on: its next pod may not exist yet."""
+    pods: int = 0
+    """How many pods of this queue hold nodes, whatever has become of their Jobs and PodGroups."""
     commands: Sequence[Command] = ()
     """Commands whose target is a Queue of this name."""

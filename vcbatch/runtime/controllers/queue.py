@@ -8,9 +8,10 @@ from datetime import datetime
 
 from vcbatch.api.command import Command
 from vcbatch.api.phases import PodGroupPhase
-from vcbatch.api.queue import DEFAULT, Queue
+from vcbatch.api.pod import Pod, PodPhase
+from vcbatch.api.queue import DEFAULT, Queue, QueueState
 from vcbatch.api.resources import QUEUES, Resource
-from vcbatch.api.unfinished import controller_of, is_unfinished_group, is_unfinished_job, queue_of
+from vcbatch.api.unfinished import controller_of, is_unfinished_group, is_unfinished_job, queue_of, queue_of_pod
 from vcbatch.api.workload import Workload
 from vcbatch.core.machine import Decision
 from vcbatch.core.podgroup import generated_name
@@ -35,13 +36,15 @@ _TARGET = "queue that it is for"
 _PARENT = "parent"
 _UNFINISHED = "queue of an unfinished job"
 _COMPLETED = "queue of a completed group"
+_ON_A_NODE = "queue of a pod on a node"
 _target_of = target_of(QUEUES)
 
 
 class QueueController:
-    """Looks at a queue when it changes, and soon after its PodGroups, its Jobs, or the workloads of its PodGroups do.
+    """Looks at a queue when it changes, and soon after its PodGroups, its Jobs, or the workloads of its PodGroups do. A
+    queue that is to close is also looked at when pods of it leave their nodes.
 
-    Without `jobs` and `workloads` only PodGroups count as work."""
+    Without `jobs`, `pods` and `workloads` only PodGroups count as work."""
 
     def __init__(
         self,
@@ -51,6 +54,7 @@ class QueueController:
         applier: Applier,
         *,
         jobs: Cache[Json] | None = None,
+        pods: Cache[Pod] | None = None,
         workloads: Mapping[Resource, Cache[Workload]] | None = None,
         clock: Clock,
         random: Random,
@@ -60,6 +64,7 @@ class QueueController:
         self._commands = commands
         self._podgroups = podgroups
         self._jobs: Cache[Json] = jobs if jobs is not None else Cache()
+        self._pods: Cache[Pod] = pods if pods is not None else Cache(model=Pod)
         self._workloads = dict(workloads or {})
         self._clock = clock
         self._meter = meter or NoMeter()
@@ -80,6 +85,8 @@ class QueueController:
         podgroups.listen(self._on_podgroup)
         self._jobs.add_index(_UNFINISHED, _queue_where_unfinished)
         self._jobs.listen(self._on_job)
+        self._pods.add_index(_ON_A_NODE, _queue_where_on_a_node)
+        self._pods.listen(self._on_pod)
         for cache in self._workloads.values():
             cache.listen(self._on_workload)
         commands.listen(self._on_command)
@@ -129,6 +136,15 @@ class QueueController:
             if queue is not None:
                 self._look_soon(queue)
 
+    def _on_pod(self, change: Change[Pod]) -> None:
+        if change.keeps(_queue_where_on_a_node):
+            return
+        for pod in (change.old, change.new):
+            for name in _queue_where_on_a_node(pod) if pod is not None else ():
+                queue = self._queues.by_key(name)
+                if queue is not None and _state(queue) == QueueState.CLOSING:
+                    self._look_soon(queue)
+
     def _on_workload(self, change: Change[Workload]) -> None:
         """Its PodGroup may be Completed while it goes on."""
         if change.keeps(_goes_on):
@@ -172,6 +188,7 @@ class QueueController:
             pod_groups=dict(self._phases.get(queue.name, {})),
             jobs=self._jobs.count(_UNFINISHED, queue.name),
             workloads=sum(map(self._has_next_pod, self._podgroups.indexed(_COMPLETED, queue.name))),
+            pods=self._pods.count(_ON_A_NODE, queue.name),
             commands=commands,
         )
         decision = decide(view, now=now)
@@ -204,6 +221,14 @@ def _place(podgroup: Json) -> tuple[str, str]:
 def _queue_where_unfinished(job: Json) -> Iterable[str]:
     """The queue of a job that isn't finished."""
     return (queue_of(job),) if is_unfinished_job(job) else ()
+
+
+def _queue_where_on_a_node(pod: Pod) -> Iterable[str]:
+    """The queue of a pod that is bound and hasn't ended."""
+    if not pod.spec.node_name or pod.status.phase in (PodPhase.SUCCEEDED, PodPhase.FAILED):
+        return ()
+    queue = queue_of_pod(pod.metadata.annotations or {})
+    return (queue,) if queue else ()
 
 
 def _queue_where_completed(group: Json) -> Iterable[str]:

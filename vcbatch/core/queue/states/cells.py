@@ -29,7 +29,7 @@ def to(state: QueueState) -> Rule:
 
 
 DRAIN: Final = Rule(
-    "Closed when no unfinished Job or PodGroup is left, else Closing",
+    "Closed when no unfinished Job or PodGroup and no pod on a node is left, else Closing",
     (QueueState.CLOSED, QueueState.CLOSING),
     lambda empty: QueueState.CLOSED if empty else QueueState.CLOSING,
 )
