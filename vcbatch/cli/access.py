@@ -12,6 +12,7 @@ import click
 
 from vcbatch.api.duration import parse_nanoseconds
 from vcbatch.cli.completion.names import namespace_names
+from vcbatch.cli.output import CliError
 from vcbatch.cli.reach import NO_LIMIT, Access
 
 __all__ = ["Access", "TimeoutType", "access_options", "cluster_access_options"]
@@ -42,7 +43,11 @@ def _with(function: F, *options: Callable[[Callable[..., object]], Callable[...,
         access = Access(
             kubeconfig=kubeconfig, context=context, chosen_namespace=namespace, request_timeout=request_timeout
         )
-        return function(*arguments, access=access, **others)
+        try:
+            return function(*arguments, access=access, **others)
+        except CliError as error:
+            error.hint = access.repeat(error.hint)
+            raise
 
     wrapped: Callable[..., object] = command
     for option in reversed(options):

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
 from vcbatch.api.flags import parse_bool
+from vcbatch.cli.follow_up import with_options
+from vcbatch.cli.output import CliError
 from vcbatch.cli.state import default_state_dir
 
 if TYPE_CHECKING:
@@ -102,6 +105,17 @@ def bool_option(name: str, text: str) -> Callable[[F], F]:
 
 
 def state_dir_option(function: F) -> F:
+    """Give a command `--state-dir`. What it says to type next has the option as well, where that isn't the default."""
+
+    @functools.wraps(function)
+    def command(*arguments: Any, state_dir: Path, **others: Any) -> object:
+        try:
+            return function(*arguments, state_dir=state_dir, **others)
+        except CliError as error:
+            chosen = state_dir if state_dir != default_state_dir() else None
+            error.hint = with_options(error.hint, state_dir=chosen)
+            raise
+
     return click.option(
         "--state-dir",
         metavar="DIR",
@@ -109,4 +123,4 @@ def state_dir_option(function: F) -> F:
         default=default_state_dir,
         show_default="$XDG_STATE_HOME/vcbatch, or ~/.local/state/vcbatch",
         help="Where everything is kept; one server per directory.",
-    )(function)
+    )(cast("F", command))

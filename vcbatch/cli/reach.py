@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from vcbatch.api.resources import HYPERNODES, NAMESPACES, NODES, QUEUES
+from vcbatch.cli.follow_up import with_options
 from vcbatch.cli.output import CliError, complain
 from vcbatch.cli.state import StateDir, default_state_dir
 from vcbatch.cli.terminal import clean
@@ -57,6 +58,14 @@ class Access:
                 self._connection = self._found()
         return self._connection
 
+    def repeat(self, text: str) -> str:
+        """The text, with the options that chose the server and the namespace after each command in it."""
+        return with_options(text, kubeconfig=self.kubeconfig, context=self.context, namespace=self.chosen_namespace)
+
+    def tell(self, error: CliError) -> None:
+        """Complain, with commands that reach the same server."""
+        complain(CliError(str(error), hint=self.repeat(error.hint)))
+
     def now(self) -> datetime:
         """The time, for ages on a screen."""
         return datetime.now(UTC)
@@ -80,12 +89,12 @@ class Access:
                     await work(api, name)
                 except CliError as error:
                     failed = True
-                    complain(error)
+                    self.tell(error)
                 except ApiError as error:
                     if error.code in (0, 401) or error.transient:
                         raise
                     failed = True
-                    complain(self.refusal(error))
+                    self.tell(self.refusal(error))
             return 1 if failed else 0
 
         return self.once(one_by_one)

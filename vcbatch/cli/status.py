@@ -13,13 +13,14 @@ import click
 from vcbatch.api.phases import JobPhase
 from vcbatch.api.resources import JOBS, NODES, PODS, QUEUES
 from vcbatch.cli.access import Access
+from vcbatch.cli.follow_up import with_options
 from vcbatch.cli.lost_state import lost_state_warnings
 from vcbatch.cli.options import state_dir_option
 from vcbatch.cli.output import CliError, say
 from vcbatch.cli.resources.fields import name_of, namespace_of, number, since, text
 from vcbatch.cli.resources.kinds import job_phase, job_pods, job_queue, job_why, queue_state, toned
 from vcbatch.cli.resources.nodes_table import loads_of, nodes_table
-from vcbatch.cli.state import Server, StateDir
+from vcbatch.cli.state import Server, StateDir, default_state_dir
 from vcbatch.cli.table import Row, table
 from vcbatch.cli.terminal import Terminal, Tone, terminal_of
 from vcbatch.seams.api import Api
@@ -64,9 +65,14 @@ def _screen(state: StateDir, server: Server, *, show_all: bool) -> str:
         *(terminal.paint(f"warning: {warning}", Tone.BAD) for warning in warnings),
         nodes_table(nodes, loads_of(pods), most=most, terminal=terminal),
         _queues(queues, jobs, terminal),
-        _jobs(jobs, terminal, now, show_all=show_all),
+        _jobs(jobs, terminal, now, show_all=show_all) or _none(state),
     ]
     return "\n\n".join(sections)
+
+
+def _none(state: StateDir) -> str:
+    chosen = state.kubeconfig if state.path != default_state_dir() else None
+    return with_options("No jobs. Submit one with `vcbatch run` or `kubectl apply -f FILE`.", kubeconfig=chosen)
 
 
 def _queues(queues: Sequence[Json], jobs: Sequence[Json], terminal: Terminal) -> str:
@@ -83,7 +89,7 @@ def _queues(queues: Sequence[Json], jobs: Sequence[Json], terminal: Terminal) ->
 
 def _jobs(jobs: Sequence[Json], terminal: Terminal, now: datetime, *, show_all: bool) -> str:
     if not jobs:
-        return "No jobs. Submit one with `vcbatch run` or `kubectl apply -f`."
+        return ""
     live = [job for job in jobs if show_all or job_phase(job) not in (JobPhase.COMPLETED, JobPhase.TERMINATED)]
     live.sort(key=lambda job: text(job, "metadata", "creationTimestamp"), reverse=True)
     shown = live if show_all else live[:_JOBS_SHOWN]

@@ -66,7 +66,7 @@ def test_one_that_takes_too_long_stays_closed_and_others_go(shell: Shell) -> Non
     done = shell.run("queue", "delete", "empty", "patient", "--drain", "--timeout", "3s")
     assert done.code == 124
     assert "queue empty is deleted" in done.out
-    assert "the queues stay closed (vcbatch queue open undoes that)" in done.err
+    assert "the queues stay closed (`vcbatch queue open patient` undoes that)" in done.err
     assert json.loads(shell.run("queue", "get", "patient", "-o", "json").ok())["status"]["state"] == "Closing"
     (shell.folder / "end").touch()
     shell.run("queue", "delete", "patient", "--drain", "--timeout", "60s").ok()
@@ -115,6 +115,17 @@ def test_a_limit_without_draining_is_refused(shell: Shell) -> None:
         shell.run("queue", "delete", "any", "--timeout", "3s")
 
 
+def test_a_refusal_names_what_is_in_the_way_and_how_to_wait_for_it(shell: Shell) -> None:
+    _running(shell, "inside", "kept")
+    kubeconfig = shell.environment["KUBECONFIG"]
+    refused = shell.run("queue", "delete", "kept", "--kubeconfig", kubeconfig)
+    assert refused.code == 1
+    assert "because it has 1 PodGroups (1 Running): Job default/inside" in refused.err
+    assert f"`vcbatch queue delete --drain kept --kubeconfig {kubeconfig}`" in refused.err
+    (shell.folder / "end").touch()
+    shell.run("queue", "delete", "kept", "--drain", "--timeout", "60s").ok()
+
+
 def test_a_job_that_has_no_pod_group_is_waited_for(shell: Shell) -> None:
     _running(shell, "paused", "waits")
     shell.run("job", "suspend", "paused").ok()
@@ -129,6 +140,7 @@ def test_a_job_that_has_no_pod_group_is_waited_for(shell: Shell) -> None:
         refused = shell.run("queue", "delete", "waits")
         assert refused.code == 1
         assert "because it has 1 unfinished Jobs (default/paused Aborted)" in refused.err
+        assert "`vcbatch queue delete --drain waits`" in refused.err
         shell.run("job", "resume", "paused").ok()
         counted = ("--for", "jsonpath={.status.running}=1", "--timeout", "60s")
         assert shell.run("wait", "job/paused", *counted).code == 0

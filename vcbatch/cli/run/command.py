@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -124,7 +123,7 @@ def command(
     name = made["metadata"]["name"]
     from vcbatch.cli.run.follow import Ways
 
-    ways = Ways(name, _options_again(access))
+    ways = Ways(name, access)
     if detach:
         if output is not None:
             _print(made, output)
@@ -177,7 +176,9 @@ def _composed(
         )
     except CannotCompose as error:
         if error.option == "image":
-            hint = "Name one with --image. To run it on this machine: vcbatch up --detach, and the KUBECONFIG it tells."
+            hint = (
+                "Name one with --image. To run it on this machine: `vcbatch up --detach`, and the KUBECONFIG it tells."
+            )
             raise CliError(f"{error}: {access.connection().server} is one", hint=hint, exit_code=2) from error
         flag = _FLAGS.get(error.option, f"--{error.option}")
         raise click.BadParameter(str(error), param_hint=flag) from error
@@ -216,9 +217,3 @@ def _print(job: Json, output: str) -> None:
         from vcbatch.api import yaml_writer
 
         say(yaml_writer.dump(job, width=120), end="")
-
-
-def _options_again(access: Access) -> str:
-    """The options by which another command finds the same job."""
-    given = (("--kubeconfig", access.kubeconfig), ("--context", access.context), ("-n", access.chosen_namespace))
-    return "".join(f" {flag} {shlex.quote(str(value))}" for flag, value in given if value)

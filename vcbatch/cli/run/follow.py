@@ -27,6 +27,7 @@ from vcbatch.sdk.logs import follow_job
 from vcbatch.seams.api import ApiError
 
 if TYPE_CHECKING:
+    from vcbatch.cli.reach import Access
     from vcbatch.runtime.client.http import HttpApi
 
 Json = dict[str, Any]
@@ -62,9 +63,9 @@ async def follow(api: HttpApi, job: Json, *, ways: Ways, server: str) -> int:
 class Ways:
     """What a person can type to come back to a job that goes on, with the options by which this command found it."""
 
-    def __init__(self, name: str, options: str) -> None:
-        self.logs = f"vcbatch job logs -f {name}{options}"
-        self.cancel = f"vcbatch job cancel {name}{options}"
+    def __init__(self, name: str, access: Access) -> None:
+        self.logs = access.repeat(f"vcbatch job logs -f {name}")
+        self.cancel = access.repeat(f"vcbatch job cancel {name}")
 
     def say(self) -> None:
         note(f"  {self.logs}\n  {self.cancel}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -45,15 +45,15 @@ def command(name: str, access: Access) -> int:
         jobs = owned_by(await within_reach(api, JOBS, namespace=access.namespace), uid_of(cron))
         return CronPicture(cron=cron, jobs=jobs, events=await events_of(api, cron))
 
-    say(described(access.once(fetch), terminal_of(), now=access.now()))
+    say(described(access.once(fetch), terminal_of(), now=access.now(), told=access.repeat))
     return 0
 
 
-def described(picture: CronPicture, terminal: Terminal, *, now: datetime) -> str:
-    """The screen."""
+def described(picture: CronPicture, terminal: Terminal, *, now: datetime, told: Callable[[str], str] = str) -> str:
+    """The screen. `told` completes the commands in it."""
     return document(
         [
-            facts(_facts(picture.cron, now), terminal),
+            facts(_facts(picture.cron, now, told), terminal),
             section("Jobs", objects_table(JOB.columns, picture.jobs, terminal, now=now), terminal),
             section("Events", events_text(picture.events, terminal, now=now), terminal),
         ]
@@ -72,12 +72,12 @@ def _next(cron: Json, now: datetime) -> str | Cell:
     return moment_text(slot, now)
 
 
-def _facts(cron: Json, now: datetime) -> Iterator[tuple[str, str | Cell]]:
+def _facts(cron: Json, now: datetime, told: Callable[[str], str]) -> Iterator[tuple[str, str | Cell]]:
     name = name_of(cron)
     yield "Name", f"{namespace_of(cron)}/{name}"
     yield "Schedule", f"{text(cron, 'spec', 'schedule')} ({text(cron, 'spec', 'timeZone') or 'UTC'})"
     if dig(cron, "spec", "suspend") is True:
-        yield "Suspended", Cell(f"yes; vcbatch cronjob resume {name}", Tone.WAITING)
+        yield "Suspended", Cell(f"yes; {told(f'vcbatch cronjob resume {name}')}", Tone.WAITING)
     else:
         yield "Next slot", _next(cron, now)
     yield "Concurrency", text(cron, "spec", "concurrencyPolicy") or "Allow"

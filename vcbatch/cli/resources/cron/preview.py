@@ -55,7 +55,8 @@ def command(access: Access, name: str | None, count: int, schedule: str | None, 
     if plan is None:
         raise CliError("nothing is ever started", hint=f"Correct it: kubectl edit cronvcjob {name}" if name else "")
     if (cron.get("spec") or {}).get("suspend"):
-        note(f"cronjob {name_of(cron)} is suspended: nothing starts before `vcbatch cronjob resume {name_of(cron)}`")
+        resume = access.repeat(f"`vcbatch cronjob resume {name_of(cron)}`")
+        note(f"cronjob {name_of(cron)} is suspended: nothing starts before {resume}")
     slots = list(_next(plan, after=since, count=count))
     say(preview(slots, plan.zone, terminal_of(), now=now))
     return 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -82,25 +82,25 @@ def command(name: str, access: Access) -> int:
         events = await events_of(api, job, *(groups or ()))
         return JobPicture(job=job, pod_group=group, gang_known=groups is not None, pods=pods, events=events)
 
-    say(described(access.once(fetch), terminal_of(), now=access.now()))
+    say(described(access.once(fetch), terminal_of(), now=access.now(), told=access.repeat))
     return 0
 
 
-def described(picture: JobPicture, terminal: Terminal, *, now: datetime) -> str:
-    """The screen."""
+def described(picture: JobPicture, terminal: Terminal, *, now: datetime, told: Callable[[str], str] = str) -> str:
+    """The screen. `told` completes the commands in it."""
     return document(
         [
-            facts(_facts(picture, now), terminal),
+            facts(_facts(picture, now, told), terminal),
             section("Tasks", tasks_text(picture.job, terminal), terminal),
             section("Policies", policies_text(picture.job), terminal),
             section("Last failures", "\n".join(_losses(picture.job, terminal, now=now)), terminal),
-            section("Pods", _pods(picture, terminal, now=now), terminal),
+            section("Pods", _pods(picture, terminal, now=now, told=told), terminal),
             section("Events", events_text(list(_events(picture)), terminal, now=now), terminal),
         ]
     )
 
 
-def _facts(picture: JobPicture, now: datetime) -> Iterator[tuple[str, Any]]:
+def _facts(picture: JobPicture, now: datetime, told: Callable[[str], str]) -> Iterator[tuple[str, Any]]:
     job = picture.job
     yield "Name", f"{namespace_of(job)}/{name_of(job)}"
     phase = toned(job_phase(job))
@@ -108,7 +108,7 @@ def _facts(picture: JobPicture, now: datetime) -> Iterator[tuple[str, Any]]:
     yield "Phase", phase._replace(text=f"{phase.text} for {age(entered, now)}") if entered else phase
     yield "Why", job_why(job)
     if job_phase(job) == JobPhase.PENDING:
-        yield "More", f"vcbatch job explain {name_of(job)}"
+        yield "More", told(f"vcbatch job explain {name_of(job)}")
     yield "Queue", job_queue(job)
     yield "Created", moment_text(moment(job, "metadata", "creationTimestamp"), now)
     yield "Made by", _maker(job)
@@ -265,6 +265,6 @@ def _about(event: Json) -> str:
     return text(event, "involvedObject", "kind")
 
 
-def _pods(picture: JobPicture, terminal: Terminal, *, now: datetime) -> str:
-    all_of_them = f"vcbatch pod list -j {name_of(picture.job)}"
+def _pods(picture: JobPicture, terminal: Terminal, *, now: datetime, told: Callable[[str], str]) -> str:
+    all_of_them = told(f"vcbatch pod list -j {name_of(picture.job)}")
     return objects_table(POD.columns, picture.pods, terminal, now=now, more=all_of_them)

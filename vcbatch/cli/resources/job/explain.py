@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -67,9 +67,9 @@ def command(name: str, output: str, access: Access, setup: SetupOptions) -> int:
 
     job, waiting, order = access.once(fetch)
     if output == "json":
-        say(json.dumps(explanation_json(job, waiting, order), indent=4, ensure_ascii=False))
+        say(json.dumps(explanation_json(job, waiting, order, told=access.repeat), indent=4, ensure_ascii=False))
     else:
-        say(explained(job, waiting, terminal_of(), now=access.now(), order=order))
+        say(explained(job, waiting, terminal_of(), now=access.now(), order=order, told=access.repeat))
     return 0
 
 
@@ -80,8 +80,9 @@ def explained(
     *,
     now: datetime,
     order: Order = Order(),  # noqa: B008 - frozen
+    told: Callable[[str], str] = str,
 ) -> str:
-    """The screen."""
+    """The screen. `told` completes the commands in its advice."""
     holding = waiting.limit.queue if waiting.limit is not None else waiting.queue
     ahead = [gang for gang in waiting.ahead if gang not in waiting.holders]
     gangs = partial(gangs_table, terminal=terminal, now=now, most=_SHOWN)
@@ -92,7 +93,7 @@ def explained(
             section("Queues before its own", queues_table(waiting, order, terminal), terminal),
             section("Ahead of it", gangs(ahead, queue=waiting.queue, last=True, why=_why(waiting, order)), terminal),
             section(f"Held in queue {holding}", gangs(waiting.holders, queue=holding), terminal),
-            section("What to do", "\n".join(_advice(job, waiting, terminal)), terminal),
+            section("What to do", "\n".join(_advice(job, waiting, terminal, told)), terminal),
         ]
     )
 
@@ -169,8 +170,8 @@ def _and(words: Sequence[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
-def _advice(job: Json, waiting: Waiting, terminal: Terminal) -> Iterator[str]:
-    for sentence in remedies(job, waiting):
+def _advice(job: Json, waiting: Waiting, terminal: Terminal, told: Callable[[str], str]) -> Iterator[str]:
+    for sentence in map(told, remedies(job, waiting)):
         lines = wrap(sentence, width_of(terminal), indent="  ", hang="    ")
         words, _, command = sentence.rpartition(": ")
         if len(lines) > 1 and command.startswith(("vcbatch ", "kubectl ")):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from math import isfinite
 from typing import TYPE_CHECKING, Any
@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 
-def explanation_json(job: Json, waiting: Waiting, order: Order) -> Json:
-    """What isn't known, or isn't so, is left out; amounts are canonical quantities, times RFC 3339."""
+def explanation_json(job: Json, waiting: Waiting, order: Order, *, told: Callable[[str], str] = str) -> Json:
+    """What isn't known, or isn't so, is left out; amounts are canonical quantities, times RFC 3339. `told` completes
+    the commands in the advice."""
     why = reasons(waiting, order)
-    told: Json = {
+    answer: Json = {
         "namespace": namespace_of(job),
         "name": name_of(job),
         "phase": waiting.phase.value,
@@ -42,9 +43,9 @@ def explanation_json(job: Json, waiting: Waiting, order: Order) -> Json:
         "expectedStart": _time(waiting.expected_start),
         "evictableFrom": _time(waiting.evictable_from),
         "order": _order(waiting, order),
-        "advice": list(remedies(job, waiting)),
+        "advice": list(map(told, remedies(job, waiting))),
     }
-    return {name: value for name, value in told.items() if value}
+    return {name: value for name, value in answer.items() if value}
 
 
 def _order(waiting: Waiting, order: Order) -> Json:

@@ -131,7 +131,7 @@ def _may_leave(job: Json) -> None:
         return
     raise CliError(
         f"job {name} is {phase} with {running} pods running, and would start from its beginning in another queue",
-        hint=f"If that may be: vcbatch job suspend {name}, and then move it. What its pods have done is lost.",
+        hint=f"To move it nevertheless: `vcbatch job suspend {name}`, then move it. What its pods have done is lost.",
     )
 
 

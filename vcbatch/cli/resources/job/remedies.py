@@ -23,7 +23,7 @@ _FOR: Final[Mapping[WaitReason | JobReason, tuple[str, ...]]] = {
         "Its pods are still being made. If that lasts, something refuses them: vcbatch job describe {job}",
     ),
     WaitReason.POD_GROUP_MISSING: (
-        "Make the PodGroup that its pods name: kubectl get podgroups -n {namespace} shows which there are.",
+        "Create the PodGroup that its pods name. Those that exist: kubectl get podgroups -n {namespace}",
     ),
     WaitReason.QUEUE_MISSING: ("Make the queue: vcbatch queue create {queue}", _MOVE),
     WaitReason.QUEUE_NOT_OPEN: ("Open the queue: vcbatch queue open {queue}", _MOVE),

@@ -10,17 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from vcbatch.api.names import QUEUE_NAME
 from vcbatch.api.phases import Action, QueueState
-from vcbatch.api.resources import JOBS, QUEUES
-from vcbatch.api.unfinished import is_unfinished_job, names_work, phase_of_job, queue_of
+from vcbatch.api.resources import JOBS, PODS, QUEUES
+from vcbatch.api.unfinished import holds_node, is_unfinished_job, names_work, phase_of_job, queue_of
 from vcbatch.cli.access import Access, TimeoutType, access_options
 from vcbatch.cli.completion.names import queue_names
-from vcbatch.cli.output import CliError, complain, note, say
+from vcbatch.cli.output import CliError, note, say
 from vcbatch.cli.resources.fields import name_of, namespace_of, uid_of
 from vcbatch.cli.resources.kinds import queue_state
 from vcbatch.cli.resources.queue.actions import ask_queue
 from vcbatch.cli.resources.queue.order import all_below, lowest_first
 from vcbatch.cli.resources.reading import within_reach
+from vcbatch.cli.terminal import clean
 from vcbatch.cli.trouble import Trouble
 from vcbatch.cli.wait.command import TIMED_OUT
 from vcbatch.seams.api import ApiError
@@ -79,7 +81,7 @@ async def _drained(api: HttpApi, access: Access, names: Sequence[str], timeout: 
         if staying := [one for one in below if one not in names]:
             failed = True
             hint = f"Name them as well: vcbatch queue delete --drain {' '.join([name, *staying])}"
-            complain(CliError(f"queue {name} has others below it: {', '.join(staying)}", hint=hint))
+            access.tell(CliError(f"queue {name} has others below it: {', '.join(staying)}", hint=hint))
             continue
         before = [draining[one] for one in below if one in draining]
         draining[name] = asyncio.create_task(_drain(api, name, told, before=before))
@@ -87,19 +89,26 @@ async def _drained(api: HttpApi, access: Access, names: Sequence[str], timeout: 
         async with asyncio.timeout(timeout.total_seconds() if timeout else None):
             ends = await asyncio.gather(*draining.values(), return_exceptions=True)
     except TimeoutError:
-        note("not all jobs have ended in time; the queues stay closed (vcbatch queue open undoes that)")
+        undo = access.repeat(f"`vcbatch queue open {' '.join(draining)}`")
+        note(f"not all jobs have ended in time; the queues stay closed ({undo} undoes that)")
         return TIMED_OUT
     for error in filter(None, ends):
         if not isinstance(error, CliError | ApiError):
             raise error
         failed = True
-        complain(error if isinstance(error, CliError) else access.refusal(error))
+        access.tell(error if isinstance(error, CliError) else access.refusal(error))
     return 1 if failed else 0
 
 
-async def _delete(api: Api, queue: Json) -> None:
+async def _delete(api: Api, queue: Json, *, draining: bool = False) -> None:
     name = queue["metadata"]["name"]
-    await api.delete(QUEUES, name, uid=uid_of(queue))
+    try:
+        await api.delete(QUEUES, name, uid=uid_of(queue))
+    except ApiError as error:
+        if draining or not names_work(error.message):
+            raise
+        hint = f"`vcbatch queue delete --drain {name}` closes it, waits for what is in it, and deletes it then."
+        raise CliError(clean(str(error)), hint=hint) from error
     say(f"queue {name} is deleted")
 
 
@@ -139,7 +148,7 @@ async def _drain(api: HttpApi, name: str, told: Trouble, *, before: Sequence[asy
                 raise _opened(name)
             closing = closing or state != QueueState.OPEN
             if state == QueueState.CLOSING and not inside:
-                inside = await _jobs_inside(api, name)
+                inside = await _jobs_inside(api, name) or await _pods_inside(api, name)
             if closing and inside and inside != said:
                 said = inside
                 note(f"queue {name}: {inside}")
@@ -151,7 +160,7 @@ async def _delete_when_empty(api: Api, queue: Json, clock: Clock) -> None:
     name, said = name_of(queue), ""
     while True:
         try:
-            return await _delete(api, queue)
+            return await _delete(api, queue, draining=True)
         except ApiError as error:
             if not names_work(error.message):
                 raise
@@ -174,6 +183,15 @@ async def _jobs_inside(api: Api, name: str) -> str:
     named = [f"{namespace_of(job)}/{name_of(job)} {phase_of_job(job)}" for job in jobs[:_MOST_NAMED]]
     more = [f"{len(jobs) - _MOST_NAMED} more"] if len(jobs) > _MOST_NAMED else []
     return f"{len(jobs)} jobs without a PodGroup: {', '.join([*named, *more])}" if jobs else ""
+
+
+async def _pods_inside(api: Api, name: str) -> str:
+    """The pods of jobs that are deleted or have ended which still hold nodes, as far as the user may list them."""
+    pods = await within_reach(api, PODS, label_selector=f"{QUEUE_NAME}={name}")
+    named = [f"{namespace_of(pod)}/{name_of(pod)}" for pod in pods if holds_node(pod)]
+    more = [f"{len(named) - _MOST_NAMED} more"] if len(named) > _MOST_NAMED else []
+    shown = ", ".join([*named[:_MOST_NAMED], *more])
+    return f"{len(named)} pods that still hold nodes: {shown}" if named else ""
 
 
 def _inside(queue: Json) -> str:
