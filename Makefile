@@ -5,6 +5,10 @@
 #   make test-cluster    the tests on a real Kubernetes control plane (builds it: needs Go; KUBERNETES=1.37 for a newer one)
 #   make testbed         build that control plane: minutes once per machine, seconds later
 #   make test-training   the example jobs with real frameworks (installs some 6 GB of them)
+#   make image           build the container image with docker, podman or buildah (docs/image.md)
+#   make image-sbom      write what the image consists of (CycloneDX JSON)
+#   make image-list      print every image that an installation uses, for a mirror
+#   make test-image      build the image in namespaces and run its components (needs root)
 #   make test-ray        the Ray example, on a Ray of its own (some 400 MB)
 #   make check           formatting, lint, types and import contracts
 #   make chart-docs      write values.yaml and README.md of the Helm chart from its schema
@@ -38,8 +42,9 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 	&& { echo $$p; break; }; done)
 
 FUZZERS := fuzz-admission fuzz-apiserver fuzz-watch fuzz-yaml
-.PHONY: help demo test explore testbed test-cluster test-training test-ray fidelity-record check fuzz $(FUZZERS) \
-	kill-test test-pythons nightly bench bench-cluster mutation crds chart-docs chart-lint clean
+.PHONY: help demo test explore testbed test-cluster image image-sbom image-list test-image test-monitoring test-nodes \
+	test-training test-ray fidelity-record check fuzz $(FUZZERS) kill-test test-pythons nightly bench bench-cluster \
+	mutation crds chart-docs chart-lint clean
 
 help:
 	@sed -n 's/^#   \(make \)/\1/p' Makefile
@@ -78,16 +83,19 @@ $(TRAINING)/.mpi: $(TRAINING)/.ready
 demo: $(VENV)/.compiled $(TRAINING)/.ready
 	@PATH="$(CURDIR)/$(TRAINING)/bin:$$PATH" $(PY) examples/demo.py
 
+# The tests that need nothing but Python.
+FAST := not (training or ray or cluster or chart or image or monitoring or nodes)
+
 # Also sets have one order, so that a commit that passed once passes again.
 test: $(VENV)/.compiled
-	PYTHONHASHSEED=0 $(PY) -m pytest -n $(JOBS) --dist loadgroup -m "not training and not cluster and not chart and not ray"
+	PYTHONHASHSEED=0 $(PY) -m pytest -n $(JOBS) --dist loadgroup -m "$(FAST)"
 
 # Property tests with other examples than `make test` has. What fails is kept as an @example or as a test of its own.
 explore: $(VENV)/.compiled
 	@seed=$(or $(SEED),$$((RANDOM * 32768 + RANDOM))); for round in $$(seq $(or $(ROUNDS),1)); do \
 		echo "Round $$round: make explore SEED=$$seed repeats it."; \
 		PYTHONHASHSEED=$$seed $(PY) -m pytest -n $(JOBS) --hypothesis-profile=explore --hypothesis-seed=$$seed \
-			-m "not training and not cluster and not chart and not ray" $(EXPLORE) \
+			-m "$(FAST)" $(EXPLORE) \
 			|| { echo "Failed: make explore SEED=$$seed repeats it." >&2; exit 1; }; \
 		seed=$$((seed + 1)); \
 	done
@@ -100,6 +108,28 @@ test-cluster: $(VENV)/.compiled
 	@$(PY) -m tests.cluster.binaries.available || exit $$(( $$? == 3 ? 0 : 1 )); \
 	$(MAKE) --no-print-directory testbed; \
 	$(PY) -m pytest -n $(JOBS) --dist loadfile -m "cluster or chart" tests
+
+# TOOL, IMAGE, TAG, PLATFORMS, BASE, EXTRAS, SOURCE, PUSH: docs/image.md.
+image:
+	@image/build.sh build
+
+# ARCHIVE chooses a file with another image than the one that `make image` built; SBOM is the file that is written.
+SBOM ?= dist/vcbatch.cdx.json
+image-sbom: $(VENV)/.ready
+	@mkdir -p $(dir $(SBOM)); archive=$(ARCHIVE); \
+	if [ -z "$$archive" ]; then \
+		folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; archive=$$folder/image.tar; image/build.sh save "$$archive"; \
+	fi; \
+	$(PY) image/sbom.py --output $(SBOM) "$$archive"; echo $(SBOM)
+
+# REGISTRY takes the place of the images' own; VALUES are files of your own values of the chart.
+image-list: $(VENV)/.ready
+	@$(PY) image/listing.py $(if $(REGISTRY),--registry $(REGISTRY)) $(VALUES)
+
+# CI=true makes a machine that can't run containers fail; elsewhere they are left out, in one line.
+test-image: $(VENV)/.compiled
+	@$(PY) -m tests.image.available || exit $$(( $$? == 3 ? 0 : 1 )); \
+	$(PY) -m pytest -rP -m image tests/image
 
 test-training: $(VENV)/.compiled $(TRAINING)/.ready $(TRAINING)/.tensorflow $(TRAINING)/.mpi
 	PATH="$(CURDIR)/$(TRAINING)/bin:$$PATH" $(PY) -m pytest -m training tests/training

@@ -30,7 +30,7 @@ LABELS = {
 }
 """The build arguments that end in labels."""
 ARCHIVE = "vcbatch.tar"
-_TOOLS = ("buildah", "netavark", "crun", "bash", "coreutils", "sed")
+_TOOLS = ("buildah", "netavark", "crun", "bash", "coreutils", "mount", "sed")
 _FORMAT = "1"
 """Changes when images are built in another way."""
 _STORE_BYTES = 3 << 30

@@ -46,7 +46,9 @@ def tree_digest(root: Path, names: Iterable[str]) -> str:
 @contextmanager
 def alone(name: str) -> Iterator[None]:
     """Hold the machine's lock of that name."""
-    with (cache() / f"{name}.lock").open("w") as lock:
+    locks = cache() / "locks"
+    locks.mkdir(exist_ok=True)
+    with (locks / name).open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
@@ -59,15 +61,16 @@ def made_once(kind: str, key: str, make: Callable[[Path], None]) -> Path:
     base = cache() / kind
     base.mkdir(parents=True, exist_ok=True)
     folder = base / key
-    with alone(kind.replace("/", "-")):
-        if not folder.is_dir():
-            with tempfile.TemporaryDirectory(prefix=".unfinished-", dir=base) as unfinished:
-                content = Path(unfinished) / "content"
-                content.mkdir()
-                make(content)
-                content.rename(folder)
-            _remove_unused(base, keep=folder)
-        (folder / _USED).touch()
+    if not folder.is_dir():
+        with alone(f"{kind.replace('/', '-')}-{key}"):
+            if not folder.is_dir():
+                with tempfile.TemporaryDirectory(prefix=".unfinished-", dir=base) as unfinished:
+                    content = Path(unfinished) / "content"
+                    content.mkdir()
+                    make(content)
+                    content.rename(folder)
+                _remove_unused(base, keep=folder)
+    (folder / _USED).touch()
     return folder
 
 
