@@ -4,36 +4,17 @@ from __future__ import annotations
 
 import tarfile
 from pathlib import Path
-from typing import Any
 
 import kubernetes_validate
 import pytest
 
 from tests.chart.helm import CHART, render, run
+from tests.chart.settings import SETTINGS
 
 pytestmark = pytest.mark.usefixtures("helm")
 
 VERSIONS = ("1.34", "1.35", "1.36", "1.37")
 """Of Kubernetes that are supported."""
-_SCHEDULERS = [{"name": "volcano"}, {"name": "other", "policy": "actions: allocate"}]
-SETTINGS: dict[str, dict[str, Any]] = {
-    "defaults": {},
-    "policies": {"admission": {"mode": "policies"}},
-    "cert-manager": {"admission": {"certificates": "cert-manager"}},
-    "all": {
-        "schedulers": _SCHEDULERS,
-        "admission": {
-            "checkQueueAccess": True,
-            "checkPodsOfDeletedQueues": True,
-            "resourceGroups": "resourceGroups: []",
-        },
-        "controllers": {"sharding": "schedulerConfigs: []", "discovery": "networkTopologyDiscovery: []"},
-        "webhooks": {"service": {"ipFamilyPolicy": "PreferDualStack", "ipFamilies": ["IPv6", "IPv4"]}},
-        "networkPolicy": {"dns": True, "metricsFrom": [{"namespaceSelector": {}}]},
-        "rbac": {"sshNamespaces": ["default"]},
-        "image": {"pullSecrets": ["secret"]},
-    },
-}
 _APIS = ("cert-manager.io/v1", "admissionregistration.k8s.io/v1beta1/MutatingAdmissionPolicy")
 _UNKNOWN = {"CustomResourceDefinition", "Certificate", "Issuer"}
 """Kinds of which the schemas of Kubernetes say nothing that can be checked here."""
