@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import binascii
 import os
 import stat
 from contextlib import suppress
@@ -15,12 +16,13 @@ MARKER = "vcbatch-state"
 
 _TEXT = "This directory belongs to `vcbatch up`, which keeps its state here. `vcbatch down` stops what runs on it.\n"
 _HINT = "Choose a new or an empty directory with --state-dir."
-# Versions before the marker: these names together are nobody else's, and a start that was broken off leaves some.
-_ALL_OF_OLD = frozenset({"up.lock", "state.db", "pki"})
-_OF_OLD = _ALL_OF_OLD | {
-    "calls", "kubeconfig", "kubelet", "lock", "log", "log.1", "pid", "pid.new", "scheduler.json", "scheduler.new",
-    "state.db-shm", "state.db-wal",
-}  # fmt: skip
+# What versions before the marker left: names are anybody's, so what is in the files decides.
+_OLD_LOCK = "up.lock"
+_OLD_DATABASE = "state.db"
+_OLD_AUTHORITY = Path("pki") / "ca.crt"
+_DATABASE_HEADER = b"SQLite format 3\0"
+_AUTHORITY_NAME = b"vcbatch-ca"
+_LARGEST_CERTIFICATE = 64 * 1024
 
 
 def make_own(path: Path) -> None:
@@ -45,16 +47,34 @@ def make_own(path: Path) -> None:
 
 
 def is_own(path: Path) -> bool:
-    """Whether an existing directory carries the marker of its owner, or is one of a version before the marker. Raises
-    `OSError` where it can't be read."""
+    """Whether an existing directory carries the marker of its owner, or has the database and the certificate authority
+    of a version before the marker. Raises `OSError` where it can't be read."""
     owner = path.stat().st_uid
     marker = path / MARKER
     with suppress(FileNotFoundError):
         found = marker.lstat()
         if stat.S_ISREG(found.st_mode) and found.st_uid == owner:
             return marker.read_text(errors="replace") == _TEXT
-    names = {entry.name for entry in path.iterdir()}
-    return names >= _ALL_OF_OLD or ("up.lock" in names and names <= _OF_OLD)
+    return _is_of_an_old_version(path)
+
+
+def _is_of_an_old_version(path: Path) -> bool:
+    if not (path / _OLD_LOCK).is_file() or _start_of(path / _OLD_DATABASE, len(_DATABASE_HEADER)) != _DATABASE_HEADER:
+        return False
+    pem = _start_of(path / _OLD_AUTHORITY, _LARGEST_CERTIFICATE).decode("ascii", errors="replace")
+    lines = [line for line in pem.splitlines() if not line.startswith("-----")]
+    try:
+        return _AUTHORITY_NAME in binascii.a2b_base64("".join(lines))
+    except ValueError:
+        return False
+
+
+def _start_of(path: Path, size: int) -> bytes:
+    """The first bytes of a regular file; empty where there is none."""
+    if not path.is_file():
+        return b""
+    with path.open("rb") as file:
+        return file.read(size)
 
 
 def is_unused(path: Path) -> bool:

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import os
 import stat
+import tempfile
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from vcbatch.cli import down
 from vcbatch.cli.output import CliError
 from vcbatch.cli.state import StateDir
 from vcbatch.cli.state_ownership import MARKER, is_own
+from vcbatch.local.apiserver.persistence import Persistence
+from vcbatch.local.apiserver.pki import Pki
 
 
 def picture(folder: Path) -> list[tuple[str, int, bytes]]:
@@ -125,14 +131,57 @@ def test_ours_stays_ours_with_whatever_is_in_it(tmp_path: Path) -> None:
     assert (folder / "notes").read_text() == "mine"
 
 
-@pytest.mark.parametrize("names", [["up.lock"], ["up.lock", "log", "pid"], ["up.lock", "state.db", "pki", "notes"]])
-def test_a_directory_of_a_version_without_marker_is_ours(tmp_path: Path, names: list[str]) -> None:
+def old_state(folder: Path) -> None:
+    """What a version before the marker left."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "up.lock").touch()
+    Persistence(folder).close()
+    Pki(folder / "pki", datetime.now(UTC))
+
+
+def test_a_directory_of_a_version_without_marker_is_ours(tmp_path: Path) -> None:
     folder = tmp_path / "state"
-    folder.mkdir()
-    for name in names:
-        (folder / name).touch()
+    old_state(folder)
+    (folder / "notes").write_text("mine")
     StateDir(folder).create()
     assert (folder / MARKER).exists()
+    assert mode(folder) == 0o700
+
+
+@pytest.mark.parametrize(
+    ("lacking", "instead"),
+    [("up.lock", None), *((name, text) for name in ("state.db", "pki/ca.crt") for text in (None, "", "another's"))],
+)
+def test_the_contents_of_an_old_directory_decide(tmp_path: Path, lacking: str, instead: str | None) -> None:
+    folder = tmp_path / "state"
+    old_state(folder)
+    (folder / lacking).unlink()
+    if instead is not None:
+        (folder / lacking).write_text(instead)
+    assert not is_own(folder)
+    folder.chmod(0o755)
+    before = picture(folder)
+    with pytest.raises(CliError):
+        StateDir(folder).create()
+    assert picture(folder) == before
+
+
+@given(
+    names=st.sets(
+        st.sampled_from(["calls", "kubeconfig", "kubelet", "lock", "log", "log.1", "pid", "pid.new", "scheduler.json",
+                         "state.db", "state.db-shm", "state.db-wal", "pki", "up.lock"]), min_size=1,
+    )
+)  # fmt: skip
+def test_names_alone_never_make_a_directory_ours(names: set[str]) -> None:
+    with tempfile.TemporaryDirectory() as above:
+        folder = Path(above) / "folder"
+        folder.mkdir(mode=0o755)
+        for name in names:
+            (folder / name).touch()
+        before = picture(folder)
+        with pytest.raises(CliError):
+            StateDir(folder).create()
+        assert picture(folder) == before
 
 
 def test_a_marker_that_was_not_written_to_its_end_is_written_again(tmp_path: Path) -> None:
