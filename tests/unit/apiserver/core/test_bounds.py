@@ -46,6 +46,32 @@ async def test_copies_of_a_json_patch_do_not_multiply_an_object() -> None:
 
 
 @virtual
+@pytest.mark.parametrize(
+    "step",
+    [
+        {"op": "add", "path": "/x/0", "value": 0},
+        {"op": "remove", "path": "/x/0"},
+        {"op": "copy", "from": "/x/0", "path": "/x/0"},
+        {"op": "move", "from": "/x/0", "path": "/x/-"},
+        {"op": "move", "from": "/x/-1", "path": "/x/0"},
+    ],
+)
+async def test_the_operations_of_a_json_patch_move_a_bounded_number_of_list_elements(step: dict[str, Any]) -> None:
+    async with server() as client:
+        await client.make("a")
+        long = {"op": "add", "path": "/x", "value": [0] * 200_000}
+        answer = await patched(client, f"{CONFIGMAPS}/a", [long, *[step] * 9_999])
+        assert (answer.code, answer.body["reason"]) == (413, "RequestEntityTooLarge")
+        assert f"move more than {json_patch.MAXIMUM_MOVED} elements of lists" in answer.message
+
+
+def test_as_many_insertions_as_a_patch_may_have_fill_a_list_from_its_head() -> None:
+    inserts = [{"op": "add", "path": "/x/0", "value": number} for number in range(json_patch.MAXIMUM_OPERATIONS)]
+    filled = json_patch.apply({"x": []}, inserts)
+    assert filled["x"] == list(reversed(range(json_patch.MAXIMUM_OPERATIONS)))
+
+
+@virtual
 async def test_no_more_than_ten_thousand_operations_are_taken() -> None:
     async with server() as client:
         await client.make("a")

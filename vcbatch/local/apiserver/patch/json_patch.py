@@ -1,5 +1,6 @@
 """JSON patch (RFC 6902) over plain JSON, with the two liberties that the Go library takes: none is created by `-`
-on a missing list, and `remove` of what isn't there is a fault. `copy` is bounded, since each one may double the object.
+on a missing list, and `remove` of what isn't there is a fault. `copy` is bounded, since each one may double the object,
+and so are insertions into and removals from lists, each of which moves all elements behind it.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ MAXIMUM_OPERATIONS = 10_000
 MAXIMUM_COPIED = 3 * 1024 * 1024
 """How many bytes of JSON the `copy` operations of one patch may add. Source: k8s.io/apiserver `pkg/server/config.go`,
 JSONPatchMaxCopyBytes."""
+MAXIMUM_MOVED = 100_000_000
+"""How many list elements the operations of one patch may move by one place: less than 0.1 s. Without this bound,
+`MAXIMUM_OPERATIONS` insertions at the head of the longest list that fits into an object move 10,000 million."""
 _LONGEST_INDEX = 18
 
 _encode = msgspec.json.Encoder().encode
@@ -33,8 +37,28 @@ def _copied(value: Any) -> Any:
     return value
 
 
-class CopyTooLarge(JsonPatchError):
-    """The `copy` operations add more than `MAXIMUM_COPIED` bytes."""
+class TooExpensive(JsonPatchError):
+    """The operations add more than `MAXIMUM_COPIED` bytes by copies, or move more than `MAXIMUM_MOVED` elements."""
+
+
+class _Moves:
+    """Counts the list elements that insertions and removals move."""
+
+    def __init__(self) -> None:
+        self._moved = 0
+
+    def insert(self, items: list[Any], index: int, value: Any) -> None:
+        self._count(len(items) - index)
+        items.insert(index, value)
+
+    def remove(self, items: list[Any], index: int) -> None:
+        self._count(len(items) - index - 1)
+        del items[index]
+
+    def _count(self, elements: int) -> None:
+        self._moved += elements
+        if self._moved > MAXIMUM_MOVED:
+            raise TooExpensive(f"the operations of the patch move more than {MAXIMUM_MOVED} elements of lists")
 
 
 class _Missing(JsonPatchError):
@@ -77,20 +101,20 @@ def _find(document: Any, tokens: Sequence[str]) -> Any:
     return document
 
 
-def _add(document: Any, tokens: Sequence[str], value: Any) -> Any:
+def _add(document: Any, tokens: Sequence[str], value: Any, moves: _Moves) -> Any:
     if not tokens:
         raise JsonPatchError("the whole document can't be added")
     parent = _find(document, tokens[:-1])
     if isinstance(parent, dict):
         parent[tokens[-1]] = value
     elif isinstance(parent, list):
-        parent.insert(_index(parent, tokens[-1], insert=True), value)
+        moves.insert(parent, _index(parent, tokens[-1], insert=True), value)
     else:
         raise JsonPatchError("the parent of the path is no object or list")
     return document
 
 
-def _remove(document: Any, tokens: Sequence[str]) -> Any:
+def _remove(document: Any, tokens: Sequence[str], moves: _Moves) -> Any:
     if not tokens:
         raise JsonPatchError("the whole document can't be removed")
     parent = _find(document, tokens[:-1])
@@ -98,7 +122,7 @@ def _remove(document: Any, tokens: Sequence[str]) -> Any:
     if isinstance(parent, dict):
         del parent[tokens[-1]]
     else:
-        del parent[_index(parent, tokens[-1], insert=False)]
+        moves.remove(parent, _index(parent, tokens[-1], insert=False))
     return document
 
 
@@ -122,15 +146,15 @@ def _source(document: Any, operation: Json) -> Any:
     return parent.get(last) if isinstance(parent, dict) else _child(parent, last)
 
 
-def _apply(document: Any, operation: Any) -> Any:
+def _apply(document: Any, operation: Any, moves: _Moves) -> Any:
     if not isinstance(operation, dict):
         raise JsonPatchError("an operation must be an object")
     tokens = _pointer(operation.get("path"))
     match operation.get("op"):
         case "add":
-            return _add(document, tokens, _copied(operation.get("value")))
+            return _add(document, tokens, _copied(operation.get("value")), moves)
         case "remove":
-            return _remove(document, tokens)
+            return _remove(document, tokens, moves)
         case "replace":
             if not tokens:
                 return _copied(operation.get("value"))
@@ -146,9 +170,9 @@ def _apply(document: Any, operation: Any) -> Any:
         case "move":
             source = _pointer(operation.get("from"))
             value = _find(document, source)
-            return _add(_remove(document, source), tokens, value)
+            return _add(_remove(document, source, moves), tokens, value, moves)
         case "copy":
-            return _add(document, tokens, _copied(_source(document, operation)))
+            return _add(document, tokens, _copied(_source(document, operation)), moves)
         case "test":
             try:
                 found = _find(document, tokens)
@@ -164,10 +188,10 @@ def _apply(document: Any, operation: Any) -> Any:
             raise JsonPatchError(f"unexpected operation {other!r}")
 
 
-def _applied(document: Any, operation: Any) -> Any:
+def _applied(document: Any, operation: Any, moves: _Moves) -> Any:
     """As `_apply`, with the words of Go's library for a path that isn't there."""
     try:
-        return _apply(document, operation)
+        return _apply(document, operation, moves)
     except _Missing as error:
         kind = operation.get("op")
         text = f'{kind} operation does not apply: doc is missing path: "{operation.get("path")}": missing value'
@@ -181,16 +205,16 @@ def apply(document: Json, operations: Sequence[Any]) -> Any:
             f"The allowed maximum operations in a JSON patch is {MAXIMUM_OPERATIONS}, got {len(operations)}"
         )
     result: Any = _copied(document)
-    copied = 0
+    copied, moves = 0, _Moves()
     try:
         for operation in operations:
             if isinstance(operation, dict) and operation.get("op") == "copy":
                 copied += len(_encode(_source(result, operation)))
                 if copied > MAXIMUM_COPIED:
-                    raise CopyTooLarge(
+                    raise TooExpensive(
                         f"the copy operations of the patch add more than {MAXIMUM_COPIED} bytes to the object"
                     )
-            result = _applied(result, operation)
+            result = _applied(result, operation, moves)
     except RecursionError:
         raise JsonPatchError("the patched object nests too deeply") from None
     return result

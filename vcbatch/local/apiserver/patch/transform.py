@@ -57,7 +57,7 @@ class Patch:
         if self.kind is PatchKind.JSON:
             try:
                 patched = json_patch.apply(old, self.value)
-            except json_patch.CopyTooLarge as error:
+            except json_patch.TooExpensive as error:
                 raise entity_too_large(str(error)) from None
             except json_patch.JsonPatchError:
                 raise unprocessable() from None
