@@ -5,13 +5,19 @@ from __future__ import annotations
 import base64
 import copy
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
+import vcbatch
+from vcbatch.api import names
+from vcbatch.api.names import DEFAULT_SCHEDULER
+from vcbatch.api.resource_groups import ResourceGroup
 from vcbatch.api.resources import Resource
 from vcbatch.api.yaml_reader import documents
 from webhooks.paths import PATHS
+from webhooks.policies.expressions import CONTROLLERS, OF_A_JOB, annotation, listed, not_of_a_job, text
 
 Json = dict[str, Any]
 
@@ -27,8 +33,16 @@ VALIDATING: Final = Resource(
 
 SERVICE: Final = "volcano-admission-service"
 """The Service by which an API server reaches us, as Volcano's; the configurations are named after it."""
+NAMESPACE: Final = "volcano-system"
+"""Where everything of ours is as shipped."""
 INJECT_FROM: Final = "cert-manager.io/inject-ca-from"
 """By this annotation cert-manager writes the authority of a Certificate (`NAMESPACE/NAME`) into a configuration."""
+
+_PACKAGE = Path(vcbatch.__file__).parent
+_PLACES = (
+    _PACKAGE / "_data" / "webhooks",  # in a wheel
+    _PACKAGE.parent / "helm" / "vcbatch" / "files" / "webhooks",  # in a checkout
+)
 
 
 def name_of(url_path: str) -> str:
@@ -55,21 +69,92 @@ def read(folder: Path) -> list[Json]:
     ]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """Where the service is, and whose requests it is asked about; the defaults are what is shipped.
+
+    `url` (`https://HOST:PORT`): asked there in the place of a Service; the path stays. `controllers` is the account
+    (`NAMESPACE/NAME`) whose pods and PodGroups of Jobs aren't asked about, unless `job_pods`. `schedulers` and `groups`
+    say whose pods are asked about."""
+
+    service: str = SERVICE
+    namespace: str = NAMESPACE
+    url: str = ""
+    controllers: str = CONTROLLERS
+    job_pods: bool = False
+    schedulers: Sequence[str] = (DEFAULT_SCHEDULER,)
+    groups: Sequence[ResourceGroup] = ()
+
+
+SHIPPED_TARGET: Final = Target()
+
+
 def pointed(
-    configurations: Sequence[Mapping[str, Any]], *, ca_bundle: bytes = b"", inject_from: str = "", url: str = ""
+    configurations: Sequence[Mapping[str, Any]],
+    *,
+    ca_bundle: bytes = b"",
+    inject_from: str = "",
+    target: Target = SHIPPED_TARGET,
 ) -> list[Json]:
-    """Copies for one cluster. With `url` (`https://HOST:PORT`) the API server asks there, in the place of a Service of
-    the cluster; the path stays. Whom it trusts: `ca_bundle` (PEM), or what cert-manager knows of the Certificate
-    `inject_from` (`NAMESPACE/NAME`); with neither, what the service itself writes there."""
+    """Copies for one cluster. Whom the API server trusts: `ca_bundle` (PEM), or what cert-manager knows of the
+    Certificate `inject_from` (`NAMESPACE/NAME`); with neither, what the service itself writes there."""
     made = [copy.deepcopy(dict(configuration)) for configuration in configurations]
     for configuration in made:
         if inject_from:
             configuration["metadata"].setdefault("annotations", {})[INJECT_FROM] = inject_from
         for webhook in configuration["webhooks"]:
-            client = webhook["clientConfig"]
-            if url:
-                path = client["service"]["path"]
-                client = webhook["clientConfig"] = {"url": f"{url.rstrip('/')}{path}"}
-            if ca_bundle:
-                client["caBundle"] = base64.b64encode(ca_bundle).decode()
+            webhook["clientConfig"] = _client(webhook["clientConfig"]["service"], ca_bundle, target)
+            _select(webhook, target)
     return made
+
+
+def _client(service: Mapping[str, Any], ca_bundle: bytes, target: Target) -> Json:
+    client: Json = {"service": {**service, "name": target.service, "namespace": target.namespace}}
+    if target.url:
+        client = {"url": f"{target.url.rstrip('/')}{service['path']}"}
+    if ca_bundle:
+        client["caBundle"] = base64.b64encode(ca_bundle).decode()
+    return client
+
+
+def _select(webhook: Json, target: Target) -> None:
+    """Which requests it is asked about, where that isn't as shipped."""
+    for expression in webhook.get("namespaceSelector", {}).get("matchExpressions", ()):
+        expression["values"] = [target.namespace if one == NAMESPACE else one for one in expression["values"]]
+    conditions: list[Json] = []
+    for condition in webhook.get("matchConditions", ()):
+        if condition["name"] != OF_A_JOB:
+            conditions.append({**condition, "expression": _of_pods(condition["expression"], target)})
+        elif not target.job_pods:
+            conditions.append({**condition, "expression": not_of_a_job(target.controllers)})
+    if "matchConditions" in webhook:
+        webhook["matchConditions"] = conditions
+
+
+def _of_pods(expression: str, target: Target) -> str:
+    """The expression for pods of other schedulers, and of groups that take pods by namespace or annotations."""
+    if tuple(target.schedulers) != (DEFAULT_SCHEDULER,):
+        expression = expression.replace(f"== {text(DEFAULT_SCHEDULER)}", f"in {listed(target.schedulers)}")
+    if names.RESOURCE_GROUP not in expression:
+        return expression
+    namespaces = sorted({name for group in target.groups for name in group.namespaces})
+    annotations = sorted({pair for group in target.groups for pair in group.annotations})
+    more = [f"request.namespace in {listed(namespaces)}"] if namespaces else []
+    more += [f"{annotation(key)}.orValue('') == {text(value)}" for key, value in annotations]
+    return " || ".join([expression, *more])
+
+
+def covers(stored: Any, wanted: Any) -> bool:
+    """Whether what is stored says what is wanted, defaults aside."""
+    if wanted in ({}, [], None):
+        return not stored
+    if isinstance(wanted, dict) and isinstance(stored, dict):
+        return all(covers(stored.get(key), value) for key, value in wanted.items())
+    if isinstance(wanted, list) and isinstance(stored, list):
+        return len(stored) == len(wanted) and all(map(covers, stored, wanted))
+    return bool(stored == wanted)
+
+
+def shipped() -> Sequence[Json]:
+    """The configurations that came with the program."""
+    return read(next(place for place in _PLACES if place.is_dir()))

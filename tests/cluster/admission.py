@@ -16,7 +16,7 @@ from tests.cluster.controlplane import REPOSITORY, ControlPlane
 from tests.cluster.processes import wait_until
 from vcbatch.api.names import DEFAULT_SCHEDULER
 from vcbatch.api.resources import HYPERNODES, PODS
-from webhooks.configurations import NAMES, pointed, read
+from webhooks.configurations import NAMES, Target, pointed, read
 
 CONFIGURATIONS = REPOSITORY / "helm/vcbatch/files/webhooks"
 _POD: dict[str, Any] = {
@@ -57,7 +57,7 @@ def serving_flags(plane: ControlPlane, *, port: int, name: str, managed: bool) -
 def configurations(plane: ControlPlane, *, port: int, managed: bool = False) -> list[dict[str, Any]]:
     """The shipped configurations for a service on this port."""
     ca_bundle = b"" if managed else plane.authority.certificate.read_bytes()
-    return pointed(read(CONFIGURATIONS), ca_bundle=ca_bundle, url=f"https://127.0.0.1:{port}")
+    return pointed(read(CONFIGURATIONS), ca_bundle=ca_bundle, target=Target(url=f"https://127.0.0.1:{port}"))
 
 
 def install(plane: ControlPlane, *, port: int, managed: bool = False) -> None:

@@ -19,14 +19,13 @@ import msgspec
 from vcbatch.api import names
 from vcbatch.api.command import Command
 from vcbatch.api.defaults import default_job
-from vcbatch.api.job import Job
 from vcbatch.api.pod import Pod
 from vcbatch.api.podgroup import PodGroup
 from vcbatch.api.queue import Queue
 from vcbatch.api.resources import COMMANDS, JOBS, PERSISTENTVOLUMECLAIMS, PODGROUPS, PODS, QUEUES, Resource
 from vcbatch.api.storage import Claim
 from vcbatch.api.timestamps import format_time
-from vcbatch.core.job import JobView, decide, wanted_children, wanted_claims
+from vcbatch.core.job import JobView, decide, read_job, wanted_children, wanted_claims
 from vcbatch.core.machine import Create, Decision, Delete, Emit, Ensure, Mark, WriteStatus, strip_unchanged
 
 Json = dict[str, Any]
@@ -177,7 +176,7 @@ class World:
     # The controller
 
     def view(self, name: str = "j") -> JobView:
-        job = Job.parse(self.job(name))
+        job = read_job(self.job(name))
         group = self.objects.get((PODGROUPS, names.pod_group_name(job.name, job.uid)))
         wanted = wanted_children(job)
         claims = [msgspec.convert(claim, Claim) for claim in self.all(PERSISTENTVOLUMECLAIMS)]

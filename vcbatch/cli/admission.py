@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -45,7 +44,7 @@ from vcbatch.seams.api import Api, ApiError
 from vcbatch.seams.clock import Clock
 from webhooks import review
 from webhooks.access import not_updating
-from webhooks.configurations import read
+from webhooks.configurations import Target, covers, pointed, shipped
 from webhooks.paths import PATHS
 from webhooks.service import AdmissionService
 
@@ -66,10 +65,6 @@ _JOB_SPECS: Final[Mapping[Resource, str]] = {JOBS: "spec", CRONJOBS: "spec.jobTe
 
 _MANAGED_BY: Final = "app.kubernetes.io/managed-by"
 _US: Final = "vcbatch-up"
-_PLACES = (
-    Path(__file__).parent.parent / "_data" / "webhooks",  # in a wheel
-    Path(__file__).parent.parent.parent / "helm" / "vcbatch" / "files" / "webhooks",  # in a checkout
-)
 
 
 # -- the service ----------------------------------------------------------------------------------------------------
@@ -209,14 +204,16 @@ def _readable(stored: Json) -> Queue | None:
 
 @functools.cache
 def _shipped() -> Sequence[Json]:
-    return read(next(place for place in _PLACES if place.is_dir()))
+    return shipped()
 
 
-async def ensure_webhooks(api: Api) -> None:
-    """Make the webhook configurations that a cluster gets, or bring them up to date."""
+async def ensure_webhooks(api: Api, *, job_pods: bool = False) -> None:
+    """Make the webhook configurations that a cluster gets, or bring them up to date. `job_pods`: pods of Jobs are asked
+    about, too."""
+    wanted = pointed(_shipped(), target=Target(job_pods=job_pods))
     for resource in (MUTATING, VALIDATING):
         stored = {item["metadata"]["name"]: item for item in (await api.list(resource)).items}
-        for configuration in _shipped():
+        for configuration in wanted:
             if configuration["kind"] == resource.kind:
                 await _ensure(api, resource, configuration, stored.get(configuration["metadata"]["name"]))
 
@@ -227,17 +224,8 @@ async def _ensure(api: Api, resource: Resource, configuration: Json, stored: Jso
     wanted = {**configuration, "metadata": marked}
     if stored is None:
         await api.create(resource, wanted)
-    elif not _covers(stored.get("webhooks"), wanted.get("webhooks")):
+    elif not covers(stored.get("webhooks"), wanted.get("webhooks")):
         await api.replace(resource, {**stored, "webhooks": wanted["webhooks"]})
-
-
-def _covers(stored: Any, wanted: Any) -> bool:
-    """Whether what is stored says what is wanted, defaults aside."""
-    if isinstance(wanted, dict) and isinstance(stored, dict):
-        return all(_covers(stored.get(key), value) for key, value in wanted.items())
-    if isinstance(wanted, list) and isinstance(stored, list):
-        return len(stored) == len(wanted) and all(map(_covers, stored, wanted))
-    return stored == wanted
 
 
 async def remove_webhooks(api: Api) -> None:

@@ -84,7 +84,8 @@ class Applier:
     `without_status` lists the kinds whose status is part of the object (PodGroup), not a subresource; `unfollowed`
     those whose caches no watch keeps up to date, so that what we delete has to be taken out at once.
 
-    `concurrency` creates and deletes are under way at a time.
+    `concurrency` creates and deletes are under way at a time. `judges` say why an object may not be created, "" where
+    it may: it counts as refused by the server.
     """
 
     def __init__(
@@ -98,6 +99,7 @@ class Applier:
         without_status: Iterable[Resource] = (),
         unfollowed: Iterable[Resource] = (),
         concurrency: int = CREATES,
+        judges: Mapping[Resource, Callable[[Json], str]] | None = None,
     ) -> None:
         self._api = api
         self._caches = caches
@@ -107,6 +109,7 @@ class Applier:
         self._without_status = frozenset(without_status)
         self._unfollowed = frozenset(unfollowed)
         self._slots = asyncio.Semaphore(concurrency)
+        self._judges = judges or {}
 
     async def carry_out(self, decision: Decision) -> None:
         """Raises `StaleError` where the object has to be looked at again now, `NotAppliedError` where later."""
@@ -284,6 +287,9 @@ class Applier:
 
     async def _create_or_get(self, resource: Resource, body: Json) -> Json:
         namespace, name = body["metadata"].get("namespace") or None, body["metadata"]["name"]
+        judge = self._judges.get(resource)
+        if judge is not None and (why := judge(body)):
+            raise ApiError(403, "Forbidden", why)
         try:
             stored = await self._api.create(resource, body, namespace=namespace)
         except ApiError as error:

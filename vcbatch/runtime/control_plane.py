@@ -49,6 +49,7 @@ from vcbatch.runtime.controllers.hypernode import HyperNodeController, NodeLabel
 from vcbatch.runtime.controllers.job import JobController, JobSources
 from vcbatch.runtime.controllers.jobflow import JobFlowController, JobFlowSources
 from vcbatch.runtime.controllers.jobtemplate import JobTemplateController
+from vcbatch.runtime.controllers.own_admission import OwnAdmission
 from vcbatch.runtime.controllers.podgroup import PodGroupController, follow_workloads
 from vcbatch.runtime.controllers.queue import QueueController
 from vcbatch.runtime.controllers.sharding import ShardingController, ShardingFile
@@ -90,8 +91,11 @@ class _Seen:
         self._quotas = informers.follow(RESOURCEQUOTAS, Quota)
         self._children = Children(api, clock=clock)
 
-    def applier(self, api: Api, recorder: Recorder, *, clock: Clock, random: Random) -> Applier:
+    def applier(
+        self, api: Api, recorder: Recorder, *, clock: Clock, random: Random, schedulers: Collection[str]
+    ) -> Applier:
         """Carries decisions out, and has what it wrote seen at once."""
+        own = OwnAdmission(self.custom[QUEUES], self.custom[JOBS], schedulers=schedulers)
         return Applier(
             api,
             {
@@ -107,6 +111,7 @@ class _Seen:
             random=random,
             without_status=[PODGROUPS],
             unfollowed=self._children.caches,
+            judges={PODS: own.of_pod, PODGROUPS: own.of_pod_group},
         )
 
     def by_jobs(self) -> JobSources:
@@ -181,7 +186,7 @@ class ControlPlane:
         self.custom_resources: CustomResourceSource = (
             followed_by(feeds) if followed_by else CustomResources(api, connection, feeds, **common, health=health)
         )
-        applier = seen.applier(api, self.recorder, clock=clock, random=random)
+        applier = seen.applier(api, self.recorder, clock=clock, random=random, schedulers=scheduler_names)
 
         self.jobs = JobController(seen.by_jobs(), applier, self.recorder, **common)
         self.cron_jobs = CronJobController(custom[CRONJOBS], custom[JOBS], applier, self.recorder, **common)

@@ -9,7 +9,7 @@ from vcbatch.api import yaml_writer
 from vcbatch.api.names import DEFAULT_SCHEDULER, NAMESPACE_LABEL
 from vcbatch.api.resources import COMMANDS, CRONJOBS, HYPERNODES, JOBFLOWS, JOBS, PODGROUPS, PODS, QUEUES, Resource
 from webhooks.policies import jobs, mutating, others, queues
-from webhooks.policies.expressions import Rule, listed
+from webhooks.policies.expressions import CONTROLLERS, OF_A_JOB, Rule, listed, not_of_a_job
 
 Json = dict[str, Any]
 
@@ -21,10 +21,17 @@ _HEADER: Final = "# Made by `vcbatch policies`: rules of admission that need no 
 
 
 def documents(
-    schedulers: Sequence[str] = (DEFAULT_SCHEDULER,), *, mutating_version: str = MUTATING_VERSIONS[0]
+    schedulers: Sequence[str] = (DEFAULT_SCHEDULER,),
+    *,
+    mutating_version: str = MUTATING_VERSIONS[0],
+    controllers: str = CONTROLLERS,
 ) -> dict[str, str]:
-    """Text by file name. `schedulers`: ours, the first for jobs that name none."""
-    made = {"mutating.yaml": _mutating(schedulers[0], mutating_version), "validating.yaml": _validating(schedulers)}
+    """Text by file name. `schedulers`: ours, the first for jobs that name none. `controllers`: the service account
+    (`NAMESPACE/NAME`) whose pods and PodGroups of Jobs aren't judged again."""
+    made = {
+        "mutating.yaml": _mutating(schedulers[0], mutating_version, controllers),
+        "validating.yaml": _validating(schedulers, controllers),
+    }
     return {name: _HEADER + _text(items) for name, items in made.items()}
 
 
@@ -33,16 +40,18 @@ def _text(items: Iterable[Json]) -> str:
     return "---\n".join(yaml_writer.dump(item, width=120, block_if="'") for item in items)
 
 
-def _validating(schedulers: Sequence[str]) -> list[Json]:
+def _validating(schedulers: Sequence[str], controllers: str) -> list[Json]:
     job = jobs.variables("object.spec", "object.metadata.name")
-    made = [*jobs.name_rules(), *jobs.spec_rules(), *jobs.time_limit_rules(), *jobs.parallel_limit_rules()]
-    changed = [*jobs.time_limit_rules(), *jobs.parallel_limit_rules(), *jobs.update_rules()]
+    annotated = [*jobs.time_limit_rules(), *jobs.parallel_limit_rules(), *jobs.budget_rules()]
+    made = [*jobs.name_rules(), *jobs.spec_rules(), *annotated]
+    changed = [*annotated, *jobs.update_rules()]
     unchanged = {"unchanged": "object.spec == oldObject.spec"}
     # Named after the slot that it is made for: a dash and eight digits.
     embedded = jobs.variables("object.spec.?jobTemplate.?spec.orValue({})", "object.metadata.name + '-29000000'")
     same = {"unchanged": "oldObject != null && object.spec == oldObject.spec"}
     cron_rules = [*others.cronjob_rules(), *(_unless_unchanged(rule) for rule in jobs.spec_rules())]
-    ours = [{"name": "ours", "expression": f"object.spec.?schedulerName.orValue('') in {listed(schedulers)}"}]
+    of_others = _of_others(controllers)
+    ours = {"name": "ours", "expression": f"object.spec.?schedulerName.orValue('') in {listed(schedulers)}"}
     return [
         document
         for policy in (
@@ -50,8 +59,10 @@ def _validating(schedulers: Sequence[str]) -> list[Json]:
             _policy("vcbatch-jobs-update", JOBS, ("UPDATE",), changed, variables={**job, **unchanged}),
             _policy("vcbatch-queues", QUEUES, ("CREATE", "UPDATE"), queues.rules(), variables=queues.variables()),
             _policy("vcbatch-queues-delete", QUEUES, ("DELETE",), queues.deletion_rules()),
-            _policy("vcbatch-podgroups", PODGROUPS, ("CREATE",), others.podgroup_rules()),
-            _policy("vcbatch-pods", PODS, ("CREATE",), others.pod_rules(), conditions=ours, failure="Ignore"),
+            _policy("vcbatch-podgroups", PODGROUPS, ("CREATE",), others.podgroup_rules(), conditions=[of_others]),
+            _policy(
+                "vcbatch-pods", PODS, ("CREATE",), others.pod_rules(), conditions=[ours, of_others], failure="Ignore"
+            ),
             _policy("vcbatch-jobflows", JOBFLOWS, ("CREATE", "UPDATE"), others.jobflow_rules()),
             _policy("vcbatch-cronjobs", CRONJOBS, ("CREATE", "UPDATE"), cron_rules, variables={**embedded, **same}),
             _policy("vcbatch-commands", COMMANDS, ("CREATE", "UPDATE"), others.command_rules()),
@@ -59,6 +70,10 @@ def _validating(schedulers: Sequence[str]) -> list[Json]:
         )
         for document in (policy, _binding(policy))
     ]
+
+
+def _of_others(controllers: str) -> Json:
+    return {"name": OF_A_JOB, "expression": not_of_a_job(controllers)}
 
 
 def _unless_unchanged(rule: Rule) -> Rule:
@@ -85,7 +100,7 @@ def _policy(
     return {"apiVersion": _VALIDATING_VERSION, "kind": kind, "metadata": {"name": name}, "spec": spec}
 
 
-def _mutating(scheduler: str, version: str) -> list[Json]:
+def _mutating(scheduler: str, version: str, controllers: str) -> list[Json]:
     return [
         document
         for policy in (
@@ -94,7 +109,10 @@ def _mutating(scheduler: str, version: str) -> list[Json]:
                 variables=mutating.JOB_VARIABLES,
             ),
             _defaults("vcbatch-queues-defaults", QUEUES, ("CREATE",), mutating.queue_patches(), version),
-            _defaults("vcbatch-podgroups-defaults", PODGROUPS, ("CREATE",), mutating.podgroup_patches(), version),
+            _defaults(
+                "vcbatch-podgroups-defaults", PODGROUPS, ("CREATE",), mutating.podgroup_patches(), version,
+                conditions=[_of_others(controllers)],
+            ),
         )
         for document in (policy, _binding(policy))
     ]  # fmt: skip
@@ -108,12 +126,15 @@ def _defaults(
     version: str,
     *,
     variables: Mapping[str, str] | None = None,
+    conditions: Sequence[Json] = (),
 ) -> Json:
     spec: Json = {
         "failurePolicy": "Fail",
         "reinvocationPolicy": "IfNeeded",
         "matchConstraints": _constraints(resource, operations),
     }
+    if conditions:
+        spec["matchConditions"] = list(conditions)
     if variables:
         spec["variables"] = [{"name": key, "expression": value} for key, value in variables.items()]
     spec["mutations"] = [{"patchType": "JSONPatch", "jsonPatch": {"expression": patch}} for patch in patches]

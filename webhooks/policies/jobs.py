@@ -10,8 +10,22 @@ from vcbatch.api.resources import JOBS
 from vcbatch.api.time_limit import LONGEST
 from vcbatch.api.validate.job import MOST_PODS, TOPOLOGY_CONFLICT
 from vcbatch.api.validate.mutability import FIELDS, FILLED_CLAIM_NAME, Change
+from vcbatch.api.validate.pod import BUDGETS
 from vcbatch.api.validate.policies import POLICY_ACTIONS, POLICY_EVENTS
-from webhooks.policies.expressions import DURATION, LABEL, QUALIFIED, SUBDOMAIN, Rule, annotation, listed, matches, text
+from webhooks.policies.expressions import (
+    BUDGET,
+    DURATION,
+    LABEL,
+    QUALIFIED,
+    SUBDOMAIN,
+    TWO_BUDGETS,
+    Rule,
+    annotation,
+    budget,
+    listed,
+    matches,
+    text,
+)
 
 _HOSTS = (Plugin.SVC, Plugin.TENSORFLOW, Plugin.MPI, Plugin.PYTORCH, Plugin.RAY)
 """Plugins that make host names, or bring the one that does."""
@@ -138,6 +152,22 @@ def parallel_limit_rules() -> Iterator[Rule]:
         f"!{limit}.hasValue() || (oldObject != null && {unchanged}) || {number}",
         f"annotation {MAX_PARALLEL_PODS}: want a number of pods, minAvailable or more",
     )
+
+
+def budget_rules() -> Iterator[Rule]:
+    """The disruption budget that pods get of the job or have of their templates, as rules of pods judge it."""
+    least, most = (annotation(name) for name in BUDGETS)
+    same = " && ".join(f"{annotation(name)} == {annotation(name, 'oldObject')}" for name in BUDGETS)
+    unchanged = f"(oldObject != null && {same})"
+    yield Rule(f"{unchanged} || !{least}.hasValue() || {budget(least)}", BUDGET.format(BUDGETS[0]))
+    given = f"({most}.hasValue() && !{least}.hasValue())"
+    yield Rule(f"{unchanged} || !{given} || {budget(most)}", BUDGET.format(BUDGETS[1]))
+    of_pods = [f"t.?template.?metadata.?annotations[?{text(name)}]" for name in BUDGETS]
+    for name, value, by_job in zip(BUDGETS, of_pods, (f"{least}.hasValue()", given), strict=True):
+        holds = f"!{value}.hasValue() || {by_job} || {budget(value)}"
+        yield Rule(f"{unchanged} || variables.tasks.all(t, {holds})", f"spec.tasks: {BUDGET.format(name)}")
+    both = f"({of_pods[0]}.hasValue() || {least}.hasValue()) && ({of_pods[1]}.hasValue() || {given})"
+    yield Rule(f"{unchanged} || variables.tasks.all(t, !({both}))", f"spec.tasks: {TWO_BUDGETS}")
 
 
 def update_rules() -> Iterator[Rule]:

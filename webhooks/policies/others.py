@@ -5,12 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from vcbatch.api import cron
-from vcbatch.api.names import JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE, TTL_AFTER_FINISHED
+from vcbatch.api.names import TTL_AFTER_FINISHED
 from vcbatch.api.resources import QUEUES
 from vcbatch.api.time_limit import LONGEST
 from vcbatch.api.validate.cronjob import LONGEST_NAME
 from vcbatch.api.validate.job import TOPOLOGY_CONFLICT
-from webhooks.policies.expressions import DURATION, QUALIFIED, SUBDOMAIN, UNCHANGED, Rule, annotation, matches, text
+from vcbatch.api.validate.pod import BUDGETS
+from webhooks.policies.expressions import (
+    BUDGET,
+    DURATION,
+    QUALIFIED,
+    SUBDOMAIN,
+    TWO_BUDGETS,
+    UNCHANGED,
+    Rule,
+    annotation,
+    budget,
+    matches,
+    text,
+)
 
 
 def podgroup_rules() -> Iterator[Rule]:
@@ -25,18 +38,10 @@ def podgroup_rules() -> Iterator[Rule]:
 
 def pod_rules() -> Iterator[Rule]:
     """Disruption budgets."""
-    given = [annotation(name) for name in (JDB_MIN_AVAILABLE, JDB_MAX_UNAVAILABLE)]
-    for name, value in zip((JDB_MIN_AVAILABLE, JDB_MAX_UNAVAILABLE), given, strict=True):
-        number = f"int({value}.value().replace('%', ''))"
-        wellformed = f"{value}.value().matches('^[+-]?[0-9]{{1,18}}%?$')"
-        percent = f"!{value}.value().endsWith('%') || {number} < 100"
-        yield Rule(
-            f"!{value}.hasValue() || ({wellformed} && {number} > 0 && ({percent}))",
-            f"{name}: it must be a positive integer or a valid percentage which between 1% ~ 99%",
-        )
-    yield Rule(
-        f"!({given[0]}.hasValue() && {given[1]}.hasValue())", "not allow configure multiple annotations at same time"
-    )
+    given = [annotation(name) for name in BUDGETS]
+    for name, value in zip(BUDGETS, given, strict=True):
+        yield Rule(f"!{value}.hasValue() || {budget(value)}", BUDGET.format(name))
+    yield Rule(f"!({given[0]}.hasValue() && {given[1]}.hasValue())", TWO_BUDGETS)
 
 
 def command_rules() -> Iterator[Rule]:

@@ -10,11 +10,15 @@ import pytest
 from tests.support.virtual_time import VirtualClock
 from tests.unit.apiserver.core.servers import Answer, configure, server, virtual, webhook
 from vcbatch.api.names import GROUP_MIN_MEMBER
-from vcbatch.api.resources import JOBS, QUEUES
+from vcbatch.api.resources import JOBS, PODS, QUEUES
 from vcbatch.cli.admission import admission_services, ensure_webhooks, idle_notices, remove_webhooks
 from vcbatch.cli.definitions import ensure_definitions
+from vcbatch.local.apiserver.admission import Answer as Verdict
+from vcbatch.local.apiserver.admission import Asked
+from vcbatch.local.apiserver.inprocess import InProcessApi
 from vcbatch.local.apiserver.kinds.admission import MUTATING, VALIDATING
 from vcbatch.seams.api import ApiError
+from webhooks.policies.expressions import CONTROLLERS, OF_A_JOB, user_of
 
 Json = dict[str, Any]
 OTHER: Json = {"schedulerName": "other", "restartPolicy": "Always", "containers": [{"name": "c", "image": "i"}]}
@@ -264,3 +268,47 @@ async def test_a_gang_that_can_never_start_is_warned_of(
         answer = await client.post(path, {"apiVersion": place, "kind": kind, "metadata": metadata, "spec": body})
         assert answer.code == 201, answer.body
         assert told(answer) == said
+
+
+@virtual
+async def test_what_the_controllers_create_for_a_job_isnt_asked_about() -> None:
+    """They come from inside and under their account, as on a cluster."""
+    asked: list[str] = []
+    services = admission_services(VirtualClock())
+    place, service = next(iter(services.items()))
+
+    async def counted(question: Asked) -> Verdict:
+        asked.append(question.path)
+        return await service(question)
+
+    async with server(services={place: counted}) as client:
+        await ensure_definitions(client.kernel.api)
+        await ensure_webhooks(client.kernel.api)
+        owner = {"apiVersion": JOBS.api_version, "kind": "Job", "name": "j", "uid": "u", "controller": True}
+        controllers = InProcessApi(client.kernel.handler, user=user_of(CONTROLLERS))
+        for api, owners in ((controllers, [owner]), (client.kernel.api, [owner]), (controllers, [])):
+            name = f"p-{len(asked)}-{len(owners)}"
+            metadata = {"name": name, "namespace": "default", "ownerReferences": owners}
+            spec = {"schedulerName": "volcano", "containers": [{"name": "c", "image": "i"}]}
+            await api.create(
+                PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}, namespace="default"
+            )
+            asked.append(name)
+        assert asked == [
+            "p-0-1", "/pods/mutate", "/pods/validate", "p-1-1", "/pods/mutate", "/pods/validate", "p-4-0",
+        ]  # fmt: skip
+
+
+@virtual
+async def test_pods_of_jobs_are_asked_about_where_gates_are_on() -> None:
+    async with server(services=admission_services(VirtualClock())) as client:
+        api = client.kernel.api
+        for job_pods in (False, True, False):
+            await ensure_webhooks(api, job_pods=job_pods)
+            version = client.kernel.store.version
+            await ensure_webhooks(api, job_pods=job_pods)
+            assert client.kernel.store.version == version, "nothing to write a second time"
+            stored = [item for resource in (MUTATING, VALIDATING) for item in (await api.list(resource)).items]
+            webhooks = [webhook for item in stored for webhook in item["webhooks"]]
+            said = [condition["name"] for each in webhooks for condition in each.get("matchConditions") or ()]
+            assert (OF_A_JOB in said) is not job_pods

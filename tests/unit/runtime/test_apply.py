@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+from collections.abc import Callable, Mapping
 
 import pytest
 from cryptography.hazmat.primitives import serialization
@@ -39,7 +40,9 @@ JOB = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "controller": T
 class World:
     """A server with one job and a pod of its, and a controller that has just come up and read it all."""
 
-    def __init__(self, server: FakeApi, api: Api | None = None) -> None:
+    def __init__(
+        self, server: FakeApi, api: Api | None = None, judges: Mapping[Resource, Callable[[dict], str]] | None = None
+    ) -> None:
         self.server = server
         self.caches: dict[Resource, Cache] = {JOBS: Cache(), PODGROUPS: Cache(), PODS: Cache(model=Pod)}
         self.unfollowed: dict[Resource, Cache] = {CONFIGMAPS: Cache()}
@@ -53,6 +56,7 @@ class World:
             random=SeededRandom(1),
             without_status=[PODGROUPS],
             unfollowed=self.unfollowed,
+            judges=judges,
         )
 
     async def read(self) -> None:
@@ -509,3 +513,18 @@ async def test_a_key_pair_is_what_ssh_takes():
     public = serialization.load_ssh_public_key(pair.public.encode())
     assert key.public_key() == public
     assert pair.private.startswith("-----BEGIN RSA PRIVATE KEY-----")
+
+
+def test_what_is_judged_badly_counts_as_refused_and_isnt_asked_for():
+    async def main() -> None:
+        server = seeded()
+        world = World(server, judges={PODS: lambda body: "no" if body["metadata"]["name"] == "bad" else ""})
+        await world.read()
+        creates = [Create(resource=PODS, body=pod(name)) for name in ("good", "bad")]
+        with pytest.raises(NotAppliedError) as refused:
+            await world.applier.carry_out(Decision(creates=creates))
+        assert (refused.value.part, refused.value.error.code, refused.value.passing) == ("create Pod", 403, False)
+        assert refused.value.error.message == "no"
+        assert {("create", "pods", "good")} == {write for write in server.writes if write[0] == "create"}
+
+    run(main())

@@ -15,7 +15,7 @@ def _queue(name: str, *, weight: object = 1) -> Json:
 
 
 def test_an_object_is_read_once_until_another_takes_its_place() -> None:
-    queues = Parsed(Queue)
+    queues = Parsed(Queue.parse)
     stored, changed = _queue("a"), _queue("a", weight=2)
     first = queues.of(stored)
     assert queues.of(stored) is first
@@ -24,7 +24,7 @@ def test_an_object_is_read_once_until_another_takes_its_place() -> None:
 
 
 def test_those_that_were_asked_for_last_are_kept() -> None:
-    queues = Parsed(Queue, remembered=2)
+    queues = Parsed(Queue.parse, remembered=2)
     a, b, c = (_queue(name) for name in "abc")
     known, dropped = queues.of(a), queues.of(b)
     assert queues.of(a) is known
@@ -34,7 +34,7 @@ def test_those_that_were_asked_for_last_are_kept() -> None:
 
 
 def test_what_cant_be_read_is_not_kept() -> None:
-    queues = Parsed(Queue)
+    queues = Parsed(Queue.parse)
     for _ in range(2):
         with pytest.raises(MalformedObject, match="weight"):
             queues.of(_queue("a", weight="heavy"))

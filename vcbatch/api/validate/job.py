@@ -23,6 +23,7 @@ from vcbatch.api.queue import ROOT, QueueState
 from vcbatch.api.time_limit import time_limit_fault
 from vcbatch.api.validate import graph
 from vcbatch.api.validate.access import namespace_faults
+from vcbatch.api.validate.budget import job_budget_faults
 from vcbatch.api.validate.fault import Cause, Fault
 from vcbatch.api.validate.hosts import host_list_faults
 from vcbatch.api.validate.lookup import Lookup
@@ -54,6 +55,7 @@ def job_faults(job: Job, lookup: Lookup) -> list[Fault]:
     faults += namespace_faults(job.spec.queue, job.namespace, lookup, "spec.queue")
     faults += time_limit_faults(job)
     faults += parallel_limit_faults(job)
+    faults += job_budget_faults(job)
     return faults
 
 

@@ -9,6 +9,7 @@ from vcbatch.api.job import Job, JobSpec
 from vcbatch.api.model import Json
 from vcbatch.api.names import MAX_PARALLEL_PODS, MAX_RUN_SECONDS
 from vcbatch.api.resources import JOBS
+from vcbatch.api.validate.budget import job_budget_faults
 from vcbatch.api.validate.fault import Cause, Fault
 from vcbatch.api.validate.hosts import host_list_faults
 from vcbatch.api.validate.job import (
@@ -21,6 +22,7 @@ from vcbatch.api.validate.job import (
     topology_faults,
 )
 from vcbatch.api.validate.mutability import FILLED_CLAIM_NAME, changeable
+from vcbatch.api.validate.pod import BUDGETS
 
 _FROZEN = (
     "job updates may not change fields other than `minAvailable`, `tasks[*].replicas under spec` "
@@ -30,11 +32,13 @@ _FROZEN = (
 
 def job_update_faults(new: Job, old: Job) -> list[Fault]:
     """The size and the priority of a job may change, nothing else of its spec. Metadata is free, also that of a job
-    which was stored under older rules; a changed limit of time or of pods has to be one."""
+    which was stored under older rules; a changed limit of time or of pods, or a changed budget, has to be one."""
     limits = (job.metadata.annotations.get(MAX_RUN_SECONDS) for job in (new, old))
     faults = list(time_limit_faults(new)) if len(set(limits)) > 1 else []
     bounds = ((job.metadata.annotations.get(MAX_PARALLEL_PODS), job.spec.min_available) for job in (new, old))
     faults += parallel_limit_faults(new) if len(set(bounds)) > 1 else []
+    budgets = ([job.metadata.annotations.get(name) for name in BUDGETS] for job in (new, old))
+    faults += job_budget_faults(new) if next(budgets) != next(budgets) else []
     if new.spec == old.spec:
         return faults
     for index, task in enumerate(new.spec.tasks):

@@ -9,12 +9,12 @@ from vcbatch.api import names
 from vcbatch.api.validate.fault import Cause, Fault
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
-_BUDGETS = (names.JDB_MIN_AVAILABLE, names.JDB_MAX_UNAVAILABLE)
+BUDGETS = (names.JDB_MIN_AVAILABLE, names.JDB_MAX_UNAVAILABLE)
 
 
 def pod_faults(annotations: Mapping[str, object]) -> list[Fault]:
     """A disruption budget is a positive number or a percentage from 1% to 99%, and there is only one."""
-    given = [name for name in _BUDGETS if name in annotations]
+    given = [name for name in BUDGETS if name in annotations]
     faults = [fault for name in given for fault in _budget_faults(name, annotations[name])]
     if len(given) > 1:
         text = f"not allow configure multiple annotations <[{' '.join(given)}]> at same time"

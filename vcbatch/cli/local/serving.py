@@ -68,7 +68,7 @@ async def _serve_on(
 async def set_up_webhooks(server: EmbeddedServer, options: LocalOptions) -> None:
     """Without ours no job or queue is judged, but for what the user's own webhooks say."""
     if options.webhooks == "in-process":
-        await ensure_webhooks(server.api)
+        await ensure_webhooks(server.api, job_pods=options.queue_gates)
     else:
         await remove_webhooks(server.api)
 

@@ -11,7 +11,7 @@ from vcbatch.core.job.plugins import PluginFailedError
 from vcbatch.core.job.podgroup import read_of_group
 from vcbatch.core.job.roster import read_of_pod
 from vcbatch.core.job.unsupported import unreadable
-from vcbatch.core.job.view import ChildKey, JobView
+from vcbatch.core.job.view import ChildKey, JobView, read_job
 from vcbatch.core.job.volumes import claims_to_look_for, wanted_claims
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "claims_to_look_for",
     "decide",
     "plugin_failed",
+    "read_job",
     "read_of_group",
     "read_of_pod",
     "unreadable",

@@ -11,6 +11,7 @@ import msgspec
 from vcbatch.api import names
 from vcbatch.api.model import owner_of
 from vcbatch.api.resources import JOBS, PODS
+from vcbatch.api.validate.budget import budget_of_pods
 from vcbatch.core.job import volumes
 from vcbatch.core.job.ledger import Ledger
 from vcbatch.core.job.plan import Plan, Task
@@ -85,5 +86,4 @@ def _annotations(plan: Plan, ledger: Ledger, task: Task) -> dict[str, str]:
     if task.spec.topology_policy:
         annotations[names.NUMA_TOPOLOGY_POLICY] = task.spec.topology_policy
     given = job.metadata.annotations
-    budget = names.JDB_MIN_AVAILABLE if names.JDB_MIN_AVAILABLE in given else names.JDB_MAX_UNAVAILABLE
-    return annotations | {key: given[key] for key in (*_COPIED_ANNOTATIONS, budget) if key in given}
+    return annotations | {key: given[key] for key in _COPIED_ANNOTATIONS if key in given} | budget_of_pods(given)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from vcbatch.api.command import Command
+from vcbatch.api.defaults import default_job
 from vcbatch.api.job import Job
 from vcbatch.api.pod import Pod
 from vcbatch.api.podgroup import PodGroup
@@ -16,6 +17,12 @@ from vcbatch.core.machine import Json
 
 ChildKey = tuple[Resource, str]
 """A plugin's object: its type and its name in the job's namespace."""
+
+
+def read_job(stored: Json) -> Job:
+    """The job with the defaults that admission fills in, of which one that was stored without it has none. Raises
+    `MalformedObject`."""
+    return Job.parse(default_job(stored))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -179,6 +179,10 @@ class EmbeddedServer:
         """The server without its socket, for parts of the same process."""
         return self.kernel.api
 
+    def api_as(self, user: str) -> InProcessApi:
+        """The same for a part that webhooks know by its name: an administrator of that name."""
+        return InProcessApi(self.kernel.handler, user=user)
+
     def connect_kubelet(self, kubelet: PodStreams | None) -> None:
         """Serve logs of pods from this kubelet, which needs the started server's `api` itself."""
         self._kubelet = kubelet

@@ -11,6 +11,7 @@ from vcbatch.api.command import Command
 from vcbatch.api.job import Job, JobPhase
 from vcbatch.api.loose import part
 from vcbatch.api.model import MalformedObject
+from vcbatch.api.names import ALLOWED_NAMESPACES
 from vcbatch.api.pod import Pod, PodPhase
 from vcbatch.api.podgroup import PodGroup
 from vcbatch.api.queue import Queue
@@ -24,6 +25,7 @@ from vcbatch.core.job import (
     PluginFailedError,
     decide,
     plugin_failed,
+    read_job,
     read_of_group,
     read_of_pod,
     unreadable,
@@ -118,9 +120,9 @@ class JobController:
         self._pace = JobPace(clock=clock, queued=lambda: len(self.controller.queue))
         self._vacated = VacatedNames(rests=GIVEN_NAME_RESTS_SECONDS, clock=clock)
         self._departed: Departed[Pod] = Departed()
-        self._jobs = Parsed(Job)
-        self._groups = Parsed(PodGroup)
-        self._queues = Parsed(Queue)
+        self._jobs = Parsed(read_job)
+        self._groups = Parsed(PodGroup.parse)
+        self._queues = Parsed(Queue.parse)
         self._refusals = Refusals(JOBS, sources.jobs, recorder, _TOLD)
         self._refusals.over = self._ask  # what the status says of it is over
         self.controller = Controller(
@@ -222,7 +224,7 @@ class JobController:
             return stored
 
     def _on_queue(self, change: Change[Json]) -> None:
-        if change.keeps(_state):
+        if change.keeps(_takes):
             return  # its counts changed, which decides nothing
         for job in self._sources.jobs.indexed(_QUEUE, change.current["metadata"]["name"]):
             self._ask(identity(job).uid)
@@ -388,5 +390,7 @@ def _state_of_claim(claim: Claim) -> tuple[object, ...]:
     return meta.uid, meta.deletion_timestamp, meta.owner_references, claim.status.phase, claim.spec.volume_name
 
 
-def _state(queue: Json) -> str:
-    return (queue.get("status") or {}).get("state") or ""
+def _takes(queue: Json) -> tuple[object, ...]:
+    """What of a queue tells whether it takes a job."""
+    annotations = part(part(queue, "metadata"), "annotations")
+    return part(queue, "status").get("state") or "", annotations.get(ALLOWED_NAMESPACES)
