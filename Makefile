@@ -4,6 +4,7 @@
 #   make test            all tests but the training and the cluster ones
 #   make test-cluster    the tests on a real Kubernetes control plane (builds it: needs Go; KUBERNETES=1.37 for a newer one)
 #   make testbed         build that control plane: minutes once per machine, seconds later
+#   make test-monitoring alerts, runbooks and dashboards on Prometheus of a Debian package (fetches it once)
 #   make test-training   the example jobs with real frameworks (installs some 6 GB of them)
 #   make image           build the container image with docker, podman or buildah (docs/image.md)
 #   make image-sbom      write what the image consists of (CycloneDX JSON)
@@ -130,6 +131,9 @@ image-list: $(VENV)/.ready
 test-image: $(VENV)/.compiled
 	@$(PY) -m tests.image.available || exit $$(( $$? == 3 ? 0 : 1 )); \
 	$(PY) -m pytest -rP -m image tests/image
+
+test-monitoring: $(VENV)/.compiled
+	$(PY) -m pytest -m monitoring tests/monitoring
 
 test-training: $(VENV)/.compiled $(TRAINING)/.ready $(TRAINING)/.tensorflow $(TRAINING)/.mpi
 	PATH="$(CURDIR)/$(TRAINING)/bin:$$PATH" $(PY) -m pytest -m training tests/training

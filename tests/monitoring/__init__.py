@@ -1,0 +1,1 @@
+"""Alerts, runbooks and dashboards: what they say, and that they work on a Prometheus."""
