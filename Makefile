@@ -13,6 +13,7 @@
 #   make test-ray        the Ray example, on a Ray of its own (some 400 MB)
 #   make check           formatting, lint, types and import contracts
 #   make chart-docs      write values.yaml and README.md of the Helm chart from its schema
+#   make dashboards      write the Grafana dashboards of the Helm chart from helm/dashboards.py
 #   make chart-lint      `helm lint --strict`, and whether these are up to date
 #   make fidelity-record keep anew what a real API server answers to the requests of tests/fidelity
 #   make explore         property tests with new examples (SEED=... repeats a run, ROUNDS=... runs several)
@@ -45,7 +46,7 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 FUZZERS := fuzz-admission fuzz-apiserver fuzz-watch fuzz-yaml
 .PHONY: help demo test explore testbed test-cluster image image-sbom image-list test-image test-monitoring test-nodes \
 	test-training test-ray fidelity-record check fuzz $(FUZZERS) kill-test test-pythons nightly bench bench-cluster \
-	mutation crds chart-docs chart-lint clean
+	mutation crds chart-docs chart-lint dashboards clean
 
 help:
 	@sed -n 's/^#   \(make \)/\1/p' Makefile
@@ -210,8 +211,13 @@ crds: $(VENV)/.ready
 chart-docs: $(VENV)/.ready
 	$(PY) helm/chart_docs.py
 
+# The Grafana dashboards of the chart.
+dashboards: $(VENV)/.ready
+	$(PY) helm/dashboards.py
+
 chart-lint: $(VENV)/.ready
 	$(PY) helm/chart_docs.py --check
+	$(PY) helm/dashboards.py --check
 	@helm=$$($(PY) -m tests.chart.helm) || exit 1; "$$helm" lint --strict helm/vcbatch
 
 clean:
