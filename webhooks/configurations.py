@@ -17,7 +17,7 @@ from vcbatch.api.resource_groups import ResourceGroup
 from vcbatch.api.resources import Resource
 from vcbatch.api.yaml_reader import documents
 from webhooks.paths import PATHS
-from webhooks.policies.expressions import CONTROLLERS, OF_A_JOB, annotation, listed, not_of_a_job, text
+from webhooks.policies.expressions import CONTROLLERS_ACCOUNT, OF_A_JOB, annotation, listed, not_of_a_job, text
 
 Json = dict[str, Any]
 
@@ -80,7 +80,7 @@ class Target:
     service: str = SERVICE
     namespace: str = NAMESPACE
     url: str = ""
-    controllers: str = CONTROLLERS
+    controllers: str = CONTROLLERS_ACCOUNT
     job_pods: bool = False
     schedulers: Sequence[str] = (DEFAULT_SCHEDULER,)
     groups: Sequence[ResourceGroup] = ()

@@ -9,7 +9,7 @@ import click
 
 from vcbatch.api import yaml_writer
 from webhooks.configurations import Target, pointed, read
-from webhooks.policies.expressions import CONTROLLERS
+from webhooks.policies.expressions import CONTROLLERS_ACCOUNT
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
@@ -26,7 +26,7 @@ _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
     help="The Certificate of cert-manager whose authority it trusts.",
 )  # fmt: skip
 @click.option(
-    "--controllers-account", "controllers", default=CONTROLLERS, show_default=True, metavar="NAMESPACE/NAME",
+    "--controllers-account", "controllers", default=CONTROLLERS_ACCOUNT, show_default=True, metavar="NAMESPACE/NAME",
     help="The service account of `vcbatch controllers`: what it creates for Jobs isn't asked about.",
 )  # fmt: skip
 @click.option(
@@ -46,6 +46,6 @@ def main(folder: Path, url: str, ca_file: Path | None, certificate: str, control
     if not configurations:
         raise click.BadParameter(f"no configuration in {folder}", param_hint="FOLDER")
     ca_bundle = ca_file.read_bytes() if ca_file is not None else b""
-    target = Target(url=url, controllers=controllers or CONTROLLERS, job_pods=job_pods)
+    target = Target(url=url, controllers=controllers or CONTROLLERS_ACCOUNT, job_pods=job_pods)
     made = pointed(configurations, ca_bundle=ca_bundle, inject_from=certificate, target=target)
     click.echo(yaml_writer.dump(*made, sort_keys=True), nl=False)

@@ -9,7 +9,7 @@ from vcbatch.api import yaml_writer
 from vcbatch.api.names import DEFAULT_SCHEDULER, NAMESPACE_LABEL
 from vcbatch.api.resources import COMMANDS, CRONJOBS, HYPERNODES, JOBFLOWS, JOBS, PODGROUPS, PODS, QUEUES, Resource
 from webhooks.policies import jobs, mutating, others, queues
-from webhooks.policies.expressions import CONTROLLERS, OF_A_JOB, Rule, listed, not_of_a_job
+from webhooks.policies.expressions import CONTROLLERS_ACCOUNT, OF_A_JOB, Rule, listed, not_of_a_job
 
 Json = dict[str, Any]
 
@@ -24,7 +24,7 @@ def documents(
     schedulers: Sequence[str] = (DEFAULT_SCHEDULER,),
     *,
     mutating_version: str = MUTATING_VERSIONS[0],
-    controllers: str = CONTROLLERS,
+    controllers: str = CONTROLLERS_ACCOUNT,
 ) -> dict[str, str]:
     """Text by file name. `schedulers`: ours, the first for jobs that name none. `controllers`: the service account
     (`NAMESPACE/NAME`) whose pods and PodGroups of Jobs aren't judged again."""

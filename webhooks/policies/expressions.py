@@ -57,7 +57,7 @@ def budget(value: str) -> str:
     return f"({value}.value().matches('^[+-]?[0-9]{{1,18}}%?$') && {number} > 0 && ({percent}))"
 
 
-CONTROLLERS: Final = "volcano-system/vcbatch-controllers"
+CONTROLLERS_ACCOUNT: Final = "volcano-system/vcbatch-controllers"
 """The service account of `vcbatch controllers` as shipped."""
 OF_A_JOB: Final = "not-of-an-admitted-job"
 """The name of the match condition `not_of_a_job`."""
@@ -68,7 +68,7 @@ def user_of(account: str) -> str:
     return f"system:serviceaccount:{account.replace('/', ':')}"
 
 
-def not_of_a_job(controllers: str = CONTROLLERS) -> str:
+def not_of_a_job(controllers: str = CONTROLLERS_ACCOUNT) -> str:
     """False of what that account (`NAMESPACE/NAME`) creates for a Job of ours: the Job was judged, and the controllers
     judge the rest (`vcbatch.runtime.controllers.own_admission`). Nobody else has the name of the account."""
     user = text(user_of(controllers))

@@ -18,7 +18,7 @@ from vcbatch.local.apiserver.admission import Asked
 from vcbatch.local.apiserver.inprocess import InProcessApi
 from vcbatch.local.apiserver.kinds.admission import MUTATING, VALIDATING
 from vcbatch.seams.api import ApiError
-from webhooks.policies.expressions import CONTROLLERS, OF_A_JOB, user_of
+from webhooks.policies.expressions import CONTROLLERS_ACCOUNT, OF_A_JOB, user_of
 
 Json = dict[str, Any]
 OTHER: Json = {"schedulerName": "other", "restartPolicy": "Always", "containers": [{"name": "c", "image": "i"}]}
@@ -285,7 +285,7 @@ async def test_what_the_controllers_create_for_a_job_isnt_asked_about() -> None:
         await ensure_definitions(client.kernel.api)
         await ensure_webhooks(client.kernel.api)
         owner = {"apiVersion": JOBS.api_version, "kind": "Job", "name": "j", "uid": "u", "controller": True}
-        controllers = InProcessApi(client.kernel.handler, user=user_of(CONTROLLERS))
+        controllers = InProcessApi(client.kernel.handler, user=user_of(CONTROLLERS_ACCOUNT))
         for api, owners in ((controllers, [owner]), (client.kernel.api, [owner]), (controllers, [])):
             name = f"p-{len(asked)}-{len(owners)}"
             metadata = {"name": name, "namespace": "default", "ownerReferences": owners}

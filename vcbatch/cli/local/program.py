@@ -37,7 +37,7 @@ from vcbatch.runtime.probes import Sockets
 from vcbatch.runtime.random import SystemRandom
 from vcbatch.runtime.serving import HealthServer
 from vcbatch.runtime.workloads import Workloads
-from webhooks.policies.expressions import CONTROLLERS, user_of
+from webhooks.policies.expressions import CONTROLLERS_ACCOUNT, user_of
 
 _READY_SECONDS: Final = 60.0
 # kopf takes longest to start. Jobs are taken without it, only later; nobody waits long for a convenience.
@@ -89,7 +89,7 @@ class LocalProgram:
             informers = Informers(server.api, clock=self._clock, random=self._random, meter=self._meter)
             connection = load(server.kubeconfig)
             plane = ControlPlane(
-                server.api_as(user_of(CONTROLLERS)),  # as whom webhooks know the controllers
+                server.api_as(user_of(CONTROLLERS_ACCOUNT)),  # as whom webhooks know the controllers
                 connection,
                 informers,
                 clock=self._clock,
