@@ -20,7 +20,7 @@ pytestmark = pytest.mark.image
 
 _LIMIT = 300_000_000
 _ADDED_LIMIT = 170_000_000
-"""What is added to the base: the official one takes some 125 MB, more than the one of the tests."""
+"""What is added to the base, which may be larger than that of the tests."""
 
 
 def distributions(root: Path) -> dict[str, str]:
