@@ -27,8 +27,8 @@ def handled(pid: int, number: signal.Signals) -> bool:
     [(("controllers",), 0), (("scheduler",), 0), (("webhooks",), 0), (("job", "list"), 128 + signal.SIGTERM)],
 )
 def test_sigterm_ends_process_1_that_waits_for_its_server(tmp_path: Path, arguments: tuple[str, ...], status: int):
-    with socket.create_server(("127.0.0.1", 0)) as silent:  # takes connections and answers nothing
-        server = f"http://127.0.0.1:{silent.getsockname()[1]}"
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # takes connections and never shakes hands
+        server = f"https://127.0.0.1:{silent.getsockname()[1]}"
         config = tmp_path / "config"
         config.write_text(
             yaml.safe_dump(
