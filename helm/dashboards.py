@@ -237,6 +237,10 @@ QUEUE = Dashboard(
 
 _GANG = 'job_namespace="$job_namespace",job_name="$job"'
 _KEY = '="$job_namespace/$job"'
+# The PodGroup of a job is called JOB-UID; that of pods without a job has a name of its own.
+_UID = "(-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})?"
+_GROUP = f'job_namespace="$job_namespace",job_name=~"$job{_UID}"'
+_GROUP_KEY = f'=~"$job_namespace/$job{_UID}"'
 
 JOB = Dashboard(
     "job",
@@ -250,11 +254,11 @@ JOB = Dashboard(
                 _stat("Running pods", "As the job's status counts them.", "none",
                       f'sum(vcbatch_job_pods{{M,{_GANG},phase="running"}}) or vector(0)'),
                 _stat("Pods that it lacks", "Pods that the gang lacks for its minimum.", "none",
-                      f"max(volcano_unschedule_task_count{{M,job_id{_KEY}}})"),
+                      f"max(volcano_unschedule_task_count{{M,job_id{_GROUP_KEY}}})"),
                 _stat("Restarts", "How often the job was restarted.", "none",
                       f"max(vcbatch_job_restarts{{M,{_GANG}}})"),
                 _stat("Tried in vain", "Cycles in which the gang was tried and had to wait.", "none",
-                      f"max(volcano_job_retry_counts{{M,job_id{_KEY}}}) or vector(0)"),
+                      f"max(volcano_job_retry_counts{{M,job_id{_GROUP_KEY}}}) or vector(0)"),
                 _stat("Completed", "How often the job completed.", "none",
                       f"sum(volcano_job_completed_phase_count{{M,job_name{_KEY}}}) or vector(0)"),
                 _stat("Failed", "How often the job failed.", "none",
@@ -267,10 +271,10 @@ JOB = Dashboard(
                 Panel("Pods by phase", "As the job's status counts them.", "none",
                       [Query(f"max by (phase) (vcbatch_job_pods{{M,{_GANG}}})", "{{phase}}")], stacked=True),
                 Panel("Pods that the gang lacks", "For its minimum; 0 once it has it.", "none",
-                      [Query(f"max(volcano_unschedule_task_count{{M,job_id{_KEY}}})", "lacking")]),
+                      [Query(f"max(volcano_unschedule_task_count{{M,job_id{_GROUP_KEY}}})", "lacking")]),
                 Panel("Dominant share", "The largest part of the cluster that the gang holds of any resource "
                       "(plugin drf).", "percentunit",
-                      [Query('max(volcano_job_share{M,job_ns="$job_namespace",job_id="$job"})', "share")]),
+                      [Query(f'max(volcano_job_share{{M,job_ns="$job_namespace",job_id=~"$job{_UID}"}})', "share")]),
                 Panel("Restarts", "How often the job was restarted.", "none",
                       [Query(f"max(vcbatch_job_restarts{{M,{_GANG}}})", "restarts")]),
             ],
@@ -279,11 +283,11 @@ JOB = Dashboard(
             "Waiting",
             [
                 _stat("First seen", "When the scheduler saw the gang first.", "dateTimeFromNow",
-                      f"max(volcano_e2e_job_scheduling_start_time{{M,{_GANG}}}) * 1000", width=8),
+                      f"max(volcano_e2e_job_scheduling_start_time{{M,{_GROUP}}}) * 1000", width=8),
                 _stat("Placed last", "When a pod of the gang was placed last.", "dateTimeFromNow",
-                      f"max(volcano_e2e_job_scheduling_last_time{{M,{_GANG}}}) * 1000", width=8),
+                      f"max(volcano_e2e_job_scheduling_last_time{{M,{_GROUP}}}) * 1000", width=8),
                 _stat("From creation to placement", "From the gang's creation until a pod of it was placed last.", "s",
-                      f"max(volcano_e2e_job_scheduling_duration{{M,{_GANG}}})" + _MILLI, width=8),
+                      f"max(volcano_e2e_job_scheduling_duration{{M,{_GROUP}}})" + _MILLI, width=8),
             ],
         ),
     ],

@@ -20,8 +20,8 @@ TARGETS = targets()
 UNITS = {"none", "s", "bytes", "ops", "percentunit", "dateTimeFromNow"}
 OF_TARGETS = {"cluster", "namespace", "instance", "job"}
 """Labels that Prometheus adds."""
-_SELECTOR = re.compile(r"\b((?:vcbatch|volcano|process)_\w+)(?:\{([^}]*)\})?")
-_MATCHER = re.compile(r"(\w+)(?:=~|!~|!=|=)")
+_SELECTOR = re.compile(r'\b((?:vcbatch|volcano|process)_\w+)(?:\{((?:[^}"]|"[^"]*")*)\})?')
+_MATCHER = re.compile(r'(\w+)(?:=~|!~|!=|=)"')
 
 
 def labels() -> dict[str, set[str]]:
