@@ -23,7 +23,7 @@ from vcbatch.cli.output import CliError
 from vcbatch.core.hypernode import parse_discovery
 from vcbatch.hosting.health import Health
 from vcbatch.hosting.supervise import Part, Supervisor
-from vcbatch.observe.described import CONTROLLERS, SCHEDULER
+from vcbatch.observe import described
 from vcbatch.observe.metrics import PrometheusMeter
 from vcbatch.runtime.bootstrap import ensure_queues
 from vcbatch.runtime.caches import memory
@@ -71,7 +71,7 @@ class LocalProgram:
         """Serve them where that is asked for; returns what ends it."""
         if self._options.listen_address is None:
             return lambda: None
-        meter = self._meter = PrometheusMeter(programs=(CONTROLLERS, SCHEDULER))
+        meter = self._meter = PrometheusMeter(programs=(described.CONTROLLERS, described.SCHEDULER))
         meter.gauge("build_info", 1, component="up", version=__version__)
         server = HealthServer(alive=[], ready=[], metrics=meter.exposition)
         listen(server, health=None, metrics=self._options.listen_address)
