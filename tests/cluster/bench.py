@@ -1,9 +1,9 @@
 """`make bench-cluster`: how fast gangs start on a real control plane, and what that costs each program.
 
-Every profile runs on a control plane of its own with simulated nodes. As many pods are created and bound on another
-fresh one by a client that decides nothing, which is the least that this machine needs for them: times are worth
-something as ratios to that, CPU seconds and requests as they are. A machine whose speed wanders is measured in rounds,
-each with a floor of its own, of which the one in the middle counts.
+Every profile runs on a control plane of its own with simulated nodes, and with the webhooks that are shipped. As many
+pods are created and bound on another fresh one by a client that decides nothing, which is the least that this machine
+needs for them: times are worth something as ratios to that, CPU seconds and requests as they are. A machine whose speed
+wanders is measured in rounds, each with a floor of its own, of which the one in the middle counts.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from rich.table import Table
 
 from tests.cluster import loading, usage
 from tests.cluster.binaries.build import build
-from tests.cluster.components import CONTROLLERS, SCHEDULER, Components
+from tests.cluster.components import CONTROLLERS, SCHEDULER, WEBHOOKS, Components
 from tests.cluster.controlplane import ControlPlane, Options
 from tests.cluster.gangs import gang
 from tests.cluster.processes import Program
@@ -45,6 +45,22 @@ from vcbatch.runtime.random import SystemRandom
 console = Console(highlight=False, width=160)
 PROFILES = ("500x20", "20x500", "1x10000", "10000x1")
 _COMMAND = "sleep 36000"
+RELEASED, RESUMING = "released", "resuming"
+AIMS = {"500x20": 1.4, "20x500": 1.4, "1x10000": 1.4, "10000x1": 4.5}
+"""At most so many times the floor's time to the last Running pod, with admission and kwok as released."""
+WEBHOOKS_SHARE = 0.1
+"""At most so much CPU of the webhooks for each second of the controllers'."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What is measured on: how many `nodes`, with `admission` or without, and how kwok goes on with a watch that the
+    server ended (`resuming`) or begins anew."""
+
+    nodes: int = 1000
+    timeout: float = 900.0
+    admission: bool = True
+    resuming: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,11 +166,12 @@ class Costs:
 
 
 @contextmanager
-def cluster(nodes: int) -> Iterator[tuple[ControlPlane, list[str]]]:
+def cluster(nodes: int, *, resuming: bool = True) -> Iterator[tuple[ControlPlane, list[str]]]:
     """A fresh control plane with nodes."""
+    options = Options(scheduler=False, unlimited=True, starts_only=True, resuming=resuming)
     with (
         tempfile.TemporaryDirectory(prefix="vcbatch-bench-") as folder,
-        ControlPlane(Path(folder), build(), Options(scheduler=False, unlimited=True, starts_only=True)) as plane,
+        ControlPlane(Path(folder), build(), options) as plane,
     ):
         plane.install_crds()
 
@@ -165,7 +182,7 @@ def cluster(nodes: int) -> Iterator[tuple[ControlPlane, list[str]]]:
         yield plane, asyncio.run(fill())
 
 
-def vcbatch(profile: Profile, *, nodes: int, timeout: float) -> Measured:
+def vcbatch(profile: Profile, setting: Setting) -> Measured:
     async def run(plane: ControlPlane) -> Measured:
         async with loading.administrator(plane) as api:
 
@@ -173,11 +190,13 @@ def vcbatch(profile: Profile, *, nodes: int, timeout: float) -> Measured:
                 jobs = (gang(f"gang-{number}", profile.pods, command=_COMMAND) for number in range(profile.jobs))
                 await loading.side_by_side(lambda job: api.create(JOBS, job, namespace="default"), jobs)
 
-            return await timed(api, profile.total, submit, timeout=timeout)
+            return await timed(api, profile.total, submit, timeout=setting.timeout)
 
-    with cluster(nodes) as (plane, _), Components(plane) as components:
+    with cluster(setting.nodes, resuming=setting.resuming) as (plane, _), Components(plane) as components:
         for part in (CONTROLLERS, SCHEDULER):
             components.start(part).wait_ready()
+        if setting.admission:
+            components.install_admission(components.start(WEBHOOKS).wait_ready())
         programs = plane.programs | {c.program.name: c.program for c in components.running}
         costs = Costs(plane, programs)
         measured = asyncio.run(run(plane))
@@ -185,7 +204,7 @@ def vcbatch(profile: Profile, *, nodes: int, timeout: float) -> Measured:
         return costs.charge(measured)
 
 
-def floor(total: int, *, nodes: int, timeout: float) -> Measured:
+def floor(total: int, setting: Setting) -> Measured:
     """So many of the same pods, created and bound by a client that knows beforehand where each goes."""
     template = gang("gang", total, command=_COMMAND)["spec"]["tasks"][0]["template"]["spec"]
 
@@ -210,9 +229,9 @@ def floor(total: int, *, nodes: int, timeout: float) -> Measured:
             async def submit() -> None:
                 await loading.side_by_side(one, range(total))
 
-            return await timed(api, total, submit, timeout=timeout)
+            return await timed(api, total, submit, timeout=setting.timeout)
 
-    with cluster(nodes) as (plane, names):
+    with cluster(setting.nodes, resuming=setting.resuming) as (plane, names):
         costs = Costs(plane, plane.programs)
         return costs.charge(asyncio.run(run(plane, names)))
 
@@ -228,6 +247,12 @@ class Round:
     def ratio(self) -> float:
         """Of the times until the last pod ran."""
         return self.ours.running / self.least.running if self.least is not None else math.nan
+
+    @property
+    def share(self) -> float:
+        """CPU seconds of the webhooks for each of the controllers'."""
+        cpu = self.ours.cpu
+        return cpu.get(f"vcbatch-{WEBHOOKS}", math.nan) / (cpu.get(f"vcbatch-{CONTROLLERS}") or math.nan)
 
 
 def middle(rounds: Sequence[Round]) -> Round:
@@ -252,7 +277,8 @@ def _table(title: str, first: str, *columns: str) -> Table:
 
 
 def _times(found: Mapping[str, Round], results: Mapping[str, Sequence[Round]]) -> Table:
-    columns = ["submitted", "last bound", "last Running", "floor: bound", "Running", "bound / floor", "Running / floor"]
+    columns = ["submitted", "last bound", "last Running", "floor: bound", "Running", "bound / floor"]
+    columns += ["Running / floor", "aim", "webhooks / controllers", "aim"]
     several = any(len(rounds) > 1 for rounds in results.values())
     table = _table("submit to ...", "jobs x pods", *columns, *(["of all rounds"] if several else []))
     for name, one in found.items():
@@ -261,6 +287,8 @@ def _times(found: Mapping[str, Round], results: Mapping[str, Sequence[Round]]) -
         table.add_row(
             name, f"{ours.submitted:.1f} s", f"{ours.bound:.1f} s", f"{ours.running:.1f} s", f"{least.bound:.1f} s",
             f"{least.running:.1f} s", f"{ours.bound / least.bound:.2f}", f"{one.ratio:.2f}",
+            f"{AIMS[name]:.1f}" if name in AIMS else "", "" if math.isnan(one.share) else f"{one.share:.3f}",
+            f"{WEBHOOKS_SHARE:.1f}",
             *([" ".join(f"{ratio:.2f}" for ratio in all_of_them)] if several else []),
         )  # fmt: skip
     return table
@@ -314,26 +342,40 @@ def main() -> None:
         "--rounds", type=whole_number, default=1, metavar="N",
         help="measure everything N times, the floor with it, and report of each profile the round in the middle",
     )  # fmt: skip
+    options.add_argument("--without-admission", action="store_true", help="install no webhooks")
+    options.add_argument(
+        "--kwok", choices=(RELEASED, RESUMING), default=RELEASED,
+        help=f"what it does when the server ends a watch: as {RELEASED}, begin anew, or go on where it was",
+    )  # fmt: skip
     options.add_argument("--without-floor", action="store_true", help="don't measure the bare client")
     options.add_argument("--json", type=Path, metavar="FILE", help="write everything measured there as well")
     given = options.parse_args()
     cores = len(os.sched_getaffinity(0))
     memory = psutil.virtual_memory().total / 2**30
+    setting = Setting(
+        nodes=given.nodes,
+        timeout=given.timeout,
+        admission=not given.without_admission,
+        resuming=given.kwok == RESUMING,
+    )
     console.print(
         f"{platform.system()} {platform.machine()}, {cores} cores, {memory:.0f} GiB, Python {platform.python_version()}"
-        f"; {given.nodes:,} nodes of 32 CPUs; load average before: {os.getloadavg()[0]:.1f}"
+        f"; {given.nodes:,} nodes of 32 CPUs; {'webhooks as shipped' if setting.admission else 'no admission'}; kwok "
+        f"{given.kwok}; load average before: {os.getloadavg()[0]:.1f}"
     )
     profiles = given.profile or [Profile.parse(text) for text in PROFILES]
     results: dict[str, list[Round]] = {str(profile): [] for profile in profiles}
     for number in range(given.rounds):
         floors: dict[int, Measured] = {}
         for profile in profiles:
-            ours = vcbatch(profile, nodes=given.nodes, timeout=given.timeout)
+            ours = vcbatch(profile, setting)
             if not given.without_floor and profile.total not in floors:
-                floors[profile.total] = floor(profile.total, nodes=given.nodes, timeout=given.timeout)
-            results[str(profile)].append(Round(ours=ours, least=floors.get(profile.total)))
+                floors[profile.total] = floor(profile.total, setting)
+            one = Round(ours=ours, least=floors.get(profile.total))
+            results[str(profile)].append(one)
             which = f"round {number + 1}, " if given.rounds > 1 else ""
-            console.print(f"{which}{profile}: all of {profile.total:,} pods ran after {ours.running:.1f} s")
+            beside = f", {one.ratio:.2f} times the floor" if one.least is not None else ""
+            console.print(f"{which}{profile}: all of {profile.total:,} pods ran after {ours.running:.1f} s{beside}")
     report(results)
     if given.json is not None:
         kept = {

@@ -86,8 +86,9 @@ class Options:
     controllers: Sequence[str] = _CONTROLLERS
     """Which controllers of kube-controller-manager run, by its own names for them."""
     starts_only: bool = False
-    """Fake kubelets that start pods and end none, whatever annotations and commands say, and that go on with a watch
-    where it ended: for measurements."""
+    """Fake kubelets that start pods and end none, whatever annotations and commands say: for measurements."""
+    resuming: bool = False
+    """Fake kubelets that go on with a watch where it ended, unlike those of kwok as it is released."""
     flags: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
     """More command line flags, by program; of a flag given twice, the last counts."""
 
@@ -173,7 +174,7 @@ class ControlPlane:
         self.kubeconfig = self.user(ADMIN, groups=("system:masters",))
         self.client_context = self._ssl_context()
         for name, arguments in self._commands().items():
-            file = KWOK_RESUMING if name == KWOK and self.options.starts_only else name
+            file = KWOK_RESUMING if name == KWOK and self.options.resuming else name
             command = [str(self.binaries.path(file)), *arguments, *self.options.flags.get(name, ())]
             self.programs[name] = Program(name, command, log=self.logs / f"{name}.log", guard=self.guard)
         self.programs[ETCD].start()

@@ -30,6 +30,7 @@ _FIRST = "the first queues are made by whichever program comes first"
 _DISCOVERY = "HyperNodes are made from labels where a configuration names some"
 _WORKLOADS = (("apps", "replicasets"), ("apps", "statefulsets"), ("apps", "daemonsets"), ("batch", "jobs"))
 _CLAIM_VERBS = ("get", "create", "patch", "delete")
+_LEASE_VERBS = ("create", "get", "update")
 _LOAD_OF_NODES = (
     ("metrics.k8s.io", "nodes", "list"),
     *(
@@ -114,6 +115,7 @@ UNUSED: dict[str, dict[Right, str]] = {
     WEBHOOKS: {
         ("batch.volcano.sh", "jobs", "get"): "read where the PodGroup of a job comes to a Closing queue",
         ("batch", "jobs", "list"): "listed where a queue that is deleted has PodGroups of such jobs",
+        **{("coordination.k8s.io", "leases", verb): "only with --manage-configurations" for verb in _LEASE_VERBS},
         **{
             (group, resource, "list"): _LISTS
             for group, resource in (
