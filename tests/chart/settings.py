@@ -13,7 +13,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "schedulers": _SCHEDULERS,
         "admission": {
             "checkQueueAccess": True,
-            "checkPodsOfDeletedQueues": True,
+            "countPlacedPods": True,
             "resourceGroups": "resourceGroups: []",
         },
         "controllers": {"sharding": "schedulerConfigs: []", "discovery": "networkTopologyDiscovery: []"},

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from tests.chart.helm import CHART, Rendered, render
-from webhooks.configurations import MUTATING, NAMES, VALIDATING, read
+from webhooks.configurations import MUTATING, NAMES, VALIDATING
 from webhooks.policies import documents as policies
 
 pytestmark = pytest.mark.usefixtures("helm")
@@ -440,15 +440,15 @@ def test_nothing_is_granted_beyond_the_manifests_of_installation_by_hand() -> No
         for document in documents:
             if document["kind"] in ("ClusterRole", "Role"):
                 role = made.one(document["kind"], document["metadata"]["name"])
-                unused = {"resourceNames": ["volcano-scheduler-configmap"]}
+                unused = {"resourceNames": ["volcano-scheduler-configmap"]}  # it is mounted
                 wanted = [rule for rule in document["rules"] if not unused.items() <= rule.items()]
                 assert role["rules"] == wanted
 
 
 def test_only_programs_whose_feature_is_on_have_further_roles() -> None:
-    base = {"vcbatch-queue-access", "vcbatch-submit", "vcbatch-queue-pods"}
+    base = {"vcbatch-queue-access", "vcbatch-submit"}
     assert not base & rendered().names("ClusterRole")
-    made = rendered({"admission": {"checkQueueAccess": True, "checkPodsOfDeletedQueues": True}})
+    made = rendered({"admission": {"checkQueueAccess": True, "countPlacedPods": True}})
     assert base <= made.names("ClusterRole")
     assert {"--check-queue-access", "--enable-queue-allocated-pods-check"} <= set(made.arguments("vcbatch-webhooks"))
 
@@ -481,68 +481,60 @@ def test_users_may_make_commands_only_where_somebody_judges_them() -> None:
 # Admission -----------------------------------------------------------------------------------------------------------
 
 
-def test_the_service_writes_the_rules_into_configurations_that_go_with_the_release() -> None:
-    made = rendered()
+SECRETS = ("", "secrets", "update")
+CERTIFICATES: list[Any] = [
+    pytest.param({"certificates": "self"}, (), "", id="self"),
+    pytest.param({"certificates": "cert-manager"}, CERT_MANAGER, "vcbatch-webhooks-tls", id="cert-manager"),
+    pytest.param({"certificates": "secret", "secretName": "mine"}, (), "mine", id="secret"),
+]
+
+
+@pytest.mark.parametrize(("values", "flags", "secret"), CERTIFICATES)
+def test_the_service_writes_the_rules_into_configurations_that_go_with_the_release(
+    values: dict[str, Any], flags: tuple[str, ...], secret: str
+) -> None:
+    made = rendered({"admission": values}, *flags, namespace="batch")
     for resource in (MUTATING, VALIDATING):
         assert made.names(resource.kind) == set(NAMES[resource])
         assert all("webhooks" not in item for item in made.of(resource.kind))
-    arguments = made.arguments("vcbatch-webhooks")
-    assert {"--manage-configurations", "--listen-address=", "--webhook-service-name=volcano-admission-service"} <= set(
-        arguments
-    )
-    assert made.of("Secret", "volcano-admission-secret")
-    verbs = {verb for _, resource, verb in rights(made, "vcbatch-webhooks") if "webhookconfigurations" in resource}
-    assert "create" not in verbs, "what is deleted with the release would come back"
+    assert {
+        "--manage-configurations", "--listen-address=", "--webhook-service-name=volcano-admission-service",
+        "--webhook-namespace=batch", "--controllers-account=batch/vcbatch-controllers",
+    } <= set(made.arguments("vcbatch-webhooks"))  # fmt: skip
+    granted = rights(made, "vcbatch-webhooks")
+    verbs = {verb for _, resource, verb in granted if "webhookconfigurations" in resource}
+    assert verbs == {"list", "watch", "patch"}, "what is deleted with the release must not come back"
+    assert (SECRETS in granted) is (not secret)
+    assert made.names("Secret") == (set() if secret else {"volcano-admission-secret"})
+    files = {
+        "--tls-cert-file=/etc/vcbatch/tls/tls.crt", "--tls-private-key-file=/etc/vcbatch/tls/tls.key",
+        "--ca-cert-file=/etc/vcbatch/tls/ca.crt",
+    }  # fmt: skip
+    assert files & set(made.arguments("vcbatch-webhooks")) == (files if secret else set())
+    volumes = made.one("Deployment", "vcbatch-webhooks")["spec"]["template"]["spec"]["volumes"]
+    assert ({"name": "tls", "secret": {"secretName": secret}} in volumes) is bool(secret)
+
+
+def test_the_service_of_the_webhooks_selects_them() -> None:
+    made = rendered({"webhooks": {"port": 10250}})
     service = made.one("Service", "volcano-admission-service")["spec"]
     labels = made.one("Deployment", "vcbatch-webhooks")["spec"]["template"]["metadata"]["labels"]
     assert service["selector"].items() <= labels.items()
-    assert service["ports"][0]["port"] == 443
-    names = {port["name"] for port in made.container("vcbatch-webhooks")["ports"]}
-    assert service["ports"][0]["targetPort"] in names
+    (port,) = service["ports"]
+    ports = {each["name"]: each["containerPort"] for each in made.container("vcbatch-webhooks")["ports"]}
+    assert (port["port"], ports[port["targetPort"]]) == (443, 10250)
+    assert "--port=10250" in made.arguments("vcbatch-webhooks")
 
 
-@pytest.mark.parametrize(
-    ("values", "flags"),
-    [
-        ({"certificates": "cert-manager"}, CERT_MANAGER),
-        ({"certificates": "secret", "secretName": "mine", "caBundle": "PEM"}, ()),
-    ],
-    ids=["cert-manager", "secret"],
-)
-def test_with_certificates_of_others_the_rules_are_in_the_chart(values: dict[str, Any], flags: tuple[str, ...]) -> None:
-    made = rendered({"admission": values, **TWO}, *flags, namespace="batch")
-    shipped = {item["metadata"]["name"]: item for item in read(CHART / "files/webhooks")}
-    for name, configuration in shipped.items():
-        item = made.one(configuration["kind"], name)
-        assert [each["name"] for each in item["webhooks"]] == [each["name"] for each in configuration["webhooks"]]
-        for webhook, original in zip(item["webhooks"], configuration["webhooks"], strict=True):
-            assert webhook["clientConfig"]["service"]["namespace"] == "batch"
-            assert webhook["rules"] == original["rules"]
-            if "namespaceSelector" in original:
-                excluded = webhook["namespaceSelector"]["matchExpressions"][0]["values"]
-                assert excluded == ["batch", "kube-system"]
-            if original["rules"][0]["resources"] == ["pods"]:
-                assert "in ['volcano', 'research']" in str(webhook["matchConditions"])
-        if flags:
-            assert item["metadata"]["annotations"] == {"cert-manager.io/inject-ca-from": "batch/vcbatch-webhooks"}
-        else:
-            assert {each["clientConfig"]["caBundle"] for each in item["webhooks"]} == {"UEVN"}
-    assert "--manage-configurations" not in made.arguments("vcbatch-webhooks")
-    assert not made.of("Secret")
-    assert not made.of("Role", "vcbatch-webhooks")
-    assert not {resource for _, resource, _ in rights(made, "vcbatch-webhooks") if "configurations" in resource}
-    secret = "vcbatch-webhooks-tls" if flags else "mine"
-    volumes = made.one("Deployment", "vcbatch-webhooks")["spec"]["template"]["spec"]["volumes"]
-    assert {"name": "tls", "secret": {"secretName": secret}} in volumes
-    assert "--tls-cert-file=/etc/vcbatch/tls/tls.crt" in made.arguments("vcbatch-webhooks")
-
-
-def test_cert_manager_issues_by_itself_or_by_an_issuer_that_is_there() -> None:
+def test_cert_manager_issues_by_an_authority_of_the_chart_or_by_an_issuer_that_is_there() -> None:
     made = rendered({"admission": {"certificates": "cert-manager"}}, *CERT_MANAGER, namespace="batch")
     certificate = made.one("Certificate", "vcbatch-webhooks")["spec"]
     assert certificate["dnsNames"] == ["volcano-admission-service.batch.svc"]
     assert certificate["issuerRef"] == {"name": "vcbatch-webhooks", "kind": "Issuer", "group": "cert-manager.io"}
-    assert made.of("Issuer", "vcbatch-webhooks")
+    authority = made.one("Certificate", "vcbatch-authority")["spec"]
+    assert authority["isCA"] is True
+    assert made.one("Issuer", "vcbatch-webhooks")["spec"] == {"ca": {"secretName": authority["secretName"]}}
+    assert made.one("Issuer", authority["issuerRef"]["name"])["spec"] == {"selfSigned": {}}
     issuer = {"name": "corp", "kind": "ClusterIssuer"}
     values = {"certificates": "cert-manager", "certManager": {"issuerRef": issuer, "duration": "720h"}}
     other = rendered({"admission": values}, *CERT_MANAGER)
@@ -563,13 +555,14 @@ def test_cert_manager_issues_by_itself_or_by_an_issuer_that_is_there() -> None:
 )
 def test_admission_by_policies_needs_no_service(flags: tuple[str, ...], version: str) -> None:
     made = rendered({"admission": {"mode": "policies"}, **TWO}, *flags)
+    account = "volcano-system/vcbatch-controllers"
     assert not made.of("Service", "volcano-admission-service")
     assert not made.of(MUTATING.kind) + made.of(VALIDATING.kind)
     assert {"vcbatch-webhooks"}.isdisjoint(made.names("Deployment") | made.names("ServiceAccount"))
     assert "vcbatch-webhooks" not in made.names("ClusterRole") | made.names("NetworkPolicy")
     wanted = [
         document
-        for text in policies(["volcano", "research"], mutating_version=version).values()
+        for text in policies(["volcano", "research"], mutating_version=version, controllers=account).values()
         for document in yaml.safe_load_all(text)
         if document
     ]

@@ -77,7 +77,6 @@ def test_values_of_umbrella_charts_are_taken() -> None:
             "schedulers[0]: policy and policyConfigMap exclude each other",
         ),
         ({"admission": {"certificates": "secret"}}, (), "needs admission.secretName"),
-        ({"admission": {"certificates": "secret", "secretName": "x"}}, (), "admission.caBundle"),
         ({"admission": {"certificates": "cert-manager"}}, (), "Install cert-manager first"),
         ({"admission": {"mode": "policies"}}, ("--kube-version", "1.35.0"), "Set admission.mode=webhooks"),
         ({}, ("--kube-version", "1.33.9"), "chart requires kubeVersion: >=1.34.0-0"),

@@ -25,8 +25,8 @@
 {{- end -}}
 {{- $admission := .Values.admission -}}
 {{- if and (include "vcbatch.hasWebhooks" .) (eq $admission.certificates "secret") -}}
-{{- if not (and $admission.secretName $admission.caBundle) -}}
-{{- fail "admission.certificates: \"secret\" needs admission.secretName, a Secret with tls.crt and tls.key, and admission.caBundle, the PEM of the authority that signed it" -}}
+{{- if not $admission.secretName -}}
+{{- fail "admission.certificates: \"secret\" needs admission.secretName, a Secret with tls.crt, tls.key and ca.crt" -}}
 {{- end -}}
 {{- end -}}
 {{- end }}

@@ -89,11 +89,6 @@ imagePullSecrets:
 {{ eq .Values.admission.mode "webhooks" | ternary "true" "" }}
 {{- end }}
 
-{{/* "true" where the service makes its own certificates and writes its own configurations. Takes the root context. */}}
-{{- define "vcbatch.selfManaged" -}}
-{{ and (eq .Values.admission.mode "webhooks") (eq .Values.admission.certificates "self") | ternary "true" "" }}
-{{- end }}
-
 {{/* A duration of hours, minutes and seconds in whole seconds, at least one. */}}
 {{- define "vcbatch.seconds" -}}
 {{- $total := 0.0 -}}
