@@ -267,6 +267,18 @@ def _others() -> Iterator[tuple[str, str, Json]]:
         values_each=5,
     )
     yield "/hypernodes/validate", "many different patterns", named({"tier": 1, "members": different})
+    dear = _many(
+        lambda n: {"type": "Node", "selector": {"regexMatch": {"pattern": rf"\pL{{20}}{n}"}}},
+        bytes_each=80,
+        values_each=5,
+    )
+    yield "/hypernodes/validate", "many dear patterns", named({"tier": 1, "members": dear})
+    refused = _many(
+        lambda n: {"type": "Node", "selector": {"regexMatch": {"pattern": rf"\pL{{99}}{n}"}}},
+        bytes_each=80,
+        values_each=5,
+    )
+    yield "/hypernodes/validate", "many refused patterns", named({"tier": 1, "members": refused})
     for name, pattern in (
         ("a long pattern", "a" * 2_900_000), ("a long class", f"[{'a-z' * 900_000}]"), ("repeats", "(a{1000}){1000}"),
         ("nested groups", "(" * 30_000 + ")" * 30_000), ("nested repeats", "((((a{9}){9}){9}){9}){9}"),

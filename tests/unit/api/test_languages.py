@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from vcbatch.api import cron
 from vcbatch.api.flags import parse_flags
@@ -105,6 +108,27 @@ def test_patterns(pattern: str, text: str, matches: bool) -> None:
     [
         ("[", "error parsing regexp: missing closing ]: `[`"),
         ("a(b", "error parsing regexp: missing closing ): `a(b`"),
+        (r"\C", r"error parsing regexp: invalid escape sequence: `\C`"),
+        (r"a\Cb", r"invalid escape sequence: `\C`"),
+        (r"\Z", "invalid escape sequence"),
+        (r"\p{Foo}", "invalid character class range"),
+        (r"\8", "invalid escape sequence"),
+        (r"[a-\d]", "error parsing regexp"),
+        ("[[:foo:]]", "invalid character class range"),
+        ("(?P<é>a)", "invalid named capture: `(?P<é>`"),
+        ("(?<é>a)", "invalid named capture: `(?<é>`"),
+        ("(?P=n)", "invalid or unsupported Perl syntax"),
+        ("(?P>n)", "invalid or unsupported Perl syntax"),
+        ("(?<=a)", "invalid or unsupported Perl syntax"),
+        ("(?>a)", "invalid or unsupported Perl syntax"),
+        ("(?#a)", "invalid or unsupported Perl syntax"),
+        ("a++", "invalid nested repetition operator"),
+        ("((a{100}){100}){100}", "invalid repeat count"),
+        ("a{2,1}", "invalid repeat count"),
+        ("a\\", "trailing backslash at end of expression"),
+        ("(" * 1001 + ")" * 1001, "expression nests too deeply"),
+        ("\ud800", "invalid UTF-8"),
+        (r"\pL{1000}", "expression too large"),
         ("a)b", "unexpected )"),
         ("(?=a)", "invalid or unsupported Perl syntax"),
         (r"(a)\1", r"invalid escape sequence: `\1`"),
@@ -114,10 +138,61 @@ def test_patterns(pattern: str, text: str, matches: bool) -> None:
         ("*", "error parsing regexp"),
     ],
 )
-def test_patterns_that_re2_refuses(pattern: str, said: str) -> None:
+def test_patterns_that_go_refuses(pattern: str, said: str) -> None:
     with pytest.raises(MalformedPattern, match="error parsing regexp") as refused:
         compile_pattern(pattern)
     assert said in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "matches"),
+    [
+        (r"^\p{Greek}+$", "αβγ", True),
+        (r"^\p{Greek}+$", "abc", False),
+        (r"^\PL$", "1", True),
+        (r"^\p{^Lu}$", "a", True),
+        (r"^[\pN-]+$", "1-2", True),
+        (r"^\Qa.b*\E$", "a.b*", True),
+        (r"^\Qa.b\E$", "axb", False),
+        (r"\Q\C(", r"\C(", True),
+        (r"\\C", r"\C", True),
+        ("[(]", "(", True),
+        (r"a\z", "a", True),
+        (r"a\z", "a\n", False),
+        ("a$", "a\n", False),
+        (r"\x{1F600}", "😀", True),
+        (r"\012", "\n", True),
+        ("(?<n>a)(?P<m>b)", "ab", True),
+        ("(?P<n>a)(?P<n>b)", "ab", True),
+        ("(?i-s:A.)b", "axb", True),
+        ("(?U)a+", "a", True),
+        ("a{,2}", "a{,2}", True),
+        ("[[:word:]]", "_", True),
+        ("[]a]", "]", True),
+        (r"^\d$", "٣", False),
+        (r"\bé", "é", False),
+        ("(" * 200 + "a" + ")" * 200, "a", True),
+    ],
+)
+def test_patterns_mean_what_they_mean_in_go(pattern: str, text: str, matches: bool) -> None:
+    """Source of each: Go's `regexp/syntax`, tried with Go 1.26."""
+    assert bool(compile_pattern(pattern).search(text)) is matches
+
+
+_PIECES = (r"\C", r"\Q", r"\E", r"\pL", r"\p{Greek}", "(?P<n>", "(?<é>", "(?:", "(", ")", "[", "[^", "]", "-", "|", "*",
+           "{2}", "\\", "a", "é", r"\b", r"\z", "^", "$")  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(_PIECES), max_size=12).map("".join))
+def test_no_byte_and_no_foreign_name_gets_past_quotes_and_classes(pattern: str) -> None:
+    r"""Where RE2 reads `\C` as any byte, it is refused, wherever it stands. Where it is quoted, it is a text."""
+    try:
+        compiled = compile_pattern(pattern)
+    except MalformedPattern:
+        return
+    assert all(name.isascii() for name in getattr(compiled, "groupindex", {}))
+    quoted = re.sub(r"(?s)\\Q.*?(?:\\E|$)|\\[^C]", "", pattern)
+    assert r"\C" not in quoted
 
 
 def test_times() -> None:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 from vcbatch.api.hypernode import HyperNode, Member
-from vcbatch.api.re2 import MalformedPattern, compile_pattern
+from vcbatch.api.re2 import MalformedPattern, compile_pattern, cost_of
 from vcbatch.api.validate.fault import Cause, Fault
+
+MOST_PATTERN_COST: Final = 200_000
+"""Of the different patterns of one HyperNode, in instructions of RE2: a fraction of a second, and some 1,500 patterns
+such as `^rack-12-node-[0-9]+$`."""
 
 
 def hypernode_faults(hypernode: HyperNode) -> list[Fault]:
@@ -15,19 +20,30 @@ def hypernode_faults(hypernode: HyperNode) -> list[Fault]:
     if not hypernode.spec.members:
         text = "spec.members: Invalid value: []: member must have at least one member"
         return [Fault("spec.members", text, Cause.REQUIRED)]
-    return [
-        fault
-        for index, member in enumerate(hypernode.spec.members)
-        for fault in _member_faults(member, f"spec.members[{index}].selector")
-    ]
+    return list(_pattern_faults(hypernode.spec.members))
 
 
-def _member_faults(member: Member, path: str) -> Iterator[Fault]:
-    selector = member.selector
-    if selector.regex_match is not None:
-        field, pattern = f"{path}.regexMatch.pattern", selector.regex_match.pattern
-        try:
-            compile_pattern(pattern)
-        except MalformedPattern as error:
-            text = f'Invalid value: "{pattern}": member regexMatch pattern is invalid: {error}'
+def _pattern_faults(members: Sequence[Member]) -> Iterator[Fault]:
+    """Each different pattern is compiled once. All together may cost no more than `MOST_PATTERN_COST`."""
+    judged: dict[str, str] = {}
+    left = MOST_PATTERN_COST
+    for index, member in enumerate(members):
+        if member.selector.regex_match is None:
+            continue
+        field, pattern = f"spec.members[{index}].selector.regexMatch.pattern", member.selector.regex_match.pattern
+        if pattern not in judged:
+            if left <= 0:
+                text = (
+                    f"Too many: the different patterns of the first {index} members are all that one HyperNode may have"
+                )
+                yield Fault("spec.members", f"spec.members: {text}; use labelMatch, or HyperNodes below this one")
+                return
+            try:
+                found = compile_pattern(pattern)
+            except MalformedPattern as error:
+                found = error
+            judged[pattern] = str(found) if isinstance(found, MalformedPattern) else ""
+            left -= cost_of(found)
+        if judged[pattern]:
+            text = f'Invalid value: "{pattern}": member regexMatch pattern is invalid: {judged[pattern]}'
             yield Fault(field, f"{field}: {text}")
