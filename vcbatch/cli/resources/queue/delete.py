@@ -89,7 +89,8 @@ async def _drained(api: HttpApi, access: Access, names: Sequence[str], timeout: 
         async with asyncio.timeout(timeout.total_seconds() if timeout else None):
             ends = await asyncio.gather(*draining.values(), return_exceptions=True)
     except TimeoutError:
-        undo = access.repeat(f"`vcbatch queue open {' '.join(draining)}`")
+        left = [name for name, task in draining.items() if task.cancelled()]
+        undo = access.repeat(f"`vcbatch queue open {' '.join(left)}`")
         note(f"not all jobs have ended in time; the queues stay closed ({undo} undoes that)")
         return TIMED_OUT
     for error in filter(None, ends):
