@@ -186,8 +186,10 @@ class FakeApi:
         namespace: str | None = None,
         subresource: str = "",
         kind: PatchKind = PatchKind.MERGE,
+        manager: str = "",
     ) -> Json:
         assert isinstance(patch, Mapping)
+        assert bool(manager) is (kind is PatchKind.APPLY)
         self.writes.append(("patch", "/".join(filter(None, (resource.plural, subresource))), name))
         stored = self._find(resource, name, namespace)
         for field in ("uid", "resourceVersion"):

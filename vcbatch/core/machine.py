@@ -62,6 +62,10 @@ class WriteStatus:
     ref: ObjectRef
     resource_version: str
     status: Json
+    applied: tuple[str, ...] = ()
+    """Fields that are written by server-side apply, each time all of them, so that `manager` owns them and nothing
+    else: a controller of Volcano's that applies them under that name then finds them its own."""
+    manager: str = ""
     may_wait: timedelta = timedelta(0)
     """How long it may be left to later looks where it brings nothing that anybody acts on (new counts, while a thousand
     pods start): so that what comes a moment later goes with it, and the writes of a gang don't grow with its size."""

@@ -23,7 +23,7 @@ from vcbatch.core.machine import Create, Decision, Delete, Emit, Ensure, Mark, O
 from vcbatch.runtime.caches.cache import Cache, deleting
 from vcbatch.runtime.events.recorder import Recorder
 from vcbatch.runtime.pacing.at_once import CREATES
-from vcbatch.seams.api import Api, ApiError, Json, get_or_none
+from vcbatch.seams.api import Api, ApiError, Json, PatchKind, get_or_none
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random
 
@@ -151,12 +151,9 @@ class Applier:
         patch = merge_diff(stored.get("status"), write.status)
         if not patch:
             return write.resource_version
-        body: Json = {"metadata": {"uid": ref.uid, "resourceVersion": write.resource_version}, "status": patch}
         subresource = "" if ref.resource in self._without_status else "status"
         try:
-            answer = await self._api.patch(
-                ref.resource, ref.name, body, namespace=ref.namespace or None, subresource=subresource
-            )
+            answer = await self._send_status(write, patch, subresource)
         except ApiError as error:
             if error.conflict or error.not_found:
                 await self._refresh(ref)
@@ -164,6 +161,35 @@ class Applier:
             raise NotAppliedError(f"write status of {ref.resource.kind}", error) from error
         self._remember(ref.resource, answer)
         return answer["metadata"]["resourceVersion"]
+
+    async def _send_status(self, write: WriteStatus, patch: Json, subresource: str) -> Json:
+        """The last answer. What is applied goes first: it is what others act on."""
+        ref, version = write.ref, write.resource_version
+        namespace = ref.namespace or None
+        answer: Json = {}
+        if any(field in patch for field in write.applied):
+            status = {field: write.status[field] for field in write.applied if field in write.status}
+            body: Json = {
+                "apiVersion": ref.resource.api_version,
+                "kind": ref.resource.kind,
+                "metadata": {"name": ref.name, "uid": ref.uid, "resourceVersion": version},
+                "status": status,
+            }
+            answer = await self._api.patch(
+                ref.resource,
+                ref.name,
+                body,
+                namespace=namespace,
+                subresource=subresource,
+                kind=PatchKind.APPLY,
+                manager=write.manager,
+            )
+            version = answer["metadata"]["resourceVersion"]
+            patch = {field: value for field, value in patch.items() if field not in write.applied}
+        if patch:
+            body = {"metadata": {"uid": ref.uid, "resourceVersion": version}, "status": patch}
+            answer = await self._api.patch(ref.resource, ref.name, body, namespace=namespace, subresource=subresource)
+        return answer
 
     async def _mark_all(self, marks: Sequence[Mark], versions: Mapping[str, str]) -> None:
         """`versions` by UID: those that this decision's own status write made."""

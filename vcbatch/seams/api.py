@@ -150,8 +150,10 @@ class Api(Protocol):
         namespace: str | None = None,
         subresource: str = "",
         kind: PatchKind = PatchKind.MERGE,
+        manager: str = "",
     ) -> Json:
-        """A `metadata.uid` or `metadata.resourceVersion` inside a merge patch is a precondition."""
+        """A `metadata.uid` or `metadata.resourceVersion` inside a merge patch is a precondition, the latter in an apply
+        as well. `manager` is for an apply, by whom it is; fields that others own are taken over."""
         ...
 
     async def delete(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from typing import Final
 
 from vcbatch.api import names
 from vcbatch.api.job import Action
@@ -15,6 +16,10 @@ from vcbatch.core.machine import Decision, Emit, EventType, Json, Mark, WriteSta
 from vcbatch.core.queue.commands import SHUT, Inbox, read_inbox
 from vcbatch.core.queue.states import rule_of
 from vcbatch.core.queue.view import QueueView
+
+MANAGER: Final = "queue-controller"
+"""As whom Volcano's queue controller applies `status.state`, without force. Where another manager owns the field, its
+apply is refused as soon as it is about to change it."""
 
 
 def decide(view: QueueView, *, now: datetime) -> Decision:
@@ -39,7 +44,13 @@ def decide(view: QueueView, *, now: datetime) -> Decision:
     state = rule_of(queue.status.state, action).decide(empty)
     stored = queue.status.dump()
     decided = _with_counts({**stored, "state": str(state)}, view.pod_groups)
-    status = WriteStatus(ref=ref_of(QUEUES, queue), resource_version=queue.metadata.resource_version, status=decided)
+    status = WriteStatus(
+        ref=ref_of(QUEUES, queue),
+        resource_version=queue.metadata.resource_version,
+        status=decided,
+        applied=("state",),
+        manager=MANAGER,
+    )
     return Decision(
         status=None if decided == stored else status,
         marks=marks,

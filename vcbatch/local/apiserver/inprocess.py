@@ -174,11 +174,12 @@ class InProcessApi:
         namespace: str | None = None,
         subresource: str = "",
         kind: PatchKind = PatchKind.MERGE,
+        manager: str = "",
     ) -> Json:
         entry = self._entry(resource)
         if subresource not in _SERVED_BY_CORE or kind is PatchKind.APPLY:
             path = resource.path(namespace=namespace, name=name, subresource=subresource)
-            return await self._request("PATCH", path, patch, content_type=kind)
+            return await self._request("PATCH", path, patch, content_type=kind, manager=manager)
         self._check_subresource(entry, name, subresource)
         accepted = accepted_types(entry)
         if kind not in accepted:
@@ -225,13 +226,16 @@ class InProcessApi:
     async def _post(self, path: str, body: Json) -> Json:
         return await self._request("POST", path, body)
 
-    async def _request(self, method: str, path: str, body: Any, *, content_type: str = "application/json") -> Json:
+    async def _request(
+        self, method: str, path: str, body: Any, *, content_type: str = "application/json", manager: str = ""
+    ) -> Json:
         """For what handlers of the kinds answer: through the routes, without a socket."""
+        force = {"force": ["true"]} if manager else {}
         response = await self._handler.handle(
             Request(
                 method=method,
                 path=path,
-                query={"fieldManager": [self._user.name]},
+                query={"fieldManager": [manager or self._user.name], **force},
                 headers={"content-type": content_type},
                 body=encode(body),
                 user=self._user,

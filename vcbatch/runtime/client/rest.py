@@ -241,9 +241,11 @@ class RestApi(ABC):
         namespace: str | None = None,
         subresource: str = "",
         kind: PatchKind = PatchKind.MERGE,
+        manager: str = "",
     ) -> Json:
         path = _path(resource, namespace, name, subresource)
-        return _object(await self._request("PATCH", path, body=patch, content_type=kind.value))
+        query = {"fieldManager": manager, "force": "true"} if manager else None
+        return _object(await self._request("PATCH", path, query=query, body=patch, content_type=kind.value))
 
     async def apply(
         self,
