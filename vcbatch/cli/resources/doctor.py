@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, cast
+from collections.abc import Awaitable, Callable, Iterator
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from vcbatch.api.names import COMPONENTS_NAMESPACE
+from vcbatch.api.names import COMPONENTS_NAMESPACE, CONTROLLERS_LEASE, SCHEDULER_LEASE
 from vcbatch.api.resources import PODS
 from vcbatch.cli.access import Access, access_options
 from vcbatch.cli.local_scheduler import local_state
@@ -22,6 +23,8 @@ from vcbatch.seams.api import Api, ApiError
 if TYPE_CHECKING:
     from vcbatch.runtime.client.rest import RestApi
 
+Json = dict[str, Any]
+
 
 @click.command("doctor")
 @click.option(
@@ -30,7 +33,8 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @access_options
 def command(access: Access, components_namespace: str) -> int:
-    """Check the connection, the kinds, your rights, admission, scheduler, controllers and queues.
+    """Check the connection, the kinds, your rights, admission, scheduler, controllers and queues; on a cluster also how
+    vcbatch is installed: versions, CRDs, webhooks, replicas, other schedulers of the same name, clocks.
 
     Exit code 1 where something fails; what is merely odd is a warning.
     """
@@ -53,7 +57,14 @@ def command(access: Access, components_namespace: str) -> int:
             failing=rest.failing_checks,
         )
         asked = examine(api, setting, server=connection.server, version=rest.version)
+        reached = True
         async for finding in asked:
+            failed = failed or finding.verdict is Verdict.FAILED
+            reached = reached and not (failed and finding.about == "connection")
+            say("\n".join(lines_of(finding, terminal)))
+        if not reached:
+            return
+        for finding in await installation(api, rest.version, access.now, components_namespace):
             failed = failed or finding.verdict is Verdict.FAILED
             say("\n".join(lines_of(finding, terminal)))
         for finding in await _lost(access, api):
@@ -61,6 +72,30 @@ def command(access: Access, components_namespace: str) -> int:
 
     access.once(work)
     return 1 if failed else 0
+
+
+async def installation(
+    api: Api, version: Callable[[], Awaitable[Json]], now: Callable[[], datetime], components: str
+) -> list[Finding]:
+    """How vcbatch is installed on a cluster; nothing for a `vcbatch up`, and of Leases only what `examine` leaves."""
+    from vcbatch.cli.inventory.findings import Level, Purpose, findings
+    from vcbatch.cli.inventory.read import PagedApi, Reader
+
+    inventory = await Reader(cast("PagedApi", api), version=version, now=now, components=components).read()
+    if inventory.local:
+        return []
+    verdicts = {Level.BLOCKER: Verdict.FAILED, Level.WARNING: Verdict.WARNING, Level.OK: Verdict.OK}
+    examined = {f"lease/{name} in {components}" for name in (CONTROLLERS_LEASE, SCHEDULER_LEASE)}
+    return [
+        Finding(
+            verdict=verdicts[one.level],
+            about=one.check,
+            message=f"{one.subject}: {one.message}" if one.subject else one.message,
+            todo=one.todo,
+        )
+        for one in findings(inventory, now(), purpose=Purpose.DOCTOR)
+        if one.subject not in examined
+    ]
 
 
 async def _lost(access: Access, api: Api) -> list[Finding]:
