@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -118,6 +119,18 @@ async def test_components_without_a_successor_are_named(role: Role) -> None:
 
 def test_every_role_has_a_line() -> None:
     assert SUCCESSORS.keys() == set(Role)
+
+
+def test_the_page_has_the_same_table() -> None:
+    page = (Path(__file__).parents[4] / "docs/migrate-from-volcano.md").read_text(encoding="utf-8")
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in page.splitlines() if line.startswith("| ")
+    ]
+    told = {row[0]: row[1:] for row in rows if len(row) == 3 and row[2].startswith(("yes", "no", "for another"))}
+    assert {name: row[0] for name, row in told.items()} == {one.component: one.by for one in SUCCESSORS.values()}
+    assert {name for name, row in told.items() if row[1] == "yes"} == {
+        one.component for one in SUCCESSORS.values() if one.keep
+    }
 
 
 async def test_two_sets_of_controllers_block() -> None:
