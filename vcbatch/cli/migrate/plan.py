@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import Final
 
 from vcbatch.api.name_rules import dns_label
 from vcbatch.api.names import DEFAULT_SCHEDULER, SCHEDULER_LEASE
+from vcbatch.api.resources import QUEUES
 from vcbatch.cli.inventory.model import Inventory, Maker, Owner, PolicyEntry, Program, Role, Webhook
 from vcbatch.cli.inventory.programs import MANAGED_BY, RELEASE_NAME, RELEASE_NAMESPACE, RESOURCE_POLICY
 from vcbatch.cli.migrate.check import CORE, IN_FLIGHT, owners, scheduler_names
@@ -434,7 +436,17 @@ def _queues_freed(inventory: Inventory) -> Iterator[Step]:
     ]
     if not held:
         return
-    patch = quote('[{"op":"replace","path":"/metadata/managedFields","value":[{}]}]')
+    # Without any entry the server would let `before-first-apply` own all fields, which is another manager as well.
+    entry = {
+        "manager": "queue-controller",
+        "operation": "Apply",
+        "apiVersion": QUEUES.api_version,
+        "fieldsType": "FieldsV1",
+        "fieldsV1": {"f:status": {"f:state": {}}},
+        "subresource": "status",
+    }
+    change = [{"op": "replace", "path": "/metadata/managedFields", "value": [entry]}]
+    patch = quote(json.dumps(change, separators=(",", ":")))
     yield Step(
         title="Free the state of queues",
         why="Volcano's queue controller applies `status.state` as the field manager queue-controller, and doesn't "
