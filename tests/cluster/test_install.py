@@ -1,0 +1,94 @@
+"""`vcbatch install` and `uninstall` on a real control plane. The pods of its Deployments run on simulated nodes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cluster.conftest import MakeControlPlane
+from tests.cluster.controlplane import REPOSITORY, ControlPlane
+from tests.cluster.gangs import gang, submit
+from vcbatch.api.resources import CRDS, DEPLOYMENTS, JOBS
+from vcbatch.cli.inventory.read import VALIDATING_WEBHOOKS
+
+Json = dict[str, Any]
+
+
+@pytest.fixture
+def plane(make_control_plane: MakeControlPlane) -> ControlPlane:
+    made = make_control_plane()
+    made.add_nodes(2)
+    done = made.kubectl("delete", "crd", "--all")
+    assert done.returncode == 0, done.stderr
+    return made
+
+
+def vcbatch(plane: ControlPlane, *arguments: str, kubeconfig: Path | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "vcbatch", *arguments, "--kubeconfig", str(kubeconfig or plane.kubeconfig)],
+        capture_output=True, text=True, check=False, timeout=300, cwd=plane.folder,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+    )  # fmt: skip
+
+
+def changes(done: subprocess.CompletedProcess[str]) -> dict[str, str]:
+    """What became of each object."""
+    assert done.returncode == 0, done.stdout + done.stderr
+    return {words[0]: " ".join(words[1:]) for words in map(str.split, done.stdout.splitlines())}
+
+
+def test_install_again_and_uninstall(plane: ControlPlane) -> None:
+    first = changes(vcbatch(plane, "install", "--dry-run"))
+    assert set(first.values()) == {"created (server dry run)"}
+    assert plane.call("GET", CRDS.path())["items"] == []
+
+    done = vcbatch(plane, "install", "--timeout", "3m")
+    assert set(changes(done).values()) == {"created"}
+    assert 'deployment "vcbatch-scheduler" successfully rolled out' in done.stderr
+    assert changes(done).keys() == first.keys()
+
+    assert set(changes(vcbatch(plane, "install")).values()) == {"unchanged"}
+    one = changes(vcbatch(plane, "install", "--set", "replicas=1"))
+    assert {key for key, value in one.items() if value == "configured"} == {
+        "deployment.apps/vcbatch-controllers", "deployment.apps/vcbatch-scheduler", "deployment.apps/vcbatch-webhooks",
+    }  # fmt: skip
+
+    submit(plane, gang("kept", 1, command="sleep inf"))
+    removed = changes(vcbatch(plane, "uninstall"))
+    assert set(removed.values()) == {"deleted"}
+    assert not [name for name in removed if name.startswith(("customresourcedefinition", "namespace"))]
+    assert plane.call("GET", JOBS.path(namespace="default", name="kept"))
+    assert plane.call("GET", DEPLOYMENTS.path(namespace="volcano-system"))["items"] == []
+    assert plane.call("GET", VALIDATING_WEBHOOKS.path())["items"] == []
+    again = changes(vcbatch(plane, "install", "--no-wait"))
+    assert {value for name, value in again.items() if name.startswith("customresource")} == {"unchanged"}
+
+
+def test_fields_of_other_managers_are_named_and_nothing_is_changed(plane: ControlPlane) -> None:
+    crd = REPOSITORY / "crds/queues.scheduling.volcano.sh.yaml"
+    text = crd.read_text(encoding="utf-8").replace("shortNames: [q, queue-v1beta1]", "shortNames: [q, other]")
+    done = plane.kubectl("apply", "--server-side", "--field-manager=helm", "-f", "-", stdin=text)
+    assert done.returncode == 0, done.stderr
+    refused = vcbatch(plane, "install", "--no-wait")
+    assert refused.returncode == 1
+    assert 'conflict with "helm"' in refused.stderr
+    assert "--force-conflicts" in refused.stderr
+    assert [one["metadata"]["name"] for one in plane.call("GET", CRDS.path())["items"]] == [
+        "queues.scheduling.volcano.sh"
+    ]
+    forced = changes(vcbatch(plane, "install", "--no-wait", "--force-conflicts"))
+    assert forced["customresourcedefinition.apiextensions.k8s.io/queues.scheduling.volcano.sh"] == "configured"
+
+
+def test_a_user_without_rights_is_told_which_are_missing(plane: ControlPlane) -> None:
+    refused = vcbatch(plane, "install", "--no-wait", kubeconfig=plane.user("eve"))
+    assert refused.returncode == 1
+    assert "nothing was changed" in refused.stderr.lower()
+    assert "Traceback" not in refused.stderr
+    assert "secret/volcano-admission-secret" in refused.stderr
+    assert plane.call("GET", CRDS.path())["items"] == []
