@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import re
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,12 +34,15 @@ from webhooks.certificates.context import CertificateError, ServingContext
 from webhooks.certificates.files import FileCertificates
 from webhooks.certificates.managed import ManagedCertificates
 from webhooks.certificates.trust import Trust
-from webhooks.configurations import SERVICE
+from webhooks.configurations import SERVICE, Target, pointed, shipped
+from webhooks.kept_configurations import KeptConfigurations, RulesLease
+from webhooks.policies.expressions import OF_A_JOB
 from webhooks.server import listen, serve
 from webhooks.service import AdmissionService
 from webhooks.settings import FollowedSettings
 from webhooks.world import World
 
+log = logging.getLogger(__name__)
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
@@ -53,6 +58,10 @@ class _Options:
     webhook_namespace: str
     webhook_service_name: str
     webhook_url: str
+    manage_configurations: bool
+    ca_cert_file: Path | None
+    controllers_account: str
+    include_job_pods: bool
     graceful_shutdown_time: float
     healthz_address: Address | None
     admission_conf: Path | None
@@ -96,6 +105,24 @@ class _Options:
 @click.option(
     "--webhook-url", default="", metavar="https://HOST:PORT",
     help="Without files: where API servers ask if not through the Service; the certificate is for HOST, too.",
+)  # fmt: skip
+@click.option(
+    "--manage-configurations", is_flag=True,
+    help="Write the rules into the webhook configurations, which exist, once the service is ready, and keep them so.",
+)  # fmt: skip
+@click.option(
+    "--ca-cert-file", type=_FILE, default=None, metavar="FILE",
+    help="With files and --manage-configurations: the authority of the certificate, in PEM; may be replaced.",
+)  # fmt: skip
+@click.option(
+    "--controllers-account", default="", metavar="NAMESPACE/NAME",
+    help="With --manage-configurations: the service account of `vcbatch controllers`, whose pods of Jobs aren't asked "
+    "about.  [default: vcbatch-controllers in --webhook-namespace]",
+)  # fmt: skip
+@click.option(
+    "--include-job-pods", is_flag=True,
+    help="With --manage-configurations: ask about pods and PodGroups of Jobs, too. On with --admission-conf and with "
+    f"the feature gate {QUEUE_GATES}, which are about them.",
 )  # fmt: skip
 @click.option(
     "--graceful-shutdown-time", type=DurationType(), default="10s", show_default=True,
@@ -173,8 +200,10 @@ async def _work(component: Component, options: _Options) -> None:
             drain_seconds=options.graceful_shutdown_time,
         )
 
+    kept = _kept(component, options, certificates, settings, lambda: service.world.complete)
+
     async def fill() -> None:
-        await asyncio.gather(world.synced(), certificates.trusted.wait())
+        await asyncio.gather(world.synced(), certificates.trusted.wait(), *([kept.usable.wait()] if kept else []))
         settle()
         component.ready.set()
         try:
@@ -188,6 +217,7 @@ async def _work(component: Component, options: _Options) -> None:
             Part(name="following the resource groups", run=settings.follow),
             Part(name="becoming ready", run=fill),
             *certificates.parts,
+            *([Part(name="keeping the webhook configurations", run=kept.keep)] if kept else []),
             *informers.parts(),
         )
 
@@ -200,16 +230,21 @@ class _Certificates:
     serving: asyncio.Event
     trusted: asyncio.Event
     parts: Sequence[Part]
+    trust: Trust | None = None
+    """The configurations, where they are followed."""
+    bundle: Callable[[], bytes] = lambda: b""
+    """The authorities."""
 
 
 def _certificates(component: Component, options: _Options) -> _Certificates:
     context = ServingContext(clock=component.clock, meter=component.meter)
     if options.tls_cert_file is not None and options.tls_private_key_file is not None:
-        return _of_files(component, context, options.tls_cert_file, options.tls_private_key_file)
+        return _of_files(component, context, options, options.tls_cert_file, options.tls_private_key_file)
     informers = Informers(component.api, clock=component.clock, random=component.random, meter=component.meter)
+    trust = Trust(component.api, informers)
     managed = ManagedCertificates(
         component.api,
-        Trust(component.api, informers),
+        trust,
         namespace=options.webhook_namespace,
         secret=options.tls_secret_name,
         names=_names(options),
@@ -217,10 +252,19 @@ def _certificates(component: Component, options: _Options) -> _Certificates:
         clock=component.clock,
     )
     parts = [Part(name="keeping the certificates", run=managed.keep), *informers.parts()]
-    return _Certificates(context=context, serving=managed.serving, trusted=managed.trusted, parts=parts)
+    return _Certificates(
+        context=context,
+        serving=managed.serving,
+        trusted=managed.trusted,
+        parts=parts,
+        trust=trust,
+        bundle=lambda: managed.bundle,
+    )
 
 
-def _of_files(component: Component, context: ServingContext, certificate: Path, key: Path) -> _Certificates:
+def _of_files(
+    component: Component, context: ServingContext, options: _Options, certificate: Path, key: Path
+) -> _Certificates:
     try:
         files = FileCertificates(certificate, key, context=context, clock=component.clock)
     except CertificateError as error:
@@ -228,7 +272,60 @@ def _of_files(component: Component, context: ServingContext, certificate: Path, 
     there = asyncio.Event()
     there.set()
     parts = [Part(name="following the certificate", run=files.follow)]
-    return _Certificates(context=context, serving=there, trusted=there, parts=parts)
+    if not options.manage_configurations:
+        return _Certificates(context=context, serving=there, trusted=there, parts=parts)
+    informers = Informers(component.api, clock=component.clock, random=component.random, meter=component.meter)
+    trust = Trust(component.api, informers)
+    parts += informers.parts()
+    return _Certificates(context=context, serving=there, trusted=there, parts=parts, trust=trust)
+
+
+def _kept(
+    component: Component,
+    options: _Options,
+    certificates: _Certificates,
+    settings: FollowedSettings,
+    well: Callable[[], bool],
+) -> KeptConfigurations | None:
+    """What keeps the configurations, where that is asked for. Else a feature that is about pods of Jobs may need other
+    configurations, which is said."""
+    ours = shipped()
+    about_jobs = options.admission_conf is not None or settings.current().queue_gates
+    if not options.manage_configurations or certificates.trust is None:
+        if about_jobs:
+            log.warning(
+                "resource groups and scheduling gates reach the pods of Jobs only where the webhook configurations "
+                "come from `python -m webhooks --include-job-pods`: the match condition %s leaves these pods out",
+                OF_A_JOB,
+            )
+        return None
+    file = options.ca_cert_file
+
+    def wanted() -> Sequence[Mapping[str, Any]]:
+        now = settings.current()
+        target = Target(
+            service=options.webhook_service_name,
+            namespace=options.webhook_namespace,
+            url=options.webhook_url,
+            controllers=options.controllers_account or f"{options.webhook_namespace}/vcbatch-controllers",
+            job_pods=options.include_job_pods or bool(now.resource_groups) or now.queue_gates,
+            schedulers=now.schedulers,
+            groups=now.resource_groups,
+        )
+        return pointed(ours, ca_bundle=file.read_bytes() if file is not None else b"", target=target)
+
+    lease = RulesLease(
+        component.api, namespace=options.webhook_namespace, identity=component.identity, clock=component.clock
+    )
+    return KeptConfigurations(
+        component.api,
+        certificates.trust,
+        lease,
+        wanted=wanted,
+        bundle=certificates.bundle,
+        well=lambda: well() and component.ready.is_set() and not component.health.fault(),
+        clock=component.clock,
+    )
 
 
 def _names(options: _Options) -> frozenset[str]:
@@ -243,6 +340,11 @@ def _names(options: _Options) -> frozenset[str]:
 def _checked(options: _Options) -> _Options:
     if (options.tls_cert_file is None) != (options.tls_private_key_file is None):
         raise click.UsageError("--tls-cert-file and --tls-private-key-file go together")
+    if options.manage_configurations and options.tls_cert_file is not None and options.ca_cert_file is None:
+        raise click.UsageError("--manage-configurations with --tls-cert-file needs --ca-cert-file")
+    account = options.controllers_account
+    if account and re.fullmatch("[a-z0-9.-]+/[a-z0-9.-]+", account) is None:
+        raise click.BadParameter(f"{account!r} isn't NAMESPACE/NAME", param_hint="--controllers-account")
     try:
         url = urlsplit(options.webhook_url)
         good = not options.webhook_url or (url.scheme == "https" and bool(url.hostname))

@@ -58,6 +58,11 @@ class ManagedCertificates:
         self.serving = asyncio.Event()
         self.trusted = asyncio.Event()
 
+    @property
+    def bundle(self) -> bytes:
+        """The authorities, in PEM; empty before there are any."""
+        return self._last.bundle
+
     async def keep(self) -> None:
         """Look now and then, and whenever a configuration has changed, until cancelled."""
         await self._trust.synced()
@@ -76,7 +81,7 @@ class ManagedCertificates:
         material = await self._agreed()
         self._show(material)
         await self._trust.put(material.bundle, seen=seen)
-        if not seen and not self.trusted.is_set():
+        if not self._trust.exist and not self.trusted.is_set():
             log.warning("there is no webhook configuration of ours on this cluster, so nobody will ask")
         self.trusted.set()
 

@@ -11,7 +11,7 @@ import base64
 import binascii
 import copy
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from vcbatch.api.resources import Resource
@@ -42,6 +42,24 @@ class Trust:
         self.changed = asyncio.Event()
         for cache in self._caches.values():
             cache.listen(lambda _change: self.changed.set())
+
+    def listen(self, changed: Callable[[], None]) -> None:
+        """Call that, too, when a configuration has changed."""
+        for cache in self._caches.values():
+            cache.listen(lambda _change: changed())
+
+    @property
+    def exist(self) -> bool:
+        """Whether there is any configuration of ours, with webhooks or without."""
+        return any(self.configuration(resource, name) for resource, names in NAMES.items() for name in names)
+
+    def configuration(self, resource: Resource, name: str) -> Json | None:
+        """A configuration as it is now, whether it has webhooks or not."""
+        return self._caches[resource].by_key(name)
+
+    def remember(self, resource: Resource, written: Json) -> None:
+        """Take over what somebody else in this process wrote."""
+        self._caches[resource].put(written)
 
     async def synced(self) -> None:
         """Return once the configurations are known."""
