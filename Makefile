@@ -14,6 +14,7 @@
 #   make check           formatting, lint, types and import contracts
 #   make chart-docs      write values.yaml and README.md of the Helm chart from its schema
 #   make dashboards      write the Grafana dashboards of the Helm chart from helm/dashboards.py
+#   make manifest        write the chart as one file, which `vcbatch install` applies
 #   make chart-lint      `helm lint --strict`, and whether these are up to date
 #   make fidelity-record keep anew what a real API server answers to the requests of tests/fidelity
 #   make explore         property tests with new examples (SEED=... repeats a run, ROUNDS=... runs several)
@@ -46,7 +47,7 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 FUZZERS := fuzz-admission fuzz-apiserver fuzz-watch fuzz-yaml
 .PHONY: help demo test explore testbed test-cluster image image-sbom image-list test-image test-monitoring test-nodes \
 	test-training test-ray fidelity-record check fuzz $(FUZZERS) kill-test test-pythons nightly bench bench-cluster \
-	mutation crds chart-docs chart-lint dashboards clean
+	mutation crds chart-docs dashboards manifest chart-lint clean
 
 help:
 	@sed -n 's/^#   \(make \)/\1/p' Makefile
@@ -215,10 +216,15 @@ chart-docs: $(VENV)/.ready
 dashboards: $(VENV)/.ready
 	$(PY) helm/dashboards.py
 
+# The chart as one file, for people without Helm and for `vcbatch install`.
+manifest: $(VENV)/.ready
+	@helm=$$($(PY) -m tests.chart.helm) || exit 1; $(PY) -m helm.manifest "$$helm"
+
 chart-lint: $(VENV)/.ready
 	$(PY) helm/chart_docs.py --check
 	$(PY) helm/dashboards.py --check
-	@helm=$$($(PY) -m tests.chart.helm) || exit 1; "$$helm" lint --strict helm/vcbatch
+	@helm=$$($(PY) -m tests.chart.helm) || exit 1; "$$helm" lint --strict helm/vcbatch; \
+	$(PY) -m helm.manifest "$$helm" --check
 
 clean:
 	rm -rf $(VENV) $(VENV)-3.* $(TRAINING) $(RAY) .pytest_cache .ruff_cache .hypothesis .import_linter_cache .mutation

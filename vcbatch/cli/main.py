@@ -38,6 +38,8 @@ _COMMANDS: Commands = {
     "controllers": ("vcbatch.cli.controllers", "Run the controllers on a cluster."),
     "scheduler": ("vcbatch.cli.scheduler", "Run the gang scheduler on a cluster."),
     "webhooks": ("vcbatch.cli.webhooks", "Run the admission service of a cluster."),
+    "install": ("vcbatch.cli.install.command", "Install or upgrade vcbatch on a cluster, without Helm."),
+    "uninstall": ("vcbatch.cli.install.command:uninstall", "Remove what `vcbatch install` made; jobs stay."),
     "migrate": ("vcbatch.cli.migrate.command", "Check a cluster with Volcano, and print the way to vcbatch and back."),
     "crds": ("vcbatch.cli.crds", "Print or write the CustomResourceDefinitions."),
     "policies": ("vcbatch.cli.policies", "Print or write admission as policies, for clusters without webhooks."),

@@ -22,9 +22,10 @@ from vcbatch.cli.inventory.model import (
     Webhook,
 )
 
-OLDEST: Final = (1, 36)
+OLDEST: Final = (1, 34)
+"""As the chart's `kubeVersion` says."""
 NEWEST: Final = (1, 37)
-"""The range of Kubernetes versions that the tests run on."""
+"""The newest version that the tests run on."""
 _SKEW: Final = timedelta(seconds=10)
 _PATIENCE: Final = timedelta(minutes=1)
 """A Command that is older has nobody who carries it out."""

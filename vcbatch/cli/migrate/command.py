@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from vcbatch.runtime.client.rest import RestApi
 
 _NAMESPACE = click.option(
-    "--namespace", "-n", default=COMPONENTS_NAMESPACE, show_default=True, metavar="NAME",
+    "--namespace", "-n", "components", default=COMPONENTS_NAMESPACE, show_default=True, metavar="NAME",
     help="Where vcbatch is, or is to be.",
 )  # fmt: skip
 _FORMAT = click.option(
@@ -43,14 +43,14 @@ def command() -> None:
 @_NAMESPACE
 @_FORMAT
 @cluster_access_options
-def check(access: Access, namespace: str, shape: str) -> int:
+def check(access: Access, components: str, shape: str) -> int:
     """Say what a takeover would mean for each class of objects: blockers, warnings, and what simply goes on.
 
     Exit code 1 where something has to be settled first.
     """
     from vcbatch.cli.migrate.check import consequences
 
-    found = consequences(read_inventory(access, namespace), access.now())
+    found = consequences(read_inventory(access, components), access.now())
     if shape == "json":
         say(json.dumps({"findings": [asdict(one) for one in found]}, indent=2))
     else:
@@ -69,7 +69,7 @@ def check(access: Access, namespace: str, shape: str) -> int:
 @_NAMESPACE
 @_FORMAT
 @cluster_access_options
-def plan(access: Access, back: bool, beside: str | None, tool: str, namespace: str, shape: str) -> int:
+def plan(access: Access, back: bool, beside: str | None, tool: str, components: str, shape: str) -> int:
     """Print the commands in their order, with the names of the cluster's own objects. Nothing is run.
 
     Exit code 1 where `vcbatch migrate check` has blockers; the plan is printed all the same.
@@ -81,8 +81,8 @@ def plan(access: Access, back: bool, beside: str | None, tool: str, namespace: s
         raise click.UsageError("--back and --beside exclude each other")
     if beside is not None and dns_label(beside):
         raise click.UsageError(f"--beside: {beside!r} can't be the name of a scheduler")
-    inventory = read_inventory(access, namespace)
-    wish = plans.Wish(helm=tool == "helm", namespace=namespace)
+    inventory = read_inventory(access, components)
+    wish = plans.Wish(helm=tool == "helm", namespace=components)
     blockers: list[Finding] = []
     if beside is not None:
         if beside in inventory.scheduler_names or any(beside in one.scheduler_names for one in inventory.programs):

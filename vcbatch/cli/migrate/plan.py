@@ -326,10 +326,10 @@ def install_commands(wish: Wish, *, policies: Sequence[PolicyEntry], names: Sequ
     other = [name for name in names if name != DEFAULT_SCHEDULER]
     if wish.helm:
         words = [f"helm install {RELEASE} {wish.chart} -n {wish.namespace} --create-namespace --wait"]
-        if policies:
-            words.append(f"--set-file scheduler.policy={policy_file(policies[0])}")
-        if other:
-            words.append("--set " + quote(f"schedulerNames={{{','.join(names)}}}"))
+        for number, name in enumerate(names):
+            words.append("--set " + quote(f"schedulers[{number}].name={name}"))
+            if policies:
+                words.append(f"--set-file 'schedulers[{number}].policy'={policy_file(policies[0])}")
         return [" ".join(words)]
     words = [f"vcbatch install --namespace {wish.namespace} --force-conflicts"]
     if policies:

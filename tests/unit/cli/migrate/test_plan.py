@@ -88,7 +88,7 @@ async def test_helm_gets_the_definitions_with_the_keep_policy() -> None:
     assert "helm.sh/resource-policy=keep meta.helm.sh/release-name=vcbatch" in claimed
     installed = at(steps, "helm install vcbatch helm/vcbatch -n volcano-system")
     assert at(steps, "kubectl annotate crd ") < installed
-    assert "scheduler.policy=volcano-scheduler-configmap.conf" in commands(steps)[installed]
+    assert "--set-file 'schedulers[0].policy'=volcano-scheduler-configmap.conf" in commands(steps)[installed]
     assert at(steps, "annotate secret -n volcano-system volcano-admission-secret") < installed
     checked_by_a_shell(steps)
 

@@ -1,0 +1,1 @@
+"""`vcbatch install` and `vcbatch uninstall`: the manifest of the chart, chosen, applied in order and waited for."""

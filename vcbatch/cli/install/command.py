@@ -1,0 +1,269 @@
+"""`vcbatch install`: vcbatch on a cluster, without Helm and without a checkout."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import click
+
+from vcbatch.api.name_rules import dns_label
+from vcbatch.api.names import COMPONENTS_NAMESPACE
+from vcbatch.cli.access import Access, TimeoutType, cluster_access_options
+from vcbatch.cli.install.manifest import ADMISSION, COMPONENTS, Choices, chosen, shipped
+from vcbatch.cli.inventory.findings import Finding, Level, Purpose, findings
+from vcbatch.cli.inventory.screen import findings_text, summary
+from vcbatch.cli.output import CliError, note, say
+from vcbatch.cli.terminal import terminal_of
+from vcbatch.runtime.clock import BlockingClock
+from vcbatch.seams.api import Api, ApiError
+
+if TYPE_CHECKING:
+    from vcbatch.cli.inventory.model import Inventory
+    from vcbatch.cli.inventory.read import PagedApi
+    from vcbatch.runtime.client.rest import RestApi
+
+Json = dict[str, Any]
+
+_SETTINGS = "admission, components, crds and replicas"
+
+
+class SettingType(click.ParamType):
+    """`KEY=VALUE` of the few settings that there are."""
+
+    name = "KEY=VALUE"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, Any]:
+        if isinstance(value, tuple):
+            return value
+        key, equals, given = str(value).partition("=")
+        if not equals:
+            self.fail(f"{value!r} isn't KEY=VALUE", param, ctx)
+        if key == "admission":
+            return key, self._one_of(key, given, ADMISSION, param, ctx)
+        if key == "components":
+            return key, tuple(self._one_of(key, one, COMPONENTS, param, ctx) for one in given.split(","))
+        if key == "crds":
+            return key, self._one_of(key, given, ("install", "keep"), param, ctx) == "install"
+        if key != "replicas":
+            self.fail(f"{key!r} can't be set; {_SETTINGS} can. Everything else is a value of the chart", param, ctx)
+        if not (given.isascii() and given.isdigit() and 1 <= int(given[:4]) <= 10):
+            self.fail(f"replicas: {given!r}; want 1 to 10", param, ctx)
+        return key, int(given)
+
+    def _one_of(
+        self, key: str, given: str, known: tuple[str, ...], param: click.Parameter | None, ctx: click.Context | None
+    ) -> str:
+        if given not in known:
+            self.fail(f"{key}: {given!r}; want one of {', '.join(known)}", param, ctx)
+        return given
+
+
+@click.command("install")
+@click.option(
+    "--namespace",
+    "-n",
+    "components",
+    default=COMPONENTS_NAMESPACE,
+    show_default=True,
+    metavar="NAME",
+    help="Where the programs go.",
+)
+@click.option("--image", default="", metavar="IMAGE", help="Image of all programs, by tag or digest.")
+@click.option(
+    "--set", "settings", type=SettingType(), multiple=True,
+    help="admission=webhooks|policies|none, components=LIST of controllers, scheduler and webhooks, "
+    "crds=install|keep, replicas=N; may be repeated.",
+)  # fmt: skip
+@click.option(
+    "--scheduler-name", "scheduler_names", multiple=True, metavar="NAME",
+    help="The schedulerName of pods that are ours; may be repeated.  [default: volcano]",
+)  # fmt: skip
+@click.option(
+    "--scheduler-conf", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE",
+    help="The scheduler's policy, as Volcano's.  [default: a built-in policy]",
+)  # fmt: skip
+@click.option(
+    "--node-selector", "node_selectors", multiple=True, metavar="KEY:VALUE",
+    help="Use only nodes with one of these labels; may be repeated.",
+)  # fmt: skip
+@click.option("--dry-run", is_flag=True, help="Say what would change, as the server answers, and change nothing.")
+@click.option("--print", "only_print", is_flag=True, help="Print the manifest as YAML, without asking a server.")
+@click.option(
+    "--force-conflicts",
+    is_flag=True,
+    help="Take over objects and fields that another tool keeps, such as CRDs of Volcano.",
+)
+@click.option("--wait/--no-wait", default=True, show_default=True, help="Wait until all Deployments are available.")
+@click.option("--timeout", type=TimeoutType(), default="5m", show_default=True, help="How long to wait.")
+@cluster_access_options
+def command(
+    access: Access,
+    components: str,
+    image: str,
+    settings: tuple[tuple[str, Any], ...],
+    scheduler_names: tuple[str, ...],
+    scheduler_conf: Path | None,
+    node_selectors: tuple[str, ...],
+    dry_run: bool,
+    only_print: bool,
+    force_conflicts: bool,
+    wait: bool,
+    timeout: timedelta,
+) -> int:
+    """Install or upgrade vcbatch on a cluster, without Helm.
+
+    The cluster is checked first; where something speaks against it, that is said and nothing is changed. Objects are
+    applied in order by server-side apply, as the field manager vcbatch-install.
+    """
+    if dns_label(components):
+        raise click.UsageError(f"--namespace: {components!r} can't be the name of a namespace")
+    choices = Choices(
+        namespace=components,
+        image=image,
+        scheduler_names=scheduler_names,
+        node_selectors=node_selectors,
+        policy=_policy(scheduler_conf),
+    )
+    wanted = chosen(shipped(), replace(choices, **dict(settings)))
+    if only_print:
+        from vcbatch.api import yaml_writer
+
+        say("---\n".join(yaml_writer.dump(one, width=110) for one in wanted), end="")
+        return 0
+    access.once(lambda api: _install(cast("RestApi", api), access, wanted, components, force_conflicts, dry_run))
+    if wait and not dry_run:
+        access.once(lambda api: _wait(cast("RestApi", api), wanted, timeout))
+    return 0
+
+
+def _policy(path: Path | None) -> str:
+    """The text of a policy that the scheduler takes. Raises `CliError` with its faults."""
+    if path is None:
+        return ""
+    from vcbatch.cli.policy_file import policy_text, read_policy
+
+    read_policy(path)
+    return policy_text(path)
+
+
+async def _install(
+    api: RestApi, access: Access, wanted: list[Json], namespace: str, force: bool, dry_run: bool
+) -> None:
+    from vcbatch.api.resources import CRDS
+    from vcbatch.cli.install.installer import Installer
+    from vcbatch.cli.install.kinds import resource_of, title_of
+
+    installer = Installer(api, BlockingClock(), force=force)
+    inventory = await _inventory(api, access, namespace)
+    if not force:
+        inventory = replace(inventory, foreign=tuple(await installer.foreign(wanted)))
+    _refuse(findings(inventory, access.now(), purpose=Purpose.INSTALL))
+    refusals = await installer.refusals(wanted)
+    if refusals:
+        for one in refusals:
+            note(f"{one.title}: {one.message}")
+        hint = "Ask whoever runs the cluster for these rights, or have them install it."
+        if any(one.conflict for one in refusals):
+            hint = "--force-conflicts takes over what others have set."
+        count = len(refusals)
+        raise CliError(f"{count} object{'' if count == 1 else 's'} would be refused; nothing was changed", hint=hint)
+    definitions = [one for one in wanted if resource_of(one) == CRDS]
+    for number, obj in enumerate(wanted):
+        try:
+            change = await installer.apply(obj, dry_run=dry_run)
+        except ApiError as error:
+            if error.code in (0, 401):
+                raise
+            hint = f"{number} of {len(wanted)} objects were applied. The same command does the rest."
+            raise CliError(f"{title_of(obj)}: {error.sentence}", hint=hint) from error
+        say(f"{title_of(obj)} {change}{' (server dry run)' if dry_run else ''}")
+        if definitions and obj is definitions[-1] and not dry_run:
+            await installer.wait_established(definitions)
+
+
+async def _inventory(api: RestApi, access: Access, namespace: str) -> Inventory:
+    from vcbatch.cli.inventory.read import Reader
+
+    reader = Reader(cast("PagedApi", api), version=api.version, now=access.now, components=namespace)
+    return await reader.read()
+
+
+def _refuse(found: list[Finding]) -> None:
+    """Raises `CliError` where something speaks against an installation; warnings are said."""
+    told = [one for one in found if one.level is not Level.OK]
+    if told:
+        note(findings_text(told, terminal_of()))
+    if any(one.level is Level.BLOCKER for one in told):
+        raise CliError(f"vcbatch can't be installed here: {summary(told)}", hint="Nothing was changed.")
+
+
+async def _wait(api: RestApi, wanted: list[Json], timeout: timedelta) -> None:
+    from vcbatch.cli.install.installer import Installer
+
+    installer = Installer(api, BlockingClock(), force=False)
+    await installer.wait_available(wanted, timeout.total_seconds(), note)
+
+
+@click.command("uninstall")
+@click.option("--dry-run", is_flag=True, help="Say what would be deleted, and delete nothing.")
+@click.option(
+    "--namespace",
+    "-n",
+    "components",
+    default=COMPONENTS_NAMESPACE,
+    show_default=True,
+    metavar="NAME",
+    help="Where the programs are.",
+)
+@cluster_access_options
+def uninstall(access: Access, dry_run: bool, components: str) -> int:
+    """Remove what `vcbatch install` made. CRDs and the namespace stay, and with them every job, queue and pod."""
+
+    async def work(api: Api) -> int:
+        from vcbatch.cli.install.installer import installed
+        from vcbatch.cli.install.kinds import title_of
+
+        found = await installed(cast("RestApi", api))
+        for resource, obj in found:
+            metadata = obj["metadata"]
+            title = title_of({**obj, "apiVersion": resource.api_version, "kind": resource.kind})
+            if not dry_run:
+                try:
+                    await api.delete(
+                        resource, metadata["name"], namespace=metadata.get("namespace"), uid=metadata["uid"],
+                        propagation="Background",
+                    )  # fmt: skip
+                except ApiError as error:
+                    if not error.not_found:
+                        raise
+            say(f"{title} deleted{' (dry run)' if dry_run else ''}")
+        if not dry_run:
+            await _leases(api, components)
+        return len(found)
+
+    count = access.once(work)
+    if not count:
+        note(f"nothing here was made by `vcbatch install`; a Helm release is removed by helm uninstall -n {components}")
+    else:
+        note("CRDs and the namespace are kept, with all jobs and queues")
+    return 0
+
+
+async def _leases(api: Api, namespace: str) -> None:
+    """The Leases of our programs, which they made themselves."""
+    from vcbatch.api.resources import LEASES
+
+    try:
+        found = (await api.list(LEASES, namespace=namespace)).items
+    except ApiError as error:
+        if error.code in (0, 401):
+            raise
+        return
+    for lease in found:
+        name = lease["metadata"]["name"]
+        if name == "vcbatch-controllers" or name.startswith("vcbatch-scheduler"):
+            await api.delete(LEASES, name, namespace=namespace, uid=lease["metadata"]["uid"])
+            say(f"lease.coordination.k8s.io/{name} deleted")

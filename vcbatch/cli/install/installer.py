@@ -1,0 +1,247 @@
+"""Applying the objects of an installation in order, and waiting until its programs work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+from vcbatch.api.resources import CRDS, DEPLOYMENTS, NAMESPACES, PODS
+from vcbatch.cli.install.kinds import KEPT, ORDER, resource_of, title_of
+from vcbatch.cli.inventory.programs import INSTALLER, MANAGED_BY, owner_of
+from vcbatch.cli.output import CliError
+from vcbatch.cli.resources.fields import dig, name_of, namespace_of, number, objects, text, words
+from vcbatch.runtime.client.rest import RestApi
+from vcbatch.seams.api import ApiError
+from vcbatch.seams.clock import Clock
+
+Json = dict[str, Any]
+
+MANAGER: Final = INSTALLER
+"""The field manager of all that is applied."""
+_PAUSE: Final = 1.0
+_ESTABLISH_SECONDS: Final = 60.0
+_WAITING: Final = frozenset({"ContainerCreating", "PodInitializing"})
+"""Reasons of a container that isn't started yet and will be."""
+
+
+class Change(StrEnum):
+    """What became of an object, in kubectl's words."""
+
+    CREATED = "created"
+    CONFIGURED = "configured"
+    UNCHANGED = "unchanged"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """Why an object would be refused. `conflict`: another manager's fields are in the way."""
+
+    title: str
+    message: str
+    conflict: bool = False
+
+
+class Installer:
+    """One run of `vcbatch install`."""
+
+    def __init__(self, api: RestApi, clock: Clock, *, force: bool) -> None:
+        """`force` takes over fields that other managers own."""
+        self._api = api
+        self._clock = clock
+        self._force = force
+
+    # Before anything is changed
+
+    async def foreign(self, wanted: Sequence[Json]) -> list[str]:
+        """The objects that exist and that another tool keeps, as `TITLE (TOOL)`."""
+        found: list[str] = []
+        for obj in wanted:
+            stored = await self._stored(obj)
+            if stored is None:
+                continue
+            owner = owner_of(stored)
+            if owner.tool in ("Helm", "Argo CD", "Flux"):
+                found.append(f"{title_of(obj)} ({owner})")
+        return found
+
+    async def refusals(self, wanted: Sequence[Json]) -> list[Refusal]:
+        """Why objects would be refused, asked by a dry run of each. What needs a namespace or a kind that is only to
+        be made isn't refused for that."""
+        made = {name_of(one) for one in wanted if resource_of(one) == NAMESPACES}
+        found: list[Refusal] = []
+        for obj in wanted:
+            try:
+                await self._apply(obj, dry_run=True)
+            except ApiError as error:
+                if error.transient or error.code == 401:
+                    raise
+                if error.not_found and namespace_of(obj) in made:
+                    continue
+                found.append(Refusal(title=title_of(obj), message=_told(error), conflict=error.conflict))
+        return found
+
+    # The deed
+
+    async def apply(self, obj: Json, *, dry_run: bool = False) -> Change:
+        """Raises `ApiError`."""
+        before = await self._stored(obj)
+        try:
+            after = await self._apply(obj, dry_run=dry_run)
+        except ApiError as error:
+            if dry_run and error.not_found and before is None:
+                return Change.CREATED  # in a namespace that a dry run doesn't make
+            raise
+        if before is None:
+            return Change.CREATED
+        return Change.UNCHANGED if _same(before, after) else Change.CONFIGURED
+
+    async def _apply(self, obj: Json, *, dry_run: bool) -> Json:
+        resource = resource_of(obj)
+        namespace = namespace_of(obj) or None
+        return await self._api.apply(
+            resource, obj, manager=MANAGER, namespace=namespace, force=self._force, dry_run=dry_run
+        )
+
+    async def _stored(self, obj: Json) -> Json | None:
+        try:
+            return await self._api.get(resource_of(obj), name_of(obj), namespace=namespace_of(obj) or None)
+        except ApiError as error:
+            if not error.not_found:
+                raise
+            return None
+
+    # Waiting
+
+    async def wait_established(self, wanted: Sequence[Json], timeout: float = _ESTABLISH_SECONDS) -> None:
+        """Return once the server serves the kinds. Raises `CliError`."""
+        until = self._clock.monotonic() + timeout
+        for obj in (one for one in wanted if resource_of(one) == CRDS):
+            while True:
+                stored = await self._api.get(CRDS, name_of(obj))
+                conditions = {text(one, "type"): one for one in objects(stored, "status", "conditions")}
+                if text(conditions.get("Established", {}), "status") == "True":
+                    break
+                refused = conditions.get("NamesAccepted", {})
+                if text(refused, "status") == "False":
+                    raise CliError(
+                        f"crd/{name_of(obj)} isn't accepted: {text(refused, 'message')}",
+                        hint="Another CRD has one of its names.",
+                    )
+                if self._clock.monotonic() >= until:
+                    raise CliError(
+                        f"crd/{name_of(obj)} isn't established after {timeout:.0f} s",
+                        hint=f"kubectl describe crd {name_of(obj)} says why.",
+                    )
+                await self._clock.sleep(_PAUSE)
+
+    async def wait_available(self, wanted: Sequence[Json], timeout: float, tell: Callable[[str], None]) -> None:
+        """Return once all Deployments are available in their new version; what is waited for is told when it changes.
+        Raises `CliError` with what keeps their pods."""
+        until = self._clock.monotonic() + timeout
+        for obj in (one for one in wanted if resource_of(one) == DEPLOYMENTS):
+            said = ""
+            while True:
+                stored = await self._api.get(DEPLOYMENTS, name_of(obj), namespace=namespace_of(obj))
+                waits = rollout(stored)
+                if not waits:
+                    tell(f'deployment "{name_of(obj)}" successfully rolled out')
+                    break
+                if waits != said:
+                    tell(waits)
+                    said = waits
+                if self._clock.monotonic() >= until:
+                    why = await self._why(stored)
+                    raise CliError(
+                        f"{title_of(obj)} isn't available after {timeout:.0f} s{f': {why}' if why else ''}",
+                        hint=f"kubectl describe pods -n {namespace_of(obj)} -l {_selector(stored)}",
+                    )
+                await self._clock.sleep(_PAUSE)
+
+    async def _why(self, deployment: Json) -> str:
+        """What the pods of a Deployment wait for, as far as it may be read."""
+        try:
+            pods = await self._api.list(PODS, namespace=namespace_of(deployment), label_selector=_selector(deployment))
+        except ApiError:
+            return ""
+        if not pods.items:
+            failures = [text(one, "message") for one in objects(deployment, "status", "conditions")
+                        if text(one, "type") == "ReplicaFailure"]  # fmt: skip
+            return next(iter(failures), "it has no pods")
+        return next((why for pod in pods.items for why in _reasons(pod)), "")
+
+
+def rollout(deployment: Json) -> str:
+    """What a Deployment waits for, as `kubectl rollout status` says it; empty where it is available."""
+    name, wanted = name_of(deployment), dig(deployment, "spec", "replicas")
+    wanted = wanted if isinstance(wanted, int) else 1
+    if number(deployment, "status", "observedGeneration") < number(deployment, "metadata", "generation"):
+        return f'Waiting for deployment "{name}" spec update to be observed...'
+    updated, available = (
+        number(deployment, "status", "updatedReplicas"),
+        number(deployment, "status", "availableReplicas"),
+    )
+    head = f'Waiting for deployment "{name}" rollout to finish'
+    if updated < wanted:
+        return f"{head}: {updated} out of {wanted} new replicas have been updated..."
+    if (old := number(deployment, "status", "replicas") - updated) > 0:
+        return f"{head}: {old} old replicas are pending termination..."
+    if available < updated:
+        return f"{head}: {available} of {updated} updated replicas are available..."
+    return ""
+
+
+def _reasons(pod: Json) -> Iterator[str]:
+    for one in objects(pod, "status", "containerStatuses"):
+        reason = text(one, "state", "waiting", "reason")
+        if reason and reason not in _WAITING:
+            yield f"{name_of(pod)}: {reason}: {text(one, 'state', 'waiting', 'message')[:200]}"
+    for one in objects(pod, "status", "conditions"):
+        if text(one, "type") == "PodScheduled" and text(one, "status") == "False":
+            yield f"{name_of(pod)}: {text(one, 'message')[:200]}"
+
+
+def _selector(deployment: Json) -> str:
+    labels = words(deployment, "spec", "selector", "matchLabels")
+    return ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
+
+
+def _same(before: Json, after: Json) -> bool:
+    """Whether an apply changed nothing: its own record of fields aside, which a first apply adds."""
+    return _without_record(before) == _without_record(after)
+
+
+def _without_record(obj: Json) -> Json:
+    dropped = ("managedFields", "resourceVersion", "generation")
+    return {**obj, "metadata": {key: value for key, value in obj["metadata"].items() if key not in dropped}}
+
+
+def _told(error: ApiError) -> str:
+    causes = error.details.get("causes")
+    fields = [f"{text(one, 'field')} ({text(one, 'message')})" for one in causes if isinstance(one, dict)] if (
+        error.conflict and isinstance(causes, list)
+    ) else []  # fmt: skip
+    if not fields:
+        return error.sentence
+    more = f" and {len(fields) - 5} more" if len(fields) > 5 else ""
+    return f"conflicts with other managers: {', '.join(fields[:5])}{more}"
+
+
+# -- removal ----------------------------------------------------------------------------------------------------------
+
+
+async def installed(api: RestApi) -> list[tuple[Any, Json]]:
+    """What `vcbatch install` has made, by its label, in the order in which it is removed: who judges others first."""
+    found: list[tuple[Any, Json]] = []
+    for resource in reversed(ORDER):
+        if resource in KEPT:
+            continue
+        try:
+            listing = await api.list(resource, label_selector=f"{MANAGED_BY}={INSTALLER}")
+        except ApiError as error:
+            if not error.not_found:
+                raise
+            continue
+        found += ((resource, one) for one in listing.items)
+    return found

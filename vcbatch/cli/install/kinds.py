@@ -1,0 +1,85 @@
+"""The kinds that an installation consists of, in the order in which they are applied."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from vcbatch.api.resources import (
+    CONFIGMAPS,
+    CRDS,
+    DEPLOYMENTS,
+    NAMESPACES,
+    NETWORKPOLICIES,
+    PODDISRUPTIONBUDGETS,
+    SECRETS,
+    SERVICES,
+    VALIDATING_WEBHOOKS,
+    Resource,
+)
+from vcbatch.cli.inventory.read import ADMISSION_POLICIES, MUTATING_WEBHOOKS
+from vcbatch.cli.output import CliError
+
+Json = dict[str, Any]
+
+
+def _rbac(plural: str, kind: str, *, namespaced: bool) -> Resource:
+    group = "rbac.authorization.k8s.io"
+    return Resource(group=group, version="v1", plural=plural, kind=kind, namespaced=namespaced)
+
+
+SERVICE_ACCOUNTS: Final = Resource(group="", version="v1", plural="serviceaccounts", kind="ServiceAccount")
+CLUSTER_ROLES: Final = _rbac("clusterroles", "ClusterRole", namespaced=False)
+CLUSTER_ROLE_BINDINGS: Final = _rbac("clusterrolebindings", "ClusterRoleBinding", namespaced=False)
+ROLES: Final = _rbac("roles", "Role", namespaced=True)
+ROLE_BINDINGS: Final = _rbac("rolebindings", "RoleBinding", namespaced=True)
+
+ORDER: Final = (
+    NAMESPACES,
+    CRDS,
+    SERVICE_ACCOUNTS,
+    CLUSTER_ROLES,
+    ROLES,
+    CLUSTER_ROLE_BINDINGS,
+    ROLE_BINDINGS,
+    SECRETS,
+    CONFIGMAPS,
+    SERVICES,
+    NETWORKPOLICIES,
+    PODDISRUPTIONBUDGETS,
+    DEPLOYMENTS,
+    MUTATING_WEBHOOKS,
+    VALIDATING_WEBHOOKS,
+    *ADMISSION_POLICIES,
+)
+"""Rights before the programs that use them; who judges others' objects last, once it can answer."""
+KEPT: Final = frozenset({NAMESPACES, CRDS})
+"""Kinds that `vcbatch uninstall` leaves: with a CRD go all objects of its kind."""
+_BY_KIND: Final[Mapping[tuple[str, str], Resource]] = {(one.api_version, one.kind): one for one in ORDER}
+
+
+def resource_of(obj: Json) -> Resource:
+    """Raises `CliError` for a kind that no installation has."""
+    kind, version = str(obj.get("kind")), str(obj.get("apiVersion"))
+    resource = _BY_KIND.get((version, kind))
+    if resource is None and kind.startswith("MutatingAdmissionPolicy") and version.endswith("/v1beta1"):
+        found = next(one for one in ADMISSION_POLICIES if one.kind == kind)
+        return Resource(group=found.group, version="v1beta1", plural=found.plural, kind=kind, namespaced=False)
+    if resource is None:
+        raise CliError(f"the manifest has a {kind} of {version}, which is no part of an installation")
+    return resource
+
+
+def title_of(obj: Json) -> str:
+    """As kubectl names it: `deployment.apps/vcbatch-scheduler`."""
+    resource = resource_of(obj)
+    kind = resource.kind.lower()
+    return (
+        f"{kind}.{resource.group}/{obj['metadata']['name']}" if resource.group else f"{kind}/{obj['metadata']['name']}"
+    )
+
+
+def ordered(objects: list[Json]) -> list[Json]:
+    """In the order in which they are applied."""
+    places = {one.kind: number for number, one in enumerate(ORDER)}
+    return sorted(objects, key=lambda one: places[resource_of(one).kind])
