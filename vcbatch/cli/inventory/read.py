@@ -91,8 +91,6 @@ _VOLCANO_POLICIES: Final = frozenset(
     }
 )
 """Of Volcano's chart (`vap_enable`); those of `map_enable` begin with `volcano-`."""
-_COLOCATION: Final = "volcano.sh/oversubscription"
-"""Label of a node that Volcano's agent oversubscribes."""
 
 
 class PagedApi(Api, Protocol):
@@ -468,7 +466,7 @@ class Reader:
         devices = colocated = 0
         async for node in self._each(NODES, _Node):
             devices += names.VGPU_NUMBER in node.status.allocatable
-            colocated += (node.metadata.labels or {}).get(_COLOCATION) == "true"
+            colocated += (node.metadata.labels or {}).get(names.OVERSUBSCRIPTION) == "true"
         return devices, colocated
 
 
