@@ -21,5 +21,6 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "networkPolicy": {"dns": True, "metricsFrom": [{"namespaceSelector": {}}]},
         "rbac": {"sshNamespaces": ["default"]},
         "image": {"pullSecrets": ["secret"]},
+        "monitoring": {"dashboards": {"enabled": True}, "service": {"annotations": {"prometheus.io/scrape": "true"}}},
     },
 }

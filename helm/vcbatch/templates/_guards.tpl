@@ -23,6 +23,13 @@
 {{- $names = append $names .name -}}
 {{- $leases = append $leases $lease -}}
 {{- end -}}
+{{- $monitoring := .Values.monitoring -}}
+{{- if and $monitoring.serviceMonitor.enabled $monitoring.podMonitor.enabled -}}
+{{- fail "monitoring: serviceMonitor and podMonitor exclude each other; everything would be scraped twice" -}}
+{{- end -}}
+{{- if and $monitoring.serviceMonitor.enabled (not $monitoring.service.enabled) -}}
+{{- fail "monitoring.serviceMonitor.enabled needs monitoring.service.enabled; without Services, use monitoring.podMonitor" -}}
+{{- end -}}
 {{- $admission := .Values.admission -}}
 {{- if and (include "vcbatch.hasWebhooks" .) (eq $admission.certificates "secret") -}}
 {{- if not $admission.secretName -}}
@@ -35,6 +42,12 @@
 {{- if and (include "vcbatch.hasWebhooks" .) (eq .Values.admission.certificates "cert-manager") -}}
 {{- if not (.Capabilities.APIVersions.Has "cert-manager.io/v1") -}}
 {{- fail "admission.certificates: \"cert-manager\" needs cert-manager, and the cluster doesn't serve cert-manager.io/v1. Install cert-manager first, or set admission.certificates=self (with `helm template`, add --api-versions cert-manager.io/v1)" -}}
+{{- end -}}
+{{- end -}}
+{{- $monitoring := .Values.monitoring -}}
+{{- range $value, $on := dict "serviceMonitor" $monitoring.serviceMonitor.enabled "podMonitor" $monitoring.podMonitor.enabled "prometheusRule" $monitoring.prometheusRule.enabled -}}
+{{- if and $on (not ($.Capabilities.APIVersions.Has "monitoring.coreos.com/v1")) -}}
+{{- fail (printf "monitoring.%s.enabled needs the Prometheus operator, and the cluster doesn't serve monitoring.coreos.com/v1. Install it first, or set monitoring.%s.enabled=false (with `helm template`, add --api-versions monitoring.coreos.com/v1)" $value $value) -}}
 {{- end -}}
 {{- end -}}
 {{- if eq .Values.admission.mode "policies" -}}
