@@ -3,6 +3,7 @@
 #   make demo            train a model across three pods on this machine
 #   make test            all tests but the training and the cluster ones
 #   make test-cluster    the tests on a real Kubernetes control plane (builds it: needs Go; KUBERNETES=1.37 for a newer one)
+#   make test-nodes      the tests with real kubelets and containers (needs root, namespaces, Debian's packages)
 #   make testbed         build that control plane: minutes once per machine, seconds later
 #   make test-monitoring alerts, runbooks and dashboards on Prometheus of a Debian package (fetches it once)
 #   make test-training   the example jobs with real frameworks (installs some 6 GB of them)
@@ -136,6 +137,12 @@ test-image: $(VENV)/.compiled
 
 test-monitoring: $(VENV)/.compiled
 	$(PY) -m pytest -m monitoring tests/monitoring
+
+NODES_PROGRAMS := etcd kube-apiserver kube-controller-manager kube-scheduler kubectl kubelet kube-proxy coredns helm
+test-nodes: $(VENV)/.compiled
+	@$(PY) -m tests.nodes.available || exit $$(( $$? == 3 ? 0 : 1 )); \
+	$(PY) -m tests.cluster.binaries.build $(NODES_PROGRAMS) >/dev/null; \
+	$(PY) -m pytest -m nodes tests/nodes
 
 test-training: $(VENV)/.compiled $(TRAINING)/.ready $(TRAINING)/.tensorflow $(TRAINING)/.mpi
 	PATH="$(CURDIR)/$(TRAINING)/bin:$$PATH" $(PY) -m pytest -m training tests/training

@@ -91,6 +91,11 @@ class Options:
     """Fake kubelets that go on with a watch where it ended, unlike those of kwok as it is released."""
     flags: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
     """More command line flags, by program; of a flag given twice, the last counts."""
+    network: Path | None = None
+    """The network namespace in which the programs run (`/proc/PID/ns/net`). Whoever makes it carries connections to the
+    API server's port of 127.0.0.1 into it."""
+    hosts: Sequence[str] = ()
+    """Further names and addresses of the API server, for its certificate."""
 
 
 STARTED: list[ControlPlane] = []
@@ -168,14 +173,16 @@ class ControlPlane:
         self.guard.remove(self.state)
         self.authority = Authority(self.folder / "pki")
         self._serving = self.authority.serving(
-            "serving", hosts=("localhost", "127.0.0.1", "kubernetes.default.svc", "10.0.0.1")
+            "serving",
+            hosts=("localhost", "127.0.0.1", "kubernetes.default.svc", "10.0.0.1", *self.options.hosts),
         )
         self._tokens = self.authority.signing_key("service-accounts")
         self.kubeconfig = self.user(ADMIN, groups=("system:masters",))
         self.client_context = self._ssl_context()
         for name, arguments in self._commands().items():
             file = KWOK_RESUMING if name == KWOK and self.options.resuming else name
-            command = [str(self.binaries.path(file)), *arguments, *self.options.flags.get(name, ())]
+            within = ["nsenter", f"--net={self.options.network}"] if self.options.network else []
+            command = [*within, str(self.binaries.path(file)), *arguments, *self.options.flags.get(name, ())]
             self.programs[name] = Program(name, command, log=self.logs / f"{name}.log", guard=self.guard)
         self.programs[ETCD].start()
         self.programs[APISERVER].start()

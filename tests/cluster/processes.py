@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 _GUARD = """
-import os, shutil, signal, sys
+import os, shutil, signal, sys, time
 groups, folders = set(), []
 for line in sys.stdin:
     sign, what = line[0], line[1:-1]
@@ -30,7 +30,11 @@ for group in groups:
     except ProcessLookupError:
         pass
 for folder in folders:
-    shutil.rmtree(folder, ignore_errors=True)
+    for _ in range(100):
+        shutil.rmtree(folder, ignore_errors=True)  # a cgroup goes once its processes are gone
+        if not os.path.exists(folder):
+            break
+        time.sleep(0.05)
 """
 
 
@@ -154,11 +158,24 @@ class Program:
             raise ProgramEnded(f"{self.name} ended with {code}:\n{self.said()[-3000:]}")
 
     def listens(self, port: int) -> bool:
-        """Whether it has opened that port of 127.0.0.1; raises `ProgramEnded` where it doesn't run."""
+        """Whether it has opened that port of its loopback interface; raises `ProgramEnded` where it doesn't run."""
         self.check()
+        network = Path(f"/proc/{self.pid}/ns/net")
+        if network.exists() and not network.samefile("/proc/self/ns/net"):
+            return port in _listening(self.pid)
         with socket.socket() as probe:
             probe.settimeout(1)
             return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+_TCP_LISTEN = "0A"
+
+
+def _listening(pid: int) -> set[int]:
+    """The TCP ports that somebody listens on in the network namespace of that process."""
+    tables = (Path(f"/proc/{pid}/net/{name}").read_text(encoding="ascii") for name in ("tcp", "tcp6"))
+    lines = [line.split() for table in tables for line in table.splitlines()]
+    return {int(line[1].rpartition(":")[2], 16) for line in lines if line[3] == _TCP_LISTEN}
 
 
 def wait_until(what: str, condition: Callable[[], object], *, timeout: float = 120.0, pause: float = 0.05) -> None:

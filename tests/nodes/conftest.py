@@ -1,0 +1,141 @@
+"""Fixtures of the tests on real nodes: one cluster for all of them, skipped with one line where it can't be."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import time
+from collections.abc import Generator, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.binaries.build import Binaries, BuildError, build
+from tests.cluster.processes import wait_until
+from tests.image.containers import IMAGE, image_archive
+from tests.nodes import dns, images, leftovers
+from tests.nodes.available import missing, unavailable
+from tests.nodes.bed import Bed
+from tests.nodes.connections import Watch
+from tests.nodes.installed import Installed
+from tests.nodes.namespace import Namespace
+
+HERE = Path(__file__).parent
+_PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "kubelet", "kube-proxy",
+             "coredns", "helm")  # fmt: skip
+_SHOWN_BYTES = 3000
+_running: list[Bed] = []
+Figures = dict[str, float]
+_seconds: Figures = {}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.nodes)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """How long the start took; or one line for all that was left out, whatever the verbosity."""
+    for what, seconds in _seconds.items():
+        terminalreporter.write_line(f"{what}: {seconds:.1f} s")
+    if terminalreporter.stats.get("skipped") and (reason := unavailable()):
+        terminalreporter.write_line(reason)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show with a failed test the pods of the cluster, what happened last, and what its programs said last."""
+    report = yield
+    for bed in _running if report.failed else ():
+        for arguments in (
+            ("get", "pods", "--all-namespaces", "-o", "wide"),
+            ("get", "jobs.batch.volcano.sh", "--all-namespaces"),
+            ("get", "events", "--all-namespaces", "--sort-by=.metadata.creationTimestamp"),
+        ):
+            said = bed.plane.kubectl(*arguments)
+            report.sections.append((f"kubectl {' '.join(arguments)}", (said.stdout + said.stderr)[-_SHOWN_BYTES:]))
+        for log in (*bed.logs.glob("*.log"), *bed.plane.logs.glob("*.log")):
+            text = log.read_text(encoding="utf-8", errors="replace")
+            report.sections.append((f"end of {log}", text[-_SHOWN_BYTES:]))
+    return report
+
+
+@pytest.fixture(scope="session")
+def binaries() -> Binaries:
+    """The programs of the test bed, built where they aren't there yet."""
+    if reason := unavailable():
+        pytest.skip(reason)
+    if lacking := missing():
+        pytest.fail(f"tests on real nodes can't run: {lacking}")
+    try:
+        return build(*_PROGRAMS)
+    except BuildError as error:
+        pytest.fail(str(error))
+
+
+@pytest.fixture(scope="session")
+def figures() -> Figures:
+    """Seconds that the summary of the run shows."""
+    return _seconds
+
+
+@pytest.fixture(scope="session")
+def bed(binaries: Binaries, figures: Figures, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]:
+    """Two nodes with CoreDNS. When it ends nothing of it may be left on this machine."""
+    folder = tmp_path_factory.mktemp("nodes")
+    before = leftovers.observe()
+    began = time.monotonic()
+    archives = [*images.archives(binaries.path("coredns")), image_archive()]
+    figures["images written and built"] = time.monotonic() - began
+    cluster = Bed(folder, binaries, archives)
+    with cluster:
+        _running.append(cluster)
+        began = time.monotonic()
+        dns.install(cluster.plane)
+        dns.wait_ready(cluster.plane)
+        figures.update(cluster.seconds)
+        figures["CoreDNS ready"] = time.monotonic() - began
+        yield cluster
+        _running.remove(cluster)
+    found = leftovers.observe(cluster.state, folder)
+    assert found == before, f"left behind: {found - before}; missing: {before - found}"
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="session")
+def connections(bed: Bed) -> Iterator[Watch]:
+    """All connections of pods since the first test that uses vcbatch."""
+    with Watch(bed) as watch:
+        yield watch
+
+
+@pytest.fixture(scope="session")
+def installed(bed: Bed, connections: Watch, figures: Figures) -> Installed:
+    """vcbatch, installed by its chart."""
+    began = time.monotonic()
+    release = Installed(bed, IMAGE)
+    release.install()
+    figures["helm install, Deployments available and webhooks trusted"] = time.monotonic() - began
+    return release
+
+
+@pytest.fixture(scope="session")
+def _numbers() -> Iterator[int]:
+    return itertools.count(1)
+
+
+@pytest.fixture
+def namespace(bed: Bed, _numbers: Iterator[int]) -> Iterator[Namespace]:
+    """A namespace of the test's own, whose pods are gone when the next test begins."""
+    name = f"test-{next(_numbers)}"
+    bed.plane.call("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+    try:
+        bed.plane.wait_service_accounts(name)
+        yield Namespace(bed.plane, name)
+    finally:
+        bed.plane.call("DELETE", f"/api/v1/namespaces/{name}")
+        pods = f"/api/v1/namespaces/{name}/pods"
+        wait_until("the test's pods are gone", lambda: not bed.plane.call("GET", pods)["items"], pause=0.2)
