@@ -12,6 +12,8 @@ from fastapi.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from vcbatch._version import __version__
+from vcbatch.hosting.checks import Checks
+from vcbatch.hosting.plain_http import Answer
 from vcbatch.runtime.metrics.meter import Meter
 from webhooks import review
 from webhooks.paths import PATHS, Path
@@ -34,10 +36,10 @@ def build(
     meter: Meter,
     exposition: Callable[[], tuple[str, bytes]],
     most_at_once: int = MOST_AT_ONCE,
-    fault: Callable[[], str] = lambda: "",
+    ready: Checks | None = None,
 ) -> ASGIApp:
-    """The whole application. `exposition` gives content type and text of /metrics, `fault` what is wrong with the
-    background tasks, "" where nothing is."""
+    """The whole application. `exposition` gives content type and text of /metrics, `ready` is what /readyz reports
+    besides whether the service knows the cluster that it judges for."""
     app = FastAPI(
         title="vcbatch admission",
         version=__version__,
@@ -61,15 +63,20 @@ def build(
         """It answers, so it is alive."""
         return "ok"
 
-    not_ready: dict[int | str, dict[str, Any]] = {
-        503: {"description": "caches are filling, or a background task fails"}
-    }
+    checks = ready or Checks("readyz")
+    checks.put("caches", lambda: "" if service.world.complete else "not filled yet")
+    not_ready: dict[int | str, dict[str, Any]] = {503: {"description": "a check fails: it can't do its work"}}
 
     @app.get("/readyz", response_class=PlainTextResponse, responses=not_ready)
-    async def readyz() -> PlainTextResponse:
-        """Whether it knows the cluster it judges for, and its background tasks work."""
-        why = fault() if service.world.complete else "not ready"
-        return PlainTextResponse(why or "ok", status_code=503 if why else 200)
+    async def readyz(request: Request) -> Response:
+        """Whether it can do its work: `verbose` lists the checks, `exclude` leaves one out."""
+        query = request.query_params
+        return _plain(checks.answer({key: query.getlist(key) for key in query}))
+
+    @app.get("/readyz/{name}", response_class=PlainTextResponse, responses={**not_ready, 404: {"description": "none"}})
+    async def readyz_of(name: str) -> Response:
+        """One check by itself."""
+        return _plain(checks.answer_one(name))
 
     @app.get("/metrics", response_class=PlainTextResponse)
     async def metrics() -> Response:
@@ -122,6 +129,10 @@ def _endpoint(service: AdmissionService, path: Path) -> Callable[[Request], Awai
         return Response(review.render(asked.uid, answer), media_type="application/json")
 
     return endpoint
+
+
+def _plain(answer: Answer) -> Response:
+    return Response(answer.body, status_code=answer.code, media_type=answer.content_type)
 
 
 def _status(code: int, message: str, *, headers: dict[str, str] | None = None) -> Response:

@@ -13,6 +13,7 @@ from tests.support.virtual_time import VirtualClock
 from vcbatch.api.admission import DEFAULT_SETTINGS, Lookup, Request, Settings
 from vcbatch.api.model import Json
 from vcbatch.api.resources import Resource
+from vcbatch.hosting.checks import Checks
 from vcbatch.runtime.metrics.meter import Meter, NoMeter
 from webhooks.app import MOST_AT_ONCE, build
 from webhooks.service import AdmissionService
@@ -55,7 +56,7 @@ def app_over(
         meter=meter,
         exposition=lambda: ("text/plain", b""),
         most_at_once=most_at_once,
-        fault=lambda: fault,
+        ready=Checks("readyz", {"tasks": lambda: fault}),
     )
 
 

@@ -7,27 +7,34 @@ import logging
 import os
 import signal
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 from vcbatch._version import __version__
+from vcbatch.api.names import COMPONENTS_NAMESPACE
+from vcbatch.api.program_rights import Feature, Right, Rights, needed
 from vcbatch.cli.component_options import ComponentOptions
 from vcbatch.cli.listening import listen
 from vcbatch.cli.options import LEVELS
 from vcbatch.cli.output import CliError
+from vcbatch.hosting.checks import Check, Checks
 from vcbatch.hosting.health import Health
-from vcbatch.hosting.supervise import PartFailedError
+from vcbatch.hosting.supervise import Background, PartFailedError
 from vcbatch.observe import logging as logs
 from vcbatch.observe.metrics import PrometheusMeter
 from vcbatch.runtime.client.http import ClientLimits, HttpApi
 from vcbatch.runtime.client.kubeconfig import CertificateRefusedError, Connection, KubeconfigError, load, shake_hands
 from vcbatch.runtime.clock import SystemClock
 from vcbatch.runtime.leader.lease import LeaderElector, LeadershipLostError, LeaseConfig
+from vcbatch.runtime.own_rights import OwnRights
 from vcbatch.runtime.random import SystemRandom
 from vcbatch.runtime.serving import HealthServer, Pulse
 
 log = logging.getLogger(__name__)
+
+_ASKING = ClientLimits(connections=1, streams=0, request_timeout=10.0, retries=1)
 
 LEADERSHIP_LOST = 3
 """Exit status of a replica that had to let go of its Lease: nothing is wrong with it that a new start doesn't mend."""
@@ -44,19 +51,51 @@ class Component:
     identity: str
     ready: asyncio.Event
     health: Health
+    checks: Checks
+    """What /readyz reports; the work puts its own in place of those that it was announced to have."""
     elector: LeaderElector | None = None
+
+    def exposition(self) -> tuple[str, bytes]:
+        """Content type and text of a scrape."""
+        for name, fault in self.checks.faults().items():
+            self.meter.gauge("ready_check", 0.0 if fault else 1.0, check=name)
+        return self.meter.exposition()
+
+    def working(self) -> str:
+        """Why this replica, where it isn't one that stands by, doesn't work yet; "" where it does."""
+        return "" if self.standing_by or self.ready.is_set() else "the caches aren't filled yet"
+
+    @property
+    def standing_by(self) -> bool:
+        return self.elector is not None and not self.elector.leading
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """What a component is: `part` says which metrics it exports, `name` is that of its Lease too, `checks` are those
+    that its work brings along."""
+
+    part: str
+    name: str
+    checks: Sequence[str]
+    rights: Sequence[Rights]
+    features: Callable[[], Collection[Feature]] = frozenset
+    """Those that are on now; rights that only others need may be missing."""
+    renamed: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Objects that have other names here than in the shipped roles."""
+    namespace: str = COMPONENTS_NAMESPACE
+    """Where what it needs in a single namespace is."""
 
 
 Work = Callable[[Component], Awaitable[None]]
 
 
-def run_component(options: ComponentOptions, work: Work, *, program: str, name: str) -> int:
-    """Run until SIGTERM or SIGINT; `program` says which metrics are exported, `name` is that of the Lease too. Returns
-    the exit status: 1 where a part of it failed for good, `LEADERSHIP_LOST` where the Lease was lost. Raises `CliError`
-    for what can't work."""
+def run_component(options: ComponentOptions, work: Work, program: Program) -> int:
+    """Run until SIGTERM or SIGINT. Returns the exit status: 1 where a part of it failed for good, `LEADERSHIP_LOST`
+    where the Lease was lost. Raises `CliError` for what can't work."""
     logs.configure(level=LEVELS[options.log_level])
     identity = f"{socket.gethostname()}_{os.getpid()}_{SystemRandom().token(8)}"
-    election = options.election(name=name, identity=identity)
+    election = options.election(name=program.name, identity=identity)
     try:
         asyncio.run(_run(options, work, election, program))
     except (KubeconfigError, CertificateRefusedError) as error:
@@ -70,10 +109,10 @@ def run_component(options: ComponentOptions, work: Work, *, program: str, name: 
     return 0
 
 
-async def _run(options: ComponentOptions, work: Work, election: LeaseConfig, program: str) -> None:
+async def _run(options: ComponentOptions, work: Work, election: LeaseConfig, program: Program) -> None:
     clock, random = SystemClock(), SystemRandom()
-    meter = PrometheusMeter(programs=(program,))
-    meter.gauge("build_info", 1, component=program, version=__version__)
+    meter = PrometheusMeter(programs=(program.part,))
+    meter.gauge("build_info", 1, component=program.part, version=__version__)
     connection = load(options.kubeconfig, context=options.context)
     await shake_hands(connection)
     async with AsyncExitStack() as stack:
@@ -101,20 +140,27 @@ async def _run(options: ComponentOptions, work: Work, election: LeaseConfig, pro
             identity=election.identity,
             health=Health(clock),
             ready=asyncio.Event(),
+            checks=Checks("readyz"),
             elector=elector,
+        )
+        # A client of its own: a replica that stands by may not write, and asks what it may do all the same.
+        asking = HttpApi(_as(connection, _agent(election, "own-rights")), clock=clock, random=random, limits=_ASKING)
+        rights = OwnRights(
+            await stack.enter_async_context(asking),
+            partial(_needed, options, program),
+            namespace=program.namespace,
+            clock=clock,
         )
         component.health.on_failure = lambda task: component.meter.count("task_failures", task=task)
         if elector is not None:
             elector.faults = component.health.fault
         pulse = Pulse(clock)
-        server = HealthServer(
-            alive=[pulse.fault, *([elector.fault] if elector is not None else [])],
-            ready=[lambda: _unready(component, elector), component.health.fault],
-            metrics=component.meter.exposition,
-        )
+        alive = {"event-loop": pulse.fault, **({"lease": elector.fault} if elector is not None else {})}
+        _put_checks(component, program, alive, rights)
+        server = HealthServer(alive=Checks("healthz", alive), ready=component.checks, metrics=component.exposition)
         listen(server, health=options.healthz_address, metrics=options.listen_address)
         stack.callback(server.close)
-        task = asyncio.ensure_future(_until_ended(component, elector, work, pulse))
+        task = asyncio.ensure_future(_until_ended(component, elector, work, pulse, rights))
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, task.cancel)
@@ -123,7 +169,9 @@ async def _run(options: ComponentOptions, work: Work, election: LeaseConfig, pro
         log.info("stopped")
 
 
-async def _until_ended(component: Component, elector: LeaderElector | None, work: Work, pulse: Pulse) -> None:
+async def _until_ended(
+    component: Component, elector: LeaderElector | None, work: Work, pulse: Pulse, rights: OwnRights
+) -> None:
     async def lead() -> None:
         component.meter.gauge("leading", 1)
         try:
@@ -131,18 +179,40 @@ async def _until_ended(component: Component, elector: LeaderElector | None, work
         finally:
             component.meter.gauge("leading", 0)
 
-    beating = asyncio.ensure_future(pulse.run())
+    beside = Background(clock=component.clock, random=component.random, health=component.health)
+    beside.keep("the heartbeat", pulse.run)
+    beside.keep("reviewing our rights", rights.run)
     try:
         await (elector.run(lead) if elector is not None else lead())
     finally:
-        beating.cancel()
+        await beside.close()
 
 
-def _unready(component: Component, elector: LeaderElector | None) -> str:
-    """A replica that stands by is ready where it could take over; one that leads once it works."""
-    if elector is None or elector.leading:
-        return "" if component.ready.is_set() else "the caches aren't filled yet"
+def _put_checks(component: Component, program: Program, alive: Mapping[str, Check], rights: OwnRights) -> None:
+    """All that /readyz reports, in its order. What the work brings along fails until it does, and where the replica
+    stands by there is nothing of it to check."""
+    checks, elector = component.checks, component.elector
+    for name, check in alive.items():
+        checks.put(name, check)
+    if elector is not None:
+        checks.put("lease", partial(_lease_fault, elector))
+    checks.put("permissions", rights.fault)
+    checks.put("tasks", component.health.fault)
+    checks.put("caches", component.working)
+    for name in program.checks:
+        checks.put(name, lambda: "" if component.standing_by else "not started yet")
+
+
+def _lease_fault(elector: LeaderElector) -> str:
+    """A replica that stands by is ready where it could take over."""
+    if elector.leading:
+        return elector.fault()
     return "" if elector.in_touch else "the Lease can't be read or taken"
+
+
+def _needed(options: ComponentOptions, program: Program) -> Sequence[Right]:
+    features = {*program.features(), *([Feature.ELECTION] if options.leader_elect else [])}
+    return needed(program.rights, features, renamed=program.renamed)
 
 
 def _agent(election: LeaseConfig, *more: str) -> str:

@@ -9,8 +9,9 @@ from typing import Any
 import click
 
 from vcbatch.api.names import CONTROLLERS_LEASE, DEFAULT_SCHEDULER
+from vcbatch.api.program_rights import CONTROLLERS, Feature
 from vcbatch.api.resources import LEASES
-from vcbatch.cli.component import Component, run_component
+from vcbatch.cli.component import Component, Program, run_component
 from vcbatch.cli.component_options import ComponentOptions, component_options
 from vcbatch.cli.controllers_options import controllers_options, followed
 from vcbatch.cli.job_plugins import add_job_plugins
@@ -67,6 +68,8 @@ def command(
             sharding=sharding,
             health=component.health,
         )
+        component.checks.put("watches", plane.unfollowed)
+        component.checks.put("reconciles", plane.stuck)
         telling: list[Part] = []
         if common.leader_elect:
             own = OwnObject(component.api, LEASES, common.leader_elect_resource_namespace, CONTROLLERS_LEASE)
@@ -74,7 +77,17 @@ def command(
             telling.append(Part(name="telling of configurations", run=trouble.run))
         await _work(component, informers, plane, telling)
 
-    return run_component(common, work, program="controllers", name=CONTROLLERS_LEASE)
+    features = {Feature.SHARDING: sharding, Feature.DISCOVERY: discovery}
+    on = frozenset(feature for feature, configuration in features.items() if configuration is not None)
+    program = Program(
+        part="controllers",
+        name=CONTROLLERS_LEASE,
+        checks=("watches", "reconciles"),
+        rights=CONTROLLERS,
+        features=lambda: on,
+        namespace=common.leader_elect_resource_namespace,
+    )
+    return run_component(common, work, program)
 
 
 async def _work(component: Component, informers: Informers, plane: ControlPlane, telling: Sequence[Part]) -> None:

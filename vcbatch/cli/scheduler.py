@@ -5,22 +5,25 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
-from vcbatch.api.names import DEFAULT_SCHEDULER
+from vcbatch.api.names import DEFAULT_SCHEDULER, SCHEDULER_LEASE
+from vcbatch.api.program_rights import SCHEDULER
 from vcbatch.api.queue import DEFAULT
 from vcbatch.api.resources import LEASES
-from vcbatch.cli.component import Component, run_component
+from vcbatch.cli.component import Component, Program, run_component
 from vcbatch.cli.component_options import ComponentOptions, DurationType, component_options
 from vcbatch.cli.feature_gates import QUEUE_GATES, feature_gates_option
 from vcbatch.cli.output import CliError
 from vcbatch.cli.plugin_files import extensions_option
 from vcbatch.cli.policy_file import read_policy
 from vcbatch.cli.recorded import recorded_scheduler
+from vcbatch.cli.scheduler_features import features_on
 from vcbatch.cli.share import read_share, share_options
 from vcbatch.hosting.supervise import Part, Supervisor, never
 from vcbatch.runtime.bootstrap import ensure_queues
@@ -35,6 +38,7 @@ from vcbatch.runtime.scheduling.policy_source import FollowedPolicy, PolicyConfi
 from vcbatch.scheduler import Policy, Scheduler
 from vcbatch.scheduler.policy.policy import Extensions
 from vcbatch.scheduler.policy.text import effective
+from vcbatch.scheduler.sharding.share import ShardingMode
 from vcbatch.scheduler.simulation.recording import Settings
 
 
@@ -95,6 +99,8 @@ def command(
         leader_elect=common.leader_elect,
     )
     parse = partial(Policy.parse, extensions=extensions)
+    queue_gates = feature_gates.get(QUEUE_GATES, False)
+    in_force = _InForce()
 
     async def work(component: Component) -> None:
         recorder = _recorder(component, names[0])
@@ -103,6 +109,7 @@ def command(
         policy = None
         if source is not None:
             followed = FollowedPolicy(source, parse, clock=component.clock, recorder=recorder, meter=component.meter)
+            component.checks.put("policy", partial(_policy_fault, followed, source.name))
             sending = asyncio.ensure_future(recorder.run())
             try:
                 policy = await followed.first()
@@ -114,16 +121,48 @@ def command(
             scheduler_names=names,
             default_queue=default_queue,
             share=share,
-            queue_gates=feature_gates.get(QUEUE_GATES, False),
+            queue_gates=queue_gates,
         )
         scheduler = recorded_scheduler(policy, settings, record_cycles)
         scheduler.consultant = HttpConsultant(clock=component.clock)
         own = _own(component, common, lease)
-        say = partial(_say, component, "" if source is None else source.name, settings)
+        if source is None:
+            component.checks.put("policy", lambda: "")  # the built-in one
+
+        def say(policy: Policy) -> None:
+            in_force.policy = policy
+            _say(component, "" if source is None else source.name, settings, policy)
+
         say(policy or Policy.default())
         await _work(component, scheduler, recorder, followed, own, LoopConfig(period=schedule_period), say)
 
-    return run_component(common, work, program="scheduler", name=lease)
+    program = Program(
+        part="scheduler",
+        name=lease,
+        checks=("watches", "policy", "cycle"),
+        rights=SCHEDULER,
+        features=lambda: features_on(
+            in_force.policy, queue_gates=queue_gates, sharded=share.mode is not ShardingMode.NONE
+        ),
+        renamed={SCHEDULER_LEASE: lease},
+        namespace=common.leader_elect_resource_namespace,
+    )
+    return run_component(common, work, program)
+
+
+@dataclass(slots=True)
+class _InForce:
+    """The policy that is decided by; None until there is one."""
+
+    policy: Policy | None = None
+
+
+def _policy_fault(followed: FollowedPolicy, source: str) -> str:
+    """Without the words of the policy, in which there may be passwords: an event and the log have them."""
+    if not followed.fault:
+        return "" if followed.policy is not None else "not read yet"
+    holds = "nothing is scheduled" if followed.policy is None else "the last good one is in force"
+    return f"{source} can't be used, {holds}"
 
 
 def _source(
@@ -179,6 +218,9 @@ async def _work(
     loop = SchedulerLoop(
         component.api, scheduler, informers, recorder, clock=clock, random=random, config=config, meter=meter, own=own
     )
+
+    component.checks.put("watches", informers.fault)
+    component.checks.put("cycle", loop.fault)
 
     def take(policy: Policy) -> None:
         loop.use(policy)

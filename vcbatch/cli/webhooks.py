@@ -8,6 +8,7 @@ import re
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,8 +17,9 @@ import click
 
 from vcbatch.api.admission import Settings
 from vcbatch.api.names import DEFAULT_SCHEDULER
+from vcbatch.api.program_rights import CERTIFICATES_SECRET, WEBHOOKS, Feature
 from vcbatch.api.validate import QueueRules
-from vcbatch.cli.component import Component, run_component
+from vcbatch.cli.component import Component, Program, run_component
 from vcbatch.cli.component_options import ComponentOptions, DurationType
 from vcbatch.cli.feature_gates import QUEUE_GATES, feature_gates_option
 from vcbatch.cli.job_plugins import add_job_plugins
@@ -170,7 +172,23 @@ def command(**options: Any) -> int:
         log_level=given.log_level,
     )
     add_job_plugins()
-    return run_component(shared, lambda component: _work(component, given), program="webhooks", name="vcbatch-webhooks")
+    own = given.tls_cert_file is None
+    on = {
+        Feature.CERTIFICATES: own,
+        Feature.CONFIGURATIONS: own or given.manage_configurations,
+        Feature.RULES: given.manage_configurations,
+    }
+    features = [feature for feature, is_on in on.items() if is_on]
+    program = Program(
+        part="webhooks",
+        name="vcbatch-webhooks",
+        checks=("watches", "certificate"),
+        rights=WEBHOOKS,
+        features=lambda: features,
+        renamed={CERTIFICATES_SECRET: given.tls_secret_name},
+        namespace=given.webhook_namespace,
+    )
+    return run_component(shared, lambda component: _work(component, given), program)
 
 
 async def _work(component: Component, options: _Options) -> None:
@@ -188,7 +206,9 @@ async def _work(component: Component, options: _Options) -> None:
         access=rights if options.check_queue_access else None,
         rights=rights,
     )
-    app = build(service, meter=meter, exposition=meter.exposition, fault=component.health.fault)
+    component.checks.put("watches", lambda: "; ".join(filter(None, (informers.fault(), certificates.unfollowed()))))
+    component.checks.put("certificate", partial(_certificate_fault, certificates))
+    app = build(service, meter=meter, exposition=component.exposition, ready=component.checks)
 
     async def answer() -> None:
         await certificates.serving.wait()
@@ -234,6 +254,14 @@ class _Certificates:
     """The configurations, where they are followed."""
     bundle: Callable[[], bytes] = lambda: b""
     """The authorities."""
+    unfollowed: Callable[[], str] = lambda: ""
+    """Why what the certificates depend on may be out of date."""
+
+
+def _certificate_fault(certificates: _Certificates) -> str:
+    if certificates.context.loaded is not None and not certificates.trusted.is_set():
+        return "not in the webhook configurations yet"
+    return certificates.context.fault()
 
 
 def _certificates(component: Component, options: _Options) -> _Certificates:
@@ -259,6 +287,7 @@ def _certificates(component: Component, options: _Options) -> _Certificates:
         parts=parts,
         trust=trust,
         bundle=lambda: managed.bundle,
+        unfollowed=informers.fault,
     )
 
 
@@ -277,7 +306,9 @@ def _of_files(
     informers = Informers(component.api, clock=component.clock, random=component.random, meter=component.meter)
     trust = Trust(component.api, informers)
     parts += informers.parts()
-    return _Certificates(context=context, serving=there, trusted=there, parts=parts, trust=trust)
+    return _Certificates(
+        context=context, serving=there, trusted=there, parts=parts, trust=trust, unfollowed=informers.fault
+    )
 
 
 def _kept(

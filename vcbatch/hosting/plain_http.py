@@ -1,4 +1,4 @@
-"""A small HTTP server without TLS for health and metrics: GET and HEAD of fixed paths, one request a connection.
+"""A small HTTP server without TLS for health and metrics: GET and HEAD of few paths, one request a connection.
 
 Whoever reaches its port may ask, so that everything about a connection is limited: its head, its time, and how many
 there are.
@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final
+from urllib.parse import parse_qs, unquote
 
 from vcbatch.hosting.guards import ConnectionCount, LimitedListener, most_connections
 
@@ -23,6 +24,7 @@ _LARGEST_HEAD: Final = 16 * 1024
 _HEAD_SECONDS: Final = 5.0
 _ANSWER_SECONDS: Final = 30.0
 _MOST_CONNECTIONS: Final = 64
+_MOST_PARAMETERS: Final = 32
 _END = b"\r\n\r\n"
 
 
@@ -35,11 +37,28 @@ class Answer:
     body: bytes
 
 
-Route = Callable[[], Answer]
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a request is for: its path, and the parameters behind it."""
+
+    path: str
+    query: Mapping[str, Sequence[str]]
+
+    @staticmethod
+    def parse(text: str) -> Target:
+        path, _, query = text.partition("?")
+        try:
+            return Target(unquote(path), parse_qs(query, keep_blank_values=True, max_num_fields=_MOST_PARAMETERS))
+        except ValueError:
+            return Target(unquote(path), {})
+
+
+Route = Callable[[Target], Answer]
 
 
 class PlainHttpServer:
-    """Serves `routes`, by path, on a listening socket that it takes over."""
+    """Serves `routes`, by path, on a listening socket that it takes over. A path that ends with a slash stands for
+    those one level below it."""
 
     def __init__(
         self,
@@ -92,18 +111,19 @@ class PlainHttpServer:
         except asyncio.LimitOverrunError:
             return _plain(431), True
         method, _, rest = head.partition(b"\r\n")[0].decode("latin-1").partition(" ")
-        path, _, version = rest.rpartition(" ")
+        text, _, version = rest.rpartition(" ")
         if not version.startswith("HTTP/1."):
             return _plain(400), True
-        route = self._routes.get(path.partition("?")[0])
+        target = Target.parse(text)
+        route = self._routes.get(target.path) or self._routes.get(target.path[: target.path.rfind("/") + 1])
         if route is None:
             return _plain(404), True
         if method not in ("GET", "HEAD"):
             return _plain(405), True
         try:
-            return route(), method == "GET"
+            return route(target), method == "GET"
         except Exception:
-            log.exception("%s failed", path.partition("?")[0])
+            log.exception("%s failed", target.path)
             return _plain(500), True
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from typing import TypedDict
+from typing import Protocol, TypedDict
 
 from vcbatch.api.names import CONTROLLERS_COMPONENT, DEFAULT_SCHEDULER
 from vcbatch.api.node import Node
@@ -44,6 +44,7 @@ from vcbatch.runtime.controllers.children import Children
 from vcbatch.runtime.controllers.claims import Claims
 from vcbatch.runtime.controllers.colocation import ColocationController
 from vcbatch.runtime.controllers.command import CommandController
+from vcbatch.runtime.controllers.controller import Controller
 from vcbatch.runtime.controllers.cronjob import CronJobController
 from vcbatch.runtime.controllers.hypernode import HyperNodeController, NodeLabels
 from vcbatch.runtime.controllers.job import JobController, JobSources
@@ -74,6 +75,12 @@ class _Common(TypedDict):
     clock: Clock
     random: Random
     meter: Meter
+
+
+class _HasController(Protocol):
+    controller: Controller
+
+    def part(self) -> Part: ...
 
 
 class _Seen:
@@ -261,7 +268,28 @@ class ControlPlane:
 
     def parts(self) -> list[Part]:
         """The controllers. Each waits until the picture is complete."""
-        controllers = (
+        controllers = self._controllers()
+
+        timing = Part(name="timing the creation of pods", run=self._creations.run)
+        parts = [timing, self.jobs.check_part(), *(controller.part() for controller in controllers)]
+        return [
+            *(Part(name=part.name, run=self._after_sync(part)) for part in parts),
+            Part(name="sending the controllers' events", run=self.recorder.run),
+            self._prober.part(),
+            *(self._discovering(self._discovery) if self._discovery else []),
+            *([Part(name="following the sharding", run=self._sharding.follow)] if self._sharding else []),
+        ]
+
+    def unfollowed(self) -> str:
+        """Which resources aren't followed, or not any more; "" where all are."""
+        return "; ".join(filter(None, (self._informers.fault(), self.custom_resources.fault())))
+
+    def stuck(self) -> str:
+        """Which controllers have objects to look at and look at none; "" where there is no such."""
+        return "; ".join(filter(None, (each.controller.fault() for each in self._controllers())))
+
+    def _controllers(self) -> Sequence[_HasController]:
+        return (
             self.jobs,
             self.cron_jobs,
             self.job_flows,
@@ -273,15 +301,6 @@ class ControlPlane:
             self.colocation,
             *([self.node_shards] if self.node_shards is not None else []),
         )
-        timing = Part(name="timing the creation of pods", run=self._creations.run)
-        parts = [timing, self.jobs.check_part(), *(controller.part() for controller in controllers)]
-        return [
-            *(Part(name=part.name, run=self._after_sync(part)) for part in parts),
-            Part(name="sending the controllers' events", run=self.recorder.run),
-            self._prober.part(),
-            *(self._discovering(self._discovery) if self._discovery else []),
-            *([Part(name="following the sharding", run=self._sharding.follow)] if self._sharding else []),
-        ]
 
     def _discovering(self, discovery: FollowedFile[Discovery]) -> list[Part]:
         return [

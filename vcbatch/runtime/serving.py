@@ -8,16 +8,16 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from vcbatch.hosting.plain_http import Answer, PlainHttpServer, Route
+from vcbatch.hosting.checks import Checks
+from vcbatch.hosting.plain_http import Answer, PlainHttpServer, Route, Target
 from vcbatch.seams.clock import Clock
 
 _BEAT_SECONDS = 1.0
 _LONGEST_SILENCE = 30.0
 _CLOSE_SECONDS = 2.0
-_TEXT = "text/plain; charset=utf-8"
 
 
 class AddressError(ValueError):
@@ -65,19 +65,15 @@ class Pulse:
         return f"the event loop has been stuck for {silent:.0f}s" if silent > self._longest else ""
 
 
-Check = Callable[[], str]
-"""What is wrong, "" where nothing is. Called in the thread of the server."""
-
-
 class HealthServer:
     """`/healthz` (also `/livez`) and `/readyz` on one address, `/metrics` on the other; both may be the same.
 
-    A check that finds a fault is answered with 503 and the fault as text.
+    `/readyz/NAME` is one check by itself.
     """
 
-    def __init__(self, *, alive: Sequence[Check], ready: Sequence[Check], metrics: Callable[[], tuple[str, bytes]]):
-        self._alive = tuple(alive)
-        self._ready = (*alive, *ready)
+    def __init__(self, *, alive: Checks, ready: Checks, metrics: Callable[[], tuple[str, bytes]]) -> None:
+        self._alive = alive
+        self._ready = ready
         self._metrics = metrics
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
@@ -87,8 +83,9 @@ class HealthServer:
         """Listen; no thread is started where there is no address. Raises `OSError` where one is taken."""
         wanted: dict[Address, dict[str, Route]] = {}
         if health is not None:
-            alive = self._answer(self._alive)
-            routes = {"/healthz": alive, "/livez": alive, "/readyz": self._answer(self._ready)}
+            routes = _routes("/readyz", self._ready)
+            for path in ("/healthz", "/livez"):
+                routes |= _routes(path, self._alive)
             wanted.setdefault(health, {}).update(routes)
         if metrics is not None:
             wanted.setdefault(metrics, {})["/metrics"] = self._expose
@@ -126,16 +123,15 @@ class HealthServer:
             await server.close()
         self._servers.clear()
 
-    @staticmethod
-    def _answer(checks: Sequence[Check]) -> Route:
-        def answer() -> Answer:
-            faults = [fault for fault in (check() for check in checks) if fault]
-            return Answer(503 if faults else 200, _TEXT, ("; ".join(faults) or "ok").encode())
-
-        return answer
-
-    def _expose(self) -> Answer:
+    def _expose(self, _: Target) -> Answer:
         return Answer(200, *self._metrics())
+
+
+def _routes(path: str, checks: Checks) -> dict[str, Route]:
+    return {
+        path: lambda target: checks.answer(target.query),
+        f"{path}/": lambda target: checks.answer_one(target.path.rpartition("/")[2]),
+    }
 
 
 def _listeners(address: Address) -> list[socket.socket]:

@@ -34,20 +34,32 @@ class ServingContext:
         self.loaded: Pair | None = None
         self._clock = clock
         self._meter = meter
+        self._begins: datetime | None = None
         self._ends: dict[str, datetime] = {}
 
     def load(self, pair: Pair) -> datetime:
         """Show that pair from now on, and say when it expires. Raises `CertificateError` and keeps the last one where
         it can't be used."""
         try:
-            ends = x509.load_pem_x509_certificates(pair.certificate)[0].not_valid_after_utc
+            leaf = x509.load_pem_x509_certificates(pair.certificate)[0]
+            begins, ends = leaf.not_valid_before_utc, leaf.not_valid_after_utc
             _use(pair, _context())  # a context that was given half a pair would serve nobody
             _use(pair, self.tls)
         except (ValueError, ssl.SSLError) as error:
             raise CertificateError(f"no certificate with its key in PEM: {error}") from error
         self.loaded = pair
+        self._begins = begins
         self.expires("leaf", ends)
         return ends
+
+    def fault(self) -> str:
+        """Why clients refuse what is shown, "" where they don't: there is none, or it isn't valid now."""
+        begins, ends, now = self._begins, self._ends.get("leaf"), self._clock.now()
+        if begins is None or ends is None:
+            return "there is none yet"
+        if now < begins:
+            return f"valid from {begins.isoformat()} on"
+        return f"expired at {ends.isoformat()}" if now >= ends else ""
 
     def expires(self, which: str, ends: datetime) -> None:
         """What `tell_remaining` is to count down: `leaf` or `authority`."""

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from vcbatch.cli import controllers, scheduler
+from vcbatch.cli.component import Program
 from vcbatch.cli.component_options import ComponentOptions
 from vcbatch.cli.output import CliError
 from vcbatch.runtime.serving import Address
@@ -27,8 +28,8 @@ class Started:
 def started(monkeypatch: pytest.MonkeyPatch) -> Started:
     found = Started()
 
-    def run_component(options: ComponentOptions, work: Any, *, name: str) -> int:
-        options.election(name=name, identity="me")
+    def run_component(options: ComponentOptions, work: Any, program: Program) -> int:
+        options.election(name=program.name, identity="me")
         found.options = options
         return 0
 

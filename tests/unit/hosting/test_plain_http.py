@@ -10,17 +10,22 @@ from typing import Any
 
 import pytest
 
-from vcbatch.hosting.plain_http import Answer, PlainHttpServer
+from vcbatch.hosting.plain_http import Answer, PlainHttpServer, Target
 
 PATIENCE = 60.0
 TEXT = "text/plain"
 
 
-def broken() -> Answer:
+def broken(_: Target) -> Answer:
     raise RuntimeError("a defect")
 
 
-ROUTES = {"/healthz": lambda: Answer(200, TEXT, b"ok"), "/bad": lambda: Answer(503, TEXT, b"no"), "/broken": broken}
+ROUTES = {
+    "/healthz": lambda _: Answer(200, TEXT, b"ok"),
+    "/bad": lambda _: Answer(503, TEXT, b"no"),
+    "/broken": broken,
+    "/below/": lambda target: Answer(200, TEXT, f"{target.path} {dict(target.query)}".encode()),
+}
 
 
 @asynccontextmanager
@@ -58,6 +63,10 @@ def request(method: str, path: str, *more: str) -> bytes:
         ("GET", "/healthz", 200, b"ok"),
         ("GET", "/healthz?verbose", 200, b"ok"),
         ("GET", "/bad", 503, b"no"),
+        ("GET", "/below/a?b=1&b=2&c", 200, b"/below/a {'b': ['1', '2'], 'c': ['']}"),
+        ("GET", "/below/a%20b", 200, b"/below/a b {}"),
+        ("GET", "/below/a/b", 404, b"404: Not Found"),
+        ("GET", "/below", 404, b"404: Not Found"),
         ("HEAD", "/healthz", 200, b""),
         ("GET", "/other", 404, b"404: Not Found"),
         ("POST", "/healthz", 405, b"405: Method Not Allowed"),

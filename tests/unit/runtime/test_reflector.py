@@ -284,3 +284,70 @@ def test_nothing_exists_of_a_kind_that_the_server_does_not_know_until_it_does():
         await asyncio.gather(task, return_exceptions=True)
 
     run(main())
+
+
+class Answering(FakeApi):
+    """Refuses lists and watches with `error`, where there is one."""
+
+    error: ApiError | None = None
+
+    async def list(self, resource: Any, **options: Any) -> Any:
+        if self.error is not None:
+            raise self.error
+        return await super().list(resource, **options)
+
+    async def watch(self, resource: Any, **options: Any) -> AsyncIterator[Any]:
+        if self.error is not None:
+            raise self.error
+        async for event in super().watch(resource, **options):
+            yield event
+
+
+def test_a_cache_that_is_followed_has_no_fault_however_little_happens():
+    async def main() -> None:
+        server, clock = Answering(), VirtualClock()
+        reflector = Reflector(server, PODS, Cache[dict](), clock=clock, random=SeededRandom(1))
+        task = asyncio.ensure_future(reflector.run())
+        for _ in range(40):
+            assert reflector.fault() == ""
+            await clock.sleep(30)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("error", "seconds", "fault"),
+    [
+        (ApiError(403, "Forbidden", 'User "x" cannot watch'), 1, "pods: the server forbids it (403)"),
+        (ApiError(401, "Unauthorized", "bad token"), 1, "pods: the server refuses the credentials (401)"),
+        (ApiError(0, "ConnectionLost", "refused"), 1, ""),
+        (ApiError(0, "ConnectionLost", "refused"), 60, "pods: not followed for"),
+        (ApiError(500, "InternalError", "no luck"), 60, "pods: not followed for"),
+    ],
+)
+def test_a_cache_that_cant_be_followed_says_so_until_it_is(error: ApiError, seconds: float, fault: str):
+    async def main() -> None:
+        server, clock = Answering(), VirtualClock()
+        reflector = Reflector(server, PODS, Cache[dict](), clock=clock, random=SeededRandom(1))
+        task = asyncio.ensure_future(reflector.run())
+        await clock.sleep(400)
+        server.error = error
+        server.break_watches()
+        await clock.sleep(seconds)
+        assert reflector.fault().startswith(fault)
+        assert bool(reflector.fault()) is bool(fault)
+        server.error = None
+        await clock.sleep(30)
+        assert reflector.fault() == ""
+        # What was is over: a short trouble later isn't added to it.
+        await clock.sleep(3600)
+        server.error = ApiError(0, "ConnectionLost", "refused")
+        server.break_watches()
+        await clock.sleep(5)
+        assert reflector.fault() == ""
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    run(main())

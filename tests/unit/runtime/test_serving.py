@@ -13,6 +13,7 @@ import pytest
 
 from tests.support.ports import free_port
 from tests.support.virtual_time import VirtualClock, run
+from vcbatch.hosting.checks import Checks
 from vcbatch.runtime.clock import SystemClock
 from vcbatch.runtime.serving import Address, AddressError, HealthServer, Pulse
 
@@ -35,7 +36,9 @@ class Program:
         self.wrong = ""
         self.unready = ""
         self.server = HealthServer(
-            alive=[lambda: self.wrong], ready=[lambda: self.unready], metrics=lambda: ("text/plain", b"count 1\n")
+            alive=Checks("healthz", {"loop": lambda: self.wrong}),
+            ready=Checks("readyz", {"loop": lambda: self.wrong, "caches": lambda: self.unready}),
+            metrics=lambda: ("text/plain", b"count 1\n"),
         )
 
 
@@ -56,10 +59,17 @@ def test_each_address_serves_what_it_is_for(program: Program) -> None:
     assert get(f"{at_metrics}/healthz")[0] == 404
     program.unready = "the caches aren't filled yet"
     assert get(f"{at_health}/healthz")[0] == 200
-    assert get(f"{at_health}/readyz") == (503, "the caches aren't filled yet")
+    listed = "[+]loop ok\n[-]caches failed: the caches aren't filled yet\nreadyz check failed\n"
+    assert get(f"{at_health}/readyz") == (503, listed)
+    assert get(f"{at_health}/readyz/caches") == (503, "the caches aren't filled yet")
+    assert get(f"{at_health}/readyz/loop") == (200, "ok")
+    assert get(f"{at_health}/readyz/nothing")[0] == 404
+    assert get(f"{at_health}/readyz?exclude=caches") == (200, "ok")
     program.wrong = "stuck"
-    assert get(f"{at_health}/healthz") == (503, "stuck")
-    assert get(f"{at_health}/readyz") == (503, "stuck; the caches aren't filled yet")
+    for path in ("healthz", "livez"):
+        assert get(f"{at_health}/{path}") == (503, "[-]loop failed: stuck\nhealthz check failed\n")
+        assert get(f"{at_health}/{path}/loop") == (503, "stuck")
+    assert get(f"{at_health}/readyz?exclude=caches")[0] == 503
 
 
 def test_one_address_may_serve_both(program: Program) -> None:
@@ -90,12 +100,16 @@ def test_a_loop_that_hangs_is_told_by_its_own_server() -> None:
     async def main() -> list[tuple[int, str]]:
         clock = HandClock()
         pulse = Pulse(clock)
-        server = HealthServer(alive=[pulse.fault], ready=[], metrics=lambda: ("text/plain", b""))
+        server = HealthServer(
+            alive=Checks("healthz", {"event-loop": pulse.fault}),
+            ready=Checks("readyz"),
+            metrics=lambda: ("text/plain", b""),
+        )
         address = free()
         server.start(health=address, metrics=None)
         beating = asyncio.ensure_future(pulse.run())
         await asyncio.sleep(0)
-        url = f"http://127.0.0.1:{address.port}/healthz"
+        url = f"http://127.0.0.1:{address.port}/healthz/event-loop"
         try:
             good = await asyncio.to_thread(get, url)
             clock.passed = 60

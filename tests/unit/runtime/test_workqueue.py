@@ -211,3 +211,24 @@ def test_without_others_keys_that_yield_are_looked_at_in_their_order():
 
     run(main())
     assert looks == ["A", "a", "B", "C"]
+
+
+def test_a_queue_says_for_how_long_nothing_was_taken_from_it():
+    async def main() -> None:
+        clock = VirtualClock()
+        queue: WorkQueue[str] = WorkQueue(clock=clock, random=SeededRandom(1))
+        await clock.sleep(1000)
+        assert queue.waiting_for() == 0
+        queue.add("a")
+        queue.add("b")
+        await clock.sleep(50)
+        assert queue.waiting_for() == 50
+        await queue.get()
+        assert queue.waiting_for() == 0
+        await clock.sleep(20)
+        assert queue.waiting_for() == 20
+        await queue.get()
+        await clock.sleep(20)
+        assert queue.waiting_for() == 0
+
+    run(main())

@@ -145,7 +145,15 @@ async def test_too_many_at_once_are_turned_away_at_once() -> None:
 async def test_a_background_task_that_fails_makes_it_not_ready() -> None:
     app = app_over(KnownWorld(), fault="keeping the certificates: RuntimeError: no luck")
     reply = await ask(app, "GET", "/readyz")
-    assert (reply.code, reply.body) == (503, b"keeping the certificates: RuntimeError: no luck")
+    assert reply.code == 503
+    assert reply.body.decode().splitlines() == [
+        "[-]tasks failed: keeping the certificates: RuntimeError: no luck",
+        "[+]caches ok",
+        "readyz check failed",
+    ]
+    assert (await ask(app, "GET", "/readyz/caches")).code == 200
+    assert (await ask(app, "GET", "/readyz/tasks")).code == 503
+    assert (await ask(app, "GET", "/readyz/none")).code == 404
     assert (await ask(app, "GET", "/healthz")).code == 200
 
 

@@ -21,6 +21,7 @@ from vcbatch.cli.local.scheduling import LocalScheduling, ensure_lease
 from vcbatch.cli.local.serving import SCHEDULER_NAMES, set_up_webhooks, start_server
 from vcbatch.cli.output import CliError
 from vcbatch.core.hypernode import parse_discovery
+from vcbatch.hosting.checks import Checks
 from vcbatch.hosting.health import Health
 from vcbatch.hosting.supervise import Part, Supervisor
 from vcbatch.observe import described
@@ -73,7 +74,7 @@ class LocalProgram:
             return lambda: None
         meter = self._meter = PrometheusMeter(programs=(described.CONTROLLERS, described.SCHEDULER))
         meter.gauge("build_info", 1, component="up", version=__version__)
-        server = HealthServer(alive=[], ready=[], metrics=meter.exposition)
+        server = HealthServer(alive=Checks("healthz"), ready=Checks("readyz"), metrics=meter.exposition)
         listen(server, health=None, metrics=self._options.listen_address)
         return server.close
 

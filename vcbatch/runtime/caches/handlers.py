@@ -62,6 +62,10 @@ class CustomResourceSource(Protocol):
 
     async def watch(self) -> None: ...
 
+    def fault(self) -> str:
+        """Which resources aren't followed, "" where all are."""
+        ...
+
 
 class CustomResources:
     """Feeds the caches of custom resources: a first list, then kopf's events, and a list now and then."""
@@ -90,6 +94,10 @@ class CustomResources:
         """kopf has delivered something: its watches are open."""
         self._blind = True
         self._missing: Sequence[Resource] = ()
+
+    def fault(self) -> str:
+        missing = self._missing
+        return f"not followed yet: {_plurals(missing)}" if missing else ""
 
     async def audit(self) -> None:
         """List at once, then every few minutes with a little chance in it, until cancelled."""

@@ -56,6 +56,10 @@ class Informers:
             for (resource, model), reflector in self._reflectors.items()
         ]
 
+    def fault(self) -> str:
+        """Which caches may be out of date and why, "" where none is."""
+        return "; ".join(filter(None, (reflector.fault() for reflector in list(self._reflectors.values()))))
+
     async def synced(self) -> None:
         """Return once every cache has its first list."""
         await asyncio.gather(*(reflector.synced.wait() for reflector in self._reflectors.values()))

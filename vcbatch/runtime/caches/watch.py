@@ -30,6 +30,12 @@ _SHORT_WATCH = 1.0
 _NO_STREAMS = frozenset({400, 405, 422})
 # How often, in seconds, is looked whether a kind is served by now that a cluster needn't serve.
 _ABSENT_LOOK = 60.0
+# Seconds without a watch after which what the cache holds may be too old to decide on.
+_STALE_SECONDS = 20.0
+# A request that is under way for longer than a connection may take to come about is one that the server took.
+_OPEN_SECONDS = 12.0
+# Not the server's own words, which name the account.
+_REFUSALS = {401: "the server refuses the credentials (401)", 403: "the server forbids it (403)"}
 
 
 class Reflector(Generic[T]):
@@ -62,12 +68,26 @@ class Reflector(Generic[T]):
         self._version = ""  # "" means: ask first what exists
         self._failures = 0
         self._expired = False  # the last word was that our history is gone
+        self._attempt: float | None = None  # when the request that is under way began
+        self._failing_since: float | None = None
+        self._refusal = ""
+
+    def fault(self) -> str:
+        """Why the cache may be out of date, "" where it isn't: the server refuses to tell, or there is no watch for a
+        while."""
+        since, refusal = self._failing_since, self._refusal
+        if since is None or self._open():
+            return ""
+        lasted = self._clock.monotonic() - since
+        if refusal:
+            return f"{self.resource.plural}: {refusal}"
+        return f"{self.resource.plural}: not followed for {lasted:.0f}s" if lasted > _STALE_SECONDS else ""
 
     async def run(self) -> None:
         """Follow until cancelled. No refusal by the server ends it: it waits longer and tries again."""
         while True:
             try:
-                started = self._clock.monotonic()
+                started = self._attempt = self._clock.monotonic()
                 if self._version:
                     await self._watch()
                 elif self._streams is not None and not self._cut:
@@ -104,6 +124,7 @@ class Reflector(Generic[T]):
             log.info("%s are not served by this cluster", self.resource.plural)
             self._take(Listing(items=[], resource_version=""))
         self._failures = 0
+        self._follows()
         await self._clock.sleep(_ABSENT_LOOK)
 
     async def _list(self) -> None:
@@ -144,6 +165,7 @@ class Reflector(Generic[T]):
         if self.synced.is_set() and self._on_relist is not None:
             self._on_relist(changed)
         self.synced.set()
+        self._follows()
 
     async def _watch(self) -> None:
         watch = self._api.watch(self.resource, resource_version=self._version, model=self.cache.model)
@@ -163,9 +185,22 @@ class Reflector(Generic[T]):
             log.info("following %s again", self.resource.plural, extra={"resource": self.resource.plural})
         self._failures = 0
         self._expired = False
+        self._follows()
+
+    def _open(self) -> bool:
+        """Whether a watch has been open for some time: nothing may come on it for a minute."""
+        attempt = self._attempt
+        return attempt is not None and self._clock.monotonic() - attempt >= _OPEN_SECONDS
+
+    def _follows(self) -> None:
+        self._failing_since, self._refusal = None, ""
 
     async def _pause(self, error: ApiError | None) -> None:
         self._failures += 1
+        if self._failing_since is None or self._open():
+            self._failing_since = self._clock.monotonic()
+        self._attempt = None
+        self._refusal = _REFUSALS.get(error.code, "") if error is not None else ""
         if error is not None and self._failures > 1:
             # The first failure of a row is everyday life: a server restarts, a connection ends.
             log.warning(

@@ -23,6 +23,8 @@ log = logging.getLogger(__name__)
 # clock, which may jump; a look that comes too early costs nothing.
 _LONGEST_WAIT = 300.0
 _GOOD = ("done", "gone")
+# All workers are busy for so long only where none of their requests is answered.
+_STUCK_SECONDS = 120.0
 
 Decide = Callable[[str, datetime], Awaitable[Decision | None]]
 """The decision about the object with that UID; None where it is gone. Raises `MalformedObject` where it, or another
@@ -67,6 +69,11 @@ class Controller:
     def part(self) -> Part:
         """What has to run for the objects to be looked at."""
         return Part(name=self.name, run=lambda: self.queue.run(self.look, workers=self._workers))
+
+    def fault(self) -> str:
+        """Why objects wait and none is looked at, "" where that isn't so."""
+        seconds = self.queue.waiting_for()
+        return f"{self.name}: {len(self.queue)} objects wait for {seconds:.0f}s" if seconds > _STUCK_SECONDS else ""
 
     async def look(self, uid: str) -> bool:
         """One look; False asks for another one later."""

@@ -60,11 +60,16 @@ class WorkQueue(Generic[K]):
         self._timers: list[tuple[float, int, K]] = []
         self._sequence = 0
         self._has_work = asyncio.Event()
+        self._moved = clock.monotonic()  # when a key was taken last, or the first one got in line
         self._timers_changed = asyncio.Event()
 
     def __len__(self) -> int:
         """How many keys wait for a worker."""
         return len(self._ready) + len(self._yielding)
+
+    def waiting_for(self) -> float:
+        """Seconds in which keys have been in line and none was taken; 0 where none is in line."""
+        return self._clock.monotonic() - self._moved if len(self) else 0.0
 
     def add(self, key: K) -> None:
         """Have the key looked at as soon as a worker is free, and after the present look where there is one."""
@@ -113,6 +118,7 @@ class WorkQueue(Generic[K]):
             self._has_work.clear()
             await self._has_work.wait()
         key = self._next()
+        self._moved = self._clock.monotonic()
         self._waiting.discard(key)
         self._busy.add(key)
         return key
@@ -123,6 +129,8 @@ class WorkQueue(Generic[K]):
             self._line_up(key)
 
     def _line_up(self, key: K) -> None:
+        if not len(self):
+            self._moved = self._clock.monotonic()
         yields = self._yields is not None and self._yields(key)
         (self._yielding if yields else self._ready).append(key)
         self._has_work.set()

@@ -6,7 +6,6 @@ for a gang's pods to arrive together.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -28,6 +27,7 @@ from vcbatch.runtime.metrics.meter import Meter, NoMeter
 from vcbatch.runtime.metrics.tasks import TaskMetrics
 from vcbatch.runtime.pacing.allowance import Allowance
 from vcbatch.runtime.pacing.pause import pause
+from vcbatch.runtime.pacing.timed_event import TimedEvent
 from vcbatch.runtime.scheduling.announcer import Announcer
 from vcbatch.runtime.scheduling.bind_path import BindPath
 from vcbatch.runtime.scheduling.config_maps import ConfigMaps
@@ -44,6 +44,8 @@ from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random
 
 P = ParamSpec("P")
+
+_OVERDUE_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +82,7 @@ class SchedulerLoop:
         self._clock = clock
         self._config = config or LoopConfig()
         self._meter = meter or NoMeter()
-        self._wake = asyncio.Event()
+        self._wake = TimedEvent(clock)
         self._look_again: datetime | None = None
         self._due = False
         self._turns = Allowance(burst=self._config.burst, seconds=self._config.beat, now=clock.monotonic())
@@ -153,6 +155,11 @@ class SchedulerLoop:
             # A scheduler whose picture may be broken is not to be trusted with another cycle.
             Part(name="scheduling", run=self.run, restart=False),
         ]
+
+    def fault(self) -> str:
+        """Why something has changed and no cycle comes, "" where that isn't so."""
+        seconds = self._wake.set_for()
+        return f"a cycle has been due for {seconds:.0f}s" if seconds > _OVERDUE_SECONDS else ""
 
     def _feeder(self, resource: Resource) -> Callable[[Change[Any]], None]:
         def feed(change: Change[Any]) -> None:

@@ -1,0 +1,132 @@
+"""Whether the program's account may still do what the program needs, asked of the API server every few seconds.
+
+One SelfSubjectRulesReview tells all rules that RBAC knows. Where an authorizer can't list its rules (webhooks of cloud
+providers), what they lack is asked right by right (SelfSubjectAccessReview). Every account may ask about itself
+(`system:basic-user`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from vcbatch.api.loose import Json, listed, part
+from vcbatch.api.program_rights import Right, lacking
+from vcbatch.api.resources import Resource
+from vcbatch.seams.api import Api, ApiError
+from vcbatch.seams.clock import Clock
+
+log = logging.getLogger(__name__)
+
+REVIEW_SECONDS: Final = 15.0
+_UNANSWERED_SECONDS: Final = 40.0
+"""How long the last answer counts."""
+_MOST_SINGLE: Final = 32
+"""Rights that are asked about one by one in a review; the others have their turn in the next ones."""
+_MOST_NAMED: Final = 5
+_NOT_YET: Final = "not reviewed yet"
+
+RULES_REVIEWS: Final = Resource(
+    group="authorization.k8s.io", version="v1", plural="selfsubjectrulesreviews", kind="SelfSubjectRulesReview",
+    namespaced=False,
+)  # fmt: skip
+ACCESS_REVIEWS: Final = Resource(
+    group="authorization.k8s.io", version="v1", plural="selfsubjectaccessreviews", kind="SelfSubjectAccessReview",
+    namespaced=False,
+)  # fmt: skip
+
+
+class OwnRights:
+    """`fault` is a readiness check. It fails as well until the first review is answered."""
+
+    def __init__(self, api: Api, needed: Callable[[], Sequence[Right]], *, namespace: str, clock: Clock) -> None:
+        """`needed` is asked anew for each review, since features are turned on and off; what is needed in a single
+        namespace is needed in that one."""
+        self._api = api
+        self._needed = needed
+        self._namespace = namespace
+        self._clock = clock
+        self._fault = _NOT_YET
+        self._answered = clock.monotonic()
+        self._unknown: dict[Right, bool] = {}  # of rights that no rule grants, whether they were allowed one by one
+        self._warned = False
+
+    def fault(self) -> str:
+        """Which rights are missing, or why that isn't known; "" where none is."""
+        silent = self._clock.monotonic() - self._answered
+        if not self._fault and silent > _UNANSWERED_SECONDS:
+            return f"the server hasn't answered for {silent:.0f}s"
+        return self._fault
+
+    async def run(self) -> None:
+        """Review now and then, until cancelled."""
+        while True:
+            await self.review()
+            await self._clock.sleep(REVIEW_SECONDS)
+
+    async def review(self) -> None:
+        """Ask once; `fault` then says what came out."""
+        try:
+            missing = await self._missing(self._needed())
+        except ApiError as error:
+            self._refused(error)
+            return
+        self._answered = self._clock.monotonic()
+        self._say(_named(missing))
+
+    async def _missing(self, needed: Sequence[Right]) -> Sequence[Right]:
+        body: Json = {"apiVersion": RULES_REVIEWS.api_version, "kind": RULES_REVIEWS.kind}
+        status = part(await self._api.create(RULES_REVIEWS, {**body, "spec": {"namespace": self._namespace}}), "status")
+        missing = lacking(needed, listed(status, "resourceRules"))
+        if not missing or status.get("incomplete") is not True:
+            self._unknown.clear()
+            return missing
+        return await self._one_by_one(missing)
+
+    async def _one_by_one(self, rights: Sequence[Right]) -> Sequence[Right]:
+        """Those of them that aren't allowed. Each is asked about again after all others were."""
+        self._unknown = {right: allowed for right, allowed in self._unknown.items() if right in rights}
+        new = [right for right in rights if right not in self._unknown]
+        for right in [*new, *self._unknown][:_MOST_SINGLE]:
+            self._unknown.pop(right, None)  # to the end of the line
+            self._unknown[right] = await self._allowed(right)
+        return [right for right, allowed in self._unknown.items() if not allowed]
+
+    async def _allowed(self, right: Right) -> bool:
+        resource, _, subresource = right.resource.partition("/")
+        asked = {"group": right.group, "resource": resource, "subresource": subresource, "verb": right.verb}
+        asked |= {"name": right.name, "namespace": self._namespace if right.name or _in_role(right) else ""}
+        body: Json = {"apiVersion": ACCESS_REVIEWS.api_version, "kind": ACCESS_REVIEWS.kind}
+        answer = await self._api.create(ACCESS_REVIEWS, {**body, "spec": {"resourceAttributes": asked}})
+        return part(answer, "status").get("allowed") is True
+
+    def _refused(self, error: ApiError) -> None:
+        if error.code == 401:
+            self._say("the server refuses the credentials (401)")
+        elif error.code == 403:
+            # A cluster without `system:basic-user`; a right that is missing shows where it is used.
+            self._answered = self._clock.monotonic()
+            if not self._warned:
+                log.warning("the account may not review its own rights, so missing ones show only when they are used")
+            self._warned = True
+            self._say("")
+        else:
+            log.debug("the review of our rights failed: %s", error.message)
+
+    def _say(self, fault: str) -> None:
+        if fault != self._fault and (fault or self._fault != _NOT_YET):
+            log.log(logging.ERROR if fault else logging.INFO, "permissions: %s", fault or "all there are again")
+        self._fault = fault
+
+
+def _named(missing: Sequence[Right]) -> str:
+    if not missing:
+        return ""
+    more = f" and {len(missing) - _MOST_NAMED} more" if len(missing) > _MOST_NAMED else ""
+    return f"may not {', '.join(map(str, missing[:_MOST_NAMED]))}{more}"
+
+
+def _in_role(right: Right) -> bool:
+    """Whether a Role of our namespace grants it, and no ClusterRole."""
+    return right.group == "coordination.k8s.io"
