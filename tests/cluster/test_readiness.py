@@ -16,7 +16,7 @@ from tests.cluster.controlplane import APISERVER, ControlPlane
 from tests.cluster.gangs import gang, submit, wait_phase
 from tests.cluster.processes import wait_until
 from tests.cluster.requests import counted
-from vcbatch.api.resources import JOBFLOWS, JOBTEMPLATES
+from vcbatch.api.resources import JOBFLOWS, JOBS, JOBTEMPLATES
 
 PARTS = (CONTROLLERS, SCHEDULER, WEBHOOKS)
 SECONDS = 60.0
@@ -177,6 +177,8 @@ def test_a_kind_that_is_deleted_and_defined_again_is_followed_again(
     )
     flow = {"apiVersion": JOBFLOWS.api_version, "kind": JOBFLOWS.kind, "metadata": {"name": "flow"}}
     plane.call("POST", JOBFLOWS.path(namespace="default"), {**flow, "spec": {"flows": [{"name": "step"}]}})
+    job = JOBS.path(namespace="default", name="flow-step")
+    wait_until("the flow made a job", lambda: plane.request("GET", job)[0] == 200, timeout=60)
     wait_phase(plane, "flow-step", "Completed", timeout=60)
 
 
